@@ -3,8 +3,8 @@
  * again after a pause, is the same. The first bytes choose ranges and pieces. */
 #include "fuzz.h"
 
-#include "store/http_multipart.h"
-#include "store/http_spans.h"
+#include "remote/fetch.h"
+#include "remote/reply.h"
 
 enum { N = 4, OBJECT = 256 };
 

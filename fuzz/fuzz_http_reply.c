@@ -2,8 +2,7 @@
  * first bytes choose what was asked, and of what identity. */
 #include "fuzz.h"
 
-#include "store/http_reply.h"
-#include "store/http_xml.h"
+#include "remote/reply.h"
 
 static void check_grant(const cv_ask *ask, const cv_reply *reply, const cv_grant *grant)
 {

@@ -8,7 +8,7 @@
 #include "codec/spec.h"
 #include "format/array_meta.h"
 #include "frame/attribute.h"
-#include "store/refusals.h"
+#include "store/fallbacks.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
 #include "engine/plan/selection.h"
 #include "engine/read/read_ahead.h"
 #include "engine/run/errands.h"
-#include "store/http_session.h"
+#include "remote/session.h"
 
 struct caterva_array {
     cv_frame *frame;

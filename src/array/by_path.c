@@ -1,7 +1,7 @@
 /* Room: array. Arrays as files: put behind the end of another file; new ones abandoned. */
 #include "array/array.h"
-#include "store/append.h"
-#include "store/temporaries.h"
+#include "store/open.h"
+#include "store/place.h"
 
 void caterva_abandon(void) { cv_temporaries_abandon(); }
 

@@ -5,7 +5,7 @@
 #include "array/describe.h"
 #include "engine/write/flush.h"
 #include "frame/tidy.h"
-#include "store/refusals.h"
+#include "store/fallbacks.h"
 
 void cv_array_renew(caterva_array *array)
 {

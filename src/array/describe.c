@@ -1,11 +1,11 @@
 /* Room: array. What an array is, as callers ask for it: the whole, names and contents,
  * the space it takes. */
-#include "array/describe.h"
 #include "array/array.h"
+#include "array/describe.h"
 #include "engine/jobs/measure.h"
 #include "engine/jobs/verify.h"
+#include "remote/remote.h"
 #include "store/file.h"
-#include "store/http.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "array/cache.h"
 #include "base/heap.h"
 #include "engine/read/read.h"
-#include "store/refusals.h"
+#include "store/fallbacks.h"
 #include "tree/names.h"
 
 /* ---- The bytes -------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
+#include "remote/remote.h"
 #include "store/custom.h"
-#include "store/http_open.h"
 #include "store/memory.h"
 #include "store/open.h"
 

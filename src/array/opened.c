@@ -3,9 +3,9 @@
 
 #include "array/cache.h"
 #include "array/compact.h"
+#include "remote/remote.h"
+#include "store/fallbacks.h"
 #include "store/file.h"
-#include "store/http_open.h"
-#include "store/refusals.h"
 
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err)

@@ -3,10 +3,10 @@
 #include "array/array.h"
 #include "base/os_dir.h"
 #include "frame/snapshot_load.h"
+#include "remote/remote.h"
+#include "remote/upload.h"
+#include "remote/url.h"
 #include "store/file.h"
-#include "store/http_open.h"
-#include "store/http_publish.h"
-#include "store/http_url.h"
 #include "tree/copy.h"
 
 #include <string.h>

@@ -11,8 +11,8 @@
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"
 #include "frame/tail.h"
+#include "store/fallbacks.h"
 #include "store/open.h"
-#include "store/refusals.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define CV_ARRAY_TREE_HANDLE_H
 
 #include "array/writers.h"
-#include "store/keeper.h"
+#include "store/place.h"
 #include "tree/groups.h"
 
 struct caterva_tree {

@@ -11,7 +11,7 @@
 #include "format/seal.h"
 #include "frame/layout_area.h"
 #include "frame/sealed.h"
-#include "store/doubt.h"
+#include "store/fallbacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "format/chunk_header.h"
 #include "frame/far_header.h"
 #include "frame/kinds.h"
-#include "store/doubt.h"
+#include "store/fallbacks.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "store/refusals.h"
+#include "store/fallbacks.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

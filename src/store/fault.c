@@ -7,8 +7,8 @@
 
 #include "base/heap.h"
 #include "base/thread.h"
+#include "store/fallbacks.h"
 #include "store/open.h"
-#include "store/refusals.h"
 
 #include <stdlib.h>
 #include <string.h>

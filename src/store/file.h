@@ -3,8 +3,39 @@
 #define CV_STORE_FILE_H
 
 #include "base/os_file.h"
-#include "store/keeper.h"
+#include "store/place.h"
 #include "store/store.h"
+
+#include <stdatomic.h>
+
+typedef struct cv_file_copy {
+    cv_file file;
+    uint64_t offset;            /* of its first byte in the file */
+    size_t size;                /* 0: nothing is ever copied */
+    atomic_uint_least64_t cost; /* of all reads */
+    atomic_bool stopped;
+    _Atomic(uint8_t *) bytes; /* NULL: not yet */
+} cv_file_copy;
+
+/* Not for files of more than `most` bytes: *copy then never lends. The file is
+ * borrowed. */
+void cv_file_copy_init(cv_file_copy *copy, cv_file file, uint64_t offset, uint64_t size,
+                       uint64_t most);
+void cv_file_copy_free(cv_file_copy *copy);
+
+/* The bytes, or NULL: to be read from the file. What was lent stays until cv_file_copy_free.
+ * Any thread. */
+const uint8_t *cv_file_copy_view(const cv_file_copy *copy, uint64_t pos, size_t size);
+
+/* So many were read from the file: the read that makes it worth keeping makes the copy.
+ * Any thread. */
+void cv_file_copy_count(cv_file_copy *copy, size_t size);
+
+/* Nothing is lent from now on. Any thread. */
+void cv_file_copy_stop(cv_file_copy *copy);
+
+/* ---- file ----
+ * Stores that are one regular file. */
 
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
  * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by

@@ -6,8 +6,8 @@
 #include "base/os_file.h"
 #include "base/thread.h"
 #include "store/descriptors.h"
+#include "store/fallbacks.h"
 #include "store/job_parts.h"
-#include "store/refusals.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

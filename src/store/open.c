@@ -1,13 +1,18 @@
 /* Room: store. Which kind of store a path names, and what only some kinds can do. */
 #include "store/open.h"
 
+#include "base/heap.h"
 #include "base/os_dir.h"
-#include "store/directory_open.h"
+#include "base/os_file.h"
+#include "store/descriptors.h"
+#include "store/directory.h"
+#include "store/fallbacks.h"
 #include "store/file.h"
 #include "store/memory.h"
-#include "store/refusals.h"
 
 #include <string.h>
+
+/* ---- Open ---- */
 
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err)
@@ -50,4 +55,198 @@ cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "a %s cannot be deleted", store->ops->name);
     CV_TRY(cv_store_check_writable(store, err));
     return store->ops->unlink(store, watch, err);
+}
+
+/* ---- Append ----
+ *
+ * Bytes behind the end of a file. */
+
+static int sync_parent(const char *path)
+{
+    char *parent = cv_strdup(path);
+    if (!parent) return ENOMEM;
+    char *slash = strrchr(parent, '/');
+    if (slash) slash[slash == parent] = '\0';
+    cv_dir dir;
+    int error = cv_open_dir(cv_dir_here, slash ? parent : ".", 0, &dir);
+    cv_free(parent);
+    if (error) return error;
+    error = cv_dir_sync(dir);
+    cv_dir_close(&dir);
+    return error;
+}
+
+/* Between opening and locking another process may put another file there. */
+static cv_status open_locked(const char *path, cv_file *file, cv_error *err)
+{
+    for (;;) {
+        unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE;
+        int error = cv_open_file(cv_dir_here, path, how, 0666, file);
+        if (error) return cv_fail_open(err, error, path);
+        error = cv_file_lock(*file);
+        if (!error && cv_dir_names(cv_dir_here, path, *file)) return CV_OK;
+        cv_file_close(file);
+        if (error) return cv_fail_lock(err, error, path);
+    }
+}
+
+/* Locked before its length is looked at. */
+static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_error *err)
+{
+    cv_file_info info;
+    cv_status status = CV_OK;
+    CV_TRY(open_locked(path, file, err));
+    int error = cv_file_get_info(*file, &info);
+    if (error)
+        status = cv_fail_open(err, error, path);
+    else if (info.kind != CV_KIND_FILE)
+        status = cv_fail(err, CATERVA_EIO, -1, "%s is not a regular file",
+                         cv_show_path(path).text);
+    if (status != CV_OK) {
+        cv_file_close(file);
+        return status;
+    }
+    *end = info.size;
+    return CV_OK;
+}
+
+/* A number of the system's, or what the watch said. */
+static int write_pieces(const cv_append *a, cv_file file, uint64_t pos, cv_status *stopped,
+                        cv_error *err)
+{
+    enum { PIECE = 8 << 20 };
+    const uint8_t *bytes = a->bytes;
+    cv_watch_expect(a->watch, (int64_t)a->size);
+    for (size_t done = 0; done < a->size;) {
+        size_t size = a->size - done < PIECE ? a->size - done : PIECE;
+        *stopped = cv_watch_tick(a->watch, 0, err);
+        if (*stopped != CV_OK) return 0;
+        int error = cv_file_write(file, bytes + done, size, pos + done);
+        if (error) return error;
+        cv_watch_add(a->watch, (int64_t)size);
+        done += size;
+    }
+    return 0;
+}
+
+static int sync_end(const cv_append *a, cv_file file, uint64_t pos)
+{
+    int error = a->durable ? cv_file_sync(file) : 0;
+    return !error && a->durable && pos == 0 ? sync_parent(a->path) : error;
+}
+
+cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
+{
+    cv_file file;
+    cv_status status = CV_OK;
+    CV_TRY(cv_refuse_url(a->path, err));
+    CV_TRY(open_end(a->path, &file, pos, err));
+    int error = write_pieces(a, file, *pos, &status, err);
+    if (!error && status == CV_OK) error = sync_end(a, file, *pos);
+    bool is_cut = !error && status == CV_OK;
+    if (!is_cut) is_cut = cv_file_truncate(file, *pos) == 0;
+    if (!error && status == CV_OK && !cv_dir_names(cv_dir_here, a->path, file))
+        status = cv_fail(err, CATERVA_EIO, -1,
+                         "%s was moved, deleted or replaced by others meanwhile",
+                         cv_show_path(a->path).text);
+    if (error)
+        status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(a->path).text,
+                             is_cut ? "" : ", whose end is not as it was");
+    cv_file_unlock(file);
+    cv_file_close(&file);
+    return status;
+}
+
+/* ---- Headed ----
+ *
+ * Another header in front of a file that has an older one: what a commit has
+ * promised and not written yet. */
+
+typedef struct headed_store {
+    cv_store base;
+    cv_store *inner;
+    cv_buffer head;
+} headed_store;
+
+static cv_store *inner_of(cv_store *store) { return ((headed_store *)store)->inner; }
+
+static cv_status headed_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+{
+    return cv_store_size(inner_of(store), object, size, err);
+}
+
+static void headed_stamp(cv_store *store, cv_stamp *out)
+{
+    *out = cv_store_stamp(inner_of(store));
+}
+
+/* Over what was read of the inner one's. */
+static void put_head(const headed_store *h, uint64_t pos, void *dst, size_t size)
+{
+    if (pos >= h->head.size || size == 0) return;
+    size_t from = (size_t)pos, left = h->head.size - from;
+    memcpy(dst, h->head.data + from, size < left ? size : left);
+}
+
+static cv_status headed_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+                             size_t size, cv_error *err)
+{
+    const headed_store *h = (const headed_store *)store;
+    CV_TRY(cv_store_read(h->inner, object, pos, dst, size, err));
+    put_head(h, pos, dst, size);
+    return CV_OK;
+}
+
+static cv_at_once headed_read_at_once(cv_store *store, const cv_store_range *r)
+{
+    cv_at_once result = cv_store_read_at_once(inner_of(store), r);
+    if (result == CV_AT_ONCE_READ)
+        put_head((const headed_store *)store, r->pos, r->dst, r->size);
+    return result;
+}
+
+static void headed_reads_state(cv_store *store, uint64_t state)
+{
+    cv_store_reads_state(inner_of(store), state);
+}
+
+static void headed_close(cv_store *store)
+{
+    headed_store *h = (headed_store *)store;
+    cv_store_close(h->inner);
+    cv_buffer_free(&h->head);
+    cv_free(h);
+}
+
+static const cv_store_ops headed_ops = {
+    .name = "file with another header",
+    .stamp = headed_stamp,
+    .size = headed_size,
+    .read = headed_read,
+    .read_at_once = headed_read_at_once,
+    .write = cv_store_no_write,
+    .truncate = cv_store_no_truncate,
+    .sync = cv_store_no_sync,
+    .replace = cv_store_no_replace,
+    .remove = cv_store_no_remove,
+    .publish = cv_store_no_publish,
+    .reads_state = headed_reads_state,
+    .close = headed_close,
+};
+
+cv_status cv_store_headed(cv_store *inner, const void *head, size_t size, cv_store **out,
+                          cv_error *err)
+{
+    headed_store *h = cv_calloc(1, sizeof *h);
+    if (!h) return cv_fail_memory(err, sizeof *h, "a store");
+    cv_status status = cv_buffer_append(&h->head, head, size, err);
+    if (status != CV_OK) {
+        cv_free(h);
+        return status;
+    }
+    h->base = (cv_store){.ops = &headed_ops, .published = true};
+    h->base.opened = inner->opened;
+    h->inner = inner;
+    *out = &h->base;
+    return CV_OK;
 }

@@ -6,12 +6,299 @@
 #include "store/place.h"
 
 #include "base/heap.h"
+#include "base/thread.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Temporaries ----
+ *
+ * The list of temporaries; under its lock, so that none is removed while
+ * its place is being closed. Stays empty in programs that only read. */
+
+static cv_mutex list_lock = CV_MUTEX_INIT;
+static cv_temporary *list;
+
+/* Lists one that is there now; it stays where it is in memory until it is taken off. */
+static void cv_temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
+{
+    cv_mutex_lock(&list_lock);
+    temporary->remove = remove;
+    temporary->is_listed = true;
+    temporary->made = cv_os_now();
+    temporary->before = NULL;
+    temporary->next = list;
+    if (list) list->before = temporary;
+    list = temporary;
+    cv_mutex_unlock(&list_lock);
+}
+
+void cv_temporaries_remove(cv_temporary *temporary)
+{
+    if (!temporary->is_listed) return;
+    cv_mutex_lock(&list_lock);
+    *(temporary->before ? &temporary->before->next : &list) = temporary->next;
+    if (temporary->next) temporary->next->before = temporary->before;
+    temporary->is_listed = false;
+    cv_mutex_unlock(&list_lock);
+}
+
+void cv_temporaries_abandon(void)
+{
+    cv_mutex_lock(&list_lock);
+    for (cv_temporary *temporary = list; temporary; temporary = temporary->next)
+        if (!cv_os_is_other_process(temporary->made)) /* else others need it */
+            temporary->remove(temporary);
+    cv_mutex_unlock(&list_lock);
+}
+
+/* ---- Keeper ----
+ *
+ * Marks of files that are written and closed at the moment. Must not know what
+ * the files are, nor when they are closed. */
+
+cv_status cv_keeper_new(cv_dir dir, const char *shown, cv_keeper **out, cv_error *err)
+{
+    cv_keeper *keeper = cv_calloc(1, sizeof *keeper);
+    if (!keeper) return cv_fail_memory(err, sizeof *keeper, "a tree handle");
+    int error = cv_open_dir(dir, ".", 0, &keeper->root);
+    if (error) {
+        cv_free(keeper);
+        return cv_fail_open(err, error, shown);
+    }
+    atomic_init(&keeper->references, 1);
+    *out = keeper;
+    return CV_OK;
+}
+
+cv_keeper *cv_keeper_retain(cv_keeper *keeper)
+{
+    atomic_fetch_add(&keeper->references, 1);
+    return keeper;
+}
+
+void cv_keeper_release(cv_keeper *keeper)
+{
+    if (!keeper || atomic_fetch_sub(&keeper->references, 1) > 1) return;
+    cv_dir_close(&keeper->root);
+    cv_free(keeper);
+}
+
+/* Opens the directory above. False at the root, and where it may not be opened. */
+static bool go_up(cv_dir *dir)
+{
+    cv_dir above;
+    cv_file_info own, parent;
+    if (cv_open_dir(*dir, "..", 0, &above)) return false;
+    bool is_higher = cv_file_get_info(cv_dir_as_file(*dir), &own) == 0 &&
+                     cv_file_get_info(cv_dir_as_file(above), &parent) == 0 &&
+                     (own.inode != parent.inode || own.device != parent.device);
+    cv_dir_close(dir);
+    *dir = above;
+    return is_higher;
+}
+
+bool cv_keeper_has(cv_dir dir, cv_file file)
+{
+    cv_dir at;
+    cv_file_info info;
+    if (cv_file_get_info(file, &info) || cv_open_dir(dir, ".", 0, &at)) return false;
+    bool found = false;
+    do {
+        found = cv_file_is_marked(cv_dir_as_file(at), info.inode);
+    } while (!found && go_up(&at));
+    cv_dir_close(&at);
+    return found;
+}
+
+int cv_keeper_ask(cv_dir dir, cv_file file)
+{
+    int error = cv_file_ask_lock(file);
+    return !error && cv_keeper_has(dir, file) ? EWOULDBLOCK : error;
+}
+
+/* Locked first: a mark that is not there by then does not come any more. Its writer may meet
+ * this lock for a moment, and tries again. */
+int cv_keeper_lock(cv_dir dir, cv_file file)
+{
+    int error = cv_file_lock(file);
+    if (error || !cv_keeper_has(dir, file)) return error;
+    cv_file_unlock(file);
+    return EWOULDBLOCK;
+}
+
+/* ---- Target ----
+ *
+ * What a new array takes the place of. Must not know how: place.c moves. */
+
+/* ---- Opening -------------------------------------------------------------- */
+
+/* Some systems lock only what is open for writing, and a file may allow less. */
+static int open_any_way(cv_dir dir, const char *name, cv_file *out)
+{
+    static const unsigned ways[] = {CV_OPEN_BOTH, CV_OPEN_READ, CV_OPEN_WRITE};
+    int error = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        error = cv_open_file(dir, name, ways[i] | CV_OPEN_NO_LINK, 0, out);
+        if (!error || error == ENOENT) break;
+    }
+    return error;
+}
+
+static int open_directory(cv_dir dir, const char *name, cv_target *target)
+{
+    cv_dir opened;
+    int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
+    if (error) return error;
+    target->self = cv_dir_as_file(opened);
+    return cv_open_file(opened, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &target->frame);
+}
+
+static cv_status fail_to_open(int error, const cv_shown_path *shown, cv_error *err)
+{
+    if (error == ENOENT) return cv_fail_open(err, error, shown->text);
+    return cv_fail_sys(err, error, "cannot see whether %s is in use", shown->text);
+}
+
+cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
+                         const cv_shown_path *shown, cv_target *out, cv_error *err)
+{
+    cv_target target = {.is_directory = is_directory};
+    int error = is_directory ? open_directory(dir, name, &target)
+                             : open_any_way(dir, name, &target.self);
+    if (error) {
+        cv_target_close(&target);
+        return fail_to_open(error, shown, err);
+    }
+    *out = target;
+    return CV_OK;
+}
+
+static void cv_target_unlock(cv_target *target)
+{
+    if (target->borrowed || !target->is_locked) return;
+    cv_file_unlock(target->is_directory ? target->lock : target->self);
+    cv_file_close(&target->lock);
+    target->is_locked = false;
+}
+
+void cv_target_close(cv_target *target)
+{
+    if (!target->borrowed) {
+        cv_target_unlock(target);
+        cv_file_close(&target->frame);
+        cv_file_close(&target->lock);
+        cv_file_close(&target->self);
+    }
+    *target = (cv_target){0};
+}
+
+/* ---- In use? -------------------------------------------------------------- */
+
+/* May somebody read the directory? And the same as CATERVA_EBUSY. */
+static bool cv_target_has_readers(const cv_target *target)
+{
+    return target->is_directory && cv_file_is_shared(target->self);
+}
+
+cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path *shown,
+                                   cv_error *err)
+{
+    if (!cv_target_has_readers(target)) return CV_OK;
+    return cv_fail(err, CATERVA_EBUSY, -1,
+                   "the directory %s is open for reading (by a copy of it, too)",
+                   shown->text);
+}
+
+/* CATERVA_EBUSY when it is written, or is a directory that is read. An answer of the
+ * moment, for who would otherwise work in vain. `dir` is where it lies. */
+static cv_status cv_target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                        cv_error *err)
+{
+    cv_file lock = {0};
+    int error = 0;
+    if (target->is_directory) /* no lock file: nobody ever wrote */
+        error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
+                             &lock);
+    if (!error && !target->is_directory)
+        error = cv_keeper_ask(dir, target->self);
+    else if (!error)
+        error = cv_file_ask_lock(lock);
+    cv_file_close(&lock);
+    if (error && error != ENOENT) return cv_fail_lock(err, error, shown->text);
+    return cv_target_refuse_readers(target, shown, err);
+}
+
+/* The same, and keeps writers out until the target is unlocked or closed. */
+static cv_status cv_target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                         cv_error *err)
+{
+    int error = 0;
+    CV_TRY(cv_target_refuse_readers(target, shown, err));
+    if (target->is_directory)
+        error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK,
+                             CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &target->lock);
+    if (!error && !target->is_directory)
+        error = cv_keeper_lock(dir, target->self);
+    else if (!error)
+        error = cv_file_lock(target->lock);
+    if (error) return cv_fail_lock(err, error, shown->text);
+    target->is_locked = true;
+    return cv_target_refuse_readers(target, shown,
+                                    err); /* no writer's open counts on it any more */
+}
+
+/* ---- Access --------------------------------------------------------------- */
+
+/* Each class that may read (r) may also search (x), and only then has a file's bits. */
+static uint32_t directory_mode(uint32_t file_mode)
+{
+    return (file_mode & 0777) | (file_mode & 0444) >> 2;
+}
+
+static uint32_t file_mode(uint32_t frame_mode, uint32_t directory_mode)
+{
+    uint32_t search = directory_mode & 0111;
+    return frame_mode & (search | search << 1 | search << 2) & 0666;
+}
+
+cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
+{
+    cv_likeness like = {0};
+    cv_os_access outer, frame;
+    if (!cv_file_is_open(target->self) || cv_file_get_access(target->self, &outer))
+        return like;
+    frame = outer;
+    if (cv_file_is_open(target->frame) && cv_file_get_access(target->frame, &frame))
+        return like;
+    like = (cv_likeness){.known = true, .outer = outer, .inner = frame};
+    if (to_directory && !target->is_directory) {
+        like.outer.mode = directory_mode(outer.mode);
+        like.inner.mode &= 0666;
+    } else if (!to_directory && target->is_directory) {
+        like.outer = frame;
+        like.outer.mode = file_mode(frame.mode, outer.mode);
+    }
+    return like;
+}
+
+/* Gives the new file or directory (and its frame, when that is not none) this access, and what
+ * else goes with it, attributes and lists. Returns an errno number. */
+static int cv_target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
+                   cv_file frame)
+{
+    bool to_directory = cv_file_is_open(frame);
+    if (!likeness->known) return 0;
+    int error = 0;
+    if (to_directory) error = cv_file_take_access(frame, &likeness->inner, target->frame);
+    cv_file from = target->is_directory == to_directory ? target->self : (cv_file){0};
+    return error ? error : cv_file_take_access(made, &likeness->outer, from);
+}
+
+/* ---- Place ---- */
 
 /* ---- Finding ------------------------------------------------------------ */
 
@@ -315,4 +602,159 @@ void cv_place_remove_temp(cv_place *place)
         remove_temp_in(dir, place->temp);
         cv_dir_close(&dir);
     }
+}
+
+/* ---- Home ----
+ *
+ * The name that leads to a store. A file's is kept with the directory that it
+ * is in; a directory finds its own through "..", which costs no descriptor. */
+
+/* ---- Finding -------------------------------------------------------------- */
+
+/* So that a look at the name, which every commit takes, is one call. */
+static void remember(cv_home *home, cv_file self)
+{
+    cv_file_info info = {0};
+    if (home->is_directory)
+        (void)cv_dir_get_info(cv_dir_of_file(self), "..", &info);
+    else
+        (void)cv_file_get_info(self, &info);
+    home->device = info.device;
+    home->inode = info.inode;
+}
+
+static cv_status name_in_parent(const char *name, cv_home *out, cv_error *err)
+{
+    size_t size = strlen(name) + sizeof "../";
+    out->name = cv_malloc(size);
+    if (!out->name) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(out->name, size, "%s%s", out->is_directory ? "../" : "", name);
+    return CV_OK;
+}
+
+/* A directory above that may not even be searched through leaves the path as it is. */
+static cv_status find_file(char *path, cv_home *out, cv_error *err)
+{
+    char *slash = strrchr(path, '/');
+    bool opened = false;
+    if (slash && slash[1]) {
+        *slash = '\0';
+        int error;
+        do {
+            error = cv_dir_open_names(slash == path ? "/" : path, &out->dir);
+        } while (cv_descriptors_make_room(error));
+        opened = error == 0;
+        *slash = '/';
+    }
+    if (!opened) out->dir = cv_dir_here;
+    return name_in_parent(opened ? slash + 1 : path, out, err);
+}
+
+cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_home *out,
+                       cv_error *err)
+{
+    *out = (cv_home){.is_directory = is_directory};
+    char *real = cv_os_real_path(path);
+    if (!real) real = cv_strdup(path);
+    if (!real) return cv_fail_memory(err, strlen(path) + 1, "a path");
+    const char *slash = strrchr(real, '/');
+    cv_status status = CV_OK;
+    if (is_directory && slash && slash[1]) {
+        status = name_in_parent(slash + 1, out, err);
+    } else {
+        out->is_directory = false; /* the root directory, or an unknown way: by its path */
+        status = find_file(real, out, err);
+    }
+    remember(out, self);
+    cv_free(real);
+    if (status != CV_OK) cv_home_close(out);
+    return status;
+}
+
+void cv_home_take(const cv_place *place, cv_file self, cv_home *out)
+{
+    *out = (cv_home){.is_directory = place->is_directory};
+    remember(out, self);
+    if (!place->is_directory) (void)cv_open_dir(place->dir, ".", 0, &out->dir);
+    if (place->is_directory || cv_dir_is_open(out->dir))
+        (void)name_in_parent(place->name, out, NULL); /* NULL: not asked for */
+}
+
+void cv_home_close(cv_home *home)
+{
+    cv_dir_close(&home->dir);
+    cv_free(home->name);
+    *home = (cv_home){0};
+}
+
+/* ---- Asking --------------------------------------------------------------- */
+
+/* What was remembered stands there. */
+static bool stands_at(const cv_home *home, cv_dir dir, const char *name)
+{
+    return cv_dir_leads_to(dir, name, home->device, home->inode);
+}
+
+/* Where its name is looked up. */
+static cv_dir dir_of(const cv_home *home, cv_file self)
+{
+    return home->is_directory ? cv_dir_of_file(self) : home->dir;
+}
+
+bool cv_home_leads_to(const cv_home *home, cv_file self)
+{
+    if (!home->name) return true;
+    if (!home->is_directory) return stands_at(home, home->dir, home->name);
+    cv_dir own = cv_dir_of_file(self);
+    return stands_at(home, own, "..") && cv_dir_names(own, home->name, self);
+}
+
+cv_status cv_home_check(const cv_home *home, cv_file self, const cv_shown_path *shown,
+                        cv_error *err)
+{
+    cv_file_info there, own;
+    if (cv_home_leads_to(home, self)) return CV_OK;
+    bool is_there = cv_dir_get_link_info(dir_of(home, self), home->name, &there) == 0;
+    bool is_gone = cv_file_get_info(self, &own) == 0 && own.n_names == 0;
+    const char *what = is_there && !home->is_directory ? "was replaced by another file"
+                       : is_gone                       ? "was deleted"
+                                                       : "was moved or replaced";
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s %s by others while it was open for writing: it is not at its name",
+                   shown->text, what);
+}
+
+/* ---- Taking the name ------------------------------------------------------ */
+
+static int open_parent(const cv_home *home, cv_file self, cv_dir *out)
+{
+    if (home->is_directory) return cv_open_dir(cv_dir_of_file(self), "..", 0, out);
+    if (!cv_dir_is_here(home->dir)) return cv_open_dir(home->dir, ".", 0, out);
+    const char *slash = strrchr(home->name, '/');
+    char *parent =
+        slash ? cv_strndup(home->name, (size_t)(slash - home->name) + 1) : cv_strdup(".");
+    if (!parent) return ENOMEM;
+    int error = cv_open_dir(cv_dir_here, parent, 0, out);
+    cv_free(parent);
+    return error;
+}
+
+cv_status cv_home_place(const cv_home *home, cv_file self, cv_file frame,
+                        const cv_shown_path *shown, cv_place *out, cv_error *err)
+{
+    cv_place place = {.overwrite = true, .shown = *shown};
+    if (!home->name) return cv_fail(err, CATERVA_EIO, -1, "%s has no name", shown->text);
+    const char *slash = strrchr(home->name, '/');
+    place.name = cv_strdup(slash ? slash + 1 : home->name);
+    if (!place.name) return cv_fail_memory(err, strlen(home->name), "a path");
+    int error = open_parent(home, self, &place.dir);
+    if (error) {
+        cv_free(place.name);
+        return cv_fail_sys(err, error, "cannot open the directory of %s", shown->text);
+    }
+    place.old = (cv_target){
+        .self = self, .frame = frame, .is_directory = home->is_directory, .borrowed = true};
+    place.is_held = true;
+    *out = place;
+    return CV_OK;
 }

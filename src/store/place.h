@@ -6,8 +6,98 @@
 
 #include "base/os_dir.h"
 #include "base/os_file.h"
-#include "store/target.h"
-#include "store/temporaries.h"
+#include "base/status.h"
+#include "store/fallbacks.h"
+
+#include <stdatomic.h>
+
+/* One of them; part of whatever knows where it is. */
+typedef struct cv_temporary {
+    void (*remove)(struct cv_temporary *temporary); /* called with the list's lock */
+    cv_os_moment made;                              /* by this process? */
+    bool is_listed;
+    struct cv_temporary *next, *before;
+} cv_temporary;
+
+/* Takes it off; does nothing for one that is not listed. */
+void cv_temporaries_remove(cv_temporary *temporary);
+
+/* Removes all of them. */
+void cv_temporaries_abandon(void);
+
+/* ---- keeper ----
+ * Keeps writers away from files of a directory, or below it, that their own writer has closed
+ * for a while to spare descriptors.
+ *
+ * The writer's lock on a file goes when the file is closed. Before that the keeper marks the
+ * file: a record lock on the directory at a byte that stands for the file's inode. It costs no
+ * descriptor but the keeper's own, it belongs to an opening and so ends with the process, and
+ * whoever opens a file for writing looks for it in all directories above the file. Programs
+ * that do not look, python-blosc2 and earlier versions, are noticed when the writer opens the
+ * file again: store/file.c compares size and time. */
+
+typedef struct cv_keeper {
+    cv_dir root; /* an opening of its own: marks are seen from every other one */
+    atomic_size_t references;
+} cv_keeper;
+
+/* Opens the directory again. One reference; release with cv_keeper_release. */
+cv_status cv_keeper_new(cv_dir dir, const char *shown, cv_keeper **out, cv_error *err);
+cv_keeper *cv_keeper_retain(cv_keeper *keeper);
+void cv_keeper_release(cv_keeper *keeper); /* NULL is fine */
+
+/* Whether another opening has marked the file in a directory that is `dir` or above it. False
+ * where that cannot be found out. */
+bool cv_keeper_has(cv_dir dir, cv_file file);
+
+/* As cv_file_ask_lock and cv_file_lock of a file in `dir`: EWOULDBLOCK also while the file is
+ * marked. */
+int cv_keeper_ask(cv_dir dir, cv_file file);
+int cv_keeper_lock(cv_dir dir, cv_file file);
+
+/* ---- target ----
+ * What stands where a new array is to go: is it in use, keep it from being written until
+ * the new one has the name, and let that be accessible like it.
+ *
+ * A file's writer has the lock on the file, a directory's on a file in it, and readers of
+ * a directory one on the directory (store.h). A reader of a file keeps the file. */
+
+typedef struct cv_target {
+    cv_file self;  /* the file or directory; none: nothing stands there */
+    cv_file lock;  /* of a directory: its lock file; else none */
+    cv_file frame; /* of a directory: its frame; else none */
+    bool is_directory;
+    bool borrowed; /* its lock and descriptors are somebody else's */
+    bool is_locked;
+} cv_target;
+
+/* Opens the file or directory `name`; CATERVA_ENOTFOUND when it is not there any more.
+ * Release with cv_target_close. */
+cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
+                         const cv_shown_path *shown, cv_target *out, cv_error *err);
+
+cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path *shown,
+                                   cv_error *err);
+
+void cv_target_close(cv_target *target);
+
+/* ---- Access -------------------------------------------------------------- */
+
+
+/* Whom a new array lets in that takes this one's place: the file, or the directory and
+ * the files in it. A file is as open as the way to the old frame was. */
+typedef struct cv_likeness {
+    bool known;         /* else nothing stands there: as umask has it */
+    cv_os_access outer; /* the file or directory itself */
+    cv_os_access inner; /* of a directory: its files */
+} cv_likeness;
+
+cv_likeness cv_target_likeness(const cv_target *target, bool to_directory);
+
+/* ---- place ----
+ * Where an unpublished store lives and where it goes: a temporary name beside
+ * a target name, both in one directory that is held open, so that neither
+ * chdir nor a rename of that directory leads astray. */
 
 typedef struct cv_place {
     cv_dir dir;
@@ -57,5 +147,39 @@ void cv_place_let_go(cv_place *place);
 void cv_place_remove_temp(cv_place *place);
 
 void cv_place_close(cv_place *place);
+
+/* ---- home ----
+ * The name under which a store that is open for writing was found or published, held so
+ * that neither chdir nor a rename of a directory above leads astray. What no longer has
+ * its name is somebody else's or nobody's: what is committed there is lost. */
+
+typedef struct cv_home {
+    cv_dir dir; /* where the name is; none: the array's own directory */
+    char *name; /* in it: of a directory "../<name>". NULL: unknown, not asked for */
+    bool is_directory;
+    uint64_t device, inode; /* of the file; of a directory: of the one that it is in */
+} cv_home;
+
+/* Of what was opened at `path` as `self`, symbolic links followed. Without an error but with
+ * another file's name when that has changed meanwhile: see cv_home_leads_to. */
+cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_home *out,
+                       cv_error *err);
+
+/* Of what `place` published as `self`. Without memory or descriptors: unknown. */
+void cv_home_take(const cv_place *place, cv_file self, cv_home *out);
+
+bool cv_home_leads_to(const cv_home *home, cv_file self);
+
+/* CATERVA_EIO, with what happened, when the name does not lead to `self` any more. */
+cv_status cv_home_check(const cv_home *home, cv_file self, const cv_shown_path *shown,
+                        cv_error *err);
+
+/* Where a new store goes that is to take the name of the one that is open for writing as
+ * `self`, whose lock serves; `frame` as in cv_target. The old one stays open until the
+ * place is closed. */
+cv_status cv_home_place(const cv_home *home, cv_file self, cv_file frame,
+                        const cv_shown_path *shown, cv_place *out, cv_error *err);
+
+void cv_home_close(cv_home *home);
 
 #endif

@@ -2,12 +2,13 @@
  * these: a file of somebody else is never removed, and keeps its directory. */
 #include "store/sframe.h"
 
-#include "base/heap.h"
 #include "store/descriptors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Sframe ---- */
 
 /* C-Blosc2's own lock file. */
 static const char foreign_lock[] = ".b2lock";
@@ -162,3 +163,244 @@ cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, siz
     cv_sframe_remove_at(dir, name);
     return CV_OK;
 }
+
+/* ---- Chunk files ----
+ *
+ * Open chunk files, kept in slots by id. A slot's lock is held to
+ * find, open and count, never while bytes are read or written; a file whose
+ * slot is taken by another one in use is opened for the one call. */
+
+void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir)
+{
+    files->dir = dir;
+    files->has_access = false;
+    for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
+        files->slots[i].id = -1;
+        files->slots[i].file = (cv_file){0};
+        files->slots[i].users = 0;
+        cv_mutex_init(&files->slots[i].lock);
+    }
+}
+
+void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access)
+{
+    files->has_access = true;
+    files->access = *access;
+    files->access.mode &= 0666;
+}
+
+/* Call with the lock. */
+static void close_idle(cv_chunk_slot *slot)
+{
+    if (slot->users == 0) cv_file_close(&slot->file);
+}
+
+static void forget(cv_chunk_slot *slot)
+{
+    slot->id = -1;
+    close_idle(slot);
+}
+
+void cv_chunk_files_close(cv_chunk_files *files)
+{
+    for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
+        forget(&files->slots[i]);
+        cv_mutex_destroy(&files->slots[i].lock);
+    }
+}
+
+int cv_chunk_files_give_up(cv_chunk_files *files)
+{
+    int n = 0;
+    for (int i = 0; i < CV_CHUNK_SLOTS; i++) {
+        cv_chunk_slot *slot = &files->slots[i];
+        if (!cv_mutex_try_lock(&slot->lock)) continue;
+        if (slot->users == 0 && cv_file_is_open(slot->file)) {
+            forget(slot);
+            n++;
+        }
+        cv_mutex_unlock(&slot->lock);
+    }
+    return n;
+}
+
+static cv_chunk_slot *slot_of(cv_chunk_files *files, cv_object id)
+{
+    return &files->slots[id % CV_CHUNK_SLOTS];
+}
+
+/* One that is made gets its access before there is anything to read. */
+static int open_file(const cv_chunk_files *files, cv_object id, unsigned how, cv_file *out)
+{
+    cv_chunk_name name = cv_sframe_chunk_name(id);
+    uint32_t mode = files->has_access ? 0600 : 0666;
+    int error = EEXIST;
+    if (how & CV_OPEN_CREATE)
+        error = cv_open_file(files->dir, name.text, how | CV_OPEN_NEW, mode, out);
+    if (error == EEXIST && how & CV_OPEN_EMPTY) {
+        error = cv_dir_remove(files->dir, name.text);
+        if (!error) error = cv_open_file(files->dir, name.text, how | CV_OPEN_NEW, mode, out);
+    } else if (error == EEXIST)
+        return cv_open_file(files->dir, name.text, how & ~(unsigned)CV_OPEN_CREATE, 0, out);
+    if (error || !files->has_access) return error;
+    error = cv_file_set_access(*out, &files->access);
+    if (error) cv_file_close(out);
+    return error;
+}
+
+/* Opens into the slot when nobody uses it, else beside it. With the lock. */
+static int open_into(cv_chunk_files *files, cv_object id, unsigned how, cv_chunk_handle *out)
+{
+    cv_chunk_slot *slot = slot_of(files, id);
+    bool is_free = slot->users == 0;
+    if (is_free) forget(slot); /* before another descriptor is asked for */
+    int error = open_file(files, id, how, &out->file);
+    out->slot = NULL;
+    if (error || !is_free) return error;
+    slot->id = id;
+    slot->file = out->file;
+    slot->users = 1;
+    out->slot = slot;
+    return 0;
+}
+
+int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out)
+{
+    cv_chunk_slot *slot = slot_of(files, id);
+    int error = 0;
+    cv_mutex_lock(&slot->lock);
+    if (slot->id == id) {
+        slot->users++;
+        *out = (cv_chunk_handle){slot->file, slot};
+    } else {
+        error = open_into(files, id, CV_OPEN_READ, out);
+    }
+    cv_mutex_unlock(&slot->lock);
+    return error;
+}
+
+int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
+                              cv_chunk_handle *out)
+{
+    cv_chunk_slot *slot = slot_of(files, id);
+    unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | (anew ? CV_OPEN_EMPTY : 0U);
+    cv_mutex_lock(&slot->lock);
+    int error = open_into(files, id, how, out);
+    cv_mutex_unlock(&slot->lock);
+    return error;
+}
+
+/* Is it that file, and no symbolic link or what others have put in its place? */
+static bool is_file(cv_dir dir, const char *name, cv_file file)
+{
+    cv_file_info opened = {0}, named = {0};
+    return cv_file_get_info(file, &opened) == 0 &&
+           cv_dir_get_link_info(dir, name, &named) == 0 && named.kind == CV_KIND_FILE &&
+           opened.device == named.device && opened.inode == named.inode;
+}
+
+static int link_file(cv_dir dir, const char *name, cv_dir from, const char *there,
+                     cv_file file)
+{
+    int error = cv_dir_link(from, there, dir, name);
+    if (error == EEXIST && cv_dir_remove(dir, name) == 0)
+        error = cv_dir_link(from, there, dir, name);
+    if (error || is_file(dir, name, file)) return error;
+    (void)cv_dir_remove(dir, name);
+    return ESTALE;
+}
+
+int cv_chunk_link(cv_chunk_files *files, cv_object id, const cv_chunk_files *from,
+                  cv_object there, cv_file file)
+{
+    cv_chunk_slot *slot = slot_of(files, id);
+    cv_chunk_name name = cv_sframe_chunk_name(id), old = cv_sframe_chunk_name(there);
+    cv_mutex_lock(&slot->lock);
+    if (slot->id == id) forget(slot);
+    int error = link_file(files->dir, name.text, from->dir, old.text, file);
+    cv_mutex_unlock(&slot->lock);
+    return error;
+}
+
+void cv_chunk_release(cv_chunk_handle handle)
+{
+    if (!handle.slot) {
+        cv_file_close(&handle.file);
+        return;
+    }
+    cv_mutex_lock(&handle.slot->lock);
+    handle.slot->users--;
+    if (handle.slot->id < 0) close_idle(handle.slot);
+    cv_mutex_unlock(&handle.slot->lock);
+}
+
+int cv_chunk_remove(cv_chunk_files *files, cv_object id)
+{
+    cv_chunk_slot *slot = slot_of(files, id);
+    cv_chunk_name name = cv_sframe_chunk_name(id);
+    cv_mutex_lock(&slot->lock);
+    if (slot->id == id) forget(slot);
+    int error = cv_dir_remove(files->dir, name.text);
+    cv_mutex_unlock(&slot->lock);
+    return error == ENOENT ? 0 : error;
+}
+
+/* ---- Shared chunks ----
+ *
+ * What shared chunk files were when they were shared. One that has lost its name
+ * or whose name is another file's by now is not the list's matter: it was put anew. */
+
+typedef struct shared_chunk {
+    cv_object object;
+    cv_file_info info;
+} shared_chunk;
+
+void cv_shared_chunks_init(cv_shared_chunks *shared)
+{
+    cv_mutex_init(&shared->lock);
+    shared->list = (cv_buffer){0};
+}
+
+void cv_shared_chunks_destroy(cv_shared_chunks *shared)
+{
+    cv_buffer_free(&shared->list);
+    cv_mutex_destroy(&shared->lock);
+}
+
+bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file file)
+{
+    shared_chunk entry = {.object = object};
+    if (cv_file_get_info(file, &entry.info)) return false;
+    cv_mutex_lock(&shared->lock);
+    cv_status status = cv_buffer_append(&shared->list, &entry, sizeof entry, NULL);
+    cv_mutex_unlock(&shared->lock);
+    return status == CV_OK;
+}
+
+/* Its other name goes only with the job: the number of names is no sign, nor is the time of
+ * a change to the file's owner or permissions. */
+static bool is_changed(const cv_file_info *was, const cv_file_info *is)
+{
+    bool same_file = was->device == is->device && was->inode == is->inode;
+    return same_file && (was->size != is->size || was->changed_ns != is->changed_ns);
+}
+
+cv_status cv_shared_chunks_check(cv_shared_chunks *shared, cv_dir dir, cv_error *err)
+{
+    const shared_chunk *list = (const shared_chunk *)(const void *)shared->list.data;
+    size_t n = shared->list.size / sizeof list[0];
+    for (size_t i = 0; i < n; i++) {
+        cv_chunk_name name = cv_sframe_chunk_name(list[i].object);
+        cv_file_info is;
+        if (cv_dir_get_link_info(dir, name.text, &is) || !is_changed(&list[i].info, &is))
+            continue;
+        return cv_fail(
+            err, CATERVA_ECORRUPT, -1,
+            "%s was changed through the part that it was merged from, where it had "
+            "%llu bytes and has %llu: roll back, and merge again without that part",
+            name.text, (unsigned long long)list[i].info.size, (unsigned long long)is.size);
+    }
+    return CV_OK;
+}
+
+void cv_shared_chunks_forget(cv_shared_chunks *shared) { cv_buffer_free(&shared->list); }

@@ -9,8 +9,8 @@
 #include "frame/attribute.h"
 #include "frame/kinds.h"
 #include "frame/snapshot_load.h"
-#include "store/doubt.h"
-#include "store/http.h"
+#include "remote/remote.h"
+#include "store/fallbacks.h"
 #include "tree/heads.h"
 #include "tree/names.h"
 

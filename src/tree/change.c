@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/job_folder.h"
-#include "store/keeper.h"
+#include "store/place.h"
 #include "tree/find.h"
 #include "tree/make.h"
 #include "tree/names.h"

@@ -5,7 +5,7 @@
 #include "base/crc.h"
 #include "base/heap.h"
 #include "store/descriptors.h"
-#include "store/keeper.h"
+#include "store/place.h"
 #include "tree/names.h"
 #include "tree/zip_directory.h"
 

@@ -8,7 +8,7 @@
 #include "frame/snapshot_load.h"
 #include "store/descriptors.h"
 #include "store/file.h"
-#include "store/headed.h"
+#include "store/open.h"
 #include "store/place.h"
 #include "tree/names.h"
 

@@ -7,7 +7,7 @@
 #include "format/frame_header.h"
 #include "format/seal.h"
 #include "store/descriptors.h"
-#include "store/refusals.h"
+#include "store/fallbacks.h"
 #include "tree/files_below.h"
 #include "tree/names.h"
 

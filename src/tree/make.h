@@ -6,7 +6,7 @@
 #include "base/os_dir.h"
 #include "base/watch.h"
 #include "format/frame_header.h"
-#include "store/refusals.h"
+#include "store/fallbacks.h"
 
 /* The embed.b2e of a tree with nothing inside it, and the leaf of a group without
  * attributes: as python-blosc2 writes them, byte for byte. */

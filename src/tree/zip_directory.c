@@ -5,7 +5,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "store/doubt.h"
+#include "store/fallbacks.h"
 #include "tree/names.h"
 
 #include <stdlib.h>

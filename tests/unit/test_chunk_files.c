@@ -3,7 +3,7 @@
  * opens; numbers are never given twice while a reader may look for the old one.
  */
 #include "made.h"
-#include "store/directory_open.h"
+#include "store/directory.h"
 #include "support/scratch.h"
 
 #include <fcntl.h>

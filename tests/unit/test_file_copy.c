@@ -1,7 +1,6 @@
 /* The copy of a small file: made by the read that makes it worth its cost, right in
  * every byte, and none where it must not be. */
 #include "store/file.h"
-#include "store/file_copy.h"
 
 #include "support/check.h"
 #include "support/random.h"

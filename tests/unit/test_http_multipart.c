@@ -1,5 +1,5 @@
 /* Bodies of several parts, good and bad, in pieces of any size. */
-#include "store/http_multipart.h"
+#include "remote/reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Replies of servers, good and bad, judged. */
-#include "store/http_reply.h"
+#include "remote/reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

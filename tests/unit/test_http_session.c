@@ -1,5 +1,5 @@
 /* What follows from what was measured of the way to a server. */
-#include "store/http_session.h"
+#include "remote/session.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

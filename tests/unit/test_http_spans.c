@@ -1,7 +1,6 @@
 /* Several ranges in one request: how many share one, how they are named, and that each byte goes
  * to the range that wants it, once, in whatever order parts come. */
-#include "store/http_join.h"
-#include "store/http_spans.h"
+#include "remote/fetch.h"
 #include "support/random.h"
 
 #include <setjmp.h>

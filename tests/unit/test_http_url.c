@@ -1,5 +1,5 @@
 /* URLs taken apart, shown, and encoded. */
-#include "store/http_url.h"
+#include "remote/url.h"
 
 #include "caterva.h"
 

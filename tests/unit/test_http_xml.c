@@ -1,5 +1,5 @@
 /* Elements in S3's answers, whole ones and others. */
-#include "store/http_xml.h"
+#include "remote/reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

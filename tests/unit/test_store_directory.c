@@ -1,6 +1,6 @@
 /* Unit: store/directory. Names, replacing the frame, locks, publishing and overwriting. */
 #include "scratch.h"
-#include "store/directory_open.h"
+#include "store/directory.h"
 
 #include <dirent.h>
 #include <errno.h>

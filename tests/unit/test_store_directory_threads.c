@@ -2,7 +2,7 @@
  * there are fewer than files, under threads and at the end. */
 #include "random.h"
 #include "scratch.h"
-#include "store/directory_open.h"
+#include "store/directory.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Unit: store/fault. Faults hit the operation they were armed for and no other,
  * and the crash images are those worked out by hand from the same journal. */
 #include "scratch.h"
-#include "store/directory_open.h"
+#include "store/directory.h"
 #include "store/fault.h"
 #include "store/memory.h"
 

@@ -14,7 +14,7 @@
 #include "frame/layout_cache.h"
 #include "frame/sealed.h"
 #include "frame/tail.h"
-#include "store/doubt.h"
+#include "store/fallbacks.h"
 
 #include <stdlib.h>
 

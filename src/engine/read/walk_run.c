@@ -7,7 +7,7 @@
 #include "engine/run/thresholds.h"
 #include "frame/index_read.h"
 #include "frame/layout_cache.h"
-#include "store/doubt.h"
+#include "store/fallbacks.h"
 
 /* A walk on its way through the pool. */
 typedef struct run {

@@ -30,7 +30,7 @@
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
 #include "frame/layout_cache.h"
-#include "store/gather.h"
+#include "store/fallbacks.h"
 
 /* Slots, and how much larger than the first one the others are: from SMALLEST to
  * SMALLEST + SLOTS - 1 parts of all memory that they share. */

@@ -1,0 +1,387 @@
+/* Room: remote. INTRO of remote/object */
+#include "remote/object.h"
+
+#include "base/heap.h"
+#include "base/os.h"
+#include "remote/auth.h"
+#include "remote/wire.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Http object ----
+ *
+ * Places of objects: URLs as they go over the wire, redirections, and the fields
+ * that say who asks. */
+
+/* ---- Where ------------------------------------------------------------------------ */
+
+enum { MOST_URL = 16 * 1024 };
+
+/* Room for one URL, or part of it. */
+typedef struct text {
+    char *at, *end;
+    bool full;
+    char room[MOST_URL];
+} text;
+
+static void begin(text *t)
+{
+    t->at = t->room;
+    t->end = t->room + sizeof t->room - 1;
+    t->full = false;
+}
+
+static void add(text *t, const char *bytes, size_t size)
+{
+    if (t->full || (size_t)(t->end - t->at) < size) {
+        t->full = true;
+        return;
+    }
+    memcpy(t->at, bytes, size);
+    t->at += size;
+}
+
+static void add_text(text *t, const char *s) { add(t, s, strlen(s)); }
+
+static void add_encoded(text *t, const char *bytes, size_t size)
+{
+    char *at = t->full ? NULL : cv_url_encode(bytes, size, true, t->at, t->end);
+    t->full = !at;
+    if (at) t->at = at;
+}
+
+/* What a URL may not have is encoded, what is encoded already stays. */
+static void add_safe(text *t, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c >= 0x80 || strchr("\"<>^`{|}", c))
+            add_encoded(t, bytes + i, 1);
+        else
+            add(t, bytes + i, 1);
+    }
+}
+
+static char *end_text(text *t)
+{
+    *t->at = '\0';
+    return t->full ? NULL : cv_strdup(t->room);
+}
+
+static void add_port(text *t, const cv_url *u)
+{
+    char port[16];
+    int usual = u->scheme == CV_SCHEME_HTTP ? 80 : 443;
+    if (u->port == 0 || u->port == usual) return;
+    (void)snprintf(port, sizeof port, ":%d", u->port);
+    add_text(t, port);
+}
+
+static cv_status place_http(cv_http_object *o, const cv_url *u, const char *member, text *t)
+{
+    begin(t);
+    add_text(t, u->scheme == CV_SCHEME_HTTP ? "http://" : "https://");
+    add(t, u->host, u->host_size);
+    add_port(t, u);
+    if (u->path_size == 0) add_text(t, "/");
+    add_safe(t, u->path, u->path_size);
+    add_text(t, member);
+    if (u->query) add_text(t, "?");
+    add_safe(t, u->query ? u->query : "", u->query_size);
+    o->url = end_text(t);
+    return o->url ? CV_OK : CATERVA_ENOMEM;
+}
+
+/* Amazon's, where no other endpoint is given. */
+static void make_endpoint(const cv_session *s, char *to, size_t size)
+{
+    const char *region = s->credentials.region;
+    const char *end = strncmp(region, "cn-", 3) == 0 ? ".cn" : "";
+    (void)snprintf(to, size, "https://s3.%.60s.amazonaws.com%s", region, end);
+}
+
+/* Names with dots are no names that certificates know. */
+static bool is_path_style(const cv_session *s, const cv_url *bucket)
+{
+    int style = s->options.path_style;
+    bool has_dots = memchr(bucket->host, '.', bucket->host_size) != NULL;
+    return style > 0 || (style == 0 && (s->credentials.endpoint || has_dots));
+}
+
+static cv_status place_s3(cv_http_object *o, const cv_url *u, const char *member, text *t,
+                          cv_error *err)
+{
+    const cv_session *s = o->session;
+    char amazon[128];
+    cv_url e;
+    bool in_path = is_path_style(s, u);
+    make_endpoint(s, amazon, sizeof amazon);
+    CV_TRY(cv_url_parse(s->credentials.endpoint ? s->credentials.endpoint : amazon, &e, err));
+    begin(t);
+    if (!in_path) {
+        add(t, u->host, u->host_size);
+        add_text(t, ".");
+    }
+    add(t, e.host, e.host_size);
+    add_port(t, &e);
+    o->host = end_text(t);
+    begin(t);
+    add_text(t, "/");
+    if (in_path) {
+        add_encoded(t, u->host, u->host_size);
+        add_text(t, "/");
+    }
+    add_encoded(t, u->path, u->path_size);
+    add_encoded(t, member, strlen(member));
+    o->path = end_text(t);
+    if (!o->host || !o->path) return CATERVA_ENOMEM;
+    begin(t);
+    add_text(t, e.scheme == CV_SCHEME_HTTP ? "http://" : "https://");
+    add_text(t, o->host);
+    add_text(t, o->path);
+    o->url = end_text(t);
+    o->is_signed = s->credentials.access_key != NULL;
+    return o->url ? CV_OK : CATERVA_ENOMEM;
+}
+
+static cv_status place(cv_http_object *o, const char *url, const char *member, cv_error *err)
+{
+    cv_url parsed;
+    CV_TRY(cv_url_parse(url, &parsed, err));
+    text *t = cv_malloc(sizeof *t);
+    if (!t) return cv_fail_memory(err, sizeof *t, "a URL");
+    t->full = false;
+    cv_status status = parsed.scheme == CV_SCHEME_S3 ? place_s3(o, &parsed, member, t, err)
+                                                     : place_http(o, &parsed, member, t);
+    bool full = t->full;
+    cv_free(t);
+    if (status == CATERVA_ENOMEM && full)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the URL has more than %d bytes", MOST_URL);
+    return status == CATERVA_ENOMEM ? cv_fail_memory(err, MOST_URL, "a URL") : status;
+}
+
+cv_status cv_http_object_new(cv_session *session, const char *url, const char *member,
+                             cv_http_object **out, cv_error *err)
+{
+    cv_http_object *o = cv_calloc(1, sizeof *o);
+    if (!o) return cv_fail_memory(err, sizeof *o, "a URL");
+    cv_session_retain(session);
+    o->session = session;
+    o->identity.size = UINT64_MAX;
+    cv_url_show(url, o->shown);
+    cv_mutex_init(&o->lock);
+    cv_status status = place(o, url, member, err);
+    if (status == CV_OK)
+        *out = o;
+    else
+        cv_http_object_free(o);
+    return status;
+}
+
+void cv_http_object_free(cv_http_object *o)
+{
+    if (!o) return;
+    cv_session_release(o->session);
+    cv_mutex_destroy(&o->lock);
+    cv_free(o->url);
+    cv_free(o->host);
+    cv_free(o->path);
+    cv_free(o->location);
+    cv_free(o);
+}
+
+void cv_http_object_meet(cv_http_object *o, const cv_reply *reply, const cv_grant *grant)
+{
+    cv_reply_identity(reply, grant, &o->identity);
+    if (reply->most_parts > 0)
+        cv_several_expect(&o->session->several, (size_t)reply->most_parts);
+}
+
+/* ---- Redirections ----------------------------------------------------------------- */
+
+char *cv_http_object_place(cv_http_object *o, bool *is_elsewhere)
+{
+    cv_mutex_lock(&o->lock);
+    *is_elsewhere = o->location != NULL;
+    char *copy = cv_strdup(o->location ? o->location : o->url);
+    cv_mutex_unlock(&o->lock);
+    return copy;
+}
+
+/* Remembers a place that answered, or (NULL) forgets it. */
+static void cv_http_object_moved(cv_http_object *o, const char *location)
+{
+    char *copy = location ? cv_strdup(location) : NULL;
+    cv_mutex_lock(&o->lock);
+    char *old = o->location;
+    o->location = copy;
+    cv_mutex_unlock(&o->lock);
+    cv_free(old);
+}
+
+/* Whether a request that is at `from` may follow to `to`: CATERVA_EIO with the reason. */
+static cv_status cv_http_object_check_move(const cv_http_object *o, const char *from, const char *to,
+                                    cv_error *err)
+{
+    cv_url a, b;
+    cv_error reason = {0};
+    if (o->is_signed)
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "%s: the server redirects, which a signed request does not follow: "
+                       "is it another region's?",
+                       o->shown);
+    if (cv_url_parse(from, &a, &reason) != CV_OK || cv_url_parse(to, &b, &reason) != CV_OK)
+        return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->shown,
+                       reason.message);
+    if (b.scheme == CV_SCHEME_S3 ||
+        (a.scheme == CV_SCHEME_HTTPS && b.scheme != CV_SCHEME_HTTPS))
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "%s: the server redirects from https to http: not followed", o->shown);
+    return CV_OK;
+}
+
+/* Where a redirection led to is another host than the one that the object's name says. */
+cv_status cv_http_object_broken(const cv_http_object *o, const char *url,
+                                const cv_wire_end *end, cv_error *err)
+{
+    cv_url at;
+    if (end->lacks_memory)
+        return cv_fail(err, CATERVA_ENOMEM, -1, "%s: %.90s", o->shown, end->why);
+    if (!end->is_untrusted || cv_url_parse(url, &at, NULL) != CV_OK)
+        return cv_fail(err, CATERVA_EIO, -1, "%s: %.90s", o->shown, end->why);
+    return cv_fail(err, CATERVA_EIO, -1, "%.80s: the certificate of %.*s is refused: %.90s",
+                   o->shown, at.host_size < 60 ? (int)at.host_size : 60, at.host, end->why);
+}
+
+/* ---- Fields ----------------------------------------------------------------------- */
+
+cv_status cv_http_add_field(cv_buffer *fields, const char *name, const char *value,
+                            cv_error *err)
+{
+    CV_TRY(cv_buffer_append(fields, name, strlen(name), err));
+    CV_TRY(cv_buffer_append(fields, ": ", 2, err));
+    return cv_buffer_append(fields, value, strlen(value) + 1, err);
+}
+
+static cv_status add_signature(cv_http_object *o, const cv_http_asked *asked,
+                               cv_buffer *fields, cv_error *err)
+{
+    static const char no_body[] =
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    const cv_credentials *c = &o->session->credentials;
+    const char *payload = asked->payload ? asked->payload : no_body;
+    char time[CV_SIGN_TIME];
+    cv_sign_time(cv_os_time_ns() / 1000000000, time);
+    cv_signed_field signed_fields[5] = {
+        {"host", o->host}, {"x-amz-content-sha256", payload}, {"x-amz-date", time}};
+    int n = 3;
+    if (asked->write_id)
+        signed_fields[n++] = (cv_signed_field){CV_WRITE_ID_FIELD, asked->write_id};
+    if (c->session_token)
+        signed_fields[n++] = (cv_signed_field){"x-amz-security-token", c->session_token};
+    const cv_signing signing = {.method = asked->method,
+                                .path = o->path,
+                                .query = asked->query ? asked->query : "",
+                                .fields = signed_fields,
+                                .n_fields = n,
+                                .payload = payload,
+                                .time = time,
+                                .region = c->region,
+                                .service = "s3",
+                                .access_key = c->access_key,
+                                .secret_key = c->secret_key};
+    for (int i = 1; i < n; i++)
+        CV_TRY(cv_http_add_field(fields, signed_fields[i].name, signed_fields[i].value, err));
+    static const char name[] = "Authorization: ";
+    CV_TRY(cv_buffer_append(fields, name, sizeof name - 1, err));
+    return cv_sign(&signing, fields, err);
+}
+
+/* Headers that the program adds just now; of bad ones the first is told. */
+typedef struct adding {
+    cv_buffer *fields;
+    cv_status status;
+    int n;
+    cv_error *err;
+} adding;
+
+static void add_header(void *token, const char *header)
+{
+    adding *a = token;
+    if (a->status == CV_OK) a->status = cv_header_check(header, a->n++, a->err);
+    if (a->status == CV_OK)
+        a->status = cv_buffer_append(a->fields, header, strlen(header) + 1, a->err);
+}
+
+static cv_status add_users(const caterva_remote_options *o, cv_buffer *fields, cv_error *err)
+{
+    for (int i = 0; i < o->n_headers; i++)
+        CV_TRY(cv_buffer_append(fields, o->headers[i], strlen(o->headers[i]) + 1, err));
+    adding a = {.fields = fields, .status = CV_OK, .err = err};
+    if (!o->on_headers) return CV_OK;
+    cv_wire_give_turn();
+    o->on_headers(o->context, add_header, &a);
+    cv_wire_take_turn();
+    return a.status;
+}
+
+cv_status cv_http_object_fields(cv_http_object *o, const cv_http_asked *asked,
+                                cv_buffer *fields, cv_error *err)
+{
+    cv_url own, to;
+    CV_TRY(cv_http_add_field(fields, "User-Agent", "caterva/" CATERVA_VERSION_STRING, err));
+    CV_TRY(cv_http_add_field(fields, "Accept-Encoding", "identity", err));
+    if (cv_url_parse(o->url, &own, NULL) != CV_OK ||
+        cv_url_parse(asked->url, &to, NULL) != CV_OK || !cv_url_same_origin(&own, &to))
+        return CV_OK;
+    CV_TRY(add_users(&o->session->options, fields, err));
+    if (o->is_signed) return add_signature(o, asked, fields, err);
+    return asked->write_id
+               ? cv_http_add_field(fields, CV_WRITE_ID_FIELD, asked->write_id, err)
+               : CV_OK;
+}
+
+/* ---- Http moved ----
+ *
+ * Redirections. Whether one may be followed at all is for http_object.c to say. */
+
+enum { MOST_REDIRECTS = 5 };
+
+cv_status cv_whereabouts_follow(cv_whereabouts *w, const cv_http_object *object,
+                                const char *to, cv_error *err)
+{
+    if (w->redirects++ >= MOST_REDIRECTS || !to)
+        return cv_fail(err, CATERVA_EIO, -1,
+                       to ? "%s: the server redirects again and again"
+                          : "%s: the server redirects, and does not say where",
+                       object->shown);
+    CV_TRY(cv_http_object_check_move(object, w->url, to, err));
+    char *copy = cv_strdup(to);
+    if (!copy) return cv_fail_memory(err, strlen(to), "a URL");
+    cv_free(w->url);
+    w->url = copy;
+    w->is_elsewhere = true;
+    return CV_OK;
+}
+
+bool cv_whereabouts_are_over(int status)
+{
+    return status == 401 || status == 403 || status == 404 || status == 410;
+}
+
+bool cv_whereabouts_forget(cv_whereabouts *w, cv_http_object *object, int status)
+{
+    if (!w->is_elsewhere || !cv_whereabouts_are_over(status)) return false;
+    if (strcmp(w->url, object->url) == 0 || w->redirects > 0) return false;
+    w->redirects++;
+    cv_http_object_moved(object, NULL);
+    cv_free(w->url);
+    w->url = NULL;
+    return true;
+}
+
+void cv_whereabouts_keep(const cv_whereabouts *w, cv_http_object *object)
+{
+    if (w->redirects > 0 && w->is_elsewhere) cv_http_object_moved(object, w->url);
+}

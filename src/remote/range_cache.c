@@ -1,0 +1,693 @@
+/* Room: store. Which bytes of a thing stand in which packs. The list is what the folder held
+ * when it was looked at, and what was added since; packs that are gone are noticed when they
+ * are read. */
+#include "remote/range_cache.h"
+
+#include "base/arith.h"
+#include "base/crc.h"
+#include "base/heap.h"
+#include "base/os.h"
+#include "store/descriptors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Range folder ----
+ *
+ * Packs in a folder, little-endian:
+ *
+ *     | magic 8 | key 32 | n 4 | n x (pos 8, size 4, sum 4) | sum of all before 4 | bytes |
+ *
+ * A pack is called <half of its key in hex>-<chance in hex>.pack. Must not know what is kept. */
+
+/* Bytes [pos, pos + size) of the thing. */
+typedef struct cv_pack_extent {
+    uint64_t pos;
+    uint32_t size, sum; /* CRC32C of the bytes */
+} cv_pack_extent;
+
+typedef struct cv_range_folder {
+    cv_dir dir;
+    uint64_t bound; /* bytes that its packs may have */
+    cv_mutex lock;  /* over: */
+    uint64_t left;  /* bytes that may be written before it is looked through again */
+} cv_range_folder;
+
+static const char magic[8] = "cvpack\0\1";
+static const char suffix[] = ".pack";
+
+enum {
+    FIXED = sizeof magic + CV_PACK_KEY + 4,
+    EXTENT = 16,
+    SUM = 4,
+    MOST_EXTENTS = 1 << 16,
+    PER_FILE =
+        32 << 10, /* what a file counts for besides its bytes: many take long to list */
+    KEY_HEX = 32, /* of the key in the name */
+    OLD_NS = 600000000u, /* a file without its name is nobody's after a thousand of these */
+};
+
+/* Bytes before those of its first extent. */
+static uint64_t cv_pack_head_size(size_t n) { return FIXED + (uint64_t)n * EXTENT + SUM; }
+
+/* ---- Names ------------------------------------------------------------------------ */
+
+static void put_hex(const uint8_t *bytes, size_t n, char *to)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        to[2 * i] = digits[bytes[i] >> 4];
+        to[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    to[2 * n] = '\0';
+}
+
+static void make_name(const uint8_t key[CV_PACK_KEY], char name[CV_PACK_NAME])
+{
+    uint8_t chance[8];
+    char first[KEY_HEX + 1], last[2 * sizeof chance + 1];
+    cv_os_random(chance, sizeof chance);
+    put_hex(key, KEY_HEX / 2, first);
+    put_hex(chance, sizeof chance, last);
+    (void)snprintf(name, CV_PACK_NAME, "%s-%s%s", first, last, suffix);
+}
+
+static bool is_pack(const char *name)
+{
+    size_t size = strlen(name);
+    return size == KEY_HEX + 17 + sizeof suffix - 1 && name[KEY_HEX] == '-' &&
+           strcmp(name + size - (sizeof suffix - 1), suffix) == 0;
+}
+
+/* Whether the name is that of a pack of this key. */
+static bool cv_pack_is_of(const char *name, const uint8_t key[CV_PACK_KEY])
+{
+    char first[KEY_HEX + 1];
+    put_hex(key, KEY_HEX / 2, first);
+    return is_pack(name) && strncmp(name, first, KEY_HEX) == 0;
+}
+
+/* ---- The folder ---------------------------------------------------------------------- */
+
+/* Opens the folder, and makes it where its parent is there. False: there is none. */
+static bool cv_range_folder_open(const char *path, uint64_t bound, cv_range_folder *out)
+{
+    *out = (cv_range_folder){.bound = bound};
+    int error = cv_dir_open(cv_dir_here, path, 0, &out->dir);
+    if (error == ENOENT) {
+        (void)cv_dir_make(cv_dir_here, path);
+        error = cv_dir_open(cv_dir_here, path, 0, &out->dir);
+    }
+    if (error) return false;
+    cv_mutex_init(&out->lock);
+    return true;
+}
+
+static void cv_range_folder_close(cv_range_folder *folder)
+{
+    cv_dir_close(&folder->dir);
+    cv_mutex_destroy(&folder->lock);
+}
+
+static void cv_pack_remove(cv_range_folder *folder, const char *name)
+{
+    (void)cv_dir_remove(folder->dir, name);
+}
+
+/* ---- Room ------------------------------------------------------------------------------ */
+
+typedef struct used_file {
+    char name[CV_PACK_NAME];
+    uint64_t size, used;
+} used_file;
+
+typedef struct used_files {
+    used_file *list;
+    size_t n, room;
+    uint64_t total;
+} used_files;
+
+static bool add_used(used_files *files, const char *name, const cv_file_info *info)
+{
+    if (files->n == files->room) {
+        size_t room = files->room > 0 ? 2 * files->room : 256;
+        used_file *more =
+            cv_realloc(files->list, files->n * sizeof *more, room * sizeof *more);
+        if (!more) return false;
+        files->list = more;
+        files->room = room;
+    }
+    used_file *f = &files->list[files->n++];
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    f->size = info->size + PER_FILE;
+    f->used = info->changed_ns;
+    files->total += f->size;
+    return true;
+}
+
+/* What a process left that was killed. */
+static void remove_old_temporary(cv_range_folder *folder, const char *name,
+                                 const cv_file_info *info)
+{
+    uint64_t now = cv_os_time_ns();
+    bool is_old = info->changed_ns / 1000 + OLD_NS < now / 1000;
+    if (name[0] == '.' && strstr(name, ".tmp-") && strstr(name, suffix) && is_old)
+        (void)cv_dir_remove(folder->dir, name);
+}
+
+static bool list_used(cv_range_folder *folder, used_files *files)
+{
+    cv_dir dir;
+    cv_listing listing;
+    cv_file_info info;
+    const char *name;
+    int error;
+    if (cv_dir_open(folder->dir, ".", 0, &dir) || cv_listing_open(dir, &listing))
+        return false;
+    bool good = true;
+    while (good && (name = cv_listing_next(&listing, &error))) {
+        if (cv_dir_get_link_info(folder->dir, name, &info) || info.kind != CV_KIND_FILE)
+            continue;
+        if (is_pack(name))
+            good = add_used(files, name, &info);
+        else
+            remove_old_temporary(folder, name, &info);
+    }
+    cv_listing_close(&listing);
+    return good;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const used_file *x = a, *y = b;
+    return (x->used > y->used) - (x->used < y->used);
+}
+
+/* Looks it through, and leaves room for a while. A quarter stays free for what others write
+ * meanwhile. */
+static bool sweep(cv_range_folder *folder)
+{
+    used_files files = {0};
+    bool is_listed = list_used(folder, &files);
+    uint64_t most = folder->bound / 4 * 3;
+    if (files.total > most) qsort(files.list, files.n, sizeof *files.list, by_use);
+    for (size_t i = 0; i < files.n && files.total > most; i++) {
+        (void)cv_dir_remove(folder->dir, files.list[i].name);
+        files.total -= files.list[i].size;
+    }
+    cv_free(files.list);
+    folder->left = is_listed ? folder->bound / 16 : 0;
+    return is_listed;
+}
+
+/* One file is a small part of the folder. */
+static uint64_t most_of_one(const cv_range_folder *folder) { return folder->bound / 16; }
+
+/* Bytes of one extent that a pack may have in this folder; 0: none is kept. */
+static uint64_t cv_pack_room(const cv_range_folder *folder)
+{
+    uint64_t least = PER_FILE + cv_pack_head_size(1), most = most_of_one(folder);
+    return most > least ? most - least : 0;
+}
+
+static bool make_room(cv_range_folder *folder, uint64_t size)
+{
+    bool has_room = true;
+    size += PER_FILE;
+    if (size > most_of_one(folder)) return false;
+    cv_mutex_lock(&folder->lock);
+    if (folder->left < size) has_room = sweep(folder);
+    if (has_room) folder->left -= size;
+    cv_mutex_unlock(&folder->lock);
+    return has_room;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------ */
+
+static uint8_t *make_head(const uint8_t key[CV_PACK_KEY], cv_pack_extent *extents, size_t n,
+                          const uint8_t *bytes, uint64_t *size)
+{
+    uint8_t *head = cv_malloc((size_t)cv_pack_head_size(n)), *to = head;
+    if (!head) return NULL;
+    memcpy(to, magic, sizeof magic);
+    memcpy(to + sizeof magic, key, CV_PACK_KEY);
+    cv_store_le32(to + sizeof magic + CV_PACK_KEY, (uint32_t)n);
+    to += FIXED;
+    *size = cv_pack_head_size(n);
+    for (size_t i = 0; i < n; i++, to += EXTENT) {
+        cv_pack_extent *e = &extents[i];
+        e->sum = cv_crc32c(0, bytes, e->size);
+        cv_store_le64(to, e->pos);
+        cv_store_le32(to + 8, e->size);
+        cv_store_le32(to + 12, e->sum);
+        bytes += e->size;
+        *size += e->size;
+    }
+    cv_store_le32(to, cv_crc32c(0, head, (size_t)(to - head)));
+    return head;
+}
+
+/* Writes a pack of extents, whose bytes follow each other in `bytes` and are at most
+ * CV_PACK_MOST, and sets their sums. Makes room for it by removing the packs that were used
+ * last the longest ago. */
+static bool cv_pack_write(cv_range_folder *folder, const uint8_t key[CV_PACK_KEY],
+                   cv_pack_extent *extents, size_t n, const uint8_t *bytes,
+                   char name[CV_PACK_NAME])
+{
+    char temp[CV_OS_TEMP_NAME];
+    cv_file file;
+    uint64_t size, head_size = cv_pack_head_size(n);
+    if (n == 0 || n > MOST_EXTENTS) return false;
+    uint8_t *head = make_head(key, extents, n, bytes, &size);
+    if (!head) return false;
+    make_name(key, name);
+    bool good = make_room(folder, size) &&
+                cv_dir_create_temp_file(folder->dir, name, 0600, temp, &file) == 0;
+    if (good) {
+        good = cv_file_write(file, head, (size_t)head_size, 0) == 0 &&
+               cv_file_write(file, bytes, (size_t)(size - head_size), head_size) == 0;
+        cv_file_close(&file);
+        good = good && cv_dir_rename(folder->dir, temp, name) == 0;
+        if (!good) (void)cv_dir_remove(folder->dir, temp);
+    }
+    cv_free(head);
+    return good;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static bool open_pack(cv_range_folder *folder, const char *name, cv_file *out)
+{
+    return cv_open_file(folder->dir, name, CV_OPEN_READ | CV_OPEN_NO_LINK, 0, out) == 0;
+}
+
+static bool read_all(cv_file file, void *dst, size_t size, uint64_t pos)
+{
+    size_t done;
+    return cv_file_read(file, dst, size, pos, &done) == 0 && done == size;
+}
+
+/* The head, owned, if what it says of itself is true. */
+static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t *n)
+{
+    uint8_t fixed[FIXED];
+    if (!read_all(file, fixed, sizeof fixed, 0)) return NULL;
+    *n = cv_load_le32(fixed + sizeof magic + CV_PACK_KEY);
+    bool is_known = memcmp(fixed, magic, sizeof magic) == 0 &&
+                    memcmp(fixed + sizeof magic, key, CV_PACK_KEY) == 0;
+    if (!is_known || *n == 0 || *n > MOST_EXTENTS) return NULL;
+    size_t size = (size_t)cv_pack_head_size(*n);
+    uint8_t *head = cv_malloc(size);
+    if (head && read_all(file, head, size, 0) &&
+        cv_load_le32(head + size - SUM) == cv_crc32c(0, head, size - SUM))
+        return head;
+    cv_free(head);
+    return NULL;
+}
+
+/* Reads what a pack holds, owned (cv_free); false, and the pack is removed, where it is
+ * damaged or another key's. */
+static bool cv_pack_read_head(cv_range_folder *folder, const char *name,
+                       const uint8_t key[CV_PACK_KEY], cv_pack_extent **extents, size_t *n)
+{
+    cv_file file;
+    uint32_t count = 0;
+    if (!open_pack(folder, name, &file)) return false;
+    uint8_t *head = read_head(file, key, &count);
+    cv_file_close(&file);
+    *extents = head ? cv_calloc(count, sizeof **extents) : NULL;
+    if (!head) cv_pack_remove(folder, name);
+    for (uint32_t i = 0; *extents && i < count; i++) {
+        const uint8_t *from = head + FIXED + (size_t)i * EXTENT;
+        (*extents)[i] = (cv_pack_extent){cv_load_le64(from), cv_load_le32(from + 8),
+                                         cv_load_le32(from + 12)};
+    }
+    cv_free(head);
+    *n = count;
+    return *extents != NULL;
+}
+
+/* Reads one extent, which begins at byte `at` of the pack; false as above. */
+static bool cv_pack_read(cv_range_folder *folder, const char *name, uint64_t at,
+                  const cv_pack_extent *extent, void *dst)
+{
+    cv_file file;
+    if (!open_pack(folder, name, &file)) return false;
+    bool good = read_all(file, dst, extent->size, at) &&
+                cv_crc32c(0, dst, extent->size) == extent->sum;
+    cv_file_close(&file);
+    if (!good) cv_pack_remove(folder, name);
+    return good;
+}
+
+/* The pack was used just now. */
+static void cv_pack_touch(cv_range_folder *folder, const char *name)
+{
+    cv_file file;
+    if (!open_pack(folder, name, &file)) return;
+    (void)cv_file_touch(file);
+    cv_file_close(&file);
+}
+
+/* ---- Range cache ---- */
+
+enum {
+    MOST_EXTENT = 64 << 10,
+    LEAST_PACK = 4 << 10, /* smaller ones are not worth a file */
+    LOOK_NS = 1000000000,
+    TOUCH_NS = 1000000000,
+    BUCKETS = 1024,
+    FEW = 8
+};
+
+typedef struct pack {
+    char name[CV_PACK_NAME];
+    uint64_t touched;
+    bool is_gone;
+    struct pack *next;
+} pack;
+
+typedef struct extent {
+    cv_pack_extent what;
+    uint64_t at; /* in its pack */
+    pack *pack;
+} extent;
+
+struct cv_range_cache {
+    cv_range_folder folder;
+    uint8_t key[CV_PACK_KEY];
+    cv_mutex lock;        /* over all below */
+    pack *packs[BUCKETS]; /* by their names; those that are gone stay listed */
+    extent *extents;      /* by position, when sorted */
+    size_t n, room;
+    bool is_sorted, was_listed;
+    uint64_t changed, listed; /* the folder was, when; and when that was looked at */
+};
+
+/* ---- Life ---------------------------------------------------------------------------- */
+
+cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
+                                    const uint8_t key[CV_PACK_KEY])
+{
+    cv_range_cache *c = cv_calloc(1, sizeof *c);
+    if (!c || !cv_range_folder_open(folder, bound, &c->folder)) {
+        cv_free(c);
+        return NULL;
+    }
+    memcpy(c->key, key, CV_PACK_KEY);
+    cv_mutex_init(&c->lock);
+    return c;
+}
+
+void cv_range_cache_close(cv_range_cache *c)
+{
+    if (!c) return;
+    for (int i = 0; i < BUCKETS; i++) {
+        while (c->packs[i]) {
+            pack *p = c->packs[i];
+            c->packs[i] = p->next;
+            cv_free(p);
+        }
+    }
+    cv_free(c->extents);
+    cv_range_folder_close(&c->folder);
+    cv_mutex_destroy(&c->lock);
+    cv_free(c);
+}
+
+/* ---- The list, with the lock ------------------------------------------------------------ */
+
+static pack **bucket_of(cv_range_cache *c, const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *p = name; *p; p++) hash = (hash ^ (unsigned char)*p) * 16777619u;
+    return &c->packs[(hash ^ hash >> 16) % BUCKETS];
+}
+
+static bool is_listed(cv_range_cache *c, const char *name)
+{
+    const pack *p = *bucket_of(c, name);
+    while (p && strcmp(p->name, name) != 0) p = p->next;
+    return p != NULL;
+}
+
+static bool reserve(cv_range_cache *c, size_t more)
+{
+    if (c->n + more <= c->room) return true;
+    size_t room = 2 * c->room > c->n + more ? 2 * c->room : c->n + more + 64;
+    extent *list =
+        cv_realloc(c->extents, c->n * sizeof *c->extents, room * sizeof *c->extents);
+    if (!list) return false;
+    c->extents = list;
+    c->room = room;
+    return true;
+}
+
+/* Those before it begin at `pos` or earlier. */
+static size_t place_of(const cv_range_cache *c, uint64_t pos)
+{
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->extents[middle].what.pos <= pos)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A few go where they belong; with many it is quicker to sort the list when it is asked. */
+static void add_extent(cv_range_cache *c, const extent *e, bool is_of_few)
+{
+    bool stays_sorted = c->is_sorted && is_of_few;
+    size_t at = stays_sorted ? place_of(c, e->what.pos) : c->n;
+    memmove(c->extents + at + 1, c->extents + at, (c->n - at) * sizeof *e);
+    c->extents[at] = *e;
+    c->n++;
+    c->is_sorted = stays_sorted;
+}
+
+static void add_pack(cv_range_cache *c, const char *name, const cv_pack_extent *extents,
+                     size_t n)
+{
+    uint64_t at = cv_pack_head_size(n);
+    pack *p = cv_calloc(1, sizeof *p);
+    if (!p || !reserve(c, n)) {
+        cv_free(p);
+        return;
+    }
+    pack **bucket = bucket_of(c, name);
+    memcpy(p->name, name, strlen(name) + 1);
+    p->next = *bucket;
+    *bucket = p;
+    for (size_t i = 0; i < n; i++) {
+        add_extent(c, &(extent){extents[i], at, p}, n <= FEW);
+        at += extents[i].size;
+    }
+}
+
+static void drop_pack(cv_range_cache *c, pack *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->extents[i].pack != p) c->extents[n++] = c->extents[i];
+    c->n = n;
+    p->is_gone = true;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const extent *x = a, *y = b;
+    return (x->what.pos > y->what.pos) - (x->what.pos < y->what.pos);
+}
+
+static void sort(cv_range_cache *c)
+{
+    if (!c->is_sorted && c->n > 0) qsort(c->extents, c->n, sizeof *c->extents, by_position);
+    c->is_sorted = true;
+}
+
+/* The one that reaches furthest of those that hold byte `pos`; NULL: none does. */
+static const extent *find(cv_range_cache *c, uint64_t pos)
+{
+    sort(c);
+    size_t low = place_of(c, pos);
+    const extent *best = NULL;
+    uint64_t reach = pos;
+    while (low > 0 && pos - c->extents[low - 1].what.pos < MOST_EXTENT) {
+        const extent *e = &c->extents[--low];
+        if (e->what.pos + e->what.size <= reach) continue;
+        reach = e->what.pos + e->what.size;
+        best = e;
+    }
+    return best;
+}
+
+/* ---- Looking ------------------------------------------------------------------------------ */
+
+static bool are_sound(const cv_pack_extent *extents, size_t n)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        const cv_pack_extent *e = &extents[i];
+        if (e->size == 0 || e->size > MOST_EXTENT || e->pos > INT64_MAX) return false;
+        total += e->size;
+    }
+    return total <= CV_PACK_MOST;
+}
+
+static void take_in(cv_range_cache *c, const char *name)
+{
+    cv_pack_extent *extents;
+    size_t n;
+    if (!cv_pack_is_of(name, c->key) || is_listed(c, name)) return;
+    if (!cv_pack_read_head(&c->folder, name, c->key, &extents, &n)) return;
+    if (are_sound(extents, n)) add_pack(c, name, extents, n);
+    cv_free(extents);
+}
+
+static void list(cv_range_cache *c)
+{
+    cv_dir dir;
+    cv_listing listing;
+    const char *name;
+    int error;
+    if (cv_dir_open(c->folder.dir, ".", 0, &dir) || cv_listing_open(dir, &listing)) return;
+    while ((name = cv_listing_next(&listing, &error))) take_in(c, name);
+    cv_listing_close(&listing);
+}
+
+void cv_range_cache_look(cv_range_cache *c)
+{
+    cv_file_info info;
+    cv_mutex_lock(&c->lock);
+    uint64_t now = cv_os_clock_ns();
+    bool is_due = !c->was_listed || now - c->listed > LOOK_NS;
+    if (is_due && cv_dir_get_info(c->folder.dir, ".", &info) == 0 &&
+        !(c->was_listed && info.changed_ns == c->changed)) {
+        c->changed = info.changed_ns;
+        list(c);
+    }
+    if (is_due) c->listed = now;
+    c->was_listed = true;
+    cv_mutex_unlock(&c->lock);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+/* True: it is to be told that it was used. */
+static bool is_worth_a_touch(pack *p)
+{
+    uint64_t now = cv_os_clock_ns();
+    if (p->touched != 0 && now - p->touched < TOUCH_NS) return false;
+    p->touched = now;
+    return true;
+}
+
+/* An extent that holds byte `pos`; false: none does. */
+static bool look_up(cv_range_cache *c, uint64_t pos, extent *out)
+{
+    cv_mutex_lock(&c->lock);
+    const extent *found = find(c, pos);
+    bool touches = found && is_worth_a_touch(found->pack);
+    if (found) *out = *found;
+    cv_mutex_unlock(&c->lock);
+    if (touches) cv_pack_touch(&c->folder, out->pack->name);
+    return found != NULL;
+}
+
+/* Its pack is damaged, or gone. */
+static void drop(cv_range_cache *c, pack *p)
+{
+    cv_mutex_lock(&c->lock);
+    drop_pack(c, p);
+    cv_mutex_unlock(&c->lock);
+}
+
+/* Bytes from `pos` on, at most `size`, of an extent: how many; 0: it cannot be read. */
+static size_t get_some(cv_range_cache *c, const extent *e, uint64_t pos, uint8_t *dst,
+                       size_t size, uint8_t *scratch)
+{
+    size_t from = (size_t)(pos - e->what.pos), n = e->what.size - from;
+    bool is_straight = from == 0 && n <= size;
+    uint8_t *to = is_straight ? dst : scratch;
+    if (!cv_pack_read(&c->folder, e->pack->name, e->at, &e->what, to)) return 0;
+    if (n > size) n = size;
+    if (!is_straight) memcpy(dst, scratch + from, n);
+    return n;
+}
+
+bool cv_range_cache_get(cv_range_cache *c, uint64_t pos, void *dst, size_t size)
+{
+    extent e;
+    uint8_t *scratch = cv_malloc(MOST_EXTENT);
+    size_t done = 0;
+    while (scratch && done < size && look_up(c, pos + done, &e)) {
+        size_t n = get_some(c, &e, pos + done, (uint8_t *)dst + done, size - done, scratch);
+        if (n == 0) drop(c, e.pack);
+        done += n;
+    }
+    cv_free(scratch);
+    return done == size;
+}
+
+/* ---- Adding -------------------------------------------------------------------------------- */
+
+/* Extents of one pack, in the making. */
+typedef struct making {
+    cv_pack_extent *extents;
+    size_t n, room;
+    uint64_t size;
+    const uint8_t *bytes;
+} making;
+
+static void write_pack(cv_range_cache *c, making *m)
+{
+    char name[CV_PACK_NAME];
+    if (m->n > 0 && cv_pack_write(&c->folder, c->key, m->extents, m->n, m->bytes, name)) {
+        cv_mutex_lock(&c->lock);
+        add_pack(c, name, m->extents, m->n);
+        cv_mutex_unlock(&c->lock);
+    }
+    m->bytes += m->size;
+    m->size = 0;
+    m->n = 0;
+}
+
+void cv_range_cache_put(cv_range_cache *c, const uint64_t *positions, const size_t *sizes,
+                        size_t n, const uint8_t *bytes)
+{
+    making m = {.room = CV_PACK_MOST / 1024, .bytes = bytes};
+    uint64_t room = cv_pack_room(&c->folder), part = 1 + c->folder.bound / 32;
+    uint64_t most = part < CV_PACK_MOST ? part : CV_PACK_MOST;
+    if (most > room) most = room;
+    if (most < LEAST_PACK) return;
+    m.extents = cv_calloc(m.room, sizeof *m.extents);
+    for (size_t i = 0; m.extents && i < n; i++) {
+        for (size_t done = 0, size; done < sizes[i]; done += size) {
+            uint64_t piece = most < MOST_EXTENT ? most : MOST_EXTENT;
+            size = sizes[i] - done < piece ? sizes[i] - done : (size_t)piece;
+            if (m.n == m.room || m.size + size > most) write_pack(c, &m);
+            m.extents[m.n++] = (cv_pack_extent){positions[i] + done, (uint32_t)size, 0};
+            m.size += size;
+        }
+    }
+    if (m.extents) write_pack(c, &m);
+    cv_free(m.extents);
+}
+
+void cv_range_cache_forget(cv_range_cache *c)
+{
+    cv_range_cache_look(c);
+    cv_mutex_lock(&c->lock);
+    for (int i = 0; i < BUCKETS; i++) {
+        for (pack *p = c->packs[i]; p; p = p->next) {
+            if (!p->is_gone) cv_pack_remove(&c->folder, p->name);
+            p->is_gone = true;
+        }
+    }
+    c->n = 0;
+    cv_mutex_unlock(&c->lock);
+}

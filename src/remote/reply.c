@@ -1,0 +1,821 @@
+/* Room: remote. INTRO of remote/reply */
+#include "remote/reply.h"
+
+#include "base/os_file.h"
+
+#include <string.h>
+
+/* ---- Http date ----
+ *
+ * Dates as HTTP has them. */
+
+typedef struct parts {
+    int year, month, day, hour, minute, second;
+} parts;
+
+/* In patterns: '*' is any letters, '#' a month's name, and D Y h m s are digits of a number, of
+ * which the first may be a blank. All else stands for itself. */
+static const char *const forms[] = {
+    "*, DD # YYYY hh:mm:ss GMT", /* the one that servers send */
+    "*, DD-#-YY hh:mm:ss GMT",
+    "* # DD hh:mm:ss YYYY",
+};
+
+static bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
+static int month_of(const char *name)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    for (int i = 0; i < 12; i++)
+        if (memcmp(months + 3 * i, name, 3) == 0) return i + 1;
+    return 0;
+}
+
+static int *number_of(parts *p, char letter)
+{
+    switch (letter) {
+    case 'D': return &p->day;
+    case 'Y': return &p->year;
+    case 'h': return &p->hour;
+    case 'm': return &p->minute;
+    case 's': return &p->second;
+    default: return NULL;
+    }
+}
+
+static bool take_digit(char c, bool is_first, int *number)
+{
+    if (c == ' ' && is_first) return true;
+    if (c < '0' || c > '9') return false;
+    *number = 10 * *number + (c - '0');
+    return true;
+}
+
+static bool match(const char *form, const char *at, const char *end, parts *out)
+{
+    *out = (parts){0};
+    for (const char *f = form; *f; f++) {
+        int *number = number_of(out, *f);
+        bool is_first = f == form || f[-1] != *f;
+        if (*f == '*') {
+            while (at < end && is_letter(*at)) at++;
+        } else if (*f == '#') {
+            if (end - at < 3 || (out->month = month_of(at)) == 0) return false;
+            at += 3;
+        } else if (at == end || !(number ? take_digit(*at, is_first, number) : *at == *f)) {
+            return false;
+        } else {
+            at++;
+        }
+    }
+    return at == end;
+}
+
+/* Since 1970, by the calendar of Gregory. Years are counted from March. */
+static int64_t days_of(const parts *p)
+{
+    int64_t year = p->month > 2 ? p->year : p->year - 1;
+    int64_t month = (p->month + 9) % 12;
+    return 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + p->day -
+           1 - 719468;
+}
+
+/* Parses a date in any of the three forms of RFC 9110, section 5.6.7: seconds since 1970 in *out,
+ * never before it. False: it is not a date. */
+static bool cv_http_date(const char *text, size_t size, int64_t *out)
+{
+    parts p = {0};
+    size_t i = 0, n = sizeof forms / sizeof forms[0];
+    while (i < n && !match(forms[i], text, text + size, &p)) i++;
+    if (i == n) return false;
+    if (p.year < 100) p.year += p.year < 70 ? 2000 : 1900; /* two digits */
+    bool is_good = p.year >= 1970 && p.day >= 1 && p.day <= 31 && p.hour < 24 &&
+                   p.minute < 60 && p.second <= 60;
+    if (!is_good) return false;
+    *out = ((days_of(&p) * 24 + p.hour) * 60 + p.minute) * 60 + p.second;
+    return true;
+}
+
+/* ---- Http reply ----
+ *
+ * Replies of HTTP servers, by RFC 9110. Everything here is a function of its
+ * arguments, and has a fuzz target. */
+
+/* Objects of so many bytes may come whole from a server that knows no ranges. */
+enum { MOST_WHOLE = 1 << 20 };
+
+/* ---- Words ------------------------------------------------------------------ */
+
+/* A piece of the reply. */
+typedef struct text {
+    const char *at, *end;
+} text;
+
+static char lower(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    return c;
+}
+
+static bool begins(text t, const char *word)
+{
+    for (; *word; word++, t.at++)
+        if (t.at == t.end || lower(*t.at) != *word) return false;
+    return true;
+}
+
+static bool equals(text t, const char *word)
+{
+    return (size_t)(t.end - t.at) == strlen(word) && begins(t, word);
+}
+
+static text strip(text t)
+{
+    while (t.at < t.end && (*t.at == ' ' || *t.at == '\t')) t.at++;
+    while (t.end > t.at && (unsigned char)t.end[-1] <= ' ') t.end--;
+    return t;
+}
+
+/* Digits, one at least; false when they leave 63 bits. */
+static bool take_number(text *t, uint64_t *out)
+{
+    const char *begin = t->at;
+    *out = 0;
+    for (; t->at < t->end && *t->at >= '0' && *t->at <= '9'; t->at++) {
+        if (*out > (uint64_t)INT64_MAX / 10 - 1) return false;
+        *out = 10 * *out + (uint64_t)(*t->at - '0');
+    }
+    return t->at > begin;
+}
+
+static bool take_char(text *t, char c)
+{
+    if (t->at == t->end || *t->at != c) return false;
+    t->at++;
+    return true;
+}
+
+static bool is_number(text t, uint64_t *out) { return take_number(&t, out) && t.at == t.end; }
+
+/* ---- Fields ----------------------------------------------------------------- */
+
+static void take_length(text value, cv_reply *out)
+{
+    uint64_t length;
+    bool good = is_number(value, &length) && (!out->has_length || out->length == length);
+    if (!good) out->is_odd = true;
+    out->has_length = good;
+    out->length = good ? length : 0;
+}
+
+/* "bytes 0-9/100", "bytes 0-9/" and a star, and of what cannot be had a star for the range. */
+static void take_range(text value, cv_reply *out)
+{
+    uint64_t first, last, total = UINT64_MAX;
+    bool is_known = begins(value, "bytes ") && !out->has_range;
+    value.at += is_known ? 6 : 0;
+    value = strip(value);
+    if (is_known && take_char(&value, '*')) return; /* of 416: there is none */
+    bool good = is_known && take_number(&value, &first) && take_char(&value, '-') &&
+                take_number(&value, &last) && take_char(&value, '/') && first <= last;
+    good = good && (equals(value, "*") || (is_number(value, &total) && last < total));
+    out->has_range = good;
+    if (!good) {
+        out->is_odd = true;
+        return;
+    }
+    out->first = first;
+    out->last = last;
+    out->total = total;
+}
+
+/* What does not fit is none. */
+static void take_text(text value, char *out, size_t room)
+{
+    size_t size = (size_t)(value.end - value.at);
+    for (const char *c = value.at; c < value.end; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f) size = room;
+    if (size >= room) size = 0;
+    memcpy(out, value.at, size);
+    out[size] = '\0';
+}
+
+static bool is_quoted(const char *etag)
+{
+    if (strncmp(etag, "W/", 2) == 0) etag += 2;
+    size_t size = strlen(etag);
+    return size >= 2 && etag[0] == '"' && strchr(etag + 1, '"') == etag + size - 1;
+}
+
+static void take_etag(text value, cv_reply *out)
+{
+    char before[CV_ETAG_SIZE];
+    memcpy(before, out->etag, sizeof before);
+    take_text(value, out->etag, sizeof out->etag);
+    if (!is_quoted(out->etag)) out->etag[0] = '\0';
+    if (*before && strcmp(before, out->etag) != 0) out->is_odd = true;
+}
+
+/* "multipart/byteranges; boundary=x", or the boundary in quotes. Two that differ are odd. */
+static void take_type(text value, cv_reply *out)
+{
+    static const char key[] = "boundary=";
+    char before[CV_BOUNDARY_SIZE];
+    memcpy(before, out->boundary, sizeof before);
+    out->boundary[0] = '\0';
+    out->is_multipart = begins(value, "multipart/");
+    bool has_parts = begins(value, "multipart/byteranges");
+    while (has_parts && value.at < value.end) {
+        if (*value.at++ != ';') continue;
+        text word = strip(value);
+        if (!begins(word, key)) continue;
+        word.at += sizeof key - 1;
+        bool is_quoted = take_char(&word, '"');
+        const char *end = word.at;
+        while (end < word.end && !strchr(is_quoted ? "\"" : ";, \t", *end)) end++;
+        word.end = end;
+        take_text(word, out->boundary, sizeof out->boundary);
+        break;
+    }
+    if (*before && strcmp(before, out->boundary) != 0) out->is_odd = true;
+}
+
+/* "nginx/1.22.1", "Apache/2.4.57 (Debian)": programs that send several parts of a file, unless
+ * told not to. Apache takes 200 ranges, lighttpd passes over those behind the tenth. */
+static int parts_of(text product)
+{
+    static const struct {
+        const char *name;
+        int most;
+    } known[] = {{"nginx", 200},
+                 {"openresty", 200},
+                 {"apache", 200},
+                 {"caddy", 200},
+                 {"lighttpd", 10}};
+    const char *end = product.at;
+    while (end < product.end && !strchr("/ \t", *end)) end++;
+    product.end = end;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (equals(product, known[i].name)) return known[i].most;
+    return 0;
+}
+
+static void take_server(text value, cv_reply *out)
+{
+    if (out->most_parts > 0) out->is_relayed = true; /* another name */
+    out->most_parts = parts_of(value);
+    if (out->most_parts == 0) out->is_relayed = true;
+}
+
+/* Fields of caches, and of object stores, in answers that others pass on by their own name. */
+static bool tells_of_others(text name)
+{
+    static const char *const whole[] = {"via",       "age",         "x-cache",
+                                        "x-varnish", "x-served-by", "cf-ray"};
+    static const char *const beginnings[] = {"x-amz-", "x-goog-", "x-ms-"};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (equals(name, whole[i])) return true;
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (begins(name, beginnings[i])) return true;
+    return false;
+}
+
+/* A number of seconds, or a date. */
+static void take_retry(text value, cv_reply *out)
+{
+    uint64_t seconds = 0;
+    out->retry_at = 0;
+    if (!is_number(value, &seconds))
+        (void)cv_http_date(value.at, (size_t)(value.end - value.at), &out->retry_at);
+    out->retry_after = seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
+static void take_field(text name, text value, cv_reply *out)
+{
+    if (tells_of_others(name)) out->is_relayed = true;
+    if (equals(name, "content-length"))
+        take_length(value, out);
+    else if (equals(name, "content-range"))
+        take_range(value, out);
+    else if (equals(name, "content-encoding"))
+        out->is_encoded = out->is_encoded || !equals(value, "identity");
+    else if (equals(name, "content-type"))
+        take_type(value, out);
+    else if (equals(name, "etag"))
+        take_etag(value, out);
+    else if (equals(name, "server"))
+        take_server(value, out);
+    else if (equals(name, "last-modified"))
+        take_text(value, out->modified, sizeof out->modified);
+    else if (equals(name, CV_WRITE_ID_FIELD))
+        take_text(value, out->write_id, sizeof out->write_id);
+    else if (equals(name, "retry-after"))
+        take_retry(value, out);
+    else if (equals(name, "date"))
+        (void)cv_http_date(value.at, (size_t)(value.end - value.at), &out->date);
+}
+
+static text take_line(text *rest)
+{
+    text line = {rest->at, rest->at};
+    size_t left = (size_t)(rest->end - rest->at);
+    const char *end = left > 0 ? memchr(rest->at, '\n', left) : NULL;
+    line.end = end ? end : rest->end;
+    rest->at = end ? end + 1 : rest->end;
+    return strip(line);
+}
+
+/* "HTTP/1.1 206 Partial Content" */
+static bool take_status(text line, int *out)
+{
+    uint64_t status;
+    if (!begins(line, "http/")) return false;
+    while (line.at < line.end && *line.at != ' ') line.at++;
+    line = strip(line);
+    const char *digits = line.at;
+    if (!take_number(&line, &status) || line.at - digits != 3 || status < 100) return false;
+    if (line.at < line.end && *line.at != ' ') return false;
+    *out = (int)status;
+    return true;
+}
+
+cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error *err)
+{
+    text rest = {bytes, bytes + size};
+    *out = (cv_reply){.total = UINT64_MAX};
+    if (!take_status(take_line(&rest), &out->status))
+        return cv_fail(err, CATERVA_EIO, -1, "the server's answer is not one of HTTP");
+    while (rest.at < rest.end) {
+        text line = take_line(&rest), name = line;
+        size_t left = (size_t)(line.end - line.at);
+        const char *colon = left > 0 ? memchr(line.at, ':', left) : NULL;
+        if (!colon) continue;
+        name.end = colon;
+        line.at = colon + 1;
+        take_field(name, strip(line), out);
+    }
+    if (out->is_relayed) out->most_parts = 0;
+    return CV_OK;
+}
+
+uint32_t cv_reply_wait(const cv_reply *r, int64_t now)
+{
+    if (r->retry_at == 0) return r->retry_after;
+    int64_t seconds = r->retry_at - (r->date ? r->date : now);
+    if (seconds < 0) return 0;
+    return seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
+}
+
+/* ---- Judging ---------------------------------------------------------------- */
+
+bool cv_etag_is_strong(const char *etag) { return etag[0] == '"'; }
+
+static cv_verdict failed(cv_error *err, cv_status code, const char *name, const char *what)
+{
+    (void)cv_fail(err, code, -1, "%s: %s", name, what);
+    return CV_REPLY_FAILED;
+}
+
+static cv_verdict changed(cv_error *err, const char *name)
+{
+    return failed(err, CATERVA_EIO, name, "it changed on the server since it was opened");
+}
+
+bool cv_reply_is_busy(int status)
+{
+    if (status == 408 || status == 429) return true;
+    return status >= 500 && status != 501 && status != 505 && status != 507;
+}
+
+/* The object existed when it was opened. That it cannot be had now is a failure of the read, not
+ * the answer that nothing is there. */
+static cv_verdict gone(const cv_reply *r, const char *name, cv_error *err)
+{
+    bool is_forbidden = r->status == 403;
+    (void)cv_fail(err, CATERVA_EIO, -1, "%s: %s (status %d)", name,
+                  is_forbidden ? "the server now forbids reading it"
+                               : "it is no longer on the server",
+                  r->status);
+    if (err) err->sys_errno = is_forbidden ? EACCES : 0;
+    return CV_REPLY_FAILED;
+}
+
+static cv_verdict forbidden(const char *name, cv_error *err)
+{
+    (void)failed(err, CATERVA_ENOTFOUND, name, "forbidden or absent (status 403)");
+    if (err) err->sys_errno = EACCES;
+    return CV_REPLY_FAILED;
+}
+
+static cv_verdict judge_status(const cv_reply *r, const cv_identity *known, const char *name,
+                               cv_error *err)
+{
+    int status = r->status;
+    bool is_known = known->size != UINT64_MAX;
+    if (status >= 500 || status < 200 || cv_reply_is_busy(status)) {
+        (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
+                      status);
+        return cv_reply_is_busy(status) ? CV_REPLY_RETRY : CV_REPLY_FAILED;
+    }
+    switch (status) {
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+        (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects with status %d", name,
+                      status);
+        return CV_REPLY_REDIRECT;
+    case 401:
+        (void)failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
+        if (err) err->sys_errno = EACCES; /* as a file that may not be read */
+        return CV_REPLY_FAILED;
+    case 403: return is_known ? gone(r, name, err) : forbidden(name, err);
+    case 404:
+    case 410:
+        if (is_known) return gone(r, name, err);
+        return failed(err, CATERVA_ENOTFOUND, name, "it does not exist on the server");
+    case 412: return changed(err, name);
+    default:
+        (void)cv_fail(err, CATERVA_EIO, -1, "%s: the server answers with status %d", name,
+                      status);
+        return CV_REPLY_FAILED;
+    }
+}
+
+/* An ETag says more than a date; without either there is the size, and the seal. */
+static bool is_other(const cv_reply *r, uint64_t total, const cv_identity *known)
+{
+    if (known->size == UINT64_MAX) return false;
+    if (total != known->size) return true;
+    if (*known->etag) return strcmp(r->etag, known->etag) != 0;
+    return *known->modified && strcmp(r->modified, known->modified) != 0;
+}
+
+/* The bytes that the request stands for in an object of `total` bytes. */
+static bool resolve(const cv_ask *ask, uint64_t total, cv_grant *out)
+{
+    uint64_t first = ask->first, end = ask->end < total ? ask->end : total;
+    if (ask->is_suffix) {
+        first = total - end;
+        end = total;
+    }
+    if (first >= end) return false;
+    *out = (cv_grant){first, end - first, total};
+    return true;
+}
+
+static cv_verdict judge_range(const cv_reply *r, const cv_ask *ask, const char *name,
+                              cv_grant *grant, cv_error *err)
+{
+    uint64_t size = r->last - r->first + 1;
+    if (!r->has_range)
+        return failed(err, CATERVA_EIO, name,
+                      "the server sends a part without saying which (no Content-Range)");
+    if (r->total == UINT64_MAX)
+        return failed(err, CATERVA_EIO, name, "the server does not say how long it is");
+    if (is_other(r, r->total, ask->identity)) return changed(err, name);
+    if (!resolve(ask, r->total, grant) || r->first != grant->first || size != grant->size) {
+        (void)cv_fail(err, CATERVA_EIO, -1,
+                      "%s: the server sends bytes %llu to %llu of %llu, which were not "
+                      "asked for",
+                      name, (unsigned long long)r->first, (unsigned long long)r->last,
+                      (unsigned long long)r->total);
+        return CV_REPLY_FAILED;
+    }
+    if (!r->has_length || r->length == size) return CV_REPLY_TAKE;
+    (void)cv_fail(err, CATERVA_EIO, -1,
+                  "%s: the server announces %llu bytes for a range of %llu", name,
+                  (unsigned long long)r->length, (unsigned long long)size);
+    return CV_REPLY_FAILED;
+}
+
+/* All of it, in place of the range. */
+static cv_verdict judge_whole(const cv_reply *r, const cv_ask *ask, const char *name,
+                              cv_grant *grant, cv_error *err)
+{
+    cv_grant wanted;
+    if (r->has_length && is_other(r, r->length, ask->identity)) return changed(err, name);
+    if (r->has_length && r->length == 0)
+        return failed(err, CATERVA_ECORRUPT, name, "it is empty");
+    bool fits = r->has_length && resolve(ask, r->length, &wanted) &&
+                (r->length <= MOST_WHOLE || r->length / 2 <= wanted.size);
+    if (!fits) {
+        bool is_known = ask->identity->size != UINT64_MAX;
+        (void)failed(err, is_known ? CATERVA_EIO : CATERVA_EUNSUPPORTED, name,
+                     "the server does not send parts of it (no range requests)");
+        return CV_REPLY_NO_RANGES;
+    }
+    *grant = (cv_grant){0, r->length, r->length};
+    return CV_REPLY_TAKE;
+}
+
+static cv_verdict judge_416(const cv_ask *ask, const char *name, cv_error *err)
+{
+    if (ask->identity->size != UINT64_MAX) return changed(err, name);
+    (void)failed(err, CATERVA_ECORRUPT, name,
+                 "it is empty, or the server does not send parts of it (status 416)");
+    return CV_REPLY_NO_RANGES;
+}
+
+cv_verdict cv_reply_judge(const cv_reply *r, const cv_ask *ask, const char *name,
+                          cv_grant *grant, cv_error *err)
+{
+    if (r->status == 416) return judge_416(ask, name, err);
+    if (r->status != 206 && r->status != 200)
+        return judge_status(r, ask->identity, name, err);
+    if (r->is_encoded)
+        return failed(err, CATERVA_EIO, name,
+                      "the server sends it compressed (Content-Encoding), which was not "
+                      "asked for");
+    if (r->is_odd || r->is_multipart)
+        return failed(err, CATERVA_EIO, name,
+                      r->is_odd ? "the server's answer contradicts itself"
+                                : "the server sends several parts, one was asked for");
+    if (r->status == 206 || r->has_range) return judge_range(r, ask, name, grant, err);
+    return judge_whole(r, ask, name, grant, err);
+}
+
+cv_verdict cv_reply_judge_parts(const cv_reply *r, const cv_identity *known, const char *name,
+                                cv_error *err)
+{
+    bool is_parts = r->status == 206 && r->is_multipart && *r->boundary && !r->has_range;
+    bool is_redirect = r->status >= 300 && r->status < 400;
+    if (r->status == 412 || is_redirect || cv_reply_is_busy(r->status))
+        return judge_status(r, known, name, err);
+    if (is_parts && !r->is_odd && !r->is_encoded)
+        return is_other(r, known->size, known) ? changed(err, name) : CV_REPLY_TAKE;
+    (void)cv_fail(err, CATERVA_EIO, -1,
+                  "%s: the server does not send several parts at once (status %d)", name,
+                  r->status);
+    return CV_REPLY_NO_PARTS;
+}
+
+void cv_reply_identity(const cv_reply *r, const cv_grant *grant, cv_identity *out)
+{
+    out->size = grant->total;
+    memcpy(out->etag, r->etag, sizeof out->etag);
+    memcpy(out->modified, r->modified, sizeof out->modified);
+    memcpy(out->write_id, r->write_id, sizeof out->write_id);
+}
+
+/* ---- Http multipart ----
+ *
+ * Bodies of several parts. How long a part is its Content-Range says, so that no
+ * bytes of an object are ever taken for a boundary. When a boundary does not stand right behind
+ * them, some of them were not the object's. Heads are read as those of replies are. */
+
+/* A part's fields are parsed with this before them. */
+static const char status_line[] = "HTTP/1.1 206 Part\r\n";
+
+static void begin_text(cv_multipart *b, cv_part_state state)
+{
+    b->state = state;
+    b->line = b->size = 0;
+    b->has_gap = false;
+    if (state != CV_PART_IN_HEAD) return;
+    memcpy(b->text, status_line, sizeof status_line - 1);
+    b->line = b->size = sizeof status_line - 1;
+}
+
+void cv_multipart_begin(cv_multipart *b, const char *boundary)
+{
+    b->pos = b->end = b->total = 0;
+    b->n_outside = 0;
+    memcpy(b->boundary, boundary, strlen(boundary) + 1);
+    begin_text(b, CV_PART_BEFORE);
+}
+
+static cv_part_event bad(cv_multipart *b)
+{
+    b->state = CV_PART_BROKEN;
+    return CV_PART_BAD;
+}
+
+/* ---- Lines ------------------------------------------------------------------------------ */
+
+/* Adds bytes up to the end of the line under way; true: it is there, as a whole. */
+static bool take_part_line(cv_multipart *b, const uint8_t *bytes, size_t size, size_t *n)
+{
+    const uint8_t *end = memchr(bytes, '\n', size);
+    *n = end ? (size_t)(end - bytes) + 1 : size;
+    if (*n > sizeof b->text - b->size) {
+        b->state = CV_PART_BROKEN;
+        return false;
+    }
+    memcpy(b->text + b->size, bytes, *n);
+    b->size += *n;
+    return end != NULL;
+}
+
+/* Bytes of the line without its end and blanks before that. */
+static size_t line_size(const cv_multipart *b)
+{
+    size_t size = b->size - b->line;
+    const char *line = b->text + b->line;
+    while (size > 0 && strchr("\r\n \t", line[size - 1]) && line[size - 1]) size--;
+    return size;
+}
+
+/* A boundary begins a part, or with two more dashes ends the body. */
+static bool is_boundary(const cv_multipart *b, bool *is_last)
+{
+    const char *line = b->text + b->line;
+    size_t size = line_size(b), name = strlen(b->boundary);
+    if (size < name + 2 || memcmp(line, "--", 2) != 0) return false;
+    if (memcmp(line + 2, b->boundary, name) != 0) return false;
+    *is_last = size == name + 4 && memcmp(line + 2 + name, "--", 2) == 0;
+    return *is_last || size == name + 2;
+}
+
+/* ---- Between bodies --------------------------------------------------------------------- */
+
+static cv_part_event begin_part(cv_multipart *b)
+{
+    cv_reply head;
+    if (cv_reply_parse(b->text, b->size, &head, NULL) != CV_OK) return bad(b);
+    if (!head.has_range || head.is_odd || head.is_encoded || head.is_multipart) return bad(b);
+    if (head.total == UINT64_MAX) return bad(b);
+    if (head.has_length && head.length != head.last - head.first + 1) return bad(b);
+    b->pos = head.first;
+    b->end = head.last + 1;
+    b->total = head.total;
+    b->has_returns = b->text[b->size - 2] == '\r';
+    b->state = CV_PART_IN_BODY;
+    return CV_PART_BEGINS;
+}
+
+/* The line under way is nothing but the end of one, in the manner of the part's head: a part that
+ * lacks one byte would have it for its last, and what is left of it would end a line, too. */
+static bool is_line_end(const cv_multipart *b)
+{
+    size_t size = b->size - b->line;
+    return b->has_returns ? size == 2 && b->text[b->line] == '\r' : size == 1;
+}
+
+/* A line is there. */
+static cv_part_event end_line(cv_multipart *b)
+{
+    bool is_last, is_empty = line_size(b) == 0;
+    if (b->state == CV_PART_IN_HEAD && is_empty) return begin_part(b);
+    if (b->state == CV_PART_IN_HEAD) {
+        b->line = b->size;
+        return CV_PART_MORE;
+    }
+    bool is_behind = b->state == CV_PART_BEHIND, is_gap = is_behind && is_line_end(b);
+    if (is_behind && is_gap == b->has_gap) return bad(b);
+    if (is_boundary(b, &is_last)) {
+        begin_text(b, is_last ? CV_PART_OVER : CV_PART_IN_HEAD);
+        return is_behind ? CV_PART_ENDS : CV_PART_MORE;
+    }
+    if (is_behind && !is_gap) return bad(b);
+    begin_text(b, b->state);
+    b->has_gap = is_gap;
+    return CV_PART_MORE;
+}
+
+/* Bytes that are no part's own are few. */
+static bool count_outside(cv_multipart *b, size_t n)
+{
+    b->n_outside += n <= CV_PART_HEAD ? n : CV_PART_HEAD + 1;
+    return b->n_outside <= CV_PART_HEAD;
+}
+
+cv_part_event cv_multipart_next(cv_multipart *b, const uint8_t *bytes, size_t size, size_t *n)
+{
+    cv_part_event event = CV_PART_MORE;
+    size_t done = 0, used;
+    *n = 0;
+    while (event == CV_PART_MORE && done < size) {
+        if (b->state == CV_PART_BROKEN) return CV_PART_BAD;
+        if (b->state == CV_PART_IN_BODY && b->pos < b->end) {
+            uint64_t left = b->end - b->pos;
+            if (done == 0) *n = left < size ? (size_t)left : size;
+            return done == 0 ? CV_PART_BYTES : CV_PART_MORE;
+        }
+        if (b->state == CV_PART_IN_BODY) begin_text(b, CV_PART_BEHIND);
+        if (b->state == CV_PART_OVER) {
+            *n = size;
+            return count_outside(b, size - done) ? CV_PART_MORE : bad(b);
+        }
+        bool is_before = b->state == CV_PART_BEFORE;
+        bool is_line = take_part_line(b, bytes + done, size - done, &used);
+        done += used;
+        *n = done;
+        if (b->state == CV_PART_BROKEN) return CV_PART_BAD;
+        if (is_before && !count_outside(b, used)) return bad(b);
+        if (is_line) event = end_line(b);
+    }
+    return event;
+}
+
+void cv_multipart_take(cv_multipart *b, size_t n) { b->pos += n; }
+
+bool cv_multipart_end(cv_multipart *b)
+{
+    bool is_last = false;
+    bool ends =
+        b->state == CV_PART_BEHIND && b->has_gap && is_boundary(b, &is_last) && is_last;
+    if (ends) b->state = CV_PART_OVER;
+    return ends;
+}
+
+/* ---- Http xml ----
+ *
+ * Elements in S3's answers. The bytes come from a server and may be any. */
+
+static const char *find_char(cv_xml t, char c)
+{
+    return t.at < t.end ? memchr(t.at, c, (size_t)(t.end - t.at)) : NULL;
+}
+
+/* Behind "<name", where "name" is all of the name; NULL: something else begins at the "<". */
+static const char *match_name(cv_xml t, const char *name)
+{
+    size_t size = strlen(name);
+    if ((size_t)(t.end - t.at) <= size + 1 || memcmp(t.at + 1, name, size) != 0) return NULL;
+    const char *behind = t.at + 1 + size;
+    return *behind == '>' || *behind == ' ' || *behind == '\t' || *behind == '\n' ? behind
+                                                                                  : NULL;
+}
+
+/* "</name>" */
+static const char *find_end(cv_xml t, const char *name)
+{
+    size_t size = strlen(name);
+    while ((t.at = find_char(t, '<'))) {
+        if ((size_t)(t.end - t.at) < size + 3) return NULL;
+        if (t.at[1] == '/' && memcmp(t.at + 2, name, size) == 0 && t.at[2 + size] == '>')
+            return t.at;
+        t.at++;
+    }
+    return NULL;
+}
+
+bool cv_xml_next(cv_xml *rest, const char *name, cv_xml *out)
+{
+    while ((rest->at = find_char(*rest, '<'))) {
+        const char *behind = match_name(*rest, name);
+        rest->at++;
+        if (!behind) continue;
+        rest->at = find_char((cv_xml){behind, rest->end}, '>');
+        if (!rest->at) break;
+        rest->at++;
+        const char *end = find_end(*rest, name);
+        if (!end) break;
+        *out = (cv_xml){rest->at, end};
+        rest->at = end;
+        return true;
+    }
+    rest->at = rest->end;
+    return false;
+}
+
+static const struct {
+    const char *text;
+    char c;
+} references[] = {{"&amp;", '&'},   {"&lt;", '<'},  {"&gt;", '>'},  {"&quot;", '"'},
+                  {"&apos;", '\''}, {"&#34;", '"'}, {"&#39;", '\''}};
+
+/* The character that begins at t->at, and behind it; 0: none that is understood. */
+static char take_xml_char(cv_xml *t)
+{
+    if (*t->at != '&') return *t->at++;
+    for (size_t i = 0; i < sizeof references / sizeof references[0]; i++) {
+        size_t size = strlen(references[i].text);
+        if ((size_t)(t->end - t->at) < size || memcmp(t->at, references[i].text, size) != 0)
+            continue;
+        t->at += size;
+        return references[i].c;
+    }
+    return '\0';
+}
+
+bool cv_xml_text(cv_xml document, const char *name, char *out, size_t room)
+{
+    cv_xml inside;
+    size_t size = 0;
+    *out = '\0';
+    if (!cv_xml_next(&document, name, &inside)) return false;
+    while (inside.at < inside.end) {
+        char c = take_xml_char(&inside);
+        if ((unsigned char)c < 0x20 || (unsigned char)c >= 0x7f || size + 1 >= room) {
+            *out = '\0';
+            return false;
+        }
+        out[size++] = c;
+    }
+    out[size] = '\0';
+    return true;
+}
+
+void cv_xml_refusal(const void *answer, size_t size, char out[CV_XML_REFUSAL_SIZE])
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    cv_xml document = {answer, answer ? (const char *)answer + size : answer};
+    out[0] = ',';
+    out[1] = ' ';
+    bool has_name = answer && cv_xml_text(document, "Code", out + 2, CV_XML_REFUSAL_SIZE - 2);
+    if (!has_name || out[2] == '\0' || out[2 + strspn(out + 2, letters)] != '\0') *out = '\0';
+}

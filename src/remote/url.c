@@ -1,0 +1,286 @@
+/* Room: store. What a URL says, without asking anybody. */
+#include "remote/url.h"
+
+#include "base/heap.h"
+
+#include <string.h>
+
+static const struct {
+    const char *prefix;
+    cv_scheme scheme;
+} schemes[] = {
+    {"http://", CV_SCHEME_HTTP}, {"https://", CV_SCHEME_HTTPS}, {"s3://", CV_SCHEME_S3}};
+
+static char lower(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    return c;
+}
+
+static bool is_alnum(char c)
+{
+    c = lower(c);
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* Bytes of the prefix that the text begins with; 0: it does not. */
+static size_t match(const char *text, const char *prefix)
+{
+    size_t i = 0;
+    while (prefix[i] && lower(text[i]) == prefix[i]) i++;
+    return prefix[i] ? 0 : i;
+}
+
+cv_scheme cv_url_scheme(const char *text)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (match(text, schemes[i].prefix) > 0) return schemes[i].scheme;
+    return CV_SCHEME_NONE;
+}
+
+/* The last of `size` bytes that is an @, or NULL. */
+static const char *last_at(const char *text, size_t size)
+{
+    while (size > 0 && text[size - 1] != '@') size--;
+    return size > 0 ? text + size - 1 : NULL;
+}
+
+/* Behind user and password, or the text where there are none. A password may hold what should
+ * have been written as %XX: where no host and port come before the first slash, it reaches up
+ * to the last @ that there is. */
+static const char *skip_user(const char *text)
+{
+    const char *colon = strstr(text, "://"), *host = colon ? colon + 3 : text;
+    size_t authority = strcspn(host, "/?#");
+    const char *at = last_at(host, authority);
+    const char *port = at || *host == '[' ? NULL : memchr(host, ':', authority);
+    if (port && port + 1 + strspn(port + 1, "0123456789") != host + authority)
+        at = last_at(host, strlen(host));
+    return at ? at + 1 : text;
+}
+
+static char printable(char c)
+{
+    if ((unsigned char)c < 0x20 || c == 0x7f) return '?';
+    return c;
+}
+
+/* Of what is behind the user, if any. A key of S3 may have a question mark; behind a user, or
+ * before what a presigned URL has, it is none of a key. */
+static size_t shown_size(const char *text, const char *from)
+{
+    const char *presigned = strstr(from, "?X-Amz-");
+    if (cv_url_scheme(text) != CV_SCHEME_S3 || from > text) return strcspn(from, "?#");
+    return presigned ? (size_t)(presigned - from) : strlen(from);
+}
+
+void cv_url_show(const char *text, char out[CV_URL_SHOWN])
+{
+    const char *from = skip_user(text);
+    size_t size = shown_size(text, from), room = CV_URL_SHOWN - 1;
+    const char *colon = from > text ? strstr(text, "://") : NULL;
+    size_t scheme = colon && colon < from ? (size_t)(colon - text) + 3 : 0;
+    char *to = out;
+    if (scheme > 0 && scheme + size <= room) { /* else the end, which says more */
+        memcpy(to, text, scheme);
+        to += scheme;
+    } else if (size > room) {
+        memcpy(to, "...", 3);
+        to += 3;
+        from += size - (room - 3);
+        size = room - 3;
+    }
+    for (size_t i = 0; i < size; i++) *to++ = printable(from[i]);
+    *to = '\0';
+}
+
+static cv_status refuse(const char *text, const char *why, cv_error *err)
+{
+    char shown[CV_URL_SHOWN];
+    cv_url_show(text, shown);
+    return cv_fail(err, CATERVA_EINVAL, -1, "the URL %s %s", shown, why);
+}
+
+/* ---- Pieces --------------------------------------------------------------- */
+
+static bool is_host_char(char c) { return is_alnum(c) || c == '.' || c == '-' || c == '_'; }
+
+static bool is_address_char(char c)
+{
+    return is_alnum(c) || c == ':' || c == '.'; /* what is no number the system refuses */
+}
+
+/* Sets out->host; returns what is behind it. */
+static const char *take_host(const char *at, cv_url *out)
+{
+    out->host = at;
+    if (*at == '[') {
+        do at++;
+        while (is_address_char(*at));
+        if (*at != ']') return NULL;
+        at++;
+    } else {
+        while (is_host_char(*at)) at++;
+    }
+    out->host_size = (size_t)(at - out->host);
+    return out->host_size > 0 && out->host_size < 256 ? at : NULL;
+}
+
+static const char *take_port(const char *at, cv_url *out)
+{
+    if (*at != ':') return at;
+    int port = 0;
+    for (at++; *at >= '0' && *at <= '9' && port <= 65535; at++)
+        port = 10 * port + (*at - '0');
+    out->port = port;
+    return port >= 1 && port <= 65535 ? at : NULL;
+}
+
+static bool has_blanks(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text <= 0x20 || *text == 0x7f) return true;
+    return false;
+}
+
+static cv_status parse_http(const char *text, const char *rest, cv_url *out, cv_error *err)
+{
+    size_t authority = strcspn(rest, "/?#");
+    if (has_blanks(text))
+        return refuse(text, "has a blank or a control character: write %20 for a blank", err);
+    if (memchr(rest, '@', authority))
+        return refuse(text, "has a user: give credentials as headers", err);
+    if (strchr(rest, '#')) return refuse(text, "has a fragment (#): write %23 for it", err);
+    if (strchr(rest, '\\')) return refuse(text, "has a backslash", err);
+    const char *at = take_host(rest, out);
+    if (!at) return refuse(text, "names no host", err);
+    at = take_port(at, out);
+    if (!at) return refuse(text, "has a port that is none", err);
+    if (*at && *at != '/' && *at != '?') return refuse(text, "names no host", err);
+    out->path = at;
+    out->path_size = strcspn(at, "?");
+    at += out->path_size;
+    out->query = *at == '?' ? at + 1 : NULL;
+    out->query_size = out->query ? strlen(out->query) : 0;
+    return CV_OK;
+}
+
+static cv_status parse_s3(const char *text, const char *rest, cv_url *out, cv_error *err)
+{
+    enum { MOST_KEY = 1024 };
+    const char *at = take_host(rest, out);
+    if (!at || *rest == '[' || *at != '/' || out->host_size < 3 || out->host_size > 63)
+        return refuse(text, "names no bucket of 3 to 63 bytes: s3://BUCKET/KEY", err);
+    out->path = at + 1;
+    out->path_size = strlen(at + 1);
+    if (out->path_size >= 1 && out->path_size <= MOST_KEY) return CV_OK;
+    return refuse(text, "names no key, of 1 to 1024 bytes: s3://BUCKET/KEY", err);
+}
+
+cv_status cv_url_parse(const char *text, cv_url *out, cv_error *err)
+{
+    *out = (cv_url){.scheme = cv_url_scheme(text)};
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (schemes[i].scheme != out->scheme) continue;
+        const char *rest = text + strlen(schemes[i].prefix);
+        return out->scheme == CV_SCHEME_S3 ? parse_s3(text, rest, out, err)
+                                           : parse_http(text, rest, out, err);
+    }
+    return refuse(text, "has none of the schemes http, https and s3", err);
+}
+
+static int port_of(const cv_url *url)
+{
+    return url->port ? url->port : url->scheme == CV_SCHEME_HTTP ? 80 : 443;
+}
+
+bool cv_url_same_origin(const cv_url *a, const cv_url *b)
+{
+    if (a->scheme != b->scheme || a->host_size != b->host_size) return false;
+    for (size_t i = 0; i < a->host_size; i++)
+        if (lower(a->host[i]) != lower(b->host[i])) return false;
+    return port_of(a) == port_of(b);
+}
+
+static bool is_header(const char *header)
+{
+    const char *at = header ? header : "";
+    while (is_alnum(*at) || (*at && strchr("!#$%&'*+-.^_`|~", *at))) at++;
+    if (at == header || *at != ':') return false;
+    for (at++; (unsigned char)*at >= 0x20 || *at == '\t'; at++)
+        if (*at == 0x7f) return false;
+    return *at == '\0';
+}
+
+static bool is_own(const char *header, const char **name)
+{
+    static const struct {
+        const char *lower, *shown;
+    } own[] = {{"accept-encoding:", "Accept-Encoding"},
+               {"connection:", "Connection"},
+               {"content-length:", "Content-Length"},
+               {"expect:", "Expect"},
+               {"host:", "Host"},
+               {"if-match:", "If-Match"},
+               {"if-modified-since:", "If-Modified-Since"},
+               {"if-none-match:", "If-None-Match"},
+               {"if-range:", "If-Range"},
+               {"if-unmodified-since:", "If-Unmodified-Since"},
+               {"range:", "Range"},
+               {"te:", "TE"},
+               {"transfer-encoding:", "Transfer-Encoding"},
+               {"upgrade:", "Upgrade"}};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (match(header, own[i].lower) == 0) continue;
+        *name = own[i].shown;
+        return true;
+    }
+    return false;
+}
+
+cv_status cv_header_check(const char *header, int i, cv_error *err)
+{
+    const char *own;
+    if (!is_header(header))
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "header %d is not \"Name: value\" in one line, with a name without "
+                       "blanks",
+                       i);
+    if (!is_own(header, &own)) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "header %d is %s, which the library sets by itself", i, own);
+}
+
+char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,
+                    const char *end)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool is_plain =
+            is_alnum((char)c) || (c && strchr("-._~", c)) || (c == '/' && keeps_slashes);
+        if (end - to < (is_plain ? 1 : 3)) return NULL;
+        if (!is_plain) {
+            *to++ = '%';
+            *to++ = digits[c >> 4];
+            c = (unsigned char)digits[c & 15];
+        }
+        *to++ = (char)c;
+    }
+    return to;
+}
+
+cv_status cv_url_strip(const char *url, char **out, bool *has_slash, cv_error *err)
+{
+    cv_url parsed;
+    CV_TRY(cv_url_parse(url, &parsed, err));
+    size_t size = parsed.path_size;
+    while (size > 1 && parsed.path[size - 1] == '/') size--;
+    *has_slash = size < parsed.path_size;
+    *out = cv_strdup(url);
+    if (!*out) return cv_fail_memory(err, strlen(url), "a URL");
+    size_t at = (size_t)(parsed.path - url);
+    memmove(*out + at + size, url + at + parsed.path_size,
+            strlen(url + at + parsed.path_size) + 1);
+    return CV_OK;
+}
