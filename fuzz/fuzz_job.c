@@ -6,7 +6,7 @@
 #include "base/crc.h"
 #include "engine/plan/marks_bytes.h"
 #include "format/part_token.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 
 enum { CRC_BYTES = 4 };
 

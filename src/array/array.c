@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "codec/spec.h"
 #include "format/array_meta.h"
-#include "frame/attribute.h"
+#include "frame/attributes.h"
 #include "store/fallbacks.h"
 
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "base/heap.h"
 #include "format/array_meta.h"
 #include "frame/attributes.h"
-#include "frame/place_attributes.h"
 
 #include <stdio.h>
 #include <string.h>

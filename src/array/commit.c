@@ -4,7 +4,7 @@
 #include "array/compact.h"
 #include "array/describe.h"
 #include "engine/write/flush.h"
-#include "frame/tidy.h"
+#include "frame/commit.h"
 #include "store/fallbacks.h"
 
 void cv_array_renew(caterva_array *array)

@@ -2,7 +2,7 @@
 #include "array/compact.h"
 
 #include "engine/jobs/transfer.h"
-#include "frame/tidy.h"
+#include "frame/commit.h"
 #include "store/open.h"
 
 /* The handle keeps other writers out until the copy has the name. */

@@ -13,7 +13,7 @@
 #include "engine/plan/partition.h"
 #include "format/array_meta.h"
 #include "format/dtype.h"
-#include "frame/place_attributes.h"
+#include "frame/attributes.h"
 #include "store/custom.h"
 #include "store/open.h"
 

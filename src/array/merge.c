@@ -8,7 +8,7 @@
 #include "engine/merge/merge.h"
 #include "engine/write/flush.h"
 #include "engine/write/resize.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 #include "store/job_folder.h"
 
 #include <stdlib.h>

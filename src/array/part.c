@@ -10,8 +10,8 @@
 #include "engine/write/flush.h"
 #include "format/array_meta.h"
 #include "frame/commit.h"
-#include "frame/reshape.h"
-#include "frame/snapshot_load.h"
+#include "frame/put.h"
+#include "frame/snapshot.h"
 #include "store/job_folder.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * they are while they are sent. How that is done is for store/http_publish.c. */
 #include "array/array.h"
 #include "base/os_dir.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 #include "remote/remote.h"
 #include "remote/upload.h"
 #include "remote/url.h"

@@ -10,7 +10,7 @@
 #include "base/os_dir.h"
 #include "engine/jobs/salvage.h"
 #include "frame/repair/rescue.h"
-#include "frame/tail.h"
+#include "frame/txn.h"
 #include "store/fallbacks.h"
 #include "store/open.h"
 

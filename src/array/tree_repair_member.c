@@ -3,7 +3,7 @@
 #include "array/repair.h"
 #include "array/tree_repair_member.h"
 #include "base/heap.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 #include "store/descriptors.h"
 #include "store/place.h"
 #include "tree/names.h"

@@ -5,7 +5,7 @@
 #include "array/embedded.h"
 #include "array/tree_handle.h"
 #include "base/heap.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 #include "tree/copy.h"
 #include "tree/find.h"
 #include "tree/names.h"

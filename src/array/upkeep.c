@@ -2,7 +2,6 @@
  * other writers made sealed, the array deleted. */
 #include "array/compact.h"
 #include "frame/commit.h"
-#include "frame/tidy.h"
 #include "store/open.h"
 
 static cv_status read_options(const caterva_upkeep_options *options,

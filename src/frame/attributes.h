@@ -13,7 +13,26 @@
 #include "base/watch.h"
 #include "format/frame_header.h"
 
-#define CV_ATTRIBUTES_MAP "attrs"
+/* The value of an attribute, decompressed into `out`; `watch`, or NULL, hears of its bytes. */
+cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,
+                             cv_error *err);
+
+/* How long it is, as its header says; part of it, which must lie inside; and whether all
+ * of it decodes. They take the memory of a block, or refuse (CATERVA_EUNSUPPORTED) where
+ * that is large. */
+cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size,
+                                  cv_error *err);
+cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err);
+
+/* ---- attributes ----
+ * All attributes of a frame, wherever they stand. Two places:
+ *
+ *     trailer    "units"  -> chunk     a key of its own: a name of 31 bytes, 16 in all,
+ *                "dims"   -> chunk     the library's own among them
+ *                "attrs"  -> chunk     a map of all others:
+ *                              {"straight_vertical_longitude_from_pole": -45.0, ...}
+ *
+ * An `attrs` that is no map of names, nor JSON text of one, is an attribute like others. */
 
 /* The longest name that is written. */
 enum { CV_MAX_ATTRIBUTE_NAME = 65535 };
@@ -66,5 +85,24 @@ cv_status cv_attribute_value(const cv_attribute *a, cv_buffer *out, cv_watch *wa
 cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err);
 cv_status cv_attribute_read(const cv_attribute *a, int64_t start, void *dst, int64_t size,
                             cv_error *err);
+
+/* ---- place_attributes ----
+ * Where attributes are to stand: a key of its own for each while they fit, else a map for
+ * the rest (attributes.h). */
+
+typedef struct cv_placed {
+    cv_metalayer *layers; /* for the trailer, in its order */
+    int n;
+    cv_buffer *encoded; /* one for each layer; empty where its bytes stood already */
+    cv_watch *watch; /* set before: hears of the bytes of values that are encoded; or NULL */
+} cv_placed;
+
+/* Places `n` attributes, whose order is kept, and the library's own one before number
+ * `own_at`; NULL without one. What has a key of its own keeps it while it can. CATERVA_EINVAL
+ * when what must stand in the map is no MessagePack value, or the map grows too large.
+ * Borrows the data of attributes and `own`; release with cv_placed_free. */
+cv_status cv_attributes_place(const cv_attribute *list, int n, const cv_metalayer *own,
+                              int own_at, cv_placed *out, cv_error *err);
+void cv_placed_free(cv_placed *placed);
 
 #endif

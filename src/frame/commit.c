@@ -23,17 +23,299 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "format/chunk_header.h"
-#include "frame/adopt.h"
-#include "frame/files.h"
-#include "frame/holes.h"
-#include "frame/index_read.h"
-#include "frame/put_layouts.h"
-#include "frame/second_trailer.h"
-#include "frame/tail.h"
-#include "frame/txn_state.h"
+#include "format/seal.h"
+#include "frame/fetch.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
+#include "frame/put.h"
+#include "frame/sealed.h"
+#include "frame/txn.h"
 
 #include <assert.h>
 #include <string.h>
+
+/* ---- Adopt ----
+ *
+ * Checksums for chunks of other writers, as they are found: from then
+ * on any change of their bytes is noticed. Whether they decode is not looked at. */
+
+/* What one commit reads of such chunks at most, bytes. */
+enum { CV_ADOPT_BYTES = 64 << 20 };
+
+/* A chunk that gets a table in the area. */
+typedef struct newcomer {
+    int64_t chunk;
+    uint32_t name;
+    cv_seal_stray stray; /* its `pos` is relative to the area */
+} newcomer;
+
+typedef struct adoption {
+    cv_txn *txn;
+    bool rewrite;
+    cv_watch *watch;     /* or NULL */
+    int64_t left;        /* bytes that may still be read */
+    cv_buffer chunk;     /* bytes of one */
+    cv_buffer table;     /* its table */
+    cv_buffer found;     /* what stands behind it */
+    cv_buffer area;      /* tables that are to be written */
+    cv_buffer newcomers; /* their chunks */
+} adoption;
+
+static bool is_unfit(cv_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
+           status == CATERVA_ENOTFOUND;
+}
+
+/* Does the table stand right behind the chunk already? */
+static cv_status is_behind(adoption *a, const cv_chunk_ref *ref, size_t size, bool *out,
+                           cv_error *err)
+{
+    cv_store *store = a->txn->frame->store;
+    uint64_t limit = ref->limit;
+    *out = false;
+    if (limit == 0) CV_TRY(cv_store_size(store, ref->object, &limit, err));
+    if (limit < size + a->table.size) return CV_OK;
+    CV_TRY(cv_buffer_resize(&a->found, a->table.size, err));
+    CV_TRY(cv_store_read(store, ref->object, ref->pos + size, a->found.data, a->found.size,
+                         err));
+    *out = memcmp(a->found.data, a->table.data, a->found.size) == 0;
+    return CV_OK;
+}
+
+static cv_status note_newcomer(adoption *a, const cv_chunk_ref *ref, uint32_t name,
+                               cv_error *err)
+{
+    newcomer n = {ref->chunk, name, {cv_index_get(&a->txn->index, ref->chunk), a->area.size}};
+    CV_TRY(cv_buffer_append(&a->newcomers, &n, sizeof n, err));
+    return cv_buffer_append(&a->area, a->table.data, a->table.size, err);
+}
+
+static cv_status adopt_bytes(adoption *a, const cv_chunk_ref *ref, const uint8_t *bytes,
+                             size_t size, cv_error *err)
+{
+    cv_txn *txn = a->txn;
+    cv_stored_chunk stored = {.bytes = bytes, .size = size, .table = &a->table};
+    bool behind;
+    a->table.size = 0;
+    CV_TRY(cv_table_make(&txn->state->grid, bytes, size, &a->table, &stored.name, err));
+    CV_TRY(is_behind(a, ref, size, &behind, err));
+    if (behind) return cv_index_set_name(&txn->index, ref->chunk, stored.name, err);
+    if (!txn->base->header.sparse) return note_newcomer(a, ref, stored.name, err);
+    return a->rewrite ? cv_txn_put_stored(txn, ref->chunk, &stored, err) : CV_OK;
+}
+
+/* *fits is false when the chunk must wait for the next time. */
+static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *err)
+{
+    cv_frame *frame = a->txn->frame;
+    cv_chunk_ref ref;
+    cv_layout *layout;
+    const uint8_t *bytes;
+    CV_TRY(cv_txn_find(a->txn, chunk, &ref, err));
+    CV_TRY(cv_layout_get(frame->layouts, a->txn->state, &ref, &layout, err));
+    int64_t size = layout->header.cbytes;
+    cv_status status = CV_OK;
+    *fits = size <= a->left || a->left == CV_ADOPT_BYTES; /* one at least */
+    if (*fits) status = cv_fetch_chunk(frame, layout, &a->chunk, &bytes, err);
+    if (*fits && status == CV_OK) {
+        a->left -= size;
+        status = adopt_bytes(a, &ref, bytes, (size_t)size, err); /* may lie in the layout */
+    }
+    cv_layout_release(layout);
+    return status;
+}
+
+/* Special chunks have nothing to check: a run of equal ones is passed in one go. */
+static cv_status adopt_chunks(adoption *a, cv_error *err)
+{
+    cv_txn *txn = a->txn;
+    while (txn->adopt_next < txn->index.n) {
+        int64_t chunk = txn->adopt_next, entry = cv_index_get(&txn->index, chunk);
+        bool special = cv_offset_is_special(entry), fits = true;
+        int64_t next = special ? cv_index_next(&txn->index, chunk, entry) : chunk + 1;
+        CV_TRY(cv_watch_tick(a->watch, 0, err));
+        cv_watch_add(a->watch, (next - chunk) * txn->state->grid.chunk_bytes);
+        if (!special && cv_index_name(&txn->index, chunk) == 0) {
+            cv_error why = {0};
+            cv_status status = adopt_chunk(a, chunk, &fits, &why);
+            if (status != CV_OK && !is_unfit(status)) {
+                if (err) *err = why;
+                return status;
+            }
+        }
+        if (!fits) return CV_OK;
+        txn->adopt_next = next;
+    }
+    txn->adopted = true;
+    return CV_OK;
+}
+
+/* Writes the area; only then its chunks are named. */
+static cv_status write_area(adoption *a, cv_error *err)
+{
+    cv_txn *txn = a->txn;
+    size_t n = a->newcomers.size / sizeof(newcomer);
+    newcomer *list = (newcomer *)(void *)a->newcomers.data;
+    if (n == 0) return CV_OK;
+    cv_seal_stray *strays = cv_malloc(n * sizeof strays[0]);
+    if (!strays) return cv_fail_memory(err, n * sizeof strays[0], "block tables");
+    uint64_t pos = 0;
+    cv_status status = cv_txn_take_range(txn, a->area.size, &pos, err);
+    for (size_t i = 0; i < n; i++)
+        strays[i] = (cv_seal_stray){list[i].stray.entry, pos + list[i].stray.pos};
+    if (status == CV_OK)
+        status = cv_store_write(txn->frame->store, CV_FRAME_OBJECT, pos, a->area.data,
+                                a->area.size, err);
+    if (status == CV_OK) status = cv_index_add_strays(&txn->index, strays, (int64_t)n, err);
+    for (size_t i = 0; i < n && status == CV_OK; i++)
+        status = cv_index_set_name(&txn->index, list[i].chunk, list[i].name, err);
+    cv_free(strays);
+    return status;
+}
+
+/* Adopts the next of them, up to CV_ADOPT_BYTES, into the transaction's index. What
+ * cannot be parsed stays without; so does, unless `rewrite`, what would need a new
+ * chunk file. One thread. txn->adopted: nothing is left to do. */
+static cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err)
+{
+    adoption a = {.txn = txn, .rewrite = rewrite, .watch = watch, .left = CV_ADOPT_BYTES};
+    if (txn->adopted || txn->state->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_txn_own_index(txn, err));
+    int64_t first = txn->adopt_next;
+    cv_status status = adopt_chunks(&a, err);
+    if (status == CV_OK) status = write_area(&a, err);
+    if (status != CV_OK) {
+        txn->adopt_next = first;
+        txn->adopted = false;
+    }
+    cv_buffer_free(&a.chunk);
+    cv_buffer_free(&a.table);
+    cv_buffer_free(&a.found);
+    cv_buffer_free(&a.area);
+    cv_buffer_free(&a.newcomers);
+    return status;
+}
+
+/* ---- Put layouts ----
+ *
+ * Collects what stands before the first block of each chunk, and its block table,
+ * in pieces of bounded memory. Where the tail goes is commit.c's matter: behind all that is
+ * used of a new frame. */
+
+enum { PIECE = 1 << 20 };
+
+typedef struct putting {
+    cv_txn *txn;
+    cv_buffer bytes; /* not written yet, */
+    uint64_t pos;    /* which belong there */
+    cv_layouts_footer footer;
+} putting;
+
+static cv_status write_piece(putting *p, cv_error *err)
+{
+    size_t size = p->bytes.size;
+    if (size == 0) return CV_OK;
+    CV_TRY(cv_store_write(p->txn->frame->store, CV_FRAME_OBJECT, p->pos, p->bytes.data, size,
+                          err));
+    p->pos += size;
+    p->bytes.size = 0;
+    return CV_OK;
+}
+
+/* What a record has of a chunk, if it has room; else it stays zeros. */
+static cv_status fill_record(const putting *p, const cv_chunk_ref *ref,
+                             const cv_layout *layout, uint8_t *record, cv_error *err)
+{
+    cv_store *store = p->txn->frame->store;
+    int64_t n = p->txn->state->grid.n_blocks;
+    cv_record_parts parts;
+    cv_object object;
+    uint64_t pos;
+    size_t room = p->footer.record_size;
+    memcpy(record, layout->header_bytes, CV_CHUNK_HEADER_SIZE);
+    bool fits = cv_record_find_parts(record, room, n, &parts) &&
+                parts.head_size == cv_layout_head_size(layout) &&
+                parts.table_size == layout->table_size;
+    memset(record, 0, CV_CHUNK_HEADER_SIZE);
+    if (!fits) return CV_OK;
+    CV_TRY(cv_store_read(store, ref->object, ref->pos, record, parts.head_size, err));
+    cv_layout_find_table(layout, ref, &object, &pos);
+    return cv_store_read(store, object, pos, record + parts.head_size, parts.table_size, err);
+}
+
+/* That of a chunk that cannot be made out stays zeros: who reads the chunk hears of it. */
+static cv_status add_record(putting *p, int64_t chunk, cv_error *err)
+{
+    cv_txn *txn = p->txn;
+    cv_chunk_ref ref;
+    cv_layout *layout;
+    size_t at = p->bytes.size;
+    CV_TRY(cv_txn_find(txn, chunk, &ref, err));
+    CV_TRY(cv_buffer_resize(&p->bytes, at + p->footer.record_size, err));
+    memset(p->bytes.data + at, 0, p->footer.record_size);
+    p->footer.n++;
+    cv_error error = {0};
+    cv_status status = cv_layout_get(txn->frame->layouts, txn->state, &ref, &layout, &error);
+    if (status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED) return CV_OK;
+    if (status != CV_OK && err) *err = error;
+    CV_TRY(status);
+    status = fill_record(p, &ref, layout, p->bytes.data + at, err);
+    cv_layout_release(layout);
+    return status;
+}
+
+static cv_status add_mark(putting *p, cv_error *err)
+{
+    uint8_t mark[CV_LAYOUTS_MARK];
+    cv_layouts_mark_write(mark);
+    return cv_buffer_append(&p->bytes, mark, sizeof mark, err);
+}
+
+static cv_status add_footer(putting *p, cv_error *err)
+{
+    uint8_t footer[CV_LAYOUTS_FOOTER];
+    p->footer.names = cv_sealed_names(&p->txn->index);
+    cv_layouts_footer_write(&p->footer, footer);
+    return cv_buffer_append(&p->bytes, footer, sizeof footer, err);
+}
+
+static cv_status put(putting *p, cv_error *err)
+{
+    const cv_index *index = &p->txn->index;
+    CV_TRY(add_mark(p, err));
+    for (int64_t i = 0; i < index->n; i++) {
+        if (cv_index_name(index, i) == 0) continue;
+        CV_TRY(add_record(p, i, err));
+        if (p->bytes.size >= PIECE) CV_TRY(write_piece(p, err));
+    }
+    if (p->footer.n == 0) return CV_OK;
+    CV_TRY(add_footer(p, err));
+    CV_TRY(write_piece(p, err));
+    p->txn->end = p->pos;
+    if (p->txn->chunks_end < p->pos) p->txn->chunks_end = p->pos;
+    return CV_OK;
+}
+
+/* Puts them behind the chunks of a new contiguous frame, right before where its tail is going
+ * to be; all chunks are put. Where chunks are so small that they are read whole, or have more
+ * blocks than a record holds, there are none. */
+static cv_status cv_txn_put_layouts(cv_txn *txn, cv_error *err)
+{
+    const cv_grid *grid = &txn->state->grid;
+    putting p = {.txn = txn, .pos = txn->end};
+    assert(!txn->frame->store->published);
+    p.footer.record_size = cv_layouts_record_size(grid->n_blocks);
+    if (p.footer.record_size == 0 || txn->base->header.sparse) return CV_OK;
+    if (grid->n_chunks == 0 || cv_layout_is_small(grid)) return CV_OK;
+    CV_TRY(cv_txn_own_index(txn, err));
+    if (!txn->index.pages) return CV_OK;
+    cv_status status = put(&p, err);
+    cv_buffer_free(&p.bytes);
+    return status;
+}
+
+/* ---- Commit ---- */
 
 /* Byte of the header where a commit's write begins: magic and header length,
  * before it, never change. */
@@ -465,4 +747,182 @@ cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
     cv_status status = cv_txn_commit(txn, err);
     txn->syncing = NULL;
     return status;
+}
+
+/* ---- Tidy ----
+ *
+ * What a writer gives back before it closes.
+ *
+ *   | chunks | dead | tail | beyond the frame |    the tail moves down over what
+ *   | chunks | tail |                              is dead, the file is cut
+ *
+ * The move is a commit like any other, so a crash leaves the old or the new
+ * state; the tail moves only where it does not touch the committed one. Cutting
+ * comes last, when no header that may be on the disk, and no reader, needs what
+ * lies behind the frame. */
+
+/* What makes moving the tail worth two syncs. */
+enum { MIN_GAIN = 64 * 1024, MIN_PART = 16 };
+
+/* ---- Where the live chunks end -------------------------------------------- */
+
+/* The end of what this handle put is known; of other chunks the headers say.
+ * Only those near the last one can reach beyond it, and as no chunk takes more
+ * than its items and some overhead, the rest is not looked at. */
+static uint64_t reach_of(const cv_grid *grid)
+{
+    return 2 * (uint64_t)grid->chunk_bytes + 64 * 1024;
+}
+
+typedef struct survey {
+    cv_txn *txn;
+    const cv_index *index;
+    uint64_t end; /* behind all that was looked at */
+} survey;
+
+/* Where chunk `i` begins; false when it takes no space. */
+static bool chunk_pos(const survey *s, int64_t i, uint64_t *pos)
+{
+    int64_t offset = cv_index_get(s->index, i);
+    *pos = s->txn->base->header.header_size + (uint64_t)offset;
+    return !cv_offset_is_special(offset);
+}
+
+static void find_last(survey *s)
+{
+    for (int64_t i = 0; i < s->txn->base->grid.n_chunks; i++) {
+        uint64_t pos, size = 0;
+        if (!chunk_pos(s, i, &pos)) continue;
+        (void)cv_extents_has(&s->txn->space.ours, pos, &size);
+        if (pos + size > s->end) s->end = pos + size;
+    }
+    const cv_strays *strays = s->index->strays; /* tables of other writers' chunks */
+    uint64_t table = cv_block_table_size(s->txn->base->grid.n_blocks);
+    for (int64_t i = 0; strays && i < strays->n; i++) {
+        uint64_t end = strays->items[i].pos + table;
+        if (end > s->end) s->end = end;
+    }
+}
+
+static cv_status measure_chunk(survey *s, int64_t i, cv_error *err)
+{
+    cv_txn *txn = s->txn;
+    cv_chunk_ref ref;
+    cv_layout *layout;
+    CV_TRY(cv_chunk_ref_find(txn->base, s->index, i, &ref, err));
+    CV_TRY(cv_layout_get(txn->frame->layouts, txn->base, &ref, &layout, err));
+    uint64_t end = ref.pos + cv_layout_stored_size(layout, &ref);
+    if (ref.name == 0) end += layout->table_size; /* may stand there, to be adopted */
+    if (end > s->end) s->end = end;
+    cv_layout_release(layout);
+    return CV_OK;
+}
+
+static cv_status find_chunks_end(cv_txn *txn, uint64_t *end, cv_error *err)
+{
+    const cv_snapshot *base = txn->base;
+    survey s = {.txn = txn, .end = base->header.header_size};
+    if (base->grid.n_chunks > 0) {
+        CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &s.index, err));
+        find_last(&s);
+    }
+    uint64_t reach = reach_of(&base->grid);
+    for (int64_t i = 0; i < base->grid.n_chunks; i++) {
+        uint64_t pos, size;
+        if (!chunk_pos(&s, i, &pos) || pos + reach <= s.end) continue;
+        if (!cv_extents_has(&txn->space.ours, pos, &size)) CV_TRY(measure_chunk(&s, i, err));
+    }
+    *end = s.end;
+    return CV_OK;
+}
+
+/* ---- Moving the tail ------------------------------------------------------ */
+
+static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
+{
+    cv_tail tail = {.bytes = {0}};
+    cv_status status = cv_tail_build(txn, &tail, err);
+    *size = tail.bytes.size;
+    cv_buffer_free(&tail.bytes);
+    return status;
+}
+
+/* Where the tail would go, behind the last live chunk; size 0: it stays, there is
+ * too little to win. A handle that never looked at the index changed nothing,
+ * and moves nothing. */
+static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_error *err)
+{
+    uint64_t end, size;
+    cv_layout_area layouts;
+    place->size = 0;
+    if (!atomic_load(&txn->base->index_ready)) return CV_OK;
+    CV_TRY(find_chunks_end(txn, &end, err));
+    CV_TRY(cv_layout_area_find(txn->base, txn->frame->store, &layouts, err));
+    if (layouts.size > 0) end = layouts.pos + layouts.size;
+    if (end >= txn->base_tail_pos) return CV_OK;
+    uint64_t gain = txn->base_tail_pos - end + stored - txn->base->header.frame_size;
+    if (gain < MIN_GAIN && gain < stored / MIN_PART) return CV_OK;
+    CV_TRY(measure_tail(txn, &size, err));
+    end = cv_second_trailer_keep_off(txn, end, size);
+    if (end + size <= txn->base_tail_pos) *place = (cv_extent){end, size};
+    return CV_OK;
+}
+
+static cv_status move_tail(cv_txn *txn, cv_extent place, cv_error *err)
+{
+    if (!cv_space_is_clear(&txn->space, place.pos, place.size)) return CV_OK;
+    txn->chunks_end = place.pos;
+    txn->may_reuse = true;
+    txn->changed = true;
+    CV_TRY(cv_txn_commit(txn, err));
+    if (txn->frame->durability != CATERVA_DURABILITY_ORDERED) return CV_OK;
+    return cv_store_sync(txn->frame->store, CV_FRAME_OBJECT, err);
+}
+
+/* A reader may have come meanwhile, with the state before the move. */
+static cv_status cut(cv_txn *txn, cv_error *err)
+{
+    cv_store *store = txn->frame->store;
+    uint64_t stored;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    uint64_t size = txn->base->header.frame_size;
+    if (stored <= size) return CV_OK;
+    if (cv_snapshot_has_older_readers(txn->base, store)) return CV_OK;
+    return cv_store_truncate(store, CV_FRAME_OBJECT, size, err);
+}
+
+static cv_status tidy_file(cv_txn *txn, cv_error *err)
+{
+    cv_store *store = txn->frame->store;
+    uint64_t stored;
+    cv_extent place;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    place.size = 0; /* readers of this state would need its tail */
+    if (!cv_store_has_readers(store)) CV_TRY(find_place(txn, stored, &place, err));
+    if (place.size == 0 && stored <= txn->base->header.frame_size) return CV_OK;
+
+    /* After this the disk holds the committed header and no older one. */
+    if (txn->frame->durability != CATERVA_DURABILITY_NONE)
+        CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
+    cv_space_settled(&txn->space);
+    if (place.size > 0) CV_TRY(move_tail(txn, place, err));
+    return cut(txn, err);
+}
+
+void cv_txn_tidy(cv_txn *txn)
+{
+    cv_store *store = txn->frame->store;
+    if (cv_txn_pending(txn) || txn->frame->poisoned) return;
+    if (cv_snapshot_has_older_readers(txn->base, store)) return;
+    if (txn->base->header.sparse)
+        cv_files_remove_old(txn, txn->base);
+    else if (!txn->has_follower)
+        (void)tidy_file(txn, NULL);
+}
+
+bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size)
+{
+    *size = txn->base->header.frame_size;
+    if (txn->base->header.sparse || txn->changed || txn->frame->poisoned) return false;
+    return cv_txn_may_reuse(txn) && cv_holes_dead(txn, dead);
 }

@@ -19,6 +19,7 @@ cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
 
 /* ---- Several frames at once --------------------------------------------- */
 
+
 /* One of them: written, but for what makes it seen. */
 typedef struct cv_commit cv_commit;
 
@@ -47,5 +48,21 @@ void cv_commit_drop(cv_commit *commit);
  * bytes, the committed one: for who completes a commit of somebody else's. */
 cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t size,
                                cv_error *err);
+
+/* ---- tidy ----
+ * What a writer gives back before it closes, and what is dead after that. */
+
+/* Before the store is closed: gives back what costs little to give back. The tail
+ * of a contiguous frame moves down over dead space, by a commit, where that wins
+ * at least 64 KiB or a 16th of the file, and the file is cut to the frame's size;
+ * a directory's old chunk files go. Best effort: nothing is done with changes
+ * pending or beside readers, and what fails leaves the committed state as it is. */
+void cv_txn_tidy(cv_txn *txn);
+
+/* After that: how many bytes of the contiguous frame's `size` are dead. False when this
+ * transaction changed nothing, readers of an older state are there, or the dead cannot be
+ * told. Reads the headers of chunks that were not measured, of very many a part: the
+ * others count as live. */
+bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size);
 
 #endif

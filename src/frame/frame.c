@@ -3,8 +3,8 @@
 #include "frame/frame.h"
 
 #include "base/heap.h"
-#include "frame/layout_cache.h"
-#include "frame/snapshot_load.h"
+#include "frame/layout.h"
+#include "frame/snapshot.h"
 
 #include <string.h>
 

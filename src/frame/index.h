@@ -13,6 +13,7 @@
 #define CV_FRAME_INDEX_H
 
 #include "base/arith.h"
+#include "codec/encode.h"
 #include "format/seal.h"
 
 #include <stdatomic.h>
@@ -124,5 +125,15 @@ int64_t cv_index_count_stored(const cv_index *index);
 int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
 
 void cv_index_free(cv_index *index); /* leaves it empty */
+
+/* ---- index_encode ----
+ * A chunk index to bytes: what a commit puts into its tail. */
+
+/* Appends the index to `out` as it stands in a file: a Blosc2 chunk of int64.
+ * Costs the encoding of the pages that changed since they were last encoded,
+ * and a copy of the streams of all. One thread at a time for all indexes that
+ * share pages. *encoder is made at first need; the caller frees it. */
+cv_status cv_index_encode(const cv_index *index, cv_encoder **encoder, cv_buffer *out,
+                          cv_error *err);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "codec/decode.h"
 #include "format/chunk_header.h"
-#include "frame/chunk_ref.h"
+#include "frame/lookup.h"
+#include "frame/sealed.h"
 
 typedef struct cv_layout {
     atomic_int references;
@@ -98,5 +99,69 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
 
 /* Bytes of the chunk, and of the block table where one stands behind it. */
 uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref);
+
+/* ---- layout_records ----
+ * The layouts of all chunks of a state as they stand in its frame: which record is whose, and
+ * a layout made of one. */
+
+typedef struct cv_layout_records {
+    cv_layout_area area;
+    const cv_snapshot *snapshot; /* whose they are */
+    const cv_index *index;       /* the snapshot's, decoded */
+    int64_t before[];            /* of each page of the index: records before it */
+} cv_layout_records;
+
+/* The record of a chunk; false: it has none. */
+bool cv_layout_records_find(const cv_layout_records *records, int64_t chunk, int64_t *record);
+
+/* Where a record is in the frame. */
+static inline uint64_t cv_layout_record_pos(const cv_layout_records *records, int64_t record)
+{
+    return records->area.first + (uint64_t)record * records->area.record_size;
+}
+
+/* The layout that a record's bytes make, checked, with one reference; NULL: they are not what
+ * the seal knows of the chunk, or there is no memory. */
+cv_layout *cv_layout_of_record(const cv_layout_records *records, cv_store *store,
+                               const cv_chunk_ref *ref, const uint8_t *bytes);
+
+/* ---- layout_cache ----
+ * Layouts that were read, kept, bounded: written bytes never change while anybody needs
+ * them, and who gives a position to another chunk says so here. */
+
+typedef struct cv_layout_cache cv_layout_cache;
+
+/* The cache: sets of four, at most 4 MiB unless eight layouts are more; what workers
+ * have notes of (layout_memo.h) may stay longer. For chunks of `store`, which outlives it. */
+cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks); /* or NULL */
+void cv_layout_cache_free(cv_layout_cache *cache);
+
+/* The layout of a stored chunk, from the cache or the store; checked against the
+ * block table where the reference names one and the snapshot is not unchecked. Any
+ * thread. Release with cv_layout_release. */
+cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                        const cv_chunk_ref *ref, cv_layout **out, cv_error *err);
+
+/* The same where it is kept already, or a record of it is at hand, else NULL; and what was
+ * read elsewhere is kept, too. */
+cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                          const cv_chunk_ref *ref);
+void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout);
+
+/* The records of this state's layouts, where the store is so far that they are worth looking
+ * for; NULL: there are none. Borrowed from the cache. */
+const cv_layout_records *cv_layout_cache_records(cv_layout_cache *cache,
+                                                 const cv_snapshot *snapshot);
+
+/* Forgets all layouts, or that of the chunk at `pos`. When a rollback, or the use of
+ * dead space, gives positions to other chunks, with no read under way; to have them
+ * read anew, at any time. */
+void cv_layout_cache_clear(cv_layout_cache *cache);
+void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
+
+/* A number that tells the chunks which one position held one after another
+ * apart: it changes whenever the position is forgotten as above (and sometimes
+ * when another one is). For who keeps more of a chunk than its layout. */
+uint32_t cv_layout_generation(const cv_layout_cache *cache, cv_object object, uint64_t pos);
 
 #endif

@@ -7,12 +7,198 @@
  * whatever happens; nor where an older state has some that a reader still sees. */
 #include "frame/put.h"
 
-#include "base/heap.h"
 #include "base/os_file.h"
-#include "frame/holes.h"
-#include "frame/layout_cache.h"
-#include "frame/tables.h"
-#include "frame/txn_state.h"
+#include "frame/layout.h"
+#include "frame/txn.h"
+
+#include <string.h>
+
+/* ---- Tables ----
+ *
+ * Block tables of chunks that are at hand whole. A name of 0 means
+ * that no table is known, so a table whose checksum is 0 is not used: its chunk
+ * stays unverified, one in 2^32. */
+
+cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
+                          cv_error *err)
+{
+    size_t before = out->size;
+    CV_TRY(cv_buffer_resize(out, before + cv_block_table_size(table->n), err));
+    *name = cv_block_table_write(table, out->data + before);
+    return CV_OK;
+}
+
+/* Memory for what a table of `n` blocks is made from. */
+typedef struct parts {
+    cv_block_range *ranges;
+    uint32_t *sums;
+} parts;
+
+static cv_status new_parts(int64_t n, parts *out, cv_error *err)
+{
+    size_t size = (size_t)n * (sizeof(cv_block_range) + sizeof(uint32_t)) + 1;
+    out->ranges = cv_malloc(size);
+    out->sums = (uint32_t *)(out->ranges + n);
+    return out->ranges ? CV_OK : cv_fail_memory(err, size, "a block table");
+}
+
+static cv_status make(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                      const uint8_t *chunk, cv_block_table *table, cv_block_range *ranges,
+                      cv_error *err)
+{
+    bool listed = cv_block_starts_size(header) > 0;
+    if (listed)
+        CV_TRY(cv_block_starts_parse(header, chunk + CV_CHUNK_HEADER_SIZE, table->n, expect,
+                                     ranges, err));
+    cv_block_table_make(chunk, header, listed ? ranges : NULL, table);
+    return CV_OK;
+}
+
+cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
+                        cv_buffer *out, uint32_t *name, cv_error *err)
+{
+    cv_chunk_expect expect = {
+        .nbytes = grid->chunk_bytes,
+        .block_size = grid->block_bytes,
+        .item_size = grid->item_size,
+        .max_cbytes = (int64_t)size,
+    };
+    cv_chunk_header header;
+    CV_TRY(cv_chunk_header_parse(chunk, &expect, &header, err));
+    cv_block_table table = {.n = cv_block_table_blocks(&header, grid->n_blocks)};
+    parts memory;
+    CV_TRY(new_parts(table.n, &memory, err));
+    table.blocks = memory.sums;
+    cv_status status = make(&header, &expect, chunk, &table, memory.ranges, err);
+    if (status == CV_OK) status = cv_table_append(&table, out, name, err);
+    cv_free(memory.ranges);
+    return status;
+}
+
+/* ---- Pieces ----
+ *
+ * Writes a chunk out of pieces, part by part. What the pieces mean
+ * is not known here.
+ *
+ *     pieces   | head | stored run ........ | new | stored run .... |
+ *     parts    |       0       |       1        |       2       | 3 |
+ *
+ * A part is read, put together and written while it is in the cache; a buffer
+ * for the whole chunk would send each byte to memory and back. Where the store
+ * copies by itself, long stored runs do not pass through here at all. */
+
+enum { PART_BYTES = 256 * 1024, PAGE_BYTES = 4096 };
+
+/* Of a store that copies by itself, for which large is quick. */
+enum { LARGE_PART_BYTES = 8192 * 1024, LEAST_COPY = 32 * 1024 };
+
+static size_t count(const cv_buffer *list) { return list->size / sizeof(cv_piece); }
+
+static bool continues(const cv_piece *last, const cv_piece *next)
+{
+    if (last->bytes) return next->bytes == last->bytes + last->size;
+    return !next->bytes && next->store == last->store && next->object == last->object &&
+           next->pos == last->pos + last->size;
+}
+
+cv_status cv_pieces_add(cv_buffer *list, cv_piece piece, cv_error *err)
+{
+    if (piece.size == 0) return CV_OK;
+    if (list->size > 0) {
+        cv_piece *last = (cv_piece *)(void *)list->data + count(list) - 1;
+        if (continues(last, &piece)) {
+            last->size += piece.size;
+            return CV_OK;
+        }
+    }
+    return cv_buffer_append(list, &piece, sizeof piece, err);
+}
+
+static bool store_copies(const cv_pieces_job *job)
+{
+    return job->store->ops->copy && job->object == CV_FRAME_OBJECT;
+}
+
+static uint64_t part_bytes(const cv_pieces_job *job)
+{
+    return store_copies(job) ? LARGE_PART_BYTES : PART_BYTES;
+}
+
+/* Parts end with a page of the store, so that no page is written twice: the
+ * first one is shorter by what stands before the job in its page. */
+static uint64_t part_start(const cv_pieces_job *job, int64_t part)
+{
+    uint64_t start = (uint64_t)part * part_bytes(job);
+    uint64_t before = job->pos % PAGE_BYTES;
+    return start < before ? 0 : start - before;
+}
+
+int64_t cv_pieces_n_parts(const cv_pieces_job *job)
+{
+    uint64_t bytes = part_bytes(job);
+    return (int64_t)((job->pos % PAGE_BYTES + job->size + bytes - 1) / bytes);
+}
+
+static cv_status take(const cv_pieces_job *job, const cv_piece *piece, uint64_t skip,
+                      uint8_t *dst, size_t size, cv_error *err)
+{
+    cv_store *store = piece->store ? piece->store : job->store;
+    if (!piece->bytes)
+        return cv_store_read(store, piece->object, piece->pos + skip, dst, size, err);
+    memcpy(dst, piece->bytes + skip, size);
+    return CV_OK;
+}
+
+/* What is collected for the next write: stage->size bytes, to stand at `pos`. */
+static cv_status write_stage(const cv_pieces_job *job, cv_buffer *stage, uint64_t pos,
+                             cv_error *err)
+{
+    size_t size = stage->size;
+    stage->size = 0;
+    if (size == 0) return CV_OK;
+    return cv_store_write(job->store, job->object, pos - size, stage->data, size, err);
+}
+
+/* Writes bytes [skip, skip + size) of a piece, which stand at `pos`: now, or with
+ * what is collected. */
+static cv_status add(const cv_pieces_job *job, const cv_piece *piece, uint64_t skip,
+                     size_t size, uint64_t pos, cv_buffer *stage, cv_error *err)
+{
+    if (!piece->bytes && !piece->store && store_copies(job) && size >= LEAST_COPY) {
+        CV_TRY(write_stage(job, stage, pos, err));
+        return job->store->ops->copy(job->store, piece->pos + skip, pos, size, err);
+    }
+    for (size_t done = 0; done < size;) {
+        size_t step = size - done < PART_BYTES ? size - done : PART_BYTES;
+        if (stage->size + step > PART_BYTES) CV_TRY(write_stage(job, stage, pos + done, err));
+        CV_TRY(cv_buffer_reserve(stage, stage->size + step, err));
+        CV_TRY(take(job, piece, skip + done, stage->data + stage->size, step, err));
+        stage->size += step;
+        done += step;
+    }
+    return CV_OK;
+}
+
+cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer *stage,
+                               cv_error *err)
+{
+    uint64_t at = part_start(job, part), end = part_start(job, part + 1), piece_start = 0;
+    if (end > job->size) end = job->size;
+    stage->size = 0;
+    const cv_piece *piece = (const cv_piece *)(const void *)job->list->data;
+    for (; at < end; piece++) {
+        uint64_t piece_end = piece_start + piece->size;
+        if (piece_end > at) {
+            size_t size = (size_t)((piece_end < end ? piece_end : end) - at);
+            CV_TRY(add(job, piece, at - piece_start, size, job->pos + at, stage, err));
+            at += size;
+        }
+        piece_start = piece_end;
+    }
+    return write_stage(job, stage, job->pos + end, err);
+}
+
+/* ---- Put ---- */
 
 /* ---- The pending index -------------------------------------------------- */
 
@@ -297,4 +483,179 @@ cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_er
 {
     CV_TRY(cv_txn_check(txn, err));
     return set_entry(txn, chunk, cv_offset_of_kind(kind), 0, err);
+}
+
+/* ---- Reshape ----
+ *
+ * What a change of shape does to the index: chunks keep their
+ * bytes and get other numbers, or are dropped. No chunk is decoded. */
+
+int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk)
+{
+    int64_t index[CV_MAX_DIMS];
+    int64_t number = 0;
+    cv_grid_chunk_index(to, chunk, index);
+    for (int d = 0; d < to->ndim; d++) {
+        int64_t i = index[d];
+        if (d == reshape->axis && i >= reshape->at) {
+            i -= reshape->shift;
+            if (i < reshape->at && reshape->shift > 0) return -1; /* in the gap */
+        }
+        if (i >= from->chunk_counts[d]) return -1;
+        number += i * from->chunk_strides[d];
+    }
+    return number;
+}
+
+int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk)
+{
+    int64_t index[CV_MAX_DIMS];
+    int64_t number = 0;
+    cv_grid_chunk_index(from, chunk, index);
+    for (int d = 0; d < from->ndim; d++) {
+        int64_t i = index[d];
+        if (d == reshape->axis && i >= reshape->at) {
+            i += reshape->shift;
+            if (i < reshape->at) return -1; /* among the dropped */
+        }
+        if (i >= to->chunk_counts[d]) return -1;
+        number += i * to->chunk_strides[d];
+    }
+    return number;
+}
+
+bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
+                              const cv_grid *to)
+{
+    if (reshape->shift != 0) return false;
+    for (int d = 1; d < to->ndim; d++)
+        if (from->chunk_counts[d] != to->chunk_counts[d]) return false;
+    return true;
+}
+
+enum { MOST_DROPPED = 4096 };
+
+/* The old chunks that the new grid has no place for are dead. Where there are very many,
+ * the next writer finds the others. */
+static void drop_chunks(cv_txn *txn, const cv_index *old, const cv_reshape *reshape,
+                        const cv_grid *to)
+{
+    const cv_grid *from = &txn->state->grid;
+    bool keeps = cv_reshape_keeps_numbers(reshape, from, to);
+    int64_t first = keeps ? to->n_chunks : 0;
+    int left = MOST_DROPPED;
+    for (int64_t i = first; i < old->n && left > 0; i++) {
+        int64_t offset = cv_index_get(old, i);
+        if (cv_offset_is_special(offset)) continue;
+        if (!keeps && cv_reshape_target(reshape, from, to, i) >= 0) continue;
+        cv_holes_replaced(txn, txn->base->header.header_size + (uint64_t)offset);
+        left--;
+    }
+}
+
+/* The index as it is, for drop_chunks; empty where nothing can be dropped. */
+static cv_status keep_old(const cv_txn *txn, const cv_reshape *reshape, const cv_grid *to,
+                          cv_index *out, cv_error *err)
+{
+    bool grows = to->n_chunks >= txn->index.n &&
+                 cv_reshape_keeps_numbers(reshape, &txn->state->grid, to);
+    *out = (cv_index){0};
+    if (grows || !txn->index.pages || txn->base->header.sparse) return CV_OK;
+    return cv_index_share(&txn->index, out, err);
+}
+
+static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_grid *from,
+                          const cv_grid *to, int64_t fill, cv_error *err)
+{
+    if (cv_reshape_keeps_numbers(reshape, from, to))
+        return cv_index_resize(index, to->n_chunks, fill, err);
+    cv_index moved;
+    CV_TRY(cv_index_create(to->n_chunks, &moved, err));
+    for (int64_t i = 0; i < to->n_chunks; i++) {
+        int64_t source = cv_reshape_source(reshape, from, to, i);
+        cv_index_page *page = moved.pages[i / CV_INDEX_PAGE];
+        page->entries[i % CV_INDEX_PAGE] = source < 0 ? fill : cv_index_get(index, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE,
+                         source < 0 ? 0 : cv_index_name(index, source));
+    }
+    moved.strays = index->strays; /* go by entry: they keep their places */
+    index->strays = NULL;
+    cv_index_free(index);
+    *index = moved;
+    return CV_OK;
+}
+
+/* The shape changes in place, in a state that no reader has. */
+static cv_status own_state(cv_txn *txn, cv_error *err)
+{
+    if (txn->state != txn->base) return CV_OK;
+    cv_change nothing = {.set_attributes = false};
+    cv_snapshot *state;
+    CV_TRY(cv_snapshot_derive(txn->base, &nothing, &state, err));
+    cv_snapshot_release(txn->state);
+    txn->state = state;
+    return CV_OK;
+}
+
+cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
+                         cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    CV_TRY(cv_txn_own_index(txn, err));
+    CV_TRY(own_state(txn, err));
+    cv_new_shape change;
+    cv_index old;
+    CV_TRY(cv_new_shape_make(txn->state, reshape->shape, &change, err));
+    cv_status status = keep_old(txn, reshape, &change.grid, &old, err);
+    if (status == CV_OK)
+        status = renumber(&txn->index, reshape, &txn->state->grid, &change.grid,
+                          cv_offset_of_kind(fill), err);
+    if (status == CV_OK) {
+        drop_chunks(txn, &old, reshape, &change.grid);
+        cv_new_shape_apply(&change, txn->state);
+        txn->changed = true;
+        txn->adopt_next = 0; /* chunks have other numbers */
+    }
+    cv_index_free(&old);
+    cv_buffer_free(&change.meta);
+    return status;
+}
+
+static cv_status take_box(const cv_index *from, const cv_grid *grid, const int64_t *first,
+                          const cv_grid *to, cv_index *out, cv_error *err)
+{
+    int64_t at[CV_MAX_DIMS];
+    CV_TRY(cv_index_create(to->n_chunks, out, err));
+    for (int64_t i = 0; i < to->n_chunks; i++) {
+        int64_t source = 0;
+        cv_grid_chunk_index(to, i, at);
+        for (int d = 0; d < to->ndim; d++)
+            source += (first[d] + at[d]) * grid->chunk_strides[d];
+        cv_index_page *page = out->pages[i / CV_INDEX_PAGE];
+        page->entries[i % CV_INDEX_PAGE] = cv_index_get(from, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE, cv_index_name(from, source));
+    }
+    return CV_OK;
+}
+
+cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err)
+{
+    cv_new_shape change;
+    cv_index box;
+    CV_TRY(cv_txn_check(txn, err));
+    CV_TRY(cv_txn_own_index(txn, err));
+    CV_TRY(own_state(txn, err));
+    CV_TRY(cv_new_shape_make(txn->state, shape, &change, err));
+    cv_status status =
+        take_box(&txn->index, &txn->state->grid, first, &change.grid, &box, err);
+    if (status == CV_OK) {
+        cv_index_free(&txn->index);
+        txn->index = box;
+        cv_new_shape_apply(&change, txn->state);
+        txn->changed = true;
+    }
+    cv_buffer_free(&change.meta);
+    return status;
 }

@@ -5,6 +5,7 @@
 #define CV_FRAME_SNAPSHOT_H
 
 #include "base/grid.h"
+#include "base/heap.h"
 #include "base/thread.h"
 #include "format/array_meta.h"
 #include "format/frame_header.h"
@@ -14,6 +15,17 @@
 #include "store/store.h"
 
 #include <stdatomic.h>
+
+/* What python-blosc2 calls an object of this kind, in one word: "array", "schunk" for plain
+ * items, "lazyexpr", "batcharray", ... Names in attributes are not looked at. *readable: it is
+ * an array or can be read as one, as far as the header tells. */
+enum { CV_KIND_NAME = 32 };
+void cv_kind_name(const cv_frame_header *header, char name[CV_KIND_NAME], bool *readable);
+
+/* ---- snapshot ----
+ * A snapshot: one committed state of a frame, immutable and shared. Readers
+ * hold a reference and need no lock; a commit publishes a new one. snapshot_load.h makes
+ * them from what is stored. */
 
 typedef struct cv_snapshot {
     atomic_int references;
@@ -56,9 +68,6 @@ void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
  * it does not use? A state has a number to be known by when its seal holds. */
 bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store);
 
-/* Tells `store`, and with it other processes, that this state of it is read from now on. */
-void cv_snapshot_note_reader(const cv_snapshot *snapshot, cv_store *store);
-
 /* Its attributes, borrowed as long as the snapshot is. Any thread. */
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err);
@@ -86,5 +95,58 @@ cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
 /* Bytes that a chunk decodes to: those of the grid, but for the last chunk of a frame of
  * plain items. */
 int64_t cv_snapshot_chunk_bytes(const cv_snapshot *snapshot, int64_t chunk);
+
+/* ---- snapshot_load ----
+ * Snapshots from what is stored. */
+
+/* Reads and checks the state that `store` holds: header, metalayer, grid,
+ * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
+ * left for first need. */
+cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err);
+
+/* The same of a frame that need be no array: of plain items, whatever its metalayers say
+ * that they stand for. */
+cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err);
+
+/* What the header says that the frame holds, as cv_kind_name. */
+cv_status cv_snapshot_load_kind(cv_store *store, char name[CV_KIND_NAME], cv_error *err);
+
+/* The same in parts, for who repairs: the state of the header that `store` begins
+ * with, or of one that was found elsewhere, and then its trailer and the place of
+ * its index. find_index does without the trailer: the state has no attributes. */
+cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err);
+cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,
+                                  cv_error *err);
+cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err);
+cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_error *err);
+
+/* ---- derive ----
+ * From one state to the next: what a change of shape, attributes or metalayers makes of
+ * header and trailer. */
+
+/* What a new state changes of an old one. */
+typedef struct cv_change {
+    bool set_attributes;            /* then the list below replaces the old one */
+    const cv_metalayer *attributes; /* encoded values */
+    int n_attributes;
+    const cv_metalayer *metalayer; /* replaces the one of this name, same size; or NULL */
+} cv_change;
+
+/* A state that is not committed: `from` with a change. Header and trailer are
+ * encoded and parsed like those of a file; it has no index of its own. */
+cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
+                             cv_snapshot **out, cv_error *err);
+
+/* A new shape for a state of one owner, checked and encoded: applying it cannot
+ * fail. Free `meta` when done. */
+typedef struct cv_new_shape {
+    cv_grid grid;
+    int64_t nbytes;
+    cv_buffer meta; /* the array's own metalayer */
+} cv_new_shape;
+
+cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_new_shape *out,
+                            cv_error *err);
+void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 
 #endif

@@ -1,10 +1,17 @@
 /* Room: frame. Bookkeeping of dead and free bytes; pure, no I/O. */
 #include "frame/space.h"
 
+#include "base/arith.h"
 #include "base/heap.h"
+#include "format/chunk_header.h"
+#include "frame/lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Space ---- */
+
+enum { CV_SPACE_OURS = 65536 };
 
 /* ---- Extents ------------------------------------------------------------ */
 
@@ -135,7 +142,7 @@ void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size)
 
 static void clear(cv_extents *e) { e->n = 0; }
 
-void cv_extents_move(cv_extents *to, cv_extents *from)
+static void cv_extents_move(cv_extents *to, cv_extents *from)
 {
     for (size_t i = 0; i < from->n; i++) cv_extents_add(to, from->items[i], true);
     to->forgot = to->forgot || from->forgot;
@@ -241,4 +248,326 @@ void cv_space_destroy(cv_space *space)
     cv_extents_destroy(&space->free);
     cv_extents_destroy(&space->taken);
     cv_extents_destroy(&space->replaced);
+}
+
+/* ---- Survey ----
+ *
+ * Finds dead space between the chunks of an opened frame. Who may use it,
+ * and when, is not known here. */
+
+enum {
+    MOST_ROOMS = 1 << 20,
+    MOST_FOREIGN = 1 << 16, /* all of their headers are read */
+    FIRST_CREDIT = 64,      /* measurements, and what each good one earns */
+    EARNED = 4,
+    AT_ONCE = 16,
+    MOST_REST = 4096,
+    GOOD_GAP = 64,
+};
+
+void cv_survey_free(cv_survey *s)
+{
+    cv_free(s->rooms);
+    cv_free(s->order);
+    *s = (cv_survey){0};
+}
+
+/* ---- Measuring ------------------------------------------------------------ */
+
+/* What cannot be made out; a store that fails is another matter. */
+static bool is_doubtful(cv_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
+}
+
+static cv_status read_chunk_header(cv_frame *frame, const cv_room *room, cv_chunk_header *out,
+                                   cv_error *err)
+{
+    const cv_grid *grid = &frame->current->grid; /* the partition never changes */
+    uint8_t bytes[CV_CHUNK_HEADER_SIZE];
+    cv_chunk_expect expect = {
+        .pos = (int64_t)room->pos,
+        .nbytes = grid->chunk_bytes,
+        .block_size = grid->block_bytes,
+        .item_size = grid->item_size,
+        .max_cbytes = room->size < INT32_MAX ? (int64_t)room->size : INT32_MAX,
+    };
+    CV_TRY(cv_store_read(frame->store, CV_FRAME_OBJECT, room->pos, bytes, sizeof bytes, err));
+    return cv_chunk_header_parse(bytes, &expect, out, err);
+}
+
+/* Does the table that the seal knows end `size` bytes behind the room's begin? */
+static cv_status check_name(cv_frame *frame, const cv_room *room, uint64_t size,
+                            cv_error *err)
+{
+    uint8_t name[CV_SEAL_NAME];
+    if (size <= room->size) {
+        uint64_t pos = room->pos + size - sizeof name;
+        CV_TRY(cv_store_read(frame->store, CV_FRAME_OBJECT, pos, name, sizeof name, err));
+        if (cv_load_le32(name) == room->name) return CV_OK;
+    }
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)room->pos,
+                   "the chunk at byte %llu has not its block table behind it",
+                   (unsigned long long)room->pos);
+}
+
+/* The bytes that the chunk takes of its room. */
+static cv_status size_of(cv_frame *frame, const cv_room *room, uint64_t *size, cv_error *err)
+{
+    cv_chunk_header header;
+    CV_TRY(read_chunk_header(frame, room, &header, err));
+    int64_t n = cv_block_table_blocks(&header, frame->current->grid.n_blocks);
+    uint64_t table = cv_block_table_size(n);
+    *size = (uint64_t)header.cbytes; /* of its room, as expected */
+    if (room->name != 0) {
+        *size += table;
+        return check_name(frame, room, *size, err);
+    }
+    if (room->reserved) *size = room->size - *size < table ? room->size : *size + table;
+    return CV_OK;
+}
+
+/* *sure: false for a chunk that cannot be made out, whose room stays whole. *gap: bytes
+ * that it leaves over. */
+static cv_status measure(cv_frame *frame, cv_room *room, cv_extents *found, uint64_t *gap,
+                         bool *sure, cv_error *err)
+{
+    uint64_t size = room->size;
+    cv_error reason = {0};
+    cv_status status = size_of(frame, room, &size, &reason);
+    *gap = 0;
+    *sure = status == CV_OK;
+    if (status != CV_OK && !is_doubtful(status)) {
+        if (err) *err = reason;
+        return status;
+    }
+    room->measured = true;
+    if (!*sure || size == room->size) return CV_OK;
+    *gap = room->size - size;
+    cv_extents_add(found, (cv_extent){room->pos + size, *gap}, true);
+    room->size = size;
+    return CV_OK;
+}
+
+/* ---- Listing -------------------------------------------------------------- */
+
+static int by_pos(const void *a, const void *b)
+{
+    const cv_room *x = a, *y = b;
+    return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+/* One past the last room of the ascending run that begins at `i`. */
+static size_t run_end(const cv_room *rooms, size_t i, size_t n)
+{
+    for (i++; i < n && rooms[i].pos >= rooms[i - 1].pos; i++) continue;
+    return i;
+}
+
+static void merge(const cv_room *from, size_t low, size_t middle, size_t high, cv_room *to)
+{
+    size_t a = low, b = middle;
+    for (size_t i = low; i < high; i++)
+        to[i] =
+            b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
+}
+
+/* Sorts by merging ascending runs, two by two. Most chunks lie in the order of their
+ * numbers, so there are few. */
+static cv_status sort_rooms(cv_survey *s, cv_error *err)
+{
+    size_t size = (s->n + 1) * sizeof s->rooms[0];
+    if (s->n == 0 || run_end(s->rooms, 0, s->n) == s->n) return CV_OK;
+    cv_room *other = cv_malloc(size);
+    if (!other) return cv_fail_memory(err, size, "a survey");
+    for (bool sorted = false; !sorted;) {
+        for (size_t low = 0; low < s->n;) {
+            size_t middle = run_end(s->rooms, low, s->n);
+            size_t high = middle < s->n ? run_end(s->rooms, middle, s->n) : middle;
+            merge(s->rooms, low, middle, high, other);
+            sorted = low == 0 && high == s->n;
+            low = high;
+        }
+        cv_room *sorted_part = other;
+        other = s->rooms;
+        s->rooms = sorted_part;
+    }
+    cv_free(other);
+    return CV_OK;
+}
+
+static size_t count_stored(const cv_index *index)
+{
+    size_t n = index->strays ? (size_t)index->strays->n : 0;
+    for (int64_t i = 0; i < index->n; i++) n += !cv_offset_is_special(cv_index_get(index, i));
+    return n;
+}
+
+/* True when all have a table of ours behind them. */
+static bool list_chunks(cv_survey *s, const cv_snapshot *state, const cv_index *index)
+{
+    bool ours = state->seal != CV_SEAL_NONE && !state->unchecked;
+    for (int64_t i = 0; i < index->n; i++) {
+        int64_t offset = cv_index_get(index, i);
+        if (cv_offset_is_special(offset)) continue;
+        uint32_t name = cv_index_name(index, i);
+        bool apart = name != 0 && index->strays && cv_index_table_pos(index, i) != 0;
+        s->rooms[s->n++] = (cv_room){
+            .pos = state->header.header_size + (uint64_t)offset,
+            .name = apart ? 0 : name,
+            .reserved = name == 0,
+        };
+        ours = ours && name != 0 && !apart;
+    }
+    for (int64_t i = 0; index->strays && i < index->strays->n; i++)
+        s->rooms[s->n++] = (cv_room){.pos = index->strays->items[i].pos, .measured = true};
+    return ours;
+}
+
+/* Of sorted rooms. False when two begin at one place, or one lies outside: such a frame
+ * is kept as it is. */
+static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *found)
+{
+    uint64_t first = s->n > 0 ? s->rooms[0].pos : end;
+    if (first < begin || end < first) return false;
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t next = i + 1 < s->n ? s->rooms[i + 1].pos : end;
+        if (next <= s->rooms[i].pos) return false;
+        s->rooms[i].size = next - s->rooms[i].pos;
+    }
+    cv_extents_add(found, (cv_extent){begin, first - begin}, true);
+    return true;
+}
+
+/* ---- The order of measuring ----------------------------------------------- */
+
+enum { CLASSES = 64 * 8 };
+
+/* Eight classes for each power of two. */
+static uint16_t class_of(uint64_t size)
+{
+    unsigned octave = 0;
+    for (; size >= 16; size >>= 1) octave++;
+    return (uint16_t)(octave * 8 + (size & 7));
+}
+
+static cv_status make_order(cv_survey *s, cv_error *err)
+{
+    size_t at[CLASSES + 1] = {0};
+    size_t size = (s->n + 1) * sizeof s->order[0];
+    s->order = cv_malloc(size);
+    if (!s->order) return cv_fail_memory(err, size, "a survey");
+    for (size_t i = 0; i < s->n; i++) {
+        s->rooms[i].rank = class_of(s->rooms[i].size);
+        at[CLASSES - s->rooms[i].rank]++;
+    }
+    for (int c = 1; c <= CLASSES; c++) at[c] += at[c - 1];
+    for (size_t i = s->n; i-- > 0;) s->order[--at[CLASSES - s->rooms[i].rank]] = (uint32_t)i;
+    s->n_order = s->n;
+    return CV_OK;
+}
+
+/* ---- Making it ------------------------------------------------------------ */
+
+static cv_status measure_all(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
+{
+    uint64_t gap;
+    s->whole = s->n <= MOST_FOREIGN;
+    for (size_t i = 0; i < s->n && s->whole; i++)
+        if (!s->rooms[i].measured)
+            CV_TRY(measure(frame, &s->rooms[i], found, &gap, &s->whole, err));
+    return CV_OK;
+}
+
+static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_t end,
+                      cv_extents *found, cv_error *err)
+{
+    const cv_index none = {.same = cv_offset_of_kind(CV_REF_ZEROS)}, *index = &none;
+    if (state->grid.n_chunks > 0) CV_TRY(cv_snapshot_index(state, frame->store, &index, err));
+    size_t n = count_stored(index);
+    if (n > MOST_ROOMS) return CV_OK;
+    s->rooms = cv_calloc(n + 1, sizeof s->rooms[0]);
+    if (!s->rooms) return cv_fail_memory(err, (n + 1) * sizeof s->rooms[0], "a survey");
+    bool ours = list_chunks(s, state, index);
+    CV_TRY(sort_rooms(s, err));
+    if (!give_rooms(s, state->header.header_size, end, found)) return CV_OK;
+    if (!ours) return measure_all(s, frame, found, err);
+    s->whole = true;
+    s->credit = FIRST_CREDIT;
+    return make_order(s, err);
+}
+
+cv_status cv_survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_t end,
+                         cv_extents *found, cv_error *err)
+{
+    cv_extents mine = {0};
+    *s = (cv_survey){0};
+    cv_status status = make(s, frame, state, end, &mine, err);
+    if (status != CV_OK || mine.forgot) s->whole = false;
+    if (s->whole)
+        cv_extents_move(found, &mine);
+    else
+        cv_survey_free(s);
+    cv_extents_destroy(&mine);
+    return status;
+}
+
+/* ---- Using it ------------------------------------------------------------- */
+
+cv_status cv_survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t enough,
+                         cv_extents *found, cv_error *err)
+{
+    uint64_t largest = 0, total = 0;
+    for (int left = AT_ONCE; left > 0 && s->credit > 0 && s->next < s->n_order;) {
+        cv_room *room = &s->rooms[s->order[s->next]];
+        if (!room->measured && room->size > 0) {
+            uint64_t gap;
+            bool sure;
+            if (room->size <= size) return CV_OK; /* so are all that follow, or nearly */
+            CV_TRY(measure(frame, room, found, &gap, &sure, err));
+            s->credit += gap >= GOOD_GAP ? EARNED - 1 : -1;
+            left--;
+            total += gap;
+            if (gap > largest) largest = gap;
+            if (largest >= size && total >= enough) left = 0;
+        }
+        s->next++;
+    }
+    return CV_OK;
+}
+
+cv_status cv_survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
+{
+    uint64_t gap;
+    bool sure;
+    for (int left = MOST_REST; left > 0 && s->next < s->n_order; s->next++, left--) {
+        cv_room *room = &s->rooms[s->order[s->next]];
+        if (!room->measured && room->size > 0)
+            CV_TRY(measure(frame, room, found, &gap, &sure, err));
+    }
+    return CV_OK;
+}
+
+cv_status cv_survey_end(cv_survey *s, cv_frame *frame, cv_extents *found, uint64_t *end,
+                        cv_error *err)
+{
+    uint64_t gap;
+    bool sure;
+    *end = 0;
+    while (s->n > 0 && s->rooms[s->n - 1].size == 0) s->n--;
+    if (s->n == 0) return CV_OK;
+    cv_room *last = &s->rooms[s->n - 1];
+    if (!last->measured) CV_TRY(measure(frame, last, found, &gap, &sure, err));
+    *end = last->pos + last->size;
+    return CV_OK;
+}
+
+bool cv_survey_replaced(cv_survey *s, uint64_t pos, cv_extent *out)
+{
+    cv_room key = {.pos = pos};
+    cv_room *room = s->n ? bsearch(&key, s->rooms, s->n, sizeof key, by_pos) : NULL;
+    if (!room || room->size == 0) return false;
+    *out = (cv_extent){room->pos, room->size};
+    room->size = 0;
+    return true;
 }

@@ -6,9 +6,8 @@
 #include "tree/catalog.h"
 
 #include "base/heap.h"
-#include "frame/attribute.h"
-#include "frame/kinds.h"
-#include "frame/snapshot_load.h"
+#include "frame/attributes.h"
+#include "frame/snapshot.h"
 #include "remote/remote.h"
 #include "store/fallbacks.h"
 #include "tree/heads.h"

@@ -6,8 +6,8 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "format/msgpack.h"
-#include "frame/attribute.h"
-#include "frame/snapshot_load.h"
+#include "frame/attributes.h"
+#include "frame/snapshot.h"
 #include "tree/names.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "frame/commit.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 #include "store/descriptors.h"
 #include "store/file.h"
 #include "store/open.h"

@@ -8,9 +8,9 @@
 #include "base/arith.h"
 #include "crash.h"
 #include "engine/write/flush.h"
-#include "frame/chunk_ref.h"
+#include "frame/commit.h"
 #include "frame/frame.h"
-#include "frame/tidy.h"
+#include "frame/lookup.h"
 #include "store/memory.h"
 
 #include <setjmp.h>

@@ -7,8 +7,8 @@
  * usage: test_faults [SEED] */
 #include "crash.h"
 #include "engine/write/flush.h"
-#include "frame/chunk_ref.h"
 #include "frame/frame.h"
+#include "frame/lookup.h"
 #include "support/behind.h"
 
 #include <errno.h>

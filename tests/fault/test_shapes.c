@@ -5,7 +5,7 @@
  *
  * usage: test_shapes [SEED | --long [SEED]] */
 #include "crash.h"
-#include "frame/tidy.h"
+#include "frame/commit.h"
 #include "support/buffer.h"
 #include "support/info.h"
 

@@ -6,7 +6,7 @@
 #include "base/os_dir.h"
 #include "base/os_file.h"
 #include "format/journal.h"
-#include "frame/snapshot_load.h"
+#include "frame/snapshot.h"
 #include "store/memory.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define UNIT_MADE_H
 
 #include "array/array.h"
-#include "frame/index_encode.h"
-#include "frame/txn_state.h"
+#include "frame/index.h"
+#include "frame/txn.h"
 #include "store/fault.h"
 
 #include "check.h"

@@ -1,7 +1,6 @@
 /* Attributes in both places: what a map may be, which of equal names counts, and any bytes
  * in the place of the map. */
 #include "frame/attributes.h"
-#include "frame/place_attributes.h"
 
 #include "codec/encode.h"
 #include "random.h"

@@ -1,7 +1,7 @@
 /* The chunk index: entries looked up one by one equal those decoded whole, for
  * every block of the index, the short last one included. */
 #include "array/array.h"
-#include "frame/index_read.h"
+#include "frame/lookup.h"
 #include "support/check.h"
 #include "support/random.h"
 

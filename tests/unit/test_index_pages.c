@@ -4,8 +4,8 @@
  *
  * usage: test_index_pages [SEED [STEPS]] */
 #include "base/arith.h"
-#include "frame/index_encode.h"
-#include "frame/index_read.h"
+#include "frame/index.h"
+#include "frame/lookup.h"
 #include "made.h"
 #include "scratch.h"
 #include "support/buffer.h"

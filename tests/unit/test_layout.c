@@ -2,7 +2,7 @@
  * the right bytes. */
 #include "base/arith.h"
 
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
 #include "made.h"
 #include "scratch.h"
 #include "unseal.h"

@@ -3,8 +3,8 @@
 #include "format/seal.h"
 
 #include "base/heap.h"
-#include "frame/index_read.h"
-#include "frame/layout_records.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
 #include "made.h"
 
 #include <setjmp.h>

@@ -4,7 +4,7 @@
 #include "base/arith.h"
 #include "base/crc.h"
 
-#include "frame/index_read.h"
+#include "frame/lookup.h"
 #include "made.h"
 #include "scratch.h"
 #include "support/info.h"

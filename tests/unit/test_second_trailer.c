@@ -1,7 +1,7 @@
 /* The second trailer of a frame without chunks, which only C-Blosc2 reads: it is there
  * after each commit, whatever the durability; a failure to write it is made good by
  * the next commit. */
-#include "frame/second_trailer.h"
+#include "frame/txn.h"
 
 #include "made.h"
 

@@ -1,8 +1,8 @@
 /* Opening frames built by hand: every place where header, metalayer, file,
  * trailer and index can disagree is refused with the position; every form of the
  * index that writers make is read. */
-#include "frame/chunk_ref.h"
-#include "frame/index_encode.h"
+#include "frame/index.h"
+#include "frame/lookup.h"
 #include "recipe.h"
 #include "support/info.h"
 

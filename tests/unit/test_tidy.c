@@ -4,7 +4,7 @@
  *
  * usage: test_tidy [SEED] */
 #include "fault/crash.h"
-#include "frame/tidy.h"
+#include "frame/commit.h"
 #include "support/info.h"
 #include "support/scratch.h"
 

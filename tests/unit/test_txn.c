@@ -6,8 +6,8 @@
 #include "format/chunk_header.h"
 #include "frame/commit.h"
 #include "frame/frame.h"
-#include "frame/index_read.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
 #include "frame/put.h"
 #include "store/fault.h"
 

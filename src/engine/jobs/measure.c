@@ -2,10 +2,10 @@
  * nothing is decoded. */
 #include "engine/jobs/measure.h"
 
-#include "frame/index_read.h"
-#include "frame/layout_area.h"
-#include "frame/layout_cache.h"
-#include "frame/tail.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
+#include "frame/sealed.h"
+#include "frame/txn.h"
 
 static caterva_chunk_kind kind_of_special(cv_special special)
 {

@@ -8,9 +8,9 @@
 #include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
 #include "format/array_meta.h"
-#include "frame/attribute.h"
+#include "frame/attributes.h"
 #include "frame/commit.h"
-#include "frame/index_read.h"
+#include "frame/lookup.h"
 #include "frame/put.h"
 
 #include <string.h>

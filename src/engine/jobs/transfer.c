@@ -5,10 +5,9 @@
 #include "base/heap.h"
 #include "engine/read/stage.h"
 #include "frame/commit.h"
-#include "frame/index_read.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
 #include "frame/put.h"
-#include "frame/tables.h"
 #include "store/memory.h"
 
 /* A special chunk that some writer stored: the index can say it. */

@@ -9,11 +9,11 @@
 #include "engine/read/blocks.h"
 #include "engine/read/damage.h"
 #include "engine/read/stage.h"
-#include "frame/attribute.h"
-#include "frame/index_read.h"
-#include "frame/layout_cache.h"
+#include "frame/attributes.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
 #include "frame/sealed.h"
-#include "frame/tail.h"
+#include "frame/txn.h"
 #include "store/fallbacks.h"
 
 #include <stdlib.h>

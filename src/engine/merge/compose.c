@@ -8,7 +8,7 @@
 #include "engine/write/flush.h"
 #include "engine/write/patch.h"
 #include "engine/write/splice.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
 
 #include <string.h>
 

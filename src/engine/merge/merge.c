@@ -6,7 +6,6 @@
 #include "engine/jobs/move.h"
 #include "engine/merge/compose.h"
 #include "frame/put.h"
-#include "frame/tables.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "engine/plan/marks_bytes.h"
 #include "format/array_meta.h"
-#include "frame/attribute.h"
+#include "frame/attributes.h"
 #include "store/job_folder.h"
 #include "store/open.h"
 

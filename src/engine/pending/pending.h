@@ -9,7 +9,7 @@
 
 #include "engine/pending/behind.h"
 #include "engine/run/worker.h"
-#include "frame/reshape.h"
+#include "frame/put.h"
 #include "frame/txn.h"
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };

@@ -5,7 +5,7 @@
 
 #include "engine/items/copy.h"
 #include "engine/run/thresholds.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
 
 #include <stdio.h>
 #include <string.h>

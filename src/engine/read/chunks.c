@@ -7,10 +7,9 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/read/places.h"
-#include "frame/index_read.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
 #include "frame/put.h"
-#include "frame/tables.h"
 
 #include <string.h>
 

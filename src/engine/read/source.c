@@ -3,7 +3,7 @@
 
 #include "base/arith.h"
 #include "format/frame_header.h"
-#include "frame/layout_area.h"
+#include "frame/sealed.h"
 
 cv_source cv_source_of_pending(cv_pending *pending)
 {

@@ -3,7 +3,7 @@
 #define CV_ENGINE_SOURCE_H
 
 #include "engine/pending/pending.h"
-#include "frame/index_read.h"
+#include "frame/lookup.h"
 
 /* One committed state, and for the handle that writes, what it has pending. */
 typedef struct cv_source {

@@ -5,7 +5,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/run/thresholds.h"
-#include "frame/staged.h"
+#include "frame/fetch.h"
 
 #include <stdlib.h>
 

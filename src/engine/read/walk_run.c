@@ -5,8 +5,8 @@
 #include "base/arith.h"
 #include "engine/read/wave.h"
 #include "engine/run/thresholds.h"
-#include "frame/index_read.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
 #include "store/fallbacks.h"
 
 /* A walk on its way through the pool. */

@@ -29,7 +29,7 @@
 #include "engine/read/wave_window.h"
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
 #include "store/fallbacks.h"
 
 /* Slots, and how much larger than the first one the others are: from SMALLEST to

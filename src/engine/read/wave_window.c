@@ -3,7 +3,7 @@
 
 #include "base/arith.h"
 #include "engine/run/thresholds.h"
-#include "frame/layout_cache.h"
+#include "frame/layout.h"
 
 #include <stdlib.h>
 

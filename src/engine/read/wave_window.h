@@ -4,7 +4,7 @@
 #define CV_ENGINE_WAVE_WINDOW_H
 
 #include "engine/read/walk.h"
-#include "frame/layout_wave.h"
+#include "frame/fetch.h"
 
 /* A chunk of the window. */
 typedef struct cv_window_chunk {

@@ -9,8 +9,6 @@
 #include "codec/encode.h"
 #include "engine/cache/cache.h"
 #include "frame/fetch.h"
-#include "frame/layout_memo.h"
-#include "frame/staged.h"
 
 #include <stdatomic.h>
 

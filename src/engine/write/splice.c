@@ -17,10 +17,8 @@
 #include "base/heap.h"
 #include "engine/items/copy.h"
 #include "engine/run/thresholds.h"
-#include "frame/layout_cache.h"
-#include "frame/pieces.h"
+#include "frame/layout.h"
 #include "frame/put.h"
-#include "frame/tables.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "format/chunk_header.h"
-#include "frame/chunk_ref.h"
+#include "frame/lookup.h"
 #include "frame/sealed.h"
 
 #include <stdlib.h>

@@ -4,12 +4,12 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "frame/index_read.h"
+#include "frame/lookup.h"
 #include "frame/repair/copies.h"
 #include "frame/repair/refind.h"
 #include "frame/sealed.h"
-#include "frame/snapshot_load.h"
-#include "frame/tail.h"
+#include "frame/snapshot.h"
+#include "frame/txn.h"
 
 #include <string.h>
 

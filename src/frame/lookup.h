@@ -1,6 +1,6 @@
 /* Chunk references: what an entry of the index says, checked. */
-#ifndef CV_FRAME_CHUNK_REF_H
-#define CV_FRAME_CHUNK_REF_H
+#ifndef CV_FRAME_LOOKUP_H
+#define CV_FRAME_LOOKUP_H
 
 #include "frame/snapshot.h"
 
@@ -40,5 +40,18 @@ cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index, 
  * own, or is a file. For who is about to look at all of them. */
 cv_status cv_snapshot_check_room(const cv_snapshot *snapshot, cv_store *store,
                                  int64_t n_stored, cv_error *err);
+
+/* ---- index_read ----
+ * The chunk index of a committed state, read from the frame: one entry of it, or all. */
+
+/* The decoded index; reads and decodes it the first time. Any thread. */
+cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
+                            cv_error *err);
+
+/* Where a chunk of the committed state is. The first few of a large index are
+ * looked up in their block alone; who asks more often has it decoded whole. Any
+ * thread. */
+cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
+                           cv_chunk_ref *out, cv_error *err);
 
 #endif
