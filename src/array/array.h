@@ -9,8 +9,8 @@
 #include "array/sized.h"
 #include "array/writers.h"
 #include "engine/plan/selection.h"
-#include "engine/read/read_ahead.h"
-#include "engine/run/errands.h"
+#include "engine/read/prefetch.h"
+#include "engine/run/pool.h"
 #include "remote/session.h"
 
 struct caterva_array {

@@ -1,7 +1,7 @@
 /* Room: array. Casts between two buffers, with no array behind either. */
 #include "array/array.h"
 #include "base/arith.h"
-#include "engine/items/convert_type.h"
+#include "engine/items/convert.h"
 #include "format/dtype.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * leave something open, filled by the engine, and committed. */
 #include "array/copy_order.h"
 #include "array/create.h"
-#include "engine/items/convert_type.h"
+#include "engine/items/convert.h"
 #include "engine/jobs/repack.h"
 
 static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *err)

@@ -2,7 +2,7 @@
  * the caller, and the source where they leave something open. */
 #include "array/copy_order.h"
 
-#include "engine/items/convert_type.h"
+#include "engine/items/convert.h"
 
 #include "array/describe.h"
 

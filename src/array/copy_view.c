@@ -13,7 +13,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/jobs/move.h"
-#include "engine/plan/slabs.h"
+#include "engine/plan/partition.h"
 #include "engine/write/write.h"
 
 #include <string.h>

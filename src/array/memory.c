@@ -5,7 +5,7 @@
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/items/convert_type.h"
+#include "engine/items/convert.h"
 #include "engine/items/copy.h"
 
 /* The buffer's own axes, before they are laid beside the result's. */

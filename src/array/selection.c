@@ -3,11 +3,8 @@
 #include "array/selection.h"
 
 #include "base/heap.h"
-#include "engine/plan/select_axes.h"
 #include "engine/plan/select_plan.h"
 #include "engine/read/read.h"
-#include "engine/read/select_read.h"
-#include "engine/write/select_write.h"
 #include "engine/write/write.h"
 
 #include <string.h>

@@ -1,10 +1,8 @@
 /* Room: array. Reads that go on after damage: arguments checked, the lock taken, the
  * engine called. */
 #include "array/selection.h"
-#include "engine/plan/select_axes.h"
 #include "engine/plan/select_plan.h"
 #include "engine/read/read.h"
-#include "engine/read/select_read.h"
 
 #include <string.h>
 

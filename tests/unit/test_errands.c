@@ -1,6 +1,6 @@
 /* Errands: each is told once, the order in which they begin, who waits for whom, and what
  * suspending, settling and closing a list leave undone. */
-#include "engine/run/errands.h"
+#include "engine/run/pool.h"
 #include "support/sanitized.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Float16 with the processor's instructions and by bits: the same answers. What is
  * right is judged against NumPy, in compat/test_convert.py. */
 #include "base/cpu.h"
-#include "engine/items/half.h"
+#include "engine/items/convert.h"
 
 #include "support/check.h"
 #include "support/random.h"

@@ -1,6 +1,6 @@
 /* Read-ahead: what is a scan, and which items it meets next, checked against a walk
  * item by item. */
-#include "engine/read/read_ahead.h"
+#include "engine/read/prefetch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

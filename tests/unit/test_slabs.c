@@ -1,6 +1,6 @@
 /* Slabs: they tile what is copied, cut no new chunk, stay within the memory, and
  * decode as little as that allows. */
-#include "engine/plan/slabs.h"
+#include "engine/plan/partition.h"
 
 #include "check.h"
 #include "oracle.h"

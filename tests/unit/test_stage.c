@@ -1,6 +1,6 @@
 /* Stages: a window is read once, by the first who comes to it; who needs it meanwhile waits, asks
  * whether the call is still wanted, and reads it where the other one failed. */
-#include "engine/read/stage.h"
+#include "engine/read/source.h"
 
 #include "made.h"
 

@@ -1,6 +1,6 @@
 /* Sweeps: which reads of a block go on through it, which are the last, and which come
  * back to what was read, decided item by item. */
-#include "engine/cache/sweep.h"
+#include "engine/cache/cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

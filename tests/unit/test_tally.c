@@ -3,7 +3,7 @@
  * which are small and exact.
  *
  * usage: test_tally [SEED] */
-#include "engine/items/tally.h"
+#include "engine/items/numbers.h"
 #include "support/random.h"
 
 #include <math.h>

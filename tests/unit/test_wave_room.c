@@ -1,5 +1,5 @@
 /* Memory that is lent to bytes on their way: the bound, what is used again, and who is told. */
-#include "engine/read/wave_room.h"
+#include "engine/read/wave.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

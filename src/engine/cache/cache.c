@@ -18,11 +18,403 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "base/thread.h"
-#include "engine/cache/cache_queue.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Block memory ----
+ *
+ * Slabs of one piece size each, a free list in each. What the
+ * pieces hold is not known here. */
+
+/* All zero but the lock: empty. Calls may come from any thread. */
+typedef struct cv_block_memory {
+    cv_mutex lock;
+    cv_slab *open; /* those with a free piece; others are known by their pieces only */
+} cv_block_memory;
+
+/* Of smaller blocks a slab holds so many that one in use would hold back the memory
+ * of hundreds; larger ones come from the system in pages of their own anyway. */
+enum { SMALLEST = 16 * 1024, LARGEST = CV_LARGE_PAGE / 8, LINE = 64 };
+
+typedef struct free_piece {
+    struct free_piece *next;
+} free_piece;
+
+struct cv_slab {
+    cv_slab *before, *behind; /* in the list of open ones */
+    uint8_t *bytes;
+    size_t piece_size;
+    size_t n_used;  /* pieces given out */
+    size_t n_begun; /* pieces that ever were; behind them nothing was touched */
+    free_piece *free;
+};
+
+static void cv_block_memory_init(cv_block_memory *memory)
+{
+    cv_mutex_init(&memory->lock);
+    memory->open = NULL;
+}
+
+static void cv_block_memory_destroy(cv_block_memory *memory) { cv_mutex_destroy(&memory->lock); }
+
+static bool is_full(const cv_slab *slab)
+{
+    return !slab->free && (slab->n_begun + 1) * slab->piece_size > CV_LARGE_PAGE;
+}
+
+static void add_open(cv_block_memory *memory, cv_slab *slab)
+{
+    slab->before = NULL;
+    slab->behind = memory->open;
+    if (slab->behind) slab->behind->before = slab;
+    memory->open = slab;
+}
+
+static void remove_open(cv_block_memory *memory, cv_slab *slab)
+{
+    *(slab->before ? &slab->before->behind : &memory->open) = slab->behind;
+    if (slab->behind) slab->behind->before = slab->before;
+}
+
+static cv_slab *new_slab(cv_block_memory *memory, size_t piece_size)
+{
+    cv_slab *slab = cv_malloc(sizeof *slab);
+    uint8_t *bytes = cv_large_pages(CV_LARGE_PAGE);
+    if (!slab || !bytes) {
+        cv_free(slab);
+        cv_free(bytes);
+        return NULL;
+    }
+    *slab = (cv_slab){.bytes = bytes, .piece_size = piece_size};
+    add_open(memory, slab);
+    return slab;
+}
+
+static uint8_t *take_piece(cv_slab *slab)
+{
+    slab->n_used++;
+    free_piece *piece = slab->free;
+    if (!piece) return slab->bytes + slab->n_begun++ * slab->piece_size;
+    slab->free = piece->next;
+    return (uint8_t *)piece;
+}
+
+/* `size` bytes, aligned to 64; `bytes` is NULL without memory. Free them with the
+ * same memory; the last of a slab gives the slab back. */
+static cv_block_bytes cv_block_memory_get(cv_block_memory *memory, size_t size)
+{
+    if (size < SMALLEST || size > LARGEST) return (cv_block_bytes){.bytes = cv_malloc(size)};
+    /* A line more: blocks that stood apart by a power of two would meet in the same
+     * sets of the processor's caches, and a column through them wait for memory. */
+    size_t piece_size = (size + LINE - 1) / LINE * LINE + LINE;
+    cv_block_bytes got = {NULL, NULL};
+    cv_mutex_lock(&memory->lock);
+    cv_slab *slab = memory->open;
+    while (slab && slab->piece_size != piece_size) slab = slab->behind;
+    if (!slab) slab = new_slab(memory, piece_size);
+    if (slab) {
+        got = (cv_block_bytes){take_piece(slab), slab};
+        if (is_full(slab)) remove_open(memory, slab);
+    }
+    cv_mutex_unlock(&memory->lock);
+    return got;
+}
+
+static void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
+{
+    cv_slab *slab = block.slab;
+    if (!slab) {
+        cv_free(block.bytes);
+        return;
+    }
+    cv_mutex_lock(&memory->lock);
+    bool was_full = is_full(slab);
+    free_piece *piece = (free_piece *)(void *)block.bytes;
+    piece->next = slab->free;
+    slab->free = piece;
+    bool is_last = --slab->n_used == 0;
+    if (was_full && !is_last) add_open(memory, slab);
+    if (!was_full && is_last) remove_open(memory, slab);
+    cv_mutex_unlock(&memory->lock);
+    if (!is_last) return;
+    cv_free(slab->bytes);
+    cv_free(slab);
+}
+
+/* ---- Cache key ---- */
+
+static inline bool cv_is_same_key(const cv_cache_key *a, const cv_cache_key *b)
+{
+    return a->pos == b->pos && a->block == b->block && a->frame == b->frame &&
+           a->object == b->object && a->generation == b->generation;
+}
+
+static inline uint64_t cv_mix(uint64_t x)
+{
+    x ^= x >> 32; /* the finisher of SplitMix64's kin: Pelle Evensen's rrmxmx, cut */
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ x >> 32;
+}
+
+static inline uint64_t cv_hash_of_key(const cv_cache_key *key)
+{
+    uint64_t chunk = key->pos + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)key->object;
+    uint64_t rest = key->frame << 40 ^ (uint64_t)key->generation << 20 ^ (uint64_t)key->block;
+    return cv_mix(cv_mix(chunk) + rest);
+}
+
+/* ---- Sweep ----
+ *
+ * The steps of a sweep. */
+
+/* Whether two parts that begin `step` bytes apart are apart: the axis of the step is the
+ * outermost one along which an item is no further. */
+static bool is_apart(const cv_grid *grid, const cv_block_job *part, int64_t step)
+{
+    for (int d = 0; d < grid->ndim; d++)
+        if (grid->item_strides[d] <= step)
+            return part->shape[d] * grid->item_strides[d] <= step;
+    return false;
+}
+
+cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part)
+{
+    int64_t last = atomic_load_explicit(&sweep->last, memory_order_relaxed);
+    int before = atomic_load_explicit(&sweep->way, memory_order_relaxed);
+    int64_t step = last < 0 ? 0 : part->block_pos - last;
+    int way = (step > 0) - (step < 0);
+    bool is_on = last < 0 || (before + way != 0 && is_apart(grid, part, step * way));
+    atomic_store_explicit(&sweep->last, part->block_pos, memory_order_relaxed);
+    atomic_store_explicit(&sweep->way, way, memory_order_relaxed);
+    if (!is_on) return CV_STEP_BACK;
+    bool at_end = way < 0 || part->ends, at_begin = way > 0 || part->block_pos == 0;
+    return at_end && at_begin ? CV_STEP_LAST : CV_STEP_ON;
+}
+
+/* ---- Cache table ----
+ *
+ * The hash tables of the block cache. Nothing here locks. */
+
+enum { CV_CACHE_FIRST_BUCKETS = 64 };
+
+typedef struct cv_cache_table {
+    cv_cached **buckets; /* `first`, or larger and owned */
+    size_t n_buckets;    /* a power of two */
+    size_t n_entries;
+    cv_cached *first[CV_CACHE_FIRST_BUCKETS];
+} cv_cache_table;
+
+static inline cv_cached **cv_cache_bucket(const cv_cache_table *table, uint64_t hash)
+{
+    return &table->buckets[hash & (table->n_buckets - 1)];
+}
+
+/* The entry of this hash and key, or NULL. */
+static inline cv_cached *cv_cache_table_find(const cv_cache_table *table, uint64_t hash,
+                                             const cv_cache_key *key)
+{
+    cv_cached *entry = *cv_cache_bucket(table, hash);
+    while (entry && !(entry->hash == hash && cv_is_same_key(&entry->key, key)))
+        entry = entry->chained;
+    return entry;
+}
+
+static void cv_cache_table_init(cv_cache_table *t)
+{
+    t->buckets = t->first;
+    t->n_buckets = CV_CACHE_FIRST_BUCKETS;
+}
+
+static void cv_cache_table_free(cv_cache_table *t)
+{
+    if (t->buckets != t->first) cv_free(t->buckets);
+}
+
+static void add_to_bucket(cv_cache_table *t, cv_cached *entry)
+{
+    cv_cached **bucket = cv_cache_bucket(t, entry->hash);
+    entry->chained = *bucket;
+    *bucket = entry;
+}
+
+/* Twice the buckets, once they have an entry each. Without memory the chains
+ * grow instead. */
+static void grow(cv_cache_table *t)
+{
+    size_t n_old = t->n_buckets;
+    cv_cached **old = t->buckets;
+    cv_cached **buckets = cv_calloc(n_old * 2, sizeof buckets[0]);
+    if (!buckets) return;
+    t->buckets = buckets;
+    t->n_buckets = n_old * 2;
+    for (size_t i = 0; i < n_old; i++) {
+        for (cv_cached *e = old[i], *next; e; e = next) {
+            next = e->chained;
+            add_to_bucket(t, e);
+        }
+    }
+    if (old != t->first) cv_free(old);
+}
+
+/* Entries carry their key and its hash. Without memory for more buckets chains grow. */
+static void cv_cache_table_add(cv_cache_table *t, cv_cached *entry)
+{
+    if (t->n_entries >= t->n_buckets) grow(t);
+    add_to_bucket(t, entry);
+    t->n_entries++;
+}
+
+static void cv_cache_table_remove(cv_cache_table *t, cv_cached *entry)
+{
+    cv_cached **link = cv_cache_bucket(t, entry->hash);
+    while (*link != entry) link = &(*link)->chained;
+    *link = entry->chained;
+    if (--t->n_entries > 0 || t->buckets == t->first) return;
+    cv_free(t->buckets); /* an empty one needs no memory */
+    memset(t->first, 0, sizeof t->first);
+    t->buckets = t->first;
+    t->n_buckets = CV_CACHE_FIRST_BUCKETS;
+}
+
+/* ---- Cache queue ----
+ *
+ * The queues of the block cache. */
+
+enum { CV_CACHE_MOST_USES = 7 };
+
+typedef struct cv_cache_line {
+    cv_cached *head, *tail;
+    int64_t bytes;
+} cv_cache_line;
+
+typedef struct cv_cache_queue {
+    _Alignas(64) cv_mutex lock; /* of all up to `evicted` */
+    cv_cache_line fresh, used;
+    size_t n_entries;
+    uint64_t inserted, prefetched, evicted;
+    /* The queue that its threads take from, and how often they asked which. */
+    atomic_size_t source;
+    atomic_uint n_asked;
+    /* When who leaves next joined its line; CV_CACHE_NOBODY. Read without the lock. */
+    atomic_uint_least64_t head_time;
+    atomic_int_least64_t *used_bytes; /* of all queues; changed here */
+} cv_cache_queue;
+
+#define CV_CACHE_NOBODY UINT64_MAX
+
+static inline int64_t cv_cache_cost(size_t size)
+{
+    return (int64_t)(sizeof(cv_cached) + size);
+}
+
+static void cv_cache_queue_init(cv_cache_queue *q, atomic_int_least64_t *used_bytes)
+{
+    memset(q, 0, sizeof *q);
+    q->used_bytes = used_bytes;
+    cv_mutex_init(&q->lock);
+    atomic_init(&q->source, 0);
+    atomic_init(&q->n_asked, 0);
+    atomic_init(&q->head_time, CV_CACHE_NOBODY);
+}
+
+static cv_cache_line *line_of(cv_cache_queue *q, const cv_cached *entry)
+{
+    return entry->is_used ? &q->used : &q->fresh;
+}
+
+/* Who has waited longer at a head leaves; but the fresh do not while they have less than
+ * their share, half of the queue, and others are there. */
+static bool used_leave(const cv_cache_queue *q)
+{
+    if (!q->used.head) return false;
+    return q->fresh.bytes <= q->used.bytes || q->used.head->time < q->fresh.head->time;
+}
+
+/* Who leaves next, or NULL. */
+static cv_cached *cv_cache_queue_head(const cv_cache_queue *q)
+{
+    return used_leave(q) ? q->used.head : q->fresh.head;
+}
+
+static void tell_head(cv_cache_queue *q)
+{
+    const cv_cached *head = cv_cache_queue_head(q);
+    uint64_t time = head ? head->time : CV_CACHE_NOBODY;
+    if (time != atomic_load_explicit(&q->head_time, memory_order_relaxed))
+        atomic_store_explicit(&q->head_time, time, memory_order_relaxed);
+}
+
+static void add_bytes(cv_cache_queue *q, cv_cache_line *line, int64_t bytes)
+{
+    line->bytes += bytes;
+    if (line == &q->used)
+        atomic_fetch_add_explicit(q->used_bytes, bytes, memory_order_relaxed);
+}
+
+static cv_cache_line *join(cv_cache_queue *q, cv_cached *entry, bool is_used, uint64_t time)
+{
+    entry->is_used = is_used;
+    entry->time = time;
+    cv_cache_line *line = line_of(q, entry);
+    add_bytes(q, line, cv_cache_cost(entry->size));
+    q->n_entries++;
+    return line;
+}
+
+static void leave(cv_cache_queue *q, cv_cached *entry)
+{
+    cv_cache_line *line = line_of(q, entry);
+    *(entry->before ? &entry->before->behind : &line->head) = entry->behind;
+    *(entry->behind ? &entry->behind->before : &line->tail) = entry->before;
+    add_bytes(q, line, -cv_cache_cost(entry->size));
+    q->n_entries--;
+}
+
+/* To the end of a line, at that time. */
+static void cv_cache_queue_add(cv_cache_queue *q, cv_cached *entry, bool is_used, uint64_t time)
+{
+    cv_cache_line *line = join(q, entry, is_used, time);
+    entry->before = line->tail;
+    entry->behind = NULL;
+    *(line->tail ? &line->tail->behind : &line->head) = entry;
+    line->tail = entry;
+    tell_head(q);
+}
+
+/* To where it leaves next: it has waited for longest. */
+static void cv_cache_queue_move_first(cv_cache_queue *q, cv_cached *entry)
+{
+    leave(q, entry);
+    cv_cache_line *line = join(q, entry, used_leave(q), 0);
+    entry->before = NULL;
+    entry->behind = line->head;
+    *(line->head ? &line->head->before : &line->tail) = entry;
+    line->head = entry;
+    tell_head(q);
+}
+
+static void cv_cache_queue_remove(cv_cache_queue *q, cv_cached *entry)
+{
+    leave(q, entry);
+    tell_head(q);
+}
+
+/* The same one goes to the end instead, with one use less. */
+static void cv_cache_queue_step_back(cv_cache_queue *q, cv_cached *entry, uint64_t time)
+{
+    int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
+    if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
+    leave(q, entry);
+    cv_cache_queue_add(q, entry, entry->is_used || uses > 0, time);
+}
+
+/* ---- Cache ---- */
+
+enum { CV_CACHE_BYTES = 64 << 20 }; /* the shared cache, unless told otherwise */
 
 enum { N_SHARDS = 32, N_QUEUES = 8 };
 

@@ -35,16 +35,131 @@
  *
  * Any thread may call anything but cv_cache_free. Entries are spread over
  * shards, each with a lock that is held for a few instructions. */
-#ifndef CV_ENGINE_CACHE_H
-#define CV_ENGINE_CACHE_H
+#ifndef CV_ENGINE_CACHE_CACHE_H
+#define CV_ENGINE_CACHE_CACHE_H
 
 #include "base/status.h"
-#include "engine/cache/cache_key.h"
-#include "engine/cache/sweep.h"
+#include "base/thread.h"
+#include "engine/plan/plan.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct cv_slab cv_slab;
+
+/* One block's bytes. */
+typedef struct cv_block_bytes {
+    uint8_t *bytes;
+    cv_slab *slab; /* NULL: from malloc */
+} cv_block_bytes;
+
+/* ---- cache_key ----
+ * A block in the cache by name, what it is found by, and the hash of that. What a key
+ * means, and why it never names a stale block, is told in cache.h. */
+
+/* A block in the cache; what it is made of is the cache's business (cache_table.h). */
+typedef struct cv_cached cv_cached;
+
+typedef struct cv_cache_key {
+    uint64_t frame; /* cv_frame.id */
+    int64_t object; /* cv_object: the frame, or a chunk file */
+    uint64_t pos;   /* of the chunk in the object */
+    uint32_t generation;
+    int32_t block; /* number in the chunk */
+} cv_cache_key;
+
+/* ---- sweep ----
+ * How the parts that reads take of a block in the cache follow each other. A scan goes
+ * through a block once, from one end to the other: that it was found 31 times on the
+ * way does not make it a block worth keeping, and behind its end nobody will ask for
+ * it. Who reads the same again, or here and there, is of another kind. */
+
+/* Any thread may note; of two at once one may be lost. */
+typedef struct cv_sweep {
+    atomic_int_least64_t last; /* byte of the first item of the last part; -1: none yet */
+    atomic_int way;            /* of its last step: 1 to the end, -1 back; 0: none yet */
+} cv_sweep;
+
+typedef enum cv_step {
+    CV_STEP_ON,   /* the first part, or on behind the last one, the same way */
+    CV_STEP_LAST, /* the same, and there is nothing behind it that way */
+    CV_STEP_BACK  /* to what was read before, or another way */
+} cv_step;
+
+static inline void cv_sweep_init(cv_sweep *sweep)
+{
+    atomic_init(&sweep->last, -1);
+    atomic_init(&sweep->way, 0);
+}
+
+cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part);
+
+/* ---- cache_table ----
+ * An entry of the block cache, and the hash table that finds it: a part of cache.c,
+ * which has many of them and locks each. */
+
+struct cv_cached {
+    cv_cache_key key;
+    uint64_t hash;
+    cv_cached *chained; /* next in its bucket */
+    cv_cached *before, *behind;
+    size_t size; /* of its bytes */
+    cv_block_bytes memory;
+    cv_sweep sweep;
+    bool rotated;
+    bool ahead;    /* not yet found; under the shard's lock, once in the table */
+    size_t queue;  /* its number */
+    uint64_t time; /* when it joined its line; under the queue's lock */
+    bool is_used;  /* which line that is; the same */
+    /* Grows under the shard's lock only. */
+    atomic_int pins;
+    /* Up to CV_CACHE_MOST_USES, since it was last at a head; -1: it came ahead and is
+     * being used for the first time, which does not count. */
+    atomic_int uses;
+};
+
+/* ---- cache ----
+ * The block cache: decoded blocks, bounded in bytes. The process has one that
+ * all its handles share; a handle may have one of its own instead.
+ *
+ * What may be found. A key names a block as it is stored, not its place in the
+ * array, so a commit invalidates nothing: chunks that it did not replace keep
+ * their keys. That no stale block is ever found rests on four facts.
+ *   1. `frame` is given once in the life of the process, to one opening of one
+ *      frame. Two handles share the budget, never a block; what another process
+ *      wrote is seen by caterva_refresh only, which opens the frame again and so
+ *      gets a new number.
+ *   2. As long as a handle stands on a snapshot, the bytes of its chunks do not
+ *      change: a commit never overwrites them (frame/commit.c), and a position
+ *      is used again only when no reader needs it.
+ *   3. When this handle's own writer does use a position again, or a rollback
+ *      frees it, its `generation` changes (cv_layout_generation) before any byte
+ *      is written there, with no read of that handle under way. Chunk files of a
+ *      directory get numbers that were never used.
+ *   4. Blocks are put in after they were decoded, under the key made before
+ *      their bytes were fetched.
+ *
+ * What stays. Newcomers wait in a line of their own until they have half of the
+ * cache. Who comes to its head then leaves, unless it was of use meanwhile: so blocks
+ * touched once pass through, and what a scan put in is there still when its next
+ * step comes. Those of use go to the end of a second line; who comes to its head
+ * leaves unless it was of use since, up to seven times, and else goes to the end
+ * again (CLOCK with a small count). Of the two heads the one leaves that has waited
+ * longer: when a program turns to other blocks, those that it used before give way to
+ * all of them, one use after the other, and not only to half a cache of them.
+ *
+ * To be found by a scan on its way through (sweep.h) is no use; a block that a scan has
+ * come to the end of leaves first, and the next one takes its memory while that is in
+ * the processor's caches still. One that came before anybody asked for it stays as one
+ * that was used most often, until it is found; then it is like any newcomer. What may
+ * enter at all is the caller's business: see cv_cache_admits.
+ *
+ * Any thread may call anything but cv_cache_free. Entries are spread over
+ * shards, each with a lock that is held for a few instructions. */
 
 typedef struct cv_cache cv_cache;
-
-enum { CV_CACHE_BYTES = 64 << 20 }; /* the shared cache, unless told otherwise */
 
 /* The process's cache. Survives fork: a child has its own copy. */
 cv_cache *cv_cache_shared(void);
@@ -72,7 +187,7 @@ bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wan
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 const uint8_t *cv_cached_bytes(const cv_cached *found);
 bool cv_cached_is_rotated(const cv_cached *found); /* engine/rotated.h */
-cv_sweep *cv_cached_sweep(cv_cached *found);       /* also of one reserved */
+cv_sweep *cv_cached_sweep(cv_cached *found); /* also of one reserved */
 
 /* It was of use. */
 void cv_cache_release(cv_cached *found);

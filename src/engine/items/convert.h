@@ -1,10 +1,37 @@
 /* Numbers of one type into another, as NumPy casts them: bool, integers, floats of 2, 4
  * and 8 bytes, complex; either byte order. And bfloat16, which NumPy has no letter for:
  * its description is "bfloat16", its order little-endian, its casts those of ml_dtypes. */
-#ifndef CV_ENGINE_CONVERT_H
-#define CV_ENGINE_CONVERT_H
+#ifndef CV_ENGINE_ITEMS_CONVERT_H
+#define CV_ENGINE_ITEMS_CONVERT_H
 
 #include "base/status.h"
+
+#include <stdint.h>
+
+/* What tells them apart. */
+typedef struct cv_half_format {
+    int fraction_bits;
+    int bias;
+} cv_half_format;
+
+#define CV_FLOAT16 ((cv_half_format){10, 15})
+
+/* Exact; a NaN keeps its payload. */
+double cv_half_to_double(uint16_t half, cv_half_format format);
+
+/* To the nearest, of two equally near the even one, in a single rounding; what is too
+ * large becomes infinite. A NaN keeps the upper bits of its payload and is quiet. */
+uint16_t cv_double_to_half(double value, cv_half_format format);
+
+/* The same for `n` float16 in this machine's byte order, one every `step` bytes; with
+ * the processor's instructions where it has them. */
+void cv_float16_to_doubles(const uint8_t *src, int64_t step, int64_t n, double *dst);
+void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t step);
+
+/* ---- convert ----
+ * Numbers of one type into another, as NumPy casts them: bool, integers, floats of 2, 4
+ * and 8 bytes, complex; either byte order. And bfloat16, which NumPy has no letter for:
+ * its description is "bfloat16", its order little-endian, its casts those of ml_dtypes. */
 
 typedef enum cv_number {
     CV_BOOL,
@@ -43,5 +70,21 @@ typedef struct cv_conversion {
 /* Converts `n` items, one behind the other on both sides, any alignment; the sides do
  * not overlap. */
 void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *dst, int64_t n);
+
+/* ---- convert_type ----
+ * Which conversion leads from one type of items to another, and whether it may. */
+
+/* From one NumPy description to another. Equal types need no conversion, whatever
+ * they are. CATERVA_ECAST when the casting does not allow it, CATERVA_EINVAL when a
+ * description is none; CATERVA_EDTYPE for types that are no numbers. */
+cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
+                             caterva_casting casting, cv_error *err);
+
+/* From a field of structured items: `field` is its name, or "a.b" for field b of field
+ * a. `to` NULL: the field as it is, whatever it is; else it must be a number.
+ * CATERVA_ENOTFOUND when the description `from` has no such field. */
+cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
+                                   const char *field, const char *to, caterva_casting casting,
+                                   cv_error *err);
 
 #endif

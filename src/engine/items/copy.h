@@ -1,7 +1,7 @@
 /* Copy kernels: boxes of items between strided places. Strides are bytes per
  * step and may be anything; boxes of 0 items copy nothing. */
-#ifndef CV_ENGINE_COPY_H
-#define CV_ENGINE_COPY_H
+#ifndef CV_ENGINE_ITEMS_COPY_H
+#define CV_ENGINE_ITEMS_COPY_H
 
 #include "base/grid.h"
 

@@ -3,7 +3,7 @@
 #ifndef CV_ENGINE_CELLS_H
 #define CV_ENGINE_CELLS_H
 
-#include "engine/items/tally.h"
+#include "engine/items/numbers.h"
 
 /* All zero before the first number. */
 typedef struct cv_cell {

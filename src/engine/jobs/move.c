@@ -4,7 +4,7 @@
 
 #include "base/arith.h"
 #include "engine/jobs/transfer.h"
-#include "engine/read/stage.h"
+#include "engine/read/source.h"
 #include "frame/put.h"
 
 #include <string.h>

@@ -13,9 +13,9 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/items/tally.h"
-#include "engine/plan/rows.h"
-#include "engine/plan/stepped.h"
+#include "engine/items/numbers.h"
+#include "engine/plan/part.h"
+#include "engine/plan/selection.h"
 #include "engine/run/thresholds.h"
 
 #include <string.h>

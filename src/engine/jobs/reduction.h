@@ -4,7 +4,7 @@
 #define CV_ENGINE_REDUCTION_H
 
 #include "engine/items/numbers.h"
-#include "engine/read/fold.h"
+#include "engine/read/read.h"
 
 typedef struct cv_reduction {
     const cv_source *source;

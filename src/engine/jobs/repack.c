@@ -6,8 +6,8 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/jobs/move.h"
-#include "engine/plan/slabs.h"
-#include "engine/read/stage.h"
+#include "engine/plan/partition.h"
+#include "engine/read/source.h"
 #include "engine/write/write.h"
 
 #include <string.h>

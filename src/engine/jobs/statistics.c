@@ -5,7 +5,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/plan/rows.h"
+#include "engine/plan/part.h"
 #include "engine/run/thresholds.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef CV_ENGINE_STATISTICS_H
 #define CV_ENGINE_STATISTICS_H
 
-#include "engine/items/tally.h"
+#include "engine/items/numbers.h"
 #include "engine/jobs/reduction.h"
 
 /* Counts every selected item. */

@@ -3,7 +3,7 @@
 #include "engine/jobs/transfer.h"
 
 #include "base/heap.h"
-#include "engine/read/stage.h"
+#include "engine/read/source.h"
 #include "frame/commit.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"

@@ -4,10 +4,9 @@
 
 #include "base/heap.h"
 #include "engine/items/copy.h"
-#include "engine/read/places.h"
+#include "engine/read/walk.h"
 #include "engine/write/flush.h"
-#include "engine/write/patch.h"
-#include "engine/write/splice.h"
+#include "engine/write/write.h"
 #include "frame/layout.h"
 
 #include <string.h>

@@ -4,13 +4,51 @@
  *
  * The handle's lock lets either readers or one write in; inside a write several
  * threads work, each on chunks or blocks of its own. */
-#ifndef CV_ENGINE_PENDING_H
-#define CV_ENGINE_PENDING_H
+#ifndef CV_ENGINE_PENDING_PENDING_H
+#define CV_ENGINE_PENDING_PENDING_H
 
-#include "engine/pending/behind.h"
+#include "base/heap.h"
+#include "engine/run/pool.h"
 #include "engine/run/worker.h"
 #include "frame/put.h"
 #include "frame/txn.h"
+
+typedef enum cv_behind_place {
+    CV_PLACE_FREE,
+    CV_PLACE_FULL,
+    CV_PLACE_AT_WORK
+} cv_behind_place;
+
+typedef struct cv_behind {
+    cv_pool_job job;
+    cv_txn *txn;
+    int cores;     /* of the machine */
+    bool crowded;  /* other processes encode on them: there is none for this */
+    size_t least;  /* bytes of an encoded chunk that is worth it */
+    bool active;   /* between begin and end */
+    cv_mutex lock; /* of all below */
+    cv_behind_place place;
+    int64_t chunk; /* whose it is */
+    cv_buffer encoded;
+    cv_status status; /* of the first one that could not be put */
+    cv_error error;
+} cv_behind;
+
+/* Puts the chunk, now or soon. *encoded is the caller's again afterwards, but its contents
+ * are lost. Any thread of the request. */
+cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv_error *err);
+
+/* After the request, which ended with `status`: returns when all is put, with that or, when
+ * it is CV_OK, the first failure of what was put behind it. */
+cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err);
+
+/* ---- pending ----
+ * What a handle has written and not committed: chunks already put into the
+ * transaction, and decoded dirty blocks that wait, so that many small writes
+ * into one chunk cost one rebuild.
+ *
+ * The handle's lock lets either readers or one write in; inside a write several
+ * threads work, each on chunks or blocks of its own. */
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
 

@@ -14,7 +14,7 @@
 #include "base/heap.h"
 #include "engine/plan/mark.h"
 #include "engine/plan/plan.h"
-#include "engine/plan/select_kind.h"
+#include "engine/plan/select_plan.h"
 
 typedef struct cv_marked_chunk {
     int64_t chunk;

@@ -2,11 +2,53 @@
  * and buffer. Along each axis items stand in even steps, or where a list of picks
  * says. Which side is copied from is the caller's: reading and writing share the
  * geometry and nothing else. */
-#ifndef CV_ENGINE_PART_H
-#define CV_ENGINE_PART_H
+#ifndef CV_ENGINE_PLAN_PART_H
+#define CV_ENGINE_PLAN_PART_H
 
 #include "base/grid.h"
-#include "engine/plan/buckets.h"
+#include "base/watch.h"
+
+/* The two places of a wanted item, and of a copy between them. */
+typedef enum cv_side { CV_IN_BLOCK = 0, CV_IN_BUFFER = 1 } cv_side;
+
+/* One wanted item: its number inside the block, and its number in the result. */
+typedef struct cv_pick {
+    int64_t at[2]; /* by cv_side */
+} cv_pick;
+
+typedef struct cv_buckets {
+    cv_pick *picks;        /* by chunk, block, item; repeats in the order asked */
+    int64_t *blocks;       /* n_blocks numbers: chunk * blocks_per_chunk + block */
+    int64_t *block_starts; /* n_blocks + 1 positions in picks */
+    int64_t *chunk_starts; /* n_chunks + 1 positions in blocks */
+    int64_t n_picks;
+    cv_watch *watch;  /* hears of the sorting of very many, in bytes moved; or NULL */
+    int64_t n_blocks; /* that hold a wanted item */
+    int64_t n_chunks;
+} cv_buckets;
+
+/* How items are numbered before grouping: ((chunk * blocks_per_chunk) + block)
+ * * items_per_block + item. */
+typedef struct cv_numbering {
+    int64_t blocks_per_chunk;
+    int64_t items_per_block;
+} cv_numbering;
+
+/* Room for `n` picks, to be filled in the order asked: at[CV_IN_BLOCK] the item's
+ * number as above, at[CV_IN_BUFFER] its place in the result. 16 bytes each,
+ * twice that while they are sorted. */
+cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err);
+void cv_buckets_free(cv_buckets *buckets);
+
+/* Sorts and groups the filled picks; at[CV_IN_BLOCK] is the number inside the
+ * block from then on. */
+cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error *err);
+
+/* ---- part ----
+ * The items that a selection takes of one block, and their copy between block
+ * and buffer. Along each axis items stand in even steps, or where a list of picks
+ * says. Which side is copied from is the caller's: reading and writing share the
+ * geometry and nothing else. */
 
 typedef struct cv_part {
     int ndim;
@@ -25,5 +67,21 @@ void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t
 
 /* Puts one item in the buffer's place of each: the block holds nothing else. */
 void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst);
+
+/* ---- rows ----
+ * Rows of a part whose items stand in even steps along each axis: the last axis goes along
+ * each row. One row of one item with 0 dimensions. */
+
+typedef struct cv_rows {
+    const cv_part *part;
+    int64_t index[CV_MAX_DIMS]; /* of the row, from the part's first item */
+    int64_t pos[2];             /* by cv_side: its first item, from the part's */
+    int64_t length;             /* items */
+    int64_t step[2];            /* by cv_side: from one to the next */
+    bool done;
+} cv_rows;
+
+void cv_rows_begin(cv_rows *rows, const cv_part *part);
+void cv_rows_next(cv_rows *rows);
 
 #endif

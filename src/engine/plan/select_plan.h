@@ -1,8 +1,79 @@
 /* From a selection to its plan, whatever its kind. */
-#ifndef CV_ENGINE_SELECT_PLAN_H
-#define CV_ENGINE_SELECT_PLAN_H
+#ifndef CV_ENGINE_PLAN_SELECT_PLAN_H
+#define CV_ENGINE_PLAN_SELECT_PLAN_H
 
-#include "engine/plan/select_kind.h"
+#include "engine/plan/part.h"
+#include "engine/plan/selection.h"
+
+typedef struct cv_select_plan cv_select_plan;
+
+/* The selected items of one axis that lie in one chunk, or block, of that axis. */
+typedef struct cv_span {
+    int64_t index;       /* of the chunk or block along the axis */
+    int64_t first, last; /* items [first, last) of the axis' selection */
+    int64_t n_blocks;    /* touched; of a chunk's span */
+} cv_span;
+
+/* One touched chunk. */
+typedef struct cv_select_chunk {
+    int64_t chunk;              /* number in the array */
+    int64_t n_blocks;           /* to be asked for */
+    cv_span spans[CV_MAX_DIMS]; /* the kind's own */
+} cv_select_chunk;
+
+/* One of its blocks. */
+typedef struct cv_select_block {
+    int64_t block; /* number in the chunk */
+    bool wanted;   /* it holds a selected item */
+    bool covers;   /* every item inside chunk and array is selected */
+} cv_select_block;
+
+typedef void (*cv_part_fn)(void *context, const cv_part *part);
+
+typedef struct cv_select_ops {
+    /* The k-th touched chunk, k in [0, n_chunks). */
+    void (*chunk)(const cv_select_plan *plan, int64_t k, cv_select_chunk *out);
+    /* Its j-th block, j in [0, n_blocks). */
+    void (*block)(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
+                  cv_select_block *out);
+    /* Visits the parts of a wanted block, in C order of the result. */
+    void (*parts)(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
+                  cv_part_fn visit, void *context);
+} cv_select_ops;
+
+struct cv_select_plan {
+    const cv_grid *grid; /* borrowed */
+    const cv_select_ops *ops;
+    int64_t n_chunks;             /* touched; of a mask: all */
+    int64_t n_blocks;             /* touched; of slices and masks at most so many */
+    int64_t n_items;              /* selected */
+    int64_t buffer_pos;           /* of the first item: not 0 where a step is negative */
+    int64_t strides[CV_MAX_DIMS]; /* of the buffer, for each axis of the array; of
+                                     points and masks the first is the result's */
+    cv_watch *watch;              /* hears while it is made; or NULL */
+    /* The kind's own. */
+    cv_axis axes[CV_MAX_DIMS];         /* steps are positive here */
+    int64_t chunk_counts[CV_MAX_DIMS]; /* touched along each axis */
+    cv_buckets buckets[CV_MAX_DIMS];   /* of axes with a list; of points the first */
+    const uint8_t *mask;               /* borrowed */
+    int64_t *ranks;                    /* selected items before each line of a block */
+    int64_t n_segments; /* blocks of the last axis: ranks of each line of the array */
+};
+
+/* ---- select_axes ----
+ * The kind of selection that takes of each axis a slice or a list. */
+
+/* All that a plan without lists takes of a chunk, as one part: of its places only the
+ * buffer's are told. */
+void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk *chunk,
+                               cv_part *out);
+
+/* True when all steps are 1: [start, stop), `strides` and `buffer_pos` then say
+ * all, and nothing was allocated. */
+bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);
+
+/* ---- select_plan ----
+ * From a selection to its plan, whatever its kind. */
 
 /* Plans a selection of at least one item; `strides` are the buffer's, bytes, one
  * for each axis of the result. `watch`, or NULL, hears of the sorting of very many items and

@@ -6,7 +6,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/read/places.h"
+#include "engine/read/walk.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
 #include "frame/put.h"

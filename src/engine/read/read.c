@@ -3,8 +3,209 @@
  * there; of others that need not stay the shuffle is undone for the items wanted only. */
 #include "engine/read/read.h"
 
+#include "base/arith.h"
 #include "engine/items/copy.h"
-#include "engine/read/walk_run.h"
+#include "engine/plan/select_plan.h"
+#include "engine/read/wave.h"
+#include "engine/run/thresholds.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
+#include "store/fallbacks.h"
+
+#include <string.h>
+
+/* ---- Walk run ----
+ *
+ * A walk on the threads of the pool: chunks, or parts of them where there
+ * are fewer chunks than threads, are its jobs. */
+
+/* A walk on its way through the pool. */
+typedef struct run {
+    const cv_walk *walk;
+    int64_t first_chunk; /* those before it are done */
+    int64_t n_parts;     /* of each chunk */
+    const cv_skip *skip;
+    cv_mutex lock; /* one call of its sink at a time */
+} run;
+
+static cv_status run_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    const run *r = context;
+    cv_share part = {r->first_chunk + job / r->n_parts, job % r->n_parts, r->n_parts};
+    return cv_walk_share(r->walk, &part, r->walk->context, worker, err);
+}
+
+/* All that is wanted of the chunk becomes the item. */
+static void fill_wanted(cv_walk_chunk *c, const uint8_t *item)
+{
+    const cv_delivery *d = c->walk->delivery;
+    if (d->fill_chunk)
+        d->fill_chunk(c, item);
+    else
+        for (int64_t tag = 0; tag < c->n_blocks; tag++) d->fill(c, tag, item);
+}
+
+/* A chunk, which can be read twice. */
+typedef struct one_chunk {
+    const run *run;
+    int64_t number;
+    cv_worker *worker;
+    bool is_staged;
+    cv_walk_chunk chunk;
+} one_chunk;
+
+static cv_status read_chunk(void *context, cv_error *err)
+{
+    one_chunk *o = context;
+    const cv_walk *w = o->run->walk;
+    cv_stage *stage = o->is_staged ? w->stage : NULL;
+    o->is_staged = false; /* what is on the stage is read once */
+    CV_TRY(cv_stage_enter(stage, o->number, o->worker, err));
+    cv_status status = cv_walk_enter(&o->chunk, w, o->number, o->worker, err);
+    if (status == CV_OK) status = cv_walk_blocks(&o->chunk, 0, o->chunk.n_blocks, err);
+    cv_stage_leave(stage, o->number, o->worker);
+    return status;
+}
+
+/* The same for a chunk that may be damaged: then what is wanted of it, also what was
+ * delivered already, is the fill. */
+static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    run *r = context;
+    cv_error error = {0};
+    one_chunk one = {.run = r, .number = job, .worker = worker, .is_staged = true};
+    const cv_doubted twice = {
+        .store = r->walk->source->frame->store, .read = read_chunk, .context = &one};
+    cv_status status = cv_store_doubting(&twice, &error);
+    if (status == CV_OK) return CV_OK;
+    if (!cv_is_damage(status)) {
+        if (err) *err = error;
+        return status;
+    }
+    fill_wanted(&one.chunk, r->skip->fill);
+    if (one.chunk.failed)
+        return cv_fail_memory(err, (size_t)one.chunk.n_blocks, "a converted item");
+    cv_mutex_lock(&r->lock);
+    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, one.chunk.chunk, &error);
+    cv_mutex_unlock(&r->lock);
+    return CV_OK;
+}
+
+/* How many threads may help, and how many parts of each chunk there are for them. */
+static int cut_parts(run *r, int64_t n_chunks)
+{
+    const cv_walk *w = r->walk;
+    int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
+    if (r->first_chunk > 0) /* about so many are left */
+        n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
+    int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
+    r->n_parts = 1;
+    if (most <= 0) return 0;
+    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
+    if (r->skip) most = cv_min_i64(most, n_chunks - 1); /* one thread reads or skips it */
+    int64_t helpers = cv_min_i64(most, worth);
+    if (helpers > 0 && !r->skip && cv_codec_blocks_independent(&w->source->workers->spec)) {
+        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
+        int64_t least = cv_ceil_div(CV_BYTES_PER_PART, block_bytes); /* blocks */
+        r->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
+    }
+    return (int)helpers;
+}
+
+/* Whether the calling thread looks alone for what is there decoded. */
+static bool looks_alone(const cv_walk *w)
+{
+    const cv_request *r = &w->request;
+    if (!w->cache || cv_cache_is_empty(w->cache)) return false;
+    if (w->delivery->take_items)
+        return w->source->threads == 1 ||
+               r->box->n_items < 2 * CV_COPY_PER_HELPER / r->box->grid->item_size;
+    if (w->delivery->needs_worker || !r->selection) return false;
+    return w->source->threads == 1 || r->selection->n_items <= CV_MOST_ITEMS_ALONE;
+}
+
+/* Whether all of the array was wanted before, and had to be decoded. */
+static bool comes_again(const cv_walk *w)
+{
+    atomic_int *n_whole = &w->source->workers->n_whole;
+    if (!w->cache || !cv_walk_wants_all(w)) return false;
+    if (atomic_load_explicit(n_whole, memory_order_relaxed) >= 2) return true;
+    return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
+}
+
+/* A walk in waves, which can be done twice. */
+typedef struct waves {
+    const cv_walk *walk;
+    int64_t first_chunk;
+    int helpers, n_done;
+} waves;
+
+static cv_status read_waves(void *context, cv_error *err)
+{
+    waves *v = context;
+    if (v->n_done++ > 0) cv_layout_cache_clear(v->walk->source->frame->layouts);
+    return cv_wave_run(v->walk, v->first_chunk, v->helpers, err);
+}
+
+/* Bytes that are wrong may be another version's, or a cache's on their way. What was counted
+ * cannot be taken back: then another version is told of, and nothing is read twice. */
+static cv_status run_waves(const cv_walk *w, int64_t first_chunk, int helpers, cv_error *err)
+{
+    waves v = {w, first_chunk, helpers, 0};
+    cv_store *store = w->source->frame->store;
+    const cv_doubted all = {.store = store, .read = read_waves, .context = &v};
+    if (!w->delivery->counts) return cv_store_doubting(&all, err);
+    cv_error error = {0}, doubt = {0};
+    cv_status status = cv_wave_run(w, first_chunk, helpers, &error), answer = CV_OK;
+    if (cv_is_doubtful(status) && store->ops->doubt) {
+        answer = store->ops->doubt(store, false, &doubt);
+        if (answer == CV_OK) answer = store->ops->settle(store, false, &doubt);
+    }
+    if (status != CV_OK && err) *err = answer == CV_OK ? error : doubt;
+    return answer == CV_OK ? status : answer;
+}
+
+/* Walks over all of it, on as many threads as are worth waking. */
+static cv_status cv_walk_run(cv_walk *w, cv_error *err)
+{
+    const cv_source *s = w->source;
+    run r;
+    r.walk = w;
+    r.first_chunk = 0;
+    r.skip = NULL;
+    if (w->n_chunks == 0) return CV_OK;
+    if (s->watch) cv_watch_expect(s->watch, w->bytes);
+    if (looks_alone(w)) CV_TRY(cv_walk_decoded(w, &r.first_chunk, err));
+    int64_t n_chunks = w->n_chunks - r.first_chunk;
+    if (n_chunks == 0) return CV_OK;
+    w->again = comes_again(w);
+    int helpers = cut_parts(&r, n_chunks);
+    if (cv_wave_is_worth(w, r.first_chunk)) return run_waves(w, r.first_chunk, helpers, err);
+    const cv_crew crew = {s->workers, helpers, s->watch};
+    return cv_workers_run(&crew, n_chunks * r.n_parts, run_part, &r, err);
+}
+
+/* Without an index no chunk can be read, which is not damage of chunks. */
+static cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
+{
+    run r = {.walk = w, .skip = skip};
+    const cv_index *index;
+    const cv_source *s = w->source;
+    if (w->n_chunks == 0) return CV_OK;
+    if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
+    if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
+    int helpers = cut_parts(&r, w->n_chunks);
+    cv_stage stage;
+    CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
+    cv_mutex_init(&r.lock);
+    const cv_crew crew = {s->workers, helpers, s->watch};
+    cv_status status = cv_workers_run(&crew, w->n_chunks, run_or_skip, &r, err);
+    cv_mutex_destroy(&r.lock);
+    cv_stage_destroy(&stage);
+    return status;
+}
+
+/* ---- Read ---- */
 
 static cv_strided place_of(const cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -99,4 +300,311 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
     if (plan->n_items == 0) return CV_OK;
     init_walk(&walk, source, plan, dst);
     return cv_walk_run_skipping(&walk, skip, err);
+}
+
+/* ---- Select read ----
+ *
+ * A selection copied out: the delivery whose blocks are copied part by
+ * part, converted on the way where that is asked for. */
+
+typedef struct copying {
+    const cv_conversion *conversion; /* NULL: none */
+    uint8_t *dst;
+} copying;
+
+/* Whose parts are being copied. */
+typedef struct block_copy {
+    const uint8_t *block; /* or the item that it is all over */
+    uint8_t *dst;
+} block_copy;
+
+static void copy_selected(void *context, const cv_part *part)
+{
+    const block_copy *b = context;
+    cv_part_copy(part, CV_IN_BLOCK, b->block, b->dst);
+}
+
+static void fill_out(void *context, const cv_part *part)
+{
+    const block_copy *b = context;
+    cv_part_fill(part, b->block, b->dst);
+}
+
+static void visit_parts(cv_walk_chunk *c, int64_t tag, const uint8_t *block, cv_part_fn visit)
+{
+    const cv_select_plan *plan = c->walk->request.selection;
+    const copying *copy = c->context;
+    block_copy b = {block, copy->dst};
+    plan->ops->parts(plan, &c->at.selection, tag, visit, &b);
+}
+
+/* Memory of the worker's for what is converted; NULL: none is left. */
+static uint8_t *make_room(cv_walk_chunk *c, int64_t size)
+{
+    cv_buffer *room = &c->worker->converted;
+    if (cv_buffer_reserve(room, (size_t)size, NULL) == CV_OK) return room->data;
+    c->failed = true;
+    return NULL;
+}
+
+static void take_selected(void *chunk, int64_t tag, const uint8_t *decoded)
+{
+    cv_walk_chunk *c = chunk;
+    const copying *copy = c->context;
+    if (copy->conversion) {
+        const cv_grid *grid = c->walk->request.selection->grid;
+        uint8_t *converted = make_room(c, grid->block_bytes);
+        if (!converted) return;
+        cv_convert(copy->conversion, decoded, converted, grid->block_bytes / grid->item_size);
+        decoded = converted;
+    }
+    visit_parts(c, tag, decoded, copy_selected);
+}
+
+/* A block of one item; NULL: zero bytes. However large, it is not made. */
+static void fill_selected(void *chunk, int64_t tag, const uint8_t *item)
+{
+    cv_walk_chunk *c = chunk;
+    const copying *copy = c->context;
+    if (!item || copy->conversion) {
+        int64_t size = c->walk->request.selection->grid->item_size;
+        uint8_t *converted = make_room(c, size);
+        if (!converted) return;
+        if (item)
+            cv_convert(copy->conversion, item, converted, 1);
+        else /* a zero is one in every type */
+            memset(converted, 0, (size_t)size);
+        item = converted;
+    }
+    visit_parts(c, tag, item, fill_out);
+}
+
+static const cv_delivery copy_parts = {.take = take_selected, .fill = fill_selected};
+static const cv_delivery convert_parts = {
+    .take = take_selected, .fill = fill_selected, .needs_worker = true};
+
+cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
+                         const cv_conversion *conversion, uint8_t *dst, cv_error *err)
+{
+    copying copy = {conversion, dst};
+    cv_walk walk;
+    cv_walk_init(&walk, source, (cv_request){.selection = plan},
+                 conversion ? &convert_parts : &copy_parts, &copy);
+    return cv_walk_run(&walk, err);
+}
+
+cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
+                                  const cv_conversion *conversion, uint8_t *dst,
+                                  const cv_skip *skip, cv_error *err)
+{
+    copying copy = {conversion, dst};
+    cv_walk walk;
+    cv_walk_init(&walk, source, (cv_request){.selection = plan}, &copy_parts, &copy);
+    return cv_walk_run_skipping(&walk, skip, err);
+}
+
+/* ---- Fold ----
+ *
+ * The delivery that hands parts of blocks to whoever computes. */
+
+static const uint8_t zeros[16]; /* numbers are no longer */
+
+/* What a share of a fold hands on. */
+typedef struct folding {
+    const cv_fold *fold;
+    void *context;
+    const uint8_t *block; /* whose parts are seen; NULL: all of it is `item` */
+    const uint8_t *item;
+} folding;
+
+static void see_even(const folding *f, const cv_part *part)
+{
+    cv_fold_part seen = {.part = *part, .n_items = 1, .item = f->item ? f->item : zeros};
+    for (int d = 0; d < part->ndim; d++) seen.n_items *= part->n[d];
+    if (f->block) seen.data = f->block + part->pos[CV_IN_BLOCK];
+    f->fold->fn(f->context, &seen);
+}
+
+/* ---- Parts in uneven steps ------------------------------------------------- */
+
+/* From pick `from` of axis `d` to pick `to`; -1: none yet. */
+static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, int64_t to)
+{
+    for (int side = 0; side < 2; side++) {
+        int64_t before = from < 0 ? 0 : part->picks[d][from].at[side];
+        even->pos[side] += (part->picks[d][to].at[side] - before) * part->strides[side][d];
+    }
+}
+
+/* For each pick of each axis that has some, all of the others. */
+static void see_picks(const folding *f, const cv_part *part)
+{
+    cv_part even = *part;
+    int64_t index[CV_MAX_DIMS] = {0};
+    for (int d = 0; d < part->ndim; d++) {
+        if (!part->picks[d]) continue;
+        even.picks[d] = NULL;
+        even.n[d] = 1;
+        move_pick(&even, part, d, -1, 0);
+    }
+    for (int d = 0; d >= 0;) {
+        see_even(f, &even);
+        for (d = part->ndim - 1; d >= 0; d--) {
+            if (!part->picks[d]) continue;
+            int64_t before = index[d]++;
+            if (index[d] == part->n[d]) index[d] = 0;
+            move_pick(&even, part, d, before, index[d]);
+            if (index[d] > 0) break;
+        }
+    }
+}
+
+/* Each run of selected items by itself. */
+static void see_masked(const folding *f, const cv_part *part)
+{
+    cv_part piece = *part;
+    piece.mask = NULL;
+    int64_t at = 0;
+    for (int64_t n_seen = 0; n_seen < part->n[0]; n_seen += piece.n[0]) {
+        while (!part->mask[at]) at++;
+        int64_t first = at;
+        int64_t most = first + part->n[0] - n_seen;
+        while (at < most && part->mask[at]) at++;
+        piece.n[0] = at - first;
+        piece.pos[CV_IN_BLOCK] = part->pos[CV_IN_BLOCK] + first * part->strides[CV_IN_BLOCK][0];
+        piece.pos[CV_IN_BUFFER] =
+            part->pos[CV_IN_BUFFER] + n_seen * part->strides[CV_IN_BUFFER][0];
+        see_even(f, &piece);
+    }
+}
+
+static void see_part(void *context, const cv_part *part)
+{
+    const folding *f = context;
+    bool is_even = true;
+    for (int d = 0; d < part->ndim; d++) is_even = is_even && !part->picks[d];
+    if (part->mask)
+        see_masked(f, part);
+    else if (!is_even)
+        see_picks(f, part);
+    else
+        see_even(f, part);
+}
+
+/* The one part of a box that lies in a block, or, of what is one item, in a chunk. */
+static void see_box(const folding *f, const int64_t *shape, int64_t block_pos, int64_t cell)
+{
+    const cv_plan *plan = &f->fold->box;
+    const cv_grid *grid = plan->grid;
+    cv_part part = {.ndim = grid->ndim, .item_size = grid->item_size};
+    size_t size = (size_t)grid->ndim * sizeof shape[0];
+    memcpy(part.n, shape, size);
+    memcpy(part.strides[CV_IN_BLOCK], grid->item_strides, size);
+    memcpy(part.strides[CV_IN_BUFFER], plan->buffer_strides, size);
+    part.pos[CV_IN_BLOCK] = block_pos;
+    part.pos[CV_IN_BUFFER] = cell;
+    see_even(f, &part);
+}
+
+static void see_block(cv_walk_chunk *c, int64_t tag, const uint8_t *block,
+                      const uint8_t *item)
+{
+    folding f = *(const folding *)c->context;
+    f.block = block;
+    f.item = item;
+    if (c->walk->request.box) {
+        const cv_block_job *job = cv_walk_block(c, tag);
+        see_box(&f, job->shape, job->block_pos, job->buffer_pos);
+        return;
+    }
+    const cv_select_plan *plan = &f.fold->selection;
+    plan->ops->parts(plan, &c->at.selection, tag, see_part, &f);
+}
+
+static void fold_block(void *chunk, int64_t tag, const uint8_t *block)
+{
+    see_block(chunk, tag, block, NULL);
+}
+
+static void fold_fill(void *chunk, int64_t tag, const uint8_t *item)
+{
+    see_block(chunk, tag, NULL, item);
+}
+
+static void fold_fill_chunk(const cv_walk_chunk *c, const uint8_t *item)
+{
+    folding f = *(const folding *)c->context;
+    f.item = item;
+    if (c->walk->request.box) {
+        int64_t shape[CV_MAX_DIMS];
+        const cv_chunk_job *job = &c->at.box;
+        for (int d = 0; d < f.fold->box.grid->ndim; d++) shape[d] = job->hi[d] - job->lo[d];
+        see_box(&f, shape, 0, job->buffer_pos);
+        return;
+    }
+    cv_part part;
+    cv_select_axes_chunk_part(&f.fold->selection, &c->at.selection, &part);
+    see_even(&f, &part);
+}
+
+static const cv_delivery fold_even = {.counts = true,
+                                      .once = true,
+                                      .take = fold_block,
+                                      .fill = fold_fill,
+                                      .fill_chunk = fold_fill_chunk,
+                                      .asks_first = true,
+                                      .in_order = true};
+
+/* What a chunk has of it is no single part. */
+static const cv_delivery fold_uneven = {
+    .counts = true, .once = true, .take = fold_block, .fill = fold_fill, .in_order = true};
+
+/* ---- Planning ------------------------------------------------------------ */
+
+static bool is_even(const cv_selection *s)
+{
+    bool even = s->kind == CATERVA_SELECTION_AXES;
+    for (int d = 0; even && d < s->grid->ndim; d++)
+        even = !s->axes[d].list && !s->axes[d].mask;
+    return even;
+}
+
+static bool is_box(const cv_selection *s, int64_t *start, int64_t *stop)
+{
+    bool box = is_even(s);
+    for (int d = 0; box && d < s->grid->ndim; d++) {
+        box = s->axes[d].step == 1;
+        start[d] = s->axes[d].start;
+        stop[d] = s->axes[d].start + s->axes[d].n;
+    }
+    return box;
+}
+
+cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
+                       const int64_t *cells, cv_fold_fn fn, cv_error *err)
+{
+    const cv_grid *grid = &source->snapshot->grid;
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    fold->fn = fn;
+    fold->selection = (cv_select_plan){.grid = grid};
+    cv_request request = {.box = &fold->box};
+    if (is_box(selection, start, stop)) {
+        CV_TRY(cv_plan_box(grid, start, stop, &fold->box, err));
+        memcpy(fold->box.buffer_strides, cells, (size_t)grid->ndim * sizeof cells[0]);
+    } else {
+        CV_TRY(cv_select_plan_init(&fold->selection, selection, cells, source->watch, err));
+        request = (cv_request){.selection = &fold->selection};
+    }
+    cv_walk_init(&fold->walk, source, request, is_even(selection) ? &fold_even : &fold_uneven,
+                 NULL);
+    return CV_OK;
+}
+
+void cv_fold_free(cv_fold *fold) { cv_select_plan_free(&fold->selection); }
+
+cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
+                        cv_worker *worker, cv_error *err)
+{
+    folding f = {.fold = fold, .context = context};
+    return cv_walk_share(&fold->walk, share, &f, worker, err);
 }

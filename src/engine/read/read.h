@@ -1,8 +1,21 @@
 /* Reading a box. */
-#ifndef CV_ENGINE_READ_H
-#define CV_ENGINE_READ_H
+#ifndef CV_ENGINE_READ_READ_H
+#define CV_ENGINE_READ_READ_H
 
-#include "engine/read/walk_run.h"
+#include "engine/items/convert.h"
+#include "engine/plan/part.h"
+#include "engine/plan/select_plan.h"
+#include "engine/read/walk.h"
+
+/* What a read puts in the place of damaged chunks, and whom it tells; calls never
+ * overlap, any thread. */
+typedef struct cv_skip {
+    const uint8_t *fill; /* one item; NULL: zeros */
+    cv_damage_sink sink;
+} cv_skip;
+
+/* ---- read ----
+ * Reading a box. */
 
 /* Copies the planned box into `dst`, C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
@@ -10,5 +23,59 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
 /* The same; a chunk that cannot be read does not end it. */
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
                                const cv_skip *skip, cv_error *err);
+
+/* ---- select_read ----
+ * Reading what a selection's plan names. */
+
+/* Copies the selected items to the buffer whose first item is `dst`. With a conversion
+ * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */
+cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
+                         const cv_conversion *conversion, uint8_t *dst, cv_error *err);
+
+/* The same; a chunk that cannot be read does not end it. */
+cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
+                                  const cv_conversion *conversion, uint8_t *dst,
+                                  const cv_skip *skip, cv_error *err);
+
+/* ---- fold ----
+ * Folding: the selected items, seen where they lie decoded, block by block; nothing is
+ * copied out. Each item has a cell of a result, as each item of a read
+ * has its place in the buffer: cells that stand still along an axis fold it.
+ *
+ *     the items       a b c      cells: 1 step along rows, 0 along columns
+ *     of a block      d e f      a b c -> cell 0,  d e f -> cell 1
+ *
+ * Parts come in one order, whatever is dirty, in the cache or still to be decoded: what
+ * is folded of one array is the same to the last digit. */
+
+/* Selected items of one block, at least one, in even steps; the buffer's side counts
+ * cells. */
+typedef struct cv_fold_part {
+    cv_part part;
+    int64_t n_items;
+    const uint8_t *data; /* the first item; NULL: all are `item` */
+    const uint8_t *item;
+} cv_fold_part;
+
+typedef void (*cv_fold_fn)(void *context, const cv_fold_part *part);
+
+typedef struct cv_fold {
+    cv_walk walk;
+    cv_plan box; /* where all steps are 1; else */
+    cv_select_plan selection;
+    cv_fold_fn fn;
+} cv_fold;
+
+/* Plans a selection of at least one item, of which no axis is dropped and slices run
+ * forwards; `cells` are the steps from cell to cell along each axis of the array, of points
+ * and masks along the result. Stays where it is. It borrows the source. Release with
+ * cv_fold_free, also after a failure. */
+cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
+                       const int64_t *cells, cv_fold_fn fn, cv_error *err);
+void cv_fold_free(cv_fold *fold);
+
+/* Folds the share with `context`, on the calling thread. Padding is never seen. */
+cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
+                        cv_worker *worker, cv_error *err);
 
 #endif

@@ -7,10 +7,163 @@
 
 #include "base/arith.h"
 #include "engine/cache/rotated.h"
-#include "engine/read/walk_keep.h"
 #include "engine/run/thresholds.h"
 
 #include <string.h>
+
+/* ---- Walk chunk ---- */
+
+/* Aims the chunk at the k-th that its walk's request touches. */
+static inline void cv_walk_plan_chunk(cv_walk_chunk *c, int64_t k)
+{
+    const cv_request *r = &c->walk->request;
+    if (r->box) {
+        cv_plan_chunk(r->box, k, &c->at.box);
+        c->chunk = c->at.box.chunk;
+        c->n_blocks = c->at.box.n_blocks;
+    } else if (r->selection) {
+        r->selection->ops->chunk(r->selection, k, &c->at.selection);
+        c->chunk = c->at.selection.chunk;
+        c->n_blocks = c->at.selection.n_blocks;
+    } else {
+        c->chunk = k;
+        c->n_blocks = c->walk->source->snapshot->grid.n_blocks;
+    }
+}
+
+/* ---- Damage ----
+ *
+ * What counts as damage, and how it is reported. */
+
+bool cv_is_damage(cv_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
+}
+
+void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
+                    const cv_error *error)
+{
+    caterva_damage damage = {.chunk = chunk,
+                             .position = error->position,
+                             .code = error->code,
+                             .message = error->message};
+    if (!sink->tell) return;
+    if (chunk >= 0) cv_grid_chunk_index(grid, chunk, damage.index);
+    sink->tell(sink->context, &damage);
+}
+
+/* ---- Walk keep ----
+ *
+ * What becomes of a block that a walk decodes: where it is decoded to,
+ * whether the cache keeps it, and how it lies there. Which blocks are decoded, and what was
+ * found, is not known here. */
+
+/* All of the array fits the cache of the walk, which has one. */
+static bool cv_walk_array_fits(const cv_walk *w)
+{
+    const cv_grid *grid = &w->source->snapshot->grid;
+    return grid->n_all_blocks <= cv_cache_capacity(w->cache, (size_t)grid->block_bytes);
+}
+
+static bool is_kept(const cv_walk_chunk *c, const cv_block_job *block)
+{
+    const cv_walk *w = c->walk;
+    if (w->delivery->only_missing) return true;
+    if (block->covers && !w->keep_covered && !c->stays) return false;
+    return c->fits || cv_cache_admits(w->cache, &c->key, w->bytes);
+}
+
+static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
+{
+    const cv_walk *w = c->walk;
+    const cv_grid *grid = &w->source->snapshot->grid;
+    bool ahead = w->delivery->only_missing;
+    c->key.block = (int32_t)block->block;
+    if (!is_kept(c, block)) return NULL;
+    cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes);
+    c->is_full = !room;
+    if (room && ahead)
+        cv_cached_mark_ahead(room);
+    else if (room && w->request.box)
+        (void)cv_sweep_note(cv_cached_sweep(room), grid, block);
+    return room;
+}
+
+/* Where the next read is likely to want the neighbour. Then the block is decoded to
+ * scratch first. */
+static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
+{
+    return c->walk->request.box &&
+           cv_rotated_is_better(&c->walk->source->snapshot->grid, block);
+}
+
+static uint8_t *find_room(void *context, int64_t tag)
+{
+    cv_walk_chunk *c = context;
+    const cv_block_job *block = cv_walk_block(c, tag);
+    if (is_kept_rotated(c, block)) return NULL;
+    c->room = reserve(c, block);
+    if (!c->room) return NULL;
+    uint8_t *room = cv_cached_room(c->room);
+    cv_warm_to_write(room, (size_t)c->walk->source->snapshot->grid.block_bytes);
+    return room;
+}
+
+static void settle_room(void *context, bool good)
+{
+    cv_walk_chunk *c = context;
+    cv_cache_settle(c->walk->cache, c->room, good);
+}
+
+/* A block that was decoded just now. */
+static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
+{
+    cv_walk_chunk *c = context;
+    if (c->walk->delivery->take) c->walk->delivery->take(c, tag, decoded);
+    const cv_block_job *block = cv_walk_block(c, tag);
+    if (!is_kept_rotated(c, block)) return;
+    cv_cached *room = reserve(c, block);
+    if (!room) return;
+    cv_rotate(&c->walk->source->snapshot->grid, decoded, cv_cached_room(room));
+    cv_cached_mark_rotated(room);
+    cv_cache_settle(c->walk->cache, room, true);
+}
+
+/* What is kept rotated is wanted whole first. */
+static bool unshuffles(void *context, int64_t tag)
+{
+    cv_walk_chunk *c = context;
+    return !is_kept_rotated(c, cv_walk_block(c, tag)) &&
+           c->walk->delivery->unshuffles(c, tag);
+}
+
+static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
+{
+    (void)context;
+    (void)tag;
+    (void)item;
+}
+
+/* Of a walk that keeps nothing the delivery's functions are called straight away. */
+static void cv_walk_connect(cv_walk_chunk *c)
+{
+    const cv_walk *w = c->walk;
+    const cv_delivery *d = w->delivery;
+    bool keeps = w->cache && !w->source->scan;
+    c->fits = keeps && (w->request.box || w->request.selection) && cv_walk_array_fits(w);
+    c->stays = c->fits && !d->once && (w->again || !cv_walk_wants_all(w));
+    c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
+                              .take = keeps || !d->take ? take_fresh : d->take,
+                              .fill = d->fill ? d->fill : fill_nothing,
+                              .context = c,
+                              .room = keeps ? find_room : NULL,
+                              .settle = settle_room,
+                              .unshuffles = d->unshuffles ? unshuffles : NULL,
+                              .take_shuffled = d->take_shuffled,
+                              .in_order = d->in_order};
+}
+
+/* ---- Walk ---- */
 
 /* Blocks that are looked for in the cache together. */
 enum { BATCH = 8 };
@@ -415,4 +568,45 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
         w->n_blocks = cv_min_i64(request.selection->n_blocks, request.selection->n_items);
     }
     w->bytes = w->n_blocks * grid->block_bytes;
+}
+
+/* ---- Places ----
+ *
+ * Whole blocks, decoded where they are to stand. */
+
+static const cv_grid *grid_of(const cv_walk_chunk *c)
+{
+    return &c->walk->source->snapshot->grid;
+}
+
+static uint8_t *place_block(void *chunk, int64_t tag)
+{
+    const cv_walk_chunk *c = chunk;
+    const cv_places *p = c->context;
+    return p->chunk ? p->chunk + tag * grid_of(c)->block_bytes : p->blocks[tag];
+}
+
+static void take_block(void *chunk, int64_t tag, const uint8_t *block)
+{
+    memcpy(place_block(chunk, tag), block, (size_t)grid_of(chunk)->block_bytes);
+}
+
+static void fill_block(void *chunk, int64_t tag, const uint8_t *item)
+{
+    int64_t size = grid_of(chunk)->item_size;
+    int64_t n_items = grid_of(chunk)->block_bytes / size;
+    cv_fill_box(1, &n_items, size, item, (cv_strided){place_block(chunk, tag), &size});
+}
+
+const cv_delivery cv_to_places = {
+    .place = place_block, .take = take_block, .fill = fill_block};
+
+cv_status cv_chunk_fill(const cv_source *source, int64_t chunk, uint8_t *dst,
+                        cv_worker *worker, cv_error *err)
+{
+    cv_places places = {.chunk = dst};
+    cv_share all = {.chunk = chunk, .n_shares = 1};
+    cv_walk walk;
+    cv_walk_init(&walk, source, (cv_request){NULL, NULL}, &cv_to_places, &places);
+    return cv_walk_share(&walk, &all, &places, worker, err);
 }

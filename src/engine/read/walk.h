@@ -27,10 +27,164 @@
  * by direct calls, blocks are looked for in batches, and leading chunks whose blocks are
  * all there decoded are read by the caller's thread without a worker, as they are for
  * other small requests. */
-#ifndef CV_ENGINE_WALK_H
-#define CV_ENGINE_WALK_H
+#ifndef CV_ENGINE_READ_WALK_H
+#define CV_ENGINE_READ_WALK_H
 
-#include "engine/read/walk_chunk.h"
+#include "base/grid.h"
+#include "engine/items/copy.h"
+#include "engine/plan/plan.h"
+#include "engine/plan/select_plan.h"
+#include "engine/read/blocks.h"
+#include "engine/read/source.h"
+
+/* What is wanted, borrowed: one of the two, or neither, which is whole chunks. */
+typedef struct cv_request {
+    const cv_plan *box;
+    const cv_select_plan *selection;
+} cv_request;
+
+typedef struct cv_walk_chunk cv_walk_chunk;
+
+typedef struct cv_delivery {
+    /* As in cv_block_sink; `context` is the cv_walk_chunk. */
+    uint8_t *(*place)(void *chunk, int64_t tag);
+    void (*take)(void *chunk, int64_t tag, const uint8_t *block);
+    void (*fill)(void *chunk, int64_t tag, const uint8_t *item);
+    bool (*unshuffles)(void *chunk, int64_t tag);
+    void (*take_shuffled)(void *chunk, int64_t tag, const uint8_t *shuffled);
+    /* In place of `take`, for a block of a box that was found: its wanted items where
+     * they lie, which may be rotated. Needs no worker. */
+    void (*take_items)(const cv_walk_chunk *chunk, const cv_block_job *block,
+                       cv_strided items);
+    /* All that is wanted of the chunk is one item; NULL: zero bytes. */
+    void (*fill_chunk)(const cv_walk_chunk *chunk, const uint8_t *item);
+    bool needs_worker; /* also for what was found; with take_items it does not matter */
+    bool asks_first;   /* whether a chunk is one item everywhere, for fill_chunk */
+    bool in_order;     /* blocks of a share come in the order of their tags */
+    bool once;         /* what is wanted whole has been seen, whatever fits the cache */
+    bool counts;       /* what was delivered may not come a second time */
+    bool only_missing; /* nothing becomes of blocks that are there; others are kept */
+} cv_delivery;
+
+typedef struct cv_walk {
+    const cv_source *source;
+    cv_request request;
+    const cv_delivery *delivery;
+    void *context; /* the delivery's */
+    cv_cache *cache;
+    int64_t n_chunks;  /* touched */
+    int64_t n_blocks;  /* of them, or about so many */
+    int64_t bytes;     /* of those, decoded */
+    bool keep_covered; /* blocks wanted whole may enter the cache, too */
+    bool again;        /* all of the array was wanted before */
+    cv_stage *stage;   /* of whose units touched chunk k is number k; or NULL */
+} cv_walk;
+
+/* One chunk of a walk. */
+struct cv_walk_chunk {
+    const cv_walk *walk;
+    cv_worker *worker;
+    void *context; /* the delivery's */
+    int64_t chunk; /* number in the array */
+    int64_t n_blocks;
+    union {
+        cv_chunk_job box;
+        cv_select_chunk selection;
+    } at;
+    cv_chunk_ref ref;
+    bool is_full; /* the cache had no room */
+    bool fits;    /* the array in the cache: what is wanted in part stays */
+    bool stays;   /* the same of what is wanted whole */
+    bool failed;  /* the delivery had no memory */
+    /* The walk's own. */
+    cv_cache_key key;            /* where the chunk is stored */
+    const cv_dirty_chunk *dirty; /* or NULL */
+    cv_block_job block;          /* of the tag last asked for; of boxes */
+    int64_t tag;
+    cv_cached *room; /* in the cache, for the block being decoded; not in it yet */
+    int64_t n_wanted;
+    cv_block_sink sink;
+};
+
+/* Whether it touches every block of the array. */
+static inline bool cv_walk_wants_all(const cv_walk *walk)
+{
+    return walk->n_blocks >= walk->source->snapshot->grid.n_all_blocks;
+}
+
+/* False: the touched block holds nothing that is wanted. Of what is no box the block's
+ * number is known, and whether it is covered. */
+static inline bool cv_walk_plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
+{
+    const cv_request *r = &c->walk->request;
+    if (r->box) {
+        cv_plan_block(r->box, &c->at.box, tag, out);
+        return true;
+    }
+    cv_select_block block = {.block = tag, .wanted = true, .covers = true};
+    if (r->selection) r->selection->ops->block(r->selection, &c->at.selection, tag, &block);
+    out->block = block.block;
+    out->covers = block.covers;
+    return block.wanted;
+}
+
+/* Of a box: touched block `tag`. */
+static inline const cv_block_job *cv_walk_block(cv_walk_chunk *c, int64_t tag)
+{
+    if (c->tag != tag) (void)cv_walk_plan_block(c, tag, &c->block);
+    c->tag = tag;
+    return &c->block;
+}
+
+/* ---- damage ----
+ * Damage: what may happen to one chunk and leaves the others readable. */
+
+/* Whom to tell of damaged places. */
+typedef struct cv_damage_sink {
+    void (*tell)(void *context, const caterva_damage *damage); /* NULL: nobody */
+    void *context;
+} cv_damage_sink;
+
+/* Whether a failure to read a chunk is damage: its bytes were read and are wrong, or its file
+ * is missing from a directory that is there. A chunk that could not be read is not damaged,
+ * whatever the reason: the system or the server refused, the connection broke, the file or
+ * directory is gone. */
+bool cv_is_damage(cv_status status);
+
+/* Reports damage in chunk `chunk` of the grid; -1: outside of chunks. */
+void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
+                    const cv_error *error);
+
+/* ---- walk ----
+ * The walk: from what is wanted of an array to its decoded items, whoever wants them.
+ *
+ *     request     which chunks, and which blocks of each: a box, another selection, or
+ *        |        chunks by their numbers
+ *      walk       each block once:  dirty?  in the cache?  else fetched and decoded
+ *        |
+ *     delivery    what becomes of it: copied out, folded, put in a place, only kept
+ *
+ * The walk alone knows dirty blocks, the cache, fetching and decoding, and what the cache
+ * keeps: a block that is wanted in part may be wanted again, one that is wanted whole has
+ * been seen, unless most blocks of the box are cut by its faces, as of a box that moves
+ * and wants its inside again. Of a request larger than the cache a share of the blocks is
+ * kept (cv_cache_admits). What was found says by how its parts follow each other whether
+ * it will be wanted again (cache/sweep.h). Of an array that fits the cache all stays at
+ * the first touch; only what a request wants whole that wants all blocks does not until
+ * it comes again, nor what a fold wants whole: who has seen everything has it. A source
+ * that says `scan` has nothing kept.
+ *
+ * A delivery is a few functions and a context. They get the chunk of the walk and a tag,
+ * the number of the block among those that the request touches in the chunk; of a
+ * request by number it is the block's number. A function that there is no use for is
+ * NULL. They are called by the thread that works on the chunk, in no order unless the
+ * delivery asks for one; those of different chunks, and of different shares of one, at
+ * the same time.
+ *
+ * A box is what most reads want and a good part of a small one is planning: it is planned
+ * by direct calls, blocks are looked for in batches, and leading chunks whose blocks are
+ * all there decoded are read by the caller's thread without a worker, as they are for
+ * other small requests. */
 
 /* Plans nothing, touches nothing; any number of threads may then use the walk. */
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
@@ -78,5 +232,22 @@ cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, 
 /* Walks over leading chunks whose blocks are all there decoded, without a worker, and
  * counts them; for deliveries that need none for what was found. */
 cv_status cv_walk_decoded(const cv_walk *walk, int64_t *n_done, cv_error *err);
+
+/* ---- places ----
+ * The delivery that puts blocks whole into places of their own: a chunk in stored order,
+ * or the memory of dirty blocks. Requests are by number. */
+
+/* Where blocks go, block_bytes each. */
+typedef struct cv_places {
+    uint8_t *chunk;         /* one behind the other; or, where it is NULL, */
+    uint8_t *const *blocks; /* by the block's number */
+} cv_places;
+
+extern const cv_delivery cv_to_places; /* its context is a cv_places */
+
+/* Decodes chunk `chunk` into `dst`, chunk_bytes of the grid, in stored order; pending
+ * changes included. Any thread, with a worker. */
+cv_status cv_chunk_fill(const cv_source *source, int64_t chunk, uint8_t *dst,
+                        cv_worker *worker, cv_error *err);
 
 #endif

@@ -24,13 +24,262 @@
 #include "engine/read/wave.h"
 
 #include "base/arith.h"
-#include "engine/read/wave_room.h"
-#include "engine/read/wave_team.h"
 #include "engine/read/wave_window.h"
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
 #include "frame/layout.h"
 #include "store/fallbacks.h"
+
+/* ---- Wave room ----
+ *
+ * Lent memory. Whose bytes come there is not known here. */
+
+typedef struct cv_lent_room {
+    struct cv_lent_room *next; /* of the spare ones */
+    size_t size;
+} room;
+
+/* The struct stands in front of what is lent. Sizes are rounded up, so that one fits the next
+ * user, too. Who waits is told when a part of all has come back, or all that will: all of them are
+ * asked then. */
+enum { HEAD = 64, UNIT = 64 * 1024, TOLD_PART = 8 };
+
+void cv_rooms_init(cv_rooms *r)
+{
+    cv_mutex_init(&r->lock);
+    r->most = r->lent = r->kept = r->given = 0;
+    r->n_lent = r->stuck = 0;
+    r->spare = NULL;
+}
+
+static void free_spare(cv_rooms *r, room **at)
+{
+    room *gone = *at;
+    *at = gone->next;
+    r->kept -= gone->size;
+    cv_free(gone);
+}
+
+void cv_rooms_destroy(cv_rooms *r)
+{
+    while (r->spare) free_spare(r, &r->spare);
+    cv_mutex_destroy(&r->lock);
+}
+
+/* A spare one that is large enough, but not twice as large as need be. */
+static room *take_spare(cv_rooms *r, size_t size)
+{
+    room **at = &r->spare;
+    while (*at && ((*at)->size < size || (*at)->size / 2 > size)) at = &(*at)->next;
+    room *found = *at;
+    if (!found) return NULL;
+    *at = found->next;
+    r->kept -= found->size;
+    return found;
+}
+
+static room *find(cv_rooms *r, size_t size, bool must)
+{
+    bool is_free = must || (size <= r->most && r->lent <= r->most - size);
+    if (!is_free) return NULL;
+    room *found = take_spare(r, size);
+    if (found) return found;
+    while (r->spare && r->lent + r->kept + size > r->most) free_spare(r, &r->spare);
+    found = cv_malloc(HEAD + size);
+    if (found) found->size = size;
+    return found;
+}
+
+cv_status cv_rooms_lend(cv_rooms *r, size_t size, size_t stuck, uint8_t **out, cv_error *err)
+{
+    size_t whole = (size + UNIT - 1) / UNIT * UNIT;
+    cv_mutex_lock(&r->lock);
+    bool is_needed = r->n_lent <= stuck;
+    room *found = find(r, whole, is_needed);
+    if (found) {
+        r->lent += found->size;
+        r->n_lent++;
+    } else {
+        r->stuck = stuck;
+    }
+    cv_mutex_unlock(&r->lock);
+    *out = found ? (uint8_t *)found + HEAD : NULL;
+    if (!found && is_needed) return cv_fail_memory(err, whole, "bytes of a URL");
+    return CV_OK;
+}
+
+bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
+{
+    if (!lent) return false;
+    room *back = (room *)(void *)(lent - HEAD);
+    cv_mutex_lock(&r->lock);
+    back->next = r->spare;
+    r->spare = back;
+    r->lent -= back->size;
+    r->kept += back->size;
+    r->given += back->size;
+    r->n_lent--;
+    bool tells = r->n_lent <= r->stuck || r->given >= r->most / TOLD_PART;
+    if (tells) r->given = r->stuck = 0;
+    cv_mutex_unlock(&r->lock);
+    return tells;
+}
+
+/* ---- Wave team ----
+ *
+ * The threads of a walk in waves. Helpers have as many jobs before them as
+ * there are helpers: the leader does what comes beyond that, while more arrives. */
+
+typedef struct cv_team {
+    cv_watch *watch; /* asked while the leader waits; or NULL */
+    cv_thread leader;
+    /* Does a job; of one that was handed on, on any thread. */
+    cv_status (*work)(void *context, size_t job, cv_worker *worker, cv_error *err);
+    void *context;
+    int n_helpers;
+    /* Under the lock. */
+    cv_mutex lock;
+    cv_cond changed;
+    cv_buffer ready; /* a ring of n_helpers numbers, n_ready of them from next_ready on */
+    size_t next_ready, n_ready;
+    int n_idle, n_busy;
+    bool ended;
+    cv_status status; /* of the first failure */
+    cv_error error;
+} cv_team;
+
+/* Up to `helpers` threads beside the calling one, which leads: only there can every function
+ * of a caller's answer, so who waits for what is far must be there. Destroy it in any case. */
+static cv_status cv_team_init(cv_team *t, int helpers, cv_error *err)
+{
+    *t = (cv_team){.leader = cv_thread_self(), .n_helpers = helpers};
+    cv_mutex_init(&t->lock);
+    cv_cond_init(&t->changed);
+    return cv_buffer_reserve(&t->ready, (size_t)helpers * sizeof(size_t), err);
+}
+
+static void cv_team_destroy(cv_team *t)
+{
+    cv_buffer_free(&t->ready);
+    cv_cond_destroy(&t->changed);
+    cv_mutex_destroy(&t->lock);
+}
+
+/* With the lock. */
+static void note_failure(cv_team *t, cv_status status, const cv_error *error)
+{
+    if (t->status != CV_OK) return;
+    t->status = status;
+    t->error = *error;
+}
+
+/* ---- Jobs that are handed on ------------------------------------------------- */
+
+static size_t *ready_at(const cv_team *t, size_t i)
+{
+    return (size_t *)(void *)t->ready.data + i % (size_t)t->n_helpers;
+}
+
+static bool take_ready(cv_team *t, size_t *job)
+{
+    if (t->status != CV_OK) t->n_ready = 0;
+    if (t->n_ready == 0) return false;
+    *job = *ready_at(t, t->next_ready++);
+    t->n_ready--;
+    return true;
+}
+
+/* Called and left with the lock. */
+static void do_ready(cv_team *t, size_t job, cv_worker *worker)
+{
+    cv_error error = {0};
+    t->n_busy++;
+    cv_mutex_unlock(&t->lock);
+    cv_status status = t->work(t->context, job, worker, &error);
+    cv_mutex_lock(&t->lock);
+    if (status != CV_OK) note_failure(t, status, &error);
+    if (--t->n_busy == 0) cv_cond_wake_all(&t->changed);
+}
+
+/* Does what is handed on until the leader ends. */
+static void cv_team_help(cv_team *t, cv_worker *worker)
+{
+    size_t job;
+    cv_mutex_lock(&t->lock);
+    while (!t->ended) {
+        if (take_ready(t, &job)) {
+            do_ready(t, job, worker);
+            continue;
+        }
+        t->n_idle++;
+        cv_cond_wait(&t->changed, &t->lock);
+        t->n_idle--;
+    }
+    cv_mutex_unlock(&t->lock);
+}
+
+/* True: somebody else does the job, or nobody needs to any more. */
+static bool hand_on(cv_team *t, size_t job, cv_status *status, cv_error *err)
+{
+    if (t->n_helpers == 0) return false;
+    cv_mutex_lock(&t->lock);
+    *status = t->status;
+    if (*status != CV_OK && err) *err = t->error;
+    bool is_handed = *status == CV_OK && t->n_ready < (size_t)t->n_helpers;
+    if (is_handed) {
+        *ready_at(t, t->next_ready + t->n_ready++) = job;
+        if (t->n_idle > 0) cv_cond_wake_one(&t->changed);
+    }
+    cv_mutex_unlock(&t->lock);
+    return is_handed || *status != CV_OK;
+}
+
+/* The leader's: has the job done, by a helper, or by `worker` now where they have enough to
+ * do. The first failure of any. */
+static cv_status cv_team_do(cv_team *t, size_t job, cv_worker *worker, cv_error *err)
+{
+    cv_status status = CV_OK;
+    if (hand_on(t, job, &status, err)) return status;
+    return t->work(t->context, job, worker, err);
+}
+
+/* The leader's: all that was handed on is done, or, after a failure such as `status`, given
+ * up. */
+static cv_status cv_team_finish(cv_team *t, cv_status status, cv_worker *worker, cv_error *err)
+{
+    size_t job;
+    if (t->n_helpers == 0) return status;
+    cv_mutex_lock(&t->lock);
+    if (status != CV_OK) note_failure(t, status, err ? err : &t->error);
+    while (take_ready(t, &job)) do_ready(t, job, worker);
+    while (t->n_busy > 0) {
+        cv_error error;
+        cv_status said = cv_watch_wait(t->watch, &t->changed, &t->lock, &error);
+        if (said != CV_OK) note_failure(t, said, &error);
+    }
+    if (status == CV_OK && t->status != CV_OK) {
+        status = t->status;
+        if (err) *err = t->error;
+    }
+    cv_mutex_unlock(&t->lock);
+    return status;
+}
+
+/* ---- Who leads ------------------------------------------------------------------ */
+
+/* For all threads of the team, which come to cv_team_end: true for the leader. */
+static bool cv_team_is_leader(const cv_team *t) { return cv_thread_is_self(t->leader); }
+
+static void cv_team_end(cv_team *t, bool leads, cv_status status, const cv_error *error)
+{
+    cv_mutex_lock(&t->lock);
+    if (status != CV_OK) note_failure(t, status, error);
+    t->ended = t->ended || leads;
+    cv_cond_wake_all(&t->changed);
+    cv_mutex_unlock(&t->lock);
+}
+
+/* ---- Wave ---- */
 
 /* Slots, and how much larger than the first one the others are: from SMALLEST to
  * SMALLEST + SLOTS - 1 parts of all memory that they share. */
@@ -78,12 +327,12 @@ static cv_status lend(void *context, size_t range, size_t stuck, uint8_t **dst, 
     const slot *s = context;
     wave *w = s->wave;
     cv_window_run *run = cv_window_run_at(&w->window, s->first + range);
-    uint8_t *room;
+    uint8_t *lent;
     *dst = NULL;
-    CV_TRY(cv_rooms_lend(&w->rooms, size_of_run(w, s->first + range), stuck, &room, err));
-    if (!room) return CV_OK;
+    CV_TRY(cv_rooms_lend(&w->rooms, size_of_run(w, s->first + range), stuck, &lent, err));
+    if (!lent) return CV_OK;
     atomic_store(&run->kept, run->n_parts);
-    *dst = run->bytes = room + CV_BLOCK_PREFIX;
+    *dst = run->bytes = lent + CV_BLOCK_PREFIX;
     return CV_OK;
 }
 

@@ -1,8 +1,8 @@
 /* The thread pool: one for the process, started at first need, never more
  * threads than the largest request asked for. Safe across fork: a child begins
  * without threads and starts its own. */
-#ifndef CV_ENGINE_POOL_H
-#define CV_ENGINE_POOL_H
+#ifndef CV_ENGINE_RUN_POOL_H
+#define CV_ENGINE_RUN_POOL_H
 
 #include "base/status.h"
 #include "base/thread.h"
@@ -62,17 +62,6 @@ void cv_pool_resume_steps(void);
 /* Jobs posted and not finished. */
 int cv_pool_n_jobs(void);
 
-/* The pool's lock, for what jobs keep beside it: held for moments, around no other call of
- * the pool but these, it is free in every child of fork. */
-void cv_pool_lock(void);
-void cv_pool_unlock(void);
-void cv_pool_wait(cv_cond *changed);
-unsigned cv_pool_process(void); /* another number in a child of fork than in its parent */
-
-/* The same as cv_pool_post, for who has the lock. False: the pool has no thread and could
- * start none. */
-bool cv_pool_post_locked(cv_pool_job *job);
-
 /* Jobs 0..n-1, handed out once each. Who asked for them takes the first ones, and who helps
  * the last: where the same is done again and again, each of two threads comes to the same
  * jobs mostly, whose memory its core has.
@@ -104,5 +93,92 @@ bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
 
 /* After all bodies returned: CV_OK, or the failure that counts copied to `err`. */
 cv_status cv_job_queue_result(const cv_job_queue *queue, cv_error *err);
+
+/* ---- errands ----
+ * Errands: work that somebody asks for and does not wait for, and whose end is told, once.
+ * A handle has a list of them; pool threads take the first one, as steps of a job.
+ *
+ *     add        first ... last         a step            the end
+ *   ------->  [ waiting | waiting ] -> [ running ] -> [ told | over ]
+ *                 ^ cancelled ones go first               ^ no lock of ours is held
+ *
+ * What an errand does needs what readers need: that nobody writes through the handle
+ * meanwhile. It takes no lock for it, on which a pool thread would wait that the writer
+ * may want; who has the handle alone suspends the list. The end is told when the step is
+ * over: it is a caller's function, which may take any time and any lock.
+ *
+ * A child of fork has none of its parent's errands: they are told in the parent. */
+
+typedef enum cv_errand_state {
+    CV_ERRAND_WAITING,
+    CV_ERRAND_RUNNING,
+    CV_ERRAND_DONE, /* by who settled the list, and not told yet */
+    CV_ERRAND_TELLING,
+    CV_ERRAND_OVER
+} cv_errand_state;
+
+/* The first member of what it is about. Its list uses it until `free` is called; others, who
+ * cancel it or wait for it, see to it that it is there. */
+typedef struct cv_errand {
+    void (*run)(struct cv_errand *errand);  /* looks at `watch` first, and now and then */
+    void (*tell)(struct cv_errand *errand); /* may be NULL */
+    void (*free)(struct cv_errand *errand); /* once, and the last thing: it is over */
+    cv_watch watch;                         /* says stop when the errand is cancelled */
+    /* The list's, under the pool's lock. */
+    struct cv_errands
+        *list; /* that it is added to; NULL: over, or nobody waits for its end */
+    struct cv_errand *before, *next;
+    cv_errand_state state;
+    cv_thread teller;
+    cv_cond over;
+} cv_errand;
+
+typedef struct cv_errands {
+    cv_pool_job job;
+    atomic_bool is_used; /* there has been one */
+    atomic_int n_open;   /* waiting or running */
+    atomic_bool is_held; /* somebody has the handle alone: none begins */
+    /* Under the pool's lock. */
+    unsigned process; /* whose errands they are */
+    bool is_closed;
+    cv_errand *first, *last; /* waiting */
+    cv_errand *busy;         /* running, done or being told, in no order */
+    cv_cond calm;            /* one of those is over */
+} cv_errands;
+
+/* At most `most` at once, at least one. */
+void cv_errands_init(cv_errands *list, int most);
+
+/* Cancels all; returns when no function of theirs is being called, nor will be: what is
+ * waiting is told here. A function that is being told on this very thread is not waited
+ * for. None can be added from then on. */
+void cv_errands_close(cv_errands *list);
+
+/* One errand, or a chain of them by `next`, each with its functions and its list set, and all
+ * else zero. All are added, or none: then they are the caller's as before. None begins before
+ * all are added. The statuses are CATERVA_ESTOPPED: a list is closed, and CATERVA_ENOMEM: there
+ * is no thread for it. Any thread, also beside a writer. */
+cv_status cv_errands_add(cv_errand *first, cv_error *err);
+
+/* For who has the handle alone: after the one none is running, after the other, which does
+ * nothing where nobody has suspended the list, they go on. */
+void cv_errands_suspend(cv_errands *list);
+void cv_errands_resume(cv_errands *list);
+
+/* Suspended, runs those that are waiting, on this thread; and tells their ends, after
+ * resume. */
+void cv_errands_settle(cv_errands *list);
+void cv_errands_tell_settled(cv_errands *list);
+
+/* Has it end soon, with whatever it makes of a watch that says stop. */
+void cv_errand_cancel(cv_errand *errand);
+
+/* Returns when the end has been told, or, within the function that tells it, at once; in a
+ * child of fork at once as well, when it was the parent's: then it may not have run. False
+ * in a function that tells of another one and may be what this one is waiting for. */
+bool cv_errand_wait(cv_errand *errand);
+
+/* In the function that tells its end. */
+bool cv_errand_is_told_here(const cv_errand *errand);
 
 #endif

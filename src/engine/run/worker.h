@@ -1,8 +1,8 @@
 /* Workers: codec contexts and scratch memory. A worker belongs to one thread at
  * a time; an array keeps the idle ones, so that a request in the steady state
  * allocates nothing. */
-#ifndef CV_ENGINE_WORKER_H
-#define CV_ENGINE_WORKER_H
+#ifndef CV_ENGINE_RUN_WORKER_H
+#define CV_ENGINE_RUN_WORKER_H
 
 #include "base/thread.h"
 #include "base/watch.h"

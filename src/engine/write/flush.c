@@ -2,15 +2,422 @@
  * and rebuilding one from its dirty blocks and what is stored of the rest. */
 #include "engine/write/flush.h"
 
+#include "base/arith.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "engine/items/copy.h"
-#include "engine/read/places.h"
-#include "engine/write/splice.h"
+#include "engine/read/walk.h"
+#include "engine/run/thresholds.h"
 #include "format/chunk_header.h"
+#include "frame/layout.h"
 #include "frame/put.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Splice ----
+ *
+ * A new chunk from an old one: header, block starts, and for each
+ * block either its old streams, byte for byte, or new ones.
+ *
+ *     old  | header | starts | b0 | b1 | b2 | b3 |
+ *                              :    x    :    :        b1 is dirty
+ *     new  | header | starts | b0 | b1'  | b2 | b3 | table |
+ *
+ * The dirty blocks are encoded first, by several threads where some are idle;
+ * then the chunk is written as a list of pieces. The old streams are not
+ * decoded and never stand in memory together, so the cost is that of the dirty
+ * blocks and of copying the rest from one place of the file to another. Nor are
+ * they checked: their checksums travel along, so that damage stays noticeable. */
+
+/* What one thread encodes: the dirty ones of blocks [first, end). */
+typedef struct share {
+    int64_t first, end;
+    cv_buffer streams;                    /* one behind the other */
+    uint8_t header[CV_CHUNK_HEADER_SIZE]; /* of a chunk with such streams */
+    bool have_header;
+    bool possible;
+    bool is_larger; /* than the chunk, decoded */
+} share;
+
+typedef struct splice {
+    const cv_splice_job *job;
+    const cv_grid *grid;
+    cv_layout *layout; /* clean blocks: of the stored chunk they are in, */
+    share clean;       /* or NULL, and the streams that each of them has */
+    share *shares;
+    bool is_larger; /* than storing the chunk plainly */
+    int64_t n_shares;
+    uint8_t *sizes; /* where block starts will stand: sizes of new streams */
+    uint32_t *sums; /* checksums of all blocks */
+} splice;
+
+/* ---- Encoding ----------------------------------------------------------- */
+
+/* All blocks of one chunk must agree on how they are encoded. */
+static bool same_encoding(share *s, const uint8_t *header)
+{
+    if (!s->have_header) memcpy(s->header, header, sizeof s->header);
+    s->have_header = true;
+    return cv_codec_same_encoding(s->header, header);
+}
+
+static cv_status encode_block(cv_encoder *encoder, const uint8_t *block, share *to,
+                              cv_error *err)
+{
+    uint8_t header[CV_CHUNK_HEADER_SIZE];
+    CV_TRY(cv_encode_block(encoder, block, &to->streams, header, &to->possible, err));
+    to->possible = to->possible && same_encoding(to, header);
+    return CV_OK;
+}
+
+static cv_status encode_share(void *context, int64_t number, cv_worker *worker, cv_error *err)
+{
+    const splice *s = context;
+    share *mine = &s->shares[number];
+    size_t most = (size_t)s->grid->chunk_bytes;
+    cv_encoder *encoder;
+    CV_TRY(cv_worker_encoder(s->job->pending->workers, worker, &encoder, err));
+    worker->watch = s->job->pending->watch;
+    mine->possible = true;
+    for (int64_t b = mine->first; b < mine->end && mine->possible && !mine->is_larger; b++) {
+        size_t before = mine->streams.size;
+        if (!s->job->blocks[b]) continue;
+        CV_TRY(cv_watch_tick(worker->watch, 0, err));
+        CV_TRY(encode_block(encoder, s->job->blocks[b], mine, err));
+        cv_watch_add(worker->watch, s->grid->block_bytes);
+        size_t size = mine->streams.size - before;
+        cv_store_le32(s->sizes + b * (int64_t)sizeof(int32_t), (uint32_t)size);
+        if (size > 0) s->sums[b] = cv_crc32c(0, mine->streams.data + before, size);
+        mine->is_larger = mine->streams.size > most;
+    }
+    return CV_OK;
+}
+
+/* Shares of as many dirty blocks each. */
+static void cut_shares(splice *s)
+{
+    int64_t block = 0, n = 0;
+    for (int64_t i = 0; i < s->n_shares; i++) {
+        int64_t until = s->job->n_dirty * (i + 1) / s->n_shares;
+        s->shares[i].first = block;
+        for (; n < until; block++) n += s->job->blocks[block] != NULL;
+        s->shares[i].end = block;
+    }
+}
+
+/* The first share's streams stand in the worker's memory, which is kept. */
+static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
+{
+    cv_worker *worker = s->job->worker;
+    int helpers = cv_pending_helpers(s->job->idle, s->job->n_dirty,
+                                     s->job->n_dirty * s->grid->block_bytes);
+    s->n_shares = 1 + helpers;
+    s->shares = cv_calloc((size_t)s->n_shares, sizeof s->shares[0]);
+    if (!s->shares) return cv_fail_memory(err, sizeof s->shares[0], "an update");
+    s->shares[0].streams = worker->encoded;
+    s->shares[0].streams.size = 0;
+    worker->encoded = (cv_buffer){0};
+    cut_shares(s);
+    const cv_crew crew = {s->job->pending->workers, helpers, s->job->pending->watch};
+    if (s->n_shares == 1)
+        CV_TRY(encode_share(s, 0, worker, err));
+    else
+        CV_TRY(cv_workers_run(&crew, s->n_shares, encode_share, s, err));
+    for (int64_t i = 0; i < s->n_shares; i++) {
+        *possible =
+            *possible && s->shares[i].possible &&
+            (!s->shares[i].have_header || same_encoding(&s->clean, s->shares[i].header));
+        s->is_larger = s->is_larger || s->shares[i].is_larger;
+    }
+    return CV_OK;
+}
+
+/* ---- Clean blocks ------------------------------------------------------- */
+
+/* A special chunk has no streams: one block of its item is encoded, and stands
+ * for every clean one. */
+static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
+                                 cv_error *err)
+{
+    cv_worker *worker = s->job->worker;
+    int64_t n_items = s->grid->block_bytes / s->grid->item_size;
+    int64_t stride = s->grid->item_size;
+    cv_encoder *encoder;
+    CV_TRY(cv_worker_encoder(s->job->pending->workers, worker, &encoder, err));
+    CV_TRY(cv_buffer_resize(&worker->block, (size_t)s->grid->block_bytes, err));
+    cv_strided dst = {worker->block.data, &stride};
+    cv_fill_box(1, &n_items, s->grid->item_size, item, dst);
+    CV_TRY(encode_block(encoder, worker->block.data, &s->clean, err));
+    *possible = s->clean.possible;
+    return CV_OK;
+}
+
+static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
+                             cv_error *err)
+{
+    cv_pending *pending = s->job->pending;
+    cv_layout *layout;
+    CV_TRY(cv_layout_get(pending->frame->layouts, cv_txn_snapshot(pending->txn), ref, &layout,
+                         err));
+    s->layout = layout; /* released at the end, whatever it is */
+    switch (layout->header.special) {
+    case CV_SPECIAL_NONE: break;
+    case CV_SPECIAL_VALUE: return encode_repeated(s, layout->item, possible, err);
+    case CV_SPECIAL_ZEROS:
+    case CV_SPECIAL_UNINIT: return encode_repeated(s, NULL, possible, err);
+    default: return CV_OK; /* NaN chunks: rare, encoded whole */
+    }
+    *possible =
+        layout->access == CV_ACCESS_BLOCK && same_encoding(&s->clean, layout->header_bytes);
+    return CV_OK;
+}
+
+static cv_status open_clean(splice *s, bool *possible, cv_error *err)
+{
+    cv_chunk_ref ref;
+    CV_TRY(cv_pending_where(s->job->pending, s->job->chunk, &ref, err));
+    if (ref.kind == CV_REF_STORED) return open_stored(s, &ref, possible, err);
+    if (ref.kind == CV_REF_NAN) return CV_OK;
+    return encode_repeated(s, ref.item, possible, err);
+}
+
+bool cv_can_splice(const cv_layout *layout)
+{
+    return layout->header.special == CV_SPECIAL_NONE && layout->access == CV_ACCESS_BLOCK;
+}
+
+static const cv_splice_source *other(const splice *s, int64_t block)
+{
+    return s->job->others ? s->job->others[block] : NULL;
+}
+
+static bool others_fit(splice *s)
+{
+    bool fit = true;
+    for (int64_t b = 0; s->job->others && b < s->grid->n_blocks && fit; b++)
+        fit = !other(s, b) || (cv_can_splice(other(s, b)->layout) &&
+                               same_encoding(&s->clean, other(s, b)->layout->header_bytes));
+    return fit;
+}
+
+/* Where the block is stored; NULL: one stream stands for it and others. */
+static const cv_layout *layout_of(const splice *s, int64_t block)
+{
+    if (other(s, block)) return other(s, block)->layout;
+    return s->clean.streams.size > 0 ? NULL : s->layout;
+}
+
+static cv_piece clean_piece(const splice *s, int64_t block)
+{
+    const cv_layout *layout = layout_of(s, block);
+    if (!layout)
+        return (cv_piece){.bytes = s->clean.streams.data, .size = s->clean.streams.size};
+    cv_block_range range = layout->blocks[block];
+    return (cv_piece){.store = other(s, block) ? other(s, block)->store : NULL,
+                      .object = layout->object,
+                      .pos = layout->pos + (uint64_t)range.start,
+                      .size = (size_t)(range.end - range.start)};
+}
+
+/* The piece's bytes, in the worker's `packed` unless they are at hand. */
+static cv_status read_piece(const splice *s, const cv_piece *piece, const uint8_t **bytes,
+                            cv_error *err)
+{
+    cv_buffer *packed = &s->job->worker->packed;
+    cv_store *store = piece->store ? piece->store : s->job->pending->frame->store;
+    *bytes = piece->bytes;
+    if (piece->bytes) return CV_OK;
+    CV_TRY(cv_buffer_resize(packed, piece->size, err));
+    *bytes = packed->data;
+    return cv_store_read(store, piece->object, piece->pos, packed->data, piece->size, err);
+}
+
+/* The checksum travels along where there is one, else it is made here. */
+static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
+{
+    const cv_layout *layout = layout_of(s, block);
+    bool checks = other(s, block) && other(s, block)->checks;
+    if (layout && layout->sums) s->sums[block] = layout->sums[block];
+    if (layout && layout->sums && !checks) return CV_OK;
+    cv_piece piece = clean_piece(s, block);
+    cv_chunk_ref ref = {.chunk = s->job->chunk};
+    const uint8_t *bytes;
+    CV_TRY(read_piece(s, &piece, &bytes, err));
+    if (checks) CV_TRY(cv_layout_check_block(layout, &ref, block, bytes, err));
+    s->sums[block] = cv_crc32c(0, bytes, piece.size);
+    return CV_OK;
+}
+
+/* ---- The new chunk ------------------------------------------------------ */
+
+/* A damaged stream must not pass for zeros: as it is, it stays noticeable. */
+static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
+{
+    cv_chunk_ref ref = {.chunk = s->job->chunk};
+    const cv_layout *layout = layout_of(s, block);
+    return !layout || cv_layout_check_block(layout, &ref, block, bytes, NULL) == CV_OK;
+}
+
+/* Streams of zero blocks are zero bytes, four for each byte of an item at most. */
+static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
+{
+    size_t most = sizeof(int32_t) * (size_t)s->grid->item_size;
+    *zero = true;
+    for (int64_t b = 0; b < s->grid->n_blocks && *zero; b++) {
+        const uint8_t *bytes;
+        if (s->job->blocks[b]) continue;
+        cv_piece piece = clean_piece(s, b);
+        *zero = false;
+        if (piece.size > most) break;
+        CV_TRY(read_piece(s, &piece, &bytes, err));
+        *zero = cv_all_zero(bytes, piece.size) && is_sound(s, b, bytes);
+    }
+    return CV_OK;
+}
+
+/* A spliced chunk of nothing but zero blocks is a special one. */
+static cv_status is_zero(splice *s, bool *zero, cv_error *err)
+{
+    *zero = true;
+    for (int64_t i = 0; i < s->n_shares && *zero; i++)
+        *zero = cv_all_zero(s->shares[i].streams.data, s->shares[i].streams.size);
+    return *zero ? clean_is_zero(s, zero, err) : CV_OK;
+}
+
+/* Lists the pieces behind the head, and turns sizes into block starts. */
+static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_error *err)
+{
+    const share *from = s->shares;
+    size_t taken = 0; /* of its streams */
+    for (int64_t b = 0; b < s->grid->n_blocks; b++) {
+        uint8_t *start = s->sizes + b * (int64_t)sizeof(int32_t);
+        cv_piece piece;
+        if (s->job->blocks[b]) {
+            for (; b >= from->end; taken = 0) from++;
+            piece =
+                (cv_piece){.bytes = from->streams.data + taken, .size = cv_load_le32(start)};
+            taken += piece.size;
+        } else {
+            piece = clean_piece(s, b);
+            CV_TRY(sum_clean(s, b, err));
+        }
+        cv_store_le32(start, (uint32_t)*end);
+        *end += (int64_t)piece.size;
+        if (*end > s->grid->chunk_bytes) return CV_OK; /* storing plainly is smaller */
+        CV_TRY(cv_pieces_add(pieces, piece, err));
+    }
+    return CV_OK;
+}
+
+static cv_status write_part(void *context, int64_t part, cv_worker *worker, cv_error *err)
+{
+    return cv_pieces_write_part(context, part, &worker->packed, err);
+}
+
+/* A chunk object is written from its first byte on, so by one thread. */
+static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err)
+{
+    cv_pending *pending = s->job->pending;
+    int64_t n = cv_pieces_n_parts(job);
+    int64_t worth = (int64_t)(job->size / CV_COPY_PER_HELPER) - 1;
+    int64_t helpers = cv_min_i64(s->job->idle, worth);
+    const cv_crew crew = {pending->workers, (int)helpers, pending->watch};
+    if (helpers > 0 && job->object == CV_FRAME_OBJECT)
+        return cv_workers_run(&crew, n, write_part, job, err);
+    for (int64_t i = 0; i < n; i++) CV_TRY(write_part(job, i, s->job->worker, err));
+    return CV_OK;
+}
+
+/* The last piece is the block table. */
+static cv_status add_table(const splice *s, cv_buffer *pieces, uint32_t *name, cv_error *err)
+{
+    cv_worker *worker = s->job->worker;
+    cv_block_table table = {
+        .head = cv_crc32c(0, worker->head.data, worker->head.size),
+        .n = s->grid->n_blocks,
+        .blocks = s->sums,
+    };
+    worker->table.size = 0;
+    CV_TRY(cv_table_append(&table, &worker->table, name, err));
+    cv_piece piece = {.bytes = worker->table.data, .size = worker->table.size};
+    return cv_pieces_add(pieces, piece, err);
+}
+
+static cv_status put_pieces(const splice *s, cv_buffer *pieces, int64_t size, cv_error *err)
+{
+    cv_pending *pending = s->job->pending;
+    uint32_t name;
+    cv_put put;
+    CV_TRY(add_table(s, pieces, &name, err));
+    size += (int64_t)s->job->worker->table.size;
+    CV_TRY(cv_txn_put_begin(pending->txn, s->job->chunk, (size_t)size, &put, err));
+    put.name = name;
+    cv_pieces_job job = {.store = pending->frame->store,
+                         .list = pieces,
+                         .size = (uint64_t)size,
+                         .object = put.object,
+                         .pos = put.pos};
+    return cv_txn_put_end(pending->txn, &put, write_pieces(s, &job, err), err);
+}
+
+static cv_status put_chunk(splice *s, cv_error *err)
+{
+    cv_buffer *head = &s->job->worker->head;
+    cv_buffer *pieces = &s->job->worker->pieces;
+    int64_t size = (int64_t)head->size;
+    pieces->size = 0;
+    CV_TRY(cv_pieces_add(pieces, (cv_piece){.bytes = head->data, .size = head->size}, err));
+    memcpy(head->data, s->clean.header, sizeof s->clean.header);
+    if (!s->is_larger) CV_TRY(list_streams(s, pieces, &size, err));
+    s->is_larger = s->is_larger || size > s->grid->chunk_bytes;
+    if (s->is_larger) return CV_OK;
+
+    bool zero;
+    CV_TRY(is_zero(s, &zero, err));
+    if (zero)
+        return cv_txn_put_special(s->job->pending->txn, s->job->chunk, CV_REF_ZEROS, err);
+    cv_codec_set_sizes(head->data, (int32_t)s->grid->chunk_bytes, (int32_t)size);
+    return put_pieces(s, pieces, size, err);
+}
+
+static cv_status splice_chunk(splice *s, cv_spliced *out, cv_error *err)
+{
+    cv_buffer *head = &s->job->worker->head;
+    size_t starts = (size_t)s->grid->n_blocks * sizeof(int32_t);
+    bool none_stays = s->job->n_dirty + s->job->n_others == s->grid->n_blocks;
+    bool possible = none_stays;
+    CV_TRY(cv_buffer_resize(head, CV_CHUNK_HEADER_SIZE + starts, err));
+    s->sizes = head->data + CV_CHUNK_HEADER_SIZE;
+    cv_buffer *sums = &s->job->worker->sums;
+    CV_TRY(cv_buffer_resize(sums, (size_t)s->grid->n_blocks * sizeof(uint32_t), err));
+    s->sums = (uint32_t *)(void *)sums->data;
+    if (!none_stays) CV_TRY(open_clean(s, &possible, err));
+    possible = possible && others_fit(s);
+    if (possible) CV_TRY(encode_dirty(s, &possible, err));
+    if (!possible) return CV_OK;
+    CV_TRY(put_chunk(s, err));
+    *out = s->is_larger ? CV_SPLICE_LARGER : CV_SPLICE_DONE;
+    return CV_OK;
+}
+
+cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err)
+{
+    splice s = {.job = job, .grid = &cv_txn_snapshot(job->pending->txn)->grid};
+    *out = CV_SPLICE_NOT;
+    if (!cv_codec_blocks_independent(&job->pending->workers->spec)) return CV_OK;
+    cv_status status = splice_chunk(&s, out, err);
+    for (int64_t i = 0; i < s.n_shares && s.shares; i++) {
+        if (i == 0) job->worker->encoded = s.shares[0].streams;
+        if (i > 0) cv_buffer_free(&s.shares[i].streams);
+    }
+    cv_free(s.shares);
+    cv_layout_release(s.layout);
+    cv_buffer_free(&s.clean.streams);
+    return status;
+}
+
+/* ---- Flush ---- */
 
 /* Block by block, so that threads can help, and that it can be stopped: a splice of
  * nothing old. */

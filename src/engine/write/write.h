@@ -1,13 +1,32 @@
 /* Writing a box into what is pending. */
-#ifndef CV_ENGINE_WRITE_H
-#define CV_ENGINE_WRITE_H
+#ifndef CV_ENGINE_WRITE_WRITE_H
+#define CV_ENGINE_WRITE_WRITE_H
 
 #include "engine/pending/pending.h"
 #include "engine/plan/plan.h"
+#include "engine/plan/select_plan.h"
+
+/* Puts blocks worker->wanted[0..*n) of the chunk, by their numbers, into their dirty
+ * memory: those in the cache from there, the others decoded. None of them is kept:
+ * what was stored of a dirty block nobody asks for. After a failure *n are left in the
+ * list whose memory may hold nothing. */
+cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_worker *worker,
+                        int64_t *n, cv_error *err);
+
+/* ---- write ----
+ * Writing a box into what is pending. */
 
 /* Takes the planned box from `src`, C order. Chunks that the box covers are
  * encoded at once; blocks of others become dirty. One write at a time. */
 cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src,
                        cv_error *err);
+
+/* ---- select_write ----
+ * Writing what a selection's plan names. */
+
+/* Writes the selected items from the buffer whose first item is `src`: touched blocks become
+ * dirty. The caller holds the handle alone. */
+cv_status cv_select_write(cv_pending *pending, const cv_select_plan *plan, const uint8_t *src,
+                          cv_error *err);
 
 #endif
