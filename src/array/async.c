@@ -1,10 +1,268 @@
 /* Room: array. Reads of an array that nobody waits for: checked and copied when they are
  * called. */
-#include "array/describe.h"
-#include "array/request.h"
-#include "array/selection.h"
+#include "array/async.h"
 
+#include "array/describe.h"
+#include "array/read_write.h"
+#include "base/heap.h"
+#include "engine/run/pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- Request ----
+ *
+ * Requests: the turns of their arrays run, the first failure ends them all, the
+ * last turn tells. What is read is the engine's affair, who reads it that of the errands. */
+
+static cv_turn *turn_of(cv_errand *errand) { return (cv_turn *)(void *)errand; }
+
+/* ---- Making and releasing -------------------------------------------------- */
+
+/* `is_held`: somebody will ask for it. Release it with cv_request_free unless it begins. */
+static cv_status cv_request_new(const caterva_async_options *options, bool is_held,
+                         caterva_request **out, cv_error *err)
+{
+    static const caterva_async_options defaults = CATERVA_ASYNC_INIT;
+    caterva_async_options o;
+    CV_TRY(
+        cv_options_copy(&o, sizeof o, options ? options : &defaults, "async options", err));
+    if (!o.on_done && !is_held)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "on_done and out are NULL: nobody would know when the read is done");
+    caterva_request *request = cv_calloc(1, sizeof *request);
+    if (!request) return cv_fail_memory(err, sizeof *request, "a read in the background");
+    request->options = o;
+    request->last_rest = &request->rests;
+    *out = request;
+    return CV_OK;
+}
+
+/* A new piece of the request, with room for `size` bytes behind it. */
+static cv_status cv_request_add_piece(caterva_request *request, caterva_array *array, size_t size,
+                               cv_read_piece **out, cv_error *err)
+{
+    cv_read_piece *piece = cv_malloc(sizeof *piece + size);
+    if (!piece) return cv_fail_memory(err, sizeof *piece + size, "a read in the background");
+    *piece = (cv_read_piece){.next = request->pieces, .array = array};
+    request->pieces = piece;
+    *out = piece;
+    return CV_OK;
+}
+
+/* Those of the turns, which they were shared out to, or those that are not yet. */
+static void free_pieces(cv_read_piece *piece)
+{
+    for (cv_read_piece *next; piece; piece = next) {
+        next = piece->next;
+        cv_mapped_free(&piece->mapped);
+        cv_free(piece);
+    }
+}
+
+static void cv_request_free(caterva_request *request)
+{
+    for (int i = 0; i < request->n_turns; i++) {
+        cv_watch_destroy(&request->turns[i].errand.watch);
+        cv_cond_destroy(&request->turns[i].errand.over);
+        free_pieces(request->turns[i].first);
+    }
+    free_pieces(request->pieces);
+    for (cv_rest *rest = request->rests, *next; rest; rest = next) {
+        next = rest->next;
+        cv_rest_free(rest);
+        cv_free(rest);
+    }
+    cv_free(request->turns);
+    cv_description_release(request->description);
+    cv_base_release(request->base);
+    cv_free(request);
+}
+
+static void drop_reference(caterva_request *request)
+{
+    if (atomic_fetch_sub_explicit(&request->references, 1, memory_order_acq_rel) == 1)
+        cv_request_free(request);
+}
+
+static void free_turn(cv_errand *errand) { drop_reference(turn_of(errand)->request); }
+
+/* ---- Reading ----------------------------------------------------------------- */
+
+/* The array may have been reshaped since, or the handle turned to another one. */
+static cv_status check_array(const caterva_array *array, const caterva_info *info,
+                             const cv_grid *grid, cv_error *err)
+{
+    bool same = grid->ndim == info->ndim && grid->item_size == info->item_size &&
+                strcmp(array->type.dtype, info->dtype) == 0;
+    for (int d = 0; same && d < grid->ndim; d++) same = grid->shape[d] == info->shape[d];
+    if (same) return CV_OK;
+    return cv_fail(err, CATERVA_ESTALE, -1,
+                   "the array's shape has changed since the read was begun");
+}
+
+static cv_status read_piece(cv_turn *turn, cv_read_piece *piece, cv_error *err)
+{
+    CV_TRY(cv_watch_tick(&turn->errand.watch, 0, err));
+    cv_source source = cv_array_source(piece->array);
+    source.watch = &turn->errand.watch;
+    const cv_grid *grid = &source.snapshot->grid;
+    CV_TRY(piece->base
+               ? cv_view_check(piece->base, grid, err)
+               : check_array(piece->array, &turn->request->description->info, grid, err));
+    piece->mapped.selection.grid = grid;
+    return cv_array_read_selected(piece->array, &source, &piece->mapped.selection,
+                                  &piece->mapped.memory, err);
+}
+
+/* The others end soon. */
+static void fail(cv_turn *turn, cv_status status, const cv_error *error)
+{
+    caterva_request *request = turn->request;
+    if (atomic_exchange(&request->has_failed, true)) return;
+    request->status = status;
+    request->error = *error;
+    for (int i = 0; i < request->n_turns; i++)
+        if (&request->turns[i] != turn) cv_errand_cancel(&request->turns[i].errand);
+}
+
+static void run(cv_errand *errand)
+{
+    cv_turn *turn = turn_of(errand);
+    cv_error error;
+    cv_status status = cv_watch_tick(&errand->watch, 0, &error);
+    for (cv_read_piece *piece = turn->first; piece && status == CV_OK; piece = piece->next)
+        status = read_piece(turn, piece, &error);
+    if (status != CV_OK) fail(turn, status, &error);
+}
+
+/* The last turn has all the others' items before it. */
+static void tell(cv_errand *errand)
+{
+    caterva_request *r = turn_of(errand)->request;
+    if (atomic_fetch_sub_explicit(&r->n_left, 1, memory_order_acq_rel) > 1) return;
+    for (const cv_rest *rest = r->rests; rest && r->status == CV_OK; rest = rest->next)
+        cv_rest_do(rest);
+    if (!r->options.on_done) return;
+    r->options.on_done(r->options.context, r->status, r->status == CV_OK ? NULL : &r->error);
+}
+
+/* ---- Beginning ---------------------------------------------------------------- */
+
+static int compare_arrays(const void *a, const void *b)
+{
+    uintptr_t of_a = (uintptr_t)(*(cv_read_piece *const *)a)->array;
+    uintptr_t of_b = (uintptr_t)(*(cv_read_piece *const *)b)->array;
+    return of_a < of_b ? -1 : of_a > of_b;
+}
+
+/* A turn for each array among the pieces, sorted. */
+static cv_status make_turns(caterva_request *request, cv_read_piece *const *pieces, size_t n,
+                            cv_error *err)
+{
+    size_t n_turns = 0;
+    for (size_t i = 0; i < n; i++)
+        n_turns += i == 0 || pieces[i]->array != pieces[i - 1]->array;
+    request->turns = cv_calloc(n_turns, sizeof request->turns[0]);
+    if (!request->turns)
+        return cv_fail_memory(err, n_turns * sizeof request->turns[0],
+                              "a read in the background");
+    request->pieces = NULL;
+    for (size_t i = 0; i < n; i++) {
+        bool is_new = i == 0 || pieces[i]->array != pieces[i - 1]->array;
+        cv_turn *turn = &request->turns[request->n_turns + is_new - 1];
+        request->n_turns += is_new;
+        pieces[i]->next = turn->first;
+        turn->first = pieces[i];
+    }
+    return CV_OK;
+}
+
+static cv_status share_out(caterva_request *request, cv_error *err)
+{
+    size_t n = 0;
+    assert(request->pieces); /* one at least, also of a read of nothing */
+    for (const cv_read_piece *piece = request->pieces; piece; piece = piece->next) n++;
+    cv_read_piece **pieces = cv_malloc(n * sizeof(cv_read_piece *));
+    if (!pieces) return cv_fail_memory(err, n * sizeof *pieces, "a read in the background");
+    n = 0;
+    for (cv_read_piece *piece = request->pieces; piece; piece = piece->next)
+        pieces[n++] = piece;
+    qsort(pieces, n, sizeof(cv_read_piece *), compare_arrays);
+    cv_status status = make_turns(request, pieces, n, err);
+    cv_free(pieces);
+    return status;
+}
+
+/* Begins it; *out, unless `out` is NULL, is set before. After a failure, which sets it to
+ * NULL, the request is still the caller's. */
+static cv_status cv_request_begin(caterva_request *request, caterva_request **out, cv_error *err)
+{
+    CV_TRY(share_out(request, err));
+    int n = request->n_turns;
+    for (int i = 0; i < n; i++) {
+        cv_turn *turn = &request->turns[i];
+        turn->request = request;
+        turn->errand = (cv_errand){.run = run, .tell = tell, .free = free_turn};
+        turn->errand.list = &turn->first->array->reads;
+        turn->errand.next = i + 1 < n ? &request->turns[i + 1].errand : NULL;
+    }
+    atomic_init(&request->n_left, n);
+    atomic_init(&request->references, n + (out != NULL));
+    if (out) *out = request;
+    cv_status status = cv_errands_add(&request->turns[0].errand, err);
+    if (status != CV_OK && out) *out = NULL;
+    return status;
+}
+
+/* ---- Of who asked ---------------------------------------------------------------- */
+
+void caterva_request_cancel(caterva_request *request)
+{
+    for (int i = 0; request && i < request->n_turns; i++)
+        cv_errand_cancel(&request->turns[i].errand);
+}
+
+/* True in its own on_done, which the last turn calls. */
+static bool is_told_here(const caterva_request *request)
+{
+    for (int i = 0; i < request->n_turns; i++)
+        if (cv_errand_is_told_here(&request->turns[i].errand)) return true;
+    return false;
+}
+
+static bool wait_for(caterva_request *request)
+{
+    if (is_told_here(request)) return true;
+    for (int i = 0; i < request->n_turns; i++)
+        if (!cv_errand_wait(&request->turns[i].errand)) return false;
+    return true;
+}
+
+caterva_status caterva_request_wait(caterva_request *request, caterva_error *err)
+{
+    if (!request) return cv_fail(err, CATERVA_EINVAL, -1, "the request is NULL");
+    if (!wait_for(request))
+        return cv_fail(err, CATERVA_EBUSY, -1,
+                       "on_done of one request cannot wait for another one");
+    if (atomic_load_explicit(&request->n_left, memory_order_acquire) > 0)
+        return cv_fail(err, CATERVA_ESTOPPED, -1,
+                       "the read was begun before the fork: it is the parent's");
+    if (request->status != CV_OK && err) *err = request->error;
+    return request->status;
+}
+
+void caterva_request_release(caterva_request *request)
+{
+    if (request) drop_reference(request);
+}
+
+void caterva_background_hold(void) { cv_pool_hold_steps(); }
+
+void caterva_background_resume(void) { cv_pool_resume_steps(); }
+
+/* ---- Async ---- */
 
 /* Of an array all that selections look at. */
 static cv_grid grid_of(const caterva_info *info)
@@ -85,6 +343,79 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
     CV_TRY(cv_request_new(options, out != NULL, &request, err));
     cv_status status = cv_array_describe(array, &request->description, err);
     if (status == CV_OK) status = add_selected(request, array, selection, dst, err);
+    if (status == CV_OK) status = cv_request_begin(request, out, err);
+    if (status != CV_OK) cv_request_free(request);
+    return status;
+}
+
+/* ---- View async ----
+ *
+ * Reads of views that nobody waits for: what each array below is to give is
+ * found when they are called, and read by requests. */
+
+/* The lists of the share are the piece's from now on. */
+static cv_status add_share(void *request, const cv_base *base, cv_mapped *share,
+                           cv_error *err)
+{
+    cv_read_piece *piece;
+    CV_TRY(cv_request_add_piece(request, base->array, 0, &piece, err));
+    piece->base = base;
+    piece->mapped = *share;
+    memset(share->lists, 0, sizeof share->lists);
+    return CV_OK;
+}
+
+static cv_status add_rest(void *context, const cv_rest *rest, cv_error *err)
+{
+    caterva_request *request = context;
+    cv_rest *own = cv_malloc(sizeof *own);
+    if (!own) return cv_fail_memory(err, sizeof *own, "a read in the background");
+    *own = *rest;
+    *request->last_rest = own;
+    request->last_rest = &own->next;
+    return CV_OK;
+}
+
+/* Of no item: one array tells that it is done. */
+static cv_status add_nothing(caterva_request *request, const cv_selection *s, cv_error *err)
+{
+    const cv_base *base = request->base;
+    cv_read_piece *piece;
+    while (!base->array) base = base->parts[0]->base;
+    CV_TRY(cv_request_add_piece(request, base->array, 0, &piece, err));
+    piece->base = base;
+    piece->mapped.selection = *s;
+    return CV_OK;
+}
+
+static cv_status add_shares(caterva_request *request, const caterva_view *view,
+                            const caterva_selection *words, const caterva_buffer *dst,
+                            cv_error *err)
+{
+    const cv_visit collect = {
+        .array = add_share, .later = add_rest, .context = request, .is_read = true};
+    cv_selection s;
+    cv_memory memory;
+    CV_TRY(cv_array_selection(&view->grid, words, &s, err));
+    cv_result result = cv_result_of(&s, view->base->dtype);
+    CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
+    if (s.n_items == 0) return add_nothing(request, &s, err);
+    return cv_view_visit(view, &s, &memory, &collect, err);
+}
+
+caterva_status caterva_view_read_async(const caterva_view *view,
+                                       const caterva_selection *selection,
+                                       const caterva_buffer *dst,
+                                       const caterva_async_options *options,
+                                       caterva_request **out, caterva_error *err)
+{
+    caterva_request *request;
+    if (out) *out = NULL;
+    if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
+    CV_TRY(cv_request_new(options, out != NULL, &request, err));
+    request->base = view->base;
+    atomic_fetch_add(&view->base->n_views, 1);
+    cv_status status = add_shares(request, view, selection, dst, err);
     if (status == CV_OK) status = cv_request_begin(request, out, err);
     if (status != CV_OK) cv_request_free(request);
     return status;

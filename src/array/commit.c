@@ -1,11 +1,61 @@
 /* Room: array. Commit, rollback and close: what a handle for writing does to the frame. */
 #include "array/commit.h"
 
-#include "array/compact.h"
 #include "array/describe.h"
 #include "engine/write/flush.h"
+#include "engine/write/transfer.h"
 #include "frame/commit.h"
 #include "store/fallbacks.h"
+#include "store/open.h"
+
+/* ---- Compact ----
+ *
+ * Giving dead space back: a compact copy takes the file's place. */
+
+/* The handle keeps other writers out until the copy has the name. */
+static cv_status cv_array_compact(caterva_array *array, cv_error *err)
+{
+    cv_source source = cv_array_source(array);
+    bool sparse = source.snapshot->header.sparse;
+    cv_store *store;
+    cv_frame *frame;
+    if (sparse && cv_store_has_readers(array->frame->store)) /* whose files would go */
+        return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
+    CV_TRY(cv_store_create_over(array->frame->store, &store, err));
+    CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
+    cv_frame_close(frame);
+    return CV_OK;
+}
+
+/* ---- By itself ------------------------------------------------------------ */
+
+enum { MIN_DEAD = 64 * 1024 };
+
+cv_status cv_array_check_compact(int percent, cv_error *err)
+{
+    if (percent >= 0 && percent <= 100) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "compact_percent is %d: 0 to 100", percent);
+}
+
+static bool is_worth_it(caterva_array *array)
+{
+    uint64_t dead, size;
+    bool compacts_itself = array->pending && array->frame->store->compacts_itself;
+    if (array->compact_percent == 0 || !compacts_itself) return false;
+    if (!cv_txn_dead(array->pending->txn, &dead, &size)) return false;
+    return dead >= MIN_DEAD && (double)dead * 100 >= (double)size * array->compact_percent;
+}
+
+/* Compacts a file with nothing pending where so much of it is dead that its options ask
+ * for it, before the handle is released. Best effort. */
+static void cv_array_compact_at_close(caterva_array *array)
+{
+    if (!is_worth_it(array)) return;
+    cv_array_lock_alone(array);
+    (void)cv_array_finish(array, cv_array_compact(array, NULL));
+}
+
+/* ---- Commit ---- */
 
 void cv_array_renew(caterva_array *array)
 {
@@ -65,6 +115,83 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
     cv_errands_close(&array->reads);
     cv_prefetch_cancel(&array->prefetch);
     cv_status status = array->pending && !array->part ? commit_at_close(array, err) : CV_OK;
+    cv_array_free(array);
+    return status;
+}
+
+/* ---- Upkeep ----
+ *
+ * What is done to an array that nobody has open: dead space given back, what
+ * other writers made sealed, the array deleted. */
+
+static cv_status read_options(const caterva_upkeep_options *options,
+                              caterva_upkeep_options *out, cv_error *err)
+{
+    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
+    return cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
+                           err);
+}
+
+static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *options,
+                                 caterva_array **out, cv_error *err)
+{
+    caterva_upkeep_options o;
+    CV_TRY(read_options(options, &o, err));
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    open.mode = CATERVA_MODE_WRITE;
+    open.durability = o.durability;
+    open.on_progress = o.on_progress;
+    open.context = o.context;
+    return caterva_open(url, &open, out, err);
+}
+
+caterva_status caterva_compact(const char *url, const caterva_upkeep_options *options,
+                               caterva_error *err)
+{
+    caterva_array *array;
+    CV_TRY(open_for_upkeep(url, options, &array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_array_finish(array, cv_array_compact(array, err));
+    cv_array_free(array);
+    return status;
+}
+
+caterva_status caterva_seal(const char *url, const caterva_upkeep_options *options,
+                            caterva_error *err)
+{
+    caterva_array *array;
+    CV_TRY(open_for_upkeep(url, options, &array, err));
+    cv_array_lock_alone(array);
+    cv_status status =
+        cv_array_finish(array, cv_txn_seal(array->pending->txn, array->watch, err));
+    if (status == CV_OK) cv_txn_tidy(array->pending->txn);
+    cv_array_free(array);
+    return status;
+}
+
+/* ---- Deleting ------------------------------------------------------------- */
+
+static cv_status delete_store(cv_store *store, const caterva_upkeep_options *o, cv_error *err)
+{
+    cv_watch watch;
+    if (!o->on_progress) return cv_store_delete(store, NULL, err);
+    cv_watch_init_steps(&watch, o->on_progress, o->context, NULL);
+    cv_status status = cv_store_delete(store, &watch, err);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
+caterva_status caterva_unlink(const char *url, const caterva_upkeep_options *options,
+                              caterva_error *err)
+{
+    caterva_upkeep_options o;
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    caterva_array *array;
+    CV_TRY(read_options(options, &o, err));
+    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is gone */
+    open.cache_bytes = -1;
+    CV_TRY(caterva_open(url, &open, &array, err));
+    cv_status status = delete_store(array->frame->store, &o, err);
     cv_array_free(array);
     return status;
 }

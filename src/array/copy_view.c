@@ -5,15 +5,14 @@
  *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so what
  *     new array |  :  :  :  :  :  :  :  :  :  |   follows is encoded anew up to the
  *                                                 next part that begins at an edge  */
+#include "array/attributes.h"
 #include "array/copy_order.h"
 #include "array/create.h"
-#include "array/dims.h"
 #include "array/view.h"
-#include "array/view_read.h"
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/jobs/move.h"
 #include "engine/plan/partition.h"
+#include "engine/write/transfer.h"
 #include "engine/write/write.h"
 
 #include <string.h>

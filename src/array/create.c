@@ -2,9 +2,9 @@
  * the header of a frame. */
 #include "array/create.h"
 
-#include "array/cache.h"
-#include "array/compact.h"
+#include "array/commit.h"
 #include "array/leaf.h"
+#include "array/library.h"
 #include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/status.h"

@@ -2,8 +2,8 @@
  * the space it takes. */
 #include "array/array.h"
 #include "array/describe.h"
-#include "engine/jobs/measure.h"
 #include "engine/jobs/verify.h"
+#include "engine/read/measure.h"
 #include "remote/remote.h"
 #include "store/file.h"
 

@@ -3,7 +3,7 @@
  * read; they are kept in the cache that handles share. */
 #include "array/embedded.h"
 
-#include "array/cache.h"
+#include "array/library.h"
 #include "base/heap.h"
 #include "engine/read/read.h"
 #include "store/fallbacks.h"

@@ -3,7 +3,7 @@
 #include "array/leaf.h"
 
 #include "array/embedded.h"
-#include "array/opened.h"
+#include "array/open.h"
 #include "base/heap.h"
 #include "remote/remote.h"
 #include "store/file.h"

@@ -2,7 +2,7 @@
 #include "array/array.h"
 #include "array/create.h"
 #include "array/leaf.h"
-#include "array/opened.h"
+#include "array/open.h"
 #include "base/arith.h"
 #include "base/heap.h"
 #include "base/os.h"

@@ -1,12 +1,399 @@
 /* Room: array. Boxes in and out: arguments checked, locks taken, the engine
  * called. */
-#include "array/array.h"
+#include "array/read_write.h"
+
 #include "array/describe.h"
-#include "engine/jobs/transfer.h"
+#include "base/arith.h"
+#include "base/heap.h"
+#include "engine/items/copy.h"
+#include "engine/plan/select_plan.h"
+#include "engine/read/chunks.h"
+#include "engine/read/measure.h"
+#include "engine/read/read.h"
 #include "engine/write/flush.h"
+#include "engine/write/transfer.h"
 #include "engine/write/write.h"
 
-static cv_status plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
+#include <string.h>
+
+/* ---- Memory ----
+ *
+ * A caller's buffer -> its first item and one stride for each axis of
+ * the result, every item inside what the caller says is theirs. */
+
+/* The buffer's own axes, before they are laid beside the result's. */
+typedef struct axes {
+    int ndim;
+    int64_t shape[CV_MAX_DIMS];
+    int64_t strides[CV_MAX_DIMS];
+} axes;
+
+static cv_status read_shape(const caterva_buffer *b, const cv_result *result, axes *out,
+                            cv_error *err)
+{
+    out->ndim = b->shape || b->strides ? b->ndim : result->ndim;
+    if (out->ndim < 0 || out->ndim > CV_MAX_DIMS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a buffer of %d dimensions", out->ndim);
+    if (!b->shape && out->ndim != result->ndim)
+        return cv_fail(err, CATERVA_ESHAPE, -1,
+                       "the buffer has %d strides, the selection %d dimensions", out->ndim,
+                       result->ndim);
+    for (int d = 0; d < out->ndim; d++) {
+        out->shape[d] = b->shape ? b->shape[d] : result->shape[d];
+        if (out->shape[d] < 0)
+            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of the buffer has %lld items", d,
+                           (long long)out->shape[d]);
+    }
+    return CV_OK;
+}
+
+/* The given strides, or those of C order; an axis of one item is never stepped. */
+static cv_status read_strides(const caterva_buffer *b, int64_t item_size, axes *a,
+                              cv_error *err)
+{
+    int64_t stride = item_size;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        a->strides[d] = b->strides ? b->strides[d] : stride;
+        if (!cv_mul_i64(stride, cv_max_i64(a->shape[d], 1), &stride))
+            return cv_fail(err, CATERVA_EINVAL, -1, "the buffer's size does not fit 64 bits");
+    }
+    return CV_OK;
+}
+
+/* From the lowest item to the end of the highest. */
+static cv_status check_size(const caterva_buffer *b, int64_t item_size, const axes *a,
+                            cv_error *err)
+{
+    int64_t span = item_size;
+    for (int d = 0; d < a->ndim; d++) {
+        int64_t stride = a->strides[d], reach;
+        if (stride == INT64_MIN ||
+            !cv_mul_i64(stride < 0 ? -stride : stride, a->shape[d] - 1, &reach) ||
+            !cv_add_i64(span, reach, &span))
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "the buffer's stride %lld on axis %d does not fit 64 bits",
+                           (long long)stride, d);
+    }
+    if (!b->data) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
+    if ((uint64_t)span > b->size)
+        return cv_fail(err, CATERVA_ESHORT, -1,
+                       "the items span %lld bytes, the buffer has %zu", (long long)span,
+                       b->size);
+    return CV_OK;
+}
+
+/* `conversion` is from the array to the buffer, or `to_array` the other way. */
+static cv_status init_conversion(const caterva_buffer *b, const cv_result *result,
+                                 bool to_array, cv_conversion *out, cv_error *err)
+{
+    *out = (cv_conversion){.needed = false};
+    if (b->field && to_array)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a field is read alone, not written");
+    if (b->field)
+        return cv_conversion_init_field(out, result->dtype, b->field, b->dtype, b->casting,
+                                        err);
+    if (!b->dtype) return CV_OK;
+    if (to_array) return cv_conversion_init(out, b->dtype, result->dtype, b->casting, err);
+    return cv_conversion_init(out, result->dtype, b->dtype, b->casting, err);
+}
+
+static cv_status take_buffer(const caterva_buffer *buffer, caterva_buffer *out, cv_error *err)
+{
+    if (!buffer) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
+    return cv_options_copy(out, sizeof *out, buffer, "buffer", err);
+}
+
+/* No item has a place: strides may be anything (NumPy's are often 0), and nothing is
+ * looked at. */
+static bool is_empty(axes *a)
+{
+    bool empty = false;
+    for (int d = 0; d < a->ndim; d++) empty = empty || a->shape[d] == 0;
+    for (int d = 0; empty && d < a->ndim; d++) a->strides[d] = 1;
+    return empty;
+}
+
+static cv_status read_axes(const caterva_buffer *b, const cv_result *result,
+                           int64_t item_size, axes *out, cv_error *err)
+{
+    CV_TRY(read_shape(b, result, out, err));
+    if (is_empty(out)) return CV_OK;
+    CV_TRY(read_strides(b, item_size, out, err));
+    return check_size(b, item_size, out, err);
+}
+
+cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result *result,
+                                   cv_memory *out, cv_error *err)
+{
+    axes a;
+    caterva_buffer b;
+    CV_TRY(take_buffer(buffer, &b, err));
+    CV_TRY(init_conversion(&b, result, false, &out->conversion, err));
+    out->item_size = out->conversion.needed ? out->conversion.to.size : result->item_size;
+    CV_TRY(read_axes(&b, result, out->item_size, &a, err));
+    if (a.ndim != result->ndim)
+        return cv_fail(err, CATERVA_ESHAPE, -1,
+                       "the buffer has %d dimensions, the selection %d", a.ndim,
+                       result->ndim);
+    out->data = b.data;
+    for (int d = 0; d < a.ndim; d++) {
+        if (a.shape[d] != result->shape[d])
+            return cv_fail(err, CATERVA_ESHAPE, -1,
+                           "axis %d of the buffer has %lld items, of the selection %lld", d,
+                           (long long)a.shape[d], (long long)result->shape[d]);
+        if (a.strides[d] == 0 && a.shape[d] > 1)
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "the %lld items of axis %d of the destination lie in one place",
+                           (long long)a.shape[d], d);
+        out->strides[d] = a.strides[d];
+    }
+    return CV_OK;
+}
+
+/* Lays the buffer's axes beside the result's, the last ones beside each other. */
+static cv_status broadcast(const axes *a, const cv_result *result, int64_t *strides,
+                           cv_error *err)
+{
+    if (a->ndim > result->ndim)
+        return cv_fail(err, CATERVA_ESHAPE, -1,
+                       "the buffer has %d dimensions, the selection %d", a->ndim,
+                       result->ndim);
+    int missing = result->ndim - a->ndim; /* axes that the buffer does not have */
+    for (int d = 0; d < result->ndim; d++) {
+        int64_t length = d < missing ? 1 : a->shape[d - missing];
+        if (length != 1 && length != result->shape[d])
+            return cv_fail(err, CATERVA_ESHAPE, -1,
+                           "axis %d of the buffer has %lld items, axis %d of the selection "
+                           "%lld",
+                           d - missing, (long long)length, d, (long long)result->shape[d]);
+        strides[d] = length == 1 ? 0 : a->strides[d - missing];
+    }
+    return CV_OK;
+}
+
+/* Brings what the buffer holds, each item once, into C order and then into the array's
+ * dtype. */
+static cv_status convert_source(const cv_conversion *c, const cv_result *result, cv_memory *m,
+                                void **converted, cv_error *err)
+{
+    int64_t shape[CV_MAX_DIMS], packed[CV_MAX_DIMS], n = 1;
+    for (int d = result->ndim - 1; d >= 0; d--) {
+        shape[d] = m->strides[d] == 0 ? 1 : result->shape[d];
+        packed[d] = n * c->from.size;
+        n *= shape[d]; /* fits: the items are in memory */
+    }
+    int64_t size, copy_size;
+    if (!cv_mul_i64(n, c->from.size, &copy_size) || !cv_mul_i64(n, c->to.size, &size))
+        return cv_fail(err, CATERVA_EINVAL, -1, "the buffer's size does not fit 64 bits");
+    uint8_t *copy = cv_malloc((size_t)copy_size);
+    *converted = cv_malloc((size_t)size);
+    if (!copy || !*converted) {
+        cv_free(copy);
+        return cv_fail_memory(err, (size_t)size, "converting a buffer");
+    }
+    cv_copy_box(result->ndim, shape, c->from.size, (cv_strided){m->data, m->strides},
+                (cv_strided){copy, packed});
+    cv_convert(c, copy, *converted, n);
+    cv_free(copy);
+    m->data = *converted;
+    for (int d = 0; d < result->ndim; d++)
+        m->strides[d] = shape[d] == 1 ? 0 : packed[d] / c->from.size * c->to.size;
+    return CV_OK;
+}
+
+cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
+                              cv_memory *out, void **converted, cv_error *err)
+{
+    axes a;
+    caterva_buffer b;
+    cv_conversion c;
+    *converted = NULL;
+    CV_TRY(take_buffer(buffer, &b, err));
+    CV_TRY(init_conversion(&b, result, true, &c, err));
+    CV_TRY(read_axes(&b, result, c.needed ? c.from.size : result->item_size, &a, err));
+    *out = (cv_memory){.data = b.data, .item_size = result->item_size};
+    CV_TRY(broadcast(&a, result, out->strides, err));
+    for (int d = 0; d < result->ndim; d++)
+        if (result->shape[d] == 0) return CV_OK;
+    return c.needed ? convert_source(&c, result, out, converted, err) : CV_OK;
+}
+
+/* ---- Selection ----
+ *
+ * Selections in and out: arguments checked, locks taken, the engine
+ * called. What is a box in the end goes the way of boxes. */
+
+cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
+                             cv_selection *out, cv_error *err)
+{
+    if (!words) return cv_selection_init(out, grid, NULL, err);
+    caterva_selection copy;
+    CV_TRY(cv_options_copy(&copy, sizeof copy, words, "selection", err));
+    return cv_selection_init(out, grid, &copy, err);
+}
+
+cv_result cv_result_of(const cv_selection *selection, const char *dtype)
+{
+    return (cv_result){selection->ndim, selection->shape, selection->grid->item_size, dtype};
+}
+
+/* The plan of [start, stop) for a buffer that is not in C order. */
+static cv_status plan_box(const cv_select_plan *plan, const int64_t *start,
+                          const int64_t *stop, cv_plan *out, cv_error *err)
+{
+    CV_TRY(cv_plan_box(plan->grid, start, stop, out, err));
+    memcpy(out->buffer_strides, plan->strides, sizeof out->buffer_strides);
+    return CV_OK;
+}
+
+caterva_status caterva_selection_shape(caterva_array *array,
+                                       const caterva_selection *selection, int64_t *shape,
+                                       int *ndim, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!shape || !ndim) return cv_fail(err, CATERVA_EINVAL, -1, "shape or ndim is NULL");
+    cv_array_lock_shared(array);
+    cv_selection s;
+    cv_status status = cv_array_selection(&cv_array_state(array)->grid, selection, &s, err);
+    cv_array_unlock(array);
+    if (status != CV_OK) return status;
+    *ndim = s.ndim;
+    memcpy(shape, s.shape, (size_t)s.ndim * sizeof shape[0]);
+    return CV_OK;
+}
+
+static cv_status read_planned(caterva_array *array, const cv_source *source,
+                              const cv_select_plan *plan, uint8_t *data, cv_error *err)
+{
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    if (!cv_select_plan_is_box(plan, start, stop))
+        return cv_select_read(source, plan, NULL, data, err);
+    cv_plan box;
+    CV_TRY(plan_box(plan, start, stop, &box, err));
+    CV_TRY(cv_read_box(source, &box, data + plan->buffer_pos, err));
+    cv_read_ahead_note(&array->ahead, &array->prefetch, source, &box);
+    return CV_OK;
+}
+
+/* The same selection of an array of converted items, whose grid goes to `grid`: blocks are
+ * converted whole before anything is copied out of them. */
+static cv_selection cv_array_converted(const cv_selection *selection, int64_t item_size,
+                                cv_grid *grid)
+{
+    int64_t from = selection->grid->item_size;
+    cv_selection converted = *selection;
+    *grid = *selection->grid;
+    grid->item_size = (int32_t)item_size;
+    for (int d = 0; d < grid->ndim; d++)
+        grid->item_strides[d] = grid->item_strides[d] / from * item_size;
+    grid->block_bytes = grid->block_bytes / from * item_size;
+    converted.grid = grid;
+    return converted;
+}
+
+static cv_status read_converted(const cv_source *source, const cv_selection *selection,
+                                const cv_memory *dst, cv_error *err)
+{
+    cv_grid grid;
+    cv_selection converted = cv_array_converted(selection, dst->item_size, &grid);
+    cv_select_plan plan;
+    cv_status status =
+        cv_select_plan_init(&plan, &converted, dst->strides, source->watch, err);
+    if (status == CV_OK)
+        status = cv_select_read(source, &plan, &dst->conversion, dst->data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
+cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
+                                 const cv_selection *selection, const cv_memory *dst,
+                                 cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    if (dst->conversion.needed) return read_converted(source, selection, dst, err);
+    cv_select_plan plan;
+    cv_status status =
+        cv_select_plan_init(&plan, selection, dst->strides, source->watch, err);
+    if (status == CV_OK) status = read_planned(array, source, &plan, dst->data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
+static cv_status read_selection(caterva_array *array, const caterva_selection *words,
+                                const caterva_buffer *dst, cv_error *err)
+{
+    cv_source source = cv_array_source(array);
+    cv_selection selection;
+    cv_memory memory;
+    CV_TRY(cv_array_selection(&source.snapshot->grid, words, &selection, err));
+    cv_result result = cv_result_of(&selection, array->type.dtype);
+    CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
+    return cv_array_read_selected(array, &source, &selection, &memory, err);
+}
+
+caterva_status caterva_read_selection(caterva_array *array,
+                                      const caterva_selection *selection,
+                                      const caterva_buffer *dst, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    cv_array_lock_shared(array);
+    cv_status status = read_selection(array, selection, dst, err);
+    return cv_array_finish(array, status);
+}
+
+static cv_status write_planned(cv_pending *pending, const cv_select_plan *plan,
+                               const uint8_t *data, cv_error *err)
+{
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    if (!cv_select_plan_is_box(plan, start, stop))
+        return cv_select_write(pending, plan, data, err);
+    cv_plan box;
+    CV_TRY(plan_box(plan, start, stop, &box, err));
+    return cv_write_box(pending, &box, data + plan->buffer_pos, err);
+}
+
+cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
+                                  const cv_memory *src, cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    cv_select_plan plan;
+    cv_status status =
+        cv_select_plan_init(&plan, selection, src->strides, pending->watch, err);
+    if (status == CV_OK) status = write_planned(pending, &plan, src->data, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
+static cv_status write_selection(caterva_array *array, const caterva_selection *words,
+                                 const caterva_buffer *src, cv_error *err)
+{
+    cv_selection selection;
+    cv_memory memory;
+    void *converted;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(cv_array_selection(&cv_array_state(array)->grid, words, &selection, err));
+    cv_result result = cv_result_of(&selection, array->type.dtype);
+    cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
+    if (status == CV_OK) status = cv_part_mark_selection(array->part, &selection, err);
+    if (status == CV_OK)
+        status = cv_array_write_selected(array->pending, &selection, &memory, err);
+    cv_free(converted);
+    return status;
+}
+
+caterva_status caterva_write_selection(caterva_array *array,
+                                       const caterva_selection *selection,
+                                       const caterva_buffer *src, caterva_error *err)
+{
+    CV_TRY(cv_array_check_encodes(array, err));
+    cv_array_lock_alone(array);
+    cv_status status = write_selection(array, selection, src, err);
+    return cv_array_finish(array, status);
+}
+
+/* ---- Read write ---- */
+
+static cv_status read_write_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
                           cv_plan *plan, cv_error *err)
 {
     if (grid->ndim > 0 && (!start || !stop))
@@ -18,7 +405,7 @@ static cv_status plan_transfer(const cv_grid *grid, const int64_t *start, const 
                                const void *buffer, size_t buffer_size, cv_plan *plan,
                                cv_error *err)
 {
-    CV_TRY(plan_box(grid, start, stop, plan, err));
+    CV_TRY(read_write_plan_box(grid, start, stop, plan, err));
     uint64_t needed = (uint64_t)(plan->n_items * grid->item_size);
     if (needed > 0 && !buffer) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if (needed > buffer_size)
@@ -48,7 +435,7 @@ caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
     cv_plan plan;
-    cv_status status = plan_box(&source.snapshot->grid, start, stop, &plan, err);
+    cv_status status = read_write_plan_box(&source.snapshot->grid, start, stop, &plan, err);
     if (status == CV_OK) cv_prefetch_add(&array->prefetch, &source, &plan, false);
     return cv_array_finish(array, status);
 }
@@ -135,5 +522,268 @@ caterva_status caterva_frame_pieces(caterva_array *array,
     if (status == CV_OK)
         status = as_it_lies ? cv_hand_over(array->frame, array->snapshot, take, context, err)
                             : cv_transfer_pieces(&source, take, context, err);
+    return cv_array_finish(array, status);
+}
+
+/* ---- Skip ----
+ *
+ * Reads that go on after damage: arguments checked, the lock taken, the
+ * engine called. */
+
+typedef struct skipping {
+    caterva_array *array;
+    cv_source source;
+    cv_selection selection;
+    cv_memory memory;
+    cv_skip skip;
+} skipping;
+
+static cv_status skip_read_planned(skipping *s, const cv_select_plan *plan, cv_error *err)
+{
+    const cv_conversion *conversion =
+        s->memory.conversion.needed ? &s->memory.conversion : NULL;
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    cv_plan box;
+    if (conversion || !cv_select_plan_is_box(plan, start, stop))
+        return cv_select_read_skipping(&s->source, plan, conversion, s->memory.data, &s->skip,
+                                       err);
+    CV_TRY(cv_plan_box(plan->grid, start, stop, &box, err));
+    memcpy(box.buffer_strides, plan->strides, sizeof box.buffer_strides);
+    CV_TRY(cv_read_box_skipping(&s->source, &box, s->memory.data + plan->buffer_pos, &s->skip,
+                                err));
+    cv_read_ahead_note(&s->array->ahead, &s->array->prefetch, &s->source, &box);
+    return CV_OK;
+}
+
+static cv_status read_selected(skipping *s, cv_error *err)
+{
+    cv_grid grid;
+    cv_select_plan plan;
+    cv_selection selection = s->selection;
+    if (s->memory.conversion.needed)
+        selection = cv_array_converted(&s->selection, s->memory.item_size, &grid);
+    cv_status status =
+        cv_select_plan_init(&plan, &selection, s->memory.strides, s->source.watch, err);
+    if (status == CV_OK) status = skip_read_planned(s, &plan, err);
+    cv_select_plan_free(&plan);
+    return status;
+}
+
+static cv_status read_skipping(skipping *s, const caterva_selection *words,
+                               const caterva_buffer *dst, cv_error *err)
+{
+    s->source = cv_array_source(s->array);
+    CV_TRY(cv_array_selection(&s->source.snapshot->grid, words, &s->selection, err));
+    cv_result result = cv_result_of(&s->selection, s->array->type.dtype);
+    CV_TRY(cv_memory_of_destination(dst, &result, &s->memory, err));
+    if (s->selection.n_items == 0) return CV_OK;
+    return read_selected(s, err);
+}
+
+caterva_status caterva_read_skipping(caterva_array *array, const caterva_selection *selection,
+                                     const caterva_buffer *dst,
+                                     const caterva_skip_options *options, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    caterva_skip_options o;
+    CV_TRY(cv_options_copy(&o, sizeof o, options, "skip options", err));
+    if (!o.on_damage)
+        return cv_fail(err, CATERVA_EINVAL, -1, "on_damage is NULL: who would notice?");
+    skipping s = {.array = array};
+    s.skip = (cv_skip){o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
+    cv_array_lock_shared(array);
+    cv_status status = read_skipping(&s, selection, dst, err);
+    return cv_array_finish(array, status);
+}
+
+/* ---- Chunks ----
+ *
+ * Chunks and blocks one by one: arguments checked, locks taken, the
+ * engine called. */
+
+static cv_status check_number(const char *what, int64_t number, int64_t n, cv_error *err)
+{
+    if (number >= 0 && number < n) return CV_OK;
+    return cv_fail(err, CATERVA_ERANGE, -1, "%s %lld is not in [0, %lld)", what,
+                   (long long)number, (long long)n);
+}
+
+/* ---- Describing ---------------------------------------------------------- */
+
+/* With the lock. */
+static cv_status describe_chunk(caterva_array *array, int64_t chunk, caterva_chunk_info *out,
+                                cv_error *err)
+{
+    const cv_grid *grid = &array->snapshot->grid;
+    CV_TRY(check_number("chunk", chunk, grid->n_chunks, err));
+    CV_TRY(cv_describe_chunk(array->frame, array->snapshot, chunk, out, err));
+    for (int d = 0; d < grid->ndim; d++) {
+        out->start[d] = out->index[d] * grid->chunk_shape[d];
+        out->stop[d] = cv_min_i64(grid->shape[d], out->start[d] + grid->chunk_shape[d]);
+    }
+    return CV_OK;
+}
+
+static cv_status describe_block(caterva_array *array, int64_t chunk, int64_t block,
+                                caterva_block_info *out, cv_error *err)
+{
+    const cv_grid *grid = &array->snapshot->grid;
+    CV_TRY(check_number("chunk", chunk, grid->n_chunks, err));
+    CV_TRY(check_number("block", block, grid->n_blocks, err));
+    return cv_describe_block(array->frame, array->snapshot, chunk, block, out, err);
+}
+
+caterva_status caterva_chunk_describe(caterva_array *array, int64_t chunk,
+                                      caterva_chunk_info *out, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    CV_TRY(cv_output_check(out, sizeof *out, "chunk info", err));
+    caterva_chunk_info full;
+    cv_array_lock_shared(array);
+    cv_status status = describe_chunk(array, chunk, &full, err);
+    if (status == CV_OK) cv_output_fill(out, &full, sizeof full);
+    return cv_array_finish(array, status);
+}
+
+caterva_status caterva_block_describe(caterva_array *array, int64_t chunk, int64_t block,
+                                      caterva_block_info *out, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    CV_TRY(cv_output_check(out, sizeof *out, "block info", err));
+    caterva_block_info full;
+    cv_array_lock_shared(array);
+    cv_status status = describe_block(array, chunk, block, &full, err);
+    if (status == CV_OK) cv_output_fill(out, &full, sizeof full);
+    return cv_array_finish(array, status);
+}
+
+/* ---- One after another ---------------------------------------------------- */
+
+/* What an iterator describes comes last in it: a newer header makes both longer. */
+static size_t size_inside(size_t iter_size, size_t offset)
+{
+    return iter_size > offset ? iter_size - offset : 0;
+}
+
+static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_error *err)
+{
+    iter->done = iter->next >= array->snapshot->grid.n_chunks;
+    if (iter->done) return CV_OK;
+    CV_TRY(describe_chunk(array, iter->next, &iter->chunk, err));
+    iter->chunk.struct_size =
+        size_inside(iter->struct_size, offsetof(caterva_chunk_iter, chunk));
+    iter->next++;
+    return CV_OK;
+}
+
+caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter,
+                                  caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    caterva_chunk_iter full;
+    CV_TRY(cv_options_copy(&full, sizeof full, iter, "chunk iterator", err));
+    cv_array_lock_shared(array);
+    cv_status status = next_chunk(array, &full, err);
+    if (status == CV_OK) cv_output_fill(iter, &full, sizeof full);
+    return cv_array_finish(array, status);
+}
+
+static cv_status next_block(caterva_array *array, caterva_block_iter *iter, cv_error *err)
+{
+    iter->done = iter->next >= array->snapshot->grid.n_blocks;
+    if (iter->done) return CV_OK;
+    CV_TRY(describe_block(array, iter->chunk, iter->next, &iter->block, err));
+    iter->block.struct_size =
+        size_inside(iter->struct_size, offsetof(caterva_block_iter, block));
+    iter->next++;
+    return CV_OK;
+}
+
+caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
+                                  caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    caterva_block_iter full;
+    CV_TRY(cv_options_copy(&full, sizeof full, iter, "block iterator", err));
+    cv_array_lock_shared(array);
+    cv_status status = next_block(array, &full, err);
+    if (status == CV_OK) cv_output_fill(iter, &full, sizeof full);
+    return cv_array_finish(array, status);
+}
+
+/* ---- Bytes --------------------------------------------------------------- */
+
+caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
+                                  size_t dst_size, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!dst) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
+    cv_array_lock_shared(array);
+    cv_source source = cv_array_source(array);
+    const cv_grid *grid = &source.snapshot->grid;
+    cv_status status = check_number("chunk", chunk, grid->n_chunks, err);
+    if (status == CV_OK && dst_size < (size_t)grid->chunk_bytes)
+        status = cv_fail(err, CATERVA_ESHORT, -1, "a chunk has %lld bytes, the buffer %zu",
+                         (long long)grid->chunk_bytes, dst_size);
+    if (status == CV_OK) status = cv_chunk_decode(&source, chunk, dst, err);
+    return cv_array_finish(array, status);
+}
+
+/* Dirty blocks have no stored form before they are flushed. */
+static cv_status flush(caterva_array *array, int64_t chunk, cv_error *err)
+{
+    if (!array->pending || !cv_pending_find(array->pending, chunk)) return CV_OK;
+    cv_worker *worker;
+    CV_TRY(cv_worker_take(&array->workers, &worker, err));
+    worker->watch = array->watch;
+    cv_status status = cv_pending_flush_chunk(array->pending, worker, chunk, 1, err);
+    cv_worker_give(&array->workers, worker);
+    return status;
+}
+
+static cv_status read_stored(caterva_array *array, int64_t chunk, void *dst, size_t dst_size,
+                             size_t *size, cv_error *err)
+{
+    CV_TRY(check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err));
+    CV_TRY(flush(array, chunk, err));
+    cv_source source = cv_array_source(array);
+    cv_buffer buffer = {0};
+    const uint8_t *bytes;
+    cv_status status = cv_chunk_stored(&source, chunk, &buffer, &bytes, size, err);
+    if (status == CV_OK && dst) {
+        if (*size <= dst_size)
+            memcpy(dst, bytes, *size);
+        else
+            status = cv_fail(err, CATERVA_ESHORT, -1,
+                             "chunk %lld takes %zu bytes, the buffer has %zu",
+                             (long long)chunk, *size, dst_size);
+    }
+    cv_buffer_free(&buffer);
+    return status;
+}
+
+caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk, void *dst,
+                                         size_t dst_size, size_t *size, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!size) return cv_fail(err, CATERVA_EINVAL, -1, "size is NULL");
+    cv_array_lock_alone(array);
+    cv_status status = array->pending ? cv_pending_check(array->pending, err) : CV_OK;
+    if (status == CV_OK) status = read_stored(array, chunk, dst, dst_size, size, err);
+    return cv_array_finish(array, status);
+}
+
+caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
+                                          const void *src, size_t src_size,
+                                          caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    if (!src) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
+    cv_array_lock_alone(array);
+    cv_status status = cv_pending_check(array->pending, err);
+    if (status == CV_OK)
+        status = check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err);
+    if (status == CV_OK) status = cv_part_mark_chunk(array->part, chunk, err);
+    if (status == CV_OK) status = cv_chunk_put(array->pending, chunk, src, src_size, err);
     return cv_array_finish(array, status);
 }

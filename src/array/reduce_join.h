@@ -3,7 +3,7 @@
 #define CV_ARRAY_REDUCE_JOIN_H
 
 #include "array/reduce_call.h"
-#include "array/view_read.h"
+#include "array/view.h"
 
 /* As the public functions; `view` is of several arrays. Bins are checked, and added to; of
  * the given cells what, dst and dst_size count. */

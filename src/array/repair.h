@@ -2,7 +2,7 @@
 #ifndef CV_ARRAY_REPAIR_H
 #define CV_ARRAY_REPAIR_H
 
-#include "array/sized.h"
+#include "array/array.h"
 #include "store/store.h"
 
 /* As caterva_repair, of what `store` holds, called `name` in sentences; `options` are complete

@@ -2,7 +2,7 @@
  * called. */
 #include "array/array.h"
 #include "array/describe.h"
-#include "array/memory.h"
+#include "array/read_write.h"
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/write/resize.h"

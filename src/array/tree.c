@@ -3,7 +3,7 @@
 #include "array/create.h"
 #include "array/embedded.h"
 #include "array/leaf.h"
-#include "array/opened.h"
+#include "array/open.h"
 #include "array/tree_commit.h"
 #include "base/heap.h"
 #include "store/file.h"

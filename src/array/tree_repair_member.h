@@ -2,7 +2,7 @@
 #ifndef CV_ARRAY_TREE_REPAIR_MEMBER_H
 #define CV_ARRAY_TREE_REPAIR_MEMBER_H
 
-#include "array/sized.h"
+#include "array/array.h"
 #include "tree/copy.h"
 #include "tree/make.h"
 #include "tree/tree.h"

@@ -1,5 +1,5 @@
 /* Room: array. Values of attributes in public: read, packed, and as JSON. */
-#include "array/sized.h"
+#include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
 #include "value/json_read.h"

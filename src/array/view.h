@@ -3,7 +3,7 @@
 #ifndef CV_ARRAY_VIEW_H
 #define CV_ARRAY_VIEW_H
 
-#include "array/selection.h"
+#include "array/read_write.h"
 
 #include <stdatomic.h>
 
@@ -31,12 +31,66 @@ struct caterva_view {
     int64_t start[CV_MAX_DIMS]; /* for each axis of the base: item i of the view is */
     int64_t step[CV_MAX_DIMS];  /* start + i * step; start alone where none shows it */
 };
-
-/* Fills n_items; CATERVA_EINVAL when it does not fit. */
-cv_status cv_view_count(cv_grid *grid, cv_error *err);
-
-/* A view of the whole base, which it takes over, also after a failure. */
-cv_status cv_view_of_base(cv_base *base, caterva_view **out, cv_error *err);
 void cv_base_release(cv_base *base);
+
+/* ---- view_read ----
+ * Reading through views. */
+
+/* A selection of a view in terms of its base, whose axes stand in their own order; a new
+ * axis of the view is not among them. */
+typedef struct cv_mapped {
+    cv_selection selection;
+    cv_memory memory;
+    int64_t *lists[CV_MAX_DIMS]; /* owned; of points the first */
+} cv_mapped;
+
+/* Maps a selection of at least one item, and the memory of its result. Release with
+ * cv_mapped_free, also after a failure. */
+cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
+                      const cv_memory *memory, cv_mapped *m, cv_error *err);
+void cv_mapped_free(cv_mapped *mapped);
+
+/* CATERVA_ESTALE when the array's grid, or its dtype, is not the one that views were made of. */
+cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
+
+/* The same of all arrays below. Not with a lock of theirs. */
+cv_status cv_view_check_arrays(const cv_base *base, cv_error *err);
+
+/* What a read has left to do when the arrays below have given their items: points go to their
+ * places in the result, or the item of a new axis to all the indices that it is taken at. */
+typedef struct cv_rest {
+    struct cv_rest *next;
+    cv_memory memory; /* of the result */
+    int64_t n_points; /* item i of `items` goes to index places[i] */
+    int64_t *places;  /* owned, both; NULL: no points */
+    uint8_t *items;
+    int ndim; /* of the result, and its shape; of new axes the last item is there */
+    int64_t shape[CV_MAX_DIMS];
+    bool is_new[CV_MAX_DIMS];
+} cv_rest;
+
+void cv_rest_do(const cv_rest *rest);
+void cv_rest_free(cv_rest *rest); /* what it owns */
+
+/* What becomes of each array below a view: called one after the other, with the array's share
+ * of the selection, of one item at least, and of the memory. */
+typedef struct cv_visit {
+    cv_status (*array)(void *context, const cv_base *base, cv_mapped *share, cv_error *err);
+    /* Of a read that is done later: takes over what `rest` owns, on success; rests are done in
+     * the order of these calls. NULL: each is done at once. */
+    cv_status (*later)(void *context, const cv_rest *rest, cv_error *err);
+    void *context;
+    bool is_read; /* each item goes to its place: points come with a memory of their own, and
+                     items that are selected several times are copied there */
+} cv_visit;
+
+/* Visits the arrays of a selection, checked. CATERVA_EUNSUPPORTED, unless it is a read, for a
+ * list that takes the item of a new axis several times. */
+cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
+                        const cv_memory *memory, const cv_visit *visit, cv_error *err);
+
+/* Reads a selection of the view, checked, into memory, checked. */
+cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
+                       const cv_memory *dst, cv_error *err);
 
 #endif

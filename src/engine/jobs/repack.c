@@ -5,9 +5,9 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/jobs/move.h"
 #include "engine/plan/partition.h"
 #include "engine/read/source.h"
+#include "engine/write/transfer.h"
 #include "engine/write/write.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
 
 #include "base/heap.h"
 #include "engine/items/copy.h"
-#include "engine/jobs/transfer.h"
 #include "engine/jobs/verify.h"
+#include "engine/write/transfer.h"
 #include "format/array_meta.h"
 #include "frame/attributes.h"
 #include "frame/commit.h"

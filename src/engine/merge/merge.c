@@ -3,8 +3,8 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/jobs/move.h"
 #include "engine/merge/compose.h"
+#include "engine/write/transfer.h"
 #include "frame/put.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* Callers' strided buffers, checked. */
-#ifndef CV_ARRAY_MEMORY_H
-#define CV_ARRAY_MEMORY_H
+#ifndef CV_ARRAY_READ_WRITE_H
+#define CV_ARRAY_READ_WRITE_H
 
+#include "array/array.h"
 #include "base/grid.h"
 #include "engine/items/convert.h"
 
@@ -31,5 +32,25 @@ cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result
  * converted to `*converted`, which the caller frees; else that is NULL. */
 cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
                               cv_memory *out, void **converted, cv_error *err);
+
+/* ---- selection ----
+ * Selections inside this room: the caller's words checked, and the two ways into
+ * the engine, for arrays and for views of them. */
+
+/* What a buffer must hold; `dtype` is borrowed. */
+cv_result cv_result_of(const cv_selection *selection, const char *dtype);
+
+/* Called with the handle's lock; the selection is of its present grid, and `source` is
+ * the handle's. */
+cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
+                                 const cv_selection *selection, const cv_memory *dst,
+                                 cv_error *err);
+cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
+                                  const cv_memory *src, cv_error *err);
+
+/* The caller's selection as the grid sees it; of the grid only ndim, shape, n_items and
+ * item_size count. NULL is everything. */
+cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
+                             cv_selection *out, cv_error *err);
 
 #endif

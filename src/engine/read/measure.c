@@ -1,6 +1,6 @@
 /* Room: engine/jobs. What chunks are and what space they take; headers are read,
  * nothing is decoded. */
-#include "engine/jobs/measure.h"
+#include "engine/read/measure.h"
 
 #include "frame/layout.h"
 #include "frame/lookup.h"

@@ -6,11 +6,11 @@
  *
  * Each array's turn stands in a list of its own and needs no lock, so turns may run at once,
  * and who has one array alone never waits for another one. The last turn that is over tells. */
-#ifndef CV_ARRAY_REQUEST_H
-#define CV_ARRAY_REQUEST_H
+#ifndef CV_ARRAY_ASYNC_H
+#define CV_ARRAY_ASYNC_H
 
-#include "array/description.h"
-#include "array/view_read.h"
+#include "array/array.h"
+#include "array/view.h"
 
 /* What is read of one array, and where it goes. Behind it lies what the selection points at,
  * unless that is in `mapped.lists`. */
@@ -41,18 +41,5 @@ struct caterva_request {
     cv_status status;
     cv_error error; /* of the first failure */
 };
-
-/* `is_held`: somebody will ask for it. Release it with cv_request_free unless it begins. */
-cv_status cv_request_new(const caterva_async_options *options, bool is_held,
-                         caterva_request **out, cv_error *err);
-void cv_request_free(caterva_request *request);
-
-/* A new piece of the request, with room for `size` bytes behind it. */
-cv_status cv_request_add_piece(caterva_request *request, caterva_array *array, size_t size,
-                               cv_read_piece **out, cv_error *err);
-
-/* Begins it; *out, unless `out` is NULL, is set before. After a failure, which sets it to
- * NULL, the request is still the caller's. */
-cv_status cv_request_begin(caterva_request *request, caterva_request **out, cv_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* A store that holds an array becomes a handle. */
-#ifndef CV_ARRAY_OPENED_H
-#define CV_ARRAY_OPENED_H
+#ifndef CV_ARRAY_OPEN_H
+#define CV_ARRAY_OPEN_H
 
 #include "array/array.h"
 
@@ -12,10 +12,6 @@ cv_status cv_array_open_options(const caterva_open_options *options,
  * none. */
 cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,
                                 cv_session **out, cv_error *err);
-
-/* The store of a URL, as complete `options` say. */
-cv_status cv_array_open_remote(const char *url, const caterva_open_options *options,
-                               cv_store **out, cv_error *err);
 
 /* Opens what `store` holds as complete `options` say; takes over the store, also on
  * failure. */

@@ -1,6 +1,6 @@
 /* Names of dimensions, for those who make an array of another one's axes. */
-#ifndef CV_ARRAY_DIMS_H
-#define CV_ARRAY_DIMS_H
+#ifndef CV_ARRAY_ATTRIBUTES_H
+#define CV_ARRAY_ATTRIBUTES_H
 
 #include "array/array.h"
 

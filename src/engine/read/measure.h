@@ -1,6 +1,6 @@
 /* What chunks are, and the space that they take, without decoding any. */
-#ifndef CV_ENGINE_MEASURE_H
-#define CV_ENGINE_MEASURE_H
+#ifndef CV_ENGINE_READ_MEASURE_H
+#define CV_ENGINE_READ_MEASURE_H
 
 #include "base/watch.h"
 #include "frame/frame.h"

@@ -1,6 +1,6 @@
 /* The block cache of a handle. */
-#ifndef CV_ARRAY_CACHE_H
-#define CV_ARRAY_CACHE_H
+#ifndef CV_ARRAY_LIBRARY_H
+#define CV_ARRAY_LIBRARY_H
 
 #include "array/array.h"
 
