@@ -4,9 +4,9 @@
 
 #include "base/arith.h"
 #include "base/crc.h"
-#include "engine/plan/marks_bytes.h"
-#include "format/part_token.h"
 #include "frame/snapshot.h"
+#include "jobs/marks.h"
+#include "jobs/record.h"
 
 enum { CRC_BYTES = 4 };
 

@@ -5,7 +5,7 @@
 
 #include "base/crc.h"
 #include "base/heap.h"
-#include "format/journal.h"
+#include "tree/journal.h"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/token.h"
+#include "value/msgpack.h"
 
 static void write_json(const cv_buffer *value, cv_buffer *json)
 {

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "format/array_meta.h"
 #include "frame/attributes.h"
-#include "value/pack.h"
+#include "value/msgpack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "array/create.h"
 
 #include "array/commit.h"
-#include "array/leaf.h"
 #include "array/library.h"
 #include "base/heap.h"
 #include "base/os_dir.h"
@@ -16,6 +15,7 @@
 #include "frame/attributes.h"
 #include "store/custom.h"
 #include "store/open.h"
+#include "tree/leaf.h"
 
 #include <stdio.h>
 #include <string.h>

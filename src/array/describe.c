@@ -2,10 +2,10 @@
  * the space it takes. */
 #include "array/array.h"
 #include "array/describe.h"
-#include "engine/jobs/verify.h"
 #include "engine/read/measure.h"
 #include "remote/remote.h"
 #include "store/file.h"
+#include "upkeep/verify.h"
 
 #include <string.h>
 

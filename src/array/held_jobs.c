@@ -3,7 +3,7 @@
 
 #include "base/heap.h"
 #include "engine/run/pool.h"
-#include "store/job_folder.h"
+#include "jobs/folder.h"
 
 #include <string.h>
 

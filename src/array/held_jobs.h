@@ -4,7 +4,7 @@
 
 #include "base/os_file.h"
 #include "base/watch.h"
-#include "format/job_record.h"
+#include "jobs/record.h"
 
 typedef struct cv_held_job {
     char id[CV_JOB_NAME];

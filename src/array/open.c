@@ -2,7 +2,6 @@
 #include "array/open.h"
 
 #include "array/commit.h"
-#include "array/leaf.h"
 #include "array/library.h"
 #include "base/heap.h"
 #include "base/os.h"
@@ -14,6 +13,7 @@
 #include "store/memory.h"
 #include "store/open.h"
 #include "store/place.h"
+#include "tree/leaf.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #ifndef CV_ARRAY_PART_MARKS_H
 #define CV_ARRAY_PART_MARKS_H
 
-#include "engine/plan/marks.h"
-#include "format/part_token.h"
+#include "jobs/marks.h"
+#include "jobs/record.h"
 
 typedef struct cv_part_of_job {
     uint8_t job[CV_JOB_ID];

@@ -10,8 +10,7 @@
 #include "format/array_meta.h"
 #include "format/chunk_header.h"
 #include "value/json_read.h"
-#include "value/pack.h"
-#include "value/token.h"
+#include "value/msgpack.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -7,6 +7,40 @@
 #include "base/watch.h"
 #include "format/frame_header.h"
 #include "store/fallbacks.h"
+#include "tree/tree.h"
+
+/* Who hears of it; tell NULL: nobody. */
+typedef struct cv_copy_watch {
+    int (*tell)(void *context, int64_t done, int64_t total);
+    void *context;
+    int64_t done, total; /* bytes */
+} cv_copy_watch;
+
+/* A file of the tree that is open to be copied: nobody writes to it meanwhile. */
+typedef struct cv_copy_source {
+    const cv_tree *tree;
+    const cv_member *member;
+    cv_file file;
+    uint64_t pos, size;
+    bool any_checksum; /* whatever the archive says: who copies it compares */
+} cv_copy_source;
+
+/* CATERVA_EBUSY while somebody writes to it, CATERVA_EUNSUPPORTED for a member that is not
+ * stored as it is. Release with cv_copy_source_close. */
+cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
+                              cv_copy_source *out, cv_error *err);
+void cv_copy_source_close(cv_copy_source *source);
+
+/* Copies all of it to `to` at `pos`; *crc is its checksum. CATERVA_ECORRUPT when an archive
+ * says another one; CATERVA_ESTOPPED when the watch says stop. */
+cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
+                        cv_copy_watch *watch, uint32_t *crc, cv_error *err);
+
+/* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
+cv_status cv_copy_check(const cv_copy_source *source, cv_copy_watch *watch, cv_error *err);
+
+/* ---- make ----
+ * New trees: the bytes that every one begins with, and directories that appear whole. */
 
 /* The embed.b2e of a tree with nothing inside it, and the leaf of a group without
  * attributes: as python-blosc2 writes them, byte for byte. */
@@ -54,5 +88,14 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
  * them before. */
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
+
+/* ---- pack ----
+ * A tree made an archive, or a directory. */
+
+/* See caterva_tree_pack and caterva_tree_unpack; `options` are complete. */
+cv_status cv_tree_pack(const cv_tree *tree, const char *path,
+                       const caterva_tree_pack_options *options, cv_error *err);
+cv_status cv_tree_unpack(const cv_tree *tree, const char *path,
+                         const caterva_tree_pack_options *options, cv_error *err);
 
 #endif

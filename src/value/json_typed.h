@@ -3,7 +3,7 @@
 #define CV_VALUE_JSON_TYPED_H
 
 #include "value/json_scan.h"
-#include "value/typed.h"
+#include "value/msgpack.h"
 
 /* Appends the item that stands there to `items`. */
 void cv_json_take_item(cv_json_scan *s, const caterva_dtype *type, cv_buffer *items);

@@ -6,7 +6,7 @@
 #include "value/base64.h"
 #include "value/decimal.h"
 #include "value/json_items.h"
-#include "value/token.h"
+#include "value/msgpack.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "scratch.h"
 
-#include "array/tree_handle.h"
 #include "store/descriptors.h"
+#include "tree/handle.h"
 #include "tree/names.h"
 
 #include <dirent.h>

@@ -5,9 +5,9 @@
 
 #include "base/os_dir.h"
 #include "base/os_file.h"
-#include "format/journal.h"
 #include "frame/snapshot.h"
 #include "store/memory.h"
+#include "tree/journal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "codec/encode.h"
 #include "random.h"
-#include "value/pack.h"
+#include "value/msgpack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The folder of a job is deleted by several threads at once: each part once, and all that is in
  * the folder in the end, however many come. */
 #include "engine/run/pool.h"
-#include "store/job_folder.h"
+#include "jobs/folder.h"
 #include "support/scratch.h"
 
 #include <setjmp.h>

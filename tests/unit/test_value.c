@@ -2,8 +2,7 @@
 #include "value/base64.h"
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/token.h"
-#include "value/typed.h"
+#include "value/msgpack.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * usage: test_value_random [SEED] */
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/typed.h"
+#include "value/msgpack.h"
 
 #include "random.h"
 

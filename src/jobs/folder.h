@@ -1,0 +1,75 @@
+/* What is in the folders of jobs, told to a watch (or NULL), which may stop it: functions that
+ * return int return 0 or an errno number, ECANCELED once it has said so. */
+#ifndef CV_JOBS_FOLDER_H
+#define CV_JOBS_FOLDER_H
+
+#include "base/heap.h"
+#include "base/os_dir.h"
+#include "base/watch.h"
+
+#define CV_JOB_BASE "base.b2nd"
+#define CV_JOB_FOLDERS ".parts" /* behind the path of the array */
+
+/* The folder of the job called `id` of the array at `path`, and what is called `name` in it;
+ * NULL: the folder itself. `id` NULL: the directory of all jobs. Owned: cv_free. */
+cv_status cv_job_path(const char *path, const char *id, const char *name, char **out,
+                      cv_error *err);
+
+/* Makes the folder under a temporary name, whose path is *temp, and sweeps away those of
+ * others: the caller alone may begin jobs of the array. Then, when all is in it, puts the
+ * record there, locks it and gives the folder its name. *lock stays open as long as the job
+ * is somebody's; none where the file system knows no locks. The watch, or NULL, may stop the
+ * sweep, and the making with it. */
+cv_status cv_job_folder_make(const char *path, const char *id, cv_watch *watch, char **temp,
+                             cv_error *err);
+cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *record,
+                             bool durable, cv_file *lock, cv_error *err);
+
+/* Removes the folder of a job, named, not yet or not any more, and all that is in it;
+ * CATERVA_ENOTFOUND without one. After CATERVA_EIO what could be removed is. The watch, or
+ * NULL, counts what is in the folder; stopped before anything has happened the job is what it
+ * was, and later it has ended and the rest is still there.
+ * The directory of all jobs goes with the last of them. */
+cv_status cv_job_folder_remove(const char *path, const char *id, cv_watch *watch,
+                               cv_error *err);
+
+/* The same in steps: many threads may take them, each of which deletes a part, until one
+ * returns false; after the last one has returned, the end deletes the rest and frees. Freeing
+ * what the system keeps of a large file in memory takes 0.07 ms for each MB. */
+typedef struct cv_job_removal cv_job_removal;
+cv_status cv_job_removal_begin(const char *path, const char *id, cv_watch *watch,
+                               cv_job_removal **out, cv_error *err);
+bool cv_job_removal_step(cv_job_removal *removal);
+cv_status cv_job_removal_end(cv_job_removal *removal, cv_error *err);
+
+/* The record in a folder, appended. CATERVA_ENOTFOUND: there is no such job. */
+cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record,
+                             cv_error *err);
+
+/* Another array has been put at the path: notes it in the folders of all jobs but those that
+ * `is_own` knows. Best effort. */
+typedef bool (*cv_job_is_own_fn)(const void *context, const char *id);
+void cv_job_folders_replaced(const char *path, cv_job_is_own_fn is_own, const void *context);
+
+/* CATERVA_ESTALE: it has been noted of this job. */
+cv_status cv_job_folder_check(const char *path, const char *id, cv_error *err);
+
+/* The id in a folder's name; the name itself: the job has not ended. Borrowed. */
+const char *cv_job_folder_id(const char *name);
+
+/* What is known of a folder by looking. The watch, or NULL, counts parts. */
+typedef struct cv_job_look {
+    bool is_live; /* the record is locked */
+    int64_t n_parts;
+    int64_t part_bytes;
+} cv_job_look;
+cv_status cv_job_folder_look(const char *path, const char *id, cv_watch *watch,
+                             cv_job_look *out, cv_error *err);
+
+/* Calls `visit` with the name of each folder, in any order: the job's id, or what is left of one
+ * that has ended. Either does for an id in cv_job_folder_read and _look. No job: CV_OK. */
+typedef cv_status (*cv_job_visit_fn)(void *context, const char *name, cv_error *err);
+cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
+                         cv_error *err);
+
+#endif

@@ -1,0 +1,440 @@
+/* Room: array. Jobs begun, listed and discarded. */
+#include "jobs/job.h"
+
+#include "array/describe.h"
+#include "base/arith.h"
+#include "base/heap.h"
+#include "base/os.h"
+#include "engine/write/flush.h"
+#include "engine/write/resize.h"
+#include "jobs/folder.h"
+#include "jobs/merge.h"
+#include "tree/leaf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Job base ----
+ *
+ * The list of a job's base, written and read like any array. */
+
+enum { AT_ONCE = 65536 };
+
+static cv_status list_states(caterva_array *array, caterva_array *list, uint64_t *states,
+                             cv_error *err)
+{
+    int64_t n_chunks = cv_array_state(array)->grid.n_chunks;
+    for (int64_t first = 0, stop; first < n_chunks; first = stop) {
+        stop = cv_min_i64(n_chunks, first + AT_ONCE);
+        for (int64_t i = first; i < stop; i++) {
+            uint64_t state;
+            CV_TRY(cv_chunk_state(array->pending, i, &state, err));
+            cv_store_le64((uint8_t *)&states[i - first], state);
+        }
+        size_t size = (size_t)(stop - first) * sizeof states[0];
+        CV_TRY(caterva_write(list, &first, &stop, states, size, err));
+    }
+    return CV_OK;
+}
+
+/* Writes it to `path`, which is new. With the lock; nothing of the array is dirty. */
+static cv_status cv_job_base_write(caterva_array *array, const char *path, cv_error *err)
+{
+    caterva_create_options o = CATERVA_CREATE_INIT;
+    caterva_array *list;
+    int32_t chunk_shape = AT_ONCE;
+    o.ndim = 1;
+    o.shape = &cv_array_state(array)->grid.n_chunks;
+    o.chunk_shape = &chunk_shape;
+    o.dtype = "<u8";
+    o.threads = array->threads;
+    o.durability = array->frame->durability;
+    o.cache_bytes = -1;
+    uint64_t *states = cv_malloc(AT_ONCE * sizeof states[0]);
+    if (!states) return cv_fail_memory(err, AT_ONCE * sizeof states[0], "a list of chunks");
+    cv_status status = caterva_create(path, &o, &list, err);
+    if (status == CV_OK) {
+        status = list_states(array, list, states, err);
+        if (status == CV_OK)
+            status = caterva_close(list, err);
+        else
+            caterva_discard(list);
+    }
+    cv_free(states);
+    return status;
+}
+
+cv_status cv_job_base_open(const char *path, int64_t n_chunks, cv_job_base *out,
+                           cv_error *err)
+{
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.cache_bytes = -1;
+    *out = (cv_job_base){.n_chunks = n_chunks};
+    CV_TRY(caterva_open(path, &o, &out->array, err));
+    const cv_grid *grid = &cv_array_state(out->array)->grid;
+    cv_status status = CV_OK;
+    out->states = cv_malloc(AT_ONCE * sizeof out->states[0]);
+    if (!out->states)
+        status = cv_fail_memory(err, AT_ONCE * sizeof out->states[0], "a list of chunks");
+    else if (grid->ndim != 1 || grid->item_size != 8 || grid->shape[0] != n_chunks)
+        status = cv_fail(err, CATERVA_ECORRUPT, -1, "%.100s does not list %lld chunks", path,
+                         (long long)n_chunks);
+    if (status != CV_OK) cv_job_base_close(out);
+    return status;
+}
+
+void cv_job_base_close(cv_job_base *base)
+{
+    cv_array_free(base->array);
+    cv_free(base->states);
+    *base = (cv_job_base){.array = NULL};
+}
+
+static cv_status load(cv_job_base *b, int64_t chunk, cv_error *err)
+{
+    int64_t first = chunk - chunk % AT_ONCE;
+    int64_t stop = cv_min_i64(first + AT_ONCE, b->n_chunks);
+    b->n = 0;
+    CV_TRY(
+        caterva_read(b->array, &first, &stop, b->states, AT_ONCE * sizeof b->states[0], err));
+    b->first = first;
+    b->n = stop - first;
+    return CV_OK;
+}
+
+cv_status cv_job_base_state(void *base, int64_t chunk, uint64_t *out, cv_error *err)
+{
+    cv_job_base *b = base;
+    if (chunk < b->first || chunk >= b->first + b->n) CV_TRY(load(b, chunk, err));
+    *out = cv_load_le64((const uint8_t *)&b->states[chunk - b->first]);
+    return CV_OK;
+}
+
+/* ---- Job ---- */
+
+/* ---- Beginning ------------------------------------------------------------------------ */
+
+static cv_status check_place(const caterva_array *array, cv_error *err)
+{
+    if (array->frame->store->in_memory)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the array is in memory: parts need a place beside it");
+    if (!array->path || !array->frame->store->ops->create_over)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the array has no path: parts need a place beside it");
+    if (cv_array_is_leaf_url(array->path))
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "%.150s is an array in a tree: open its file by its own path",
+                       array->path);
+    return cv_part_refuse(array->part, "a job", err);
+}
+
+static cv_status grow(caterva_array *array, const int64_t *shape, cv_error *err)
+{
+    const cv_grid *grid = &cv_array_state(array)->grid;
+    for (int d = 0; shape && d < grid->ndim; d++)
+        if (shape[d] < grid->shape[d])
+            return cv_fail(err, CATERVA_ESHAPE, -1,
+                           "a job grows an array: shape[%d] is %lld, the array has %lld", d,
+                           (long long)shape[d], (long long)grid->shape[d]);
+    if (!shape || memcmp(shape, grid->shape, (size_t)grid->ndim * sizeof shape[0]) == 0)
+        return CV_OK;
+    cv_status status = cv_resize(array->pending, shape, err);
+    if (status != CV_OK) array->pending->broken = true;
+    cv_array_changed(array);
+    return status;
+}
+
+/* The header of a frame of the state's geometry and pipeline that holds nothing. */
+static cv_status write_header(const cv_snapshot *state, cv_buffer *out, cv_error *err)
+{
+    cv_frame_header header = state->header;
+    header.n_metalayers = 0;
+    for (int i = 0; i < state->header.n_metalayers; i++) {
+        const cv_metalayer *layer = &state->header.metalayers[i];
+        if (strcmp(layer->name, state->meta.legacy ? "caterva" : "b2nd") == 0)
+            header.metalayers[header.n_metalayers++] = *layer;
+    }
+    header.has_attributes = false;
+    header.cbytes = 0;
+    CV_TRY(cv_frame_header_write(&header, out, err));
+    header.frame_size = header.header_size + CV_TRAILER_MIN;
+    out->size = 0;
+    return cv_frame_header_write(&header, out, err);
+}
+
+static cv_status write_record(const caterva_array *array, const uint8_t *id, cv_buffer *out,
+                              cv_error *err)
+{
+    const cv_grid *committed = &array->snapshot->grid;
+    cv_job_record record = {
+        .commit = array->snapshot->footer.commit,
+        .began_ns = cv_os_time_ns(),
+        .process = cv_os_process(),
+        .ndim = committed->ndim,
+    };
+    cv_buffer header = {0};
+    memcpy(record.id, id, CV_JOB_ID);
+    cv_os_host(record.host, sizeof record.host);
+    memcpy(record.shape, committed->shape, sizeof record.shape);
+    cv_status status = write_header(cv_array_state(array), &header, err);
+    record.header = header.data;
+    record.header_size = (uint32_t)header.size;
+    if (status == CV_OK) status = cv_job_record_write(&record, out, err);
+    cv_buffer_free(&header);
+    return status;
+}
+
+/* The list of the base, under the folder's temporary name. */
+static cv_status write_base(caterva_array *array, const char *folder, cv_error *err)
+{
+    size_t size = strlen(folder) + sizeof "/" CV_JOB_BASE;
+    char *path = cv_malloc(size);
+    if (!path) return cv_fail_memory(err, size, "a path");
+    (void)snprintf(path, size, "%s/" CV_JOB_BASE, folder);
+    cv_status status = cv_job_base_write(array, path, err);
+    cv_free(path);
+    return status;
+}
+
+static cv_status make_folder(caterva_array *array, const char *id, const cv_buffer *record,
+                             cv_file *lock, cv_error *err)
+{
+    char *folder;
+    bool durable = array->frame->durability != CATERVA_DURABILITY_NONE;
+    CV_TRY(cv_job_folder_make(array->path, id, array->watch, &folder, err));
+    cv_status status = write_base(array, folder, err);
+    cv_free(folder);
+    if (status == CV_OK)
+        status = cv_job_folder_name(array->path, id, record, durable, lock, err);
+    if (status != CV_OK) (void)cv_job_folder_remove(array->path, id, NULL, NULL);
+    return status;
+}
+
+static cv_status begin(caterva_array *array, const int64_t *shape, cv_buffer *record,
+                       cv_error *err)
+{
+    uint8_t id[CV_JOB_ID];
+    char name[CV_JOB_NAME];
+    cv_file lock;
+    cv_held_job *held;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(grow(array, shape, err));
+    CV_TRY(cv_pending_flush(array->pending, err));
+    cv_os_random(id, sizeof id);
+    cv_job_name(id, name);
+    CV_TRY(write_record(array, id, record, err));
+    CV_TRY(make_folder(array, name, record, &lock, err));
+    cv_status status = cv_held_jobs_get(&array->jobs, name, &held, err);
+    if (status == CV_OK) {
+        held->lock = lock;
+        held->begun = true;
+        return CV_OK;
+    }
+    cv_file_close(&lock);
+    (void)cv_job_folder_remove(array->path, name, NULL, NULL);
+    return status;
+}
+
+caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options *options,
+                                 void **job, size_t *job_size, caterva_error *err)
+{
+    static const caterva_job_options defaults = CATERVA_JOB_INIT;
+    caterva_job_options o;
+    cv_buffer record = {0};
+    CV_TRY(cv_array_check_encodes(array, err));
+    if (!job || !job_size) return cv_fail(err, CATERVA_EINVAL, -1, "job or job_size is NULL");
+    *job = NULL;
+    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "job options", err));
+    CV_TRY(check_place(array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_array_finish(array, begin(array, o.shape, &record, err));
+    if (status != CV_OK) {
+        cv_buffer_free(&record);
+        return status;
+    }
+    *job = record.data;
+    *job_size = record.size;
+    return CV_OK;
+}
+
+/* ---- Who hears ------------------------------------------------------------------------ */
+
+/* A call that has no handle hears by a watch of its own; NULL when nobody listens. */
+static cv_status begin_watch(const caterva_upkeep_options *options, cv_watch *room,
+                             cv_watch **out, cv_error *err)
+{
+    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
+    caterva_upkeep_options o;
+    CV_TRY(
+        cv_options_copy(&o, sizeof o, options ? options : &defaults, "upkeep options", err));
+    *out = o.on_progress ? room : NULL;
+    if (!*out) return CV_OK;
+    cv_watch_init(room, o.on_progress, o.context);
+    cv_watch_begin(room);
+    return CV_OK;
+}
+
+static cv_status end_watch(cv_watch *watch, cv_status status)
+{
+    if (!watch) return status;
+    cv_watch_end(watch, status == CV_OK);
+    cv_watch_destroy(watch);
+    return status;
+}
+
+caterva_status caterva_job_discard(const char *url, const void *job, size_t job_size,
+                                   const caterva_upkeep_options *options, caterva_error *err)
+{
+    cv_watch room, *watch;
+    cv_job_record record;
+    char id[CV_JOB_NAME], *path;
+    if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
+    CV_TRY(cv_job_record_parse(job, job_size, &record, err));
+    cv_job_name(record.id, id);
+    CV_TRY(cv_array_parts_place(url, &path, err));
+    cv_status status = begin_watch(options, &room, &watch, err);
+    if (status == CV_OK)
+        status = end_watch(watch, cv_job_folder_remove(path, id, watch, err));
+    cv_free(path);
+    return status;
+}
+
+/* ---- Listing -------------------------------------------------------------------------- */
+
+/* An entry and what it points at. */
+typedef struct listed_job {
+    caterva_job_entry entry; /* first */
+    char id[CV_JOB_NAME];
+    char host[CV_JOB_HOST];
+    char *folder;
+    cv_buffer job;
+} listed_job;
+
+typedef struct listing {
+    caterva_job_list list; /* first */
+    const char *path;
+    cv_watch *watch;
+    size_t max;
+    caterva_job_entry **entries;
+} listing;
+
+static void free_listed(listed_job *job)
+{
+    cv_free(job->folder);
+    cv_buffer_free(&job->job);
+    cv_free(job);
+}
+
+static cv_status look_at(const listing *all, const char *name, listed_job *out, cv_error *err)
+{
+    cv_job_record record;
+    cv_job_look look;
+    const char *path = all->path;
+    const char *id = cv_job_folder_id(name);
+    memcpy(out->id, id, CV_JOB_NAME);
+    CV_TRY(cv_job_path(path, name, NULL, &out->folder, err));
+    CV_TRY(cv_job_folder_read(path, name, &out->job, err));
+    CV_TRY(cv_job_record_parse(out->job.data, out->job.size, &record, err));
+    CV_TRY(cv_job_folder_look(path, name, all->watch, &look, err));
+    memcpy(out->host, record.host, CV_JOB_HOST);
+    out->entry = (caterva_job_entry){
+        .struct_size = sizeof out->entry,
+        .id = out->id,
+        .folder = out->folder,
+        .job = out->job.data,
+        .job_size = out->job.size,
+        .host = out->host,
+        .process = record.process,
+        .began_ns = (int64_t)record.began_ns,
+        .commit_number = (int64_t)record.commit,
+        .is_live = look.is_live,
+        .n_parts = look.n_parts,
+        .part_bytes = look.part_bytes,
+        .has_ended = id != name,
+    };
+    return CV_OK;
+}
+
+static cv_status make_room(listing *all, cv_error *err)
+{
+    if (all->list.n < all->max) return CV_OK;
+    size_t max = all->max ? 2 * all->max : 8, size = sizeof all->entries[0];
+    caterva_job_entry **entries = cv_realloc(all->entries, all->list.n * size, max * size);
+    if (!entries) return cv_fail_memory(err, max * size, "a list of jobs");
+    all->entries = entries;
+    all->max = max;
+    return CV_OK;
+}
+
+/* A job that goes while it is looked at is not there. */
+static cv_status add_job(void *context, const char *name, cv_error *err)
+{
+    listing *all = context;
+    cv_error error = {.code = CATERVA_OK};
+    CV_TRY(make_room(all, err));
+    listed_job *job = cv_calloc(1, sizeof *job);
+    if (!job) return cv_fail_memory(err, sizeof *job, "a job");
+    cv_status status = look_at(all, name, job, &error);
+    if (status == CV_OK) {
+        all->entries[all->list.n++] = &job->entry;
+        return CV_OK;
+    }
+    free_listed(job);
+    if (status == CATERVA_ENOTFOUND) return CV_OK;
+    if (err) *err = error;
+    return status;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const caterva_job_entry *x = *(caterva_job_entry *const *)a;
+    const caterva_job_entry *y = *(caterva_job_entry *const *)b;
+    if (x->began_ns != y->began_ns) return x->began_ns < y->began_ns ? -1 : 1;
+    return strcmp(x->id, y->id);
+}
+
+static cv_status list_jobs(const char *path, cv_watch *watch, const caterva_job_list **out,
+                           cv_error *err)
+{
+    listing *all = cv_calloc(1, sizeof *all);
+    if (!all) return cv_fail_memory(err, sizeof *all, "a list of jobs");
+    all->list.struct_size = sizeof all->list;
+    all->path = path;
+    all->watch = watch;
+    cv_status status = cv_job_folders(path, add_job, all, err);
+    if (all->list.n > 0) qsort(all->entries, all->list.n, sizeof all->entries[0], by_age);
+    all->path = NULL;
+    all->watch = NULL;
+    all->list.entries = (const caterva_job_entry *const *)all->entries;
+    if (status != CV_OK) {
+        caterva_job_list_release(&all->list);
+        return status;
+    }
+    *out = &all->list;
+    return CV_OK;
+}
+
+caterva_status caterva_jobs_list(const char *url, const caterva_upkeep_options *options,
+                                 const caterva_job_list **out, caterva_error *err)
+{
+    char *path;
+    cv_watch room, *watch;
+    if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
+    *out = NULL;
+    CV_TRY(cv_array_parts_place(url, &path, err));
+    cv_status status = begin_watch(options, &room, &watch, err);
+    if (status == CV_OK) status = end_watch(watch, list_jobs(path, watch, out, err));
+    cv_free(path);
+    return status;
+}
+
+void caterva_job_list_release(const caterva_job_list *list)
+{
+    listing *all = (listing *)list;
+    if (!list) return;
+    for (size_t i = 0; i < list->n; i++) free_listed((listed_job *)all->entries[i]);
+    cv_free(all->entries);
+    cv_free(all);
+}

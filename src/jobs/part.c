@@ -1,0 +1,238 @@
+/* Room: array. Parts of a job: opened as new arrays in the job's folder, and finished. */
+#include "array/array.h"
+#include "array/create.h"
+#include "array/open.h"
+#include "base/arith.h"
+#include "base/heap.h"
+#include "base/os.h"
+#include "engine/write/flush.h"
+#include "format/array_meta.h"
+#include "frame/commit.h"
+#include "frame/put.h"
+#include "frame/snapshot.h"
+#include "jobs/folder.h"
+#include "jobs/marks.h"
+#include "tree/leaf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Opening ------------------------------------------------------------------------- */
+
+/* Host, process and chance: nobody else has it. What a host's name may hold besides is
+ * left out. */
+static void choose_name(char out[CV_PART_NAME])
+{
+    enum { HOST = 32 };
+    char host[HOST];
+    uint64_t chance;
+    size_t n = 0;
+    cv_os_host(host, sizeof host);
+    cv_os_random(&chance, sizeof chance);
+    for (const char *c = host; *c && *c != '.'; c++)
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9'))
+            out[n++] = *c;
+    (void)snprintf(out + n, CV_PART_NAME - n, "%s%u-%016llx", n > 0 ? "-" : "",
+                   cv_os_process(), (unsigned long long)chance);
+}
+
+static cv_status create(const char *place, const cv_snapshot *like,
+                        const caterva_open_options *o, caterva_array **out, cv_error *err)
+{
+    caterva_create_options c = CATERVA_CREATE_INIT;
+    const cv_array_meta *meta = &like->meta;
+    c.ndim = meta->ndim;
+    c.shape = meta->shape;
+    c.chunk_shape = meta->chunk_shape;
+    c.block_shape = meta->block_shape;
+    c.layout = like->header.sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    c.metalayer = cv_metalayer_kind(meta);
+    c.threads = o->threads;
+    c.durability = o->durability;
+    c.dirty_budget = o->dirty_budget;
+    c.cache_bytes = o->cache_bytes;
+    c.no_read_ahead = o->no_read_ahead;
+    c.on_progress = o->on_progress;
+    c.context = o->context;
+    return cv_array_create(place, &c, like, out, err);
+}
+
+static cv_status begin_marks(caterva_array *array, const cv_job_record *job, const char *name,
+                             cv_error *err)
+{
+    cv_part_of_job *part = cv_calloc(1, sizeof *part);
+    if (!part) return cv_fail_memory(err, sizeof *part, "a part");
+    memcpy(part->job, job->id, CV_JOB_ID);
+    memcpy(part->name, name, CV_PART_NAME);
+    cv_marks_init(&part->marks, &cv_array_state(array)->grid);
+    array->part = part;
+    array->pending->behind.crowded = true; /* a job has its workers for all cores */
+    return CV_OK;
+}
+
+/* The job has not ended, and its array is there. Not by listing its folder, which may hold very many parts. */
+static cv_status check_folder(const char *path, const char *id, cv_error *err)
+{
+    cv_buffer record = {0};
+    cv_status status = cv_job_folder_read(path, id, &record, err);
+    cv_buffer_free(&record);
+    return status == CV_OK ? cv_job_folder_check(path, id, err) : status;
+}
+
+static cv_status open_part(const char *path, const cv_job_record *job,
+                           const caterva_open_options *o, caterva_array **out, cv_error *err)
+{
+    char id[CV_JOB_NAME], name[CV_PART_NAME] = {0}, *place;
+    cv_snapshot *like;
+    cv_job_name(job->id, id);
+    choose_name(name);
+    CV_TRY(check_folder(path, id, err));
+    CV_TRY(cv_job_path(path, id, name, &place, err));
+    cv_status status = cv_snapshot_from_header(job->header, job->header_size, &like, err);
+    if (status == CV_OK) {
+        status = create(place, like, o, out, err);
+        cv_snapshot_release(like);
+    }
+    cv_free(place);
+    if (status == CV_OK) status = begin_marks(*out, job, name, err);
+    if (status != CV_OK) {
+        cv_array_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+caterva_status caterva_part_open(const char *url, const void *job, size_t job_size,
+                                 const caterva_open_options *options, caterva_array **out,
+                                 caterva_error *err)
+{
+    if (!url || !job || !out)
+        return cv_fail(err, CATERVA_EINVAL, -1, "url, job or out is NULL");
+    *out = NULL;
+    char *path;
+    caterva_open_options o;
+    cv_job_record record;
+    CV_TRY(cv_array_open_options(options, &o, err));
+    CV_TRY(cv_job_record_parse(job, job_size, &record, err));
+    CV_TRY(cv_array_parts_place(url, &path, err));
+    cv_status status = open_part(path, &record, &o, out, err);
+    cv_free(path);
+    return status;
+}
+
+/* ---- Finishing ------------------------------------------------------------------------ */
+
+/* Cut down to the box of chunks that were written. */
+static cv_status crop(caterva_array *part, cv_part_token *token, cv_error *err)
+{
+    const cv_grid *grid = &part->part->marks.grid;
+    int64_t shape[CV_MAX_DIMS];
+    cv_marks_box(&part->part->marks, token->first, token->n);
+    for (int d = 0; d < grid->ndim; d++) {
+        int64_t stop = (token->first[d] + token->n[d]) * grid->chunk_shape[d];
+        shape[d] = cv_min_i64(stop, grid->shape[d]) - token->first[d] * grid->chunk_shape[d];
+    }
+    return cv_txn_crop(part->pending->txn, token->first, shape, err);
+}
+
+static cv_status encode_own(const cv_part_of_job *part, const cv_part_token *token,
+                            cv_buffer *out, cv_error *err)
+{
+    uint8_t origin[8 * CV_MAX_DIMS];
+    cv_buffer marks = {0}, value = {0};
+    for (int d = 0; d < token->ndim; d++)
+        cv_store_be64(origin + 8 * d, (uint64_t)token->first[d]);
+    cv_status status = cv_marks_write(&part->marks, &marks, err);
+    if (status == CV_OK && marks.size > INT32_MAX / 2)
+        status = cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                         "%zu bytes to say which items were written", marks.size);
+    cv_own own = {.job = part->job,
+                  .job_size = CV_JOB_ID,
+                  .origin = origin,
+                  .origin_size = 8 * (uint32_t)token->ndim,
+                  .marks = marks.data,
+                  .marks_size = (uint32_t)marks.size};
+    if (status == CV_OK) status = cv_own_write(&own, &value, err);
+    if (status == CV_OK) status = cv_encode_plain(value.data, value.size, NULL, out, err);
+    cv_buffer_free(&marks);
+    cv_buffer_free(&value);
+    return status;
+}
+
+static cv_status set_own(caterva_array *part, const cv_part_token *token, cv_error *err)
+{
+    cv_buffer own = {0};
+    cv_metalayer layer = {.name = CV_OWN_ATTRIBUTE};
+    cv_change change = {.set_attributes = true, .attributes = &layer, .n_attributes = 1};
+    cv_status status = encode_own(part->part, token, &own, err);
+    layer.data = own.data;
+    layer.size = (uint32_t)own.size;
+    if (status == CV_OK) status = cv_txn_change(part->pending->txn, &change, err);
+    cv_buffer_free(&own);
+    return status;
+}
+
+static cv_status list_chunks(const cv_marks *marks, cv_part_token *token, cv_error *err)
+{
+    size_t size = (size_t)marks->n * sizeof token->chunks[0];
+    token->chunks = cv_malloc(size);
+    if (!token->chunks) return cv_fail_memory(err, size, "a token");
+    for (int64_t i = 0; i < marks->n; i++)
+        token->chunks[i] =
+            (cv_part_chunk){marks->chunks[i].chunk, marks->chunks[i].marks != NULL};
+    token->n_chunks = marks->n;
+    return CV_OK;
+}
+
+static cv_status publish(caterva_array *part, cv_part_token *token, cv_error *err)
+{
+    CV_TRY(list_chunks(&part->part->marks, token, err));
+    CV_TRY(crop(part, token, err));
+    CV_TRY(set_own(part, token, err));
+    CV_TRY(cv_txn_commit(part->pending->txn, err));
+    const cv_snapshot *s = part->frame->current;
+    memcpy(token->name, part->part->name, sizeof token->name);
+    memcpy(token->root, s->trailer.fingerprint, CV_PART_ROOT);
+    token->frame_size = s->header.frame_size;
+    return CV_OK;
+}
+
+static void fill_nowhere(cv_part_token *token)
+{
+    for (int d = 0; d < token->ndim; d++) token->n[d] = 1;
+}
+
+static cv_status finish(caterva_array *part, cv_buffer *out, cv_error *err)
+{
+    cv_part_token token = {.ndim = part->part->marks.grid.ndim};
+    memcpy(token.job, part->part->job, CV_JOB_ID);
+    fill_nowhere(&token);
+    CV_TRY(cv_pending_check(part->pending, err));
+    CV_TRY(cv_pending_flush(part->pending, err));
+    CV_TRY(cv_marks_sort(&part->part->marks, err));
+    cv_status status = part->part->marks.n > 0 ? publish(part, &token, err) : CV_OK;
+    if (status == CV_OK) status = cv_part_token_write(&token, out, err);
+    cv_part_token_free(&token);
+    return status;
+}
+
+caterva_status caterva_part_finish(caterva_array *part, void **token, size_t *token_size,
+                                   caterva_error *err)
+{
+    CV_TRY(cv_array_check(part, err));
+    if (!part->part || !token || !token_size)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       part->part ? "token or token_size is NULL" : "the array is no part");
+    cv_buffer bytes = {0};
+    *token = NULL;
+    cv_array_lock_alone(part);
+    cv_status status = cv_array_finish(part, finish(part, &bytes, err));
+    cv_array_free(part);
+    if (status != CV_OK) {
+        cv_buffer_free(&bytes);
+        return status;
+    }
+    *token = bytes.data;
+    *token_size = bytes.size;
+    return CV_OK;
+}

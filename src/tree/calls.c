@@ -1,0 +1,324 @@
+/* Room: array. Trees for the program: what it gives is checked here, all else is the
+ * room tree's. */
+#include "array/create.h"
+#include "array/open.h"
+#include "base/heap.h"
+#include "store/file.h"
+#include "tree/change.h"
+#include "tree/commit.h"
+#include "tree/leaf.h"
+#include "tree/make.h"
+#include "tree/names.h"
+
+#include <string.h>
+
+/* ---- Opening ------------------------------------------------------------------------ */
+
+static cv_status check_durability(caterva_durability durability, cv_error *err)
+{
+    if (durability >= CATERVA_DURABILITY_FULL && durability <= CATERVA_DURABILITY_NONE)
+        return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known", (int)durability);
+}
+
+static cv_status copy_options(const caterva_tree_options *options, caterva_tree_options *out,
+                              cv_error *err)
+{
+    static const caterva_tree_options defaults = CATERVA_TREE_INIT;
+    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "tree options",
+                           err));
+    if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "tree mode %d is neither READ nor WRITE",
+                       (int)out->mode);
+    return check_durability(out->durability, err);
+}
+
+/* Takes over `inner`, also on failure. */
+static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva_tree **out,
+                          cv_error *err)
+{
+    caterva_tree *tree = cv_calloc(1, sizeof *tree);
+    if (!tree) {
+        cv_tree_close(inner);
+        return cv_fail_memory(err, sizeof *tree, "a tree handle");
+    }
+    cv_status status = CV_OK;
+    tree->writers = cv_writers_new();
+    if (!tree->writers) status = cv_fail_memory(err, sizeof *tree->writers, "a tree handle");
+    if (status == CV_OK && inner->writable)
+        status = cv_keeper_new(inner->dir, inner->path, &tree->keeper, err);
+    if (status != CV_OK) {
+        cv_tree_close(inner);
+        cv_writers_release(tree->writers);
+        cv_free(tree);
+        return status;
+    }
+    inner->durable = o->durability != CATERVA_DURABILITY_NONE;
+    tree->tree = inner;
+    tree->durability = o->durability;
+    cv_mutex_init(&tree->lock);
+    cv_watch_init(&tree->watch, o->on_progress, o->context);
+    if (o->on_progress) inner->watch = &tree->watch;
+    *out = tree;
+    return CV_OK;
+}
+
+static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_tree **out,
+                            cv_error *err)
+{
+    cv_session *session;
+    cv_watch watch;
+    if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(path, err));
+    CV_TRY(cv_array_open_session(path, o->remote, &session, err));
+    cv_watch_init(&watch, o->on_progress, o->context);
+    cv_status status = cv_tree_open(path, session, o->on_progress ? &watch : NULL, out, err);
+    cv_watch_destroy(&watch);
+    cv_session_release(session);
+    CV_TRY(status);
+    status = o->mode == CATERVA_MODE_WRITE ? cv_tree_lock(*out, err) : CV_OK;
+    if (status != CV_OK) cv_tree_close(*out);
+    return status;
+}
+
+/* What removals have left that were stopped, or killed. Closes the tree on failure. */
+static cv_status sweep(caterva_tree **tree, cv_error *err)
+{
+    cv_tree_handle_begin(*tree);
+    cv_status status = cv_tree_handle_finish(*tree, cv_change_sweep((*tree)->tree, err));
+    if (status == CV_OK) return CV_OK;
+    (void)caterva_tree_close(*tree, NULL);
+    *tree = NULL;
+    return status;
+}
+
+caterva_status caterva_tree_open(const char *path, const caterva_tree_options *options,
+                                 caterva_tree **out, caterva_error *err)
+{
+    caterva_tree_options o;
+    if (!path || !out) return cv_fail(err, CATERVA_EINVAL, -1, "path or out is NULL");
+    *out = NULL;
+    CV_TRY(copy_options(options, &o, err));
+    cv_tree *inner;
+    CV_TRY(open_inner(path, &o, &inner, err));
+    CV_TRY(new_tree(inner, &o, out, err));
+    return o.mode == CATERVA_MODE_WRITE ? sweep(out, err) : CV_OK;
+}
+
+caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
+{
+    if (!tree) return CV_OK;
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_tree_handle_finish(tree, cv_tree_commit_groups(tree, err));
+    cv_groups_clear(&tree->groups);
+    cv_writers_release(tree->writers);
+    cv_keeper_release(tree->keeper);
+    cv_tree_close(tree->tree);
+    cv_watch_destroy(&tree->watch);
+    cv_mutex_destroy(&tree->lock);
+    cv_free(tree);
+    return status;
+}
+
+/* ---- Listing ------------------------------------------------------------------------ */
+
+static bool has_embedded(const cv_contents *c)
+{
+    for (size_t i = 0; i < c->embed.n; i++)
+        if (c->embed.list[i].what == CV_EMBED_LEAF) return true;
+    return false;
+}
+
+static cv_status list(const cv_tree *tree, const cv_contents *contents, const char *group,
+                      const caterva_tree_list **out, cv_error *err)
+{
+    cv_embed_bytes bytes = {0};
+    if (!cv_contents_has_group(contents, group))
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no group %.80s in %s", group,
+                       tree->shown.text);
+    if (has_embedded(contents)) CV_TRY(cv_embedded_open(tree, &bytes, err));
+    cv_status status = cv_catalog_make(tree, contents, &bytes, group, out, err);
+    cv_embedded_close(&bytes);
+    return status;
+}
+
+static cv_status look_and_list(const cv_tree *tree, const char *group,
+                               const caterva_tree_list **out, cv_error *err)
+{
+    cv_contents own;
+    const cv_contents *contents;
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = list(tree, contents, group, out, err);
+    cv_contents_free(&own);
+    return status;
+}
+
+caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
+                                     const caterva_tree_list **out, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    *out = NULL;
+    if (!group) group = "/";
+    CV_TRY(cv_tree_check_key(group, err));
+    cv_tree_handle_begin(tree);
+    return cv_tree_handle_finish(tree, look_and_list(tree->tree, group, out, err));
+}
+
+caterva_status caterva_tree_state_id(caterva_tree *tree, uint8_t out[CATERVA_STATE_ID],
+                                     caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    return cv_tree_identify(tree->tree, out, err);
+}
+
+void caterva_tree_list_release(const caterva_tree_list *list) { cv_catalog_free(list); }
+
+/* ---- Arrays ------------------------------------------------------------------------- */
+
+/* The handle becomes one of those that the tree commits. Frees it on failure. */
+static cv_status join(caterva_tree *tree, caterva_array **array, cv_error *err)
+{
+    const char *path = (*array)->path + strlen(tree->tree->path) + 1;
+    cv_status status =
+        tree->keeper ? cv_store_file_rest((*array)->frame->store, tree->keeper, path, err)
+                     : CV_OK;
+    if (status == CV_OK)
+        status = cv_writers_join(tree->writers, *array, &(*array)->writers_place, path, err);
+    if (status == CV_OK) {
+        (*array)->writers = tree->writers;
+        return CV_OK;
+    }
+    cv_array_free(*array);
+    *array = NULL;
+    return status;
+}
+
+caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
+                                       const caterva_open_options *options,
+                                       caterva_array **out, caterva_error *err)
+{
+    caterva_open_options o;
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!key || !out) return cv_fail(err, CATERVA_EINVAL, -1, "key or out is NULL");
+    *out = NULL;
+    CV_TRY(cv_array_open_options(options, &o, err));
+    if (o.mode == CATERVA_MODE_WRITE && tree->tree->form == CV_TREE_DIRECTORY)
+        CV_TRY(cv_tree_handle_check_writable(tree, err));
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_array_open_leaf(tree->tree, key, &o, out, err);
+    CV_TRY(cv_tree_handle_finish(tree, status));
+    return o.mode == CATERVA_MODE_WRITE ? join(tree, out, err) : CV_OK;
+}
+
+/* ---- Changes ------------------------------------------------------------------------ */
+
+caterva_status caterva_tree_create(const char *path, const caterva_tree_options *options,
+                                   caterva_tree **out, caterva_error *err)
+{
+    caterva_tree_options o;
+    if (!path || !out) return cv_fail(err, CATERVA_EINVAL, -1, "path or out is NULL");
+    *out = NULL;
+    CV_TRY(copy_options(options, &o, err));
+    o.mode = CATERVA_MODE_WRITE;
+    CV_TRY(cv_make_tree(path, o.durability != CATERVA_DURABILITY_NONE, err));
+    cv_tree *inner;
+    CV_TRY(open_inner(path, &o, &inner, err));
+    return new_tree(inner, &o, out, err);
+}
+
+static cv_status place_new(caterva_tree *tree, const char *key, bool overwrite, char **path,
+                           cv_error *err)
+{
+    CV_TRY(cv_tree_handle_check_free(
+        tree, key, overwrite ? CV_NEW_OVERWRITING_ARRAY : CV_NEW_ARRAY, err));
+    return cv_change_place(tree->tree, key, overwrite, path, err);
+}
+
+caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
+                                         const caterva_create_options *options,
+                                         caterva_array **out, caterva_error *err)
+{
+    caterva_create_options o;
+    char *path;
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!key || !options || !out)
+        return cv_fail(err, CATERVA_EINVAL, -1, "key, options or out is NULL");
+    *out = NULL;
+    CV_TRY(cv_options_copy(&o, sizeof o, options, "create options", err));
+    if (o.layout != CATERVA_LAYOUT_CONTIGUOUS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
+    cv_tree_handle_lock(tree);
+    cv_status status = place_new(tree, key, o.overwrite != 0, &path, err);
+    if (status == CV_OK) {
+        status = cv_array_create(path, &o, NULL, out, err);
+        cv_free(path);
+    }
+    if (status == CV_OK) status = join(tree, out, err);
+    return cv_tree_handle_unlock(tree, status);
+}
+
+caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
+                                         caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
+    cv_tree_handle_lock(tree);
+    cv_status status = cv_tree_handle_check_free(tree, key, CV_NEW_GROUP, err);
+    if (status == CV_OK) status = cv_change_group(tree->tree, key, err);
+    return cv_tree_handle_unlock(tree, status);
+}
+
+caterva_status caterva_tree_remove(caterva_tree *tree, const char *key, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
+    bool gone;
+    cv_tree_handle_lock(tree);
+    cv_status status = cv_change_remove(tree->tree, key, &gone, err);
+    if (gone) (void)cv_groups_move(&tree->groups, key, NULL, NULL);
+    return cv_tree_handle_unlock(tree, status);
+}
+
+caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const char *to,
+                                 caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!from || !to) return cv_fail(err, CATERVA_EINVAL, -1, "from or to is NULL");
+    cv_tree_handle_lock(tree);
+    cv_status status = cv_tree_handle_check_free(tree, to, CV_NEW_ARRAY, err);
+    if (status == CV_OK) status = cv_change_move(tree->tree, from, to, err);
+    if (status == CV_OK) status = cv_groups_move(&tree->groups, from, to, err);
+    return cv_tree_handle_unlock(tree, status);
+}
+
+/* ---- Archives and directories of all of it -------------------------------------------- */
+
+typedef cv_status (*pack_fn)(const cv_tree *tree, const char *path,
+                             const caterva_tree_pack_options *options, cv_error *err);
+
+static cv_status pack(caterva_tree *tree, const char *path,
+                      const caterva_tree_pack_options *options, pack_fn run, cv_error *err)
+{
+    static const caterva_tree_pack_options defaults = CATERVA_TREE_PACK_INIT;
+    caterva_tree_pack_options o;
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
+    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "pack options", err));
+    CV_TRY(check_durability(o.durability, err));
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, run(tree->tree, path, &o, err));
+}
+
+caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
+                                 const caterva_tree_pack_options *options, caterva_error *err)
+{
+    return pack(tree, path, options, cv_tree_pack, err);
+}
+
+caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
+                                   const caterva_tree_pack_options *options,
+                                   caterva_error *err)
+{
+    return pack(tree, path, options, cv_tree_unpack, err);
+}

@@ -1,0 +1,533 @@
+/* Room: tree. INTRO of tree/commit */
+#include "tree/commit.h"
+
+#include "array/commit.h"
+#include "base/heap.h"
+#include "engine/write/flush.h"
+#include "frame/attributes.h"
+#include "frame/snapshot.h"
+#include "store/file.h"
+#include "store/memory.h"
+#include "tree/change.h"
+#include "tree/find.h"
+#include "tree/leaf.h"
+#include "tree/make.h"
+#include "tree/names.h"
+
+#include <string.h>
+
+/* ---- Tree commit ----
+ *
+ * Commits of several arrays and of groups' attributes, as one. Promises: until
+ * the journal appears, nothing is changed; from then on all of it is committed.
+ *
+ *   1. all arrays are locked; each writes everything but its header, and syncs; attributes
+ *      of groups are written under temporary names; where new arrays go, nobody is in the way
+ *   2. the journal, which holds the new headers and names, is published by a rename
+ *   3. headers are written and files renamed, and synced
+ *   4. the journal goes
+ *
+ * One array or group alone needs no journal. */
+
+/* One array of a commit. */
+typedef struct part {
+    caterva_array *array;
+    const char *path;
+    cv_commit *prepared; /* NULL: nothing was pending */
+} part;
+
+typedef struct commit {
+    caterva_tree *tree;
+    part *parts;
+    size_t n;
+    size_t n_closed, n_locked; /* so many of them, from the first on */
+    size_t n_prepared;         /* arrays and groups */
+    bool durable;
+    cv_journal_step *steps;
+    size_t n_steps;
+} commit;
+
+/* ---- Who takes part ------------------------------------------------------- */
+
+static cv_status list_parts(commit *c, cv_error *err)
+{
+    const cv_writers *w = c->tree->writers;
+    size_t n = w->n + c->tree->groups.n;
+    c->parts = cv_calloc(w->n + 1, sizeof *c->parts);
+    c->steps = cv_calloc(n + 1, sizeof *c->steps);
+    if (!c->parts || !c->steps) return cv_fail_memory(err, n * sizeof *c->steps, "a commit");
+    c->n = w->n;
+    c->durable = c->tree->durability != CATERVA_DURABILITY_NONE;
+    for (size_t i = 0; i < w->n; i++) {
+        c->parts[i] = (part){.array = w->list[i].array, .path = w->list[i].path};
+        if (c->parts[i].array->frame->durability != CATERVA_DURABILITY_NONE)
+            c->durable = true;
+    }
+    return CV_OK;
+}
+
+/* All gates before the first lock: who verifies one array may read another meanwhile. */
+static cv_status lock_parts(commit *c, cv_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) CV_TRY(cv_array_check_writable(c->parts[i].array, err));
+    for (; c->n_closed < c->n; c->n_closed++)
+        CV_TRY(cv_gate_close(&c->parts[c->n_closed].array->gate, err));
+    for (; c->n_locked < c->n; c->n_locked++)
+        cv_array_lock_alone(c->parts[c->n_locked].array);
+    return CV_OK;
+}
+
+static void unlock_parts(commit *c, cv_status status)
+{
+    while (c->n_locked > 0) (void)cv_array_finish(c->parts[--c->n_locked].array, status);
+    while (c->n_closed > 0) cv_gate_open(&c->parts[--c->n_closed].array->gate);
+}
+
+/* ---- Written, and not seen ------------------------------------------------- */
+
+/* The file is where the journal will look for it: no link led elsewhere. */
+static cv_status check_temp(const commit *c, const cv_journal_step *step, cv_error *err)
+{
+    uint64_t size;
+    if (cv_journal_has_file(c->tree->tree->dir, step, &size)) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%.80s in %s is a link to elsewhere: commit it alone", step->path,
+                   c->tree->tree->shown.text);
+}
+
+static cv_status add_array(commit *c, const part *p, cv_error *err)
+{
+    cv_file_info info;
+    cv_journal_step *step = &c->steps[c->n_steps++];
+    const cv_snapshot *state = cv_commit_state(p->prepared);
+    *step = (cv_journal_step){.path = p->path};
+    if (cv_commit_is_first(p->prepared)) {
+        step->file = cv_store_file_temp(p->array->frame->store);
+        CV_TRY(cv_store_file_hold_place(p->array->frame->store, err));
+        step->replaces = cv_dir_get_info(c->tree->tree->dir, p->path, &info) == 0;
+        return check_temp(c, step, err);
+    }
+    step->commit = state->footer.commit;
+    step->old_name = cv_snapshot_name(cv_commit_base(p->prepared));
+    step->header = state->header_bytes.data;
+    step->header_size = (uint32_t)state->header_bytes.size;
+    return CV_OK;
+}
+
+static cv_status prepare_arrays(commit *c, cv_error *err)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        part *p = &c->parts[i];
+        cv_pending *pending = p->array->pending;
+        if (!cv_pending_any(pending)) continue;
+        CV_TRY(cv_pending_prepare(pending, c->durable, &p->prepared, err));
+        if (p->prepared) c->n_prepared++;
+        CV_TRY(cv_watch_tick(c->tree->tree->watch, 1, err));
+    }
+    return CV_OK;
+}
+
+/* Each array, and each group twice: until the journal appears that may be stopped. */
+static void announce(const commit *c)
+{
+    int64_t n = 2 * (int64_t)c->tree->groups.n;
+    for (size_t i = 0; i < c->n; i++) n += cv_pending_any(c->parts[i].array->pending);
+    cv_watch_expect(c->tree->tree->watch, n);
+}
+
+static cv_status prepare(commit *c, cv_error *err)
+{
+    cv_groups *groups = &c->tree->groups;
+    announce(c);
+    CV_TRY(prepare_arrays(c, err));
+    CV_TRY(cv_groups_prepare(groups, c->tree->tree, c->durable, err));
+    c->n_prepared += groups->n;
+    for (size_t i = 0; i < c->n && c->n_prepared > 1; i++)
+        if (c->parts[i].prepared) CV_TRY(add_array(c, &c->parts[i], err));
+    for (size_t i = 0; i < groups->n; i++)
+        c->steps[c->n_steps++] = (cv_journal_step){
+            .path = groups->list[i].path, .file = groups->list[i].temp, .replaces = true};
+    return CV_OK;
+}
+
+static void abandon(commit *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->parts[i].prepared) cv_store_file_let_place_go(c->parts[i].array->frame->store);
+        cv_commit_drop(c->parts[i].prepared);
+    }
+    cv_groups_abandon(&c->tree->groups, c->tree->tree);
+}
+
+/* ---- Committed ------------------------------------------------------------ */
+
+/* Whether new files stay when their arrays are closed unpublished: others know of them. */
+static void leave_temps(const commit *c, bool leave)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->parts[i].prepared && cv_commit_is_first(c->parts[i].prepared))
+            cv_store_file_leave_temp(c->parts[i].array->frame->store, leave);
+}
+
+static void doubt(commit *c)
+{
+    c->tree->unfinished = true;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->parts[i].prepared) cv_commit_doubt(c->parts[i].prepared);
+}
+
+static cv_status publish(commit *c, cv_error *err)
+{
+    bool doubtful;
+    const cv_tree *tree = c->tree->tree;
+    if (c->n_prepared < 2) return CV_OK;
+    leave_temps(c, true);
+    cv_status status = cv_journal_publish(tree->dir, tree->shown.text, c->steps, c->n_steps,
+                                          c->durable, &doubtful, err);
+    if (status == CV_OK) return CV_OK;
+    if (doubtful)
+        doubt(c);
+    else
+        leave_temps(c, false);
+    return status;
+}
+
+/* All of them, also when one fails: the first failure is told. */
+static cv_status complete_parts(commit *c, cv_error *err)
+{
+    cv_status status = CV_OK;
+    for (size_t i = 0; i < c->n; i++) {
+        part *p = &c->parts[i];
+        if (!p->prepared) continue;
+        bool is_first = cv_commit_is_first(p->prepared);
+        cv_status one = cv_commit_complete(p->prepared, status == CV_OK ? err : NULL);
+        p->prepared = NULL;
+        if (one == CV_OK) {
+            cv_array_renew(p->array);
+            if (is_first) cv_held_jobs_published(p->array->jobs, p->array->path);
+            cv_held_jobs_committed(&p->array->jobs, p->array->path, p->array->threads,
+                                   p->array->watch);
+        }
+        if (status == CV_OK) status = one;
+    }
+    cv_status groups = cv_groups_complete(&c->tree->groups, c->tree->tree, c->durable,
+                                          status == CV_OK ? err : NULL);
+    return status == CV_OK ? groups : status;
+}
+
+static cv_status complete(commit *c, cv_error *err)
+{
+    cv_error reason = {0};
+    const cv_tree *tree = c->tree->tree;
+    cv_status status = complete_parts(c, &reason);
+    if (c->n_prepared < 2) {
+        if (status != CV_OK && err) *err = reason;
+        if (status == CV_OK)
+            cv_groups_clear(&c->tree->groups);
+        else
+            cv_groups_abandon(&c->tree->groups, tree);
+        return status;
+    }
+    cv_groups_clear(&c->tree->groups);
+    if (status == CV_OK) { /* one that stays does no harm */
+        (void)cv_journal_remove(tree->dir, tree->shown.text, NULL);
+        return CV_OK;
+    }
+    c->tree->unfinished = true;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "the commit to %.50s stands, and is finished when the tree is opened for "
+                   "writing again: %.100s",
+                   tree->shown.text, reason.message);
+}
+
+static cv_status run(commit *c, cv_error *err)
+{
+    cv_status status = prepare(c, err);
+    if (status == CV_OK) status = publish(c, err);
+    if (status == CV_OK) return complete(c, err);
+    if (c->tree->unfinished) { /* what is there may be committed */
+        for (size_t i = 0; i < c->n; i++) cv_commit_drop(c->parts[i].prepared);
+        cv_groups_clear(&c->tree->groups);
+    } else {
+        abandon(c);
+    }
+    return status;
+}
+
+/* Called with the tree's lock. */
+static cv_status commit_tree(caterva_tree *tree, cv_error *err)
+{
+    commit c = {.tree = tree};
+    cv_mutex_lock(&tree->writers->lock);
+    cv_status status = list_parts(&c, err);
+    if (status == CV_OK) status = lock_parts(&c, err);
+    if (status == CV_OK) status = run(&c, err);
+    unlock_parts(&c, status);
+    cv_mutex_unlock(&tree->writers->lock);
+    cv_free(c.parts);
+    cv_free(c.steps);
+    return status;
+}
+
+caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    cv_tree_handle_lock(tree);
+    cv_status status = commit_tree(tree, err);
+    tree->failed = status;
+    return cv_tree_handle_unlock(tree, status);
+}
+
+/* ---- Groups alone --------------------------------------------------------- */
+
+/* They were to appear with arrays that have not. */
+static cv_status refuse_rest(const caterva_tree *tree, cv_error *err)
+{
+    return cv_fail(err, tree->failed, -1,
+                   "attributes of %zu groups of %s are dropped at the close: their commit "
+                   "failed, and was not repeated or rolled back",
+                   tree->groups.n, tree->tree->shown.text);
+}
+
+cv_status cv_tree_commit_groups(caterva_tree *tree, cv_error *err)
+{
+    commit c = {.tree = tree};
+    if (tree->groups.n == 0) return CV_OK;
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    if (tree->failed != CV_OK) return refuse_rest(tree, err);
+    c.durable = tree->durability != CATERVA_DURABILITY_NONE;
+    c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);
+    if (!c.steps) return cv_fail_memory(err, sizeof *c.steps, "a commit");
+    cv_status status = run(&c, err);
+    cv_free(c.steps);
+    return status;
+}
+
+/* ---- Rollback --------------------------------------------------------------- */
+
+static cv_status roll_back(caterva_tree *tree, cv_error *err)
+{
+    cv_status status = CV_OK;
+    cv_groups_clear(&tree->groups);
+    tree->failed = CV_OK;
+    cv_mutex_lock(&tree->writers->lock);
+    for (size_t i = 0; i < tree->writers->n; i++) {
+        cv_status one = caterva_rollback(tree->writers->list[i].array, err);
+        if (status == CV_OK) status = one;
+    }
+    cv_mutex_unlock(&tree->writers->lock);
+    return status;
+}
+
+caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    cv_mutex_lock(&tree->lock);
+    cv_status status = roll_back(tree, err);
+    cv_mutex_unlock(&tree->lock);
+    return status;
+}
+
+/* ---- Tree attributes ----
+ *
+ * Attributes of groups. What is pending of a group is the whole leaf that it is
+ * going to have; it is read like one that is stored. */
+
+/* ---- The leaf ------------------------------------------------------------- */
+
+static cv_status open_stored(const cv_tree *tree, const char *group, cv_store **out,
+                             cv_error *err)
+{
+    cv_leaf leaf;
+    cv_status status = CV_OK;
+    *out = NULL;
+    CV_TRY(cv_tree_find_attributes(tree, group, &leaf, err));
+    if (leaf.is_embedded)
+        status = cv_embedded_store(tree, &leaf, out, err);
+    else if (leaf.path)
+        status = cv_tree_store(tree, &leaf.member, out, err);
+    cv_leaf_free(&leaf);
+    return status;
+}
+
+/* *out NULL: the group has none. CATERVA_ENOTFOUND: there is no such group. */
+static cv_status load(const caterva_tree *tree, const char *group, cv_snapshot **out,
+                      cv_error *err)
+{
+    cv_store *store;
+    cv_error reason = {0};
+    const cv_buffer *pending = cv_groups_find(&tree->groups, group);
+    *out = NULL;
+    if (pending)
+        CV_TRY(cv_store_memory_borrow(pending->data, pending->size, &store, err));
+    else
+        CV_TRY(open_stored(tree->tree, group, &store, err));
+    if (!store) return CV_OK;
+    cv_status status = cv_snapshot_load_any(store, out, &reason);
+    cv_store_close(store);
+    if (status == CV_OK) return CV_OK;
+    (void)cv_fail(err, status, reason.position, "the attributes of %.60s in %.60s: %.120s",
+                  group, tree->tree->shown.text, reason.message);
+    if (err) err->sys_errno = reason.sys_errno;
+    return status;
+}
+
+static cv_status check(const caterva_tree *tree, const char **group, cv_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!*group) *group = "/";
+    return cv_tree_check_key(*group, err);
+}
+
+/* ---- Reading ---------------------------------------------------------------- */
+
+/* One block: the pointers, and the names behind them. */
+static cv_status copy_names(const cv_attributes *all, const char ***names, size_t *n,
+                            cv_error *err)
+{
+    size_t count = all ? (size_t)all->n : 0, size = (count + 1) * sizeof(char *);
+    for (size_t i = 0; i < count; i++) size += strlen(all->list[i].name) + 1;
+    const char **list = cv_malloc(size);
+    if (!list) return cv_fail_memory(err, size, "names of attributes");
+    char *at = (char *)(list + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(all->list[i].name) + 1;
+        memcpy(at, all->list[i].name, length);
+        list[i] = at;
+        at += length;
+    }
+    list[count] = NULL;
+    *names = list;
+    *n = count;
+    return CV_OK;
+}
+
+static cv_status list(const caterva_tree *tree, const char *group, const char ***names,
+                      size_t *n, cv_error *err)
+{
+    cv_snapshot *state;
+    const cv_attributes *all = NULL;
+    CV_TRY(load(tree, group, &state, err));
+    cv_status status = state ? cv_snapshot_attributes(state, &all, err) : CV_OK;
+    if (status == CV_OK) status = copy_names(all, names, n, err);
+    cv_snapshot_release(state);
+    return status;
+}
+
+caterva_status caterva_tree_attr_list(caterva_tree *tree, const char *group,
+                                      const char ***names, size_t *n, caterva_error *err)
+{
+    CV_TRY(check(tree, &group, err));
+    if (!names || !n) return cv_fail(err, CATERVA_EINVAL, -1, "names or n is NULL");
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, list(tree, group, names, n, err));
+}
+
+static cv_status get(const caterva_tree *tree, const char *group, const char *name,
+                     cv_buffer *value, cv_error *err)
+{
+    cv_snapshot *state;
+    const cv_attributes *all;
+    const cv_attribute *found;
+    CV_TRY(load(tree, group, &state, err));
+    if (!state) return cv_fail(err, CATERVA_ENOTFOUND, -1, "no attribute \"%.100s\"", name);
+    cv_status status = cv_snapshot_attributes(state, &all, err);
+    if (status == CV_OK) status = cv_attributes_find(all, name, &found, err);
+    if (status == CV_OK) status = cv_attribute_value(found, value, tree->tree->watch, err);
+    if (status == CV_OK) status = cv_buffer_reserve(value, 1, err); /* never NULL */
+    cv_snapshot_release(state);
+    return status;
+}
+
+caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group, const char *name,
+                                     void **value, size_t *size, caterva_error *err)
+{
+    cv_buffer buffer = {0};
+    CV_TRY(check(tree, &group, err));
+    if (!name || !value || !size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "name, value or size is NULL");
+    cv_tree_handle_lock(tree);
+    cv_status status = cv_tree_handle_unlock(tree, get(tree, group, name, &buffer, err));
+    if (status != CV_OK) {
+        cv_buffer_free(&buffer);
+        return status;
+    }
+    *value = buffer.data;
+    *size = buffer.size;
+    return CV_OK;
+}
+
+/* ---- Changing --------------------------------------------------------------- */
+
+/* The leaf with these attributes is pending. */
+static cv_status put(caterva_tree *tree, const char *group, const cv_snapshot *old,
+                     const cv_attribute *attributes, int n, cv_error *err)
+{
+    cv_placed placed = {.watch = tree->tree->watch};
+    cv_buffer frame = {0};
+    CV_TRY(cv_attributes_place(attributes, n, NULL, 0, &placed, err));
+    cv_status status =
+        cv_make_group_with(placed.layers, placed.n, old ? &old->header : NULL, &frame, err);
+    cv_placed_free(&placed);
+    if (status == CV_OK) return cv_groups_set(&tree->groups, group, &frame, err);
+    cv_buffer_free(&frame);
+    return status;
+}
+
+static cv_status replace(caterva_tree *tree, const char *group, const cv_snapshot *old,
+                         const char *name, const cv_attribute *added, cv_error *err)
+{
+    int n;
+    cv_attribute *attributes;
+    const cv_attributes *all = NULL;
+    if (old && old->grid.n_chunks > 0)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "the attributes of %.80s stand in a frame with items, which is not "
+                       "changed here",
+                       group);
+    if (old) CV_TRY(cv_snapshot_attributes(old, &all, err));
+    CV_TRY(cv_attributes_replace(all, name, added, &attributes, &n, err));
+    cv_status status = put(tree, group, old, attributes, n, err);
+    cv_free(attributes);
+    return status;
+}
+
+static cv_status change(caterva_tree *tree, const char *group, const char *name,
+                        const cv_attribute *added, cv_error *err)
+{
+    cv_snapshot *old = NULL;
+    cv_error why = {0};
+    if (!cv_groups_find(&tree->groups, group)) {
+        CV_TRY(cv_tree_handle_check_free(tree, group, CV_NEW_GROUP, err));
+        CV_TRY(cv_change_check_group(tree->tree, group, err));
+    }
+    cv_status status = load(tree, group, &old, &why);
+    if (status == CATERVA_ENOTFOUND && added) status = CV_OK; /* a new group */
+    if (status != CV_OK && err) *err = why;
+    if (status == CV_OK) status = replace(tree, group, old, name, added, err);
+    cv_snapshot_release(old);
+    return status;
+}
+
+caterva_status caterva_tree_attr_set(caterva_tree *tree, const char *group, const char *name,
+                                     const void *value, size_t size, caterva_error *err)
+{
+    CV_TRY(check(tree, &group, err));
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    CV_TRY(cv_attributes_check_name(name, err));
+    if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
+    cv_attribute added = {
+        .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, change(tree, group, name, &added, err));
+}
+
+caterva_status caterva_tree_attr_remove(caterva_tree *tree, const char *group,
+                                        const char *name, caterva_error *err)
+{
+    CV_TRY(check(tree, &group, err));
+    CV_TRY(cv_tree_handle_check_writable(tree, err));
+    CV_TRY(cv_attributes_check_name(name, err));
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, change(tree, group, name, NULL, err));
+}

@@ -1,0 +1,49 @@
+/* The handle of a tree behind the public API, shared by this room's files. */
+#ifndef CV_TREE_HANDLE_H
+#define CV_TREE_HANDLE_H
+
+#include "array/writers.h"
+#include "store/place.h"
+#include "tree/change.h"
+
+struct caterva_tree {
+    cv_tree *tree;
+    caterva_durability durability;
+    cv_mutex lock; /* one change of keys or attributes at a time */
+    cv_writers *writers;
+    cv_keeper *keeper; /* of the files of writers, for a tree that is written; else NULL */
+    cv_groups groups;  /* attributes that are pending */
+    bool unfinished;   /* a commit stands that could not be finished */
+    cv_status failed;  /* how the last commit did: nothing of it may be committed alone */
+    cv_watch watch;    /* tree->watch, where somebody listens */
+};
+
+/* CATERVA_EINVAL for a NULL handle. */
+cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
+
+/* A call that may be long begins and ends: what it tells the handle's watch is heard of. All
+ * that tell it stand between these, or stops of earlier calls would be theirs. */
+void cv_tree_handle_begin(caterva_tree *tree);
+cv_status cv_tree_handle_finish(caterva_tree *tree, cv_status status);
+
+/* The same with the handle's lock. */
+void cv_tree_handle_lock(caterva_tree *tree);
+cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status);
+
+/* As cv_tree_check_writable; CATERVA_EIO when a commit stands that
+ * could not be finished. */
+cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
+
+/* CATERVA_EEXIST when what is pending through this handle leaves no room at the key: an array
+ * that is open for writing there, unless the new thing is one that overwrites it, one in
+ * whose place a group would have to be, or a group in the place of a new array. Committed
+ * files are cv_change_place's to look at. And what cv_tree_check_writable says. */
+typedef enum cv_new_thing {
+    CV_NEW_ARRAY,
+    CV_NEW_OVERWRITING_ARRAY,
+    CV_NEW_GROUP
+} cv_new_thing;
+cv_status cv_tree_handle_check_free(const caterva_tree *tree, const char *key,
+                                    cv_new_thing thing, cv_error *err);
+
+#endif

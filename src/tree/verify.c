@@ -1,0 +1,418 @@
+/* Room: array. Verify of trees: each member for itself, whatever is wrong with another.
+ * Arrays are verified as any array; of other frames the structure is looked at, of an
+ * archive's members the checksum, too. */
+#include "array/array.h"
+#include "base/heap.h"
+#include "frame/snapshot.h"
+#include "tree/find.h"
+#include "tree/handle.h"
+#include "tree/leaf.h"
+#include "tree/make.h"
+#include "tree/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { STORED = 0 }; /* method of a member that is not compressed */
+
+typedef struct verification {
+    caterva_tree *tree;
+    caterva_tree_verify_options options;
+    caterva_tree_verify_result result;
+    const cv_contents *contents; /* of an archive */
+    bool *seen;                  /* its members, each as it has had its turn; or NULL */
+    cv_copy_watch watch;
+    caterva_tree_member member; /* the one that is looked at */
+    int tries;                  /* so often it may be missing before that is damage */
+    bool is_missing;            /* as it was in this try */
+} verification;
+
+/* ---- Reports -------------------------------------------------------------- */
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    verification *v = context;
+    v->member.damages++;
+    v->result.damages++;
+    if (v->options.on_damage) v->options.on_damage(v->options.context, v->member.key, damage);
+}
+
+static void report(verification *v, const cv_error *err)
+{
+    caterva_damage damage = {
+        .chunk = -1, .position = err->position, .code = err->code, .message = err->message};
+    on_damage(v, &damage);
+}
+
+/* Bytes that were read and are wrong, and files that a directory lists and lacks. A member
+ * that cannot be read may be sound. */
+static bool is_damage(const verification *v, cv_status status)
+{
+    bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED || is_missing;
+}
+
+/* Reports damage of one member, so that the others are checked as well. Any other failure
+ * ends the verification. */
+static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
+{
+    if (status == CV_OK) return CV_OK;
+    v->is_missing = v->is_missing || (status == CATERVA_ENOTFOUND && v->tries > 0);
+    if (v->is_missing) return CV_OK;
+    if (is_damage(v, status)) {
+        report(v, why);
+        return CV_OK;
+    }
+    if (err) *err = *why;
+    return status;
+}
+
+static void begin(verification *v, const char *key, const char *kind_name)
+{
+    v->member = (caterva_tree_member){
+        .struct_size = sizeof v->member, .key = key, .kind_name = kind_name};
+    v->member.result.struct_size = sizeof v->member.result;
+}
+
+static cv_status finish(verification *v, cv_error *err)
+{
+    v->result.members++;
+    v->result.damaged_members += v->member.damages > 0;
+    v->result.unsealed_members += !v->member.sealed;
+    v->result.skipped_members += v->member.skipped;
+    if (!v->options.on_member || v->options.on_member(v->options.context, &v->member) == 0)
+        return CV_OK;
+    return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld members",
+                   (long long)v->result.members);
+}
+
+/* ---- One member ----------------------------------------------------------- */
+
+static cv_status verify_handle(verification *v, caterva_array *array, cv_error *err)
+{
+    caterva_verify_options o = CATERVA_VERIFY_INIT;
+    o.quick = v->options.quick;
+    o.on_damage = on_damage;
+    o.context = v;
+    v->member.sealed = array->snapshot->seal == CV_SEAL_WHOLE;
+    v->member.ndim = array->snapshot->grid.ndim;
+    return caterva_verify(array, &o, &v->member.result, err);
+}
+
+static cv_status verify_other(verification *v, const char *key, cv_error *err);
+
+/* Whether the header says that it holds something else: such frames are as they are. One that
+ * should be an array, attributes or a tree and cannot be read is not. */
+static bool is_other_kind(const verification *v)
+{
+    static const char *const own[] = {"array", "attributes", "tree", "damaged"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(own[i], v->member.kind_name) == 0) return false;
+    return true;
+}
+
+static cv_status verify_array(verification *v, const char *key, cv_error *err)
+{
+    caterva_array *array;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    cv_error why = {.position = -1};
+    o.threads = v->options.threads;
+    o.cache_bytes = -1;
+    cv_status status = caterva_tree_open_array(v->tree, key, &o, &array, &why);
+    if (status == CATERVA_EUNSUPPORTED && is_other_kind(v)) return verify_other(v, key, err);
+    if (status != CV_OK) return settle(v, status, &why, err);
+    status = verify_handle(v, array, &why);
+    cv_array_free(array);
+    return settle(v, status, &why, err);
+}
+
+/* A frame whose items are nobody's business here. */
+static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
+{
+    cv_snapshot *s = NULL;
+    cv_error why = {.position = -1};
+    cv_status status = cv_snapshot_load_any(store, &s, &why);
+    if (status == CV_OK) v->member.sealed = s->seal == CV_SEAL_WHOLE;
+    if (status == CV_OK) status = cv_snapshot_check_header(s, &why);
+    if (status == CV_OK && !v->options.quick) status = cv_snapshot_check_attributes(s, &why);
+    cv_snapshot_release(s);
+    if (status == CATERVA_EUNSUPPORTED && is_other_kind(v)) return CV_OK;
+    return settle(v, status, &why, err);
+}
+
+static cv_status verify_leaf(verification *v, const cv_leaf *leaf, cv_error *err)
+{
+    cv_store *store;
+    cv_error why = {.position = -1};
+    const cv_tree *tree = v->tree->tree;
+    cv_status status = leaf->is_embedded ? cv_embedded_store(tree, leaf, &store, &why)
+                                         : cv_tree_store(tree, &leaf->member, &store, &why);
+    if (status != CV_OK) return settle(v, status, &why, err);
+    status = verify_store(v, store, err);
+    cv_store_close(store);
+    return status;
+}
+
+static cv_status verify_other(verification *v, const char *key, cv_error *err)
+{
+    cv_leaf leaf;
+    cv_error why = {.position = -1};
+    cv_status status = cv_tree_find(v->tree->tree, key, &leaf, &why);
+    if (status != CV_OK) return settle(v, status, &why, err);
+    status = verify_leaf(v, &leaf, err);
+    cv_leaf_free(&leaf);
+    return status;
+}
+
+/* Whether the header before a member says of it what the archive's directory does. What is
+ * told already, as it could not be opened, is not told once more. */
+static cv_status verify_header(verification *v, const cv_member *member, cv_error *err)
+{
+    cv_error why = {.position = -1};
+    const cv_zip_source source = cv_tree_source(v->tree->tree);
+    cv_status status = cv_zip_directory_check(&source, member, &why);
+    bool is_told = v->member.damages > 0 && is_damage(v, status);
+    return is_told ? CV_OK : settle(v, status, &why, err);
+}
+
+/* Of those that others of the same name replace: such a name may be damaged. */
+static cv_status verify_replaced(verification *v, cv_error *err)
+{
+    if (!v->contents || v->tree->tree->store) return CV_OK;
+    const cv_members *m = &v->contents->members;
+    for (size_t i = 0; i < m->n_replaced; i++)
+        CV_TRY(verify_header(v, &m->list[m->n + i], err));
+    return CV_OK;
+}
+
+/* Of an archive, what its directory says of the member's bytes; of one behind a URL they are not
+ * fetched once more for that. */
+static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
+{
+    cv_copy_source source;
+    cv_error why = {.position = -1};
+    const cv_tree *tree = v->tree->tree;
+    if (tree->form != CV_TREE_ARCHIVE || tree->store || !path) return CV_OK;
+    const cv_member *member = cv_members_find(&v->contents->members, path);
+    if (!member) return CV_OK;
+    if (v->seen) v->seen[member - v->contents->members.list] = true;
+    CV_TRY(verify_header(v, member, err));
+    if (v->options.quick || member->method != STORED) return CV_OK;
+    cv_status status = cv_copy_source_open(v->tree->tree, member, &source, &why);
+    if (status == CV_OK) {
+        status = cv_copy_check(&source, &v->watch, &why);
+        cv_copy_source_close(&source);
+    }
+    return settle(v, status, &why, err);
+}
+
+/* ---- All of them ---------------------------------------------------------- */
+
+/* Of what nobody here can look into, or what lies elsewhere. */
+static bool is_closed(const char *kind_name)
+{
+    static const char *const kinds[] = {"deflated", "encrypted", "remote"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i], kind_name) == 0) return true;
+    return false;
+}
+
+static cv_status verify_attributes(verification *v, const char *group, cv_error *err)
+{
+    cv_leaf leaf;
+    cv_error why = {.position = -1};
+    char key[4200];
+    (void)snprintf(key, sizeof key, "%s/%s", group[1] ? group : "", CV_TREE_ATTRIBUTES);
+    cv_status status = cv_tree_find_attributes(v->tree->tree, group, &leaf, &why);
+    bool has_some = status == CV_OK && (leaf.path || leaf.is_embedded);
+    if (status == CATERVA_ENOTFOUND || (status == CV_OK && !has_some)) return CV_OK;
+    begin(v, key, "attributes");
+    v->tries = v->tree->tree->form == CV_TREE_DIRECTORY;
+    status = status == CV_OK ? verify_leaf(v, &leaf, err) : settle(v, status, &why, err);
+    if (status == CV_OK && has_some) status = verify_checksum(v, leaf.path, err);
+    if (has_some) cv_leaf_free(&leaf);
+    bool is_gone = v->is_missing;
+    v->tries = 0;
+    v->is_missing = false;
+    return status == CV_OK && !is_gone ? finish(v, err) : status;
+}
+
+static cv_status tell(verification *v, int64_t bytes, cv_error *err)
+{
+    cv_copy_watch *w = &v->watch;
+    w->done += bytes;
+    if (!w->tell || w->tell(w->context, w->done, w->total) == 0) return CV_OK;
+    return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld of %lld bytes",
+                   (long long)w->done, (long long)w->total);
+}
+
+static cv_status verify_leaf_of(verification *v, const caterva_tree_entry *entry,
+                                cv_error *err)
+{
+    begin(v, entry->key, entry->kind_name);
+    if (entry->kind == CATERVA_TREE_ARRAY) return verify_array(v, entry->key, err);
+    if (is_closed(entry->kind_name) || strcmp(entry->kind_name, "file") == 0) return CV_OK;
+    return verify_other(v, entry->key, err);
+}
+
+static bool is_there(const verification *v, const char *key)
+{
+    cv_leaf leaf;
+    cv_status status = cv_tree_find(v->tree->tree, key, &leaf, NULL);
+    if (status == CV_OK) cv_leaf_free(&leaf);
+    return status != CATERVA_ENOTFOUND;
+}
+
+/* A writer of a directory may remove what was listed: *gone, and nothing is damaged. It may
+ * put something else there, too, which is looked at. */
+static cv_status verify_listed(verification *v, const caterva_tree_entry *entry, bool *gone,
+                               cv_error *err)
+{
+    enum { TRIES = 3 };
+    cv_status status = CV_OK;
+    v->tries = v->tree->tree->form == CV_TREE_DIRECTORY ? TRIES : 0;
+    do {
+        v->is_missing = false;
+        status = verify_leaf_of(v, entry, err);
+        *gone = v->is_missing && !is_there(v, entry->key);
+        v->tries--;
+    } while (status == CV_OK && v->is_missing && !*gone);
+    v->tries = 0;
+    v->is_missing = false;
+    return status;
+}
+
+static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, cv_error *err)
+{
+    bool is_gone;
+    if (entry->kind == CATERVA_TREE_GROUP) return verify_attributes(v, entry->key, err);
+    if (entry->kind == CATERVA_TREE_OTHER && !entry->path && !entry->embedded) return CV_OK;
+    CV_TRY(verify_listed(v, entry, &is_gone, err));
+    if (is_gone) return tell(v, entry->stored_bytes, err);
+    CV_TRY(verify_checksum(v, entry->path, err));
+    v->member.skipped = is_closed(entry->kind_name) && v->member.damages == 0;
+    CV_TRY(finish(v, err));
+    return tell(v, entry->stored_bytes, err);
+}
+
+/* What an archive has besides: parts of python-blosc2's objects. They are named when they are
+ * damaged. */
+static cv_status verify_unseen(verification *v, cv_error *err)
+{
+    char key[4200];
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who has seen some has contents */
+    for (size_t i = 0; v->seen && i < v->contents->members.n; i++) {
+        const char *path = v->contents->members.list[i].path;
+        size_t size = cv_tree_is_leaf(path) ? cv_tree_stem(path) : strlen(path);
+        if (v->seen[i]) continue;
+        (void)snprintf(key, sizeof key, "/%.*s", (int)size, path);
+        begin(v, key, "file");
+        CV_TRY(verify_checksum(v, path, err));
+        if (v->member.damages > 0) CV_TRY(finish(v, err));
+    }
+    return CV_OK;
+}
+
+/* embed.b2e is a frame of bytes, which arrays may lie in. */
+static cv_status verify_embed(verification *v, cv_error *err)
+{
+    cv_embed_bytes bytes;
+    cv_error why = {.position = -1};
+    begin(v, "/", "tree");
+    CV_TRY(verify_replaced(v, err));
+    if (v->contents && !v->contents->has_embed) /* an archive of others */
+        return v->member.damages > 0 ? finish(v, err) : CV_OK;
+    cv_status status = cv_embedded_open(v->tree->tree, &bytes, &why);
+    if (status == CV_OK) {
+        status = verify_handle(v, bytes.context, &why);
+        cv_embedded_close(&bytes);
+    }
+    CV_TRY(settle(v, status, &why, err));
+    CV_TRY(verify_checksum(v, CV_TREE_EMBED, err));
+    return finish(v, err);
+}
+
+/* Bytes of an archive's members below a group whose checksums are looked at. */
+static int64_t count_checksums(const verification *v, const char *group)
+{
+    int64_t bytes = 0;
+    const char *below = group + 1;
+    size_t size = strlen(below);
+    const cv_tree *tree = v->tree->tree;
+    if (tree->form != CV_TREE_ARCHIVE || tree->store || v->options.quick) return 0;
+    for (size_t i = 0; i < v->contents->members.n; i++) {
+        const cv_member *member = &v->contents->members.list[i];
+        bool is_below = strncmp(member->path, below, size) == 0 &&
+                        (size == 0 || member->path[size] == '/');
+        if (is_below && member->method == STORED) bytes += (int64_t)member->size;
+    }
+    return bytes;
+}
+
+static cv_status verify_list(verification *v, const caterva_tree_list *list,
+                             const char *group, cv_error *err)
+{
+    for (size_t i = 0; i < list->n; i++) v->watch.total += list->entries[i]->stored_bytes;
+    v->watch.total += count_checksums(v, group);
+    if (!group[1]) CV_TRY(verify_embed(v, err));
+    CV_TRY(verify_attributes(v, group, err));
+    for (size_t i = 0; i < list->n; i++) CV_TRY(verify_entry(v, list->entries[i], err));
+    return verify_unseen(v, err);
+}
+
+/* The members of all of an archive are looked at, whatever its list has. */
+static cv_status verify_contents(verification *v, const caterva_tree_list *list,
+                                 const char *group, cv_error *err)
+{
+    const cv_tree *tree = v->tree->tree;
+    size_t n = tree->contents.members.n;
+    if (tree->form != CV_TREE_DIRECTORY) v->contents = &tree->contents;
+    if (v->contents && !tree->store && !group[1] && n > 0) {
+        v->seen = cv_calloc(n, sizeof *v->seen);
+        if (!v->seen) return cv_fail_memory(err, n, "the members of a tree");
+    }
+    cv_status status = verify_list(v, list, group, err);
+    cv_free(v->seen);
+    return status;
+}
+
+/* A tree that cannot be listed is one damaged member. */
+static cv_status verify(verification *v, const char *group, cv_error *err)
+{
+    cv_error why = {.position = -1};
+    const caterva_tree_list *list;
+    v->watch.tell = v->options.on_progress;
+    v->watch.context = v->options.context;
+    cv_status status = caterva_tree_get_list(v->tree, group, &list, &why);
+    bool is_unknown = status == CATERVA_ENOTFOUND && group[1];
+    if (is_unknown || status == CATERVA_EUNSUPPORTED) {
+        if (err) *err = why;
+        return status;
+    }
+    if (status != CV_OK) {
+        begin(v, "/", "tree");
+        CV_TRY(settle(v, status, &why, err));
+        return finish(v, err);
+    }
+    status = verify_contents(v, list, group, err);
+    caterva_tree_list_release(list);
+    return status;
+}
+
+caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
+                                   const caterva_tree_verify_options *options,
+                                   caterva_tree_verify_result *result, caterva_error *err)
+{
+    static const caterva_tree_verify_options defaults = CATERVA_TREE_VERIFY_INIT;
+    verification v = {.tree = tree};
+    CV_TRY(cv_tree_handle_check(tree, err));
+    CV_TRY(cv_output_check(result, sizeof *result, "tree verify result", err));
+    CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
+                           "tree verify options", err));
+    if (!group) group = "/";
+    CV_TRY(cv_tree_check_key(group, err));
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_tree_handle_finish(tree, verify(&v, group, err));
+    cv_output_fill(result, &v.result, sizeof v.result);
+    return status;
+}

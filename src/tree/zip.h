@@ -1,0 +1,86 @@
+/* The records of a zip archive: bytes <-> structs, by the field lists in zip.c.
+ *
+ *   local header, name, extra | data | local header, ... | directory | end
+ *
+ * A directory has one record for each member; the end says where the directory is.
+ * Archives of more than 65,534 members or 4 GiB have a second end with wider fields
+ * (zip64) before the first one, and wider sizes in the extra fields of members. All
+ * numbers are little-endian. */
+#ifndef CV_TREE_ZIP_H
+#define CV_TREE_ZIP_H
+
+#include "base/heap.h"
+
+enum {
+    CV_ZIP_LOCAL_SIZE = 30,  /* of a local header, before name and extra */
+    CV_ZIP_RECORD_SIZE = 46, /* of a directory's record, before name, extra and comment */
+    CV_ZIP_END_SIZE = 22,
+    CV_ZIP_END_ROOM = 20 + 56, /* of the second end and what says that there is one */
+    CV_ZIP_END_SEARCH = CV_ZIP_END_ROOM + CV_ZIP_END_SIZE + 65535 /* with a comment */
+};
+
+enum { CV_ZIP_STORED = 0, CV_ZIP_DEFLATED = 8 };
+
+/* Bits of flags; STREAMED: sizes and checksum stand behind the data. Readers refuse a member
+ * that has one of REFUSED: it is encrypted, a patch, encrypted strongly, or its header masked. */
+enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_STREAMED = 8, CV_ZIP_UTF8 = 1 << 11 };
+enum { CV_ZIP_REFUSED = CV_ZIP_ENCRYPTED | 1 << 5 | 1 << 6 | 1 << 13 };
+
+/* Where the directory is, and what the end says of it. */
+typedef struct cv_zip_end {
+    uint64_t n_members;
+    uint64_t directory_pos; /* bytes from the file's start */
+    uint64_t directory_size;
+    uint64_t shift; /* bytes before the archive: positions in it count from there */
+} cv_zip_end;
+
+/* One member, as the directory has it. */
+typedef struct cv_zip_member {
+    const uint8_t *name; /* borrowed; no NUL behind it */
+    uint16_t name_size;
+    uint16_t needs; /* version of the format, as 45 for 4.5; none above 63 is known */
+    uint16_t flags, method;
+    uint32_t crc;
+    uint64_t packed_size, size;
+    uint64_t header_pos; /* of its local header, in the archive */
+} cv_zip_member;
+
+/* From the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH of them, or all
+ * that there are. CATERVA_ECORRUPT when there is no end, or one that cannot be.
+ * CATERVA_EUNSUPPORTED: it says that the archive is the last of several parts; `out` is where
+ * the directory ends in this one, then. */
+cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
+                           cv_zip_end *out, cv_error *err);
+
+/* How many bytes the record takes that begins with these CV_ZIP_RECORD_SIZE ones, at `pos`
+ * in the file. */
+cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, cv_error *err);
+
+/* Parses the whole record. */
+cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                              cv_zip_member *out, cv_error *err);
+
+/* From the first `size` bytes of a local header at `pos`, CV_ZIP_LOCAL_SIZE and the name
+ * at least: how many bytes there are from its begin to the data. CATERVA_ECORRUPT unless
+ * it is the header of `member`. */
+cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err);
+
+/* The same of any member: whether the header says of it what `member` does, its name, how it is
+ * stored, its sizes and its checksum, in which encoding its name is, and nothing that makes readers
+ * refuse it where `member` does not: CATERVA_ECORRUPT. One whose sizes stand behind its data says nothing of them. */
+cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
+                             const cv_zip_member *member, uint64_t *data_at, cv_error *err);
+
+/* What a local header says of itself, for who has no directory: whether one begins here, with
+ * its name and extra fields within the `size` bytes. Of one whose sizes stand behind its data
+ * they are 0. header_pos is left alone. */
+bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
+                       uint64_t *data_at);
+
+/* Append a local header, a record, and the end; zip64 where it takes that. */
+cv_status cv_zip_local_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
+cv_status cv_zip_record_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
+cv_status cv_zip_end_write(const cv_zip_end *end, cv_buffer *out, cv_error *err);
+
+#endif

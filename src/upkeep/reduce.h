@@ -1,0 +1,87 @@
+/* Reductions along axes, by block, in parallel; the array never stands in memory. Results
+ * do not depend on the number of threads. */
+#ifndef CV_UPKEEP_REDUCE_H
+#define CV_UPKEEP_REDUCE_H
+
+#include "engine/items/numbers.h"
+#include "engine/read/read.h"
+
+/* All zero before the first number. */
+typedef struct cv_cell {
+    cv_wide value; /* extreme or sum so far */
+    double rest;   /* of a sum of doubles, as in cv_real_sum */
+    int64_t n;     /* numbers counted */
+} cv_cell;
+void cv_cell_add_tally(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
+                       const cv_tally *from);
+
+/* The result of a cell that `n_items` items were looked at for; and of a tally of all. */
+cv_wide cv_cell_result(const cv_cell *cell, const cv_number_type *type,
+                       caterva_reduction what, int64_t n_items, bool skip_nan);
+cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
+                        caterva_reduction what, bool skip_nan);
+
+/* The result of no number at all. */
+cv_wide cv_reduce_nothing(const cv_number_type *type, caterva_reduction what);
+
+/* Whether the result is an item as the array has it, which nothing does not have and times
+ * do; else it is a number of 8 bytes. */
+bool cv_reduce_gives_item(caterva_reduction what);
+
+/* Bytes of a result. */
+int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what);
+
+/* Stores one result: of sums in the machine's order, of extremes as items are. */
+void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
+                     uint8_t *dst);
+
+/* ---- reduction ----
+ * What statistics, histograms and reductions have in common: whose items, which of them,
+ * and what they are. */
+
+typedef struct cv_reduction {
+    const cv_source *source;
+    const cv_number_type *type;
+    const cv_selection *selection; /* as cv_fold_init wants it */
+    cv_watch *watch;               /* counts jobs */
+} cv_reduction;
+
+/* ---- reduce ----
+ * Reductions along axes, by block, in parallel; the array never stands in memory. Results
+ * do not depend on the number of threads. */
+
+/* Reduces a selection axis by axis, of slices and lists, along the marked axes; the cells
+ * of the others go to `dst`, `cell_size` bytes each, at `strides` in cells. Without any
+ * marked axis each item is a cell. Not for empty selections, nor with all axes marked. */
+typedef struct cv_axes_request {
+    caterva_reduction what;
+    bool skip_nan;
+    bool reduced[CV_MAX_DIMS];
+    uint8_t *dst;
+    cv_cell
+        *cells; /* in its place, or NULL: what is counted is added to these, by nobody else
+                       meanwhile, and makes no results yet */
+    int64_t strides[CV_MAX_DIMS];
+} cv_axes_request;
+cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,
+                         cv_error *err);
+
+/* ---- statistics ----
+ * Statistics and histograms, by block, in parallel; the array never stands in memory.
+ * Results do not depend on the number of threads. */
+
+/* Counts every selected item. */
+cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err);
+
+/* Adds every selected number in [lo, hi] to its bin: `n_bins` of equal width, as
+ * numpy.histogram has them; CATERVA_EINVAL where doubles cannot tell the edges apart.
+ * lo < hi, both finite. */
+typedef struct cv_bins {
+    double lo;
+    double hi;
+    int64_t n_bins;
+    int64_t *counts; /* added to */
+} cv_bins;
+cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* Repair of an array that lies in another file. */
+#ifndef CV_UPKEEP_REPAIR_H
+#define CV_UPKEEP_REPAIR_H
+
+#include "array/array.h"
+#include "engine/read/read.h"
+#include "store/store.h"
+
+/* As caterva_repair, of what `store` holds, called `name` in sentences; `options` are complete
+ * and name an output. Takes over the store, also on failure. */
+cv_status cv_array_repair_store(cv_store *store, const char *name,
+                                const caterva_repair_options *options,
+                                caterva_repair_result *result, cv_error *err);
+
+#endif

@@ -1,0 +1,936 @@
+/* Room: frame/repair. The search for a state, see rescue.h. A copy has a checksum, a
+ * header has none: what decides between them is said at is_torn and is_older. */
+#include "upkeep/rescue.h"
+
+#include "base/arith.h"
+#include "base/heap.h"
+#include "format/frame_header.h"
+#include "frame/lookup.h"
+#include "frame/sealed.h"
+#include "frame/txn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Copies ----
+ *
+ * The search for header copies and seals, and what they say about
+ * which commit was the last. What states they make is rescue.c's matter. */
+
+/* Of each so many are known: those of the highest numbers, newest first. */
+enum { CV_MAX_COPIES = 16 };
+
+typedef struct cv_found_copy {
+    uint64_t commit;
+    cv_buffer header;
+    uint64_t frame_size;
+    uint64_t end; /* of the copy or of its frame, what is further */
+    int64_t cbytes;
+} cv_found_copy;
+
+typedef struct cv_found_seal {
+    cv_seal_footer footer; /* as it stands: nothing is checked */
+    uint64_t pos;
+} cv_found_seal;
+
+typedef struct cv_copies {
+    cv_found_copy items[CV_MAX_COPIES];
+    int n;
+    cv_found_seal seals[CV_MAX_COPIES];
+    int n_seals;
+} cv_copies;
+
+/* ---- Collecting --------------------------------------------------------- */
+
+static void drop(cv_found_copy *copy) { cv_buffer_free(&copy->header); }
+
+static cv_status add_copy(cv_copies *c, const cv_header_copy *copy, cv_error *err)
+{
+    int at = c->n;
+    while (at > 0 && c->items[at - 1].commit < copy->commit) at--;
+    if (at == CV_MAX_COPIES) return CV_OK;
+    cv_frame_header header;
+    CV_TRY(cv_frame_header_parse(copy->header, copy->header_size, &header, err));
+    cv_found_copy added = {
+        .commit = copy->commit, .frame_size = header.frame_size, .cbytes = header.cbytes};
+    added.end = copy->pos + copy->size;
+    if (added.end < header.frame_size) added.end = header.frame_size;
+    CV_TRY(cv_buffer_append(&added.header, copy->header, copy->header_size, err));
+    if (c->n == CV_MAX_COPIES) drop(&c->items[--c->n]);
+    memmove(c->items + at + 1, c->items + at, (size_t)(c->n - at) * sizeof c->items[0]);
+    c->items[at] = added;
+    c->n++;
+    return CV_OK;
+}
+
+static void add_seal(cv_copies *c, const cv_found_seal *seal)
+{
+    int at = c->n_seals;
+    while (at > 0 && c->seals[at - 1].footer.commit < seal->footer.commit) at--;
+    if (at == CV_MAX_COPIES) return;
+    if (c->n_seals == CV_MAX_COPIES) c->n_seals--;
+    memmove(c->seals + at + 1, c->seals + at, (size_t)(c->n_seals - at) * sizeof c->seals[0]);
+    c->seals[at] = *seal;
+    c->n_seals++;
+}
+
+/* Those that begin in the first `fresh` bytes of the window, which stands at `pos`. */
+static void find_seals(cv_copies *c, const cv_buffer *window, uint64_t pos, size_t fresh)
+{
+    cv_found_seal seal;
+    for (size_t at = 0; at < fresh && window->size - at >= CV_SEAL_FOOTER; at++) {
+        if (!cv_seal_footer_find(window->data, window->size, &at, &seal.footer)) return;
+        seal.pos = pos + at;
+        if (at < fresh && seal.footer.size <= seal.pos + CV_SEAL_FOOTER) add_seal(c, &seal);
+    }
+}
+
+static cv_status search_window(cv_copies *c, const cv_buffer *window, uint64_t pos,
+                               size_t fresh, cv_error *err)
+{
+    cv_header_copy copy;
+    find_seals(c, window, pos, fresh);
+    for (size_t at = fresh;
+         cv_header_copy_before(window->data, window->size, pos, &at, &copy);)
+        CV_TRY(add_copy(c, &copy, err));
+    return CV_OK;
+}
+
+/* Back from the end, in windows that overlap by the largest copy. */
+static cv_status cv_copies_find(cv_store *store, cv_copies *out, cv_error *err)
+{
+    enum { STEP = 1 << 20 };
+    uint64_t overlap = cv_header_copy_size(CV_HEADER_COPY_MAX), end;
+    if (cv_store_size(store, CV_FRAME_OBJECT, &end, NULL) != CV_OK) return CV_OK;
+    cv_buffer window = {0};
+    cv_status status = CV_OK;
+    for (uint64_t stored = end; end > 0 && status == CV_OK;) {
+        uint64_t start = end > STEP ? end - STEP : 0;
+        uint64_t stop = end + overlap < stored ? end + overlap : stored;
+        status = cv_buffer_resize(&window, (size_t)(stop - start), err);
+        if (status == CV_OK && cv_store_read(store, CV_FRAME_OBJECT, start, window.data,
+                                             window.size, NULL) == CV_OK)
+            status = search_window(out, &window, start, (size_t)(end - start), err);
+        end = start;
+    }
+    cv_buffer_free(&window);
+    return status;
+}
+
+static void cv_copies_free(cv_copies *copies)
+{
+    for (int i = 0; i < copies->n; i++) drop(&copies->items[i]);
+    *copies = (cv_copies){0};
+}
+
+/* ---- Which was the last ------------------------------------------------- */
+
+/* A frame that was appended to the file, at its byte `pos`. */
+static bool is_frame_at(cv_store *store, uint64_t pos)
+{
+    uint8_t bytes[CV_FRAME_HEADER_MIN];
+    uint32_t size;
+    return cv_store_read(store, CV_FRAME_OBJECT, pos, bytes, sizeof bytes, NULL) == CV_OK &&
+           cv_frame_header_peek(bytes, sizeof bytes, &size, NULL) == CV_OK;
+}
+
+/* A seal with a higher number than the newest copy, outside an appended frame. */
+static bool has_later_seal(const cv_copies *c, cv_store *store)
+{
+    const cv_found_copy *newest = &c->items[0];
+    uint64_t end = is_frame_at(store, newest->end) ? newest->end : UINT64_MAX;
+    for (int i = 0; i < c->n_seals && c->seals[i].footer.commit > newest->commit; i++)
+        if (c->seals[i].pos < end) return true;
+    return false;
+}
+
+typedef enum agreement { NEITHER, ONE_SIZE, BOTH_SIZES } agreement;
+
+static agreement agree(const cv_found_copy *copy, uint64_t frame_size, int64_t cbytes)
+{
+    return (agreement)((copy->frame_size == frame_size) + (copy->cbytes == cbytes));
+}
+
+/* What the standing header, whatever is damaged of it, says of its own commit. */
+static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
+{
+    uint8_t bytes[CV_FRAME_HEADER_MIN];
+    uint64_t frame_size;
+    int64_t cbytes;
+    *is_other = false;
+    if (cv_store_read(store, CV_FRAME_OBJECT, 0, bytes, sizeof bytes, NULL) != CV_OK)
+        return NEITHER;
+    if (!cv_frame_header_peek_sizes(bytes, sizeof bytes, &frame_size, &cbytes))
+        return NEITHER;
+    *is_other = true;
+    for (int i = 0; i < c->n; i++) /* of an older one: torn */
+        if (agree(&c->items[i], frame_size, cbytes) == BOTH_SIZES) *is_other = false;
+    return agree(&c->items[0], frame_size, cbytes);
+}
+
+/* Is what ends the file the rest of an older commit's frame, whose copy was overwritten?
+ * A commit leaves the tail of the one before it whole, and writes its own in one piece:
+ * copy, index, seal, trailer. One that reaches back over the newest copy's frame, or has
+ * not even room for its ends behind it, is older, and so is one whose seal says so. */
+static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t stored)
+{
+    uint8_t tail[CV_TRAILER_TAIL], bytes[CV_SEAL_FOOTER];
+    uint32_t size;
+    cv_seal_footer footer;
+    uint64_t room = stored - newest->end;
+    if (room < cv_header_copy_size((uint32_t)newest->header.size) + CV_TRAILER_MIN)
+        return true;
+    uint64_t at = stored - sizeof tail;
+    if (cv_store_read(store, CV_FRAME_OBJECT, at, tail, sizeof tail, NULL) != CV_OK ||
+        cv_trailer_peek(tail, (int64_t)at, &size, NULL) != CV_OK)
+        return false;
+    if (size + sizeof bytes > room) return true;
+    at = stored - size - sizeof bytes;
+    return cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, NULL) == CV_OK &&
+           cv_seal_footer_read(bytes, &footer) && footer.commit <= newest->commit;
+}
+
+/* Bytes behind the newest copy's frame that no older commit explains. */
+static bool has_more(const cv_copies *c, cv_store *store)
+{
+    uint64_t stored;
+    if (cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) != CV_OK) return true;
+    for (int i = 0; i < c->n; i++)
+        if (c->items[i].end >= stored) return false;
+    return !is_older_rest(&c->items[0], store, stored) &&
+           !is_frame_at(store, c->items[0].end);
+}
+
+/* Is there nothing in the file that tells of a commit later than the newest copy's? That
+ * are a seal with a higher number, sizes in the header that are no copy's, and bytes
+ * behind the copy's frame that are neither an older one's nor a frame of their own. When in
+ * doubt, there is. With one copy at least. */
+static bool cv_copies_have_last(const cv_copies *c, cv_store *store)
+{
+    bool is_other;
+    if (has_later_seal(c, store)) return false;
+    if (ask_header(c, store, &is_other) != NEITHER) return true;
+    return !is_other && !has_more(c, store);
+}
+
+/* ---- Refind ----
+ *
+ * Where a chunk may begin is seen by its size, which all have in their
+ * headers; that it is one, and which, its block table says. */
+
+/* Bytes [pos, end) of an object. */
+typedef struct cv_range {
+    cv_object object;
+    uint64_t pos, end;
+} cv_range;
+
+/* The block table of a stored chunk. */
+typedef struct cv_found_table {
+    size_t size; /* bytes; 0: what stands there is none of this chunk's */
+    uint32_t name;
+} cv_found_table;
+
+typedef struct wanted {
+    uint32_t name;
+    int64_t chunk;
+    int64_t n_taken; /* in the first of a name: so many from here on have their chunk */
+} wanted;
+
+typedef struct refind {
+    cv_snapshot *state;
+    cv_store *store;
+    cv_index index;
+    cv_strays *strays; /* the index's, which would forget those of entries that it is given */
+    wanted *wanted;    /* ascending by name */
+    int64_t n_wanted, n_found;
+    uint64_t left; /* bytes of tables that may still be looked at */
+} refind;
+
+/* ---- Names -------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const wanted *x = a, *y = b;
+    if (x->name != y->name) return x->name < y->name ? -1 : 1;
+    return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
+}
+
+static cv_status list_wanted(refind *r, cv_error *err)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->index.n; i++) n += cv_index_name(&r->index, i) != 0;
+    if (n == 0)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)r->state->index_pos,
+                       "the index is lost, and the seal names no chunk");
+    r->wanted = cv_malloc((size_t)n * sizeof r->wanted[0]);
+    if (!r->wanted) return cv_fail_memory(err, (size_t)n * sizeof r->wanted[0], "names");
+    for (int64_t i = 0; i < r->index.n; i++) {
+        uint32_t name = cv_index_name(&r->index, i);
+        if (name != 0) r->wanted[r->n_wanted++] = (wanted){.name = name, .chunk = i};
+    }
+    qsort(r->wanted, (size_t)n, sizeof r->wanted[0], by_name);
+    return CV_OK;
+}
+
+/* The first of this name that has no chunk yet: equal chunks have equal names. */
+static wanted *take_wanted(refind *r, uint32_t name)
+{
+    int64_t low = 0, high = r->n_wanted;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (r->wanted[middle].name < name)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == r->n_wanted || r->wanted[low].name != name) return NULL;
+    int64_t next = low + r->wanted[low].n_taken;
+    if (next == r->n_wanted || r->wanted[next].name != name) return NULL;
+    r->wanted[low].n_taken++;
+    return &r->wanted[next];
+}
+
+/* The entry in the index becomes that of the chunk with this name, if one is wanted. */
+static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
+{
+    wanted *w = name != 0 ? take_wanted(r, name) : NULL;
+    if (!w) return CV_OK;
+    r->n_found++;
+    CV_TRY(cv_index_set(&r->index, w->chunk, entry, err));
+    return cv_index_set_name(&r->index, w->chunk, name, err);
+}
+
+/* ---- Chunks ------------------------------------------------------------- */
+
+/* Looks where `range` begins for the table of the chunk with this header. */
+static cv_status cv_refind_table(cv_store *store, const cv_grid *grid, const cv_chunk_header *header,
+                          cv_range range, cv_found_table *out, cv_error *err)
+{
+    cv_block_table table = {.n = cv_block_table_blocks(header, grid->n_blocks)};
+    size_t size = cv_block_table_size(table.n);
+    cv_buffer bytes = {0};
+    *out = (cv_found_table){0};
+    if (range.pos > range.end || range.end - range.pos < size) return CV_OK;
+    cv_status status = cv_buffer_resize(&bytes, 2 * size, err); /* as stored; as numbers */
+    if (status == CV_OK)
+        status = cv_store_read(store, range.object, range.pos, bytes.data, size, err);
+    table.blocks = (uint32_t *)(void *)(bytes.data + size);
+    if (status == CV_OK && cv_block_table_read(bytes.data, &table))
+        *out = (cv_found_table){size, cv_block_table_name(bytes.data, table.n)};
+    cv_buffer_free(&bytes);
+    return status;
+}
+
+/* The header of a chunk where `range` begins; false when there can be none. */
+static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
+{
+    const cv_grid *g = &r->state->grid;
+    uint8_t bytes[CV_CHUNK_HEADER_SIZE];
+    if (range.pos > range.end || range.end - range.pos < sizeof bytes) return false;
+    cv_chunk_expect expect = {.pos = (int64_t)range.pos,
+                              .nbytes = g->chunk_bytes,
+                              .block_size = g->block_bytes,
+                              .item_size = g->item_size,
+                              .max_cbytes =
+                                  cv_min_i64((int64_t)(range.end - range.pos), INT32_MAX)};
+    return cv_store_read(r->store, range.object, range.pos, bytes, sizeof bytes, NULL) ==
+               CV_OK &&
+           cv_chunk_header_parse(bytes, &expect, out, NULL) == CV_OK;
+}
+
+/* The table right behind the chunk at the range's beginning; its size is 0 when there is
+ * none, or when looking for tables has cost enough. */
+static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header,
+                              cv_found_table *table, cv_error *err)
+{
+    uint64_t cost = cv_block_table_size(r->state->grid.n_blocks);
+    *table = (cv_found_table){.size = 0};
+    if (!read_header(r, range, header) || r->left < cost) return CV_OK;
+    r->left -= cost;
+    range.pos += (uint64_t)header->cbytes;
+    return cv_refind_table(r->store, &r->state->grid, header, range, table, err);
+}
+
+/* *size: bytes of chunk and table; 0: there are none. */
+static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *size,
+                         cv_error *err)
+{
+    cv_chunk_header header;
+    cv_found_table table;
+    *size = 0;
+    CV_TRY(table_behind(r, range, &header, &table, err));
+    if (table.size == 0) return CV_OK;
+    *size = (uint64_t)header.cbytes + table.size;
+    return place(r, table.name, entry, err);
+}
+
+/* Chunks that begin in `window`, which stands at `pos`; *next is where to go on. */
+static cv_status refind_search_window(refind *r, const cv_buffer *window, uint64_t pos, uint64_t end,
+                               uint64_t *next, cv_error *err)
+{
+    enum { NBYTES_AT = 4 }; /* in a chunk's header, see format/chunk_header.h */
+    uint8_t size_of_chunk[4];
+    uint64_t origin = r->state->header.header_size;
+    cv_store_le32(size_of_chunk, (uint32_t)r->state->grid.chunk_bytes);
+    for (size_t at = 0; at + CV_CHUNK_HEADER_SIZE <= window->size;) {
+        uint64_t size;
+        const uint8_t *from = window->data + at + NBYTES_AT;
+        size_t left = window->size - CV_CHUNK_HEADER_SIZE - at + sizeof size_of_chunk;
+        const uint8_t *hit = memmem(from, left, size_of_chunk, sizeof size_of_chunk);
+        if (!hit) break;
+        at = (size_t)(hit - window->data) - NBYTES_AT;
+        uint64_t chunk = pos + at;
+        cv_range range = {CV_FRAME_OBJECT, chunk, end};
+        CV_TRY(look_at(r, range, (int64_t)(chunk - origin), &size, err));
+        *next = chunk + (size > 0 ? size : 1);
+        if (*next - pos >= window->size) return CV_OK;
+        at = (size_t)(*next - pos);
+    }
+    uint64_t searched = pos + window->size - CV_CHUNK_HEADER_SIZE + 1;
+    if (*next < searched) *next = searched;
+    return CV_OK;
+}
+
+static cv_status search_area(refind *r, cv_error *err)
+{
+    enum { WINDOW = 1 << 20 };
+    uint64_t end = r->state->index_pos, pos = r->state->header.header_size;
+    r->left = 2 * (end - pos); /* a file made of headers could cost any time */
+    cv_buffer window = {0};
+    cv_status status = CV_OK;
+    while (status == CV_OK && pos < end && end - pos >= CV_CHUNK_HEADER_SIZE) {
+        uint64_t next = pos, size = end - pos < WINDOW ? end - pos : WINDOW;
+        status = cv_buffer_resize(&window, (size_t)size, err);
+        if (status == CV_OK &&
+            cv_store_read(r->store, CV_FRAME_OBJECT, pos, window.data, window.size, NULL))
+            next = pos + size; /* what cannot be read holds no chunk */
+        else if (status == CV_OK)
+            status = refind_search_window(r, &window, pos, end, &next, err);
+        pos = next;
+    }
+    cv_buffer_free(&window);
+    return status;
+}
+
+static cv_status search_files(refind *r, cv_error *err)
+{
+    cv_object *files;
+    size_t n;
+    cv_status status = CV_OK;
+    r->left = UINT64_MAX;
+    CV_TRY(cv_store_list(r->store, &files, &n, err));
+    for (size_t i = 0; i < n && status == CV_OK; i++) {
+        uint64_t size, end;
+        if (cv_store_size(r->store, files[i], &end, NULL) == CV_OK)
+            status = look_at(r, (cv_range){files[i], 0, end}, files[i], &size, err);
+    }
+    cv_free(files);
+    return status;
+}
+
+/* Chunks of another writer that were sealed where they lie: the seal says where both
+ * chunk and table are. */
+static cv_status place_strays(refind *r, cv_error *err)
+{
+    const cv_strays *strays = r->strays;
+    cv_range range = {.object = CV_FRAME_OBJECT};
+    CV_TRY(cv_store_size(r->store, CV_FRAME_OBJECT, &range.end, err));
+    for (int64_t i = 0; strays && i < strays->n; i++) {
+        cv_seal_stray s = strays->items[i];
+        cv_chunk_header header;
+        cv_found_table table;
+        if (s.entry < 0) continue;
+        range.pos = r->state->header.header_size + (uint64_t)s.entry;
+        if (!read_header(r, range, &header)) continue;
+        range.pos = s.pos;
+        CV_TRY(cv_refind_table(r->store, &r->state->grid, &header, range, &table, err));
+        if (table.size > 0) CV_TRY(place(r, table.name, s.entry, err));
+    }
+    return CV_OK;
+}
+
+/* ---- All ---------------------------------------------------------------- */
+
+static cv_status search(refind *r, cv_error *err)
+{
+    const cv_seal_head *head;
+    const cv_index zeros = {.n = r->state->grid.n_chunks,
+                            .same = cv_offset_of_kind(CV_REF_ZEROS)};
+    CV_TRY(cv_sealed_head(r->state, r->store, &head, err));
+    if (!head)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)r->state->index_pos,
+                       "the index is lost, and there is no seal");
+    CV_TRY(cv_index_share(&zeros, &r->index, err));
+    CV_TRY(cv_sealed_read_names(r->state, r->store, head, &r->index, err));
+    r->strays = r->index.strays;
+    r->index.strays = NULL;
+    CV_TRY(list_wanted(r, err));
+    CV_TRY(place_strays(r, err));
+    CV_TRY(r->store->has_chunk_objects ? search_files(r, err) : search_area(r, err));
+    if (r->n_found > 0) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)r->state->index_pos,
+                   "the index is lost, and no chunk of the seal's is there");
+}
+
+/* Gives `state`, which has trailer and seal, an index of the chunks that are found by
+ * their names; all others read as zeros. Reads the whole chunk area, through a window.
+ * CATERVA_ECORRUPT when there is none to find. */
+static cv_status cv_refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
+{
+    refind r = {.state = state, .store = store};
+    cv_status status = search(&r, err);
+    if (r.strays) r.index.strays = r.strays;
+    cv_free(r.wanted);
+    if (status != CV_OK) {
+        cv_index_free(&r.index);
+        return status;
+    }
+    state->index = r.index;
+    atomic_store(&state->index_ready, true);
+    return CV_OK;
+}
+
+/* ---- Names without a seal ----------------------------------------------- */
+
+static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
+{
+    cv_chunk_ref ref;
+    cv_chunk_header header;
+    cv_found_table table;
+    int64_t entry = cv_index_get(&r->state->index, chunk);
+    if (cv_offset_is_special(entry)) return CV_OK;
+    if (cv_chunk_ref_make(r->state, chunk, entry, &ref, NULL) != CV_OK) return CV_OK;
+    cv_range range = {ref.object, ref.pos, r->state->index_pos};
+    if (ref.object != CV_FRAME_OBJECT &&
+        cv_store_size(r->store, ref.object, &range.end, NULL) != CV_OK)
+        return CV_OK;
+    CV_TRY(table_behind(r, range, &header, &table, err));
+    if (table.size == 0 || table.name == 0) return CV_OK;
+    return cv_index_set_name(&r->state->index, chunk, table.name, err);
+}
+
+/* Gives the chunks of a state of ours whose seal is lost, and whose index is decoded, the
+ * names of the tables that stand right behind them, so that their checksums count. Where
+ * none stands, the chunk stays without. Nobody else has the state yet. */
+static cv_status cv_refind_names(cv_snapshot *state, cv_store *store, cv_error *err)
+{
+    refind r = {.state = state, .store = store};
+    const cv_index *index = &state->index;
+    int64_t n = state->grid.n_chunks;
+    if (!index->pages) return CV_OK; /* equal entries: special, or they overlap */
+    if (cv_snapshot_check_room(state, store, cv_index_count_stored(index), NULL) != CV_OK)
+        return CV_OK; /* they are all lost */
+    r.left = store->has_chunk_objects ? UINT64_MAX
+                                      : 2 * (state->index_pos - state->header.header_size);
+    for (int64_t i = 0; i < n; i++) CV_TRY(refind_name(&r, i, err));
+    return CV_OK;
+}
+
+/* ---- Rescue ---- */
+
+typedef struct rescue_search {
+    cv_store *store;
+    cv_snapshot *standing; /* the header at the frame's beginning, or NULL */
+    cv_copies copies;
+    bool has_last;  /* nothing tells of a commit later than the newest copy's */
+    bool condemned; /* the seal says that the standing header is not the one it was */
+} rescue_search;
+
+/* ---- Copies ------------------------------------------------------------- */
+
+static cv_status find_copies(rescue_search *s, cv_error *err)
+{
+    CV_TRY(cv_copies_find(s->store, &s->copies, err));
+    s->has_last = s->copies.n > 0 && cv_copies_have_last(&s->copies, s->store);
+    return CV_OK;
+}
+
+/* What the copy `i` is: that of the last commit, or of an older one. */
+static caterva_found found_by(const rescue_search *s, int i)
+{
+    return i == 0 && s->has_last ? CATERVA_FOUND_COPY : CATERVA_FOUND_OLDER;
+}
+
+static bool is_ours(const cv_snapshot *state)
+{
+    return state->header.encode_threads == 0 && state->header.decode_threads == 0;
+}
+
+/* A header with our mark has its copy in its place. The copy of another one there
+ * means that a write of the header stopped half-way, and so does a header that
+ * has only its frame's size or its chunks' of the newest commit. Whether the
+ * state's copy itself is damaged cannot be seen; then no other fits. */
+static bool is_torn(const rescue_search *s, const cv_snapshot *state)
+{
+    const cv_frame_header *h = &state->header;
+    if (!is_ours(state)) return false;
+    for (int i = 0; i < s->copies.n; i++) {
+        const cv_found_copy *c = &s->copies.items[i];
+        bool is_it = c->header.size == state->header_bytes.size &&
+                     memcmp(c->header.data, state->header_bytes.data, c->header.size) == 0;
+        if (is_it) return false;
+    }
+    for (int i = 0; i < s->copies.n; i++) {
+        const cv_found_copy *c = &s->copies.items[i];
+        if (c->cbytes == h->cbytes || (i == 0 && c->frame_size == h->frame_size)) return true;
+    }
+    return false;
+}
+
+/* Nothing that a commit changed of the header is that of a copy, or the file tells of a
+ * later commit: the header is newer than all of them, and its own copy lost. */
+static bool is_older(const rescue_search *s)
+{
+    if (!s->standing) return false;
+    if (s->copies.n > 0 && !s->has_last) return true;
+    const cv_frame_header *h = &s->standing->header;
+    for (int i = 0; i < s->copies.n; i++)
+        if (s->copies.items[i].cbytes == h->cbytes ||
+            s->copies.items[i].frame_size == h->frame_size)
+            return false;
+    return true;
+}
+
+/* ---- States ------------------------------------------------------------- */
+
+/* What is asked of a state. Without its index the seal still names its chunks. */
+typedef enum asked { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } asked;
+
+/* The trailer, or the place of the index without it. */
+static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what, cv_error *err)
+{
+    if (what < NO_TRAILER) return cv_snapshot_load_tail(state, s->store, err);
+    CV_TRY(cv_snapshot_find_index(state, s->store, err));
+    return what == NO_TRAILER ? cv_sealed_find(state, s->store, err) : CV_OK;
+}
+
+/* That, and the decoded index. */
+static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what, cv_error *err)
+{
+    CV_TRY(load_end(s, state, what, err));
+    const cv_index *index;
+    if (state->grid.n_chunks == 0) return CV_OK;
+    state->refound = what == NO_INDEX;
+    if (what == NO_INDEX) return cv_refind_chunks(state, s->store, err);
+    CV_TRY(cv_snapshot_index(state, s->store, &index, err));
+    return what == NO_SEAL && is_ours(state) ? cv_refind_names(state, s->store, err) : CV_OK;
+}
+
+/* The state of these header bytes; a failed attempt leaves nothing behind. */
+static cv_status try_header(const rescue_search *s, const cv_buffer *header, asked what,
+                            cv_snapshot **out, cv_error *err)
+{
+    cv_snapshot *state;
+    CV_TRY(cv_snapshot_from_header(header->data, header->size, &state, err));
+    cv_status status = complete(s, state, what, err);
+    if (status == CV_OK)
+        *out = state;
+    else
+        cv_snapshot_release(state);
+    return status;
+}
+
+static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked what)
+{
+    out->state = state;
+    out->found = found;
+    out->trailer_lost = what >= NO_TRAILER;
+    out->refound = what == NO_INDEX;
+    out->unvouched = what == NO_SEAL && is_ours(state) && state->grid.n_chunks > 0;
+    out->n_known = state->grid.n_chunks;
+}
+
+/* Whether a failure says nothing about the bytes: they could not be read, or there was no
+ * memory for them. The search ends with it. */
+static bool is_no_answer(cv_status status)
+{
+    return status == CATERVA_ENOMEM || status == CATERVA_EIO || status == CATERVA_ESTOPPED;
+}
+
+/* The most that these header bytes give, of what is asked from `first` to `last`. */
+static cv_status try_all(const rescue_search *s, const cv_buffer *header, caterva_found found,
+                         asked first, asked last, cv_rescue *out, cv_error *err)
+{
+    cv_snapshot *state;
+    cv_status status = CATERVA_ECORRUPT;
+    for (int what = (int)first; what <= (int)last; what++) {
+        status = try_header(s, header, (asked)what, &state, err);
+        if (status == CV_OK) take(out, state, found, (asked)what);
+        if (status == CV_OK || is_no_answer(status)) break;
+    }
+    return status;
+}
+/* The headers in the order of rescue.h. */
+static cv_status try_states(const rescue_search *s, asked first, asked last, cv_rescue *out,
+                            cv_error *err)
+{
+    bool older = is_older(s); /* the copies are, than the header */
+    cv_status status = CATERVA_ECORRUPT;
+    int n = s->copies.n + 1, standing = older || s->copies.n == 0 ? 0 : 1;
+    for (int i = 0; i < n && status != CV_OK && !is_no_answer(status); i++) {
+        int copy = i < standing ? i : i - 1;
+        if (i != standing)
+            status = try_all(s, &s->copies.items[copy].header,
+                             older ? CATERVA_FOUND_OLDER : found_by(s, copy), first, last,
+                             out, err);
+        else if (s->standing && !s->condemned)
+            status = try_all(s, &s->standing->header_bytes, CATERVA_FOUND_STANDING, first,
+                             last, out, err);
+    }
+    return status;
+}
+
+/* What the seal vouches for, of any age; else what nothing vouches for. */
+static cv_status try_all_states(const rescue_search *s, cv_rescue *out, cv_error *err)
+{
+    cv_status status = try_states(s, ALL_OF_IT, NO_TRAILER, out, err);
+    if (status == CV_OK || is_no_answer(status)) return status;
+    return try_states(s, NO_SEAL, NO_SEAL, out, err);
+}
+
+/* ---- Without an index ------------------------------------------------------ */
+
+/* Of zeros. No memory is spent on chunks that the file has no room for: who calls
+ * has looked. */
+static cv_status own_index(cv_snapshot *state, cv_error *err)
+{
+    const cv_index zeros = {.n = state->grid.n_chunks,
+                            .same = cv_offset_of_kind(CV_REF_ZEROS)};
+    return cv_index_share(&zeros, &state->index, err);
+}
+
+/* Who writes an array from its first item to its last puts chunk behind chunk;
+ * the first place where none follows ends what is known. */
+static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_known,
+                               cv_error *err)
+{
+    const cv_grid *g = &state->grid;
+    uint64_t stored, at = state->header.header_size, end;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
+    if (!cv_add_u64(at, (uint64_t)state->header.cbytes, &end) || end > stored) end = stored;
+    *n_known = 0;
+    if ((uint64_t)g->n_chunks > stored * 2) return CV_OK;
+    CV_TRY(own_index(state, err));
+    while (*n_known < g->n_chunks && at + CV_CHUNK_HEADER_SIZE <= end) {
+        uint8_t bytes[CV_CHUNK_HEADER_SIZE];
+        cv_chunk_header header;
+        cv_chunk_expect expect = {.chunk = *n_known,
+                                  .pos = (int64_t)at,
+                                  .nbytes = g->chunk_bytes,
+                                  .block_size = g->block_bytes,
+                                  .item_size = g->item_size,
+                                  .max_cbytes = cv_min_i64((int64_t)(end - at), INT32_MAX)};
+        CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, err));
+        if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) break;
+        int64_t offset = (int64_t)(at - state->header.header_size);
+        cv_found_table table; /* goes with its chunk */
+        CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, err));
+        at += (uint64_t)header.cbytes;
+        cv_range behind = {CV_FRAME_OBJECT, at, end};
+        CV_TRY(cv_refind_table(store, g, &header, behind, &table, err));
+        at += table.size;
+    }
+    return CV_OK;
+}
+
+/* A directory that was written from the first chunk to the last has their numbers
+ * for names. */
+static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_known,
+                              cv_error *err)
+{
+    cv_object *files;
+    size_t n_files;
+    CV_TRY(cv_store_list(store, &files, &n_files, err));
+    int64_t last = -1;
+    for (size_t i = 0; i < n_files; i++) last = cv_max_i64(last, files[i]);
+    cv_free(files);
+    *n_known = 0;
+    if (last + 1 != state->grid.n_chunks || n_files < (size_t)last / 64) return CV_OK;
+    CV_TRY(own_index(state, err));
+    for (; *n_known <= last; ++*n_known)
+        CV_TRY(cv_index_set(&state->index, *n_known, *n_known, err));
+    return CV_OK;
+}
+
+/* Special chunks are nowhere: how many are missing between two others is unknown,
+ * which makes the numbers a guess. */
+static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
+{
+    cv_snapshot *state = s->standing;
+    int64_t n_known = 0;
+    if (state->header.sparse != s->store->has_chunk_objects)
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "the header does not fit the file");
+    CV_TRY(state->header.sparse ? number_files(s->store, state, &n_known, err)
+                                : number_chunks(s->store, state, &n_known, err));
+    if (n_known == 0)
+        return cv_fail(err, CATERVA_ECORRUPT, -1,
+                       "no chunk stands where the first one should");
+    atomic_store(&state->index_ready, true);
+    cv_snapshot_retain(state);
+    take(out, state, CATERVA_FOUND_ORDER, NO_SEAL);
+    out->n_known = n_known;
+    return CV_OK;
+}
+
+/* ---- The search --------------------------------------------------------- */
+
+/* Everything that a reader who opens the frame would ask for. */
+static cv_status try_standing(rescue_search *s, cv_rescue *out)
+{
+    cv_snapshot *state;
+    CV_TRY(cv_snapshot_load_header(s->store, &s->standing, &out->reason));
+    CV_TRY(try_header(s, &s->standing->header_bytes, ALL_OF_IT, &state, &out->reason));
+    take(out, state, CATERVA_FOUND_STANDING, ALL_OF_IT);
+    return CV_OK;
+}
+
+static bool has_own_copy(const cv_snapshot *state, cv_store *store)
+{
+    cv_buffer bytes = {0};
+    cv_header_copy copy;
+    bool found = false;
+    (void)cv_tail_read_copy(state, store, &bytes, &copy, &found, NULL);
+    cv_buffer_free(&bytes);
+    return found;
+}
+
+/* The state loads; but it may be a mix of two. */
+static cv_status doubt_standing(rescue_search *s, cv_rescue *out, cv_error *err)
+{
+    cv_snapshot *state = out->state;
+    cv_rescue other = {0};
+    if (cv_tail_copy_size(state) == 0 || has_own_copy(state, s->store)) return CV_OK;
+    CV_TRY(find_copies(s, err));
+    if (!is_torn(s, state)) return CV_OK;
+    for (int i = 0; i < s->copies.n; i++) {
+        cv_status status = try_all(s, &s->copies.items[i].header, found_by(s, i), ALL_OF_IT,
+                                   NO_SEAL, &other, err);
+        if (is_no_answer(status)) return status;
+        if (status != CV_OK) continue;
+        *out = other;
+        cv_snapshot_release(state);
+        (void)cv_fail(&out->reason, CATERVA_ECORRUPT, 0,
+                      "the header is a mix of two, as a write that stopped half-way leaves");
+        break;
+    }
+    return CV_OK;
+}
+
+/* Whether a guess, which was not asked for, would make a state. */
+static bool would_guess(rescue_search *s)
+{
+    cv_rescue out = {0};
+    if (!s->standing || guess_order(s, &out, NULL) != CV_OK) return false;
+    cv_snapshot_release(out.state);
+    return true;
+}
+
+static cv_status find(rescue_search *s, bool guess, cv_rescue *out, cv_error *err)
+{
+    cv_status status = try_standing(s, out);
+    if (status == CV_OK) {
+        status = doubt_standing(s, out, err);
+        if (status == CV_OK) return CV_OK;
+        cv_snapshot_release(out->state);
+        out->state = NULL; /* the caller's no more */
+        return status;
+    }
+    if (is_no_answer(status)) {
+        *err = out->reason;
+        return status;
+    }
+    /* Of a header that can be read only its checksum is wrong at byte 0. */
+    s->condemned = s->standing && out->reason.position == 0;
+    status = find_copies(s, err);
+    if (status == CV_OK) status = try_all_states(s, out, err);
+    if (status != CV_OK && !is_no_answer(status) && guess && s->standing)
+        status = guess_order(s, out, err);
+    if (status == CV_OK || is_no_answer(status)) return status;
+    /* Not why the last attempt failed. */
+    (void)cv_fail(err, out->reason.code, out->reason.position,
+                  "%.150s; no other state was found%s", out->reason.message,
+                  !guess && would_guess(s) ? ", but a guess at the chunks' order makes one"
+                                           : "");
+    err->sys_errno = out->reason.sys_errno;
+    return out->reason.code;
+}
+
+cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *err)
+{
+    rescue_search s = {.store = store};
+    cv_error error = {0};
+    *out = (cv_rescue){.reason.position = -1};
+    cv_status status = find(&s, guess, out, &error);
+    if (status != CV_OK && err) *err = error;
+    cv_snapshot_release(s.standing);
+    cv_copies_free(&s.copies);
+    return status;
+}
+
+/* A directory's frame is not written in its place: all of it anew, the header changed. */
+static cv_status replace_header(cv_store *store, const cv_buffer *header, bool durable,
+                                cv_error *err)
+{
+    cv_buffer frame = {0};
+    uint64_t size;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &size, err));
+    if (size < header->size) /* found there, it has been longer a moment ago */
+        return cv_fail(err, CATERVA_EIO, (int64_t)size, "the frame was cut meanwhile");
+    cv_status status = cv_buffer_resize(&frame, (size_t)size, err);
+    if (status == CV_OK)
+        status = cv_store_read(store, CV_FRAME_OBJECT, 0, frame.data, frame.size, err);
+    if (status == CV_OK) {
+        memcpy(frame.data, header->data, header->size);
+        status = cv_store_replace(store, frame.data, frame.size, durable, err);
+    }
+    cv_buffer_free(&frame);
+    return status;
+}
+
+cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool durable,
+                                 cv_error *err)
+{
+    const cv_buffer *header = &state->header_bytes;
+    CV_TRY(cv_store_check_name(store, err));
+    if (store->has_chunk_objects)
+        CV_TRY(replace_header(store, header, durable, err));
+    else
+        CV_TRY(cv_store_write(store, CV_FRAME_OBJECT, 0, header->data, header->size, err));
+    if (durable) CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
+    return cv_store_check_name(store, err);
+}
+
+/* A state without chunks has no number: any will do, it is the only copy. */
+static cv_status make_copy(const cv_snapshot *state, uint64_t size, cv_buffer *out,
+                           cv_error *err)
+{
+    const cv_buffer *header = &state->header_bytes;
+    size_t at = out->size;
+    CV_TRY(cv_buffer_resize(out, at + (size_t)size, err));
+    cv_header_copy_write(state->footer.commit ? state->footer.commit : 1, header->data,
+                         (uint32_t)header->size, out->data + at);
+    return CV_OK;
+}
+
+cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool durable,
+                               cv_error *err)
+{
+    uint64_t pos, size;
+    cv_buffer bytes = {0};
+    CV_TRY(cv_store_check_name(store, err));
+    CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
+    cv_status status = CV_OK;
+    if (store->has_chunk_objects) { /* its frame is replaced whole */
+        status = cv_buffer_resize(&bytes, (size_t)pos, err);
+        if (status == CV_OK)
+            status = cv_store_read(store, CV_FRAME_OBJECT, 0, bytes.data, bytes.size, err);
+    }
+    if (status == CV_OK) status = make_copy(state, size, &bytes, err);
+    if (status == CV_OK && store->has_chunk_objects)
+        status = cv_store_replace(store, bytes.data, bytes.size, durable, err);
+    else if (status == CV_OK)
+        status = cv_store_write(store, CV_FRAME_OBJECT, pos, bytes.data, bytes.size, err);
+    cv_buffer_free(&bytes);
+    if (status == CV_OK && durable) status = cv_store_sync(store, CV_FRAME_OBJECT, err);
+    return status == CV_OK ? cv_store_check_name(store, err) : status;
+}

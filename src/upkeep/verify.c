@@ -1,0 +1,541 @@
+/* Room: engine/jobs. Verify: the seal, the header's copy, every chunk's header and block
+ * starts, that no two chunks share bytes, that every block has its checksum and decodes, that
+ * every attribute does. It goes on after damage; what it finds goes to the caller's
+ * function. Nothing that a handle locks is known here. */
+#include "upkeep/verify.h"
+
+#include "array/array.h"
+#include "base/arith.h"
+#include "base/heap.h"
+#include "engine/read/blocks.h"
+#include "engine/read/source.h"
+#include "engine/read/walk.h"
+#include "frame/attributes.h"
+#include "frame/layout.h"
+#include "frame/lookup.h"
+#include "frame/sealed.h"
+#include "frame/txn.h"
+#include "store/fallbacks.h"
+
+#include <stdlib.h>
+
+/* ---- Verify ---- */
+
+/* Chunks are taken in passes, each over a range of positions with at most so many
+ * chunks: that bounds the lists of them. */
+enum { PASS_CHUNKS = 1 << 20 };
+
+/* Where a stored chunk lies, for the overlap check. */
+typedef struct extent {
+    uint64_t pos;
+    uint64_t size; /* 0: none */
+    int64_t chunk;
+} extent;
+
+typedef struct verify_task {
+    const cv_source *source;
+    cv_frame *frame;
+    cv_snapshot *snapshot;
+    const caterva_verify_options *options;
+    cv_watch watch;  /* counts chunks; under its lock damage is told, too */
+    cv_watch *heard; /* the same, or NULL: nobody listens */
+    const cv_index *index;
+    int64_t *chunks; /* of the pass */
+    int64_t n_chunks, max_chunks;
+    cv_stage stage; /* whose units they are */
+    cv_mutex lock;  /* guards all below */
+    caterva_verify_result *result;
+    uint8_t *lost;   /* a bit for each chunk, or NULL */
+    extent *extents; /* of the pass, as many as its chunks or less */
+    int64_t n_extents;
+    extent reach; /* of the passes before: the one that reaches furthest */
+} verify_task;
+
+static void lose(verify_task *task, int64_t chunk)
+{
+    if (task->lost) task->lost[chunk / 8] |= (uint8_t)(1 << chunk % 8);
+}
+
+static void report(verify_task *task, int64_t chunk, const cv_error *error)
+{
+    const cv_damage_sink sink = {task->options->on_damage, task->options->context};
+    task->result->damages++;
+    if (chunk >= 0) task->result->damaged_chunks++;
+    if (chunk >= 0) lose(task, chunk);
+    cv_mutex_lock(&task->watch.lock);
+    cv_damage_tell(&sink, &task->snapshot->grid, chunk, error);
+    cv_mutex_unlock(&task->watch.lock);
+}
+
+/* ---- One chunk ---------------------------------------------------------- */
+
+/* Decoded blocks are looked at by nobody: decoding is the test. */
+static uint8_t *place_nowhere(void *context, int64_t tag)
+{
+    (void)context;
+    (void)tag;
+    return NULL;
+}
+
+static void take_nothing(void *context, int64_t tag, const uint8_t *block)
+{
+    (void)context;
+    (void)tag;
+    (void)block;
+}
+
+static const cv_block_sink no_sink = {
+    .place = place_nowhere, .take = take_nothing, .fill = take_nothing};
+
+static cv_status decode_chunk(verify_task *task, const cv_chunk_ref *ref, cv_worker *worker,
+                              cv_error *err)
+{
+    int64_t n = task->snapshot->grid.n_blocks, step;
+    CV_TRY(cv_blocks_at_once(task->frame, task->snapshot, ref, worker, n, &step, err));
+    CV_TRY(cv_worker_wanted(worker, step, err));
+    for (int64_t first = 0; first < n; first += step) {
+        int64_t some = cv_min_i64(step, n - first);
+        for (int64_t i = 0; i < some; i++)
+            worker->wanted[i] = (cv_wanted){.block = first + i, .tag = first + i};
+        CV_TRY(
+            cv_decode_blocks(task->frame, task->snapshot, ref, worker, some, &no_sink, err));
+    }
+    return CV_OK;
+}
+
+static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t size)
+{
+    cv_mutex_lock(&task->lock);
+    uint64_t pos = ref->object == CV_FRAME_OBJECT ? ref->pos : (uint64_t)ref->object;
+    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: only the number counts */
+    task->extents[task->n_extents++] = (extent){pos, size, ref->chunk};
+    cv_mutex_unlock(&task->lock);
+}
+
+static void note_unverified(verify_task *task)
+{
+    cv_mutex_lock(&task->lock);
+    task->result->unverified_chunks++;
+    cv_mutex_unlock(&task->lock);
+}
+
+/* A chunk, which can be looked at twice. */
+typedef struct one_chunk {
+    verify_task *task;
+    int64_t number;
+    int64_t chunk;
+    cv_worker *worker;
+    bool is_staged, is_counted, is_noted;
+} one_chunk;
+
+static cv_status check_stored(one_chunk *o, cv_error *err)
+{
+    verify_task *task = o->task;
+    cv_worker *worker = o->worker;
+    cv_chunk_ref ref;
+    cv_layout *layout;
+    CV_TRY(cv_chunk_ref_find(task->snapshot, task->index, o->chunk, &ref, err));
+    if (ref.name == 0 && !o->is_counted) note_unverified(task);
+    o->is_counted = true;
+    CV_TRY(cv_staged_get_layout(worker->staged, task->frame, task->snapshot, &ref, &layout,
+                                err));
+    if (!o->is_noted) note_extent(task, &ref, cv_layout_stored_size(layout, &ref));
+    o->is_noted = true;
+    bool has_blocks = layout->header.special == CV_SPECIAL_NONE;
+    cv_layout_release(layout);
+    if (has_blocks && !task->options->quick) return decode_chunk(task, &ref, worker, err);
+    cv_watch_add(task->heard, task->snapshot->grid.chunk_bytes);
+    return CV_OK;
+}
+
+/* What is on the stage is looked at once. */
+static cv_status check_chunk(void *context, cv_error *err)
+{
+    one_chunk *o = context;
+    cv_stage *stage = o->is_staged ? &o->task->stage : NULL;
+    o->is_staged = false;
+    CV_TRY(cv_stage_enter(stage, o->number, o->worker, err));
+    cv_status status = check_stored(o, err);
+    cv_stage_leave(stage, o->number, o->worker);
+    return status;
+}
+
+/* Counts a chunk; a failure to check (no memory, too many open files) ends the
+ * whole run, damage does not. */
+static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
+                              cv_error *error)
+{
+    bool damaged = cv_is_damage(status);
+    if (status != CV_OK && !damaged) return status;
+    cv_mutex_lock(&task->lock);
+    if (damaged) report(task, chunk, error);
+    task->result->checked_chunks++;
+    cv_mutex_unlock(&task->lock);
+    return cv_watch_step(&task->watch, 1, error);
+}
+
+static cv_status verify_chunk(void *context, int64_t job, cv_worker *worker, cv_error *err)
+{
+    verify_task *task = context;
+    one_chunk one = {.task = task,
+                     .number = job,
+                     .chunk = task->chunks[job],
+                     .worker = worker,
+                     .is_staged = true};
+    const cv_doubted twice = {
+        .store = task->frame->store, .read = check_chunk, .context = &one};
+    cv_error error = {0};
+    worker->watch = task->heard;
+    cv_status status = cv_store_doubting(&twice, &error);
+    status = finish_chunk(task, one.chunk, status, &error);
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
+static cv_status list_chunk(void *context, int64_t job, cv_worker *worker,
+                            cv_stage_list *list, cv_error *err)
+{
+    const verify_task *task = context;
+    (void)worker;
+    return cv_stage_list_add(list, task->chunks[job],
+                             task->options->quick ? CV_STAGE_LAYOUT : CV_STAGE_ALL, err);
+}
+
+/* ---- Overlaps ----------------------------------------------------------- */
+
+static int by_pos(const void *a, const void *b)
+{
+    const extent *x = a, *y = b;
+    return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+static void report_overlap(verify_task *task, const extent *of, const extent *with)
+{
+    cv_error error;
+    (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)of->pos,
+                  "chunk %lld at byte %llu shares bytes with chunk %lld",
+                  (long long)of->chunk, (unsigned long long)of->pos, (long long)with->chunk);
+    report(task, of->chunk, &error);
+}
+
+/* Of the pass, and with what reaches into it from those before. */
+static void check_overlaps(verify_task *task)
+{
+    qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
+    extent a = task->reach; /* the one that reaches furthest so far */
+    for (int64_t i = 0; i < task->n_extents; i++) {
+        const extent b = task->extents[i], last = a;
+        bool apart = a.size == 0 || b.pos >= a.pos + a.size;
+        if (b.pos + b.size > a.pos + a.size) a = b;
+        if (apart) continue;
+        report_overlap(task, &b, &last);
+        /* Which of the two is right cannot be seen: both are lost. */
+        if (task->lost && !cv_is_lost(task->lost, last.chunk))
+            report_overlap(task, &last, &b);
+    }
+    task->reach = a;
+    task->n_extents = 0;
+}
+
+/* ---- All chunks --------------------------------------------------------- */
+
+/* What the index says of itself: the chunks that are stored, and special ones of a kind
+ * that there is not. */
+typedef struct survey {
+    int64_t n_stored;
+    int64_t low, high; /* lowest and highest entry of a stored chunk */
+} survey;
+
+static void look_at_special(verify_task *task, int64_t chunk, int64_t *good)
+{
+    cv_chunk_ref ref;
+    cv_error error = {0};
+    int64_t entry = cv_index_get(task->index, chunk);
+    if (cv_chunk_ref_make(task->snapshot, chunk, entry, &ref, &error) == CV_OK)
+        *good = entry;
+    else
+        report(task, chunk, &error);
+}
+
+/* All entries; those of an index of equal ones are looked at once. */
+static void look_over(verify_task *task, survey *s)
+{
+    int64_t n = task->snapshot->grid.n_chunks, good = 0; /* no special entry is 0 */
+    *s = (survey){.low = INT64_MAX};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t entry = cv_index_get(task->index, i);
+        if (cv_offset_is_special(entry)) {
+            if (entry != good) look_at_special(task, i, &good);
+            if (!task->index->pages && entry == good) return;
+            continue;
+        }
+        s->n_stored += task->index->pages ? 1 : n;
+        s->low = cv_min_i64(s->low, entry);
+        s->high = cv_max_i64(s->high, entry);
+        if (!task->index->pages) return;
+    }
+}
+
+static int64_t count_in(const verify_task *task, int64_t low, int64_t high)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < task->index->n; i++) {
+        int64_t entry = cv_index_get(task->index, i);
+        n += entry >= low && entry <= high;
+    }
+    return n;
+}
+
+/* The end of a range from `low` with no more than PASS_CHUNKS chunks. Chunks that share
+ * a position in such numbers do not come here. */
+static int64_t end_of_pass(const verify_task *task, const survey *s, int64_t low)
+{
+    if (s->n_stored <= PASS_CHUNKS) return s->high;
+    int64_t most = s->high - low, each = (s->high - s->low) / s->n_stored;
+    int64_t width = each < most / PASS_CHUNKS ? (each + 1) * PASS_CHUNKS : most;
+    while (width > 0 && count_in(task, low, low + width) > PASS_CHUNKS) width /= 2;
+    return low + width;
+}
+
+static cv_status check_pass(verify_task *task, int64_t low, int64_t high, cv_error *err)
+{
+    task->n_chunks = 0;
+    for (int64_t i = 0; i < task->index->n && task->n_chunks < task->max_chunks; i++) {
+        int64_t entry = cv_index_get(task->index, i);
+        if (entry >= low && entry <= high) task->chunks[task->n_chunks++] = i;
+    }
+    int64_t n = task->n_chunks;
+    int helpers = (int)cv_min_i64(task->source->threads, n) - 1;
+    const cv_stage_plan plan = {
+        .n_units = n,
+        .bytes = task->options->quick ? 0 : n * task->snapshot->grid.chunk_bytes,
+        .threads = helpers + 1,
+        .watch = task->heard,
+        .list = list_chunk,
+        .context = task};
+    CV_TRY(cv_stage_init(&task->stage, task->source, &plan, err));
+    const cv_crew crew = {task->source->workers, helpers, task->heard};
+    cv_status status = cv_workers_run(&crew, n, verify_chunk, task, err);
+    cv_stage_destroy(&task->stage);
+    if (status == CV_OK) check_overlaps(task);
+    return status;
+}
+
+static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_error *err)
+{
+    cv_error error = {0};
+    cv_status status =
+        cv_snapshot_check_room(task->snapshot, task->frame->store, s->n_stored, &error);
+    *fits = status == CV_OK;
+    if (status == CATERVA_ECORRUPT) {
+        report(task, -1, &error);
+        return CV_OK;
+    }
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
+/* Chunks that cannot all be there are all lost: which are not nobody can tell. */
+static void lose_stored(verify_task *task, const survey *s)
+{
+    for (int64_t i = 0; task->lost && i < task->index->n; i++)
+        if (!cv_offset_is_special(cv_index_get(task->index, i))) lose(task, i);
+    task->result->damaged_chunks += s->n_stored;
+}
+
+static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
+{
+    task->max_chunks = cv_min_i64(s->n_stored, PASS_CHUNKS);
+    size_t n = (size_t)task->max_chunks;
+    task->extents = cv_malloc(n * sizeof task->extents[0]);
+    task->chunks = cv_malloc(n * sizeof task->chunks[0]);
+    cv_status status = CV_OK;
+    if (!task->extents || !task->chunks)
+        status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
+    /* The highest entry of a damaged index may be the highest number that there is. */
+    bool more = s->low <= s->high;
+    for (int64_t low = s->low, high; more && status == CV_OK; low = high + more) {
+        high = end_of_pass(task, s, low);
+        status = check_pass(task, low, high, err);
+        more = high < s->high;
+    }
+    cv_free(task->extents);
+    cv_free(task->chunks);
+    return status;
+}
+
+static cv_status check_attributes(verify_task *task, cv_error *err)
+{
+    const cv_trailer *trailer = &task->snapshot->trailer;
+    cv_status status = CV_OK;
+    for (int i = 0; i < trailer->n_attributes && status == CV_OK; i++) {
+        cv_error error = {0};
+        status = cv_frame_attribute_check(&trailer->attributes[i], &error);
+        if (status == CATERVA_ENOMEM) {
+            if (err) *err = error;
+            break;
+        }
+        if (status != CV_OK) report(task, -1, &error);
+        status = CV_OK;
+    }
+    return status;
+}
+
+/* Whether loading the index will read and compare all that the seal says of it. */
+static bool checks_at_load(cv_snapshot *s)
+{
+    return !s->unchecked && !atomic_load(&s->index_ready) && !atomic_load(&s->head_ready);
+}
+
+/* Reports damage of the frame that a check finds, twice where that is worth it. */
+static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_error *),
+                             cv_error *err)
+{
+    cv_error error = {0};
+    const cv_doubted twice = {.store = task->frame->store, .read = check, .context = task};
+    cv_status status = cv_store_doubting(&twice, &error);
+    if (cv_is_damage(status)) {
+        report(task, -1, &error);
+        return CV_OK;
+    }
+    if (status != CV_OK && err) *err = error;
+    return status;
+}
+
+/* A handle that has index and seal in memory already reads the stored ones. */
+static cv_status check_index(void *context, cv_error *err)
+{
+    verify_task *task = context;
+    cv_snapshot *s = task->snapshot;
+    cv_store *store = task->frame->store;
+    bool is_checked = checks_at_load(s);
+    CV_TRY(cv_snapshot_index(s, store, &task->index, err));
+    return is_checked || s->refound ? CV_OK : cv_sealed_verify(s, store, err);
+}
+
+/* Readers need it only where the header is torn; then it is too late to find it damaged. */
+static cv_status check_header_copy(void *context, cv_error *err)
+{
+    const verify_task *task = context;
+    return cv_tail_check_copy(task->snapshot, task->frame->store, err);
+}
+
+/* Chunks that are not to be checked one by one. */
+static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
+{
+    if (n == 0) return CV_OK;
+    task->result->checked_chunks += n;
+    cv_watch_add(task->heard, n * task->snapshot->grid.chunk_bytes);
+    return cv_watch_step(&task->watch, n, err);
+}
+
+static cv_status check_chunks(verify_task *task, cv_error *err)
+{
+    survey s;
+    bool fits;
+    int64_t n = task->snapshot->grid.n_chunks;
+    if (n == 0) return CV_OK;
+    CV_TRY(check_twice(task, check_index, err));
+    if (!atomic_load(&task->snapshot->index_ready))
+        return CV_OK; /* without an index there are no chunks to check */
+    look_over(task, &s);
+    CV_TRY(check_room(task, &s, &fits, err));
+    if (!fits) lose_stored(task, &s);
+    CV_TRY(pass_over(task, fits ? n - s.n_stored : n, err));
+    return fits && s.n_stored > 0 ? check_passes(task, &s, err) : CV_OK;
+}
+
+cv_status cv_verify(const cv_source *source, const caterva_verify_options *options,
+                    uint8_t *lost, caterva_verify_result *result, cv_error *err)
+{
+    verify_task task = {.source = source,
+                        .frame = source->frame,
+                        .snapshot = source->snapshot,
+                        .options = options,
+                        .lost = lost,
+                        .result = result};
+    *result = (caterva_verify_result){0};
+    /* What is stored is looked at, not what this handle remembers of it. */
+    cv_store_read_anew(source->frame->store);
+    cv_layout_cache_clear(source->frame->layouts);
+    cv_watch_init_steps(&task.watch, options->on_progress, options->context, source->watch);
+    cv_watch_set_steps(&task.watch, source->snapshot->grid.n_chunks);
+    cv_watch_expect(source->watch,
+                    source->snapshot->grid.n_chunks * source->snapshot->grid.chunk_bytes);
+    if (options->on_progress || source->watch) task.heard = &task.watch;
+    cv_mutex_init(&task.lock);
+    cv_status status = check_attributes(&task, err);
+    if (status == CV_OK) status = check_twice(&task, check_header_copy, err);
+    if (status == CV_OK) status = check_chunks(&task, err);
+    cv_mutex_destroy(&task.lock);
+    cv_watch_destroy(&task.watch);
+    return status;
+}
+
+/* ---- Verify ----
+ *
+ * Verify: options checked, the engine called. Nothing is locked while the
+ * caller's functions run, so they may use the array; that its committed state stays what
+ * it is meanwhile is the gate's business, which a commit closes behind the last one. */
+
+/* A call of verify, between the engine and the caller's functions. */
+typedef struct verification {
+    caterva_verify_options options; /* the caller's */
+    cv_gate *gate;
+    cv_passing self;
+} verification;
+
+static void on_damage(void *context, const caterva_damage *damage)
+{
+    verification *v = context;
+    cv_gate_note_call(v->gate, &v->self, true);
+    v->options.on_damage(v->options.context, damage);
+    cv_gate_note_call(v->gate, &v->self, false);
+}
+
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    verification *v = context;
+    cv_gate_note_call(v->gate, &v->self, true);
+    int stop = v->options.on_progress(v->options.context, done, total);
+    cv_gate_note_call(v->gate, &v->self, false);
+    return stop;
+}
+
+/* The committed state is read beside writers: what they write goes elsewhere. */
+static cv_status verify(caterva_array *array, const caterva_verify_options *options,
+                        caterva_verify_result *result, cv_error *err)
+{
+    cv_array_lock_shared(array);
+    cv_source source = cv_array_source(array);
+    source.snapshot = array->snapshot;
+    source.pending = NULL; /* which is no stored state, and may have fewer chunks */
+    cv_snapshot_retain(source.snapshot);
+    cv_array_unlock(array);
+    if (array->watch) cv_watch_begin(array->watch);
+    cv_status status = cv_verify(&source, options, NULL, result, err);
+    if (array->watch) cv_watch_end(array->watch, status == CV_OK);
+    cv_snapshot_release(source.snapshot);
+    return status;
+}
+
+caterva_status caterva_verify(caterva_array *array, const caterva_verify_options *options,
+                              caterva_verify_result *result, caterva_error *err)
+{
+    static const caterva_verify_options defaults = CATERVA_VERIFY_INIT;
+    CV_TRY(cv_array_check(array, err));
+    caterva_verify_result full = {.checked_chunks = 0};
+    CV_TRY(cv_output_check(result, sizeof *result, "verify result", err));
+    verification v = {.gate = &array->gate};
+    CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
+                           "verify options", err));
+    caterva_verify_options calling = v.options;
+    if (v.options.on_damage) calling.on_damage = on_damage;
+    if (v.options.on_progress) calling.on_progress = on_progress;
+    calling.context = &v;
+    cv_gate_enter(v.gate, &v.self);
+    cv_status status = verify(array, &calling, &full, err);
+    cv_gate_leave(v.gate, &v.self);
+    cv_output_fill(result, &full, sizeof full);
+    return status;
+}

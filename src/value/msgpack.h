@@ -1,0 +1,156 @@
+/* MessagePack, one token after the other: what attributes hold, in any of the widths that
+ * a packer may choose (format/msgpack.h has the fixed widths of frames). No recursion and
+ * no memory, whatever the bytes claim. */
+#ifndef CV_VALUE_MSGPACK_H
+#define CV_VALUE_MSGPACK_H
+
+#include "base/heap.h"
+#include "base/watch.h"
+
+/* How deep lists, maps and sets may stand in one another. */
+enum { CV_VALUE_DEPTH = 64 };
+
+/* Extension types as python-blosc2 numbers them. */
+enum {
+    CV_EXT_FRAME = 42,     /* a cframe                                     */
+    CV_EXT_REFERENCE = 43, /* msgpack: a map that says where something is  */
+    CV_EXT_COMPLEX = 44,   /* two big-endian float64                       */
+    CV_EXT_SET = 45,       /* msgpack: the list of its members             */
+    CV_EXT_ARRAY = 46      /* msgpack: see value/typed.h                   */
+};
+
+/* A list that begins with this text is a tuple. */
+#define CV_TUPLE_MARK "__tuple__"
+
+typedef enum cv_token_kind {
+    CV_TOKEN_NIL,
+    CV_TOKEN_BOOL,
+    CV_TOKEN_INT, /* negative ones, mostly */
+    CV_TOKEN_UINT,
+    CV_TOKEN_REAL,
+    CV_TOKEN_TEXT,
+    CV_TOKEN_BINARY,
+    CV_TOKEN_EXT,
+    CV_TOKEN_LIST, /* this and the next: their values follow as tokens */
+    CV_TOKEN_MAP
+} cv_token_kind;
+
+typedef struct cv_token {
+    cv_token_kind kind;
+    uint64_t number; /* value as bits; of lists and maps the count, of bytes the size */
+    double real;
+    int ext_type;
+    const uint8_t *bytes; /* text, binary, ext; borrowed */
+} cv_token;
+
+typedef struct cv_tokens {
+    const uint8_t *at, *end;
+    bool bad;        /* sticky: from then on tokens are nil */
+    cv_watch *watch; /* may stop, tokens are bad then; NULL: nobody */
+    uint32_t n;      /* tokens so far */
+} cv_tokens;
+
+cv_tokens cv_tokens_of(const void *bytes, size_t size);
+cv_token cv_token_next(cv_tokens *tokens);
+
+/* Passes over one whole value, however deep. */
+void cv_tokens_skip(cv_tokens *tokens);
+
+/* True for a text of exactly these bytes. */
+bool cv_token_is_text(const cv_token *token, const char *text);
+
+/* True when the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no list
+ * or map as the key of a map, the members of sets a list. */
+bool cv_is_value(const void *bytes, size_t size);
+bool cv_tokens_are_value(cv_tokens tokens); /* the same; false also when it was stopped */
+
+/* ---- pack ----
+ * Writes one MessagePack value, each number and each head in its shortest form, as
+ * python-blosc2 does. Sticky: the first failure is kept, and the caller asks once, at the
+ * end:
+ *
+ *     cv_packer p = {0};
+ *     cv_pack_begin(&p, CV_PACK_LIST);
+ *     cv_pack_text(&p, "x", 1);
+ *     cv_pack_end(&p);
+ *     status = cv_pack_finish(&p, &out, err); */
+
+typedef enum cv_pack_kind {
+    CV_PACK_LIST,
+    CV_PACK_MAP, /* keys and values, alternating */
+    CV_PACK_SET
+} cv_pack_kind;
+
+/* A head whose number is known only when what stands behind it is written. */
+typedef struct cv_pack_head {
+    cv_pack_kind kind;
+    size_t at, end; /* what stands behind it: bytes [at, end) of the body, */
+    size_t next;    /* and the heads between it and this one               */
+    uint64_t count; /* values */
+} cv_pack_head;
+
+typedef struct cv_packer {
+    cv_buffer body; /* all but the heads of lists, maps and sets */
+    cv_pack_head *heads;
+    size_t n_heads, heads_capacity;
+    size_t open[CV_VALUE_DEPTH];
+    int depth;
+    bool too_deep;
+    cv_watch *watch; /* counts steps: bytes of extensions; or NULL */
+    bool only_asks;  /* the watch counts something else: it may stop what is large */
+    cv_status status;
+    cv_error error;
+} cv_packer;
+
+void cv_pack_nil(cv_packer *p);
+void cv_pack_bool(cv_packer *p, bool value);
+void cv_pack_uint(cv_packer *p, uint64_t value);
+void cv_pack_int(cv_packer *p, int64_t value);
+void cv_pack_real(cv_packer *p, double value);
+void cv_pack_text(cv_packer *p, const void *text, size_t size);
+void cv_pack_binary(cv_packer *p, const void *bytes, size_t size);
+void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size);
+
+/* One whole value, packed already. */
+void cv_pack_value(cv_packer *p, const void *bytes, size_t size);
+
+/* What is packed until the end stands inside. */
+void cv_pack_begin(cv_packer *p, cv_pack_kind kind);
+void cv_pack_end(cv_packer *p);
+
+/* Appends the value to `out`, or says the first failure; frees the packer. */
+cv_status cv_pack_finish(cv_packer *p, cv_buffer *out, cv_error *err);
+void cv_pack_free(cv_packer *p);
+
+/* ---- typed ----
+ * NumPy arrays as values: extension 46, whose payload is the MessagePack map
+ *
+ *     {"dtype": {"str": "<i2"}, "shape": [1], "data": bytes}
+ *
+ * Arrays of fields ({"descr": ...}) and of Python objects ("values") are values, too, but
+ * none that is understood here. */
+
+typedef struct cv_typed {
+    caterva_dtype type; /* a scalar's: kind, byte order, item size, unit */
+    const char *dtype;  /* its description, `dtype_size` bytes; borrowed */
+    size_t dtype_size;
+    int ndim;
+    int64_t shape[CATERVA_MAX_DIMS];
+    int64_t n_items;
+    const uint8_t *items; /* C order; borrowed */
+} cv_typed;
+
+/* Reads the payload; false when it is none of these, or does not fit itself. */
+bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out);
+
+/* Fills in the type from a description, which is borrowed. CATERVA_EDTYPE when it is not
+ * that of a scalar. */
+cv_status cv_typed_set_dtype(cv_typed *typed, const char *dtype, size_t size, cv_error *err);
+
+/* Fills in n_items, and `size`, their bytes; false when the shape has no such number. */
+bool cv_typed_count(cv_typed *typed, int64_t *size);
+
+/* Packs it as the extension, the description as NumPy's dtype.str has it. */
+void cv_typed_pack(const cv_typed *typed, cv_packer *p);
+
+#endif
