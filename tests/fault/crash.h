@@ -3,7 +3,7 @@
 #ifndef FAULT_CRASH_H
 #define FAULT_CRASH_H
 
-#include "store/fault.h"
+#include "support/fault.h"
 #include "unit/made.h"
 
 /* cmocka has a print_error of its own. */

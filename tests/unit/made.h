@@ -5,7 +5,7 @@
 #include "array/array.h"
 #include "frame/index.h"
 #include "frame/txn.h"
-#include "store/fault.h"
+#include "support/fault.h"
 
 #include "check.h"
 #include "oracle.h"

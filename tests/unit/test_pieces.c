@@ -5,7 +5,7 @@
 #include "check.h"
 #include "random.h"
 #include "scratch.h"
-#include "store/fault.h"
+#include "support/fault.h"
 #include "store/file.h"
 #include "store/memory.h"
 

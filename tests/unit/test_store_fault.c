@@ -2,7 +2,7 @@
  * and the crash images are those worked out by hand from the same journal. */
 #include "scratch.h"
 #include "store/directory.h"
-#include "store/fault.h"
+#include "support/fault.h"
 #include "store/memory.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "check.h"
-#include "store/fault.h"
+#include "support/fault.h"
 #include "store/memory.h"
 #include "store/open.h"
 #include "unit/file_store.h"

@@ -9,7 +9,7 @@
 #include "frame/layout.h"
 #include "frame/lookup.h"
 #include "frame/put.h"
-#include "store/fault.h"
+#include "support/fault.h"
 
 #include "made.h"
 #include "scratch.h"

@@ -4,10 +4,10 @@
  * crash point can be rebuilt.
  *
  * Changing operations: write, truncate, sync, replace, remove, publish. */
-#ifndef CV_STORE_FAULT_H
-#define CV_STORE_FAULT_H
+#ifndef CV_SUPPORT_FAULT_H
+#define CV_SUPPORT_FAULT_H
 
-#include "store/fault_journal.h"
+#include "support/fault_journal.h"
 
 typedef enum cv_fault_kind {
     CV_FAULT_NONE = 0,

@@ -2,7 +2,7 @@
  * from a fault store's journal. An image is the initial bytes with entries
  * applied in order; the models differ in which, and in how much of a write. */
 #include "base/heap.h"
-#include "store/fault_journal.h"
+#include "support/fault_journal.h"
 
 #include <stdlib.h>
 #include <string.h>

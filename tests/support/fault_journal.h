@@ -1,6 +1,6 @@
 /* What was done to a fault store, and what a crash leaves of it. */
-#ifndef CV_STORE_FAULT_JOURNAL_H
-#define CV_STORE_FAULT_JOURNAL_H
+#ifndef CV_SUPPORT_FAULT_JOURNAL_H
+#define CV_SUPPORT_FAULT_JOURNAL_H
 
 #include "store/store.h"
 

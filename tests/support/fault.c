@@ -3,7 +3,7 @@
  * journal's order is the order in which the bytes changed. Sees bytes only;
  * what a frame is, and what a good image looks like, is the test's matter.
  * The images are made in fault_journal.c. */
-#include "store/fault.h"
+#include "support/fault.h"
 
 #include "base/heap.h"
 #include "base/thread.h"
