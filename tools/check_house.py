@@ -1,29 +1,35 @@
 #!/usr/bin/env python3
 """The law of the house, checked on the whole tree.
 
-Who may know whom:
+Rooms, from the ground up:
 
-    base <- {format, store, codec} <- value <- frame <- {engine, tree} <- array <- {cli, examples}
-    in engine: items <- plan <- cache <- run <- pending <- read <- write <- jobs <- merge
+    core    base <- {format, store, codec} <- frame <- engine <- array
+            in engine: items <- plan <- cache <- run <- pending <- read <- write
+    wings   value, upkeep, jobs, remote, tree: above the core, beside each other
+    top     wings.c fills the table by which the core reaches the wings; left_out.c has
+            the public functions of wings that a build leaves out
+    users   cli and examples
 
-Rooms beside each other (format, store, codec) never include each other; the rooms
-within engine stand one above the other; nothing in frame knows frame/repair. Only
-codec includes C-Blosc2, tests and benchmarks beside it as oracle and rival;
-the command line and the examples include <caterva.h> only. The library neither
-prints nor reads the environment (but base/os_environment.c, for credentials), and only base knows the system: no other room
-includes a header but the language's, or calls a function of POSIX, or allocates
-memory but by base/heap.h.
+A room includes what is below it and itself. format, store and codec never include each
+other. The core includes no header of a wing. A wing has one face, a header named like its
+room: the faces of value and upkeep are for the other wings, the faces of jobs, remote and
+tree for the top only, because a build may leave these three out. All else in a wing is
+private. Only codec includes C-Blosc2; the command line and the examples include
+<caterva.h> and the headers beside it. The library does not print and does not read the
+environment (but base/os_process.c, for credentials). Only base knows the system: no
+other room includes a header other than the language's, calls a function of POSIX, or
+allocates memory other than by base/heap.h.
 
-And within src, where x.h and x.c are one file of two parts:
+And within src, where x.h and x.c are two parts of one module:
 
     no circles    by includes and by calls, of public functions, too
+    few levels    inside one room a chain of includes has at most LEVELS files
     one header    what x.c has for others is declared in x.h, or is public; but for KINDS
     one name      no type is defined twice; private ones of a .c may be, if no header's.
-                  What a header declares is a type or a function, not one here, one there
+                  What a header declares is a type or a function, not both in two places
     no leftovers  what a header declares another file uses; but for FOR_TESTS
 
-KNOWN lists the breaches that are not yet mended, and nothing else: who mends one
-takes its line out.
+KNOWN lists the breaches that are not mended yet. Whoever mends one deletes its line.
 
 usage: check_house.py [ROOT]      exit status 1 and file:line for each breach
 """
@@ -35,9 +41,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import house_code  # noqa: E402
 
-LIBRARY = ["base", ("format", "store", "codec"), "value", "frame", "frame/repair",
-           "engine/items", "engine/plan", "engine/cache", "engine/run", "engine/pending",
-           "engine/read", "engine/write", "engine/jobs", "engine/merge", "tree", "array"]  # from the ground up
+CORE = ["base", ("format", "store", "codec"), "frame", "engine/items", "engine/plan",
+        "engine/cache", "engine/run", "engine/pending", "engine/read", "engine/write",
+        "array"]  # from the ground up
+
+WINGS = ("value", "upkeep", "jobs", "remote", "tree")
+LEFT_OUT = {"jobs", "remote", "tree"}  # by a build that does not want them
+TOP = ("src/wings.c", "src/left_out.c")
 
 CLI = ["formats", "terminal", "sources", "pictures", "commands"]
 
@@ -47,11 +57,14 @@ KINDS = {}
 # Declared for tests, benchmarks and fuzz targets, which reach kinds of kernels and states
 # that a caller cannot choose. A header named here is for them as a whole.
 FOR_TESTS = {
-    "src/store/fault.h", "cv_cpu_allow", "cv_crc32c_kinds", "cv_unshuffle_kinds",
+    "cv_cpu_allow", "cv_crc32c_kinds", "cv_unshuffle_kinds",
     "cv_transpose_kinds", "cv_profile_value",
     "cv_dir_rename_new_portable", "cv_os_l2_cache", "cv_os_l3_cache", "cv_dtype_parse",
     "cv_extents_take", "cv_scan_add", "cv_scan_next",
 }
+
+# Files of one room, one including the next, in the longest chain that is allowed.
+LEVELS = 7
 
 # Breaches not yet mended, without their lines.
 KNOWN = set()
@@ -60,7 +73,7 @@ KNOWN = set()
 def rooms_below():
     """For each room of the library those that it may know besides itself."""
     below, lower = {}, set()
-    for floor in LIBRARY:
+    for floor in [*CORE, WINGS]:
         rooms = floor if isinstance(floor, tuple) else (floor,)
         for room in rooms:
             below[room] = set(lower)
@@ -68,10 +81,14 @@ def rooms_below():
     return below
 
 
+def face(wing):
+    return "%s/%s.h" % (wing, wing)
+
+
 BELOW = rooms_below()
-ROOMS = {*BELOW, "cli", *("cli/" + room for room in CLI), "examples"}
-CURL = {"src/store/http_curl.h"}        # may include libcurl's header
-ENVIRONMENT = {"src/base/os_environment.c"}  # may read the environment
+ROOMS = {*BELOW, "top", "cli", *("cli/" + room for room in CLI), "examples"}
+CURL = {"src/remote/wire.h"}                 # may include libcurl's header
+ENVIRONMENT = {"src/base/os_process.c"}      # may read the environment
 CODEC_LIBRARY = re.compile(r"^(blosc2|b2nd)\.h$|^blosc2/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPEAKS = re.compile(r"\b(stderr|stdout|(?:v?printf|puts|putchar|perror|getenv|secure_getenv)(?=\())")
@@ -79,7 +96,8 @@ SPEAKS = re.compile(r"\b(stderr|stdout|(?:v?printf|puts|putchar|perror|getenv|se
 # Outside base: the language, the processor, and one library of sums.
 LANGUAGE = {"assert.h", "ctype.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
             "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h",
-            "stdlib.h", "string.h", "immintrin.h", "arm_neon.h", "xxhash.h", "caterva.h"}
+            "stdlib.h", "string.h", "immintrin.h", "arm_neon.h", "xxhash.h"}
+PUBLIC = re.compile(r"^caterva(_\w+)?\.h$")
 
 # What base has under names of its own, by header. As a function: "read(", not "->read(".
 SYSTEM_CALLS = {
@@ -141,14 +159,27 @@ def breach_of_include(room, quoted, name, path, root):
         return None if path.relative_to(root).as_posix() in CURL \
             else "only %s may include libcurl's header" % ", ".join(sorted(CURL))
     if not quoted:
-        foreign = room != "base" and name not in LANGUAGE and not CODEC_LIBRARY.search(name)
+        foreign = room != "base" and name not in LANGUAGE and not PUBLIC.search(name)
         return "only src/base knows the system" if foreign else None
     src = root / "src"
     other = name.rpartition("/")[0]
     if "/" not in name or not (src / name).is_file():
         return 'write it from src/, as "%s/..."' % room
-    if other != room and other not in BELOW[room]:
+    if other in WINGS and other != room:
+        return breach_of_wing(room, other, name)
+    if other != room and room != "top" and other not in BELOW[room]:
         return "%s may not know %s" % (room, other)
+    return None
+
+
+def breach_of_wing(room, wing, name):
+    """The same for a header of another room's wing."""
+    if room not in WINGS and room != "top":
+        return "the core reaches %s by array/wings.h only" % wing
+    if name != face(wing):
+        return "the face of %s is %s, all else is private" % (wing, face(wing))
+    if room != "top" and wing in LEFT_OUT:
+        return "a build may leave %s out: reach it by array/wings.h" % wing
     return None
 
 
@@ -159,7 +190,7 @@ def hint_at(call):
 
 
 def breaches_of_file(path, room, root):
-    in_library = room in BELOW
+    in_library = room in BELOW or room == "top"
     for number, line in enumerate(code_lines(path), 1):
         include = INCLUDE.match(line)
         if include:
@@ -182,7 +213,8 @@ def breaches_of_file(path, room, root):
 def files_by_room(root):
     for path in sorted(root.glob("src/**/*.[ch]")):
         parts = path.relative_to(root / "src").parts
-        yield path, "/".join(parts[:-1]) or None
+        is_top = path.relative_to(root).as_posix() in TOP
+        yield path, "top" if is_top else "/".join(parts[:-1]) or None
     for path in sorted(root.glob("cli/**/*.[ch]")):
         yield path, path.parent.relative_to(root).as_posix()
     for path in sorted(root.glob("examples/**/*.[ch]")):
@@ -256,6 +288,31 @@ def breaches_of_circles(tree):
         yield *where, "needs and is needed in a circle: %s" % ", ".join(circle)
 
 
+def longest_chain(tree, file, known):
+    """The longest chain of files of one room that begins with `file`, each including the next."""
+    if file.name not in known:
+        known[file.name] = [file.name]  # also what a circle comes back to
+        inside = [tree.by_name["src/" + name] for _, quoted, name in file.includes
+                  if quoted and "src/" + name in tree.by_name
+                  and tree.by_name["src/" + name].room == file.room]
+        chains = [longest_chain(tree, other, known) for other in inside]
+        known[file.name] += max(chains, key=len, default=[])
+    return known[file.name]
+
+
+def breaches_of_levels(tree):
+    """One for each room: its longest chain, where that is too long."""
+    known, longest = {}, {}
+    for file in tree.files:
+        chain = longest_chain(tree, file, known)
+        if len(chain) > len(longest.get(file.room, [])):
+            longest[file.room] = chain
+    for chain in longest.values():
+        if len(chain) > LEVELS:
+            yield chain[0], 1, "begins a chain of %d includes in its room: %s" % (
+                len(chain), " ".join(chain[1:]))
+
+
 def breaches_of_headers(tree):
     """What a .c has for others stands in its own header."""
     seen = set()
@@ -313,7 +370,8 @@ def breaches_of_use(tree):
                 yield header.name, line, "no other file uses %s" % name
 
 
-LAWS_OF_FILES = (breaches_of_circles, breaches_of_headers, breaches_of_types, breaches_of_use)
+LAWS_OF_FILES = (breaches_of_circles, breaches_of_levels, breaches_of_headers,
+                 breaches_of_types, breaches_of_use)
 
 # ---- All of it -----------------------------------------------------------------
 
