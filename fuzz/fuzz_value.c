@@ -2,9 +2,9 @@
  * read is a value, and both ways end where they began. */
 #include "fuzz.h"
 
+#include "format/values.h"
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/msgpack.h"
 
 static void write_json(const cv_buffer *value, cv_buffer *json)
 {

@@ -6,8 +6,8 @@
 #include "base/heap.h"
 #include "base/status.h"
 #include "format/array_meta.h"
+#include "format/values.h"
 #include "frame/attributes.h"
-#include "value/msgpack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #include "codec/encode.h"
 #include "format/array_meta.h"
 #include "format/chunk_header.h"
+#include "format/values.h"
 #include "value/json_read.h"
-#include "value/msgpack.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef CV_VALUE_JSON_ITEMS_H
 #define CV_VALUE_JSON_ITEMS_H
 
-#include "value/msgpack.h"
+#include "format/values.h"
 
 /* A text as it stands between the quotes of JSON: escaped, and made valid UTF-8. */
 cv_status cv_json_escape(const void *text, size_t size, cv_buffer *out, cv_error *err);

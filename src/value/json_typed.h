@@ -2,8 +2,8 @@
 #ifndef CV_VALUE_JSON_TYPED_H
 #define CV_VALUE_JSON_TYPED_H
 
+#include "format/values.h"
 #include "value/json_scan.h"
-#include "value/msgpack.h"
 
 /* Appends the item that stands there to `items`. */
 void cv_json_take_item(cv_json_scan *s, const caterva_dtype *type, cv_buffer *items);

@@ -3,10 +3,10 @@
  * Separators are those of Python's json.dumps: small objects are readable on one line. */
 #include "value/json_write.h"
 
+#include "format/values.h"
 #include "value/base64.h"
 #include "value/decimal.h"
 #include "value/json_items.h"
-#include "value/msgpack.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
+#include "format/values.h"
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/msgpack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "frame/attributes.h"
 
 #include "codec/encode.h"
+#include "format/values.h"
 #include "random.h"
-#include "value/msgpack.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Values of attributes: MessagePack and JSON, both ways, and arrays of NumPy in them. */
+#include "format/values.h"
 #include "value/base64.h"
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/msgpack.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Random values of attributes are written as JSON and read back: they are what they were.
  *
  * usage: test_value_random [SEED] */
+#include "format/values.h"
 #include "value/json_read.h"
 #include "value/json_write.h"
-#include "value/msgpack.h"
 
 #include "random.h"
 

@@ -1,8 +1,8 @@
 /* MessagePack, one token after the other: what attributes hold, in any of the widths that
  * a packer may choose (format/msgpack.h has the fixed widths of frames). No recursion and
  * no memory, whatever the bytes claim. */
-#ifndef CV_VALUE_MSGPACK_H
-#define CV_VALUE_MSGPACK_H
+#ifndef CV_FORMAT_VALUES_H
+#define CV_FORMAT_VALUES_H
 
 #include "base/heap.h"
 #include "base/watch.h"
@@ -16,7 +16,7 @@ enum {
     CV_EXT_REFERENCE = 43, /* msgpack: a map that says where something is  */
     CV_EXT_COMPLEX = 44,   /* two big-endian float64                       */
     CV_EXT_SET = 45,       /* msgpack: the list of its members             */
-    CV_EXT_ARRAY = 46      /* msgpack: see value/typed.h                   */
+    CV_EXT_ARRAY = 46      /* msgpack: see cv_typed                        */
 };
 
 /* A list that begins with this text is a tuple. */

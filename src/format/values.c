@@ -1,5 +1,7 @@
-/* Room: value. INTRO of value/msgpack */
-#include "value/msgpack.h"
+/* Room: format. The MessagePack of attributes: values read token by token, written in their
+ * shortest form, and NumPy arrays among them. Bytes come from files of others: nothing is
+ * believed before it is checked. Knows neither frames nor what an attribute means. */
+#include "format/values.h"
 
 #include "base/arith.h"
 #include "format/dtype.h"
@@ -7,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Token ----
+/* ---- Reading token by token ----
  *
- * MessagePack read token by token. Promises: no byte beyond the end is looked
- * at, and a count that the bytes cannot hold is noticed before anybody believes it. */
+ * No byte beyond the end is read. A count that the bytes cannot hold makes the tokens bad
+ * before it is used. */
 
 cv_tokens cv_tokens_of(const void *bytes, size_t size)
 {
