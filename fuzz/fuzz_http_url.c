@@ -28,7 +28,7 @@ static void check(const char *text, size_t size, const cv_url *u)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    char *text = fuzz_alloc(size + 1), shown[CV_URL_SHOWN];
+    char *text = fuzz_alloc(size + 1);
     if (size > 0) memcpy(text, bytes, size);
     size_t length = strlen(text), value_size;
     cv_url url;
@@ -37,8 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         check(text, length, &url);
     else
         FUZZ_NEED(error.message[0], "a refusal without a sentence");
-    cv_url_show(text, shown);
-    FUZZ_NEED(strlen(shown) < CV_URL_SHOWN, "too much is shown");
+    FUZZ_NEED(strlen(cv_show_url(text).text) < sizeof(cv_shown_path), "too much is shown");
     const char *value = cv_profile_value(text, length, "default", "region", &value_size);
     if (value) check_piece(text, length, value, value_size);
     free(text);

@@ -11,7 +11,7 @@
 #include "engine/read/prefetch.h"
 #include "engine/run/pool.h"
 #include "frame/snapshot.h"
-#include "remote/session.h"
+#include "remote/remote.h"
 
 /* Copies a struct of any known size over zeros. `what` names it in errors.
  * CATERVA_EINVAL for NULL, for sizes that cannot be, and for a tail that is set. */

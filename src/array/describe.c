@@ -106,7 +106,7 @@ caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *ou
     caterva_transfers full = CATERVA_TRANSFERS_INIT;
     CV_TRY(cv_array_check(array, err));
     CV_TRY(cv_output_check(out, sizeof *out, "transfers", err));
-    if (!cv_store_http_transfers(array->frame->store, &full))
+    if (!cv_remote_transfers(array->frame->store, &full))
         return cv_fail(err, CATERVA_EINVAL, -1, "the array is not read from a URL");
     cv_output_fill(out, &full, sizeof full);
     return CV_OK;

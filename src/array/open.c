@@ -57,7 +57,7 @@ cv_status cv_array_open_session(const char *url, const caterva_remote_options *g
     caterva_remote_options remote = CATERVA_REMOTE_INIT;
     *out = NULL;
     if (given) CV_TRY(cv_options_copy(&remote, sizeof remote, given, "remote options", err));
-    return cv_store_is_url(url) ? cv_store_http_begin(url, &remote, out, err) : CV_OK;
+    return cv_is_url(url) ? cv_session_begin(url, &remote, out, err) : CV_OK;
 }
 
 /* The store of a URL, as complete `options` say. */
@@ -70,7 +70,7 @@ static cv_status cv_array_open_remote(const char *url, const caterva_open_option
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_status status =
-        cv_store_http_open(session, url, o->offset, o->on_progress ? &watch : NULL, out, err);
+        cv_remote_open(session, url, o->offset, o->on_progress ? &watch : NULL, out, err);
     cv_watch_destroy(&watch);
     cv_session_release(session); /* the store has it */
     return status;
@@ -141,7 +141,7 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
                           cv_error *err)
 {
     cv_store *store;
-    if (cv_store_is_url(url)) return open_remote(url, o, out, err);
+    if (cv_is_url(url)) return open_remote(url, o, out, err);
     if (cv_array_is_leaf_url(url)) return cv_array_open_leaf_url(url, o, out, err);
     CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
     return cv_array_open_store(store, o, out, err);
@@ -159,7 +159,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
                        "\"mem:\" names nothing to open: use caterva_frame_open");
     if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     if (o.mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
-    bool is_remote = cv_store_is_url(url);
+    bool is_remote = cv_is_url(url);
     /* The working directory may change. */
     char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
@@ -220,11 +220,11 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     cv_store *store;
     *out = NULL;
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
-    CV_TRY(cv_store_http_again(array->frame->store, array->watch, &store, err));
+    CV_TRY(cv_remote_reopen(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);
     if (array->session)
         return cv_array_open_leaf_in(array->session, array->path, &o, out, err);
-    if (array->path && array->path[0] != '/' && !cv_store_is_url(array->path))
+    if (array->path && array->path[0] != '/' && !cv_is_url(array->path))
         return cv_fail(err, CATERVA_EIO, -1,
                        "the path was relative to a directory that has no name");
     if (array->path) return open_url(array->url ? array->url : array->path, &o, out, err);

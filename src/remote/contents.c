@@ -802,7 +802,7 @@ static cv_status check_range(const chunk *k, const cv_store_range *r, cv_error *
 {
     uint64_t size = k->object->identity.size;
     if (r->pos <= size && r->size <= size - r->pos) return CV_OK;
-    return cv_fail_past_end(err, k->object->shown, r->pos, r->size, size);
+    return cv_fail_past_end(err, k->object->name.text, r->pos, r->size, size);
 }
 
 /* Ranges under way: those that are not at hand, and whose they are. */

@@ -210,7 +210,7 @@ static bool cv_fetch_refuse_parts(cv_fetch *f)
 {
     f->status = cv_fail(&f->error, CATERVA_EIO, -1,
                         "%s: the server sends parts that were not asked for, or are none",
-                        f->object->shown);
+                        f->object->name.text);
     f->verdict = CV_REPLY_NO_PARTS;
     return false;
 }
@@ -219,7 +219,7 @@ static bool cv_fetch_refuse_parts(cv_fetch *f)
 static bool cv_fetch_judge_parts(cv_fetch *f)
 {
     f->verdict =
-        cv_reply_judge_parts(&f->reply, f->ask.identity, f->object->shown, &f->error);
+        cv_reply_judge_parts(&f->reply, f->ask.identity, f->object->name.text, &f->error);
     f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
     if (f->verdict == CV_REPLY_TAKE) cv_multipart_begin(f->parts, f->reply.boundary);
     return f->verdict != CV_REPLY_FAILED || f->reply.status >= 400;
@@ -445,7 +445,7 @@ static bool take_header(cv_wire *wire, const char *line, size_t size)
         return stop(f, cv_fail(&f->error, CATERVA_EIO, -1,
                                "%s: the server's answer begins with more than %d bytes of "
                                "fields",
-                               f->object->shown, MOST_HEAD));
+                               f->object->name.text, MOST_HEAD));
     cv_status status = cv_buffer_append(&f->head, line, size, &f->error);
     return status == CV_OK || stop(f, status);
 }
@@ -487,7 +487,7 @@ static bool judge(cv_fetch *f)
         cv_reply_parse((const char *)f->head.data, f->head.size, &f->reply, &f->error);
     if (status != CV_OK) return f->spans ? cv_fetch_refuse_parts(f) : stop(f, status);
     if (f->spans) return cv_fetch_judge_parts(f);
-    f->verdict = cv_reply_judge(&f->reply, &f->now, f->object->shown, &grant, &f->error);
+    f->verdict = cv_reply_judge(&f->reply, &f->now, f->object->name.text, &grant, &f->error);
     f->status = f->verdict == CV_REPLY_TAKE ? CV_OK : f->error.code;
     if (is_refused(f)) f->head.size = 0;
     if (f->verdict == CV_REPLY_RETRY || f->verdict == CV_REPLY_REDIRECT) return true;
@@ -506,7 +506,7 @@ static cv_status hand_on(cv_fetch *f, const uint8_t *bytes, size_t size, bool *i
     *is_room = true;
     if (size > f->body_end - pos)
         return cv_fail(&f->error, CATERVA_EIO, -1,
-                       "%s: the server sends more bytes than it announced", f->object->shown);
+                       "%s: the server sends more bytes than it announced", f->object->name.text);
     if (end > f->last_end) end = f->last_end;
     if (end > f->next && pos <= f->next) {
         uint64_t from = f->next;
@@ -683,7 +683,7 @@ static int64_t decide(cv_fetch *f, const cv_wire_end *end)
         if (end->is_whole)
             f->status = cv_fail(&f->error, CATERVA_EIO, -1,
                                 "%s: the server sends fewer bytes than it announced",
-                                f->object->shown);
+                                f->object->name.text);
         return end->is_whole ? try_again(f) : broken(f, end);
     case CV_REPLY_RETRY: return try_again(f);
     case CV_REPLY_REDIRECT: return follow(f, end->redirect);
@@ -701,7 +701,7 @@ static void tell(const cv_fetch *f, const cv_wire_end *end)
     if (!o->on_request) return;
     const caterva_transfer transfer = {
         .method = "GET",
-        .url = f->object->shown,
+        .url = f->object->name.text,
         .first = is_suffix ? UINT64_MAX : f->now.first,
         .size = f->asked,
         .received = f->received,

@@ -169,7 +169,7 @@ cv_status cv_http_object_new(cv_session *session, const char *url, const char *m
     cv_session_retain(session);
     o->session = session;
     o->identity.size = UINT64_MAX;
-    cv_url_show(url, o->shown);
+    o->name = cv_show_url(url);
     cv_mutex_init(&o->lock);
     cv_status status = place(o, url, member, err);
     if (status == CV_OK)
@@ -230,14 +230,14 @@ static cv_status cv_http_object_check_move(const cv_http_object *o, const char *
         return cv_fail(err, CATERVA_EIO, -1,
                        "%s: the server redirects, which a signed request does not follow: "
                        "is it another region's?",
-                       o->shown);
+                       o->name.text);
     if (cv_url_parse(from, &a, &reason) != CV_OK || cv_url_parse(to, &b, &reason) != CV_OK)
-        return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->shown,
+        return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->name.text,
                        reason.message);
     if (b.scheme == CV_SCHEME_S3 ||
         (a.scheme == CV_SCHEME_HTTPS && b.scheme != CV_SCHEME_HTTPS))
         return cv_fail(err, CATERVA_EIO, -1,
-                       "%s: the server redirects from https to http: not followed", o->shown);
+                       "%s: the server redirects from https to http: not followed", o->name.text);
     return CV_OK;
 }
 
@@ -247,11 +247,11 @@ cv_status cv_http_object_broken(const cv_http_object *o, const char *url,
 {
     cv_url at;
     if (end->lacks_memory)
-        return cv_fail(err, CATERVA_ENOMEM, -1, "%s: %.90s", o->shown, end->why);
+        return cv_fail(err, CATERVA_ENOMEM, -1, "%s: %.90s", o->name.text, end->why);
     if (!end->is_untrusted || cv_url_parse(url, &at, NULL) != CV_OK)
-        return cv_fail(err, CATERVA_EIO, -1, "%s: %.90s", o->shown, end->why);
+        return cv_fail(err, CATERVA_EIO, -1, "%s: %.90s", o->name.text, end->why);
     return cv_fail(err, CATERVA_EIO, -1, "%.80s: the certificate of %.*s is refused: %.90s",
-                   o->shown, at.host_size < 60 ? (int)at.host_size : 60, at.host, end->why);
+                   o->name.text, at.host_size < 60 ? (int)at.host_size : 60, at.host, end->why);
 }
 
 /* ---- Fields ----------------------------------------------------------------------- */
@@ -355,7 +355,7 @@ cv_status cv_whereabouts_follow(cv_whereabouts *w, const cv_http_object *object,
         return cv_fail(err, CATERVA_EIO, -1,
                        to ? "%s: the server redirects again and again"
                           : "%s: the server redirects, and does not say where",
-                       object->shown);
+                       object->name.text);
     CV_TRY(cv_http_object_check_move(object, w->url, to, err));
     char *copy = cv_strdup(to);
     if (!copy) return cv_fail_memory(err, strlen(to), "a URL");

@@ -12,7 +12,7 @@ typedef struct cv_http_object {
     char *host; /* as the request names it, and the path: of signed ones */
     char *path;
     bool is_signed;
-    char shown[CV_URL_SHOWN];
+    cv_shown_path name; /* of the URL, for sentences */
     cv_identity identity; /* of its first answer, before which nobody else reads */
     cv_mutex lock;        /* over: */
     char *location;       /* where the server redirected to; NULL: nowhere */

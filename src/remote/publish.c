@@ -240,7 +240,7 @@ static cv_status check_options(const char *url, const caterva_publish_options *o
         return cv_fail(err, CATERVA_EINVAL, -1, "the path of `resume` is empty");
     if (!o->read_url) return CV_OK;
     bool is_web = strncmp(o->read_url, "http", 4) == 0;
-    if (is_web && cv_store_is_url(o->read_url)) return CV_OK;
+    if (is_web && cv_is_url(o->read_url)) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "read_url is neither http:// nor https://");
 }
 
@@ -248,10 +248,10 @@ static cv_status check_names(const char *path, const char *url, cv_error *err)
 {
     if (!path || !url) return cv_fail(err, CATERVA_EINVAL, -1, "path or url is NULL");
     if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
-    if (cv_store_is_url(path))
+    if (cv_is_url(path))
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "what is published is a file: copy the array to one first");
-    if (cv_store_is_url(url)) return CV_OK;
+    if (cv_is_url(url)) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
                    "%s is no URL: http://..., https://... or s3://BUCKET/KEY",
                    cv_show_path(url).text);

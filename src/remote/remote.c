@@ -55,7 +55,7 @@ static cv_status http_size(cv_store *store, cv_object object, uint64_t *size, cv
 static cv_status check_range(const http_store *h, uint64_t pos, size_t size, cv_error *err)
 {
     if (pos <= h->size && size <= h->size - pos) return CV_OK;
-    return cv_fail_past_end(err, h->file->object->shown, pos, size, h->size);
+    return cv_fail_past_end(err, h->file->object->name.text, pos, size, h->size);
 }
 
 static const uint8_t *http_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
@@ -314,7 +314,7 @@ static cv_status http_bring(cv_store *store, uint64_t pos, uint64_t size, cv_err
 static cv_status fail_changed(const http_store *h, cv_error *err)
 {
     return cv_fail(err, CATERVA_EIO, -1, "%s: it changed on the server since it was opened",
-                   h->file->object->shown);
+                   h->file->object->name.text);
 }
 
 /* Whether bytes of another version are told from those of the one that was opened: by the
@@ -432,7 +432,7 @@ static cv_status cv_store_http_new(cv_http_file *file, cv_http_chunks *chunks, c
     return CV_OK;
 }
 
-cv_session *cv_store_http_session(const cv_store *store)
+cv_session *cv_remote_session(const cv_store *store)
 {
     if (store->ops != &http_ops) return NULL;
     return ((const http_store *)store)->file->object->session;
@@ -447,7 +447,7 @@ static bool cv_store_http_given(const cv_store *store, cv_http_given *out)
 }
 
 /* Its end comes with it, as that of a whole object does. */
-cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
+cv_status cv_remote_part(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
                              cv_error *err)
 {
     http_store *h = (http_store *)store;
@@ -464,9 +464,9 @@ cv_status cv_store_http_part(cv_store *store, uint64_t offset, uint64_t size, cv
     return CV_OK;
 }
 
-bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out)
+bool cv_remote_transfers(const cv_store *store, caterva_transfers *out)
 {
-    cv_session *s = cv_store_http_session(store);
+    cv_session *s = cv_remote_session(store);
     if (!s) return false;
     out->requests = atomic_load(&s->requests);
     out->bytes = atomic_load(&s->bytes);
@@ -480,8 +480,6 @@ bool cv_store_http_transfers(const cv_store *store, caterva_transfers *out)
 /* ---- Http open ----
  *
  * Which object or directory a URL names, found by asking for it. */
-
-bool cv_store_is_url(const char *url) { return cv_url_scheme(url) != CV_SCHEME_NONE; }
 
 static cv_status open_object(cv_session *session, const char *url, uint64_t offset,
                              cv_watch *watch, cv_store **out, cv_error *err)
@@ -503,14 +501,14 @@ static cv_status open_directory(cv_session *session, const char *url, cv_watch *
     return status;
 }
 
-cv_status cv_store_http_begin(const char *url, const caterva_remote_options *options,
+cv_status cv_session_begin(const char *url, const caterva_remote_options *options,
                               cv_session **out, cv_error *err)
 {
     return cv_session_new(options, cv_url_scheme(url) == CV_SCHEME_S3, out, err);
 }
 
 /* A name that ends with a slash is a directory's; one that leads to nothing may be. */
-cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offset,
+cv_status cv_remote_open(cv_session *session, const char *url, uint64_t offset,
                              cv_watch *watch, cv_store **out, cv_error *err)
 {
     char *stripped;
@@ -530,12 +528,12 @@ cv_status cv_store_http_open(cv_session *session, const char *url, uint64_t offs
     return status == CV_OK ? CV_OK : reason.code;
 }
 
-cv_status cv_store_http_again(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err)
+cv_status cv_remote_reopen(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err)
 {
     cv_http_given given;
     *out = NULL;
     if (!cv_store_http_given(store, &given)) return CV_OK;
-    cv_session *session = cv_store_http_session(store);
+    cv_session *session = cv_remote_session(store);
     return given.is_directory
                ? open_directory(session, given.url, watch, out, err)
                : open_object(session, given.url, given.offset, watch, out, err);

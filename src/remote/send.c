@@ -91,7 +91,7 @@ static bool take(cv_send *s, cv_buffer *to, const void *bytes, size_t size, size
     if (to->size + size > most) {
         (void)fail(s, cv_fail(&s->error, CATERVA_EIO, -1,
                               "%s: the server's answer has more than %zu bytes",
-                              s->object->shown, most));
+                              s->object->name.text, most));
         return false;
     }
     return fail(s, cv_buffer_append(to, bytes, size, &s->error)) == CV_OK;
@@ -186,7 +186,7 @@ static void tell(const cv_send *s, const cv_wire_end *end)
     if (!o->on_request) return;
     const caterva_transfer transfer = {
         .method = s->method,
-        .url = s->object->shown,
+        .url = s->object->name.text,
         .first = s->body.pos,
         .size = s->body.size,
         .received = s->answer.size,
@@ -459,7 +459,7 @@ cv_status cv_send_refused(const cv_send *s, cv_error *err)
     }
     cv_xml_refusal(s->answer.data, s->answer.size, code);
     refuse_lost(s, code, &kind, &sentence);
-    (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->shown, sentence, status,
+    (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->name.text, sentence, status,
                   code);
     if (err && (status == 401 || status == 403)) err->sys_errno = EACCES;
     if (err)

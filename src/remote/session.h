@@ -7,6 +7,7 @@
 #include "base/os_file.h"
 #include "base/thread.h"
 #include "remote/auth.h"
+#include "remote/remote.h"
 #include "remote/wire.h"
 
 typedef enum cv_several_state {
@@ -65,7 +66,7 @@ typedef struct cv_session_mark {
     int64_t bytes;
 } cv_session_mark;
 
-typedef struct cv_session {
+struct cv_session {
     atomic_int users;
     caterva_remote_options options; /* complete; its texts are in `texts` */
     char **texts;                   /* owned, n_texts */
@@ -79,13 +80,11 @@ typedef struct cv_session {
     cv_mutex lock; /* over these: */
     double round_trip_ns, bytes_per_ns;
     cv_session_mark measured; /* when the speed was */
-} cv_session;
+};
 
 /* Checks and copies the options (NULL: defaults); `is_s3`: finds credentials, too. One user. */
 cv_status cv_session_new(const caterva_remote_options *options, bool is_s3, cv_session **out,
                          cv_error *err);
-void cv_session_retain(cv_session *session);
-void cv_session_release(cv_session *session); /* NULL is fine */
 
 /* How many nanoseconds a request waits that failed for a while, *failures times before, and
  * now again; the server asked for so many seconds, or 0. Negative: it is not to be tried

@@ -166,7 +166,7 @@ static uint64_t size_of(const cv_parts *p, int i)
 static cv_status bad_answer(const cv_parts *p, const char *what, cv_error *err)
 {
     return cv_fail(err, CATERVA_EIO, -1, "%s: the server's answer names no %s of the upload",
-                   p->object->shown, what);
+                   p->object->name.text, what);
 }
 
 static cv_xml document_of(const cv_send *s)
@@ -616,7 +616,7 @@ static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *er
     return cv_fail(err, CATERVA_EIO, -1,
                    "%s: it was sent, but what is there now is something else: somebody "
                    "replaced it, or the server has damaged it",
-                   u->object->shown);
+                   u->object->name.text);
 }
 
 /* After a refusal, where an answer was lost before: was it ours? */
@@ -638,11 +638,11 @@ static cv_status refuse_other(const publishing *u, const char *how, cv_error *er
 {
     if (!u->p->if_match)
         return cv_fail(err, CATERVA_EEXIST, -1, "%s: something is there already, %.160s",
-                       u->object->shown, how);
+                       u->object->name.text, how);
     return cv_fail(err, CATERVA_EEXIST, -1,
                    "%s: what is there is not %.80s, which was to be "
                    "replaced, but %.80s",
-                   u->object->shown, u->p->if_match,
+                   u->object->name.text, u->p->if_match,
                    !u->is_there     ? "nothing"
                    : *u->found.etag ? u->found.etag
                                     : "unnamed");

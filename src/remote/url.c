@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-static const struct {
-    const char *prefix;
-    cv_scheme scheme;
-} schemes[] = {
-    {"http://", CV_SCHEME_HTTP}, {"https://", CV_SCHEME_HTTPS}, {"s3://", CV_SCHEME_S3}};
-
 static char lower(char c)
 {
     if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
@@ -31,74 +25,9 @@ static size_t match(const char *text, const char *prefix)
     return prefix[i] ? 0 : i;
 }
 
-cv_scheme cv_url_scheme(const char *text)
-{
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
-        if (match(text, schemes[i].prefix) > 0) return schemes[i].scheme;
-    return CV_SCHEME_NONE;
-}
-
-/* The last of `size` bytes that is an @, or NULL. */
-static const char *last_at(const char *text, size_t size)
-{
-    while (size > 0 && text[size - 1] != '@') size--;
-    return size > 0 ? text + size - 1 : NULL;
-}
-
-/* Behind user and password, or the text where there are none. A password may hold what should
- * have been written as %XX: where no host and port come before the first slash, it reaches up
- * to the last @ that there is. */
-static const char *skip_user(const char *text)
-{
-    const char *colon = strstr(text, "://"), *host = colon ? colon + 3 : text;
-    size_t authority = strcspn(host, "/?#");
-    const char *at = last_at(host, authority);
-    const char *port = at || *host == '[' ? NULL : memchr(host, ':', authority);
-    if (port && port + 1 + strspn(port + 1, "0123456789") != host + authority)
-        at = last_at(host, strlen(host));
-    return at ? at + 1 : text;
-}
-
-static char printable(char c)
-{
-    if ((unsigned char)c < 0x20 || c == 0x7f) return '?';
-    return c;
-}
-
-/* Of what is behind the user, if any. A key of S3 may have a question mark; behind a user, or
- * before what a presigned URL has, it is none of a key. */
-static size_t shown_size(const char *text, const char *from)
-{
-    const char *presigned = strstr(from, "?X-Amz-");
-    if (cv_url_scheme(text) != CV_SCHEME_S3 || from > text) return strcspn(from, "?#");
-    return presigned ? (size_t)(presigned - from) : strlen(from);
-}
-
-void cv_url_show(const char *text, char out[CV_URL_SHOWN])
-{
-    const char *from = skip_user(text);
-    size_t size = shown_size(text, from), room = CV_URL_SHOWN - 1;
-    const char *colon = from > text ? strstr(text, "://") : NULL;
-    size_t scheme = colon && colon < from ? (size_t)(colon - text) + 3 : 0;
-    char *to = out;
-    if (scheme > 0 && scheme + size <= room) { /* else the end, which says more */
-        memcpy(to, text, scheme);
-        to += scheme;
-    } else if (size > room) {
-        memcpy(to, "...", 3);
-        to += 3;
-        from += size - (room - 3);
-        size = room - 3;
-    }
-    for (size_t i = 0; i < size; i++) *to++ = printable(from[i]);
-    *to = '\0';
-}
-
 static cv_status refuse(const char *text, const char *why, cv_error *err)
 {
-    char shown[CV_URL_SHOWN];
-    cv_url_show(text, shown);
-    return cv_fail(err, CATERVA_EINVAL, -1, "the URL %s %s", shown, why);
+    return cv_fail(err, CATERVA_EINVAL, -1, "the URL %s %s", cv_show_url(text).text, why);
 }
 
 /* ---- Pieces --------------------------------------------------------------- */
@@ -180,13 +109,11 @@ static cv_status parse_s3(const char *text, const char *rest, cv_url *out, cv_er
 cv_status cv_url_parse(const char *text, cv_url *out, cv_error *err)
 {
     *out = (cv_url){.scheme = cv_url_scheme(text)};
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        if (schemes[i].scheme != out->scheme) continue;
-        const char *rest = text + strlen(schemes[i].prefix);
-        return out->scheme == CV_SCHEME_S3 ? parse_s3(text, rest, out, err)
-                                           : parse_http(text, rest, out, err);
-    }
-    return refuse(text, "has none of the schemes http, https and s3", err);
+    if (out->scheme == CV_SCHEME_NONE)
+        return refuse(text, "has none of the schemes http, https and s3", err);
+    const char *rest = strstr(text, "://") + 3;
+    return out->scheme == CV_SCHEME_S3 ? parse_s3(text, rest, out, err)
+                                       : parse_http(text, rest, out, err);
 }
 
 static int port_of(const cv_url *url)

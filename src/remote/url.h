@@ -5,13 +5,7 @@
 #define CV_REMOTE_URL_H
 
 #include "base/status.h"
-
-typedef enum cv_scheme {
-    CV_SCHEME_NONE,
-    CV_SCHEME_HTTP,
-    CV_SCHEME_HTTPS,
-    CV_SCHEME_S3
-} cv_scheme;
+#include "store/fallbacks.h"
 
 /* Pieces of the text, borrowed. */
 typedef struct cv_url {
@@ -25,20 +19,12 @@ typedef struct cv_url {
     size_t query_size;
 } cv_url;
 
-/* Which of the known schemes the text begins with, in any case. */
-cv_scheme cv_url_scheme(const char *text);
-
 /* CATERVA_EINVAL, in words without the query, for what is no such URL: one with a user or a
  * fragment, with blanks or controls, without a host or, of s3, without a bucket and key. */
 cv_status cv_url_parse(const char *text, cv_url *out, cv_error *err);
 
 /* Whether both lead to the same scheme, host and port. */
 bool cv_url_same_origin(const cv_url *a, const cv_url *b);
-
-/* As sentences show it: without the query, which may be a secret; a long one keeps its
- * end. Also of text that is no URL. */
-enum { CV_URL_SHOWN = 136 };
-void cv_url_show(const char *text, char out[CV_URL_SHOWN]);
 
 /* CATERVA_EINVAL of what is not "Name: value" in one line, with a name as HTTP has them, and
  * of headers that say what is asked for, or how. In words without its value, which may be a

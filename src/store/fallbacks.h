@@ -12,6 +12,21 @@ typedef struct cv_shown_path {
 
 cv_shown_path cv_show_path(const char *path);
 
+/* The schemes of URLs that are read, recognised in any case of letters. */
+typedef enum cv_scheme {
+    CV_SCHEME_NONE,
+    CV_SCHEME_HTTP,
+    CV_SCHEME_HTTPS,
+    CV_SCHEME_S3
+} cv_scheme;
+
+cv_scheme cv_url_scheme(const char *text);
+bool cv_is_url(const char *text); /* whether it begins with one of these schemes */
+
+/* A URL as sentences show it: without user, password and query, which may be secrets; a long
+ * one keeps its end. Also for text that is not a URL. cv_show_path does this for all URLs. */
+cv_shown_path cv_show_url(const char *text);
+
 /* The path without trailing slashes, which a file's may not have. Owned. */
 cv_status cv_strip_slashes(const char *path, char **out, cv_error *err);
 

@@ -320,7 +320,7 @@ static cv_status look_again(classifying *c, cv_error *err)
 {
     work *w = c->work;
     if (!w->again) {
-        CV_TRY(cv_store_http_part(w->tree->store, 0, UINT64_MAX, &w->again, err));
+        CV_TRY(cv_remote_part(w->tree->store, 0, UINT64_MAX, &w->again, err));
         w->again->watch = w->tree->watch;
     }
     const cv_doubted twice = {.store = w->again, .read = look_at_head, .context = c};

@@ -240,7 +240,7 @@ static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const 
 /* To open it again as it was opened now. */
 static void keep_session(caterva_array *array, const cv_tree *tree)
 {
-    array->session = cv_store_http_session(tree->store);
+    array->session = cv_remote_session(tree->store);
     cv_session_retain(array->session);
 }
 

@@ -8,7 +8,6 @@
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
 #include "remote/remote.h"
-#include "remote/url.h"
 #include "store/descriptors.h"
 #include "store/file.h"
 #include "tree/archive.h"
@@ -282,7 +281,7 @@ static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_stor
     const cv_zip_source source = cv_tree_source(tree);
     if (tree->store) CV_TRY(bring_small(tree->store, member, err));
     CV_TRY(cv_zip_directory_locate(&source, member, &pos, NULL, 0, &done, err));
-    if (tree->store) return cv_store_http_part(tree->store, pos, member->size, out, err);
+    if (tree->store) return cv_remote_part(tree->store, pos, member->size, out, err);
     return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
 }
 
@@ -302,7 +301,7 @@ cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err
 {
     static const cv_member embed = {.path = CV_TREE_EMBED};
     if (tree->form == CV_TREE_FILE && tree->store)
-        return cv_store_http_part(tree->store, 0, UINT64_MAX, out, err);
+        return cv_remote_part(tree->store, 0, UINT64_MAX, out, err);
     if (tree->form == CV_TREE_FILE)
         return cv_store_file_part(tree->file, tree->path, 0, UINT64_MAX, out, err);
     if (tree->form == CV_TREE_DIRECTORY) return cv_tree_store(tree, &embed, out, err);
@@ -458,7 +457,7 @@ static cv_status open_archive(cv_tree *tree, cv_error *err)
 static bool has_archive_name(const char *path)
 {
     size_t size = strlen(path);
-    if (cv_store_is_url(path)) size = strcspn(path, "?");
+    if (cv_is_url(path)) size = strcspn(path, "?");
     return size > 4 && memcmp(path + size - 4, ".b2z", 4) == 0;
 }
 
@@ -523,8 +522,8 @@ static cv_status open_file_anew(void *context, cv_error *err)
 static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 {
     cv_session *own = NULL;
-    if (!session) CV_TRY(cv_store_http_begin(tree->path, NULL, &own, err));
-    cv_status status = cv_store_http_open(session ? session : own, tree->path, 0, tree->watch,
+    if (!session) CV_TRY(cv_session_begin(tree->path, NULL, &own, err));
+    cv_status status = cv_remote_open(session ? session : own, tree->path, 0, tree->watch,
                                           &tree->store, err);
     cv_session_release(own);
     CV_TRY(status);
@@ -538,13 +537,9 @@ static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 
 static void name(cv_tree *tree, const char *path)
 {
-    bool is_url = cv_store_is_url(path);
     tree->opened = cv_os_now();
-    tree->path = is_url ? cv_strdup(path) : cv_os_absolute(path);
-    if (is_url)
-        cv_url_show(path, tree->shown.text);
-    else
-        tree->shown = cv_show_path(path);
+    tree->path = cv_is_url(path) ? cv_strdup(path) : cv_os_absolute(path);
+    tree->shown = cv_show_path(path);
 }
 
 cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, cv_tree **out,
@@ -555,7 +550,7 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, c
     name(tree, path);
     tree->watch = watch;
     cv_status status = !tree->path             ? cv_fail_memory(err, strlen(path), "a path")
-                       : cv_store_is_url(path) ? open_url(tree, session, err)
+                       : cv_is_url(path) ? open_url(tree, session, err)
                                                : open_any(tree, err);
     if (status != CV_OK) {
         cv_tree_close(tree);

@@ -7,7 +7,7 @@
 #include "base/os_file.h"
 #include "base/watch.h"
 #include "format/seal.h"
-#include "remote/session.h"
+#include "remote/remote.h"
 #include "store/fallbacks.h"
 #include "store/store.h"
 #include "tree/archive.h"

@@ -88,25 +88,25 @@ static void origins_compare(void **state)
 
 static void long_ones_are_shown_by_their_end(void **state)
 {
-    char text[400], shown[CV_URL_SHOWN];
+    char text[400], shown[sizeof(cv_shown_path)];
     (void)state;
     memset(text, 'a', sizeof text);
     memcpy(text, "https://", 8);
     strcpy(text + 380, "/end.b2nd?secret");
-    cv_url_show(text, shown);
-    assert_int_equal(strlen(shown), CV_URL_SHOWN - 1);
+    strcpy(shown, cv_show_url(text).text);
+    assert_int_equal(strlen(shown), sizeof(cv_shown_path) - 1);
     assert_string_equal(shown + strlen(shown) - 9, "/end.b2nd");
-    cv_url_show("https://user:pw@host/x?y", shown);
+    strcpy(shown, cv_show_url("https://user:pw@host/x?y").text);
     assert_string_equal(shown, "https://host/x");
-    cv_url_show("https://user:p@w@host/x?y", shown);
+    strcpy(shown, cv_show_url("https://user:p@w@host/x?y").text);
     assert_string_equal(shown, "https://host/x");
-    cv_url_show("https://user:p/w?p@host/x?y", shown);
+    strcpy(shown, cv_show_url("https://user:p/w?p@host/x?y").text);
     assert_string_equal(shown, "https://host/x");
-    cv_url_show("s3://user:pw@bucket/a?y", shown);
+    strcpy(shown, cv_show_url("s3://user:pw@bucket/a?y").text);
     assert_string_equal(shown, "s3://bucket/a");
-    cv_url_show("s3://bucket/a?b?X-Amz-Signature=s", shown);
+    strcpy(shown, cv_show_url("s3://bucket/a?b?X-Amz-Signature=s").text);
     assert_string_equal(shown, "s3://bucket/a?b");
-    cv_url_show("https://host:8080/a@1?y=@z", shown);
+    strcpy(shown, cv_show_url("https://host:8080/a@1?y=@z").text);
     assert_string_equal(shown, "https://host:8080/a@1");
 }
 
