@@ -1,12 +1,27 @@
-/* Room: base. INTRO of base/crc */
+/* Room: base. The two CRCs: that of zip archives by tables, that of our own frames by the
+ * fastest way this processor has. Promises: the same number from all ways, for any alignment.
+ * Tables are made at first need, each once.
+ *
+ * Inside this file a crc of CRC32C is the register itself, without the inversion before and
+ * after. It is a polynomial over GF(2) below P; bit 0 is the highest power, x^31. The crc of
+ * what stands in lanes one behind the other, each taken from 0 on, is
+ *
+ *   crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)        L bytes a lane
+ *
+ * and the product of two such numbers has 63 bits. Read as 64, bit 0 the highest power, it is
+ * x times the product, and 64 more bits through the register are a factor of x^32. Hence the
+ * factor for a shift by n words of 64 bits:
+ *
+ *   crc x^64n = register(0, crc * x^(64n - 33)) */
 #include "base/crc.h"
 
+#include "base/arith.h"
+#include "base/cpu.h"
 #include "base/thread.h"
 
-/* ---- Crc32 ----
+/* ---- CRC-32, of zip archives ----
  *
- * CRC-32 by tables, eight bytes at a time: as fast as a disk, which is all
- * that archives ask for. */
+ * By tables, eight bytes at a time: as fast as a disk, which is all that archives ask for. */
 
 enum { SLICES = 8 };
 static uint32_t tables[SLICES][256];
@@ -40,14 +55,11 @@ uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size)
     return ~crc;
 }
 
-/* ---- Crc32c tables ----
- *
- * CRC32C by tables, and the tables that the other kinds take powers from.
- * Made at first need, each once. */
+/* ---- CRC32C: what all kinds share ---------------------------------------- */
 
 /* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. So many
  * lanes are joined at once. */
-enum { CV_CRC32C_LANES = 3, CV_CRC32C_LANE_BYTES = 8192 };
+enum { LANES = 3, LANE_BYTES = 8192 };
 
 /* How a piece of at most `size` bytes is cut for `lanes` beside a vector: first the
  * vector's part, which begins with one step and takes `more` steps alone, then the
@@ -55,18 +67,18 @@ enum { CV_CRC32C_LANES = 3, CV_CRC32C_LANE_BYTES = 8192 };
  *
  *     | step | more steps | n steps | lane | lane | lane | rest, less than a step |
  */
-typedef struct cv_crc32c_cut {
+typedef struct piece {
     size_t more, n;
     size_t lane; /* bytes */
-} cv_crc32c_cut;
+} piece;
 
-static inline cv_crc32c_cut cv_crc32c_cut_of(size_t size, size_t step, size_t lanes,
+static inline piece cut_of(size_t size, size_t step, size_t lanes,
                                              size_t words)
 {
     size_t lane_step = words * sizeof(uint64_t);
     size_t both = step + lanes * lane_step;
-    size_t most = CV_CRC32C_LANE_BYTES / lane_step;
-    cv_crc32c_cut cut = {.n = (size - step) / both};
+    size_t most = LANE_BYTES / lane_step;
+    piece cut = {.n = (size - step) / both};
     if (cut.n > most)
         cut.n = most; /* another piece follows */
     else
@@ -103,7 +115,7 @@ static uint32_t fold(uint32_t low, uint32_t high)
            slices[1][high >> 16 & 0xff] ^ slices[0][high >> 24];
 }
 
-uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
+static uint32_t crc_portable(uint32_t crc, const void *bytes, size_t size)
 {
     const uint8_t *p = bytes;
     cv_once_run(&slices_once, make_slices);
@@ -116,7 +128,7 @@ uint32_t cv_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 
 /* ---- Powers of x ------------------------------------------------------------ */
 
-enum { N_SHIFTS = CV_CRC32C_LANES * CV_CRC32C_LANE_BYTES / 8 + 1 };
+enum { N_SHIFTS = LANES * LANE_BYTES / 8 + 1 };
 
 static uint32_t shift_table[N_SHIFTS];
 static cv_once shifts_once = CV_ONCE_INIT;
@@ -137,7 +149,7 @@ static void make_shifts(void)
 }
 
 /* The table of x^(64i - 33) mod P for i from 1 to all lanes' words. */
-static const uint32_t *cv_crc32c_shifts(void)
+static const uint32_t *get_shifts(void)
 {
     cv_once_run(&shifts_once, make_shifts);
     return shift_table;
@@ -145,16 +157,21 @@ static const uint32_t *cv_crc32c_shifts(void)
 
 /* For moving 128 bits by `bytes`: what the half of the higher and that of the lower
  * powers are multiplied by. One bit to the left, since the product is one short. */
-static void cv_crc32c_fold_factors(int bytes, uint64_t factors[2])
+static void make_fold_factors(int bytes, uint64_t factors[2])
 {
     factors[0] = (uint64_t)power_of_x(8 * bytes + 32) << 1;
     factors[1] = (uint64_t)power_of_x(8 * bytes - 32) << 1;
 }
 
-/* ---- Crc32c x86 ----
- *
- * CRC32C with the instructions of x86-64. Promises what
- * cv_crc32c_portable promises.
+/* The product without an instruction for it: 32 sums. */
+static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
+{
+    uint64_t product = 0;
+    for (int i = 0; i < 32; i++) product ^= (uint64_t)a << i & -(uint64_t)(b >> i & 1);
+    return product;
+}
+
+/* ---- CRC32C on x86-64 ----
  *
  * The crc instruction takes 8 bytes a cycle but answers after three cycles: three
  * lanes keep it busy. Beside it the processor multiplies without carries, which
@@ -204,7 +221,7 @@ WITH_CRC PART void step_sets(sets *s, const uint8_t *p, size_t lane, int n_sets,
 {
     for (int i = 0; i < words; i++, p += 8) {
         step_lanes(&s->first, p, lane, 1);
-        if (n_sets == 2) step_lanes(&s->second, p + CV_CRC32C_LANES * lane, lane, 1);
+        if (n_sets == 2) step_lanes(&s->second, p + LANES * lane, lane, 1);
     }
 }
 
@@ -217,24 +234,16 @@ WITH_CRC PART uint32_t finish_rest(uint64_t crc, const uint8_t *p, size_t size)
 
 /* ---- The instruction alone ---------------------------------------------------- */
 
-/* Without the instruction for it: 32 sums. */
-static uint64_t product_by_bits(uint32_t a, uint32_t b)
-{
-    uint64_t product = 0;
-    for (int i = 0; i < 32; i++) product ^= (uint64_t)a << i & -(uint64_t)(b >> i & 1);
-    return product;
-}
-
-WITH_CRC uint32_t cv_crc32c_x86_word(uint32_t crc, const void *bytes, size_t size)
+WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 {
     enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
     const uint8_t *p = bytes;
     uint64_t sum = ~crc;
     while (size >= SHORT) {
-        size_t lane = size / 3 < CV_CRC32C_LANE_BYTES ? size / 24 * 8 : CV_CRC32C_LANE_BYTES;
+        size_t lane = size / 3 < LANE_BYTES ? size / 24 * 8 : LANE_BYTES;
         lanes l = {.a = sum};
         for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
-        const uint32_t *shifts = cv_crc32c_shifts();
+        const uint32_t *shifts = get_shifts();
         uint64_t joined = product_by_bits((uint32_t)l.a, shifts[2 * lane / 8]) ^
                           product_by_bits((uint32_t)l.b, shifts[lane / 8]);
         sum = _mm_crc32_u64(0, joined) ^ l.c;
@@ -261,11 +270,11 @@ static cv_once known_once = CV_ONCE_INIT;
 
 static void make_factors(void)
 {
-    cv_crc32c_fold_factors(16, known.own);
-    cv_crc32c_fold_factors(STEP_128, known.step_128);
-    cv_crc32c_fold_factors(STEP_256, known.step_256);
-    cv_crc32c_fold_factors(STEP_512, known.step_512);
-    known.shifts = cv_crc32c_shifts();
+    make_fold_factors(16, known.own);
+    make_fold_factors(STEP_128, known.step_128);
+    make_fold_factors(STEP_256, known.step_256);
+    make_fold_factors(STEP_512, known.step_512);
+    known.shifts = get_shifts();
 }
 
 static const factors *get_factors(void)
@@ -330,8 +339,8 @@ WITH_128 PART uint32_t run_128(uint32_t crc, const void *bytes, size_t size, int
     const factors *f = get_factors();
     const __m128i step = both_of(f->step_128);
     while (size >= (size_t)2 * STEP_128) {
-        cv_crc32c_cut cut =
-            cv_crc32c_cut_of(size, STEP_128, (size_t)n_sets * CV_CRC32C_LANES, (size_t)words);
+        piece cut =
+            cut_of(size, STEP_128, (size_t)n_sets * LANES, (size_t)words);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP_128;
         sets l = {0};
         __m128i a = _mm_xor_si128(load_128(p), _mm_cvtsi64_si128((long long)sum));
@@ -347,13 +356,13 @@ WITH_128 PART uint32_t run_128(uint32_t crc, const void *bytes, size_t size, int
         }
         sum = join_sets(remainder_128(fold_128(a, both_of(f->own), b)), &l, cut.lane, n_sets,
                         f);
-        p = q + (size_t)(n_sets * CV_CRC32C_LANES - 1) * cut.lane;
+        p = q + (size_t)(n_sets * LANES - 1) * cut.lane;
         size = (size_t)(end - p);
     }
     return finish_rest(sum, p, size);
 }
 
-WITH_128 uint32_t cv_crc32c_x86_128(uint32_t crc, const void *bytes, size_t size)
+WITH_128 static uint32_t crc_128(uint32_t crc, const void *bytes, size_t size)
 {
     return run_128(crc, bytes, size, 1, 4);
 }
@@ -361,9 +370,9 @@ WITH_128 uint32_t cv_crc32c_x86_128(uint32_t crc, const void *bytes, size_t size
 /* Below this many bytes six lanes have too few steps. */
 enum { SHORT_FOR_SIX = 1024 };
 
-WITH_128 uint32_t cv_crc32c_x86_128_six(uint32_t crc, const void *bytes, size_t size)
+WITH_128 static uint32_t crc_128_six(uint32_t crc, const void *bytes, size_t size)
 {
-    if (size < SHORT_FOR_SIX) return cv_crc32c_x86_128(crc, bytes, size);
+    if (size < SHORT_FOR_SIX) return crc_128(crc, bytes, size);
     return run_128(crc, bytes, size, 2, 3);
 }
 
@@ -396,8 +405,8 @@ WITH_256 PART uint32_t run_256(uint32_t crc, const void *bytes, size_t size, int
     const factors *f = get_factors();
     const __m256i step = _mm256_broadcastsi128_si256(both_of(f->step_256));
     while (size >= (size_t)2 * STEP_256) {
-        cv_crc32c_cut cut =
-            cv_crc32c_cut_of(size, STEP_256, (size_t)n_sets * CV_CRC32C_LANES, (size_t)words);
+        piece cut =
+            cut_of(size, STEP_256, (size_t)n_sets * LANES, (size_t)words);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP_256;
         sets l = {0};
         __m256i first = _mm256_zextsi128_si256(_mm_cvtsi64_si128((long long)sum));
@@ -413,20 +422,20 @@ WITH_256 PART uint32_t run_256(uint32_t crc, const void *bytes, size_t size, int
             step_sets(&l, q, cut.lane, n_sets, words);
         }
         sum = join_sets(remainder_256(a, b, both_of(f->own)), &l, cut.lane, n_sets, f);
-        p = q + (size_t)(n_sets * CV_CRC32C_LANES - 1) * cut.lane;
+        p = q + (size_t)(n_sets * LANES - 1) * cut.lane;
         size = (size_t)(end - p);
     }
     return finish_rest(sum, p, size);
 }
 
-WITH_256 uint32_t cv_crc32c_x86_256(uint32_t crc, const void *bytes, size_t size)
+WITH_256 static uint32_t crc_256(uint32_t crc, const void *bytes, size_t size)
 {
     return run_256(crc, bytes, size, 1, 3);
 }
 
-WITH_256 uint32_t cv_crc32c_x86_256_six(uint32_t crc, const void *bytes, size_t size)
+WITH_256 static uint32_t crc_256_six(uint32_t crc, const void *bytes, size_t size)
 {
-    if (size < SHORT_FOR_SIX) return cv_crc32c_x86_128(crc, bytes, size);
+    if (size < SHORT_FOR_SIX) return crc_128(crc, bytes, size);
     return run_256(crc, bytes, size, 2, 3);
 }
 
@@ -461,8 +470,8 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
     const factors *f = get_factors();
     const __m512i step = _mm512_broadcast_i64x2(both_of(f->step_512));
     while (size >= (size_t)2 * STEP_512) {
-        cv_crc32c_cut cut =
-            cv_crc32c_cut_of(size, STEP_512, (size_t)n_sets * CV_CRC32C_LANES, (size_t)words);
+        piece cut =
+            cut_of(size, STEP_512, (size_t)n_sets * LANES, (size_t)words);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP_512;
         sets l = {0};
         __m512i first = _mm512_zextsi128_si512(_mm_cvtsi64_si128((long long)sum));
@@ -478,7 +487,7 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
             step_sets(&l, q, cut.lane, n_sets, words);
         }
         sum = join_sets(remainder_512(a, b, both_of(f->own)), &l, cut.lane, n_sets, f);
-        p = q + (size_t)(n_sets * CV_CRC32C_LANES - 1) * cut.lane;
+        p = q + (size_t)(n_sets * LANES - 1) * cut.lane;
         size = (size_t)(end - p);
     }
     return finish_rest(sum, p, size);
@@ -487,27 +496,24 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
 /* Below these, too few steps of 512 bits. */
 enum { SHORT = 1024, SHORT_OF_512_FOR_SIX = 4096 };
 
-WITH_512 uint32_t cv_crc32c_x86_512(uint32_t crc, const void *bytes, size_t size)
+WITH_512 static uint32_t crc_512(uint32_t crc, const void *bytes, size_t size)
 {
-    if (size < SHORT) return cv_crc32c_x86_128(crc, bytes, size);
+    if (size < SHORT) return crc_128(crc, bytes, size);
     return run_512(crc, bytes, size, 1, 3);
 }
 
-WITH_512 uint32_t cv_crc32c_x86_512_six(uint32_t crc, const void *bytes, size_t size)
+WITH_512 static uint32_t crc_512_six(uint32_t crc, const void *bytes, size_t size)
 {
-    if (size < SHORT_OF_512_FOR_SIX) return cv_crc32c_x86_256_six(crc, bytes, size);
+    if (size < SHORT_OF_512_FOR_SIX) return crc_256_six(crc, bytes, size);
     return run_512(crc, bytes, size, 2, 3);
 }
 
-#else
-typedef int cv_crc32c_x86_is_for_x86; /* a file of C is not empty */
 #endif
 
-/* ---- Crc32c arm ----
+/* ---- CRC32C on ARMv8 ----
  *
- * CRC32C with the instructions of ARMv8: crc and PMULL, which not every
- * processor has. Promises what cv_crc32c_portable promises. How it is done stands in
- * crc32c_x86.c; four registers here, since PMULL is as fast as the crc instruction. */
+ * With crc and PMULL, which not every processor has; as on x86-64, but with four registers,
+ * since PMULL is as fast as the crc instruction. */
 
 #if CV_CPU_IS_ARM
 
@@ -550,23 +556,16 @@ WITH_CRC PART uint32_t finish_rest(uint32_t crc, const uint8_t *p, size_t size)
 
 /* ---- The instruction alone ---------------------------------------------------- */
 
-static uint64_t product_by_bits(uint32_t a, uint32_t b)
-{
-    uint64_t product = 0;
-    for (int i = 0; i < 32; i++) product ^= (uint64_t)a << i & -(uint64_t)(b >> i & 1);
-    return product;
-}
-
-WITH_CRC uint32_t cv_crc32c_arm_word(uint32_t crc, const void *bytes, size_t size)
+WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 {
     enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
     const uint8_t *p = bytes;
     crc = ~crc;
     while (size >= SHORT) {
-        size_t lane = size / 3 < CV_CRC32C_LANE_BYTES ? size / 24 * 8 : CV_CRC32C_LANE_BYTES;
+        size_t lane = size / 3 < LANE_BYTES ? size / 24 * 8 : LANE_BYTES;
         lanes l = {.a = crc};
         for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
-        const uint32_t *shifts = cv_crc32c_shifts();
+        const uint32_t *shifts = get_shifts();
         uint64_t joined = product_by_bits(l.a, shifts[2 * lane / 8]) ^
                           product_by_bits(l.b, shifts[lane / 8]);
         crc = CRC_8(0, joined) ^ l.c;
@@ -585,8 +584,8 @@ static cv_once factors_once = CV_ONCE_INIT;
 
 static void make_factors(void)
 {
-    cv_crc32c_fold_factors(16, by_own);
-    cv_crc32c_fold_factors(STEP, by_step);
+    make_fold_factors(16, by_own);
+    make_fold_factors(STEP, by_step);
 }
 
 WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
@@ -624,14 +623,14 @@ WITH_128 PART uint64_t product(uint32_t crc, uint32_t factor)
 WITH_128 PART uint32_t join(uint32_t crc, const lanes *l, size_t lane)
 {
     if (lane == 0) return crc;
-    const uint32_t *shifts = cv_crc32c_shifts();
+    const uint32_t *shifts = get_shifts();
     size_t words = lane / 8;
     return CRC_8(0, product(crc, shifts[3 * words]) ^ product(l->a, shifts[2 * words]) ^
                         product(l->b, shifts[words])) ^
            l->c;
 }
 
-WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size)
+WITH_128 static uint32_t crc_128(uint32_t crc, const void *bytes, size_t size)
 {
     enum { WORDS = 4 };
     const uint8_t *p = bytes;
@@ -640,7 +639,7 @@ WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size
     const uint64x2_t step = vld1q_u64(by_step);
     const uint64x2_t own = vld1q_u64(by_own);
     while (size >= (size_t)2 * STEP) {
-        cv_crc32c_cut cut = cv_crc32c_cut_of(size, STEP, CV_CRC32C_LANES, WORDS);
+        piece cut = cut_of(size, STEP, LANES, WORDS);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP;
         lanes l = {0};
         uint64x2_t x[4] = {load(p), load(p + 16), load(p + 32), load(p + 48)};
@@ -659,14 +658,9 @@ WITH_128 uint32_t cv_crc32c_arm_128(uint32_t crc, const void *bytes, size_t size
     return finish_rest(crc, p, size);
 }
 
-#else
-typedef int cv_crc32c_arm_is_for_arm; /* a file of C is not empty */
 #endif
 
-/* ---- Crc32c ----
- *
- * The choice among the kinds of CRC32C: crc32c_tables.c, crc32c_x86.c and
- * crc32c_arm.c. Promises: the same number from all. */
+/* ---- CRC32C: the choice --------------------------------------------------- */
 
 enum {
     CRC = CV_CPU_CRC,
@@ -677,18 +671,18 @@ enum {
 
 static const cv_crc32c_kind kinds[] = {
 #if CV_CPU_IS_X86
-    {"AVX-512, six lanes", AVX512, CV_CPU_CRC_TWICE, cv_crc32c_x86_512_six},
-    {"AVX-512", AVX512, 0, cv_crc32c_x86_512},
-    {"AVX2, six lanes", AVX2, CV_CPU_CRC_TWICE, cv_crc32c_x86_256_six},
-    {"AVX2", AVX2, 0, cv_crc32c_x86_256},
-    {"SSE4.2, six lanes", CLMUL, CV_CPU_CRC_TWICE, cv_crc32c_x86_128_six},
-    {"SSE4.2", CLMUL, 0, cv_crc32c_x86_128},
-    {"instruction", CRC, 0, cv_crc32c_x86_word},
+    {"AVX-512, six lanes", AVX512, CV_CPU_CRC_TWICE, crc_512_six},
+    {"AVX-512", AVX512, 0, crc_512},
+    {"AVX2, six lanes", AVX2, CV_CPU_CRC_TWICE, crc_256_six},
+    {"AVX2", AVX2, 0, crc_256},
+    {"SSE4.2, six lanes", CLMUL, CV_CPU_CRC_TWICE, crc_128_six},
+    {"SSE4.2", CLMUL, 0, crc_128},
+    {"instruction", CRC, 0, crc_word},
 #elif CV_CPU_IS_ARM
-    {"PMULL", CLMUL, 0, cv_crc32c_arm_128},
-    {"instruction", CRC, 0, cv_crc32c_arm_word},
+    {"PMULL", CLMUL, 0, crc_128},
+    {"instruction", CRC, 0, crc_word},
 #endif
-    {"portable", 0, 0, cv_crc32c_portable},
+    {"portable", 0, 0, crc_portable},
 };
 
 const cv_crc32c_kind *cv_crc32c_kinds(int *n)

@@ -108,7 +108,7 @@ static void its_bytes_are_as_documented(void **state)
     assert_int_equal(at[16] | at[17] << 8 | at[18] << 16 | at[19] << 24, p.header_size);
     assert_memory_equal(at + 20, p.header, p.header_size);
     const uint8_t *sum = at + 20 + p.header_size;
-    uint32_t crc = cv_crc32c_portable(0, at, 20 + p.header_size);
+    uint32_t crc = cv_crc32c(0, at, 20 + p.header_size);
     for (int i = 0; i < 4; i++) assert_int_equal(sum[i], crc >> 8 * i & 0xff);
     assert_int_equal(cv_header_copy_size(p.header_size), 24 + p.header_size);
 }
