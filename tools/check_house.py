@@ -106,18 +106,16 @@ SYSTEM_CALLS = {
     "base/os_file.h": "close read write pread pwrite readv writev preadv pwritev lseek fstat "
                       "ftruncate truncate fsync fdatasync mmap munmap msync madvise "
                       "posix_fadvise fcntl ioctl dup dup2 fopen fdopen fclose fread fwrite "
-                      "fseek ftell fflush fputs fgets",
+                      "fseek ftell fflush fputs fgets flock lockf fork",
     "base/os_dir.h": "open openat creat stat lstat fstatat access faccessat realpath getcwd "
                      "chdir opendir fdopendir readdir closedir dirfd unlink unlinkat remove "
-                     "rmdir mkdir mkdirat readlink statfs statvfs",
-    "base/os_names.h": "rename renameat renameat2 link linkat symlink tmpfile mkstemp mkdtemp "
-                       "getpid",
-    "base/os_lock.h": "flock lockf fork",
-    "base/os_access.h": "chmod fchmod chown fchown umask getxattr fgetxattr fsetxattr "
-                        "flistxattr fremovexattr",
+                     "rmdir mkdir mkdirat readlink statfs statvfs rename renameat renameat2 "
+                     "link linkat symlink tmpfile mkstemp mkdtemp getpid chmod fchmod chown "
+                     "fchown umask getxattr fgetxattr fsetxattr flistxattr fremovexattr",
+    "base/os_process.h": "dlopen dlsym dlclose",
     "base/os.h": "sysconf nanosleep usleep sleep clock_gettime gettimeofday time clock "
                  "sched_yield sched_getaffinity poll select signal sigaction syscall",
-    "base/error_text.h": "strerror strerror_r",
+    "base/status.h": "strerror strerror_r",
 }
 SYSTEM_CALL = re.compile(r"(?<![\w.>])(?:(%s)(?=\()|errno\b|pthread_\w+)"
                          % "|".join(" ".join(SYSTEM_CALLS.values()).split()))

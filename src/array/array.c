@@ -8,7 +8,7 @@
 #include "format/array_meta.h"
 #include "format/dtype.h"
 #include "frame/attributes.h"
-#include "store/fallbacks.h"
+#include "store/refusals.h"
 
 #include <stdio.h>
 #include <string.h>

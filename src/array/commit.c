@@ -5,8 +5,8 @@
 #include "engine/write/flush.h"
 #include "engine/write/transfer.h"
 #include "frame/commit.h"
-#include "store/fallbacks.h"
 #include "store/open.h"
+#include "store/refusals.h"
 
 /* ---- Compact ----
  *

@@ -8,10 +8,10 @@
 #include "base/os_dir.h"
 #include "remote/remote.h"
 #include "store/custom.h"
-#include "store/fallbacks.h"
 #include "store/file.h"
 #include "store/memory.h"
 #include "store/open.h"
+#include "store/path.h"
 #include "store/place.h"
 #include "tree/leaf.h"
 

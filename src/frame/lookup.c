@@ -8,7 +8,7 @@
 #include "format/chunk_header.h"
 #include "format/seal.h"
 #include "frame/sealed.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>

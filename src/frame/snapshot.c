@@ -8,7 +8,7 @@
 #include "base/os.h"
 #include "format/chunk_header.h"
 #include "frame/attributes.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 
 #include <assert.h>
 #include <string.h>

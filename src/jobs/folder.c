@@ -4,7 +4,7 @@
 #include "base/os_file.h"
 #include "base/thread.h"
 #include "store/descriptors.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -5,7 +5,8 @@
 #include "base/heap.h"
 #include "base/sha256.h"
 #include "remote/fetch.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
+#include "store/refusals.h"
 #include "store/sframe.h"
 
 #include <stdio.h>

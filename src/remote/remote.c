@@ -4,7 +4,9 @@
 #include "base/crc.h"
 #include "base/heap.h"
 #include "remote/contents.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
+#include "store/reading.h"
+#include "store/refusals.h"
 #include "store/sframe.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/os_dir.h"
 #include "base/os_process.h"
 #include "remote/url.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "remote/reply.h"
 #include "remote/wave.h"
 #include "store/descriptors.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #define CV_REMOTE_URL_H
 
 #include "base/status.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 
 /* Pieces of the text, borrowed. */
 typedef struct cv_url {

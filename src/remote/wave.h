@@ -4,7 +4,7 @@
 #define CV_REMOTE_WAVE_H
 
 #include "remote/fetch.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 
 /* Whose ranges they are: of one object, in which position 0 lies at `offset`, or each of one of
  * its own, none larger than 1 TiB; and whether caches on the way are to be passed by. */

@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "store/fallbacks.h"
+#include "store/refusals.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -10,7 +10,9 @@
 #include "store/directory.h"
 
 #include "base/heap.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
+#include "store/reading.h"
+#include "store/refusals.h"
 #include "store/sframe.h"
 
 #include <assert.h>

@@ -9,7 +9,9 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "store/descriptors.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
+#include "store/reading.h"
+#include "store/refusals.h"
 
 #include <stddef.h>
 #include <string.h>

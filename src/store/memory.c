@@ -12,7 +12,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "base/os_file.h"
-#include "store/fallbacks.h"
+#include "store/refusals.h"
 
 #include <stdatomic.h>
 #include <string.h>

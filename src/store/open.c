@@ -6,9 +6,10 @@
 #include "base/os_file.h"
 #include "store/descriptors.h"
 #include "store/directory.h"
-#include "store/fallbacks.h"
 #include "store/file.h"
 #include "store/memory.h"
+#include "store/path.h"
+#include "store/refusals.h"
 
 #include <string.h>
 

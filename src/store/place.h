@@ -7,7 +7,7 @@
 #include "base/os_dir.h"
 #include "base/os_file.h"
 #include "base/status.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 
 #include <stdatomic.h>
 

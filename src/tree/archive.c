@@ -4,6 +4,8 @@
 #include "base/arith.h"
 #include "base/crc.h"
 #include "base/heap.h"
+#include "store/reading.h"
+#include "store/refusals.h"
 #include "tree/names.h"
 
 #include <stdlib.h>

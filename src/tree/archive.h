@@ -4,7 +4,7 @@
 
 #include "base/os_file.h"
 #include "base/watch.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 #include "store/store.h"
 #include "tree/names.h"
 

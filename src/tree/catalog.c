@@ -9,7 +9,7 @@
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
 #include "remote/remote.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 #include "tree/names.h"
 
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "format/seal.h"
 #include "store/descriptors.h"
 #include "store/place.h"
+#include "store/refusals.h"
 #include "tree/archive.h"
 #include "tree/names.h"
 

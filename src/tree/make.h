@@ -6,7 +6,7 @@
 #include "base/os_dir.h"
 #include "base/watch.h"
 #include "format/frame_header.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 #include "tree/tree.h"
 
 /* Who hears of it; tell NULL: nobody. */

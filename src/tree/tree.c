@@ -10,6 +10,7 @@
 #include "remote/remote.h"
 #include "store/descriptors.h"
 #include "store/file.h"
+#include "store/reading.h"
 #include "tree/archive.h"
 #include "tree/names.h"
 

@@ -8,7 +8,7 @@
 #include "base/watch.h"
 #include "format/seal.h"
 #include "remote/remote.h"
-#include "store/fallbacks.h"
+#include "store/path.h"
 #include "store/store.h"
 #include "tree/archive.h"
 #include "tree/journal.h"

@@ -15,7 +15,7 @@
 #include "frame/lookup.h"
 #include "frame/sealed.h"
 #include "frame/txn.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "base/thread.h"
-#include "store/fallbacks.h"
 #include "store/open.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "engine/run/thresholds.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 
 #include <string.h>
 

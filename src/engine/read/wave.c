@@ -28,7 +28,7 @@
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
 #include "frame/layout.h"
-#include "store/fallbacks.h"
+#include "store/reading.h"
 
 /* ---- Wave room ----
  *

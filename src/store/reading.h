@@ -1,80 +1,12 @@
-/* What the stores share: how paths are shown, and refusals in one wording. */
-#ifndef CV_STORE_FALLBACKS_H
-#define CV_STORE_FALLBACKS_H
+/* Ways to read a store that are more than one call: many ranges of a file that is not in
+ * memory, several waves at once, and once more what a parser refuses. */
+#ifndef CV_STORE_READING_H
+#define CV_STORE_READING_H
 
+#include "base/thread.h"
 #include "store/store.h"
 
-/* A path as sentences show it: a long one keeps its end, so that the reason
- * behind it still fits the message. */
-typedef struct cv_shown_path {
-    char text[136];
-} cv_shown_path;
-
-cv_shown_path cv_show_path(const char *path);
-
-/* The schemes of URLs that are read, recognised in any case of letters. */
-typedef enum cv_scheme {
-    CV_SCHEME_NONE,
-    CV_SCHEME_HTTP,
-    CV_SCHEME_HTTPS,
-    CV_SCHEME_S3
-} cv_scheme;
-
-cv_scheme cv_url_scheme(const char *text);
-bool cv_is_url(const char *text); /* whether it begins with one of these schemes */
-
-/* A URL as sentences show it: without user, password and query, which may be secrets; a long
- * one keeps its end. Also for text that is not a URL. cv_show_path does this for all URLs. */
-cv_shown_path cv_show_url(const char *text);
-
-/* The path without trailing slashes, which a file's may not have. Owned. */
-cv_status cv_strip_slashes(const char *path, char **out, cv_error *err);
-
-/* A path that could not be opened: CATERVA_ENOTFOUND when there is nothing
- * (CATERVA_EUNSUPPORTED for a URL of a scheme that is not read),
- * else CATERVA_EIO with the system's reason. */
-cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path);
-
-/* CATERVA_EBUSY when the lock is held elsewhere, CATERVA_EIO when it failed. */
-cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path);
-
-/* CATERVA_ECORRUPT: bytes [pos, pos + size) of `what`, which has `end` bytes. */
-
-
-/* CATERVA_EREADONLY for a URL of any scheme, where something was to be made or changed; CV_OK for
- * a path. */
-cv_status cv_refuse_url(const char *path, cv_error *err);
-
-cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
-                           uint64_t end);
-
-/* True in a child of fork for a store that was opened before: whatever of it is not in this
- * process's memory is the parent's. */
-bool cv_store_is_parents(const cv_store *store);
-
-/* CATERVA_EREADONLY unless the store may be written; CATERVA_EBUSY when it is a parent's. */
-cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
-
-/* CATERVA_ENOTFOUND unless `object` is the frame: for stores without others. */
-cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err);
-
-/* The answers of a store that is one run of bytes: it holds no chunk object
- * that could be removed, and is never replaced whole. */
-cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, bool durable,
-                              cv_error *err);
-cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err);
-
-/* The answers of a store that is only read, as cv_store_check_writable has them; there is
- * nothing to publish. */
-cv_status cv_store_no_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
-                            size_t size, cv_error *err);
-cv_status cv_store_no_truncate(cv_store *store, cv_object object, uint64_t size,
-                               cv_error *err);
-cv_status cv_store_no_sync(cv_store *store, cv_object object, cv_error *err);
-cv_status cv_store_no_publish(cv_store *store, bool durable, cv_error *err);
-
-/* ---- deep ----
- * Ranges of files that are not in memory, with a deep queue before the medium. */
+/* ---- A deep queue before the medium ---------------------------------------- */
 
 /* Has the system fetch a range, and does not wait for it. A hint. */
 typedef void (*cv_ask_fn)(cv_store *store, const cv_store_range *range);
@@ -84,7 +16,8 @@ typedef void (*cv_ask_fn)(cv_store *store, const cv_store_range *range);
 cv_status cv_store_read_deep(cv_store *store, const cv_store_range *ranges, size_t n,
                              const cv_arrivals *arrivals, cv_ask_fn ask, cv_error *err);
 
-/* ---- gather ----
+/* ---- Waves that are under way together ----
+ *
  * Waves of one reader that are under way together. Other threads say what has arrived and
  * what is gone; the reader's own thread hands that on, of whichever wave it is, and asks now
  * and then whether it is still wanted. */
@@ -133,7 +66,8 @@ void cv_gathered_gone(cv_gathered *wave, size_t n, cv_status status, const cv_er
 /* Waits until all its requests are gone, and leaves. */
 void cv_gathered_leave(cv_gathered *wave);
 
-/* ---- doubt ----
+/* ---- Reading twice ----
+ *
  * Bytes of a store that is far may be damaged on their way, or by a cache that kept them: what
  * a parser refuses, before a checksum is looked at or after, is fetched once more past all
  * caches, and only what is refused twice is told. */

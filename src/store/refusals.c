@@ -1,0 +1,73 @@
+/* Room: store. Refusals that several kinds of stores share. Knows no kind of store. */
+#include "store/refusals.h"
+
+cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
+                           uint64_t end)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)end,
+                   "%s ends at byte %llu: cannot read %zu bytes at %llu", what,
+                   (unsigned long long)end, size, (unsigned long long)pos);
+}
+
+bool cv_store_is_parents(const cv_store *store)
+{
+    return !store->in_memory && cv_os_is_other_process(store->opened);
+}
+
+cv_status cv_store_check_writable(const cv_store *store, cv_error *err)
+{
+    if (store->writable && !cv_store_is_parents(store)) return CV_OK;
+    if (store->writable)
+        return cv_fail(err, CATERVA_EBUSY, -1,
+                       "this %s is open for writing in the process that forked this one",
+                       store->ops->name);
+    return cv_fail(err, CATERVA_EREADONLY, -1, "this %s was opened for reading only",
+                   store->ops->name);
+}
+
+cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err)
+{
+    if (object == CV_FRAME_OBJECT) return CV_OK;
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "a %s has no chunk object %lld",
+                   store->ops->name, (long long)object);
+}
+
+cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                              cv_error *err)
+{
+    (void)bytes, (void)size, (void)durable;
+    return cv_fail(err, CATERVA_EINVAL, -1, "a %s is not replaced whole", store->ops->name);
+}
+
+cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err)
+{
+    if (object != CV_FRAME_OBJECT) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "the frame of a %s is not removed",
+                   store->ops->name);
+}
+
+cv_status cv_store_no_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+                            size_t size, cv_error *err)
+{
+    (void)object, (void)pos, (void)src, (void)size;
+    return cv_store_check_writable(store, err);
+}
+
+cv_status cv_store_no_truncate(cv_store *store, cv_object object, uint64_t size,
+                               cv_error *err)
+{
+    (void)object, (void)size;
+    return cv_store_check_writable(store, err);
+}
+
+cv_status cv_store_no_sync(cv_store *store, cv_object object, cv_error *err)
+{
+    (void)object;
+    return cv_store_check_writable(store, err);
+}
+
+cv_status cv_store_no_publish(cv_store *store, bool durable, cv_error *err)
+{
+    (void)store, (void)durable, (void)err;
+    return CV_OK;
+}
