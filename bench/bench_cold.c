@@ -5,6 +5,7 @@
  * usage: bench_cold [--quick] [--rows REGEX] [--json FILE] [--clock wall|cpu] */
 #include "bench_rows.h"
 
+#include <caterva_upkeep.h>
 #include <fcntl.h>
 
 enum { SIDE = 384, CHUNK = 128, PAGE = 4096, FIO_LOOPS = 10 };

@@ -5,6 +5,7 @@
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
+#include <caterva_upkeep.h>
 #include <fcntl.h>
 
 enum { CHUNK = 64, BLOCK = 16, MEMORY_MIB = 64, MIB = 1 << 20 };

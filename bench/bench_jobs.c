@@ -6,6 +6,8 @@
 #include "bench_readers.h"
 #include "bench_rows.h"
 
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 #include <sys/resource.h>
 
 enum { MAX_WRITERS = 2, NOISE_BITS = 16, MOST_TOKEN = 1 << 20 };

@@ -8,6 +8,7 @@
  * automatic partition: below 1 its reads are faster than those of the row's. */
 #include "bench_readers.h"
 #include "bench_rows.h"
+#include <caterva_store.h>
 
 enum { MAX_DIMS = 4, MAX_KINDS = 2 * MAX_DIMS + 3, BOX = 50, MIN_TURNS = 5, MAX_TURNS = 60 };
 

@@ -4,6 +4,7 @@
 
 #include "bench_rivals.h"
 
+#include <caterva_store.h>
 #include <math.h>
 
 /* What our side may keep of decoded blocks. */

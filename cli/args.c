@@ -5,6 +5,7 @@
 #include "formats/numbers.h"
 #include "words.h"
 
+#include <caterva_upkeep.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

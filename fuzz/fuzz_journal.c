@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "tree/journal.h"
 
+#include <caterva_tree.h>
 #include <unistd.h>
 
 enum { MAX_SIZE = 1 << 16, ROWS = 6 };

@@ -2,6 +2,8 @@
  * and verified, with whatever status, in bounded memory. What checksums would
  * stop is opened a second time unchecked, so that the parsers behind them meet it. */
 #include "fuzz.h"
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 
 enum { MAX_READ = 1 << 16, MAX_CHUNKS = 64 };
 

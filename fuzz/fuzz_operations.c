@@ -2,6 +2,7 @@
  * array after each: what is read must be what was written, through boxes, through
  * selections of every kind and through views. */
 #include "picks.h"
+#include <caterva_store.h>
 
 enum { MAX_ITEMS = 2048, MAX_OPERATIONS = 24 };
 

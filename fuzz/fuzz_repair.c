@@ -2,6 +2,7 @@
  * place, must open and hold no damage; what it leaves alone must not have changed. */
 #include "fuzz.h"
 
+#include <caterva_upkeep.h>
 #include <unistd.h>
 
 enum { MAX_SIZE = 1 << 16 };

@@ -3,6 +3,7 @@
  * can be repaired is a tree afterwards. */
 #include "fuzz.h"
 
+#include <caterva_tree.h>
 #include <unistd.h>
 
 enum { MAX_SIZE = 1 << 16, MAX_ITEMS = 1 << 12, MAX_ARRAYS = 40 };

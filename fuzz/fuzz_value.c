@@ -5,6 +5,7 @@
 #include "format/values.h"
 #include "value/json_read.h"
 #include "value/json_write.h"
+#include <caterva_value.h>
 
 static void write_json(const cv_buffer *value, cv_buffer *json)
 {

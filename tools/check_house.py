@@ -135,7 +135,7 @@ def code_lines(path):
 def breach_of_cli(room, name, root):
     """The same for a quoted include in the command line."""
     if ".." in name or not (root / "cli" / name).is_file():
-        return 'cli may include <caterva.h> and its own headers, as "room/..." only'
+        return 'cli may include the public headers and its own, as "room/..." only'
     mine, other = room.rpartition("cli/")[2], name.rpartition("/")[0]
     if mine in CLI and other in CLI and CLI.index(other) > CLI.index(mine):
         return "%s may not know cli/%s" % (room, other)
@@ -150,7 +150,7 @@ def breach_of_include(room, quoted, name, path, root):
         own = (path.parent / name).resolve()
         if not quoted or (own.is_file() and (root / room).resolve() in own.parents):
             return None
-        return "examples may include <caterva.h> and its own headers only"
+        return "examples may include the public headers and their own only"
     if room.split("/")[0] == "cli":
         return breach_of_cli(room, name, root) if quoted else None
     if name == "curl/curl.h":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""docs/reference.md, made from include/caterva.h.
+"""docs/reference.md, made from the public headers.
 
     reference.py           prints the page
     reference.py --write   writes it to docs/reference.md
 
-The header is the source: a comment in front of a declaration is its text, a
+The headers are the source: a comment in front of a declaration is its text, a
 comment followed by an empty line is a paragraph, `/* ---- Title ---- */` is a
 heading. Comments inside structs and enums stay where they are.
 """
@@ -16,16 +16,17 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADER = ROOT / "include" / "caterva.h"
+HEADERS = [ROOT / "include" / ("caterva%s.h" % topic)
+           for topic in ("", "_upkeep", "_tree", "_jobs", "_remote", "_store", "_value")]
 PAGE = ROOT / "docs" / "reference.md"
 
 EXPORT = "CATERVA_API "
 TITLE = re.compile(r"/\* ---- (.*?) -+ \*/\Z")
 INTRODUCTION = """# Reference
 
-<!-- Made by tools/reference.py from include/caterva.h: change that file. -->
+<!-- Made by tools/reference.py from include/*.h: change those files. -->
 
-Every declaration of `caterva.h` with its contract, in the header's order.
+Every declaration of the public headers with its contract, header by header, in their order.
 """
 
 
@@ -88,10 +89,10 @@ def blocks(text):
 
 
 def body(text):
-    """The header without its guards: from the first macro of the version on, and
-    the introduction in front of it."""
-    introduction = text[:text.index("#ifndef CATERVA_H")].strip()
-    start = text.index("#define CATERVA_VERSION_MAJOR")
+    """The header without its guards: from the first macro of the version or the first
+    heading on, and the introduction in front of it."""
+    introduction = text[:text.index("#ifndef CATERVA_")].strip()
+    start = re.search(r"^(#define CATERVA_VERSION_MAJOR|/\* ---- )", text, re.M).start()
     end = text.index("#ifdef __cplusplus\n}")
     return introduction, text[start:end]
 
@@ -107,9 +108,10 @@ def entry(comment, code):
     return out + (prose(comment) + "\n\n" if comment else "")
 
 
-def page(text):
+def part(name, text):
+    """The part of the page that one header gives."""
     introduction, rest = body(text)
-    out = [INTRODUCTION, "\n", prose(introduction), "\n\n"]
+    out = ["# %s\n\n" % name, prose(introduction), "\n\n"]
     comment, code = None, []
 
     def flush():
@@ -136,8 +138,13 @@ def page(text):
     return "".join(out).rstrip() + "\n"
 
 
+def page():
+    return "\n".join([INTRODUCTION] + [part(header.name, header.read_text(encoding="utf-8"))
+                                       for header in HEADERS])
+
+
 def main(arguments):
-    made = page(HEADER.read_text(encoding="utf-8"))
+    made = page()
     if "--write" in arguments:
         PAGE.write_text(made, encoding="utf-8")
     else:

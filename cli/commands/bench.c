@@ -8,6 +8,7 @@
 #include "sources/remote.h"
 #include "sources/source.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <caterva_upkeep.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

@@ -6,6 +6,7 @@
 #include "sources/described.h"
 #include "sources/dims.h"
 
+#include <caterva_value.h>
 #include <stdlib.h>
 #include <string.h>
 

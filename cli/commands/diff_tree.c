@@ -6,6 +6,7 @@
 #include "commands/diff_attributes.h"
 #include "sources/trees.h"
 
+#include <caterva_tree.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,6 +12,9 @@
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <caterva_jobs.h>
+#include <caterva_remote.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "sources/described.h"
 #include "sources/dims.h"
 
+#include <caterva_remote.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "formats/json.h"
+#include <caterva_upkeep.h>
 
 /* What the report is made of, gathered before anything is printed. */
 typedef struct report {

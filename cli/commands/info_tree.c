@@ -8,6 +8,7 @@
 #include "sources/dims.h"
 #include "sources/trees.h"
 
+#include <caterva_tree.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,8 @@
 #include "terminal/stream.h"
 #include "words.h"
 
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "formats/numbers.h"
 #include "sources/leaf_infos.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <string.h>
 

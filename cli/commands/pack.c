@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "terminal/progress.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 
 typedef caterva_status (*pack_fn)(caterva_tree *tree, const char *path,

@@ -5,6 +5,7 @@
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 
 static int on_progress(void *context, int64_t done, int64_t total)

@@ -8,6 +8,7 @@
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,6 +8,8 @@
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

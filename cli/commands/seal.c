@@ -1,6 +1,7 @@
 /* Room: cli/commands. `caterva seal`: checksums for what other writers made. */
 #include "formats/json.h"
 #include "terminal/progress.h"
+#include <caterva_upkeep.h>
 
 static void report(const cli_args *args, const caterva_space *space)
 {

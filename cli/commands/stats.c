@@ -9,6 +9,7 @@
 #include "sources/source.h"
 #include "terminal/progress.h"
 
+#include <caterva_upkeep.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "formats/item.h"
 #include "sources/leaf_infos.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <string.h>
 

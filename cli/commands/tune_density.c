@@ -6,6 +6,7 @@
  * it changes nothing. */
 #include "commands/tune.h"
 #include "sources/described.h"
+#include <caterva_upkeep.h>
 
 enum { CHUNK_HEADER = 32, BLOCK_START = 4, MIN_PLACES = 8 };
 #define MOST 4.0 /* times: what lies behind this is no estimate */

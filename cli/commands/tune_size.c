@@ -14,6 +14,7 @@
 #include "commands/tune.h"
 #include "sources/described.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

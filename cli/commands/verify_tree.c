@@ -7,6 +7,8 @@
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 
+#include <caterva_value.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

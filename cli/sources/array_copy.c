@@ -6,6 +6,7 @@
 #include "sources/described.h"
 #include "terminal/progress.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 bool array_copy_fits(const selection *sel)

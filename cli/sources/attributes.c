@@ -6,6 +6,8 @@
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
+#include <caterva_remote.h>
+#include <caterva_tree.h>
 #include <stdlib.h>
 #include <string.h>
 

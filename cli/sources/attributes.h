@@ -3,6 +3,7 @@
 #define CLI_ATTRIBUTES_H
 
 #include "cli.h"
+#include <caterva_tree.h>
 
 typedef struct attributes {
     const char *path;     /* as the command was given it */

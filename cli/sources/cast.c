@@ -4,6 +4,7 @@
 
 #include "formats/descr.h"
 
+#include <caterva_value.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,8 @@
 #include "sources/remote.h"
 #include "sources/trees.h"
 
+#include <caterva_remote.h>
+#include <caterva_value.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

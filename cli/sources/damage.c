@@ -1,6 +1,7 @@
 /* Room: cli/sources. Damage as verify, repair and get report it. Finds nothing. */
 #include "sources/damage.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 void damage_print(FILE *stream, const char *path, int ndim, const caterva_damage *damage)

@@ -3,6 +3,7 @@
 #define CLI_DAMAGE_H
 
 #include "formats/json.h"
+#include <caterva_upkeep.h>
 
 /* "PATH: chunk 17 (0,2,1) at byte 4096: block 3 damaged: ...": the library's
  * sentence, with the chunk's coordinates behind its number. */

@@ -4,6 +4,8 @@
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 #include <string.h>
 
 cli_exit jobs_find(const caterva_job_list *list, const char *path, const char *word,

@@ -3,6 +3,7 @@
 #define CLI_JOBS_H
 
 #include "cli.h"
+#include <caterva_jobs.h>
 
 /* Opens a new part, for writing, of the job whose id begins with args->part. */
 cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **out);

@@ -1,6 +1,7 @@
 /* Room: cli/sources. A window of entries, whose arrays are opened by threads that mostly wait. */
 #include "sources/leaf_infos.h"
 
+#include <caterva_tree.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

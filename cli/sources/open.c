@@ -3,6 +3,7 @@
 #include "sources/probe.h"
 #include "sources/remote.h"
 #include "terminal/progress.h"
+#include <caterva_remote.h>
 
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out)

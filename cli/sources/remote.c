@@ -2,6 +2,7 @@
 #include "sources/remote.h"
 
 #include "terminal/trace.h"
+#include <caterva_remote.h>
 
 caterva_remote_options remote_of(const cli_args *args)
 {

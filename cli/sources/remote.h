@@ -3,6 +3,7 @@
 #define CLI_REMOTE_H
 
 #include "cli.h"
+#include <caterva_remote.h>
 
 /* CLI_OPT_REMOTE in the library's words; what it points at is the arguments'. */
 caterva_remote_options remote_of(const cli_args *args);

@@ -4,6 +4,7 @@
 #include "sources/described.h"
 #include "sources/source.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,8 @@
 #include "sources/remote.h"
 #include "terminal/progress.h"
 
+#include <caterva_remote.h>
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

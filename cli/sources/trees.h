@@ -3,6 +3,7 @@
 #define CLI_TREES_H
 
 #include "cli.h"
+#include <caterva_tree.h>
 
 typedef struct tree_part {
     char *path;        /* of the tree */

@@ -3,6 +3,7 @@
 
 #include "cli.h"
 
+#include <caterva_remote.h>
 #include <inttypes.h>
 #include <stdio.h>
 

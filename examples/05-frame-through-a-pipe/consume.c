@@ -1,5 +1,6 @@
 /* Reads a frame from standard input and items from it, without a file. */
 #include <caterva.h>
+#include <caterva_store.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* Makes an array in memory and writes it, compressed, to standard output. */
 #include <caterva.h>
+#include <caterva_store.h>
 #include <stdio.h>
 
 enum { ROWS = 500, COLUMNS = 400 };

@@ -4,6 +4,7 @@
  * array are cut into pages, one row of a table each, and a commit of the array is a
  * commit of the database: sync ends the transaction that the first write began. */
 #include <caterva.h>
+#include <caterva_store.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

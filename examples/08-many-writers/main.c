@@ -5,6 +5,7 @@
  * Rows are shared out without looking at chunks: the workers share some of them. Each sends its
  * token back through a pipe; with MPI it would be a gather, in a batch system a file. */
 #include <caterva.h>
+#include <caterva_jobs.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* All processes of an MPI program write one array; one commit publishes it. */
 #include <caterva.h>
+#include <caterva_jobs.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

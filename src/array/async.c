@@ -8,6 +8,7 @@
 #include "engine/run/pool.h"
 
 #include <assert.h>
+#include <caterva_store.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "frame/commit.h"
 #include "store/open.h"
 #include "store/refusals.h"
+#include <caterva_upkeep.h>
 
 /* ---- Compact ----
  *

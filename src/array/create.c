@@ -17,6 +17,7 @@
 #include "store/open.h"
 #include "tree/leaf.h"
 
+#include <caterva_store.h>
 #include <stdio.h>
 #include <string.h>
 

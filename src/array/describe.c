@@ -7,6 +7,8 @@
 #include "store/file.h"
 #include "upkeep/verify.h"
 
+#include <caterva_remote.h>
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- Descriptions ------------------------------------------------------- */

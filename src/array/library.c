@@ -7,6 +7,8 @@
 #include "engine/items/convert.h"
 #include "format/dtype.h"
 
+#include <caterva_store.h>
+#include <caterva_value.h>
 #include <string.h>
 
 /* ---- Names ----

@@ -15,6 +15,8 @@
 #include "store/place.h"
 #include "tree/leaf.h"
 
+#include <caterva_remote.h>
+#include <caterva_store.h>
 #include <string.h>
 
 /* ---- Opened ----

@@ -3,6 +3,7 @@
 #define CV_ARRAY_OPEN_H
 
 #include "array/array.h"
+#include <caterva_remote.h>
 
 /* Copies what a program gave over the defaults, and checks it. */
 cv_status cv_array_open_options(const caterva_open_options *options,

@@ -14,6 +14,8 @@
 #include "engine/write/transfer.h"
 #include "engine/write/write.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- Memory ----

@@ -11,6 +11,8 @@
 #include "jobs/merge.h"
 #include "tree/leaf.h"
 
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,6 +14,7 @@
 #include "jobs/folder.h"
 #include "jobs/job.h"
 
+#include <caterva_jobs.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #include "jobs/marks.h"
 #include "tree/leaf.h"
 
+#include <caterva_jobs.h>
 #include <stdio.h>
 #include <string.h>
 

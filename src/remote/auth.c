@@ -6,6 +6,7 @@
 #include "base/os_process.h"
 #include "base/sha256.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "base/status.h"
+#include <caterva_remote.h>
 
 /* A field that is signed: its name in lower case, its value without blanks around it. */
 typedef struct cv_signed_field {

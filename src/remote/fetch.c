@@ -5,6 +5,7 @@
 #include "remote/reply.h"
 #include "remote/wire.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include "remote/auth.h"
 #include "remote/wire.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -9,6 +9,8 @@
 #include "store/file.h"
 #include "tree/make.h"
 
+#include <caterva_remote.h>
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* What is published. */

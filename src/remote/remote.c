@@ -9,6 +9,7 @@
 #include "store/refusals.h"
 #include "store/sframe.h"
 
+#include <caterva_remote.h>
 #include <string.h>
 
 /* ---- Http ----

@@ -5,6 +5,7 @@
 #define CV_REMOTE_REMOTE_H
 
 #include "store/store.h"
+#include <caterva_remote.h>
 
 /* What the stores of one opening share: options, credentials, the limit of connections, what
  * was measured of the network, and counts. Counted; any thread. */

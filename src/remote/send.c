@@ -9,6 +9,7 @@
 #include "remote/reply.h"
 #include "remote/wire.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 

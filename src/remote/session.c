@@ -8,6 +8,7 @@
 #include "remote/url.h"
 #include "store/path.h"
 
+#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 

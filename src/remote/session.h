@@ -9,6 +9,7 @@
 #include "remote/auth.h"
 #include "remote/remote.h"
 #include "remote/wire.h"
+#include <caterva_remote.h>
 
 typedef enum cv_several_state {
     CV_SEVERAL_UNKNOWN,

@@ -10,6 +10,7 @@
 #include "store/descriptors.h"
 #include "store/path.h"
 
+#include <caterva_remote.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "remote/reply.h"
 #include "remote/send.h"
 #include "store/store.h"
+#include <caterva_remote.h>
 
 typedef struct cv_publication {
     cv_store *source; /* its frame object: bytes [0, size) */

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "store/refusals.h"
 
+#include <caterva_store.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #define CV_STORE_CUSTOM_H
 
 #include "store/store.h"
+#include <caterva_store.h>
 
 /* What the store holds. `given` is complete and checked for its size; it is copied.
  * CATERVA_EINVAL where a function is missing, CATERVA_EBUSY when another store of this

@@ -10,6 +10,7 @@
 #include "tree/make.h"
 #include "tree/names.h"
 
+#include <caterva_tree.h>
 #include <string.h>
 
 /* ---- Opening ------------------------------------------------------------------------ */

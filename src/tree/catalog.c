@@ -12,6 +12,7 @@
 #include "store/reading.h"
 #include "tree/names.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #define CV_TREE_CATALOG_H
 
 #include "tree/tree.h"
+#include <caterva_tree.h>
 
 /* Who reads what lies inside embed.b2e. */
 typedef struct cv_embed_bytes {

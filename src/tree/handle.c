@@ -3,6 +3,7 @@
 
 #include "tree/names.h"
 
+#include <caterva_tree.h>
 #include <string.h>
 
 cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err)

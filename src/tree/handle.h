@@ -5,6 +5,7 @@
 #include "array/writers.h"
 #include "store/place.h"
 #include "tree/change.h"
+#include <caterva_tree.h>
 
 struct caterva_tree {
     cv_tree *tree;

@@ -12,6 +12,7 @@
 #include "tree/archive.h"
 #include "tree/names.h"
 
+#include <caterva_tree.h>
 #include <string.h>
 
 /* ---- Copy ----

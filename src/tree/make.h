@@ -8,6 +8,7 @@
 #include "format/frame_header.h"
 #include "store/path.h"
 #include "tree/tree.h"
+#include <caterva_tree.h>
 
 /* Who hears of it; tell NULL: nobody. */
 typedef struct cv_copy_watch {

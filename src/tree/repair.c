@@ -12,6 +12,8 @@
 #include "tree/tree.h"
 #include "upkeep/repair.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -10,6 +10,8 @@
 #include "tree/make.h"
 #include "tree/names.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #include "engine/write/transfer.h"
 #include "engine/write/write.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- Repack ----

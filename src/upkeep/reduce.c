@@ -17,6 +17,7 @@
 #include "engine/plan/selection.h"
 #include "engine/run/thresholds.h"
 
+#include <caterva_upkeep.h>
 #include <math.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 
 #include "engine/items/numbers.h"
 #include "engine/read/read.h"
+#include <caterva_upkeep.h>
 
 /* All zero before the first number. */
 typedef struct cv_cell {

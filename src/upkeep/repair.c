@@ -20,6 +20,7 @@
 #include "upkeep/rescue.h"
 #include "upkeep/verify.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- Salvage ----

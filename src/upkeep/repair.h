@@ -5,6 +5,7 @@
 #include "array/array.h"
 #include "engine/read/read.h"
 #include "store/store.h"
+#include <caterva_upkeep.h>
 
 /* As caterva_repair, of what `store` holds, called `name` in sentences; `options` are complete
  * and name an output. Takes over the store, also on failure. */

@@ -9,6 +9,7 @@
 #include "frame/sealed.h"
 #include "frame/txn.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

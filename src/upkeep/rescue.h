@@ -8,6 +8,7 @@
 #include "format/seal.h"
 #include "frame/snapshot.h"
 #include "store/store.h"
+#include <caterva_upkeep.h>
 
 typedef struct cv_rescue {
     cv_snapshot *state; /* the caller's; its index is decoded */

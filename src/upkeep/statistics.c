@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "upkeep/reduce.h"
 
+#include <caterva_upkeep.h>
 #include <math.h>
 #include <string.h>
 

@@ -17,6 +17,7 @@
 #include "frame/txn.h"
 #include "store/reading.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 
 /* ---- Verify ---- */

@@ -3,6 +3,7 @@
 #define CV_UPKEEP_VERIFY_H
 
 #include "engine/read/read.h"
+#include <caterva_upkeep.h>
 
 static inline bool cv_is_lost(const uint8_t *lost, int64_t chunk)
 {

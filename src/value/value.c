@@ -6,6 +6,7 @@
 #include "value/json_read.h"
 #include "value/json_write.h"
 
+#include <caterva_value.h>
 #include <stdio.h>
 #include <string.h>
 

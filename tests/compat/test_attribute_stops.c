@@ -1,6 +1,7 @@
 /* The reading of a large attribute, stored plain by this library or compressed by C-Blosc2,
  * and the setting of one tell how far they are and are stopped at each of their chances. */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/patience.h"

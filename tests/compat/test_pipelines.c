@@ -5,6 +5,8 @@
  *
  * usage: test_pipelines [SEED] [N: longer pipelines to try] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/filter_model.h"

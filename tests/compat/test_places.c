@@ -1,6 +1,8 @@
 /* Arrays as files: appended to other files, where C-Blosc2's b2nd finds them too, and
  * deleted, which must never take anything that is no array. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/scratch.h"

@@ -12,6 +12,7 @@
 #include "support/scratch.h"
 
 #include <b2nd.h>
+#include <caterva_store.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
  * Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions), boxes are split by
  * `;`, bytes are hexadecimal. */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/answer.h"
 #include "support/check.h"

@@ -10,6 +10,7 @@
  *                all], [skip_nan], size
  * Answers as tool_session's: one line of JSON and, where it has `size`, bytes. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/info.h"

@@ -28,6 +28,7 @@
  *   BUF: SIZE POS, then "c" for C order or NDIM shape.. strides..; POS is the byte
  *        of the first item in the memory of SIZE bytes */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/info.h"

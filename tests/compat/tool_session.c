@@ -22,6 +22,7 @@
  *   op=refresh, unwatch
  *   op=compact       url [durability] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/answer.h"
 #include "support/buffer.h"

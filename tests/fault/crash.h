@@ -10,6 +10,8 @@
 #define print_error blosc2_print_error
 #include <b2nd.h>
 #include <blosc2.h>
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #undef print_error
 
 #include <stdio.h>

@@ -13,6 +13,7 @@
 #include "frame/lookup.h"
 #include "store/memory.h"
 
+#include <caterva_store.h>
 #include <setjmp.h>
 #include <stdarg.h>
 

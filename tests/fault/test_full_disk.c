@@ -11,6 +11,7 @@
 #include "support/scratch.h"
 
 #include <b2nd.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 
 #ifdef __linux__

@@ -7,6 +7,8 @@
 #include "info.h"
 #include "scratch.h"
 
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,6 +7,8 @@
 #include "scratch.h"
 #include "unseal.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 

@@ -4,6 +4,7 @@
 #include "failing_heap.h"
 #include "scratch.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-"""What the library exports, what caterva.h declares, and what the Debian package
-promises (debian/libcaterva1.symbols) are the same names; and the header compiles
-alone, in every dialect that may include it."""
+"""What the library exports, what the public headers declare, and what the Debian package
+promises (debian/libcaterva1.symbols) are the same names; and each header compiles alone, in
+every dialect that may include it."""
 
 import os
 import re
@@ -11,7 +11,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "include" / "caterva.h"
+HEADERS = sorted((ROOT / "include").glob("*.h"))
+TEXT = "\n".join(header.read_text() for header in HEADERS)
+INCLUDES = "".join(f"#include <{header.name}>\n" for header in HEADERS)
 SYMBOLS = ROOT / "debian" / "libcaterva1.symbols"
 BUILD = Path(os.environ.get("CATERVA_HELPER_DIR", ROOT / "build/release/tests")).parent
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror",
@@ -19,7 +21,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werr
 
 
 def declared():
-    text = re.sub(r"/\*.*?\*/|^#[^\n]*", "", HEADER.read_text(), flags=re.S | re.M)
+    text = re.sub(r"/\*.*?\*/|^#[^\n]*", "", TEXT, flags=re.S | re.M)
     return re.findall(r"CATERVA_API\s[^;]*?\b(caterva_\w+)\(", text)
 
 
@@ -37,9 +39,8 @@ def imported(library):
 
 
 def initialisers():
-    """Each _INIT macro of the header with the struct it is for."""
-    text = HEADER.read_text()
-    return re.findall(r"^#define (CATERVA_\w+_INIT) CATERVA_INIT_\((\w+)\)$", text, re.M)
+    """Each _INIT macro of the headers with the struct it is for."""
+    return re.findall(r"^#define (CATERVA_\w+_INIT) CATERVA_INIT_\((\w+)\)$", TEXT, re.M)
 
 
 class Symbols(unittest.TestCase):
@@ -59,7 +60,7 @@ class Symbols(unittest.TestCase):
                     for line in lines]
         self.assertEqual(promised, sorted(promised))
         self.assertEqual(promised, sorted(declared()),
-                         "debian/libcaterva1.symbols and include/caterva.h disagree")
+                         "debian/libcaterva1.symbols and include/ disagree")
 
 
 class Header(unittest.TestCase):
@@ -71,22 +72,26 @@ class Header(unittest.TestCase):
             file.write(text)
             file.flush()
             done = subprocess.run([compiler, f"-std={dialect}", "-x", language, *WARNINGS,
-                                   f"-I{HEADER.parent}", file.name],
+                                   f"-I{ROOT / 'include'}", file.name],
                                   capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""), (compiler, dialect))
 
     def test_alone_and_twice(self):
-        text = "#include <caterva.h>\n#include <caterva.h>\nint caterva_user(void);\n"
-        for dialect in ("c99", "c11", "c17"):
-            self.compiles("cc", dialect, text)
-        for dialect in ("c++11", "c++17", "c++20"):
-            self.compiles("c++", dialect, text)
+        self.assertEqual(len(HEADERS), 7)
+        for header in HEADERS:
+            text = f"#include <{header.name}>\n" * 2 + "int caterva_user(void);\n"
+            for compilers, dialects in ((("gcc", "clang"), ("c11", "c17")),
+                                        (("g++", "clang++"), ("c++11", "c++20"))):
+                for compiler in filter(shutil.which, compilers):
+                    for dialect in dialects:
+                        with self.subTest(header.name, compiler=compiler, dialect=dialect):
+                            self.compiles(compiler, dialect, text)
 
     def test_initialisers(self):
         body = "".join(f"extern {kind} made_{n};\n{kind} made_{n} = {macro};\n"
                        for n, (macro, kind) in enumerate(initialisers()))
-        text = f"#include <caterva.h>\n{body}"
-        for dialect in ("c99", "c11", "c17"):
+        text = INCLUDES + body
+        for dialect in ("c11", "c17"):
             self.compiles("cc", dialect, text)
             self.compiles("clang", dialect, text)
         for dialect in ("c++11", "c++17", "c++20"):
@@ -104,14 +109,13 @@ class Header(unittest.TestCase):
                 "caterva_tree_member", "caterva_tree_repaired", "caterva_job_entry",
                 "caterva_job_list"}
         first = dict(re.findall(r"struct (caterva_\w+) \{\s*(?:/\*.*?\*/\s*)?([^;]*);",
-                                HEADER.read_text(), re.S))
+                                TEXT, re.S))
         sized = {name for name, member in first.items() if member == "size_t struct_size"}
         self.assertEqual(set(first) - sized, fixed | lent)
         self.assertEqual({kind for _, kind in initialisers()}, sized - made)
 
 
-CPLUSPLUS = """
-#include <caterva.h>
+CPLUSPLUS = INCLUDES + """
 #include <cstdio>
 #include <cstring>
 
@@ -165,7 +169,7 @@ class CPlusPlus(unittest.TestCase):
                 source.write_text(CPLUSPLUS % lines)
                 done = subprocess.run(
                     [compiler, "-std=c++11", "-pedantic", "-Wall", "-Wextra", "-Werror",
-                     f"-I{HEADER.parent}", source, "-o", program, f"-L{library}", "-lcaterva",
+                     f"-I{ROOT / 'include'}", source, "-o", program, f"-L{library}", "-lcaterva",
                      f"-Wl,-rpath,{library}"], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(subprocess.run([program]).returncode, 0)

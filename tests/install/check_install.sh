@@ -14,7 +14,7 @@ prefix=$scratch/moved
 cd "$scratch"
 
 headers=$(ls "$prefix/include")
-[ "$headers" = caterva.h ] || { echo "installed headers: $headers"; exit 1; }
+[ "$headers" = "$(ls "$source/include")" ] || { echo "installed headers: $headers"; exit 1; }
 
 # Nothing that the caller's environment says may be needed to run the tool.
 if [ -x "$prefix/bin/caterva" ]; then

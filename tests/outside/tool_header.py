@@ -1,5 +1,5 @@
-"""caterva.h as ctypes sees it: every struct, enum, constant and function of the header,
-taken from the header itself, so that nothing here can disagree with it.
+"""The public headers as ctypes sees them: every struct, enum, constant and function, taken
+from the headers themselves, so that nothing here can disagree with it.
 
     api = load(prefix_of_an_installation)
     api.create_options(ndim=1)          a zeroed struct, its struct_size set
@@ -22,9 +22,16 @@ PLAIN = {"int": c.c_int, "char": c.c_char, "double": c.c_double, "int64_t": c.c_
 SYSTEM = "".join(f"typedef int {name};\n" for name in PLAIN if name.endswith("_t"))
 
 
-def preprocessed(header, compiler):
-    """The header without comments, macros and what it includes."""
-    text = re.sub(r"^#include.*$", "", header.read_text(), flags=re.MULTILINE)
+def text_of(header):
+    """caterva.h and the headers beside it, as one text. caterva_upkeep.h comes before those
+    that include it."""
+    topics = sorted(header.parent.glob("caterva_*.h"), key=lambda path: path.stem != "caterva_upkeep")
+    return "\n".join(path.read_text() for path in [header, *topics])
+
+
+def preprocessed(text, compiler):
+    """The headers without comments, macros and what they include."""
+    text = re.sub(r"^#include.*$", "", text, flags=re.MULTILINE)
     command = [compiler, "-E", "-P", "-x", "c", "-D__attribute__(x)=", "-DNULL=0",
                "-DSIZE_MAX=0", "-DINT64_MIN=(-9223372036854775807LL-1)", "-"]
     return SYSTEM + subprocess.run(command, input=text, check=True, capture_output=True,
@@ -112,10 +119,11 @@ def argument(kind):
 
 
 class Api:
-    """The library with its header."""
+    """The library with its headers; `header` is the path of caterva.h."""
 
     def __init__(self, header, library, compiler="cc"):
-        parsed = Header(preprocessed(header, compiler))
+        text = text_of(header)
+        parsed = Header(preprocessed(text, compiler))
         handle = c.CDLL(str(library))
         self.functions = sorted(parsed.functions)
         for name, (result, arguments) in parsed.functions.items():
@@ -123,7 +131,7 @@ class Api:
             function.restype = result
             function.argtypes = [argument(a) for a in arguments]
             setattr(self, name.removeprefix(PREFIX), function)
-        macros = re.findall(r"^#define CATERVA_(\w+) (-?\d+)\s*$", header.read_text(), re.MULTILINE)
+        macros = re.findall(r"^#define CATERVA_(\w+) (-?\d+)\s*$", text, re.MULTILINE)
         for name, value in macros:
             setattr(self, name, int(value))
         for name, value in parsed.constants.items():

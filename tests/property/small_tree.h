@@ -6,6 +6,7 @@
 #include "scratch.h"
 
 #include <caterva.h>
+#include <caterva_tree.h>
 
 #include <dirent.h>
 #include <stdio.h>

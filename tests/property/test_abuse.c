@@ -2,6 +2,8 @@
  * documented rule must give a defined status with a sentence, with and without
  * an error struct, and leave the handle as good as before. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/buffer.h"
 #include "support/check.h"

@@ -2,6 +2,7 @@
  * chunks and blocks, computes over it, or takes a path: every call that breaks a
  * documented rule is refused with a sentence, and the array is as good as before. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/buffer.h"
 #include "support/check.h"

@@ -1,6 +1,7 @@
 /* Misuse of creating and opening: every rule of the options broken once, each
  * refused with a defined status and a sentence, leaving nothing at the path. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/refuse.h"

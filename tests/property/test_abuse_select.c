@@ -1,6 +1,7 @@
 /* Misuse of selections, buffers and views: each broken rule must give EINVAL with a
  * sentence that names the axis and the number, and leave the array as it was. */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/refuse.h"

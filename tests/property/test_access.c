@@ -3,6 +3,7 @@
  * moment is the new one open to more people than the old one. */
 #include "small_array.h"
 
+#include <caterva_upkeep.h>
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>

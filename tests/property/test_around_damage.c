@@ -4,6 +4,7 @@
  *
  * usage: test_around_damage [ROUNDS [SEED]] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/buffer.h"
 #include "support/check.h"

@@ -7,6 +7,7 @@
 
 #include "support/sanitized.h"
 
+#include <caterva_store.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>

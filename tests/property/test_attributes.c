@@ -8,6 +8,7 @@
 #include "random.h"
 #include "scratch.h"
 
+#include <caterva_upkeep.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,8 @@
  * C-Blosc2 makes the frames that are no n-d arrays; the others are good frames
  * with a few header bytes changed. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/info.h"

@@ -7,6 +7,7 @@
  * again between the boxes: what a handle shows must be the oracle with its
  * pending boxes, what another handle shows the oracle of the last commit. */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/behind.h"
 #include "support/check.h"

@@ -1,6 +1,8 @@
 /* Calls without an array of the program's: what deletes and what converts is stopped at each
  * of its chances. What is told on the way never goes back and ends at the total. */
 #include "caterva.h"
+#include "caterva_value.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/patience.h"

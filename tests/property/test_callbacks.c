@@ -3,6 +3,7 @@
  * for, and another handle is opened and closed. A commit from there is refused, one of
  * another thread waits for the end. What is locked after all hangs, and is killed. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/info.h"

@@ -3,6 +3,7 @@
 #include "scratch.h"
 
 #include <caterva.h>
+#include <caterva_tree.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
  *
  * usage: test_copies [COPIES [SEED]] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/info.h"

@@ -9,6 +9,7 @@
 #include "support/pipelines.h"
 #include "support/random.h"
 
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

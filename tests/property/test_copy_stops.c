@@ -1,6 +1,7 @@
 /* A copy that is stopped, at each of its chances, leaves nothing: no file, no
  * temporary one, and what stood at the path as it was. So does one that fails. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/info.h"

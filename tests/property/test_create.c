@@ -4,6 +4,7 @@
 #include "support/check.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,6 +6,7 @@
  *
  * usage: test_decodes [SEED] */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "codec/decode.h"
 #include "support/check.h"

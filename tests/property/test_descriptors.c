@@ -3,6 +3,7 @@
  * from all of them, in several threads, beside writers; then files and arrays are created
  * and opened while all others stay open. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/random.h"

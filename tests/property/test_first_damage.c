@@ -1,6 +1,7 @@
 /* Several chunks of an array are damaged: whatever reads it, on however many threads, tells
  * of the first of them, by its number. */
 #include <caterva.h>
+#include <caterva_upkeep.h>
 
 #include "support/check.h"
 #include "support/scratch.h"

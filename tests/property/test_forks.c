@@ -3,6 +3,8 @@
  * because of them. And a program without standard streams keeps its files from taking
  * their numbers. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_tree.h"
 
 #include "support/check.h"
 #include "support/scratch.h"

@@ -3,6 +3,8 @@
  *
  * usage: test_frame_pieces [SEED] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/cube.h"

@@ -9,6 +9,7 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* Jobs of more than a thousand parts: they are listed, discarded and swept away within earshot,
  * and stopped at many chances. What is stopped can be done again. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_jobs.h"
 
 #include "support/check.h"
 #include "support/patience.h"

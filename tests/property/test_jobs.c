@@ -11,6 +11,8 @@
 #include "support/info.h"
 #include "support/sanitized.h"
 
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

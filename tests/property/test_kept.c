@@ -6,6 +6,7 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* A directory that has lost a chunk file: what does not need the chunk goes on as ever, a
  * write that replaces all of it brings it back, and what would need it says which it is. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/scratch.h"

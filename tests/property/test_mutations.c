@@ -5,6 +5,8 @@
  *
  * usage: test_mutations [MUTATIONS [SEED]] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/info.h"

@@ -4,6 +4,7 @@
  * and nothing is left behind. Then, names that others take away from a writer. */
 #include "small_array.h"
 
+#include <caterva_upkeep.h>
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -10,6 +10,8 @@
 #include "random.h"
 #include "scratch.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

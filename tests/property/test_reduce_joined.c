@@ -4,6 +4,8 @@
  *
  * usage: test_reduce_joined [ROUNDS [SEED]] */
 #include "caterva.h"
+#include "caterva_value.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/random.h"

@@ -4,6 +4,7 @@
  *
  * usage: test_reduce_selected [ROUNDS [SEED]] */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/random.h"

@@ -11,6 +11,7 @@
 
 #include <b2nd.h>
 #include <blosc2.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "support/info.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

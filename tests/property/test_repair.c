@@ -11,6 +11,7 @@
 #include "support/unseal.h"
 
 #include <blosc2.h>
+#include <caterva_upkeep.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* A chunk that takes long to encode is encoded block by block when somebody watches: it
  * can be stopped inside, and becomes the same bytes as without. */
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/random.h"

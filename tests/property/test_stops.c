@@ -2,6 +2,8 @@
  * stays, a rollback brings it back, and the call runs through afterwards. What is told
  * on the way never goes back, never passes the total, and ends there. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "support/buffer.h"
 #include "support/check.h"

@@ -3,6 +3,8 @@
  * back until it hears to stop; and reads of which another thread has the last piece. */
 #include "waves_array.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>

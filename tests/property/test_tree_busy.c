@@ -2,6 +2,9 @@
  * refused before anything is promised, with all that is pending kept for another try. */
 #include "small_tree.h"
 
+#include <caterva_jobs.h>
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 
 static void set_number(const char *group, const char *name, uint8_t value)

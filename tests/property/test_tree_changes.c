@@ -2,6 +2,8 @@
  * changed. */
 #include "small_tree.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

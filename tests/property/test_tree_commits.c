@@ -8,6 +8,7 @@
 #include "tree/handle.h"
 #include "tree/names.h"
 
+#include <caterva_tree.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "store/memory.h"
 #include "tree/journal.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * fstatat and readdir, through which the library's calls go. */
 #include "small_tree.h"
 
+#include <caterva_tree.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>

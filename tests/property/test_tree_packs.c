@@ -4,6 +4,7 @@
 
 #include "random.h"
 
+#include <caterva_tree.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -6,6 +6,8 @@
 
 #include "support/sanitized.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

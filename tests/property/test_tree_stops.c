@@ -4,6 +4,7 @@
 
 #include "support/patience.h"
 
+#include <caterva_tree.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>

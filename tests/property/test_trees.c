@@ -6,6 +6,8 @@
 #include "zip_made.h"
 
 #include <caterva.h>
+#include <caterva_store.h>
+#include <caterva_tree.h>
 
 #include <stdio.h>
 #include <stdlib.h>

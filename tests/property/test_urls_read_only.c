@@ -3,6 +3,9 @@
 #include "check.h"
 
 #include <caterva.h>
+#include <caterva_store.h>
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 
 #include <stdio.h>
 #include <string.h>

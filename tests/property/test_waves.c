@@ -9,6 +9,8 @@
 #include "scratch.h"
 #include "waves_array.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
  * usage: test_waves_jobs [SEED] */
 #include "waves_array.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

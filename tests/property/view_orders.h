@@ -4,6 +4,7 @@
 #define TEST_VIEW_ORDERS_H
 
 #include "caterva.h"
+#include "caterva_store.h"
 
 #include "support/check.h"
 #include "support/random.h"

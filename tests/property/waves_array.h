@@ -6,6 +6,7 @@
 #include "support/blob.h"
 #include "support/check.h"
 #include "support/random.h"
+#include <caterva_store.h>
 
 enum { SIDE = 96, CHUNK = 32, BLOCK = 16, N_CHUNKS = 27, N_BLOCKS = 8 };
 enum { N_ITEMS = SIDE * SIDE * SIDE };

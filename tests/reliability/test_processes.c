@@ -12,6 +12,7 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -8,6 +8,8 @@
  *
  * Job and tokens lie beside the file. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_jobs.h"
 
 #include "support/check.h"
 #include "support/scratch.h"

@@ -25,6 +25,10 @@
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried cached" */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_tree.h"
+#include "caterva_store.h"
+#include "caterva_remote.h"
 
 #include <malloc.h>
 #include <pthread.h>

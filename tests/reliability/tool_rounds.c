@@ -16,6 +16,8 @@
  * commit bring them in ("ACK 4"). In some rounds the coordinator dies between the two, and
  * another one merges. Without a fault the program ends with status 0, else with 9. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_jobs.h"
 
 #include "support/check.h"
 #include "support/info.h"

@@ -18,6 +18,7 @@
 #define print_error blosc2_print_error
 #include <b2nd.h>
 #include <blosc2.h>
+#include <caterva_tree.h>
 #undef print_error
 
 #include <stdbool.h>

@@ -13,6 +13,7 @@
 #include "support/model.h"
 
 #include <blosc2.h>
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

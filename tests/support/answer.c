@@ -2,6 +2,7 @@
 #include "answer.h"
 #include "info.h"
 
+#include <caterva_upkeep.h>
 #include <stdint.h>
 
 void put_text(FILE *to, const char *text)

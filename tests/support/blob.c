@@ -2,6 +2,7 @@
 
 #include "check.h"
 
+#include <caterva_store.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

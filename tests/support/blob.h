@@ -3,6 +3,7 @@
 #define SUPPORT_BLOB_H
 
 #include <caterva.h>
+#include <caterva_store.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,6 +4,7 @@
 #include "buffer.h"
 #include "check.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

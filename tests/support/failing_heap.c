@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <caterva.h>
+#include <caterva_store.h>
 #include <stdlib.h>
 
 enum { MAX_LIVE = 4096 };

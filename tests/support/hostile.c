@@ -2,6 +2,8 @@
 #include "support/hostile.h"
 
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_store.h"
 
 #include "info.h"
 #include "support/check.h"

@@ -8,6 +8,7 @@
 
 #include <b2nd.h>
 #include <blosc2.h>
+#include <caterva_upkeep.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #define SUPPORT_REPAIRED_H
 
 #include "caterva.h"
+#include "caterva_upkeep.h"
 #include "oracle.h"
 #include "random.h"
 #include "scratch.h"

@@ -15,6 +15,7 @@
 #include "store/memory.h"
 #include "store/open.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "store/directory.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* caterva_buffer_convert: items of one buffer in another dtype, and what it refuses. That the
  * casts are NumPy's is judged in compat/test_convert.py. */
 #include <caterva.h>
+#include <caterva_value.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,8 @@
 #include "blob.h"
 #include "check.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,6 +4,8 @@
  * opens is read and verified; sanitizers see what overflows. */
 #include "recipe.h"
 #include "support/info.h"
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 
 static const uint64_t EXTREMES[] = {0,
                                     1,

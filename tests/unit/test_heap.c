@@ -4,6 +4,8 @@
 #include "check.h"
 #include "scratch.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 /* What follows from what was measured of the way to a server. */
 #include "remote/session.h"
 
+#include <caterva_remote.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

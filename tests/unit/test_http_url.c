@@ -2,6 +2,7 @@
 #include "remote/url.h"
 
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

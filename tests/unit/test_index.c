@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/random.h"
 
+#include <caterva_store.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "support/scratch.h"
 
 #include "caterva.h"
+#include "caterva_jobs.h"
 #include "support/info.h"
 
 #include <setjmp.h>

@@ -7,6 +7,7 @@
 #include "scratch.h"
 #include "unseal.h"
 
+#include <caterva_store.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

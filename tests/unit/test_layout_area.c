@@ -7,6 +7,8 @@
 #include "frame/lookup.h"
 #include "made.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 

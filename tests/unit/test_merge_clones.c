@@ -6,6 +6,8 @@
 #include "support/scratch.h"
 
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_jobs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 #include "support/scratch.h"
 
 #include "caterva.h"
+#include "caterva_jobs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

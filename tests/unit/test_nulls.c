@@ -3,6 +3,10 @@
  * whether it has forgotten one; those of trees, jobs and values are
  * test_nulls_many.c's. */
 #include "nulls.h"
+#include <caterva_remote.h>
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
+#include <caterva_value.h>
 
 static void names_and_types(void **state)
 {

@@ -1,6 +1,9 @@
 /* NULL for each pointer of the functions of trees, jobs, attributes' values and dimensions, as
  * in test_nulls.c. */
 #include "nulls.h"
+#include <caterva_jobs.h>
+#include <caterva_tree.h>
+#include <caterva_value.h>
 
 static void values(void **state)
 {

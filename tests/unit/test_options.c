@@ -5,6 +5,8 @@
 #include "support/buffer.h"
 #include "support/info.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -3,6 +3,7 @@
 #include "array/array.h"
 #include "support/info.h"
 
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -8,6 +8,7 @@
 #include "frame/put.h"
 #include "made.h"
 
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 

@@ -1,6 +1,7 @@
 /* Reductions of what is selected backwards: along axes that go it makes no difference, and
  * an axis that stays has its results in the selection's order. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 

@@ -3,6 +3,7 @@
 #include "made.h"
 #include "scratch.h"
 
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include "support/info.h"
 #include "unseal.h"
 
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "frame/lookup.h"
 #include "recipe.h"
 #include "support/info.h"
+#include <caterva_store.h>
 
 /* Reads item i as an array opened from these bytes gives it; *status: of all. */
 static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_error *err)

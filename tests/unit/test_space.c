@@ -7,6 +7,7 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

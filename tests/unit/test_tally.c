@@ -6,6 +6,7 @@
 #include "engine/items/numbers.h"
 #include "support/random.h"
 
+#include <caterva_upkeep.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,6 +8,8 @@
 #include "support/info.h"
 #include "support/scratch.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,8 @@
 #include "support/scratch.h"
 
 #include "caterva.h"
+#include "caterva_upkeep.h"
+#include "caterva_tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "value/json_read.h"
 #include "value/json_write.h"
 
+#include <caterva_value.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>

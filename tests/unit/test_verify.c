@@ -13,6 +13,8 @@
 #include "store/memory.h"
 #include "unseal.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* A verify through a handle that reads an older state, while a writer has gone on: the state is
  * whole, its header's copy as well. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/scratch.h"

@@ -1,6 +1,7 @@
 /* Views of a handle that a refresh has turned to another array: of other items, other axes or
  * another shape. Whatever goes through the view is stale, and no byte is written. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/scratch.h"

@@ -2,6 +2,7 @@
  * boxes and of selections find what reads have left, reads find what statistics of parts
  * of blocks have; and what is found gives the same to the last digit. */
 #include "caterva.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/random.h"

@@ -2,6 +2,7 @@
 #include "array.h"
 #include "options.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 
 /* ---- The whole ------------------------------------------------------------------ */

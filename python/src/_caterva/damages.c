@@ -5,6 +5,7 @@
 
 #include "options.h"
 
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

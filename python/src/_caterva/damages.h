@@ -3,6 +3,7 @@
 #define DAMAGES_H
 
 #include "extension.h"
+#include <caterva_upkeep.h>
 
 typedef struct damages {
     struct damage *list;

@@ -2,6 +2,7 @@
  * interpreter's own preparations: a later Python holds its lock while it forks. */
 #include "foreign.h"
 
+#include <caterva_store.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "remote.h"
 #include "source.h"
 
+#include <caterva_store.h>
 #include <string.h>
 #include <unistd.h>
 

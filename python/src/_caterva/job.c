@@ -3,6 +3,8 @@
 #include "array.h"
 #include "functions.h"
 #include "options.h"
+#include <caterva_jobs.h>
+#include <caterva_upkeep.h>
 
 /* ---- Bytes ------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* Methods of an Array that begin or end something: committing, turning to another state,
  * compacting, closing. */
 #include "array.h"
+#include <caterva_upkeep.h>
 
 static PyObject *close_array(PyObject *object, PyObject *args)
 {

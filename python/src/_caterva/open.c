@@ -4,6 +4,8 @@
 #include "options.h"
 #include "remote.h"
 #include "view.h"
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 
 /* ---- Opening ------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include "call.h"
 
+#include <caterva_remote.h>
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #define OPTIONS_H
 
 #include "extension.h"
+#include <caterva_remote.h>
 
 /* Where the pointers of the options lead. */
 typedef struct create_parts {

@@ -4,6 +4,7 @@
 #include "functions.h"
 #include "handle.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_options *options,

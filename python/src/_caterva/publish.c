@@ -5,6 +5,7 @@
 #include "options.h"
 #include "remote.h"
 
+#include <caterva_remote.h>
 #include <string.h>
 
 /* The sentences of servers name the URL, without its query; others are about the file. */

@@ -2,6 +2,7 @@
 #include "options.h"
 #include "transfer.h"
 #include "view.h"
+#include <caterva_upkeep.h>
 
 typedef struct reduction {
     caterva_reduce_options options;

@@ -6,6 +6,7 @@
 #include "foreign.h"
 #include "functions.h"
 #include "options.h"
+#include <caterva_remote.h>
 
 typedef struct remote_object {
     PyObject_HEAD caterva_remote_options options; /* texts lead into `words` and `lines` */

@@ -4,6 +4,7 @@
 #define REMOTE_H
 
 #include "extension.h"
+#include <caterva_remote.h>
 
 /* Type check of an argument: NULL for None. -1 with TypeError. */
 int remote_parse(module_state *state, PyObject *object, PyObject **out);

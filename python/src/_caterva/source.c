@@ -9,6 +9,7 @@
 #include "functions.h"
 #include "options.h"
 
+#include <caterva_store.h>
 #include <stdio.h>
 #include <string.h>
 

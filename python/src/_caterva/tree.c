@@ -4,6 +4,7 @@
 #include "functions.h"
 #include "remote.h"
 
+#include <caterva_tree.h>
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>

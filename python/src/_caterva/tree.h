@@ -3,6 +3,7 @@
 #define TREE_H
 
 #include "array.h"
+#include <caterva_tree.h>
 
 typedef struct tree_object {
     PyObject_HEAD module_state *state; /* as in call_owner */

@@ -1,5 +1,6 @@
 /* Commits of all arrays of a tree as one, and attributes of its groups. */
 #include "tree.h"
+#include <caterva_tree.h>
 
 /* ---- Commits ------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "options.h"
 #include "tree.h"
 
+#include <caterva_tree.h>
 #include <string.h>
 
 /* ---- Listing ------------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 #include "functions.h"
 #include "handle.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

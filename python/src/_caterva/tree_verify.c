@@ -3,6 +3,8 @@
 #include "damages.h"
 #include "tree.h"
 
+#include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 #include <string.h>
 

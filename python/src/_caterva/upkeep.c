@@ -5,6 +5,8 @@
 #include "options.h"
 #include "transfer.h"
 
+#include <caterva_store.h>
+#include <caterva_upkeep.h>
 #include <stdlib.h>
 
 typedef struct verifying {

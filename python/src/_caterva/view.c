@@ -7,6 +7,7 @@
 #include "options.h"
 #include "transfer.h"
 
+#include <caterva_upkeep.h>
 #include <stddef.h>
 #include <structmember.h>
 

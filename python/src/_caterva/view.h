@@ -3,6 +3,7 @@
 #define VIEW_H
 
 #include "array.h"
+#include <caterva_upkeep.h>
 
 typedef struct view_object {
     PyObject_HEAD module_state *state;

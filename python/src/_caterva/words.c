@@ -2,6 +2,7 @@
 #include "call.h"
 #include "functions.h"
 #include "options.h"
+#include <caterva_value.h>
 
 typedef const char *name_function(int number);
 typedef int number_function(const char *name);

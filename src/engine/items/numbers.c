@@ -4,6 +4,7 @@
 
 #include "engine/items/convert.h"
 
+#include <caterva_upkeep.h>
 #include <math.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #define CV_ENGINE_ITEMS_NUMBERS_H
 
 #include "base/status.h"
+#include <caterva_upkeep.h>
 
 typedef enum cv_number_class { CV_INT, CV_UINT, CV_REAL } cv_number_class;
 

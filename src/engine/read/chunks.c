@@ -11,6 +11,7 @@
 #include "frame/lookup.h"
 #include "frame/put.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- Blocks ------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #define CV_ENGINE_CHUNKS_H
 
 #include "engine/read/source.h"
+#include <caterva_upkeep.h>
 
 /* One block's place and stored size, as of the snapshot's commit. `chunk` and `block`
  * lie in the grid. */

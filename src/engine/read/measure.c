@@ -6,6 +6,7 @@
 #include "frame/lookup.h"
 #include "frame/sealed.h"
 #include "frame/txn.h"
+#include <caterva_upkeep.h>
 
 static caterva_chunk_kind kind_of_special(cv_special special)
 {

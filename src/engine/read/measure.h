@@ -4,6 +4,7 @@
 
 #include "base/watch.h"
 #include "frame/frame.h"
+#include <caterva_upkeep.h>
 
 /* Counts stored and special chunks, live and dead bytes. */
 cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,

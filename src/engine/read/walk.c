@@ -9,6 +9,7 @@
 #include "engine/cache/rotated.h"
 #include "engine/run/thresholds.h"
 
+#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- Walk chunk ---- */

@@ -36,6 +36,7 @@
 #include "engine/plan/select_plan.h"
 #include "engine/read/blocks.h"
 #include "engine/read/source.h"
+#include <caterva_upkeep.h>
 
 /* What is wanted, borrowed: one of the two, or neither, which is whole chunks. */
 typedef struct cv_request {
