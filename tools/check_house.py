@@ -24,7 +24,8 @@ And within src, where x.h and x.c are two parts of one module:
 
     no circles    by includes and by calls, of public functions, too
     few levels    inside one room a chain of includes has at most LEVELS files
-    one header    what x.c has for others is declared in x.h, or is public; but for KINDS
+    one header    what x.c has for others is declared in x.h or in the face of its wing, or is
+                  public; but for KINDS
     one name      no type is defined twice; private ones of a .c may be, if no header's.
                   What a header declares is a type or a function, not both in two places
     no leftovers  what a header declares another file uses; but for FOR_TESTS
@@ -237,14 +238,18 @@ class Tree:
                         for function in file.functions if not function.static}
 
 
+FACES = {"src/" + face(wing): "face of " + wing for wing in WINGS}
+
+
 def edges_of(tree):
-    """For each node those that it needs: {node: {other: (file, line)}}."""
+    """For each node those that it needs: {node: {other: (file, line)}}. A face is a node of its
+    own, because it declares what several files of its room implement."""
     edges = {}
     for file in tree.files:
-        needs = edges.setdefault(file.node, {})
+        needs = edges.setdefault(FACES.get(file.name, file.node), {})
         for line, quoted, name in file.includes:
             if quoted and "src/" + name in tree.by_name:
-                needs.setdefault(name[:-2], (file.name, line))
+                needs.setdefault(FACES.get("src/" + name, name[:-2]), (file.name, line))
         for word in file.words & tree.made_in.keys() if not file.is_header else ():
             needs.setdefault(tree.made_in[word].node, (file.name, 1))
         needs.pop(file.node, None)
@@ -323,6 +328,8 @@ def breaches_of_headers(tree):
             continue
         header, line = tree.declared_in[name]
         if header.node == maker.node or maker.name in KINDS.get(header.name, ()):
+            continue
+        if header.name in FACES and header.room == maker.room:
             continue
         if (header.name, maker.name) not in seen:
             seen.add((header.name, maker.name))

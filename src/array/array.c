@@ -447,6 +447,51 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
 }
 
+/* ---- Attachments ---------------------------------------------------------- */
+
+void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
+                     cv_attachment *attachment)
+{
+    *attachment = (cv_attachment){.kind = kind, .next = array->attached};
+    array->attached = attachment;
+}
+
+cv_attachment *cv_array_attached(const caterva_array *array, const cv_attachment_kind *kind)
+{
+    cv_attachment *a = array->attached;
+    while (a && a->kind != kind) a = a->next;
+    return a;
+}
+
+cv_status cv_array_note_write(caterva_array *array, const cv_written *items, cv_error *err)
+{
+    for (cv_attachment *a = array->attached; a; a = a->next)
+        if (a->kind->write) CV_TRY(a->kind->write(a, items, err));
+    return CV_OK;
+}
+
+cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error *err)
+{
+    for (const cv_attachment *a = array->attached; a; a = a->next)
+        if (a->kind->refuse) CV_TRY(a->kind->refuse(a, what, err));
+    return CV_OK;
+}
+
+void cv_array_roll_back_attached(caterva_array *array)
+{
+    for (cv_attachment *a = array->attached; a; a = a->next)
+        if (a->kind->roll_back) a->kind->roll_back(a);
+}
+
+static void free_attached(caterva_array *array)
+{
+    while (array->attached) {
+        cv_attachment *a = array->attached;
+        array->attached = a->next;
+        a->kind->free(a);
+    }
+}
+
 /* ---- The fill ------------------------------------------------------------ */
 
 static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
@@ -522,7 +567,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 void cv_array_free(caterva_array *array)
 {
     if (!array) return;
-    if (array->writers) cv_writers_leave(array->writers, &array->writers_place);
+    free_attached(array);
     cv_errands_close(&array->reads);
     cv_prefetch_destroy(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
@@ -538,9 +583,6 @@ void cv_array_free(caterva_array *array)
     cv_gate_destroy(&array->gate);
     cv_descriptions_destroy(&array->descriptions);
     cv_item_type_free(&array->type);
-    cv_part_of_job_free(array->part);
-    cv_held_jobs_free(array->jobs);
-    cv_session_release(array->session);
     cv_free(array->path);
     cv_free(array->url);
     cv_free(array);

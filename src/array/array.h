@@ -2,16 +2,13 @@
 #ifndef CV_ARRAY_ARRAY_H
 #define CV_ARRAY_ARRAY_H
 
-#include "array/held_jobs.h"
-#include "array/part_marks.h"
-#include "array/writers.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "engine/plan/plan.h"
 #include "engine/plan/selection.h"
 #include "engine/read/prefetch.h"
 #include "engine/run/pool.h"
 #include "frame/snapshot.h"
-#include "remote/remote.h"
 
 /* Copies a struct of any known size over zeros. `what` names it in errors.
  * CATERVA_EINVAL for NULL, for sizes that cannot be, and for a tail that is set. */
@@ -112,8 +109,48 @@ void cv_gate_leave(cv_gate *gate, const cv_passing *self);
 /* A function of the caller's begins (`calls`) or ends, on this thread. */
 void cv_gate_note_call(cv_gate *gate, cv_passing *self, bool calls);
 
-/* ---- array ----
- * The handle behind the public API, shared by this room's files. */
+/* ---- Attachments ----
+ * What a wing keeps with a handle. The handle owns its attachments and calls the functions of
+ * their kinds, with its lock; the core does not know what they are. */
+
+/* Items that are about to be written: one of the three. */
+typedef struct cv_written {
+    const cv_plan *box;
+    const cv_selection *selection;
+    const int64_t *chunk;
+} cv_written;
+
+typedef struct cv_attachment {
+    const struct cv_attachment_kind *kind;
+    struct cv_attachment *next;
+} cv_attachment;
+
+/* All but `free` may be NULL. */
+typedef struct cv_attachment_kind {
+    cv_status (*write)(cv_attachment *self, const cv_written *items, cv_error *err);
+    /* Fails if `what` (a commit, a change of shape) is not done to such a handle. */
+    cv_status (*refuse)(const cv_attachment *self, const char *what, cv_error *err);
+    void (*roll_back)(cv_attachment *self);
+    /* Opens anew, as complete options say, what a handle for reading was opened from. */
+    cv_status (*reopen)(const cv_attachment *self, const caterva_array *array,
+                        const caterva_open_options *options, caterva_array **out,
+                        cv_error *err);
+    /* When the handle is released, before anything else of it; without its lock. */
+    void (*free)(cv_attachment *self);
+} cv_attachment_kind;
+
+void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
+                     cv_attachment *attachment);
+
+/* The handle's attachment of that kind, or NULL. */
+cv_attachment *cv_array_attached(const caterva_array *array, const cv_attachment_kind *kind);
+
+/* Call the functions of all attachments. */
+cv_status cv_array_note_write(caterva_array *array, const cv_written *items, cv_error *err);
+cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error *err);
+void cv_array_roll_back_attached(caterva_array *array);
+
+/* ---- The handle ---- */
 
 struct caterva_array {
     cv_frame *frame;
@@ -133,16 +170,12 @@ struct caterva_array {
     uint8_t *fill;               /* the item that new cells hold; NULL: zeros */
     char *path;                  /* of the file or directory, absolute; NULL in memory */
     char *url;                   /* by which it is opened again; NULL: by its path */
-    cv_writers *writers;         /* of the tree that it was opened to be changed through */
-    size_t writers_place;        /* in their list, which keeps it */
-    cv_session *session;         /* of the tree behind a URL whose leaf it is; or NULL */
     caterva_open_options opened; /* how */
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_descriptions descriptions;
-    cv_part_of_job *part; /* of a handle that writes one; else NULL */
-    cv_held_job *jobs;    /* that it has begun or merged */
-    int compact_percent;  /* as in caterva_open_options */
+    cv_attachment *attached; /* of wings; most handles have none */
+    int compact_percent;     /* as in caterva_open_options */
 };
 
 /* Takes over the frame, also on failure. */

@@ -119,7 +119,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
                                 size_t size, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of attributes", err));
+    CV_TRY(cv_array_refuse(array, "a change of attributes", err));
     CV_TRY(cv_attributes_check_name(name, err));
     if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
     cv_attribute added = {
@@ -131,7 +131,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
 caterva_status caterva_attr_remove(caterva_array *array, const char *name, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of attributes", err));
+    CV_TRY(cv_array_refuse(array, "a change of attributes", err));
     CV_TRY(cv_attributes_check_name(name, err));
     cv_array_lock_alone(array);
     return cv_array_finish(array, replace_attribute(array, name, NULL, err));
@@ -143,7 +143,7 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
                                         const void *content, size_t size, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of attributes", err));
+    CV_TRY(cv_array_refuse(array, "a change of attributes", err));
     if (!name || (!content && size > 0))
         return cv_fail(err, CATERVA_EINVAL, -1, "name or content is NULL");
     if (strlen(name) > CV_MAX_NAME || size > UINT32_MAX)

@@ -2,6 +2,7 @@
 #include "array/commit.h"
 
 #include "array/describe.h"
+#include "array/wings.h"
 #include "engine/write/flush.h"
 #include "engine/write/transfer.h"
 #include "frame/commit.h"
@@ -14,7 +15,7 @@
  * Giving dead space back: a compact copy takes the file's place. */
 
 /* The handle keeps other writers out until the copy has the name. */
-static cv_status cv_array_compact(caterva_array *array, cv_error *err)
+cv_status cv_array_compact(caterva_array *array, cv_error *err)
 {
     cv_source source = cv_array_source(array);
     bool sparse = source.snapshot->header.sparse;
@@ -68,7 +69,7 @@ void cv_array_renew(caterva_array *array)
 caterva_status caterva_commit(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a commit", err));
+    CV_TRY(cv_array_refuse(array, "a commit", err));
     CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
     const cv_store *store = array->frame->store;
@@ -78,9 +79,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
         status = cv_pending_commit(array->pending, err);
         if (status == CV_OK) cv_array_renew(array);
     }
-    if (status == CV_OK && is_new) cv_held_jobs_published(array->jobs, array->path);
-    if (status == CV_OK)
-        cv_held_jobs_committed(&array->jobs, array->path, array->threads, array->watch);
+    if (status == CV_OK && cv_wings.jobs) cv_wings.jobs->committed(array, is_new);
     status = cv_array_finish(array, status);
     cv_gate_open(&array->gate);
     return status;
@@ -93,8 +92,7 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     bool fresh = !array->frame->store->published;
     cv_pending_rollback(array->pending);
     if (fresh) cv_pending_fill(array->pending);
-    cv_part_unmark(array->part);
-    cv_held_jobs_rolled_back(array->jobs);
+    cv_array_roll_back_attached(array);
     cv_array_changed(array);
     cv_array_unlock(array);
     return CV_OK;
@@ -115,84 +113,8 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
     if (!array) return CV_OK;
     cv_errands_close(&array->reads);
     cv_prefetch_cancel(&array->prefetch);
-    cv_status status = array->pending && !array->part ? commit_at_close(array, err) : CV_OK;
-    cv_array_free(array);
-    return status;
-}
-
-/* ---- Upkeep ----
- *
- * What is done to an array that nobody has open: dead space given back, what
- * other writers made sealed, the array deleted. */
-
-static cv_status read_options(const caterva_upkeep_options *options,
-                              caterva_upkeep_options *out, cv_error *err)
-{
-    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
-    return cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
-                           err);
-}
-
-static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *options,
-                                 caterva_array **out, cv_error *err)
-{
-    caterva_upkeep_options o;
-    CV_TRY(read_options(options, &o, err));
-    caterva_open_options open = CATERVA_OPEN_INIT;
-    open.mode = CATERVA_MODE_WRITE;
-    open.durability = o.durability;
-    open.on_progress = o.on_progress;
-    open.context = o.context;
-    return caterva_open(url, &open, out, err);
-}
-
-caterva_status caterva_compact(const char *url, const caterva_upkeep_options *options,
-                               caterva_error *err)
-{
-    caterva_array *array;
-    CV_TRY(open_for_upkeep(url, options, &array, err));
-    cv_array_lock_alone(array);
-    cv_status status = cv_array_finish(array, cv_array_compact(array, err));
-    cv_array_free(array);
-    return status;
-}
-
-caterva_status caterva_seal(const char *url, const caterva_upkeep_options *options,
-                            caterva_error *err)
-{
-    caterva_array *array;
-    CV_TRY(open_for_upkeep(url, options, &array, err));
-    cv_array_lock_alone(array);
-    cv_status status =
-        cv_array_finish(array, cv_txn_seal(array->pending->txn, array->watch, err));
-    if (status == CV_OK) cv_txn_tidy(array->pending->txn);
-    cv_array_free(array);
-    return status;
-}
-
-/* ---- Deleting ------------------------------------------------------------- */
-
-static cv_status delete_store(cv_store *store, const caterva_upkeep_options *o, cv_error *err)
-{
-    cv_watch watch;
-    if (!o->on_progress) return cv_store_delete(store, NULL, err);
-    cv_watch_init_steps(&watch, o->on_progress, o->context, NULL);
-    cv_status status = cv_store_delete(store, &watch, err);
-    cv_watch_destroy(&watch);
-    return status;
-}
-
-caterva_status caterva_unlink(const char *url, const caterva_upkeep_options *options,
-                              caterva_error *err)
-{
-    caterva_upkeep_options o;
-    caterva_open_options open = CATERVA_OPEN_INIT;
-    caterva_array *array;
-    CV_TRY(read_options(options, &o, err));
-    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is gone */
-    open.cache_bytes = -1;
-    CV_TRY(caterva_open(url, &open, &array, err));
-    cv_status status = delete_store(array->frame->store, &o, err);
+    bool commits = array->pending && cv_array_refuse(array, "a commit", NULL) == CV_OK;
+    cv_status status = commits ? commit_at_close(array, err) : CV_OK;
     cv_array_free(array);
     return status;
 }

@@ -4,6 +4,8 @@
 
 #include "array/commit.h"
 #include "array/library.h"
+#include "array/open.h"
+#include "array/wings.h"
 #include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/status.h"
@@ -15,7 +17,7 @@
 #include "frame/attributes.h"
 #include "store/custom.h"
 #include "store/open.h"
-#include "tree/leaf.h"
+#include "store/place.h"
 
 #include <caterva_store.h>
 #include <stdio.h>
@@ -433,8 +435,11 @@ cv_status cv_array_create(const char *url, const caterva_create_options *options
     blueprint b = {.options = *options, .like = like};
     char *place = NULL; /* of a leaf of a tree */
     cv_status status = draw(&b, err);
-    if (status == CV_OK && cv_array_is_leaf_url(url))
-        status = cv_array_leaf_place(url, options->overwrite != 0, &place, err);
+    if (status == CV_OK && cv_array_is_leaf_url(url)) {
+        status = cv_check_built(cv_wings.tree, "CATERVA_TREES", err);
+        if (status == CV_OK)
+            status = cv_wings.tree->leaf_place(url, options->overwrite != 0, &place, err);
+    }
     if (status == CV_OK) status = create_at(place ? place : url, &b, out, err);
     cv_free(place);
     free_blueprint(&b);
@@ -451,6 +456,8 @@ caterva_status caterva_create(const char *url, const caterva_create_options *opt
     CV_TRY(cv_options_copy(&o, sizeof o, options, "create options", err));
     return cv_array_create(url, &o, NULL, out, err);
 }
+
+void caterva_abandon(void) { cv_temporaries_abandon(); }
 
 caterva_status caterva_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                                         const int32_t *given_chunk_shape,

@@ -1,11 +1,10 @@
 /* Room: array. What an array is, as callers ask for it: the whole, names and contents,
  * the space it takes. */
-#include "array/array.h"
 #include "array/describe.h"
+
+#include "array/wings.h"
 #include "engine/read/measure.h"
-#include "remote/remote.h"
 #include "store/file.h"
-#include "upkeep/verify.h"
 
 #include <caterva_remote.h>
 #include <caterva_upkeep.h>
@@ -108,7 +107,7 @@ caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *ou
     caterva_transfers full = CATERVA_TRANSFERS_INIT;
     CV_TRY(cv_array_check(array, err));
     CV_TRY(cv_output_check(out, sizeof *out, "transfers", err));
-    if (!cv_remote_transfers(array->frame->store, &full))
+    if (!cv_wings.remote || !cv_wings.remote->transfers(array->frame->store, &full))
         return cv_fail(err, CATERVA_EINVAL, -1, "the array is not read from a URL");
     cv_output_fill(out, &full, sizeof full);
     return CV_OK;

@@ -6,14 +6,12 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
-#include "remote/remote.h"
 #include "store/custom.h"
 #include "store/file.h"
 #include "store/memory.h"
 #include "store/open.h"
 #include "store/path.h"
 #include "store/place.h"
-#include "tree/leaf.h"
 
 #include <caterva_remote.h>
 #include <caterva_store.h>
@@ -53,18 +51,37 @@ cv_status cv_array_open_options(const caterva_open_options *options,
 
 /* ---- Stores ------------------------------------------------------------------ */
 
+const char *cv_tree_url_key(const char *url, size_t *path_size)
+{
+    for (const char *at = strstr(url, "::"); at; at = strstr(at + 1, "::")) {
+        if (at == url || (at[2] && at[2] != '/')) continue;
+        *path_size = (size_t)(at - url);
+        return at[2] ? at + 2 : "/";
+    }
+    return NULL;
+}
+
+bool cv_array_is_leaf_url(const char *url)
+{
+    size_t size;
+    cv_file_info info;
+    return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
+}
+
 cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,
                                 cv_session **out, cv_error *err)
 {
     caterva_remote_options remote = CATERVA_REMOTE_INIT;
     *out = NULL;
     if (given) CV_TRY(cv_options_copy(&remote, sizeof remote, given, "remote options", err));
-    return cv_is_url(url) ? cv_session_begin(url, &remote, out, err) : CV_OK;
+    if (!cv_is_url(url)) return CV_OK;
+    CV_TRY(cv_check_built(cv_wings.remote, "CATERVA_REMOTE", err));
+    return cv_wings.remote->begin(url, &remote, out, err);
 }
 
 /* The store of a URL, as complete `options` say. */
-static cv_status cv_array_open_remote(const char *url, const caterva_open_options *o, cv_store **out,
-                               cv_error *err)
+static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
+                             cv_error *err)
 {
     cv_session *session;
     cv_watch watch;
@@ -72,9 +89,9 @@ static cv_status cv_array_open_remote(const char *url, const caterva_open_option
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_status status =
-        cv_remote_open(session, url, o->offset, o->on_progress ? &watch : NULL, out, err);
+        cv_wings.remote->open(session, url, o->offset, o->on_progress ? &watch : NULL, out, err);
     cv_watch_destroy(&watch);
-    cv_session_release(session); /* the store has it */
+    cv_wings.remote->release(session); /* the store has it */
     return status;
 }
 
@@ -130,22 +147,18 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
 
 /* ---- Open ---- */
 
-static cv_status open_remote(const char *url, const caterva_open_options *o,
-                             caterva_array **out, cv_error *err)
-{
-    cv_store *store;
-    if (cv_array_is_leaf_url(url)) return cv_array_open_leaf_url(url, o, out, err);
-    CV_TRY(cv_array_open_remote(url, o, &store, err));
-    return cv_array_open_store(store, o, out, err);
-}
-
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
                           cv_error *err)
 {
     cv_store *store;
-    if (cv_is_url(url)) return open_remote(url, o, out, err);
-    if (cv_array_is_leaf_url(url)) return cv_array_open_leaf_url(url, o, out, err);
-    CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
+    if (cv_array_is_leaf_url(url)) {
+        CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
+        return cv_wings.tree->open_leaf(url, o, out, err);
+    }
+    if (cv_is_url(url))
+        CV_TRY(open_remote(url, o, &store, err));
+    else
+        CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
     return cv_array_open_store(store, o, out, err);
 }
 
@@ -219,13 +232,14 @@ caterva_status caterva_store_open(const caterva_store *store,
 static cv_status open_again(const caterva_array *array, caterva_array **out, cv_error *err)
 {
     caterva_open_options o = array->opened;
-    cv_store *store;
+    cv_store *store = NULL;
     *out = NULL;
     o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
-    CV_TRY(cv_remote_reopen(array->frame->store, array->watch, &store, err));
+    if (cv_wings.remote)
+        CV_TRY(cv_wings.remote->reopen(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);
-    if (array->session)
-        return cv_array_open_leaf_in(array->session, array->path, &o, out, err);
+    for (const cv_attachment *a = array->attached; a; a = a->next)
+        if (a->kind->reopen) return a->kind->reopen(a, array, &o, out, err);
     if (array->path && array->path[0] != '/' && !cv_is_url(array->path))
         return cv_fail(err, CATERVA_EIO, -1,
                        "the path was relative to a directory that has no name");
@@ -315,39 +329,4 @@ caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
     else
         CV_TRY(cv_store_memory_borrow(frame, size, &store, err));
     return cv_array_open_store(store, &o, out, err);
-}
-
-/* ---- By path ----
- *
- * Arrays as files: put behind the end of another file; new ones abandoned. */
-
-void caterva_abandon(void) { cv_temporaries_abandon(); }
-
-static cv_status append(caterva_array *array, cv_append *a, uint64_t *offset, cv_error *err)
-{
-    void *frame;
-    uint64_t pos = 0;
-    CV_TRY(caterva_frame_copy(array, &frame, &a->size, err));
-    a->bytes = frame;
-    cv_status status = cv_store_file_append(a, &pos, err);
-    caterva_free(frame);
-    if (status == CV_OK && offset) *offset = pos;
-    return status;
-}
-
-caterva_status caterva_frame_append(caterva_array *array, const char *path,
-                                    caterva_durability durability, uint64_t *offset,
-                                    caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    if (!path || !*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is NULL or empty");
-    if (durability < CATERVA_DURABILITY_FULL || durability > CATERVA_DURABILITY_NONE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
-                       (int)durability);
-    cv_append a = {.path = path, .durable = durability != CATERVA_DURABILITY_NONE};
-    a.watch = array->watch;
-    if (a.watch) cv_watch_begin(a.watch); /* around both, so that they are counted together */
-    cv_status status = append(array, &a, offset, err);
-    if (a.watch) cv_watch_end(a.watch, status == CV_OK);
-    return status;
 }

@@ -376,7 +376,7 @@ static cv_status write_selection(caterva_array *array, const caterva_selection *
     CV_TRY(cv_array_selection(&cv_array_state(array)->grid, words, &selection, err));
     cv_result result = cv_result_of(&selection, array->type.dtype);
     cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
-    if (status == CV_OK) status = cv_part_mark_selection(array->part, &selection, err);
+    if (status == CV_OK) status = cv_array_note_write(array, &(cv_written){.selection = &selection}, err);
     if (status == CV_OK)
         status = cv_array_write_selected(array->pending, &selection, &memory, err);
     cv_free(converted);
@@ -452,7 +452,7 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     if (status == CV_OK)
         status = plan_transfer(&cv_array_state(array)->grid, start, stop, src, src_size,
                                &plan, err);
-    if (status == CV_OK) status = cv_part_mark_box(array->part, &plan, err);
+    if (status == CV_OK) status = cv_array_note_write(array, &(cv_written){.box = &plan}, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
     return cv_array_finish(array, status);
 }
@@ -471,60 +471,6 @@ caterva_status caterva_create_from_memory(const char *url,
         *out = NULL;
     }
     return status;
-}
-
-/* A frame of plain items becomes an array. */
-static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size,
-                                cv_error *err)
-{
-    caterva_array *copy;
-    CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
-    cv_status status = caterva_frame_copy(copy, frame, size, err);
-    cv_array_free(copy);
-    return status;
-}
-
-caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *size,
-                                  caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    if (!frame || !size) return cv_fail(err, CATERVA_EINVAL, -1, "frame or size is NULL");
-    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
-        return plain_to_frame(array, frame, size, err);
-    cv_array_lock_alone(array); /* dirty blocks are put into the transaction */
-    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
-    cv_source source = cv_array_source(array);
-    if (status == CV_OK) status = cv_transfer_to_memory(&source, frame, size, err);
-    return cv_array_finish(array, status);
-}
-
-static cv_status plain_to_pieces(caterva_array *array, cv_take_fn take, void *context,
-                                 cv_error *err)
-{
-    caterva_array *copy;
-    CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
-    cv_status status = cv_hand_over(copy->frame, copy->snapshot, take, context, err);
-    cv_array_free(copy);
-    return status;
-}
-
-caterva_status caterva_frame_pieces(caterva_array *array,
-                                    int (*take)(void *context, const void *piece, size_t size,
-                                                uint64_t total),
-                                    void *context, caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    if (!take) return cv_fail(err, CATERVA_EINVAL, -1, "take is NULL");
-    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
-        return plain_to_pieces(array, take, context, err);
-    cv_array_lock_alone(array);
-    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
-    cv_source source = cv_array_source(array);
-    bool as_it_lies = !source.pending && !array->snapshot->header.sparse;
-    if (status == CV_OK)
-        status = as_it_lies ? cv_hand_over(array->frame, array->snapshot, take, context, err)
-                            : cv_transfer_pieces(&source, take, context, err);
-    return cv_array_finish(array, status);
 }
 
 /* ---- Skip ----
@@ -785,7 +731,7 @@ caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
     cv_status status = cv_pending_check(array->pending, err);
     if (status == CV_OK)
         status = check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err);
-    if (status == CV_OK) status = cv_part_mark_chunk(array->part, chunk, err);
+    if (status == CV_OK) status = cv_array_note_write(array, &(cv_written){.chunk = &chunk}, err);
     if (status == CV_OK) status = cv_chunk_put(array->pending, chunk, src, src_size, err);
     return cv_array_finish(array, status);
 }

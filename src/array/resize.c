@@ -65,7 +65,7 @@ static cv_status resize(caterva_array *array, const int64_t *shape, cv_error *er
 caterva_status caterva_resize(caterva_array *array, const int64_t *shape, caterva_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of shape", err));
+    CV_TRY(cv_array_refuse(array, "a change of shape", err));
     cv_array_lock_alone(array);
     cv_status status = resize(array, shape, err);
     return cv_array_finish(array, status);
@@ -105,7 +105,7 @@ caterva_status caterva_insert(caterva_array *array, int axis, int64_t at, int64_
                               const caterva_buffer *src, caterva_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of shape", err));
+    CV_TRY(cv_array_refuse(array, "a change of shape", err));
     slab s = {.axis = axis, .at = at, .n = n};
     cv_array_lock_alone(array);
     cv_status status = insert(array, &s, src, err);
@@ -116,7 +116,7 @@ caterva_status caterva_append(caterva_array *array, int axis, int64_t n,
                               const caterva_buffer *src, caterva_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of shape", err));
+    CV_TRY(cv_array_refuse(array, "a change of shape", err));
     if (!src) return cv_fail(err, CATERVA_EINVAL, -1, "src is NULL");
     slab s = {.axis = axis, .n = n};
     cv_array_lock_alone(array);
@@ -146,7 +146,7 @@ caterva_status caterva_remove(caterva_array *array, int axis, int64_t start, int
                               caterva_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a change of shape", err));
+    CV_TRY(cv_array_refuse(array, "a change of shape", err));
     cv_array_lock_alone(array);
     cv_status status = remove_items(array, axis, start, stop, err);
     return cv_array_finish(array, status);

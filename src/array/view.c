@@ -490,7 +490,8 @@ static cv_status write_array(const cv_base *base, cv_mapped *m, cv_error *err)
     cv_status status = cv_pending_check(pending, err);
     if (status == CV_OK) status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
-        status = cv_part_mark_selection(base->array->part, &m->selection, err);
+        status = cv_array_note_write(base->array, &(cv_written){.selection = &m->selection},
+                                     err);
     if (status == CV_OK)
         status = cv_array_write_selected(pending, &m->selection, &m->memory, err);
     return cv_array_finish(base->array, status);

@@ -1,6 +1,7 @@
 /* Room: jobs. INTRO of jobs/folder */
 #include "jobs/folder.h"
 
+#include "array/open.h"
 #include "base/os_file.h"
 #include "base/thread.h"
 #include "store/descriptors.h"
@@ -141,6 +142,16 @@ static cv_status array_path(const char *path, char **out, cv_error *err)
     cv_free(*out);
     *out = real;
     return CV_OK;
+}
+
+cv_status cv_job_place(const char *url, char **path, cv_error *err)
+{
+    if (cv_array_is_leaf_url(url)) {
+        CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
+        return cv_wings.tree->parts_place(url, path, err);
+    }
+    *path = cv_strdup(url);
+    return *path ? CV_OK : cv_fail_memory(err, strlen(url), "a path");
 }
 
 cv_status cv_job_path(const char *path, const char *id, const char *name, char **out,

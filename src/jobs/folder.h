@@ -3,12 +3,16 @@
 #ifndef CV_JOBS_FOLDER_H
 #define CV_JOBS_FOLDER_H
 
+#include "array/wings.h"
 #include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/watch.h"
 
 #define CV_JOB_BASE "base.b2nd"
-#define CV_JOB_FOLDERS ".parts" /* behind the path of the array */
+
+/* The path that parts of the array at `url` lie beside. A URL that is no path stays as it is:
+ * there are no parts beside it. Owned: cv_free. */
+cv_status cv_job_place(const char *url, char **path, cv_error *err);
 
 /* The folder of the job called `id` of the array at `path`, and what is called `name` in it;
  * NULL: the folder itself. `id` NULL: the directory of all jobs. Owned: cv_free. */

@@ -1,15 +1,17 @@
-/* Room: array. Jobs begun, listed and discarded. */
+/* Room: jobs. Jobs of many writers: begun, listed, discarded, and ended by the commit of the
+ * handle that merged them. Parts and merges are not known here. */
 #include "jobs/job.h"
 
 #include "array/describe.h"
-#include "base/arith.h"
+#include "array/open.h"
 #include "base/heap.h"
 #include "base/os.h"
+#include "engine/run/pool.h"
 #include "engine/write/flush.h"
 #include "engine/write/resize.h"
+#include "jobs/base.h"
 #include "jobs/folder.h"
-#include "jobs/merge.h"
-#include "tree/leaf.h"
+#include "jobs/jobs.h"
 
 #include <caterva_jobs.h>
 #include <caterva_upkeep.h>
@@ -17,103 +19,112 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Job base ----
- *
- * The list of a job's base, written and read like any array. */
+/* ---- Jobs of a handle ------------------------------------------------------------------- */
 
-enum { AT_ONCE = 65536 };
+typedef struct held_jobs {
+    cv_attachment base; /* first */
+    cv_held_job *first;
+} held_jobs;
 
-static cv_status list_states(caterva_array *array, caterva_array *list, uint64_t *states,
-                             cv_error *err)
+static void free_job(cv_held_job *job)
 {
-    int64_t n_chunks = cv_array_state(array)->grid.n_chunks;
-    for (int64_t first = 0, stop; first < n_chunks; first = stop) {
-        stop = cv_min_i64(n_chunks, first + AT_ONCE);
-        for (int64_t i = first; i < stop; i++) {
-            uint64_t state;
-            CV_TRY(cv_chunk_state(array->pending, i, &state, err));
-            cv_store_le64((uint8_t *)&states[i - first], state);
+    cv_file_close(&job->lock);
+    cv_free(job);
+}
+
+static void roll_back(cv_attachment *self)
+{
+    for (cv_held_job *job = ((held_jobs *)self)->first; job; job = job->next) {
+        job->merged = false;
+        job->merged_bytes = 0;
+    }
+}
+
+static void free_held(cv_attachment *self)
+{
+    for (cv_held_job *next, *job = ((held_jobs *)self)->first; job; job = next) {
+        next = job->next;
+        free_job(job);
+    }
+    cv_free(self);
+}
+
+static const cv_attachment_kind held_kind = {.roll_back = roll_back, .free = free_held};
+
+static cv_held_job *first_held(const caterva_array *array)
+{
+    const cv_attachment *held = cv_array_attached(array, &held_kind);
+    return held ? ((const held_jobs *)held)->first : NULL;
+}
+
+cv_status cv_held_job_get(caterva_array *array, const char *id, cv_held_job **out,
+                          cv_error *err)
+{
+    held_jobs *held = (held_jobs *)cv_array_attached(array, &held_kind);
+    cv_held_job *job = held ? held->first : NULL;
+    while (job && strcmp(job->id, id) != 0) job = job->next;
+    *out = job;
+    if (job) return CV_OK;
+    if (!held) {
+        held = cv_calloc(1, sizeof *held);
+        if (!held) return cv_fail_memory(err, sizeof *held, "a job");
+        cv_array_attach(array, &held_kind, &held->base);
+    }
+    job = cv_calloc(1, sizeof *job);
+    if (!job) return cv_fail_memory(err, sizeof *job, "a job");
+    memcpy(job->id, id, CV_JOB_NAME);
+    job->next = held->first;
+    *out = held->first = job;
+    return CV_OK;
+}
+
+static void remove_parts(void *context)
+{
+    cv_job_removal *removal = context;
+    while (cv_job_removal_step(removal)) continue;
+}
+
+static void remove_job(const cv_held_job *job, const char *path, int threads, cv_watch *watch)
+{
+    enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond's work */
+    cv_job_removal *removal;
+    uint64_t helpers = job->merged_bytes / BYTES_PER_HELPER;
+    if (cv_job_removal_begin(path, job->id, watch, &removal, NULL) != CV_OK) return;
+    if (helpers > (uint64_t)threads - 1) helpers = (uint64_t)threads - 1;
+    (void)cv_pool_run((int)helpers, remove_parts, removal, watch,
+                      NULL); /* too late to stop */
+    (void)cv_job_removal_end(removal, NULL);
+}
+
+static void remove_merged(caterva_array *array)
+{
+    held_jobs *held = (held_jobs *)cv_array_attached(array, &held_kind);
+    cv_held_job **link = held ? &held->first : NULL;
+    while (link && *link) {
+        cv_held_job *job = *link;
+        if (!job->merged) {
+            link = &job->next;
+            continue;
         }
-        size_t size = (size_t)(stop - first) * sizeof states[0];
-        CV_TRY(caterva_write(list, &first, &stop, states, size, err));
+        remove_job(job, array->path, array->threads, array->watch);
+        *link = job->next;
+        free_job(job);
     }
-    return CV_OK;
 }
 
-/* Writes it to `path`, which is new. With the lock; nothing of the array is dirty. */
-static cv_status cv_job_base_write(caterva_array *array, const char *path, cv_error *err)
+static bool has_begun(const void *jobs, const char *id)
 {
-    caterva_create_options o = CATERVA_CREATE_INIT;
-    caterva_array *list;
-    int32_t chunk_shape = AT_ONCE;
-    o.ndim = 1;
-    o.shape = &cv_array_state(array)->grid.n_chunks;
-    o.chunk_shape = &chunk_shape;
-    o.dtype = "<u8";
-    o.threads = array->threads;
-    o.durability = array->frame->durability;
-    o.cache_bytes = -1;
-    uint64_t *states = cv_malloc(AT_ONCE * sizeof states[0]);
-    if (!states) return cv_fail_memory(err, AT_ONCE * sizeof states[0], "a list of chunks");
-    cv_status status = caterva_create(path, &o, &list, err);
-    if (status == CV_OK) {
-        status = list_states(array, list, states, err);
-        if (status == CV_OK)
-            status = caterva_close(list, err);
-        else
-            caterva_discard(list);
-    }
-    cv_free(states);
-    return status;
+    for (const cv_held_job *job = jobs; job; job = job->next)
+        if (strcmp(job->id, id) == 0) return job->begun;
+    return false;
 }
 
-cv_status cv_job_base_open(const char *path, int64_t n_chunks, cv_job_base *out,
-                           cv_error *err)
+void cv_jobs_committed(caterva_array *array, bool is_first)
 {
-    caterva_open_options o = CATERVA_OPEN_INIT;
-    o.cache_bytes = -1;
-    *out = (cv_job_base){.n_chunks = n_chunks};
-    CV_TRY(caterva_open(path, &o, &out->array, err));
-    const cv_grid *grid = &cv_array_state(out->array)->grid;
-    cv_status status = CV_OK;
-    out->states = cv_malloc(AT_ONCE * sizeof out->states[0]);
-    if (!out->states)
-        status = cv_fail_memory(err, AT_ONCE * sizeof out->states[0], "a list of chunks");
-    else if (grid->ndim != 1 || grid->item_size != 8 || grid->shape[0] != n_chunks)
-        status = cv_fail(err, CATERVA_ECORRUPT, -1, "%.100s does not list %lld chunks", path,
-                         (long long)n_chunks);
-    if (status != CV_OK) cv_job_base_close(out);
-    return status;
+    if (is_first && array->path)
+        cv_job_folders_replaced(array->path, has_begun, first_held(array));
+    remove_merged(array);
 }
-
-void cv_job_base_close(cv_job_base *base)
-{
-    cv_array_free(base->array);
-    cv_free(base->states);
-    *base = (cv_job_base){.array = NULL};
-}
-
-static cv_status load(cv_job_base *b, int64_t chunk, cv_error *err)
-{
-    int64_t first = chunk - chunk % AT_ONCE;
-    int64_t stop = cv_min_i64(first + AT_ONCE, b->n_chunks);
-    b->n = 0;
-    CV_TRY(
-        caterva_read(b->array, &first, &stop, b->states, AT_ONCE * sizeof b->states[0], err));
-    b->first = first;
-    b->n = stop - first;
-    return CV_OK;
-}
-
-cv_status cv_job_base_state(void *base, int64_t chunk, uint64_t *out, cv_error *err)
-{
-    cv_job_base *b = base;
-    if (chunk < b->first || chunk >= b->first + b->n) CV_TRY(load(b, chunk, err));
-    *out = cv_load_le64((const uint8_t *)&b->states[chunk - b->first]);
-    return CV_OK;
-}
-
-/* ---- Job ---- */
 
 /* ---- Beginning ------------------------------------------------------------------------ */
 
@@ -129,7 +140,7 @@ static cv_status check_place(const caterva_array *array, cv_error *err)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "%.150s is an array in a tree: open its file by its own path",
                        array->path);
-    return cv_part_refuse(array->part, "a job", err);
+    return cv_array_refuse(array, "a job", err);
 }
 
 static cv_status grow(caterva_array *array, const int64_t *shape, cv_error *err)
@@ -228,7 +239,7 @@ static cv_status begin(caterva_array *array, const int64_t *shape, cv_buffer *re
     cv_job_name(id, name);
     CV_TRY(write_record(array, id, record, err));
     CV_TRY(make_folder(array, name, record, &lock, err));
-    cv_status status = cv_held_jobs_get(&array->jobs, name, &held, err);
+    cv_status status = cv_held_job_get(array, name, &held, err);
     if (status == CV_OK) {
         held->lock = lock;
         held->begun = true;
@@ -295,7 +306,7 @@ caterva_status caterva_job_discard(const char *url, const void *job, size_t job_
     if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
     cv_job_name(record.id, id);
-    CV_TRY(cv_array_parts_place(url, &path, err));
+    CV_TRY(cv_job_place(url, &path, err));
     cv_status status = begin_watch(options, &room, &watch, err);
     if (status == CV_OK)
         status = end_watch(watch, cv_job_folder_remove(path, id, watch, err));
@@ -425,7 +436,7 @@ caterva_status caterva_jobs_list(const char *url, const caterva_upkeep_options *
     cv_watch room, *watch;
     if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
     *out = NULL;
-    CV_TRY(cv_array_parts_place(url, &path, err));
+    CV_TRY(cv_job_place(url, &path, err));
     cv_status status = begin_watch(options, &room, &watch, err);
     if (status == CV_OK) status = end_watch(watch, list_jobs(path, watch, out, err));
     cv_free(path);
@@ -439,4 +450,30 @@ void caterva_job_list_release(const caterva_job_list *list)
     for (size_t i = 0; i < list->n; i++) free_listed((listed_job *)all->entries[i]);
     cv_free(all->entries);
     cv_free(all);
+}
+
+/* ---- Before an array moves -------------------------------------------------------------- */
+
+static cv_status refuse_open(void *context, const char *id, cv_error *err)
+{
+    if (cv_job_folder_id(id) != id) return CV_OK; /* it has ended */
+    return cv_fail(err, CATERVA_EBUSY, -1,
+                   "%.80s has the open job %s, whose parts lie beside it: merge or end it "
+                   "before it moves or goes",
+                   (const char *)context, id);
+}
+
+cv_status cv_jobs_check_none(const char *path, const char *name, cv_error *err)
+{
+    return cv_job_folders(path, refuse_open, cv_unconst(name), err);
+}
+
+cv_status cv_jobs_has_folder(const char *path, bool *out, cv_error *err)
+{
+    char *folder;
+    cv_file_info info;
+    CV_TRY(cv_job_path(path, NULL, NULL, &folder, err));
+    *out = cv_dir_get_info(cv_dir_here, folder, &info) == 0;
+    cv_free(folder);
+    return CV_OK;
 }

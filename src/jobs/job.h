@@ -1,24 +1,22 @@
-/* What the chunks of an array were when a job began, kept in the job's folder as a 1-d array
- * of numbers (cv_chunk_state): by it a merge tells which chunks have changed since. */
+/* The jobs that a handle has begun or merged. */
 #ifndef CV_JOBS_JOB_H
 #define CV_JOBS_JOB_H
 
 #include "array/array.h"
+#include "base/os_file.h"
+#include "jobs/record.h"
 
-/* Reads it, some at a time. All zeros to begin with. */
-typedef struct cv_job_base {
-    caterva_array *array;
-    uint64_t *states; /* of chunks [first, first + n) */
-    int64_t first, n;
-    int64_t n_chunks;
-} cv_job_base;
+typedef struct cv_held_job {
+    char id[CV_JOB_NAME];
+    bool begun;            /* by this handle */
+    cv_file lock;          /* on its record, if it was begun: shows that a process has the job */
+    bool merged;           /* the next commit ends it */
+    uint64_t merged_bytes; /* of the parts */
+    struct cv_held_job *next;
+} cv_held_job;
 
-/* CATERVA_ECORRUPT unless it has `n_chunks` entries. */
-cv_status cv_job_base_open(const char *path, int64_t n_chunks, cv_job_base *out,
-                           cv_error *err);
-void cv_job_base_close(cv_job_base *base);
-
-/* Quick for ascending chunks. Not for several threads. */
-cv_status cv_job_base_state(void *base, int64_t chunk, uint64_t *out, cv_error *err);
+/* The handle's entry for a job, made if it is missing. */
+cv_status cv_held_job_get(caterva_array *array, const char *id, cv_held_job **out,
+                          cv_error *err);
 
 #endif

@@ -1,6 +1,4 @@
-/* Room: engine/merge. What is merged, in which order, and whether it may be. */
-#include "jobs/merge.h"
-
+/* Room: jobs. What is merged, in which order, and whether it may be. */
 #include "array/array.h"
 #include "array/describe.h"
 #include "base/arith.h"
@@ -10,6 +8,7 @@
 #include "engine/write/transfer.h"
 #include "frame/put.h"
 #include "frame/snapshot.h"
+#include "jobs/base.h"
 #include "jobs/compose.h"
 #include "jobs/folder.h"
 #include "jobs/job.h"
@@ -35,42 +34,6 @@ typedef struct cv_merge {
     caterva_merge_result result;
     bool changed; /* out: something was put, also before a failure */
 } cv_merge;
-
-/* ---- What a chunk was -------------------------------------------------- */
-
-/* The name that the block table of a chunk of the fill gets when the first commit stores it. */
-static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
-{
-    cv_buffer chunk = {0};
-    cv_status status =
-        cv_encode_repeated(&pending->workers->spec, pending->fill, &chunk, err);
-    if (status == CV_OK)
-        status = cv_table_make(&cv_txn_snapshot(pending->txn)->grid, chunk.data, chunk.size,
-                               &chunk, name, err);
-    cv_buffer_free(&chunk);
-    return status;
-}
-
-/* The name of a chunk's block table stands for what it holds; a chunk that has none is known
- * by its place. A fill that is due has the state that it has once it is stored, so that the
- * first commit of a new array changes no state. */
-cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err)
-{
-    enum { UNNAMED = 15 };
-    cv_chunk_ref ref;
-    CV_TRY(cv_pending_where(pending, chunk, &ref, err));
-    if (ref.kind == CV_REF_ITEM) {
-        ref.kind = CV_REF_STORED;
-        if (pending->fill_name == 0) CV_TRY(name_fill(pending, &pending->fill_name, err));
-        ref.name = pending->fill_name;
-    }
-    *out = (uint64_t)ref.kind << 32;
-    if (ref.kind != CV_REF_STORED) return CV_OK;
-    *out |= ref.name;
-    if (ref.name == 0)
-        *out = (uint64_t)UNNAMED << 60 | ((uint64_t)ref.object + 1 + ref.pos) << 4 >> 4;
-    return CV_OK;
-}
 
 /* ---- What is to be done ------------------------------------------------ */
 
@@ -586,7 +549,7 @@ static cv_status merge_job(merge_merging *m, const cv_job_record *record, const 
                            cv_error *err)
 {
     cv_held_job *held;
-    CV_TRY(cv_held_jobs_get(&m->array->jobs, m->id, &held, err));
+    CV_TRY(cv_held_job_get(m->array, m->id, &held, err));
     CV_TRY(check_array(m, held, job, err));
     CV_TRY(fit_shape(m->array, record, job, err));
     CV_TRY(merge_run(m, err));
@@ -620,7 +583,7 @@ static cv_status check_arguments(caterva_array *array, const void *const *tokens
                                  const size_t *sizes, size_t n, cv_error *err)
 {
     CV_TRY(cv_array_check_encodes(array, err));
-    CV_TRY(cv_part_refuse(array->part, "a merge", err));
+    CV_TRY(cv_array_refuse(array, "a merge", err));
     if (n > 0 && (!tokens || !sizes))
         return cv_fail(err, CATERVA_EINVAL, -1, "tokens or token_sizes is NULL");
     if (array->path) return CV_OK;

@@ -1,5 +1,5 @@
-/* Room: array. Parts of a job: opened as new arrays in the job's folder, and finished. */
-#include "array/array.h"
+/* Room: jobs. Parts of a job: opened as new arrays in the job's folder, marked while they are
+ * written, and finished. The handle of a part is like any other for the core. */
 #include "array/create.h"
 #include "array/open.h"
 #include "base/arith.h"
@@ -12,11 +12,63 @@
 #include "frame/snapshot.h"
 #include "jobs/folder.h"
 #include "jobs/marks.h"
-#include "tree/leaf.h"
+#include "jobs/record.h"
 
 #include <caterva_jobs.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Marks of a handle ------------------------------------------------------------------ */
+
+/* What makes a handle write a part: whose part it is, and what was written. */
+typedef struct part_of_job {
+    cv_attachment base; /* first */
+    uint8_t job[CV_JOB_ID];
+    char name[CV_PART_NAME]; /* in the job's folder */
+    cv_marks marks;
+} part_of_job;
+
+static cv_status mark_selection(cv_marks *marks, const cv_selection *selection, cv_error *err)
+{
+    if (selection->n_items == 0) return CV_OK;
+    cv_grid grid = cv_marks_grid(marks);
+    cv_selection bytes = *selection;
+    bytes.grid = &grid;
+    return cv_marks_add_selection(marks, &bytes, err);
+}
+
+static cv_status mark(cv_attachment *self, const cv_written *items, cv_error *err)
+{
+    cv_marks *marks = &((part_of_job *)self)->marks;
+    if (items->chunk) return cv_marks_add_chunk(marks, *items->chunk, err);
+    if (items->selection) return mark_selection(marks, items->selection, err);
+    return items->box->n_items > 0 ? cv_marks_add_box(marks, items->box, err) : CV_OK;
+}
+
+static cv_status refuse(const cv_attachment *self, const char *what, cv_error *err)
+{
+    (void)self;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%s is not for a part of a job: write items, then caterva_part_finish",
+                   what);
+}
+
+static void unmark(cv_attachment *self)
+{
+    cv_marks *marks = &((part_of_job *)self)->marks;
+    cv_grid grid = marks->grid;
+    cv_marks_clear(marks);
+    cv_marks_init(marks, &grid);
+}
+
+static void free_part(cv_attachment *self)
+{
+    cv_marks_clear(&((part_of_job *)self)->marks);
+    cv_free(self);
+}
+
+static const cv_attachment_kind part_kind = {
+    .write = mark, .refuse = refuse, .roll_back = unmark, .free = free_part};
 
 /* ---- Opening ------------------------------------------------------------------------- */
 
@@ -61,12 +113,12 @@ static cv_status create(const char *place, const cv_snapshot *like,
 static cv_status begin_marks(caterva_array *array, const cv_job_record *job, const char *name,
                              cv_error *err)
 {
-    cv_part_of_job *part = cv_calloc(1, sizeof *part);
+    part_of_job *part = cv_calloc(1, sizeof *part);
     if (!part) return cv_fail_memory(err, sizeof *part, "a part");
     memcpy(part->job, job->id, CV_JOB_ID);
     memcpy(part->name, name, CV_PART_NAME);
     cv_marks_init(&part->marks, &cv_array_state(array)->grid);
-    array->part = part;
+    cv_array_attach(array, &part_kind, &part->base);
     array->pending->behind.crowded = true; /* a job has its workers for all cores */
     return CV_OK;
 }
@@ -115,7 +167,7 @@ caterva_status caterva_part_open(const char *url, const void *job, size_t job_si
     cv_job_record record;
     CV_TRY(cv_array_open_options(options, &o, err));
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
-    CV_TRY(cv_array_parts_place(url, &path, err));
+    CV_TRY(cv_job_place(url, &path, err));
     cv_status status = open_part(path, &record, &o, out, err);
     cv_free(path);
     return status;
@@ -124,19 +176,19 @@ caterva_status caterva_part_open(const char *url, const void *job, size_t job_si
 /* ---- Finishing ------------------------------------------------------------------------ */
 
 /* Cut down to the box of chunks that were written. */
-static cv_status crop(caterva_array *part, cv_part_token *token, cv_error *err)
+static cv_status crop(cv_txn *txn, const cv_marks *marks, cv_part_token *token, cv_error *err)
 {
-    const cv_grid *grid = &part->part->marks.grid;
+    const cv_grid *grid = &marks->grid;
     int64_t shape[CV_MAX_DIMS];
-    cv_marks_box(&part->part->marks, token->first, token->n);
+    cv_marks_box(marks, token->first, token->n);
     for (int d = 0; d < grid->ndim; d++) {
         int64_t stop = (token->first[d] + token->n[d]) * grid->chunk_shape[d];
         shape[d] = cv_min_i64(stop, grid->shape[d]) - token->first[d] * grid->chunk_shape[d];
     }
-    return cv_txn_crop(part->pending->txn, token->first, shape, err);
+    return cv_txn_crop(txn, token->first, shape, err);
 }
 
-static cv_status encode_own(const cv_part_of_job *part, const cv_part_token *token,
+static cv_status encode_own(const part_of_job *part, const cv_part_token *token,
                             cv_buffer *out, cv_error *err)
 {
     uint8_t origin[8 * CV_MAX_DIMS];
@@ -160,15 +212,16 @@ static cv_status encode_own(const cv_part_of_job *part, const cv_part_token *tok
     return status;
 }
 
-static cv_status set_own(caterva_array *part, const cv_part_token *token, cv_error *err)
+static cv_status set_own(cv_txn *txn, const part_of_job *part, const cv_part_token *token,
+                         cv_error *err)
 {
     cv_buffer own = {0};
     cv_metalayer layer = {.name = CV_OWN_ATTRIBUTE};
     cv_change change = {.set_attributes = true, .attributes = &layer, .n_attributes = 1};
-    cv_status status = encode_own(part->part, token, &own, err);
+    cv_status status = encode_own(part, token, &own, err);
     layer.data = own.data;
     layer.size = (uint32_t)own.size;
-    if (status == CV_OK) status = cv_txn_change(part->pending->txn, &change, err);
+    if (status == CV_OK) status = cv_txn_change(txn, &change, err);
     cv_buffer_free(&own);
     return status;
 }
@@ -185,14 +238,16 @@ static cv_status list_chunks(const cv_marks *marks, cv_part_token *token, cv_err
     return CV_OK;
 }
 
-static cv_status publish(caterva_array *part, cv_part_token *token, cv_error *err)
+static cv_status publish(caterva_array *array, const part_of_job *part, cv_part_token *token,
+                         cv_error *err)
 {
-    CV_TRY(list_chunks(&part->part->marks, token, err));
-    CV_TRY(crop(part, token, err));
-    CV_TRY(set_own(part, token, err));
-    CV_TRY(cv_txn_commit(part->pending->txn, err));
-    const cv_snapshot *s = part->frame->current;
-    memcpy(token->name, part->part->name, sizeof token->name);
+    cv_txn *txn = array->pending->txn;
+    CV_TRY(list_chunks(&part->marks, token, err));
+    CV_TRY(crop(txn, &part->marks, token, err));
+    CV_TRY(set_own(txn, part, token, err));
+    CV_TRY(cv_txn_commit(txn, err));
+    const cv_snapshot *s = array->frame->current;
+    memcpy(token->name, part->name, sizeof token->name);
     memcpy(token->root, s->trailer.fingerprint, CV_PART_ROOT);
     token->frame_size = s->header.frame_size;
     return CV_OK;
@@ -203,15 +258,16 @@ static void fill_nowhere(cv_part_token *token)
     for (int d = 0; d < token->ndim; d++) token->n[d] = 1;
 }
 
-static cv_status finish(caterva_array *part, cv_buffer *out, cv_error *err)
+static cv_status finish(caterva_array *array, part_of_job *part, cv_buffer *out,
+                        cv_error *err)
 {
-    cv_part_token token = {.ndim = part->part->marks.grid.ndim};
-    memcpy(token.job, part->part->job, CV_JOB_ID);
+    cv_part_token token = {.ndim = part->marks.grid.ndim};
+    memcpy(token.job, part->job, CV_JOB_ID);
     fill_nowhere(&token);
-    CV_TRY(cv_pending_check(part->pending, err));
-    CV_TRY(cv_pending_flush(part->pending, err));
-    CV_TRY(cv_marks_sort(&part->part->marks, err));
-    cv_status status = part->part->marks.n > 0 ? publish(part, &token, err) : CV_OK;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(cv_pending_flush(array->pending, err));
+    CV_TRY(cv_marks_sort(&part->marks, err));
+    cv_status status = part->marks.n > 0 ? publish(array, part, &token, err) : CV_OK;
     if (status == CV_OK) status = cv_part_token_write(&token, out, err);
     cv_part_token_free(&token);
     return status;
@@ -221,13 +277,14 @@ caterva_status caterva_part_finish(caterva_array *part, void **token, size_t *to
                                    caterva_error *err)
 {
     CV_TRY(cv_array_check(part, err));
-    if (!part->part || !token || !token_size)
+    part_of_job *of = (part_of_job *)cv_array_attached(part, &part_kind);
+    if (!of || !token || !token_size)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       part->part ? "token or token_size is NULL" : "the array is no part");
+                       of ? "token or token_size is NULL" : "the array is no part");
     cv_buffer bytes = {0};
     *token = NULL;
     cv_array_lock_alone(part);
-    cv_status status = cv_array_finish(part, finish(part, &bytes, err));
+    cv_status status = cv_array_finish(part, finish(part, of, &bytes, err));
     cv_array_free(part);
     if (status != CV_OK) {
         cv_buffer_free(&bytes);

@@ -7,6 +7,7 @@
 #include "store/reading.h"
 #include "store/refusals.h"
 #include "tree/names.h"
+#include "tree/zip.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "base/watch.h"
 #include "store/path.h"
 #include "store/store.h"
-#include "tree/names.h"
+#include "tree/members.h"
 
 /* Where the bytes of an archive are: in a file, or behind a store. */
 typedef struct cv_zip_source {

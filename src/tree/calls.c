@@ -74,7 +74,7 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_status status = cv_tree_open(path, session, o->on_progress ? &watch : NULL, out, err);
     cv_watch_destroy(&watch);
-    cv_session_release(session);
+    if (session) cv_wings.remote->release(session);
     CV_TRY(status);
     status = o->mode == CATERVA_MODE_WRITE ? cv_tree_lock(*out, err) : CV_OK;
     if (status != CV_OK) cv_tree_close(*out);
@@ -185,11 +185,8 @@ static cv_status join(caterva_tree *tree, caterva_array **array, cv_error *err)
         tree->keeper ? cv_store_file_rest((*array)->frame->store, tree->keeper, path, err)
                      : CV_OK;
     if (status == CV_OK)
-        status = cv_writers_join(tree->writers, *array, &(*array)->writers_place, path, err);
-    if (status == CV_OK) {
-        (*array)->writers = tree->writers;
-        return CV_OK;
-    }
+        status = cv_writers_join(tree->writers, *array, path, err);
+    if (status == CV_OK) return CV_OK;
     cv_array_free(*array);
     *array = NULL;
     return status;

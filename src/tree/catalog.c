@@ -8,9 +8,9 @@
 #include "base/heap.h"
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
-#include "remote/remote.h"
 #include "store/reading.h"
 #include "tree/names.h"
+#include "tree/zip.h"
 
 #include <caterva_tree.h>
 #include <stdio.h>
@@ -321,7 +321,7 @@ static cv_status look_again(classifying *c, cv_error *err)
 {
     work *w = c->work;
     if (!w->again) {
-        CV_TRY(cv_remote_part(w->tree->store, 0, UINT64_MAX, &w->again, err));
+        CV_TRY(cv_wings.remote->part(w->tree->store, 0, UINT64_MAX, &w->again, err));
         w->again->watch = w->tree->watch;
     }
     const cv_doubted twice = {.store = w->again, .read = look_at_head, .context = c};

@@ -2,7 +2,8 @@
 #ifndef CV_TREE_CATALOG_H
 #define CV_TREE_CATALOG_H
 
-#include "tree/tree.h"
+#include "tree/opened.h"
+
 #include <caterva_tree.h>
 
 /* Who reads what lies inside embed.b2e. */

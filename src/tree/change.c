@@ -3,7 +3,6 @@
 #include "tree/change.h"
 
 #include "base/heap.h"
-#include "jobs/folder.h"
 #include "store/descriptors.h"
 #include "store/place.h"
 #include "tree/find.h"
@@ -608,21 +607,12 @@ static cv_status remove_and_settle(const cv_tree *tree, const thing *t, bool *go
     return status == CV_OK ? settled : status;
 }
 
-static cv_status refuse_job(void *context, const char *id, cv_error *err)
-{
-    if (cv_job_folder_id(id) != id) return CV_OK; /* it has ended */
-    return cv_fail(err, CATERVA_EBUSY, -1,
-                   "%.80s has the open job %s, whose parts lie beside it: merge or end it "
-                   "before it moves or goes",
-                   (const char *)context, id);
-}
-
 static cv_status check_no_job(const cv_tree *tree, const char *name, cv_error *err)
 {
-    char *path, shown[81];
-    (void)snprintf(shown, sizeof shown, "%s", name);
+    char *path;
+    if (!cv_wings.jobs) return CV_OK;
     CV_TRY(cv_tree_path(tree, name, &path, err));
-    cv_status status = cv_job_folders(path, refuse_job, shown, err);
+    cv_status status = cv_wings.jobs->check_none(path, name, err);
     cv_free(path);
     return status;
 }

@@ -4,7 +4,7 @@
 #define CV_TREE_CHANGE_H
 
 #include "base/os_dir.h"
-#include "tree/tree.h"
+#include "tree/opened.h"
 
 typedef struct cv_group_change {
     char *group;

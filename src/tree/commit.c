@@ -2,6 +2,7 @@
 #include "tree/commit.h"
 
 #include "array/commit.h"
+#include "array/wings.h"
 #include "base/heap.h"
 #include "engine/write/flush.h"
 #include "frame/attributes.h"
@@ -60,7 +61,7 @@ static cv_status list_parts(commit *c, cv_error *err)
     c->n = w->n;
     c->durable = c->tree->durability != CATERVA_DURABILITY_NONE;
     for (size_t i = 0; i < w->n; i++) {
-        c->parts[i] = (part){.array = w->list[i].array, .path = w->list[i].path};
+        c->parts[i] = (part){.array = w->list[i]->array, .path = w->list[i]->path};
         if (c->parts[i].array->frame->durability != CATERVA_DURABILITY_NONE)
             c->durable = true;
     }
@@ -205,9 +206,7 @@ static cv_status complete_parts(commit *c, cv_error *err)
         p->prepared = NULL;
         if (one == CV_OK) {
             cv_array_renew(p->array);
-            if (is_first) cv_held_jobs_published(p->array->jobs, p->array->path);
-            cv_held_jobs_committed(&p->array->jobs, p->array->path, p->array->threads,
-                                   p->array->watch);
+            if (cv_wings.jobs) cv_wings.jobs->committed(p->array, is_first);
         }
         if (status == CV_OK) status = one;
     }
@@ -313,7 +312,7 @@ static cv_status roll_back(caterva_tree *tree, cv_error *err)
     tree->failed = CV_OK;
     cv_mutex_lock(&tree->writers->lock);
     for (size_t i = 0; i < tree->writers->n; i++) {
-        cv_status one = caterva_rollback(tree->writers->list[i].array, err);
+        cv_status one = caterva_rollback(tree->writers->list[i]->array, err);
         if (status == CV_OK) status = one;
     }
     cv_mutex_unlock(&tree->writers->lock);

@@ -2,7 +2,7 @@
 #ifndef CV_TREE_FIND_H
 #define CV_TREE_FIND_H
 
-#include "tree/tree.h"
+#include "tree/opened.h"
 
 /* Where a leaf is: a file of the tree, or bytes in its embed.b2e. */
 typedef struct cv_leaf {

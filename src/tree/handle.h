@@ -2,9 +2,10 @@
 #ifndef CV_TREE_HANDLE_H
 #define CV_TREE_HANDLE_H
 
-#include "array/writers.h"
 #include "store/place.h"
 #include "tree/change.h"
+#include "tree/writers.h"
+
 #include <caterva_tree.h>
 
 struct caterva_tree {

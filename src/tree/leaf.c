@@ -6,13 +6,13 @@
 #include "array/open.h"
 #include "base/heap.h"
 #include "engine/read/read.h"
-#include "jobs/folder.h"
-#include "remote/remote.h"
+
 #include "store/file.h"
 #include "store/refusals.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
+#include "tree/tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -238,10 +238,35 @@ static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const 
 }
 
 /* To open it again as it was opened now. */
-static void keep_session(caterva_array *array, const cv_tree *tree)
+typedef struct kept_session {
+    cv_attachment base; /* first */
+    cv_session *session;
+} kept_session;
+
+static cv_status open_in(cv_session *session, const char *url, const caterva_open_options *o,
+                         caterva_array **out, cv_error *err);
+
+static cv_status reopen(const cv_attachment *self, const caterva_array *array,
+                        const caterva_open_options *o, caterva_array **out, cv_error *err)
 {
-    array->session = cv_remote_session(tree->store);
-    cv_session_retain(array->session);
+    return open_in(((const kept_session *)self)->session, array->path, o, out, err);
+}
+
+static void free_session(cv_attachment *self)
+{
+    cv_wings.remote->release(((kept_session *)self)->session);
+    cv_free(self);
+}
+
+static cv_status keep_session(caterva_array *array, const cv_tree *tree, cv_error *err)
+{
+    static const cv_attachment_kind kind = {.reopen = reopen, .free = free_session};
+    kept_session *kept = cv_malloc(sizeof *kept);
+    if (!kept) return cv_fail_memory(err, sizeof *kept, "a session");
+    kept->session = cv_wings.remote->session(tree->store);
+    cv_wings.remote->retain(kept->session);
+    cv_array_attach(array, &kind, &kept->base);
+    return CV_OK;
 }
 
 cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
@@ -256,16 +281,13 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
         status = !leaf.is_embedded && tree->form == CV_TREE_DIRECTORY
                      ? open_file(tree, &leaf, key, o, out, err)
                      : open_read_only(tree, &leaf, key, o, out, err);
-    if (status == CV_OK && tree->store) keep_session(*out, tree);
     cv_leaf_free(&leaf);
+    if (status != CV_OK || !tree->store) return status;
+    status = keep_session(*out, tree, err);
+    if (status == CV_OK) return CV_OK;
+    cv_array_free(*out);
+    *out = NULL;
     return status;
-}
-
-bool cv_array_is_leaf_url(const char *url)
-{
-    size_t size;
-    cv_file_info info;
-    return cv_tree_url_key(url, &size) && cv_dir_get_info(cv_dir_here, url, &info) != 0;
 }
 
 /* Who is to hear of the array's calls hears of the opening; without options nobody does. */
@@ -286,9 +308,8 @@ static cv_status open_tree_of(cv_session *session, const char *url,
     return status;
 }
 
-cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
-                                const caterva_open_options *o, caterva_array **out,
-                                cv_error *err)
+static cv_status open_in(cv_session *session, const char *url, const caterva_open_options *o,
+                         caterva_array **out, cv_error *err)
 {
     const char *key;
     cv_tree *tree;
@@ -298,13 +319,13 @@ cv_status cv_array_open_leaf_in(cv_session *session, const char *url,
     return status;
 }
 
-cv_status cv_array_open_leaf_url(const char *url, const caterva_open_options *o,
+cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *o,
                                  caterva_array **out, cv_error *err)
 {
     cv_session *session;
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
-    cv_status status = cv_array_open_leaf_in(session, url, o, out, err);
-    cv_session_release(session);
+    cv_status status = open_in(session, url, o, out, err);
+    if (session) cv_wings.remote->release(session);
     return status;
 }
 
@@ -323,7 +344,7 @@ static cv_status file_of(const cv_tree *tree, const char *key, char **path, cv_e
     return status;
 }
 
-cv_status cv_array_leaf_file(const char *url, char **path, cv_error *err)
+cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err)
 {
     const char *key;
     cv_tree *tree;
@@ -349,7 +370,7 @@ static cv_status make_tree_of(const char *url, cv_error *err)
     return status;
 }
 
-cv_status cv_array_leaf_place(const char *url, bool overwrite, char **path, cv_error *err)
+cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_error *err)
 {
     const char *key;
     cv_tree *tree;
@@ -375,23 +396,14 @@ static cv_status join_leaf(const char *tree, const char *key, const char *suffix
     return CV_OK;
 }
 
-static cv_status has_parts(const char *path, bool *out, cv_error *err)
-{
-    char *parts;
-    cv_file_info info;
-    CV_TRY(cv_job_path(path, NULL, NULL, &parts, err));
-    *out = cv_dir_get_info(cv_dir_here, parts, &info) == 0;
-    cv_free(parts);
-    return CV_OK;
-}
-
 /* Of several names the one that has parts; else what python-blosc2 would call it. */
 static cv_status parts_place(const char *tree, const char *key, char **path, cv_error *err)
 {
     for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
-        bool found;
+        bool found = false;
         CV_TRY(join_leaf(tree, key, cv_tree_suffixes[i], path, err));
-        cv_status status = has_parts(*path, &found, err);
+        cv_status status =
+            cv_wings.jobs ? cv_wings.jobs->has_folder(*path, &found, err) : CV_OK;
         if (status == CV_OK && found) return CV_OK;
         cv_free(*path);
         *path = NULL;
@@ -400,17 +412,16 @@ static cv_status parts_place(const char *tree, const char *key, char **path, cv_
     return join_leaf(tree, key, CV_TREE_ARRAY_SUFFIX, path, err);
 }
 
-cv_status cv_array_parts_place(const char *url, char **path, cv_error *err)
+cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err)
 {
     size_t size;
     cv_file_info info;
-    const char *key = cv_array_is_leaf_url(url) ? cv_tree_url_key(url, &size) : NULL;
-    char *tree = key ? cv_strndup(url, size) : NULL;
-    if (key && !tree) return cv_fail_memory(err, size, "a path");
+    const char *key = cv_tree_url_key(url, &size);
+    char *tree = cv_strndup(url, size);
+    if (!tree) return cv_fail_memory(err, size, "a path");
     cv_status status = CV_OK;
     *path = NULL;
-    if (tree && cv_dir_get_info(cv_dir_here, tree, &info) == 0 &&
-        info.kind == CV_KIND_DIRECTORY) {
+    if (cv_dir_get_info(cv_dir_here, tree, &info) == 0 && info.kind == CV_KIND_DIRECTORY) {
         status = cv_tree_check_key(key, err);
         if (status == CV_OK) status = parts_place(tree, key, path, err);
     } else {

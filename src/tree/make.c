@@ -11,6 +11,7 @@
 #include "store/refusals.h"
 #include "tree/archive.h"
 #include "tree/names.h"
+#include "tree/zip.h"
 
 #include <caterva_tree.h>
 #include <string.h>

@@ -7,7 +7,8 @@
 #include "base/watch.h"
 #include "format/frame_header.h"
 #include "store/path.h"
-#include "tree/tree.h"
+#include "tree/opened.h"
+
 #include <caterva_tree.h>
 
 /* Who hears of it; tell NULL: nobody. */

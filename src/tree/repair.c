@@ -9,8 +9,9 @@
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
-#include "tree/tree.h"
-#include "upkeep/repair.h"
+#include "tree/opened.h"
+#include "tree/zip.h"
+#include "upkeep/upkeep.h"
 
 #include <caterva_tree.h>
 #include <caterva_upkeep.h>

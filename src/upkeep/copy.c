@@ -1,5 +1,6 @@
-/* Room: array. Copying: a new array is drawn after the source where the options
- * leave something open, filled by the engine, and committed. */
+/* Room: upkeep. Copies of arrays and views: a new array takes from the source what the options
+ * leave open, the engine fills it, and it is committed. And whole arrays as bytes: frames in
+ * memory, in pieces, and behind the end of another file. */
 #include "array/array.h"
 #include "array/attributes.h"
 #include "array/create.h"
@@ -11,9 +12,13 @@
 #include "engine/plan/partition.h"
 #include "engine/read/read.h"
 #include "engine/read/source.h"
+#include "engine/write/flush.h"
 #include "engine/write/transfer.h"
 #include "engine/write/write.h"
+#include "store/file.h"
+#include "store/open.h"
 
+#include <caterva_store.h>
 #include <caterva_upkeep.h>
 #include <string.h>
 
@@ -809,5 +814,90 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
         return CV_OK;
     }
     cv_array_free(array);
+    return status;
+}
+
+/* ---- Whole arrays as bytes ------------------------------------------------------- */
+
+/* A frame of plain items becomes an array. */
+static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size,
+                                cv_error *err)
+{
+    caterva_array *copy;
+    CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
+    cv_status status = caterva_frame_copy(copy, frame, size, err);
+    cv_array_free(copy);
+    return status;
+}
+
+caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *size,
+                                  caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!frame || !size) return cv_fail(err, CATERVA_EINVAL, -1, "frame or size is NULL");
+    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
+        return plain_to_frame(array, frame, size, err);
+    cv_array_lock_alone(array); /* dirty blocks are put into the transaction */
+    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
+    cv_source source = cv_array_source(array);
+    if (status == CV_OK) status = cv_transfer_to_memory(&source, frame, size, err);
+    return cv_array_finish(array, status);
+}
+
+static cv_status plain_to_pieces(caterva_array *array, cv_take_fn take, void *context,
+                                 cv_error *err)
+{
+    caterva_array *copy;
+    CV_TRY(caterva_copy(array, "mem:", NULL, &copy, err));
+    cv_status status = cv_hand_over(copy->frame, copy->snapshot, take, context, err);
+    cv_array_free(copy);
+    return status;
+}
+
+caterva_status caterva_frame_pieces(caterva_array *array,
+                                    int (*take)(void *context, const void *piece, size_t size,
+                                                uint64_t total),
+                                    void *context, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!take) return cv_fail(err, CATERVA_EINVAL, -1, "take is NULL");
+    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
+        return plain_to_pieces(array, take, context, err);
+    cv_array_lock_alone(array);
+    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
+    cv_source source = cv_array_source(array);
+    bool as_it_lies = !source.pending && !array->snapshot->header.sparse;
+    if (status == CV_OK)
+        status = as_it_lies ? cv_hand_over(array->frame, array->snapshot, take, context, err)
+                            : cv_transfer_pieces(&source, take, context, err);
+    return cv_array_finish(array, status);
+}
+
+static cv_status append(caterva_array *array, cv_append *a, uint64_t *offset, cv_error *err)
+{
+    void *frame;
+    uint64_t pos = 0;
+    CV_TRY(caterva_frame_copy(array, &frame, &a->size, err));
+    a->bytes = frame;
+    cv_status status = cv_store_file_append(a, &pos, err);
+    caterva_free(frame);
+    if (status == CV_OK && offset) *offset = pos;
+    return status;
+}
+
+caterva_status caterva_frame_append(caterva_array *array, const char *path,
+                                    caterva_durability durability, uint64_t *offset,
+                                    caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!path || !*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is NULL or empty");
+    if (durability < CATERVA_DURABILITY_FULL || durability > CATERVA_DURABILITY_NONE)
+        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
+                       (int)durability);
+    cv_append a = {.path = path, .durable = durability != CATERVA_DURABILITY_NONE};
+    a.watch = array->watch;
+    if (a.watch) cv_watch_begin(a.watch); /* around both, so that they are counted together */
+    cv_status status = append(array, &a, offset, err);
+    if (a.watch) cv_watch_end(a.watch, status == CV_OK);
     return status;
 }

@@ -1,8 +1,9 @@
 /* Room: array. Repair: a state is found, checked chunk by chunk, and either its
  * header is put back or what can be read goes into a new array. */
-#include "upkeep/repair.h"
+#include "upkeep/upkeep.h"
 
 #include "array/describe.h"
+#include "array/open.h"
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
@@ -16,7 +17,6 @@
 #include "frame/txn.h"
 #include "store/open.h"
 #include "store/path.h"
-#include "tree/leaf.h"
 #include "upkeep/rescue.h"
 #include "upkeep/verify.h"
 
@@ -484,7 +484,10 @@ caterva_status caterva_repair(const char *url, const caterva_repair_options *opt
     repair r = {.url = url};
     char *file = NULL; /* of a leaf of a tree */
     CV_TRY(read_options(&r, options, err));
-    if (cv_array_is_leaf_url(url)) CV_TRY(cv_array_leaf_file(url, &file, err));
+    if (cv_array_is_leaf_url(url)) {
+        CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
+        CV_TRY(cv_wings.tree->leaf_file(url, &file, err));
+    }
     if (file) r.url = file;
     cv_status status = repair_and_release(&r, result, err);
     cv_free(file);

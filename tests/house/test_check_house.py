@@ -201,6 +201,19 @@ class House(unittest.TestCase):
             self.assertEqual(check({**TIDY, **changes})[0], [])
         self.assertEqual(check({**TIDY, **changes})[0], sentences)
 
+    def test_a_face_declares_what_its_room_implements(self):
+        files = {**TIDY, "src/tree/tree.h": "int cv_leaf(void);\n",
+                 "src/tree/leaf.h": '#include "tree/tree.h"\n',
+                 "src/tree/leaf.c": '#include "tree/leaf.h"\nint cv_leaf(void) { return 1; }\n',
+                 "src/tree/tree.c": '#include "tree/leaf.h"\nint caterva_leaf(void) '
+                                    "{ return cv_leaf(); }\n"}
+        self.assertEqual(check(files)[0], [])
+        other = {**files, "src/jobs/part.c": '#include "tree/tree.h"\nint cv_part(void) '
+                                             "{ return cv_leaf(); }\n",
+                 "src/tree/tree.h": "int cv_leaf(void);\nint cv_part(void);\n"}
+        self.assertIn("src/tree/tree.h:2: declares what src/jobs/part.c implements",
+                      check(other)[0])
+
     def test_what_is_for_tests_is_used_by_tests(self):
         header = TIDY["src/store/list.h"] + "int cv_list_kind(void);\n"
         body = TIDY["src/store/list.c"] + "int cv_list_kind(void) { return 0; }\n"

@@ -1,4 +1,5 @@
 /* Names of members and keys: which are good, their parts, their order. */
+#include "array/open.h"
 #include "tree/names.h"
 
 #include "check.h"

@@ -1,6 +1,6 @@
-/* Room: array. The arrays that are open for writing through a tree, and their names in a
- * hash table: whether a new name is free takes the same time among ten and ten thousand. */
-#include "array/writers.h"
+/* Room: tree. The arrays that are open for writing through a tree, and a hash table of their
+ * names: whether a new name is free takes the same time among ten and ten thousand. */
+#include "tree/writers.h"
 
 #include "base/heap.h"
 #include "tree/names.h"
@@ -134,43 +134,61 @@ cv_writer_use cv_writers_use(const cv_writers *w, const char *name, size_t size)
 
 /* ---- The list ------------------------------------------------------------- */
 
-static cv_status add(cv_writers *w, const cv_writer_entry *entry, cv_error *err)
+static cv_status add(cv_writers *w, cv_tree_writer *writer, cv_error *err)
 {
     if (w->n == w->room) {
         size_t room = w->room ? 2 * w->room : 8;
-        cv_writer_entry *grown =
-            cv_realloc(w->list, w->n * sizeof *grown, room * sizeof *grown);
+        cv_tree_writer **grown = cv_realloc(w->list, w->n * sizeof *grown, room * sizeof *grown);
         if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the arrays of a tree");
         w->list = grown;
         w->room = room;
     }
-    CV_TRY(count(w, entry->path, err));
-    *entry->place = w->n;
-    w->list[w->n++] = *entry;
+    CV_TRY(count(w, writer->path, err));
+    writer->place = w->n;
+    w->list[w->n++] = writer;
     w->references++;
     return CV_OK;
 }
 
-cv_status cv_writers_join(cv_writers *writers, void *array, size_t *place, const char *path,
-                          cv_error *err)
+static void free_writer(cv_tree_writer *writer)
 {
-    cv_writer_entry entry = {.array = array, .path = cv_strdup(path), .place = place};
-    if (!entry.path) return cv_fail_memory(err, strlen(path), "a path");
-    cv_mutex_lock(&writers->lock);
-    cv_status status = add(writers, &entry, err);
-    cv_mutex_unlock(&writers->lock);
-    if (status != CV_OK) cv_free(entry.path);
-    return status;
+    cv_free(writer->path);
+    cv_free(writer);
 }
 
-void cv_writers_leave(cv_writers *w, const size_t *place)
+static void leave(cv_attachment *self)
 {
+    cv_tree_writer *writer = (cv_tree_writer *)self;
+    cv_writers *w = writer->writers;
     cv_mutex_lock(&w->lock);
-    cv_writer_entry *entry = &w->list[*place];
-    uncount(w, entry->path, 0);
-    cv_free(entry->path);
-    *w->list[--w->n].place = *place;
-    *entry = w->list[w->n];
+    uncount(w, writer->path, 0);
+    cv_tree_writer *last = w->list[--w->n];
+    w->list[writer->place] = last;
+    last->place = writer->place;
     cv_mutex_unlock(&w->lock);
     cv_writers_release(w);
+    free_writer(writer);
+}
+
+cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char *path,
+                          cv_error *err)
+{
+    static const cv_attachment_kind kind = {.free = leave};
+    cv_tree_writer *writer = cv_calloc(1, sizeof *writer);
+    if (!writer) return cv_fail_memory(err, sizeof *writer, "a writer");
+    writer->writers = writers;
+    writer->array = array;
+    writer->path = cv_strdup(path);
+    cv_status status = CV_OK;
+    if (!writer->path) status = cv_fail_memory(err, strlen(path), "a path");
+    if (status == CV_OK) {
+        cv_mutex_lock(&writers->lock);
+        status = add(writers, writer, err);
+        cv_mutex_unlock(&writers->lock);
+    }
+    if (status == CV_OK)
+        cv_array_attach(array, &kind, &writer->base);
+    else
+        free_writer(writer);
+    return status;
 }

@@ -1,10 +1,10 @@
-/* Repair of an array that lies in another file. */
-#ifndef CV_UPKEEP_REPAIR_H
-#define CV_UPKEEP_REPAIR_H
+/* The face of this room. */
+#ifndef CV_UPKEEP_UPKEEP_H
+#define CV_UPKEEP_UPKEEP_H
 
 #include "array/array.h"
-#include "engine/read/read.h"
 #include "store/store.h"
+
 #include <caterva_upkeep.h>
 
 /* As caterva_repair, of what `store` holds, called `name` in sentences; `options` are complete

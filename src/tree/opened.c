@@ -1,13 +1,12 @@
 /* Room: tree. Opening trees and the files in them. What the leaves are is for catalog.c;
  * how one is found by its key for find.c. */
-#include "tree/tree.h"
+#include "tree/opened.h"
 
 #include "base/arith.h"
 #include "format/frame_header.h"
 #include "format/msgpack.h"
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
-#include "remote/remote.h"
 #include "store/descriptors.h"
 #include "store/file.h"
 #include "store/reading.h"
@@ -282,7 +281,7 @@ static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_stor
     const cv_zip_source source = cv_tree_source(tree);
     if (tree->store) CV_TRY(bring_small(tree->store, member, err));
     CV_TRY(cv_zip_directory_locate(&source, member, &pos, NULL, 0, &done, err));
-    if (tree->store) return cv_remote_part(tree->store, pos, member->size, out, err);
+    if (tree->store) return cv_wings.remote->part(tree->store, pos, member->size, out, err);
     return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
 }
 
@@ -302,7 +301,7 @@ cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err
 {
     static const cv_member embed = {.path = CV_TREE_EMBED};
     if (tree->form == CV_TREE_FILE && tree->store)
-        return cv_remote_part(tree->store, 0, UINT64_MAX, out, err);
+        return cv_wings.remote->part(tree->store, 0, UINT64_MAX, out, err);
     if (tree->form == CV_TREE_FILE)
         return cv_store_file_part(tree->file, tree->path, 0, UINT64_MAX, out, err);
     if (tree->form == CV_TREE_DIRECTORY) return cv_tree_store(tree, &embed, out, err);
@@ -522,11 +521,13 @@ static cv_status open_file_anew(void *context, cv_error *err)
 /* Archives, and single files; a directory cannot be listed. */
 static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 {
+    const cv_remote_calls *remote = cv_wings.remote;
     cv_session *own = NULL;
-    if (!session) CV_TRY(cv_session_begin(tree->path, NULL, &own, err));
-    cv_status status = cv_remote_open(session ? session : own, tree->path, 0, tree->watch,
-                                          &tree->store, err);
-    cv_session_release(own);
+    CV_TRY(cv_check_built(remote, "CATERVA_REMOTE", err));
+    if (!session) CV_TRY(remote->begin(tree->path, NULL, &own, err));
+    cv_status status = remote->open(session ? session : own, tree->path, 0, tree->watch,
+                                    &tree->store, err);
+    if (own) remote->release(own);
     CV_TRY(status);
     tree->store->watch = tree->watch;
     const cv_doubted file = {

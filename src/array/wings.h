@@ -1,0 +1,64 @@
+/* The registry: what the core, and the wings among each other, call of the wings that a build may
+ * leave out. src/wings.c fills it from the faces of these wings. A wing that was left out is
+ * NULL here, so check it with cv_check_built before a call. */
+#ifndef CV_ARRAY_WINGS_H
+#define CV_ARRAY_WINGS_H
+
+#include "base/status.h"
+#include "base/watch.h"
+#include "store/store.h"
+
+#include <caterva_remote.h>
+
+/* What the stores of one opening share. */
+typedef struct cv_session cv_session;
+
+/* Stores behind URLs; remote/remote.h has the contracts. */
+typedef struct cv_remote_calls {
+    cv_status (*begin)(const char *url, const caterva_remote_options *options,
+                       cv_session **out, cv_error *err);
+    void (*retain)(cv_session *session);
+    void (*release)(cv_session *session);
+    cv_status (*open)(cv_session *session, const char *url, uint64_t offset, cv_watch *watch,
+                      cv_store **out, cv_error *err);
+    cv_status (*reopen)(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err);
+    cv_status (*part)(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
+                      cv_error *err);
+    cv_session *(*session)(const cv_store *store);
+    bool (*transfers)(const cv_store *store, caterva_transfers *out);
+} cv_remote_calls;
+
+/* Arrays in trees, and archives of them; tree/tree.h has the contracts. */
+typedef struct cv_tree_calls {
+    cv_status (*open_leaf)(const char *url, const caterva_open_options *options,
+                           caterva_array **out, cv_error *err);
+    cv_status (*leaf_place)(const char *url, bool overwrite, char **path, cv_error *err);
+    cv_status (*leaf_file)(const char *url, char **path, cv_error *err);
+    cv_status (*parts_place)(const char *url, char **path, cv_error *err);
+} cv_tree_calls;
+
+/* Jobs beside an array; jobs/jobs.h has the contracts. */
+typedef struct cv_jobs_calls {
+    void (*committed)(caterva_array *array, bool is_first);
+    cv_status (*check_none)(const char *path, const char *name, cv_error *err);
+    cv_status (*has_folder)(const char *path, bool *out, cv_error *err);
+} cv_jobs_calls;
+
+extern const struct cv_wings {
+    const cv_remote_calls *remote;
+    const cv_tree_calls *tree;
+    const cv_jobs_calls *jobs;
+} cv_wings;
+
+/* The folder of an array's jobs has the array's path and this suffix. */
+#define CV_JOB_FOLDERS ".parts"
+
+/* CATERVA_EUNSUPPORTED if the wing is NULL; `option` is the one that left it out. */
+static inline cv_status cv_check_built(const void *wing, const char *option, cv_error *err)
+{
+    if (wing) return CV_OK;
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "this libcaterva was built with %s=OFF",
+                   option);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* The state of each chunk when a job began. By it a merge recognises which chunks have changed
+ * since. */
+#ifndef CV_JOBS_BASE_H
+#define CV_JOBS_BASE_H
+
+#include "array/array.h"
+
+/* A number that changes when the chunk does. */
+cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err);
+
+/* Writes the states of all chunks to `path`, which is new. Called with the lock; nothing of the
+ * array is dirty. */
+cv_status cv_job_base_write(caterva_array *array, const char *path, cv_error *err);
+
+/* Reads them, some at a time. All zeros to begin with. */
+typedef struct cv_job_base {
+    caterva_array *array;
+    uint64_t *states; /* of chunks [first, first + n) */
+    int64_t first, n;
+    int64_t n_chunks;
+} cv_job_base;
+
+/* CATERVA_ECORRUPT unless it has `n_chunks` entries. */
+cv_status cv_job_base_open(const char *path, int64_t n_chunks, cv_job_base *out,
+                           cv_error *err);
+void cv_job_base_close(cv_job_base *base);
+
+/* Quick for ascending chunks. Not for several threads. */
+cv_status cv_job_base_state(void *base, int64_t chunk, uint64_t *out, cv_error *err);
+
+#endif

@@ -1,0 +1,237 @@
+/* Room: tree. The files of a tree: members of an archive, or files found in a directory and its
+ * folders. Paths lie one behind the other in one run of bytes, which moves while it grows: until
+ * the list is complete, a member has the place of its path in it. */
+#include "tree/members.h"
+
+#include "array/wings.h"
+#include "base/heap.h"
+#include "store/descriptors.h"
+#include "tree/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cv_status cv_members_add(cv_members *m, const cv_member *member, const char *path,
+                         size_t path_size, cv_error *err)
+{
+    if (m->n == m->room) {
+        size_t room = m->room ? 2 * m->room : 64;
+        cv_member *grown = cv_realloc(m->list, m->n * sizeof *grown, room * sizeof *grown);
+        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the members of a tree");
+        m->list = grown;
+        m->room = room;
+    }
+    size_t place = m->names.size;
+    CV_TRY(cv_buffer_append(&m->places, &place, sizeof place, err));
+    CV_TRY(cv_buffer_append(&m->names, path, path_size, err));
+    CV_TRY(cv_buffer_append(&m->names, "", 1, err));
+    m->list[m->n++] = *member;
+    return CV_OK;
+}
+
+cv_status cv_members_add_name(cv_members *m, const char *name, cv_error *err)
+{
+    size_t place = m->names.size; /* behind a path: not 0 */
+    CV_TRY(cv_buffer_append(&m->names, name, strlen(name) + 1, err));
+    m->list[m->n - 1].other_name = place;
+    return CV_OK;
+}
+
+const char *cv_members_other_name(const cv_members *m, const cv_member *member)
+{
+    return member->other_name ? (const char *)m->names.data + member->other_name : NULL;
+}
+
+/* Of equal paths the one that was added last comes first. */
+static int compare(const void *x, const void *y)
+{
+    const cv_member *a = x, *b = y;
+    int order = strcmp(a->path, b->path);
+    return order ? order : (a->path < b->path) - (a->path > b->path);
+}
+
+void cv_members_complete(cv_members *m)
+{
+    const size_t *places = (const size_t *)m->places.data;
+    for (size_t i = 0; i < m->n; i++)
+        m->list[i].path = (const char *)m->names.data + places[i];
+    cv_buffer_free(&m->places);
+    if (m->n > 1) qsort(m->list, m->n, sizeof m->list[0], compare);
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const cv_member next = m->list[i];
+        if (kept > 0 && strcmp(next.path, m->list[kept - 1].path) == 0) continue;
+        m->list[i] = m->list[kept];
+        m->list[kept++] = next;
+    }
+    m->n_replaced = m->n - kept;
+    m->n = kept;
+}
+
+const cv_member *cv_members_find(const cv_members *m, const char *path)
+{
+    size_t low = 0, high = m->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(path, m->list[middle].path);
+        if (order == 0) return &m->list[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+void cv_members_free(cv_members *m)
+{
+    cv_free(m->list);
+    cv_buffer_free(&m->names);
+    cv_buffer_free(&m->places);
+    *m = (cv_members){0};
+}
+
+/* ---- Files below ----
+ *
+ * Walks a directory without recursion: directories still to be listed wait in
+ * a queue of paths, one behind the other. */
+
+typedef struct walk {
+    cv_dir root;
+    const char *shown;
+    cv_buffer queue; /* paths of directories, each with its NUL; the root's is empty */
+    size_t next;     /* the one to be listed in it */
+    cv_buffer path;  /* of the directory that is listed and a name in it */
+    cv_members *out;
+    bool takes_all;
+    cv_watch *watch;
+    int64_t announced; /* files that the watch has heard of, and that were not found yet */
+} walk;
+
+/* "a/b" of the directory and a name in it, into w->path. */
+static cv_status join(walk *w, const char *name, cv_error *err)
+{
+    const char *parent = (const char *)w->queue.data + w->next;
+    size_t size = strlen(parent);
+    w->path.size = 0;
+    CV_TRY(cv_buffer_append(&w->path, parent, size, err));
+    if (size > 0) CV_TRY(cv_buffer_append(&w->path, "/", 1, err));
+    return cv_buffer_append(&w->path, name, strlen(name) + 1, err);
+}
+
+/* Where many writers of an array have their parts: "x.b2nd.parts". */
+static bool is_job_folder(const char *name)
+{
+    static const char parts[] = CV_JOB_FOLDERS;
+    size_t size = strlen(name), length = sizeof parts - 1;
+    if (size <= length || strcmp(name + size - length, parts) != 0) return false;
+    for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
+        size_t n = strlen(cv_tree_suffixes[i]);
+        if (size > n + length && !memcmp(name + size - length - n, cv_tree_suffixes[i], n))
+            return true;
+    }
+    return false;
+}
+
+static cv_status tell(walk *w, cv_error *err)
+{
+    if (w->announced > 0)
+        w->announced--;
+    else
+        cv_watch_expect(w->watch, 1);
+    return cv_watch_tick(w->watch, 0, err);
+}
+
+static cv_status take(walk *w, const char *name, cv_error *err)
+{
+    cv_file_info info, target;
+    CV_TRY(join(w, name, err));
+    const char *path = (const char *)w->path.data;
+    int error = cv_dir_get_link_info(w->root, path, &info);
+    if (error == ENOENT) return CV_OK; /* gone meanwhile */
+    if (!error && info.kind == CV_KIND_LINK && !w->takes_all) {
+        error = cv_dir_get_info(w->root, path, &target);
+        bool leads_nowhere = error == ENOENT || error == ENOTDIR || error == ELOOP;
+        if (leads_nowhere || (!error && target.kind != CV_KIND_FILE)) return CV_OK;
+        info = target;
+    }
+    if (error)
+        return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
+    if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && is_job_folder(name)) return CV_OK;
+    if (info.kind == CV_KIND_DIRECTORY)
+        return cv_buffer_append(&w->queue, path, w->path.size, err);
+    if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;
+    cv_member member = {.size = info.size};
+    CV_TRY(cv_members_add(w->out, &member, path, w->path.size - 1, err));
+    return tell(w, err);
+}
+
+static cv_status fail_listing(const walk *w, int error, cv_error *err)
+{
+    return cv_fail_sys(err, error, "cannot list %.80s in %.136s",
+                       (const char *)w->queue.data + w->next, w->shown);
+}
+
+/* Fails without memory only. */
+static cv_status check_name(const char *name, bool *is_good, cv_error *err)
+{
+    cv_error reason = {0};
+    cv_status status = cv_tree_check_path(name, strlen(name), &reason);
+    *is_good = status == CV_OK;
+    if (status != CATERVA_ENOMEM) return CV_OK;
+    if (err) *err = reason;
+    return status;
+}
+
+static cv_status list(walk *w, cv_error *err)
+{
+    const char *path = (const char *)w->queue.data + w->next;
+    cv_dir dir;
+    cv_listing listing;
+    cv_status status = CV_OK;
+    int error = cv_open_dir(w->root, *path ? path : ".", *path ? CV_OPEN_NO_LINK : 0, &dir);
+    if (error == ENOENT && *path) return CV_OK; /* gone meanwhile */
+    if (!error) error = cv_listing_open(dir, &listing);
+    if (error) return fail_listing(w, error, err);
+    const char *name;
+    while (status == CV_OK && (name = cv_listing_next(&listing, &error)) != NULL) {
+        bool is_good = w->takes_all;
+        if (!is_good && name[0] != '.') status = check_name(name, &is_good, err);
+        if (status == CV_OK && is_good) status = take(w, name, err);
+    }
+    cv_listing_close(&listing);
+    if (status == CV_OK && error) status = fail_listing(w, error, err);
+    return status;
+}
+
+static cv_status run(walk *w, cv_error *err)
+{
+    cv_status status = cv_buffer_append(&w->queue, "", 1, err);
+    while (status == CV_OK && w->next < w->queue.size) {
+        status = list(w, err);
+        w->next += strlen((const char *)w->queue.data + w->next) + 1;
+    }
+    cv_buffer_free(&w->path);
+    return status;
+}
+
+cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
+                         cv_error *err)
+{
+    walk w = {.root = dir, .shown = shown, .out = out, .watch = watch};
+    cv_status status = run(&w, err);
+    cv_buffer_free(&w.queue);
+    return status;
+}
+
+cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
+                             int64_t announced, cv_members *out, cv_buffer *directories,
+                             cv_error *err)
+{
+    walk w = {.root = dir, .shown = shown, .out = out, .takes_all = true};
+    w.watch = watch;
+    w.announced = announced;
+    cv_status status = run(&w, err);
+    *directories = w.queue;
+    return status;
+}

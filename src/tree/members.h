@@ -1,0 +1,68 @@
+/* The files of a tree: members of an archive, or files of a directory. */
+#ifndef CV_TREE_MEMBERS_H
+#define CV_TREE_MEMBERS_H
+
+#include "base/heap.h"
+#include "base/os_dir.h"
+#include "base/watch.h"
+
+typedef struct cv_member {
+    const char *path;    /* "g/x.b2nd" */
+    uint64_t size;       /* bytes stored */
+    uint64_t full_size;  /* of an archive: bytes once they are unpacked */
+    uint64_t header_pos; /* of an archive: of the local header in the file, */
+    uint64_t end;        /* and where the next one begins */
+    uint64_t data_pos;   /* where its bytes begin, whatever its header says; or 0 */
+    uint32_t crc;        /* of an archive */
+    uint16_t needs, flags, method;
+    size_t other_name; /* see cv_members_other_name */
+    bool is_settled;   /* header and directory contradicted each other, see cv_zip_settle */
+    const struct cv_journal_step *step; /* of a directory: has another name yet */
+} cv_member;
+
+typedef struct cv_members {
+    cv_member *list; /* sorted by path once they are complete */
+    size_t n, room;
+    size_t n_replaced; /* behind the n of a complete list: those that another one replaces */
+    cv_buffer names;   /* where the paths lie */
+    cv_buffer places;
+} cv_members;
+
+/* Adds one, whose path is copied; member->path is set by cv_members_complete. */
+cv_status cv_members_add(cv_members *members, const cv_member *member, const char *path,
+                         size_t path_size, cv_error *err);
+
+/* The member that was added last has another name, too, which is copied. */
+cv_status cv_members_add_name(cv_members *members, const char *name, cv_error *err);
+
+/* Of a complete list: what either the header or the directory of an archive calls the member
+ * when the other calls it by its path; or NULL. */
+const char *cv_members_other_name(const cv_members *members, const cv_member *member);
+
+/* Sorts them and, of several with one path, counts the one that was added last. */
+void cv_members_complete(cv_members *members);
+
+/* The one with that path, or NULL. */
+const cv_member *cv_members_find(const cv_members *members, const char *path);
+
+void cv_members_free(cv_members *members);
+
+/* ---- files_below ----
+ * The files below a directory. */
+
+/* Adds every file below `dir`, by its path from there. Links to directories are not
+ * followed, so there is no way round; links to files are files. What cannot be the name of
+ * a leaf, hidden files, and the parts of many writers are passed over: they are nobody's
+ * here. Each file is announced to the watch, or NULL, which may stop it. CATERVA_EIO if a
+ * directory cannot be listed or a file cannot be looked at. */
+cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
+                         cv_error *err);
+
+/* The same with nothing passed over, for who removes it: links are files, hidden ones are
+ * there, and `directories` gets the paths of directories, each behind the one it is in and
+ * with its NUL. `announced` files the watch has heard of before. */
+cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
+                             int64_t announced, cv_members *out, cv_buffer *directories,
+                             cv_error *err);
+
+#endif

@@ -1,0 +1,137 @@
+/* A tree that is open: an archive, a directory, or one file with all leaves inside it. */
+#ifndef CV_TREE_OPENED_H
+#define CV_TREE_OPENED_H
+
+#include "array/wings.h"
+#include "base/heap.h"
+#include "base/os_dir.h"
+#include "base/os_file.h"
+#include "base/watch.h"
+#include "format/seal.h"
+#include "store/path.h"
+#include "store/store.h"
+#include "tree/archive.h"
+#include "tree/journal.h"
+#include "tree/members.h"
+
+typedef enum cv_embed_what {
+    CV_EMBED_LEAF,
+    CV_EMBED_REMOTE, /* not here, but at some URL */
+    CV_EMBED_OBJECT  /* a group that is one object, of a kind */
+} cv_embed_what;
+
+typedef struct cv_embed_entry {
+    const char *key;
+    cv_embed_what what;
+    uint64_t offset, size; /* of a leaf: in the decompressed bytes */
+    const char *kind;      /* of an object, as python-blosc2 calls it */
+} cv_embed_entry;
+
+typedef struct cv_embed {
+    cv_embed_entry *list; /* sorted by `what` and key */
+    size_t n, room;
+    cv_buffer names, places; /* where keys and kinds lie; `places` while it is read */
+    uint64_t size;           /* decompressed bytes */
+    bool is_store;           /* the frame says that it is one: tree, dictionary or store */
+} cv_embed;
+
+/* Reads both lists from the frame in `store`, which it closes, also on failure. Takes as
+ * much memory as they are long, and refuses what is longer than any tree's. */
+cv_status cv_embed_read(cv_store *store, cv_embed *out, cv_error *err);
+
+const cv_embed_entry *cv_embed_find(const cv_embed *embed, cv_embed_what what,
+                                    const char *key);
+
+void cv_embed_free(cv_embed *embed);
+
+/* ---- tree ----
+ * A tree that is open: an archive, a directory, or one file with all leaves inside it. */
+
+typedef enum cv_tree_form {
+    CV_TREE_ARCHIVE,   /* .b2z */
+    CV_TREE_DIRECTORY, /* .b2d */
+    CV_TREE_FILE       /* .b2e: no files but this one */
+} cv_tree_form;
+
+/* What a tree holds, as of one look. */
+typedef struct cv_contents {
+    cv_members members;
+    cv_embed embed;
+    bool has_embed;     /* there is an embed.b2e */
+    cv_journal journal; /* of a directory */
+} cv_contents;
+
+/* Never changes while it is open; any thread. */
+typedef struct cv_tree {
+    cv_tree_form form;
+    char *path; /* from the root */
+    cv_shown_path shown;
+    cv_file file;         /* of an archive or file */
+    cv_store *store;      /* the same behind a URL; else NULL */
+    cv_dir dir;           /* of a directory */
+    bool writable;        /* a directory, locked against other writers */
+    cv_os_moment opened;  /* by this process? a writable one is its own */
+    bool durable;         /* names are synced */
+    bool lacks_members;   /* of a damaged archive: more may have been there */
+    bool skips_journal;   /* files are read as they stand, for who repairs them */
+    cv_watch *watch;      /* borrowed: hears of long calls, mostly in files; NULL: nobody */
+    cv_contents contents; /* of an archive or file: such never change in place */
+} cv_tree;
+
+/* Where the archive's bytes are. */
+cv_zip_source cv_tree_source(const cv_tree *tree);
+
+/* What stands at `path`, or behind the URL, which is opened in the session (NULL: in a new one,
+ * of defaults). CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for nothing.
+ * Release *out with cv_tree_close. `watch` (NULL: nobody) hears of the opening, and not of
+ * the tree's life behind it. */
+cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, cv_tree **out,
+                       cv_error *err);
+void cv_tree_close(cv_tree *tree); /* NULL is fine */
+
+/* The same of a local one that may be damaged, for who repairs it: what cv_tree_open would
+ * have said of it is *reason, code CATERVA_OK when nothing. Of an archive whose directory is
+ * lost the members are found where they begin; a directory needs no embed.b2e, which is not
+ * looked at. CATERVA_ECORRUPT when no member is found. */
+cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason,
+                               cv_error *err);
+
+/* From now on nobody else can open it for writing, and a commit that was not finished is.
+ * CATERVA_EREADONLY for what is no directory, CATERVA_EBUSY when somebody has. */
+cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
+
+/* CATERVA_EREADONLY unless the tree may be written; CATERVA_EBUSY in a child of fork for one
+ * that was opened before: it is the parent's. */
+cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err);
+
+/* A look at a directory, or what is known of the others: release *own in any case. The files
+ * of a directory are announced to the tree's watch as they are found; who asked counts them. */
+cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
+                       cv_error *err);
+void cv_contents_free(cv_contents *contents);
+
+/* What tells an archive or file from another of its name; zeros of a directory. */
+cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_error *err);
+
+/* A store of a member's bytes, to be read. */
+cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
+                        cv_error *err);
+
+/* Reads the directory of an archive behind a URL once more, through a store that was doubted.
+ * CATERVA_EIO if it is not what the tree was opened by: bytes were damaged on their way. */
+cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err);
+
+/* The same of embed.b2e. CATERVA_ENOTFOUND when there is none. */
+cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err);
+
+/* Reads what embed.b2e holds into contents->embed. CATERVA_ENOTFOUND when there is none. */
+cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err);
+
+/* The first bytes of a member, at most `size`; *done of them. */
+cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *dst,
+                       size_t size, size_t *done, cv_error *err);
+
+/* "PATH/member" of a directory. Owned: cv_free. */
+cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_error *err);
+
+#endif

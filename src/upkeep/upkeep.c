@@ -1,0 +1,80 @@
+/* Room: upkeep. Arrays that no handle has open, by their URL: dead space released, arrays of
+ * other writers sealed, arrays deleted. */
+#include "array/array.h"
+#include "array/commit.h"
+#include "frame/commit.h"
+#include "store/open.h"
+
+#include <caterva_upkeep.h>
+
+static cv_status read_options(const caterva_upkeep_options *options,
+                              caterva_upkeep_options *out, cv_error *err)
+{
+    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
+    return cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
+                           err);
+}
+
+static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *options,
+                                 caterva_array **out, cv_error *err)
+{
+    caterva_upkeep_options o;
+    CV_TRY(read_options(options, &o, err));
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    open.mode = CATERVA_MODE_WRITE;
+    open.durability = o.durability;
+    open.on_progress = o.on_progress;
+    open.context = o.context;
+    return caterva_open(url, &open, out, err);
+}
+
+caterva_status caterva_compact(const char *url, const caterva_upkeep_options *options,
+                               caterva_error *err)
+{
+    caterva_array *array;
+    CV_TRY(open_for_upkeep(url, options, &array, err));
+    cv_array_lock_alone(array);
+    cv_status status = cv_array_finish(array, cv_array_compact(array, err));
+    cv_array_free(array);
+    return status;
+}
+
+caterva_status caterva_seal(const char *url, const caterva_upkeep_options *options,
+                            caterva_error *err)
+{
+    caterva_array *array;
+    CV_TRY(open_for_upkeep(url, options, &array, err));
+    cv_array_lock_alone(array);
+    cv_status status =
+        cv_array_finish(array, cv_txn_seal(array->pending->txn, array->watch, err));
+    if (status == CV_OK) cv_txn_tidy(array->pending->txn);
+    cv_array_free(array);
+    return status;
+}
+
+/* ---- Deleting ------------------------------------------------------------- */
+
+static cv_status delete_store(cv_store *store, const caterva_upkeep_options *o, cv_error *err)
+{
+    cv_watch watch;
+    if (!o->on_progress) return cv_store_delete(store, NULL, err);
+    cv_watch_init_steps(&watch, o->on_progress, o->context, NULL);
+    cv_status status = cv_store_delete(store, &watch, err);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
+caterva_status caterva_unlink(const char *url, const caterva_upkeep_options *options,
+                              caterva_error *err)
+{
+    caterva_upkeep_options o;
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    caterva_array *array;
+    CV_TRY(read_options(options, &o, err));
+    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is gone */
+    open.cache_bytes = -1;
+    CV_TRY(caterva_open(url, &open, &array, err));
+    cv_status status = delete_store(array->frame->store, &o, err);
+    cv_array_free(array);
+    return status;
+}
