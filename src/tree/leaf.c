@@ -6,7 +6,6 @@
 #include "array/open.h"
 #include "base/heap.h"
 #include "engine/read/read.h"
-
 #include "store/file.h"
 #include "store/refusals.h"
 #include "tree/change.h"
