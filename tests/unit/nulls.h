@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,12 +119,13 @@ static bool is_of_many(const char *name)
     return false;
 }
 
-/* Goes over the functions of the header that `is_mine` says are this program's. */
-static void check_none_is_left_out(bool (*is_mine)(const char *name), int least)
+/* Goes over the functions of one header that `is_mine` says are this program's; returns how
+ * many these are. */
+static int check_header(const char *path, bool (*is_mine)(const char *name))
 {
     size_t size;
     int n = 0;
-    char *header = (char *)scratch_load(CATERVA_SOURCE_DIR "/include/caterva.h", &size);
+    char *header = (char *)scratch_load(path, &size);
     assert_non_null(header);
     header[size - 1] = '\0';
     for (char *at = strstr(header, "\nCATERVA_API "); at; at = strstr(at, "\nCATERVA_API ")) {
@@ -137,6 +139,20 @@ static void check_none_is_left_out(bool (*is_mine)(const char *name), int least)
         fail_msg("nobody passes NULL to %.*s", (int)(at - name), name);
     }
     free(header);
+    return n;
+}
+
+static void check_none_is_left_out(bool (*is_mine)(const char *name), int least)
+{
+    static const char *const topics[] = {"",        "_upkeep", "_tree", "_jobs",
+                                         "_remote", "_store",  "_value"};
+    int n = 0;
+    for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++) {
+        char path[sizeof CATERVA_SOURCE_DIR + 40];
+        (void)snprintf(path, sizeof path, "%s/include/caterva%s.h", CATERVA_SOURCE_DIR,
+                       topics[i]);
+        n += check_header(path, is_mine);
+    }
     assert_true(n >= least);
 }
 
