@@ -216,9 +216,6 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *   compact, seal                   each chunk       bytes, of the call
  *   caterva_unlink of a directory   each chunk file  files, of the call
  *   caterva_buffer_convert          each 2^18 items  items, of the call
- *   JSON to values, values to JSON  each 64 to       bytes of what is read, of the call
- *                                   96 KiB
- *   caterva_value_pack_array        each MiB         bytes, of the call
  *   caterva_attr_get                each MiB         bytes, of the handle
  *   caterva_attr_set                each block of a  bytes, of the handle
  *                                   value above 1 MiB

@@ -13,11 +13,11 @@ extern "C" {
 
 /* ---- Conversion of items ------------------------------------------------- */
 
-/* Options of caterva_buffer_convert, and of caterva_value_pack_array, _to_json, _from_json. */
+/* Options of caterva_buffer_convert. */
 typedef struct caterva_convert_options {
     size_t struct_size;
-    /* Hears in items, or in bytes of values, and stops; the destination is undefined then.
-     * NULL: nobody. */
+    /* Called with the number of items that are converted; anything but 0 stops the call, and
+     * the destination is undefined then. NULL: not called. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_convert_options;
@@ -42,9 +42,7 @@ CATERVA_API caterva_status caterva_buffer_convert(const caterva_buffer *src, int
 /* An attribute holds one MessagePack value, as python-blosc2 writes it. These functions
  * read and write such values; they need no array. They never execute anything in a value: a
  * pickle is bytes like any others.
- *
- * Where they take options, on_progress hears of bytes of what is read: of the items, of the
- * packed value, of the JSON. `options` may be NULL. */
+ */
 typedef enum caterva_value_kind {
     CATERVA_VALUE_NIL = 0,
     CATERVA_VALUE_BOOL,      /* integer: 0 or 1                                        */
@@ -87,46 +85,18 @@ typedef struct caterva_value {
 CATERVA_API caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
                                               caterva_value *out, caterva_error *err);
 
-/* Packs an array of NumPy: `size` bytes of items in C order, of the scalar type `dtype`
- * ("<i2", "int16", "<M8[ns]"). With ndim 0 it packs a single item that keeps its type: the
- * _FillValue of int16 items. Returns CATERVA_EDTYPE when `dtype` is no scalar type,
- * CATERVA_ESHORT when there are fewer bytes than the shape has items. Release *packed with
- * caterva_free.
+/* Packs the value that the `n` entries of `values` describe, in the order in which
+ * caterva_value_next reads them: a scalar or array is one entry; a list, tuple, set or map is
+ * one with its `count`, followed by its parts. An array has the scalar type `dtype` ("<i2",
+ * "int16", "<M8[ns]") and `size` bytes of items in C order; with ndim 0 it is a single item that
+ * keeps its type, such as the _FillValue of int16 items.
+ * Returns CATERVA_EINVAL if the entries are not exactly one value or nest deeper than 64 levels,
+ * CATERVA_EDTYPE if a dtype is not that of a scalar, CATERVA_ESHORT if an array has fewer bytes
+ * than its shape has items. Release *packed with caterva_free.
  * Thread: any. */
-CATERVA_API caterva_status caterva_value_pack_array(const char *dtype, int ndim,
-                                                    const int64_t *shape, const void *items,
-                                                    size_t size,
-                                                    const caterva_convert_options *options,
-                                                    void **packed, size_t *packed_size,
-                                                    caterva_error *err);
-
-/* Turns a packed value into JSON, NUL-terminated: *json_size bytes and the NUL. What JSON
- * lacks becomes an object of one word, which caterva_value_from_json reads back:
- *
- *     {"$binary": base64}               bytes, and all that is no value
- *     {"$tuple": [...]}, {"$set": [...]}, {"$complex": [real, imaginary]}
- *     {"$array": {"dtype": "<i2", "shape": [2], "data": [1, 2]}}
- *     {"$map": [[key, value], ...]}     a map with other keys than text
- *     {"$ext": number, "data": base64}  any other extension type
- *
- * NaN and the infinities become the texts "NaN", "Infinity" and "-Infinity", and stay texts
- * outside "$array" and "$complex". Release *json with caterva_free.
- * Thread: any. */
-CATERVA_API caterva_status caterva_value_to_json(const void *packed, size_t size,
-                                                 const caterva_convert_options *options,
-                                                 char **json, size_t *json_size,
-                                                 caterva_error *err);
-
-/* Packs one JSON text. With `dtype`, a scalar type but no complex one, the JSON is a
- * number, true, false or text, or lists of them of one shape, and the value becomes an
- * array of NumPy; NULL packs what the JSON says. CATERVA_EINVAL says what was expected, and
- * at which byte. Release *packed with caterva_free.
- * Thread: any. */
-CATERVA_API caterva_status caterva_value_from_json(const char *json, size_t json_size,
-                                                   const char *dtype,
-                                                   const caterva_convert_options *options,
-                                                   void **packed, size_t *packed_size,
-                                                   caterva_error *err);
+CATERVA_API caterva_status caterva_value_pack(const caterva_value *values, size_t n,
+                                              void **packed, size_t *packed_size,
+                                              caterva_error *err);
 
 #ifdef __cplusplus
 }

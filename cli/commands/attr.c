@@ -1,7 +1,7 @@
 /* Room: cli/commands. `caterva attr`: user metadata as JSON. In the file it is MessagePack,
  * as python-blosc2 stores it; bytes that are none are shown as base64. The array's
  * items are not touched. */
-#include "formats/json.h"
+#include "formats/value.h"
 #include "sources/attributes.h"
 #include "terminal/stream.h"
 #include "words.h"
@@ -42,9 +42,9 @@ static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_l
         return cli_fail_array(all->path, &err);
     *is_long = size > LONGEST_VALUE;
     if (!*is_long) return CLI_OK;
-    json_object_begin(j, name);
-    json_int(j, "$bytes", size);
-    json_object_end(j);
+    json_begin_object(j, name);
+    json_put_int(j, "$bytes", size);
+    json_end_object(j);
     return CLI_OK;
 }
 
@@ -61,7 +61,7 @@ static cli_exit list_values(attributes *all, json *j)
         if (is_long && !j) putchar('\n');
         if (is_long) continue;
         CLI_TRY(fetch(all, name, &a));
-        cli_exit code = json_value(j ? j : &line, name, a.value, a.size);
+        cli_exit code = value_print(j ? j : &line, name, a.value, a.size);
         caterva_free(a.value);
         CLI_TRY(code);
         if (!j) putchar('\n');
@@ -74,13 +74,13 @@ static cli_exit list(const cli_args *args, attributes *all)
     const char *path = args->positional[1];
     if (!args->json) return list_values(all, NULL);
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", path);
-    json_object_begin(&j, "attributes");
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", path);
+    json_begin_object(&j, "attributes");
     CLI_TRY(list_values(all, &j));
-    json_object_end(&j);
-    json_object_end(&j);
+    json_end_object(&j);
+    json_end_object(&j);
     putchar('\n');
     return CLI_OK;
 }
@@ -92,13 +92,13 @@ static cli_exit get(const cli_args *args, attributes *all)
     attribute a;
     CLI_TRY(fetch(all, name, &a));
     if (args->json) {
-        json_object_begin(&j, NULL);
-        json_int(&j, "schema", 1);
-        json_place(&j, "file", path);
-        json_text(&j, "name", name);
+        json_begin_object(&j, NULL);
+        json_put_int(&j, "schema", 1);
+        json_put_place(&j, "file", path);
+        json_put_text(&j, "name", name);
     }
-    cli_exit code = json_value(&j, args->json ? "value" : NULL, a.value, a.size);
-    if (args->json) json_object_end(&j);
+    cli_exit code = value_print(&j, args->json ? "value" : NULL, a.value, a.size);
+    if (args->json) json_end_object(&j);
     putchar('\n');
     caterva_free(a.value);
     return code;
@@ -135,8 +135,8 @@ static cli_exit pack_argument(const cli_args *args, void **value, size_t *size)
              "'%s%s%s'",
              is_word ? "\"" : "", is_word ? text : "[\"text\", 1, {\"key\": null}]",
              is_word ? "\"" : "");
-    json_input in = {text, length, args->dtype, what, hint};
-    return json_pack(&in, value, size);
+    value_input in = {text, length, args->dtype, what, hint};
+    return value_parse(&in, value, size);
 }
 
 static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
@@ -144,9 +144,9 @@ static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
     char *text;
     size_t length;
     CLI_TRY(stream_read_input(MAX_VALUE, &text, &length));
-    json_input in = {text, length, args->dtype, "standard input",
+    value_input in = {text, length, args->dtype, "standard input",
                      "; text needs double quotes"};
-    cli_exit code = json_pack(&in, value, size);
+    cli_exit code = value_parse(&in, value, size);
     free(text);
     return code;
 }

@@ -119,29 +119,29 @@ static void print_kind(const bench *b, const kind *k)
 
 static void put_kind(const bench *b, const kind *k, json *j)
 {
-    json_object_begin(j, NULL);
-    json_text(j, "read", k->name);
-    json_ints(j, "shape", k->lengths, b->info->ndim);
-    json_bool(j, "part", k->part);
-    json_int(j, "count", k->result.n);
-    json_real(j, "seconds", k->result.seconds);
-    json_real(j, "again_seconds", k->result.again);
-    json_int(j, "bytes", k->result.bytes);
-    json_real(j, "bytes_per_second", bytes_per_second(k));
-    json_real(j, "blocks", k->result.blocks);
-    json_real(j, "amplification", amplification(b, k));
-    json_object_end(j);
+    json_begin_object(j, NULL);
+    json_put_text(j, "read", k->name);
+    json_put_ints(j, "shape", k->lengths, b->info->ndim);
+    json_put_bool(j, "part", k->part);
+    json_put_int(j, "count", k->result.n);
+    json_put_real(j, "seconds", k->result.seconds);
+    json_put_real(j, "again_seconds", k->result.again);
+    json_put_int(j, "bytes", k->result.bytes);
+    json_put_real(j, "bytes_per_second", bytes_per_second(k));
+    json_put_real(j, "blocks", k->result.blocks);
+    json_put_real(j, "amplification", amplification(b, k));
+    json_end_object(j);
 }
 
 static void put_title(const bench *b, json *j)
 {
-    json_object_begin(j, NULL);
-    json_int(j, "schema", 1);
-    json_place(j, "file", b->path);
-    json_ints(j, "shape", b->info->shape, b->info->ndim);
-    json_text(j, "dtype", b->info->dtype);
-    json_int(j, "block_bytes", b->info->block_bytes);
-    json_array_begin(j, "reads");
+    json_begin_object(j, NULL);
+    json_put_int(j, "schema", 1);
+    json_put_place(j, "file", b->path);
+    json_put_ints(j, "shape", b->info->shape, b->info->ndim);
+    json_put_text(j, "dtype", b->info->dtype);
+    json_put_int(j, "block_bytes", b->info->block_bytes);
+    json_begin_array(j, "reads");
 }
 
 static cli_exit run_kinds(bench *b, caterva_array *array, caterva_array *other, json *j)
@@ -170,8 +170,8 @@ static cli_exit report_all(const cli_args *args, bench *b, caterva_array *array,
     }
     put_title(b, &j);
     CLI_TRY(run_kinds(b, array, other, &j));
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     putchar('\n');
     return CLI_OK;
 }

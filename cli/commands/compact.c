@@ -65,12 +65,12 @@ static void report(const cli_args *args, int64_t before, int64_t after)
         return;
     }
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", path);
-    json_int(&j, "before_bytes", before);
-    json_int(&j, "after_bytes", after);
-    json_object_end(&j);
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", path);
+    json_put_int(&j, "before_bytes", before);
+    json_put_int(&j, "after_bytes", after);
+    json_end_object(&j);
     putchar('\n');
 }
 

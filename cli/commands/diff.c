@@ -45,7 +45,7 @@ static void put_value(const difference *d, const char *key, const uint8_t *item)
     if (!stream) return;
     item_print(stream, d->dtype, item, &style);
     fclose(stream);
-    if (text) json_text_n(d->j, key, text, size);
+    if (text) json_put_text_n(d->j, key, text, size);
     free(text);
 }
 
@@ -55,11 +55,11 @@ static void report_item(const difference *d, const int64_t *index, const uint8_t
     static const item_style style = {.precision = -1};
     int ndim = d->side[0].from->shape.ndim;
     if (d->j) {
-        json_object_begin(d->j, NULL);
-        json_ints(d->j, "index", index, ndim);
+        json_begin_object(d->j, NULL);
+        json_put_ints(d->j, "index", index, ndim);
         put_value(d, "a", a);
         put_value(d, "b", b);
-        json_object_end(d->j);
+        json_end_object(d->j);
         return;
     }
     putchar('[');
@@ -74,23 +74,23 @@ static void report_item(const difference *d, const int64_t *index, const uint8_t
 static void begin_report(difference *d)
 {
     if (!d->j) return;
-    json_object_begin(d->j, NULL);
-    json_int(d->j, "schema", 1);
-    json_place(d->j, "a", d->side[0].path);
-    json_place(d->j, "b", d->side[1].path);
+    json_begin_object(d->j, NULL);
+    json_put_int(d->j, "schema", 1);
+    json_put_place(d->j, "a", d->side[0].path);
+    json_put_place(d->j, "b", d->side[1].path);
 }
 
 static void end_report(const difference *d, bool compared)
 {
     bool number = has_distance(d->dtype);
     if (d->j && compared) {
-        json_int(d->j, "items", d->n_items);
-        json_int(d->j, "different", d->n_different);
-        if (number) json_real(d->j, "largest", d->largest);
+        json_put_int(d->j, "items", d->n_items);
+        json_put_int(d->j, "different", d->n_different);
+        if (number) json_put_real(d->j, "largest", d->largest);
     }
     if (d->j) {
-        json_bool(d->j, "equal", compared && d->n_different == 0 && d->n_attributes == 0);
-        json_object_end(d->j);
+        json_put_bool(d->j, "equal", compared && d->n_different == 0 && d->n_attributes == 0);
+        json_end_object(d->j);
         putchar('\n');
     } else if (compared && d->n_different > 0 && !d->args->quiet) {
         char text[JSON_REAL_SIZE];
@@ -107,7 +107,7 @@ static void end_report(const difference *d, bool compared)
 static void report_kind(const difference *d, const char *what, const char *a, const char *b)
 {
     if (d->j) {
-        json_text(d->j, "reason", what);
+        json_put_text(d->j, "reason", what);
     } else if (!d->args->quiet) {
         printf("%s and %s: the %s differs, %s and %s\n", cli_show_place(d->side[0].path).text,
                cli_show_place(d->side[1].path).text, what, cli_show(a).text,
@@ -187,7 +187,7 @@ static cli_exit compare_values(difference *d)
     box all = {.start = {0}};
     memcpy(all.stop, shape->shape, sizeof all.stop);
     d->n_items = box_items(&all, shape->ndim);
-    if (d->j) json_array_begin(d->j, "differences");
+    if (d->j) json_begin_array(d->j, "differences");
     walk w;
     plan_walk(d, &w);
     cli_exit code = CLI_OK;
@@ -197,7 +197,7 @@ static cli_exit compare_values(difference *d)
         code = items ? walk_items(d, &w, items, size) : CLI_IO;
         free(items);
     }
-    if (d->j) json_array_end(d->j);
+    if (d->j) json_end_array(d->j);
     return code;
 }
 

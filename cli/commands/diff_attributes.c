@@ -3,6 +3,7 @@
  * JSON is: a number takes as many bytes as a program gave it. */
 #include "commands/diff_attributes.h"
 
+#include "formats/value.h"
 #include "sources/described.h"
 #include "sources/dims.h"
 
@@ -40,20 +41,18 @@ static void print_begin(const comparison *c)
 static void print_value(const value *v)
 {
     enum { LONGEST = 60 };
-    char *text;
-    size_t size;
-    if (!v->bytes ||
-        caterva_value_to_json(v->bytes, v->size, NULL, &text, &size, NULL) != CATERVA_OK) {
+    char *text = v->bytes ? value_text(v->bytes, v->size) : NULL;
+    if (!text) {
         printf("%zu bytes", v->size);
         return;
     }
-    if (size > LONGEST) { /* a character is cut nowhere */
-        size = LONGEST;
+    if (strlen(text) > LONGEST) { /* at the beginning of a UTF-8 sequence */
+        size_t size = LONGEST;
         while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80) size--;
         memcpy(text + size, "...", 4);
     }
     fputs(cli_show(text).text, stdout);
-    caterva_free(text);
+    free(text);
 }
 
 static void print_difference(const comparison *c, const char *name, const value v[2])
@@ -75,23 +74,23 @@ static void print_difference(const comparison *c, const char *name, const value 
 static cli_exit put_value(json *j, const char *key, const value *v)
 {
     if (!v->is_there) return CLI_OK;
-    if (v->bytes) return json_value(j, key, v->bytes, v->size);
-    json_object_begin(j, key);
-    json_int(j, "$bytes", (int64_t)v->size);
-    json_object_end(j);
+    if (v->bytes) return value_print(j, key, v->bytes, v->size);
+    json_begin_object(j, key);
+    json_put_int(j, "$bytes", (int64_t)v->size);
+    json_end_object(j);
     return CLI_OK;
 }
 
 static cli_exit put_difference(comparison *c, const char *name, const value v[2])
 {
     json *j = c->sides->j;
-    if (!c->is_listed) json_array_begin(j, "attributes");
+    if (!c->is_listed) json_begin_array(j, "attributes");
     c->is_listed = true;
-    json_object_begin(j, NULL);
-    json_text(j, "name", name);
+    json_begin_object(j, NULL);
+    json_put_text(j, "name", name);
     CLI_TRY(put_value(j, "a", &v[0]));
     CLI_TRY(put_value(j, "b", &v[1]));
-    json_object_end(j);
+    json_end_object(j);
     return CLI_OK;
 }
 
@@ -144,17 +143,12 @@ static cli_exit same_pieces(const comparison *c, const char *name, size_t size, 
 
 static bool same_values(const value *a, const value *b)
 {
-    char *x, *y = NULL;
-    size_t x_size, y_size;
-    if (!a->bytes || !b->bytes) return false; /* long ones are not as long */
+    if (!a->bytes || !b->bytes) return false; /* one is long, the other is not */
     if (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0) return true;
-    if (caterva_value_to_json(a->bytes, a->size, NULL, &x, &x_size, NULL) != CATERVA_OK)
-        return false;
-    bool same =
-        caterva_value_to_json(b->bytes, b->size, NULL, &y, &y_size, NULL) == CATERVA_OK &&
-        x_size == y_size && memcmp(x, y, x_size) == 0;
-    caterva_free(x);
-    caterva_free(y);
+    char *x = value_text(a->bytes, a->size), *y = value_text(b->bytes, b->size);
+    bool same = x && y && strcmp(x, y) == 0;
+    free(x);
+    free(y);
     return same;
 }
 
@@ -212,9 +206,9 @@ static void print_dims(const comparison *c, int side)
 static void put_dims(const comparison *c, int side)
 {
     json *j = c->sides->j;
-    json_array_begin(j, side ? "b" : "a");
-    for (int d = 0; d < axes_of(c, side); d++) json_text(j, NULL, c->dims[side][d]);
-    json_array_end(j);
+    json_begin_array(j, side ? "b" : "a");
+    for (int d = 0; d < axes_of(c, side); d++) json_put_text(j, NULL, c->dims[side][d]);
+    json_end_array(j);
 }
 
 static void compare_dims(comparison *c)
@@ -224,10 +218,10 @@ static void compare_dims(comparison *c)
     c->n++;
     if (c->sides->quiet) return;
     if (j) {
-        json_object_begin(j, "dims");
+        json_begin_object(j, "dims");
         put_dims(c, 0);
         put_dims(c, 1);
-        json_object_end(j);
+        json_end_object(j);
         return;
     }
     print_begin(c);
@@ -269,7 +263,7 @@ cli_exit diff_attributes(const attribute_sides *sides, int64_t *n_different)
         if (sides->side[i]->array) c.dims[i] = dims_of(sides->side[i]->array);
     compare_dims(&c);
     cli_exit code = compare_all(&c);
-    if (c.is_listed) json_array_end(sides->j);
+    if (c.is_listed) json_end_array(sides->j);
     for (int i = 0; i < 2; i++) caterva_free(c.dims[i]);
     *n_different = c.n;
     return code;

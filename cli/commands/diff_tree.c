@@ -40,12 +40,12 @@ static void report(const comparison *c, const char *key, const char *text, const
         printf("%s: %s\n", cli_show_place(url).text, sentence);
         return;
     }
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", url);
-    json_text(&j, key, text);
-    json_bool(&j, "equal", false);
-    json_object_end(&j);
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", url);
+    json_put_text(&j, key, text);
+    json_put_bool(&j, "equal", false);
+    json_end_object(&j);
     putchar('\n');
 }
 
@@ -95,13 +95,13 @@ static cli_exit put_attributes(attributes side[2])
     int64_t n;
     json j = {.stream = stdout};
     attribute_sides sides = {.side = {&side[0], &side[1]}, .j = &j};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "a", side[0].path);
-    json_place(&j, "b", side[1].path);
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "a", side[0].path);
+    json_put_place(&j, "b", side[1].path);
     CLI_TRY(diff_attributes(&sides, &n));
-    json_bool(&j, "equal", false);
-    json_object_end(&j);
+    json_put_bool(&j, "equal", false);
+    json_end_object(&j);
     putchar('\n');
     return CLI_OK;
 }

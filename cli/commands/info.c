@@ -229,14 +229,14 @@ static cli_exit print_text(const report *r)
 
 static void put_chunk(json *j, const caterva_chunk_info *chunk, int ndim)
 {
-    json_object_begin(j, NULL);
-    json_int(j, "chunk", chunk->chunk);
-    json_ints(j, "index", chunk->index, ndim);
-    json_text(j, "kind", chunk_kinds[chunk->kind]);
-    json_int(j, "position", chunk->position);
-    json_int(j, "stored_bytes", chunk->stored_bytes);
-    json_bool(j, "memcpyed", chunk->memcpyed);
-    json_object_end(j);
+    json_begin_object(j, NULL);
+    json_put_int(j, "chunk", chunk->chunk);
+    json_put_ints(j, "index", chunk->index, ndim);
+    json_put_text(j, "kind", chunk_kinds[chunk->kind]);
+    json_put_int(j, "position", chunk->position);
+    json_put_int(j, "stored_bytes", chunk->stored_bytes);
+    json_put_bool(j, "memcpyed", chunk->memcpyed);
+    json_end_object(j);
 }
 
 static void print_chunk(const caterva_chunk_info *chunk, const caterva_info *info)
@@ -258,7 +258,7 @@ static cli_exit list_chunks(const report *r, json *j)
 {
     caterva_error err;
     caterva_chunk_info chunk = CATERVA_CHUNK_INFO_INIT;
-    if (j) json_array_begin(j, "chunks");
+    if (j) json_begin_array(j, "chunks");
     for (int64_t i = 0; i < r->info->n_chunks; i++) {
         if (cli_interrupted()) return CLI_INTERRUPTED;
         if (caterva_chunk_describe(r->array, i, &chunk, &err) != CATERVA_OK)
@@ -268,7 +268,7 @@ static cli_exit list_chunks(const report *r, json *j)
         else
             print_chunk(&chunk, r->info);
     }
-    if (j) json_array_end(j);
+    if (j) json_end_array(j);
     return CLI_OK;
 }
 
@@ -284,11 +284,11 @@ static cli_exit list_jobs(const report *r, json *j)
     hears.on_progress = progress_tell;
     if (caterva_jobs_list(r->path, &hears, &list, &err) != CATERVA_OK)
         return cli_fail_array(r->path, &err);
-    if (j && list->n > 0) json_array_begin(j, "jobs");
+    if (j && list->n > 0) json_begin_array(j, "jobs");
     for (size_t i = 0; i < list->n; i++) {
         const caterva_job_entry *job = list->entries[i];
         if (j)
-            json_text(j, NULL, job->id);
+            json_put_text(j, NULL, job->id);
         else
             printf("  job      %s, %lld %s%s\n", job->id, (long long)job->n_parts,
                    job->n_parts == 1 ? "part" : "parts",
@@ -297,7 +297,7 @@ static cli_exit list_jobs(const report *r, json *j)
                    : job->is_live ? ""
                                   : "; nobody is at work: see caterva jobs");
     }
-    if (j && list->n > 0) json_array_end(j);
+    if (j && list->n > 0) json_end_array(j);
     caterva_job_list_release(list);
     return CLI_OK;
 }
@@ -305,11 +305,11 @@ static cli_exit list_jobs(const report *r, json *j)
 static cli_exit print_json(const report *r, bool chunks)
 {
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
+    json_begin_object(&j, NULL);
     CLI_TRY(info_put_fields(&j, r));
     CLI_TRY(list_jobs(r, &j));
     if (chunks) CLI_TRY(list_chunks(r, &j));
-    json_object_end(&j);
+    json_end_object(&j);
     putchar('\n');
     return CLI_OK;
 }

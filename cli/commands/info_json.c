@@ -14,12 +14,12 @@ static void put_dims(json *j, const report *r)
 {
     const char **names = dims_of(r->array);
     if (!names) {
-        json_null(j, "dims");
+        json_put_null(j, "dims");
         return;
     }
-    json_array_begin(j, "dims");
-    for (int d = 0; d < r->info->ndim; d++) json_text(j, NULL, names[d]);
-    json_array_end(j);
+    json_begin_array(j, "dims");
+    for (int d = 0; d < r->info->ndim; d++) json_put_text(j, NULL, names[d]);
+    json_end_array(j);
     caterva_free(names);
 }
 
@@ -27,54 +27,54 @@ static void put_transfers(json *j, const report *r)
 {
     caterva_transfers t = CATERVA_TRANSFERS_INIT;
     if (caterva_transfers_get(r->array, &t, NULL) != CATERVA_OK) return;
-    json_object_begin(j, "transfers");
-    json_int(j, "requests", t.requests);
-    json_int(j, "bytes", t.bytes);
-    json_int(j, "round_trips", t.round_trips);
-    json_int(j, "joined", t.joined);
-    json_int(j, "retried", t.retried);
-    json_object_end(j);
+    json_begin_object(j, "transfers");
+    json_put_int(j, "requests", t.requests);
+    json_put_int(j, "bytes", t.bytes);
+    json_put_int(j, "round_trips", t.round_trips);
+    json_put_int(j, "joined", t.joined);
+    json_put_int(j, "retried", t.retried);
+    json_end_object(j);
 }
 
 static void json_int32s(json *j, const char *key, const int32_t *values, int n)
 {
-    json_array_begin(j, key);
-    for (int i = 0; i < n; i++) json_int(j, NULL, values[i]);
-    json_array_end(j);
+    json_begin_array(j, key);
+    for (int i = 0; i < n; i++) json_put_int(j, NULL, values[i]);
+    json_end_array(j);
 }
 
 static void put_partition(json *j, const caterva_info *info)
 {
-    json_ints(j, "shape", info->shape, info->ndim);
+    json_put_ints(j, "shape", info->shape, info->ndim);
     json_int32s(j, "chunk_shape", info->chunk_shape, info->ndim);
     json_int32s(j, "block_shape", info->block_shape, info->ndim);
-    json_ints(j, "chunk_counts", info->chunk_counts, info->ndim);
-    json_ints(j, "block_counts", info->block_counts, info->ndim);
-    json_text(j, "dtype", info->dtype);
-    json_text(j, "dtype_stored", info->dtype_stored);
-    json_bool(j, "dtype_disagrees", info->dtype_disagrees);
-    json_int(j, "item_size", info->item_size);
+    json_put_ints(j, "chunk_counts", info->chunk_counts, info->ndim);
+    json_put_ints(j, "block_counts", info->block_counts, info->ndim);
+    json_put_text(j, "dtype", info->dtype);
+    json_put_text(j, "dtype_stored", info->dtype_stored);
+    json_put_bool(j, "dtype_disagrees", info->dtype_disagrees);
+    json_put_int(j, "item_size", info->item_size);
 }
 
 static void put_codec(json *j, const caterva_info *info)
 {
     char number[16];
-    json_object_begin(j, "codec");
-    json_text(j, "name", report_name(caterva_codec_name(info->codec), info->codec, number));
-    json_int(j, "level", info->level);
-    json_int(j, "meta", report_codec_meta(info));
-    json_bool(j, "dictionary", info->use_dict);
-    json_object_end(j);
-    json_array_begin(j, "filters");
+    json_begin_object(j, "codec");
+    json_put_text(j, "name", report_name(caterva_codec_name(info->codec), info->codec, number));
+    json_put_int(j, "level", info->level);
+    json_put_int(j, "meta", report_codec_meta(info));
+    json_put_bool(j, "dictionary", info->use_dict);
+    json_end_object(j);
+    json_begin_array(j, "filters");
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
         int filter = info->filters[i];
         if (filter == CATERVA_FILTER_NONE) continue;
-        json_object_begin(j, NULL);
-        json_text(j, "name", report_name(caterva_filter_name(filter), filter, number));
-        json_int(j, "meta", info->filters_meta[i]);
-        json_object_end(j);
+        json_begin_object(j, NULL);
+        json_put_text(j, "name", report_name(caterva_filter_name(filter), filter, number));
+        json_put_int(j, "meta", info->filters_meta[i]);
+        json_end_object(j);
     }
-    json_array_end(j);
+    json_end_array(j);
 }
 
 /* A number or a boolean where JSON has it; NaN and all else as get prints it. */
@@ -88,16 +88,16 @@ static cli_exit put_fill(json *j, const report *r)
     if (dtype->ndim > 0 || dtype->item_size > 8) kind = 'V';
     double real = kind == 'f' ? item_load_real(dtype, r->fill, dtype->item_size) : NAN;
     if (kind == 'b') {
-        json_bool(j, "fill", r->fill[0] != 0);
+        json_put_bool(j, "fill", r->fill[0] != 0);
     } else if (kind == 'i') {
-        json_int(j, "fill", item_load_int(dtype, r->fill, dtype->item_size));
+        json_put_int(j, "fill", item_load_int(dtype, r->fill, dtype->item_size));
     } else if (kind == 'u') {
-        json_uint(j, "fill", item_load_uint(dtype, r->fill, dtype->item_size));
+        json_put_uint(j, "fill", item_load_uint(dtype, r->fill, dtype->item_size));
     } else if (isfinite(real)) {
-        json_real(j, "fill", real);
+        json_put_real(j, "fill", real);
     } else {
         CLI_TRY(report_fill_text(r, &text, &size));
-        json_text_n(j, "fill", text, size);
+        json_put_text_n(j, "fill", text, size);
         free(text);
     }
     return CLI_OK;
@@ -106,44 +106,44 @@ static cli_exit put_fill(json *j, const report *r)
 static void put_counts(json *j, const report *r)
 {
     const caterva_info *info = r->info;
-    json_int(j, "n_items", info->n_items);
-    json_int(j, "n_chunks", info->n_chunks);
-    json_int(j, "n_blocks", info->n_blocks);
-    json_int(j, "chunk_bytes", info->chunk_bytes);
-    json_int(j, "block_bytes", info->block_bytes);
-    json_int(j, "data_bytes", info->data_bytes);
-    json_int(j, "frame_bytes", info->frame_bytes);
-    json_int(j, "header_bytes", info->header_bytes);
-    json_real(j, "ratio", report_ratio(info->data_bytes, info->frame_bytes));
+    json_put_int(j, "n_items", info->n_items);
+    json_put_int(j, "n_chunks", info->n_chunks);
+    json_put_int(j, "n_blocks", info->n_blocks);
+    json_put_int(j, "chunk_bytes", info->chunk_bytes);
+    json_put_int(j, "block_bytes", info->block_bytes);
+    json_put_int(j, "data_bytes", info->data_bytes);
+    json_put_int(j, "frame_bytes", info->frame_bytes);
+    json_put_int(j, "header_bytes", info->header_bytes);
+    json_put_real(j, "ratio", report_ratio(info->data_bytes, info->frame_bytes));
     if (!r->measured) return;
-    json_int(j, "stored_chunks", r->space.stored_chunks);
-    json_int(j, "special_chunks", r->space.special_chunks);
-    json_int(j, "live_bytes", r->space.live_bytes);
-    json_int(j, "dead_bytes", r->space.dead_bytes);
-    json_int(j, "unverified_chunks", r->space.unverified_chunks);
+    json_put_int(j, "stored_chunks", r->space.stored_chunks);
+    json_put_int(j, "special_chunks", r->space.special_chunks);
+    json_put_int(j, "live_bytes", r->space.live_bytes);
+    json_put_int(j, "dead_bytes", r->space.dead_bytes);
+    json_put_int(j, "unverified_chunks", r->space.unverified_chunks);
 }
 
 static cli_exit put_attributes(json *j, const report *r)
 {
     const char *name;
-    json_object_begin(j, "attributes");
+    json_begin_object(j, "attributes");
     for (int i = 0; (name = attribute_of(r->array, i)); i++)
         CLI_TRY(report_attribute_json(r, name, j));
-    json_object_end(j);
-    json_array_begin(j, "metalayers");
-    for (int i = 0; (name = metalayer_of(r->array, i)); i++) json_text(j, NULL, name);
-    json_array_end(j);
+    json_end_object(j);
+    json_begin_array(j, "metalayers");
+    for (int i = 0; (name = metalayer_of(r->array, i)); i++) json_put_text(j, NULL, name);
+    json_end_array(j);
     return CLI_OK;
 }
 
 cli_exit info_put_fields(json *j, const report *r)
 {
-    json_int(j, "schema", 1);
-    json_place(j, "file", r->path);
-    json_text(j, "format", report_kind(r->info->metalayer).json);
-    json_text(j, "layout",
+    json_put_int(j, "schema", 1);
+    json_put_place(j, "file", r->path);
+    json_put_text(j, "format", report_kind(r->info->metalayer).json);
+    json_put_text(j, "layout",
               r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
-    json_bool(j, "sealed", r->info->sealed);
+    json_put_bool(j, "sealed", r->info->sealed);
     put_partition(j, r->info);
     put_dims(j, r);
     put_codec(j, r->info);

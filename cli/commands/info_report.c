@@ -3,6 +3,7 @@
 #include "commands/info_report.h"
 
 #include "formats/item.h"
+#include "formats/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,14 +87,14 @@ cli_exit report_attribute_json(const report *r, const char *name, json *j)
     caterva_error err;
     CLI_TRY(report_measure_attribute(r, name, &length));
     if (length > LONGEST_VALUE) {
-        json_object_begin(j, name);
-        json_int(j, "$bytes", length);
-        json_object_end(j);
+        json_begin_object(j, name);
+        json_put_int(j, "$bytes", length);
+        json_end_object(j);
         return CLI_OK;
     }
     if (caterva_attr_get(r->array, name, &value, &size, &err) != CATERVA_OK)
         return cli_fail_array(r->path, &err);
-    cli_exit code = json_value(j, name, value, size);
+    cli_exit code = value_print(j, name, value, size);
     caterva_free(value);
     return code;
 }

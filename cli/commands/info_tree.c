@@ -3,7 +3,7 @@
 #include "commands/info_tree.h"
 
 #include "commands/info_report.h"
-#include "formats/json.h"
+#include "formats/value.h"
 #include "formats/numbers.h"
 #include "sources/dims.h"
 #include "sources/trees.h"
@@ -109,7 +109,7 @@ static cli_exit put_attributes(const tree_part *part, json *j)
     cli_exit code = CLI_OK;
     if (caterva_tree_attr_list(part->tree, part->group, &names, &n, &err) != CATERVA_OK)
         return cli_fail_array(part->path, &err);
-    if (j) json_object_begin(j, "attributes");
+    if (j) json_begin_object(j, "attributes");
     for (size_t i = 0; i < n && code == CLI_OK; i++) {
         void *value;
         size_t size;
@@ -120,11 +120,11 @@ static cli_exit put_attributes(const tree_part *part, json *j)
             break;
         }
         if (!j) printf("%s    ", i == 0 ? "  attributes\n" : "");
-        code = json_value(j ? j : &line, names[i], value, size);
+        code = value_print(j ? j : &line, names[i], value, size);
         if (!j) putchar('\n');
         caterva_free(value);
     }
-    if (j) json_object_end(j);
+    if (j) json_end_object(j);
     caterva_free(names);
     return code;
 }
@@ -159,26 +159,26 @@ static cli_exit print_text(const char *text, const tree_part *part, const conten
 static cli_exit print_json(const char *text, const tree_part *part, const contents *c)
 {
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", text);
-    json_text(&j, "group", part->group);
-    json_int(&j, "arrays", c->arrays);
-    json_int(&j, "unread", c->unread);
-    json_int(&j, "groups", c->groups);
-    json_int(&j, "others", c->others);
-    json_int(&j, "data_bytes", c->data);
-    json_int(&j, "stored_bytes", c->stored);
-    json_object_begin(&j, "dims");
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", text);
+    json_put_text(&j, "group", part->group);
+    json_put_int(&j, "arrays", c->arrays);
+    json_put_int(&j, "unread", c->unread);
+    json_put_int(&j, "groups", c->groups);
+    json_put_int(&j, "others", c->others);
+    json_put_int(&j, "data_bytes", c->data);
+    json_put_int(&j, "stored_bytes", c->stored);
+    json_begin_object(&j, "dims");
     for (size_t i = 0; i < c->n_dims; i++) {
         if (c->dims[i].varies)
-            json_null(&j, c->dims[i].name);
+            json_put_null(&j, c->dims[i].name);
         else
-            json_int(&j, c->dims[i].name, c->dims[i].size);
+            json_put_int(&j, c->dims[i].name, c->dims[i].size);
     }
-    json_object_end(&j);
+    json_end_object(&j);
     cli_exit code = put_attributes(part, &j);
-    json_object_end(&j);
+    json_end_object(&j);
     putchar('\n');
     return code;
 }

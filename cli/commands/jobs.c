@@ -109,30 +109,30 @@ static void print_job(const caterva_job_entry *job)
 static void put_job(json *j, const caterva_job_entry *job)
 {
     char began[32];
-    json_object_begin(j, NULL);
-    json_text(j, "id", job->id);
-    json_text(j, "folder", job->folder);
-    json_text(j, "began", time_text(job->began_ns, began));
-    json_text(j, "host", job->host);
-    json_int(j, "process", job->process);
-    json_bool(j, "live", job->is_live);
-    json_bool(j, "ended", job->has_ended);
-    json_int(j, "parts", job->n_parts);
-    json_int(j, "part_bytes", job->part_bytes);
-    json_int(j, "commit", job->commit_number);
-    json_object_end(j);
+    json_begin_object(j, NULL);
+    json_put_text(j, "id", job->id);
+    json_put_text(j, "folder", job->folder);
+    json_put_text(j, "began", time_text(job->began_ns, began));
+    json_put_text(j, "host", job->host);
+    json_put_int(j, "process", job->process);
+    json_put_bool(j, "live", job->is_live);
+    json_put_bool(j, "ended", job->has_ended);
+    json_put_int(j, "parts", job->n_parts);
+    json_put_int(j, "part_bytes", job->part_bytes);
+    json_put_int(j, "commit", job->commit_number);
+    json_end_object(j);
 }
 
 static void list_json(const char *path, const caterva_job_list *list)
 {
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", path);
-    json_array_begin(&j, "jobs");
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", path);
+    json_begin_array(&j, "jobs");
     for (size_t i = 0; i < list->n; i++) put_job(&j, list->entries[i]);
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     putchar('\n');
 }
 

@@ -54,30 +54,30 @@ static cli_exit print_line(const cli_args *args, leaf_infos *infos, size_t i)
 static void put_entry(json *j, const caterva_info *info, const caterva_tree_entry *entry)
 {
     static const char *const kinds[] = {"array", "group", "other"};
-    json_object_begin(j, NULL);
-    json_text(j, "key", entry->key);
-    json_text(j, "kind", kinds[entry->kind]);
-    json_text(j, "kind_name", entry->kind_name);
-    json_bool(j, "read_only", entry->read_only);
-    json_bool(j, "embedded", entry->embedded);
-    json_int(j, "stored_bytes", entry->stored_bytes);
-    json_text(j, "path", entry->path);
+    json_begin_object(j, NULL);
+    json_put_text(j, "key", entry->key);
+    json_put_text(j, "kind", kinds[entry->kind]);
+    json_put_text(j, "kind_name", entry->kind_name);
+    json_put_bool(j, "read_only", entry->read_only);
+    json_put_bool(j, "embedded", entry->embedded);
+    json_put_int(j, "stored_bytes", entry->stored_bytes);
+    json_put_text(j, "path", entry->path);
     if (info) {
-        json_ints(j, "shape", info->shape, info->ndim);
-        json_text(j, "dtype", info->dtype);
+        json_put_ints(j, "shape", info->shape, info->ndim);
+        json_put_text(j, "dtype", info->dtype);
     }
-    json_object_end(j);
+    json_end_object(j);
 }
 
 static cli_exit print_json(const cli_args *args, const char *text, leaf_infos *infos)
 {
     const tree_part *part = infos->part;
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", text);
-    json_text(&j, "group", part->group);
-    json_array_begin(&j, "entries");
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", text);
+    json_put_text(&j, "group", part->group);
+    json_begin_array(&j, "entries");
     for (size_t i = 0; i < part->list->n; i++) {
         const caterva_tree_entry *entry = part->list->entries[i];
         if (cli_interrupted()) return CLI_INTERRUPTED;
@@ -86,8 +86,8 @@ static cli_exit print_json(const cli_args *args, const char *text, leaf_infos *i
         CLI_TRY(leaf_info(infos, i, &info));
         put_entry(&j, info, entry);
     }
-    json_array_end(&j);
-    json_object_end(&j);
+    json_end_array(&j);
+    json_end_object(&j);
     putchar('\n');
     return CLI_OK;
 }

@@ -20,18 +20,18 @@ static void report_json(const char *path, const char *url,
                         const caterva_publish_result *result)
 {
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", path);
-    json_place(&j, "url", url);
-    json_int(&j, "bytes", result->bytes);
-    json_int(&j, "parts", result->parts);
-    json_int(&j, "parts_kept", result->parts_kept);
-    json_int(&j, "requests", result->requests);
-    json_int(&j, "retried", result->retried);
-    json_bool(&j, "verified", result->verified);
-    json_bool(&j, "was_there", result->was_there);
-    json_object_end(&j);
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", path);
+    json_put_place(&j, "url", url);
+    json_put_int(&j, "bytes", result->bytes);
+    json_put_int(&j, "parts", result->parts);
+    json_put_int(&j, "parts_kept", result->parts_kept);
+    json_put_int(&j, "requests", result->requests);
+    json_put_int(&j, "retried", result->retried);
+    json_put_bool(&j, "verified", result->verified);
+    json_put_bool(&j, "was_there", result->was_there);
+    json_end_object(&j);
     putchar('\n');
 }
 

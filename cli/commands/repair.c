@@ -114,19 +114,19 @@ static void print_verdict(const repairing *r, const caterva_repair_result *resul
 
 static void put_verdict(const repairing *r, const caterva_repair_result *result)
 {
-    json_array_end(r->j);
-    json_bool(r->j, "complete", result->complete);
-    json_text(r->j, "found", found_word(result->found));
-    json_int(r->j, "chunks", result->n_chunks);
-    json_int(r->j, "lost_chunks", result->lost_chunks);
+    json_end_array(r->j);
+    json_put_bool(r->j, "complete", result->complete);
+    json_put_text(r->j, "found", found_word(result->found));
+    json_put_int(r->j, "chunks", result->n_chunks);
+    json_put_int(r->j, "lost_chunks", result->lost_chunks);
     if (result->lost_attributes < 0)
-        json_null(r->j, "lost_attributes");
+        json_put_null(r->j, "lost_attributes");
     else
-        json_int(r->j, "lost_attributes", result->lost_attributes);
-    json_int(r->j, "unverified_chunks", result->unverified_chunks);
-    json_bool(r->j, "in_place", result->in_place);
-    json_text(r->j, "output", result->written ? r->output : NULL);
-    json_object_end(r->j);
+        json_put_int(r->j, "lost_attributes", result->lost_attributes);
+    json_put_int(r->j, "unverified_chunks", result->unverified_chunks);
+    json_put_bool(r->j, "in_place", result->in_place);
+    json_put_text(r->j, "output", result->written ? r->output : NULL);
+    json_end_object(r->j);
 }
 
 /* ---- The command -------------------------------------------------------- */
@@ -193,10 +193,10 @@ cli_exit repair_as_json(const char *path, const char *list, json **slot,
     json j = {.stream = open_memstream(&text, &size)};
     if (!j.stream) return cli_fail_sys("no memory for the report");
     *slot = &j;
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", path);
-    json_array_begin(&j, list);
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", path);
+    json_begin_array(&j, list);
     cli_exit code = body(context);
     if (fclose(j.stream) != 0 && (code == CLI_OK || code == CLI_NO))
         code = cli_fail_sys("no memory for the report");

@@ -69,9 +69,9 @@ static void begin_member(repairing *r, const char *key)
 {
     if (!r->j || r->is_begun) return;
     r->is_begun = true;
-    json_object_begin(r->j, NULL);
-    json_text(r->j, "key", key);
-    json_array_begin(r->j, "damages");
+    json_begin_object(r->j, NULL);
+    json_put_text(r->j, "key", key);
+    json_begin_array(r->j, "damages");
 }
 
 static int on_found(void *context, const char *key, const caterva_info *info, void *fill)
@@ -108,19 +108,19 @@ static void put_member(repairing *r, const caterva_tree_repaired *m)
     const caterva_repair_result *result = &m->result;
     begin_member(r, m->key);
     r->is_begun = false;
-    json_array_end(r->j);
-    json_text(r->j, "kind_name", m->kind_name);
-    json_text(r->j, "outcome", outcome_word(m->outcome));
-    json_text(r->j, "reason", m->reason);
-    json_int(r->j, "chunks", result->n_chunks);
-    json_int(r->j, "lost_chunks", result->lost_chunks);
+    json_end_array(r->j);
+    json_put_text(r->j, "kind_name", m->kind_name);
+    json_put_text(r->j, "outcome", outcome_word(m->outcome));
+    json_put_text(r->j, "reason", m->reason);
+    json_put_int(r->j, "chunks", result->n_chunks);
+    json_put_int(r->j, "lost_chunks", result->lost_chunks);
     if (result->lost_attributes < 0)
-        json_null(r->j, "lost_attributes");
+        json_put_null(r->j, "lost_attributes");
     else
-        json_int(r->j, "lost_attributes", result->lost_attributes);
-    json_int(r->j, "unverified_chunks", result->unverified_chunks);
-    json_text(r->j, "beside", m->beside);
-    json_object_end(r->j);
+        json_put_int(r->j, "lost_attributes", result->lost_attributes);
+    json_put_int(r->j, "unverified_chunks", result->unverified_chunks);
+    json_put_text(r->j, "beside", m->beside);
+    json_end_object(r->j);
 }
 
 /* What of an array is lost. */
@@ -197,14 +197,14 @@ static void print_verdict(const repairing *r, const caterva_tree_repair_result *
 
 static void put_verdict(const repairing *r, const caterva_tree_repair_result *result)
 {
-    json_array_end(r->j);
-    json_bool(r->j, "complete", result->complete);
-    json_bool(r->j, "settled", result->settled);
-    json_int(r->j, "whole_members", result->whole_members);
-    json_int(r->j, "partly_members", result->partly_members);
-    json_int(r->j, "lost_members", result->lost_members);
-    json_text(r->j, "output", r->args->output);
-    json_object_end(r->j);
+    json_end_array(r->j);
+    json_put_bool(r->j, "complete", result->complete);
+    json_put_bool(r->j, "settled", result->settled);
+    json_put_int(r->j, "whole_members", result->whole_members);
+    json_put_int(r->j, "partly_members", result->partly_members);
+    json_put_int(r->j, "lost_members", result->lost_members);
+    json_put_text(r->j, "output", r->args->output);
+    json_end_object(r->j);
 }
 
 static cli_exit fail_repair(const repairing *r, const caterva_error *err)

@@ -8,11 +8,11 @@ static void report(const cli_args *args, const caterva_space *space)
     const char *path = args->positional[0];
     if (args->json) {
         json j = {.stream = stdout};
-        json_object_begin(&j, NULL);
-        json_int(&j, "schema", 1);
-        json_place(&j, "file", path);
-        json_int(&j, "stored_chunks", space->stored_chunks);
-        json_object_end(&j);
+        json_begin_object(&j, NULL);
+        json_put_int(&j, "schema", 1);
+        json_put_place(&j, "file", path);
+        json_put_int(&j, "stored_chunks", space->stored_chunks);
+        json_end_object(&j);
         putchar('\n');
     } else {
         printf("%s: sealed, %lld stored\n", cli_show_place(path).text,

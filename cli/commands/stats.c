@@ -184,10 +184,10 @@ static void print_text(const statistics *s)
 static void put_number(json *j, const char *key, const caterva_number *n)
 {
     switch (n->kind) {
-    case 'i': json_int(j, key, n->i); break;
-    case 'u': json_uint(j, key, n->u); break;
-    case 'f': json_real(j, key, n->f); break;
-    default: json_null(j, key); break;
+    case 'i': json_put_int(j, key, n->i); break;
+    case 'u': json_put_uint(j, key, n->u); break;
+    case 'f': json_put_real(j, key, n->f); break;
+    default: json_put_null(j, key); break;
     }
 }
 
@@ -196,7 +196,7 @@ static cli_exit put_item(const statistics *s, json *j, const char *key,
                          const caterva_number *n)
 {
     static const item_style style = {.precision = -1, .csv = true};
-    if (n->kind && s->dtype->kind == 'b') json_bool(j, key, n->u != 0);
+    if (n->kind && s->dtype->kind == 'b') json_put_bool(j, key, n->u != 0);
     if (!n->kind || strchr("iuf", s->dtype->kind)) put_number(j, key, n);
     if (!n->kind || !strchr("mM", s->dtype->kind)) return CLI_OK;
     uint8_t item[8];
@@ -207,7 +207,7 @@ static cli_exit put_item(const statistics *s, json *j, const char *key,
     item_of(s, n, item);
     item_print(stream, s->dtype, item, &style);
     bool good = fclose(stream) == 0;
-    if (good) json_text_n(j, key, text, size);
+    if (good) json_put_text_n(j, key, text, size);
     free(text);
     return good ? CLI_OK : cli_fail_sys("no memory for a value");
 }
@@ -215,48 +215,48 @@ static cli_exit put_item(const statistics *s, json *j, const char *key,
 static void put_bins(const statistics *s, json *j)
 {
     if (s->n_bins == 0) {
-        json_null(j, "histogram");
+        json_put_null(j, "histogram");
         return;
     }
-    json_object_begin(j, "histogram");
-    json_array_begin(j, "edges");
-    for (int64_t i = 0; i <= s->n_bins; i++) json_real(j, NULL, edge(s, i));
-    json_array_end(j);
-    json_array_begin(j, "counts");
-    for (int64_t i = 0; i < s->n_bins; i++) json_int(j, NULL, s->counts[i]);
-    json_array_end(j);
-    json_object_end(j);
+    json_begin_object(j, "histogram");
+    json_begin_array(j, "edges");
+    for (int64_t i = 0; i <= s->n_bins; i++) json_put_real(j, NULL, edge(s, i));
+    json_end_array(j);
+    json_begin_array(j, "counts");
+    for (int64_t i = 0; i < s->n_bins; i++) json_put_int(j, NULL, s->counts[i]);
+    json_end_array(j);
+    json_end_object(j);
 }
 
 /* Nothing and times have none. */
 static void put_moment(json *j, const char *key, const caterva_stats *f, double value)
 {
     if (f->min.kind && f->sum.kind)
-        json_real(j, key, value);
+        json_put_real(j, key, value);
     else
-        json_null(j, key);
+        json_put_null(j, key);
 }
 
 static cli_exit print_json(const statistics *s)
 {
     const caterva_stats *f = &s->found;
     json j = {.stream = stdout};
-    json_object_begin(&j, NULL);
-    json_int(&j, "schema", 1);
-    json_place(&j, "file", s->path);
-    json_ints(&j, "shape", s->shape, s->ndim);
-    json_text(&j, "dtype", info_of(s->array)->dtype);
-    json_int(&j, "items", f->n_items);
-    json_int(&j, "nan", f->n_nan);
-    json_int(&j, "inf", f->n_inf);
-    json_int(&j, "negative_inf", f->n_negative_inf);
+    json_begin_object(&j, NULL);
+    json_put_int(&j, "schema", 1);
+    json_put_place(&j, "file", s->path);
+    json_put_ints(&j, "shape", s->shape, s->ndim);
+    json_put_text(&j, "dtype", info_of(s->array)->dtype);
+    json_put_int(&j, "items", f->n_items);
+    json_put_int(&j, "nan", f->n_nan);
+    json_put_int(&j, "inf", f->n_inf);
+    json_put_int(&j, "negative_inf", f->n_negative_inf);
     CLI_TRY(put_item(s, &j, "min", &f->min));
     CLI_TRY(put_item(s, &j, "max", &f->max));
     put_number(&j, "sum", &f->sum);
     put_moment(&j, "mean", f, f->mean);
     put_moment(&j, "std", f, f->std);
     put_bins(s, &j);
-    json_object_end(&j);
+    json_end_object(&j);
     putchar('\n');
     return CLI_OK;
 }

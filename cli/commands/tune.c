@@ -221,68 +221,68 @@ static void print_report(const tuning *t)
 
 static void put_extents(json *j, const char *key, const int32_t *extents, int ndim)
 {
-    json_array_begin(j, key);
-    for (int d = 0; d < ndim; d++) json_int(j, NULL, extents[d]);
-    json_array_end(j);
+    json_begin_array(j, key);
+    for (int d = 0; d < ndim; d++) json_put_int(j, NULL, extents[d]);
+    json_end_array(j);
 }
 
 static void put_codec(json *j, const tune_codec *c)
 {
     char text[CODEC_TEXT_SIZE];
-    json_text(j, "codec", codec_text(c, text));
-    json_int(j, "level", c->level);
-    json_text(j, "filters", filters_text(c, text));
-    json_bool(j, "dictionary", c->use_dict);
+    json_put_text(j, "codec", codec_text(c, text));
+    json_put_int(j, "level", c->level);
+    json_put_text(j, "filters", filters_text(c, text));
+    json_put_bool(j, "dictionary", c->use_dict);
 }
 
 static void put_trial(json *j, const tuning *t, const tune_trial *trial)
 {
     const tune_partition *p = trial->partition;
     int ndim = t->task.info->ndim;
-    json_object_begin(j, NULL);
+    json_begin_object(j, NULL);
     put_extents(j, "chunk_shape", p->chunk, ndim);
     put_extents(j, "block_shape", p->block, ndim);
     put_codec(j, trial->codec);
-    json_bool(j, "current", p->current && trial->codec->current);
-    json_bool(j, "automatic_partition", p->automatic);
-    json_int(j, "bytes", (int64_t)trial->bytes);
-    json_real(j, "ratio", trial->ratio);
-    json_real(j, "write_seconds", trial->write_seconds);
-    json_array_begin(j, "reads");
+    json_put_bool(j, "current", p->current && trial->codec->current);
+    json_put_bool(j, "automatic_partition", p->automatic);
+    json_put_int(j, "bytes", (int64_t)trial->bytes);
+    json_put_real(j, "ratio", trial->ratio);
+    json_put_real(j, "write_seconds", trial->write_seconds);
+    json_begin_array(j, "reads");
     for (int i = 0; i < t->task.n_reads; i++) {
-        json_object_begin(j, NULL);
-        json_real(j, "seconds", trial->seconds[i]);
-        json_real(j, "amplification", trial->amplification[i]);
-        json_object_end(j);
+        json_begin_object(j, NULL);
+        json_put_real(j, "seconds", trial->seconds[i]);
+        json_put_real(j, "amplification", trial->amplification[i]);
+        json_end_object(j);
     }
-    json_array_end(j);
-    json_object_end(j);
+    json_end_array(j);
+    json_end_object(j);
 }
 
 static void put_report(const tuning *t)
 {
     json writer = {.stream = stdout}, *j = &writer;
     const tune_task *task = &t->task;
-    json_object_begin(j, NULL);
-    json_int(j, "schema", 1);
-    json_place(j, "file", task->path);
-    json_ints(j, "shape", task->info->shape, task->info->ndim);
-    json_text(j, "dtype", task->info->dtype);
-    json_text(j, "prefer", task->prefer.name);
-    json_ints(j, "sample_shape", task->sample.shape, task->info->ndim);
-    json_array_begin(j, "reads");
+    json_begin_object(j, NULL);
+    json_put_int(j, "schema", 1);
+    json_put_place(j, "file", task->path);
+    json_put_ints(j, "shape", task->info->shape, task->info->ndim);
+    json_put_text(j, "dtype", task->info->dtype);
+    json_put_text(j, "prefer", task->prefer.name);
+    json_put_ints(j, "sample_shape", task->sample.shape, task->info->ndim);
+    json_begin_array(j, "reads");
     for (int i = 0; i < task->n_reads; i++) {
-        json_object_begin(j, NULL);
-        json_text(j, "read", task->reads[i].text);
-        json_ints(j, "shape", task->reads[i].lengths, task->info->ndim);
-        json_object_end(j);
+        json_begin_object(j, NULL);
+        json_put_text(j, "read", task->reads[i].text);
+        json_put_ints(j, "shape", task->reads[i].lengths, task->info->ndim);
+        json_end_object(j);
     }
-    json_array_end(j);
-    json_int(j, "possible", t->n_possible);
-    json_array_begin(j, "candidates");
+    json_end_array(j);
+    json_put_int(j, "possible", t->n_possible);
+    json_begin_array(j, "candidates");
     for (int i = 0; i < t->n_trials; i++) put_trial(j, t, &t->trials[i]);
-    json_array_end(j);
-    json_object_end(j);
+    json_end_array(j);
+    json_end_object(j);
     putchar('\n');
 }
 

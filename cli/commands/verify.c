@@ -74,14 +74,14 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
     if (v->short_line) {
         print_short(v, result);
     } else if (v->j) {
-        json_array_end(v->j);
-        json_bool(v->j, "ok", result->damages == 0);
-        json_int(v->j, "checked_chunks", result->checked_chunks);
-        json_int(v->j, "damaged_chunks", result->damaged_chunks);
-        json_bool(v->j, "sealed", v->info->sealed);
-        json_int(v->j, "unverified_chunks", result->unverified_chunks);
-        json_int(v->j, "bytes_behind", v->behind);
-        json_object_end(v->j);
+        json_end_array(v->j);
+        json_put_bool(v->j, "ok", result->damages == 0);
+        json_put_int(v->j, "checked_chunks", result->checked_chunks);
+        json_put_int(v->j, "damaged_chunks", result->damaged_chunks);
+        json_put_bool(v->j, "sealed", v->info->sealed);
+        json_put_int(v->j, "unverified_chunks", result->unverified_chunks);
+        json_put_int(v->j, "bytes_behind", v->behind);
+        json_end_object(v->j);
         putchar('\n');
     } else if (result->damages == 0) {
         printf("%s: ok, %lld %s, %lld stored, %s", cli_show_place(v->path).text,
@@ -140,10 +140,10 @@ static cli_exit verify_file(const cli_args *args, const char *path)
     json j = {.stream = stdout};
     if (args->json) {
         v.j = &j;
-        json_object_begin(&j, NULL);
-        json_int(&j, "schema", 1);
-        json_place(&j, "file", v.path);
-        json_array_begin(&j, "damages");
+        json_begin_object(&j, NULL);
+        json_put_int(&j, "schema", 1);
+        json_put_place(&j, "file", v.path);
+        json_begin_array(&j, "damages");
     }
     cli_exit code = verify(args, array, &v);
     caterva_discard(array);

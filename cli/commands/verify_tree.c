@@ -57,10 +57,10 @@ static void begin_member(verification *v, const char *key)
     v->url = url_of(v, key);
     if (!v->args->json) return;
     v->j = (json){.stream = stdout};
-    json_object_begin(&v->j, NULL);
-    json_int(&v->j, "schema", 1);
-    json_place(&v->j, "file", v->url);
-    json_array_begin(&v->j, "damages");
+    json_begin_object(&v->j, NULL);
+    json_put_int(&v->j, "schema", 1);
+    json_put_place(&v->j, "file", v->url);
+    json_begin_array(&v->j, "damages");
 }
 
 static void on_damage(void *context, const char *key, const caterva_damage *damage)
@@ -122,15 +122,15 @@ static void print_long(const verification *v, const caterva_tree_member *m)
 
 static void put_member(verification *v, const caterva_tree_member *m)
 {
-    json_array_end(&v->j);
-    json_text(&v->j, "kind_name", m->kind_name);
-    json_bool(&v->j, "ok", m->damages == 0);
-    if (m->skipped) json_bool(&v->j, "skipped", true);
-    json_int(&v->j, "checked_chunks", m->result.checked_chunks);
-    json_int(&v->j, "damaged_chunks", m->result.damaged_chunks);
-    json_bool(&v->j, "sealed", m->sealed);
-    json_int(&v->j, "unverified_chunks", m->result.unverified_chunks);
-    json_object_end(&v->j);
+    json_end_array(&v->j);
+    json_put_text(&v->j, "kind_name", m->kind_name);
+    json_put_bool(&v->j, "ok", m->damages == 0);
+    if (m->skipped) json_put_bool(&v->j, "skipped", true);
+    json_put_int(&v->j, "checked_chunks", m->result.checked_chunks);
+    json_put_int(&v->j, "damaged_chunks", m->result.damaged_chunks);
+    json_put_bool(&v->j, "sealed", m->sealed);
+    json_put_int(&v->j, "unverified_chunks", m->result.unverified_chunks);
+    json_end_object(&v->j);
     putchar('\n');
 }
 

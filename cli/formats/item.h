@@ -25,6 +25,10 @@ double item_number(const caterva_dtype *dtype, const uint8_t *bytes);
  * dtype cannot hold it. */
 cli_exit item_parse(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
 
+/* Fills an item of dtype S or U, which is all zeros, with UTF-8 text; false if it is too
+ * long. */
+bool item_fill_text(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
+
 /* Bytes <-> integers and floats in the dtype's byte order. */
 uint64_t item_load_uint(const caterva_dtype *dtype, const uint8_t *bytes, int64_t size);
 void item_store_uint(const caterva_dtype *dtype, uint64_t value, uint8_t *bytes,

@@ -72,12 +72,12 @@ static cli_exit parse_real(const caterva_dtype *dtype, const char *text, uint8_t
     return CLI_OK;
 }
 
-static cli_exit parse_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool fill_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
-    if ((int64_t)strlen(text) > dtype->item_size) return does_not_fit(dtype, text);
+    if ((int64_t)strlen(text) > dtype->item_size) return false;
     /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): items are padded, not ended */
     memcpy(bytes, text, strlen(text));
-    return CLI_OK;
+    return true;
 }
 
 /* One character of valid UTF-8; 0 at the end and for anything else. */
@@ -94,15 +94,20 @@ static uint32_t next_character(const uint8_t **text)
     return c;
 }
 
-static cli_exit parse_unicode(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool fill_unicode(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     const uint8_t *at = (const uint8_t *)text;
     for (int64_t used = 0; *at; used += 4) {
         uint32_t c = next_character(&at);
-        if (!c || used == dtype->item_size) return does_not_fit(dtype, text);
+        if (!c || used == dtype->item_size) return false;
         item_store_uint(dtype, c, bytes + used, 4);
     }
-    return CLI_OK;
+    return true;
+}
+
+bool item_fill_text(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+{
+    return dtype->kind == 'U' ? fill_unicode(dtype, text, bytes) : fill_bytes(dtype, text, bytes);
 }
 
 static int hex_digit(char c)
@@ -141,8 +146,8 @@ cli_exit item_parse(const caterva_dtype *dtype, const char *text, uint8_t *bytes
     case 'c':
         return item_is_number(dtype) ? parse_real(dtype, text, bytes)
                                      : parse_hex(dtype, text, bytes);
-    case 'S': return parse_bytes(dtype, text, bytes);
-    case 'U': return parse_unicode(dtype, text, bytes);
+    case 'S':
+    case 'U': return item_fill_text(dtype, text, bytes) ? CLI_OK : does_not_fit(dtype, text);
     default: return parse_hex(dtype, text, bytes);
     }
 }

@@ -20,7 +20,7 @@ static void begin_value(json *j, const char *key)
     fputs(": ", j->stream);
 }
 
-void json_key_n(json *j, const char *key, size_t size)
+void json_put_key(json *j, const char *key, size_t size)
 {
     begin_value(j, NULL);
     json_quote(j->stream, key, size);
@@ -28,39 +28,39 @@ void json_key_n(json *j, const char *key, size_t size)
     j->needs_comma = false;
 }
 
-void json_object_begin(json *j, const char *key)
+void json_begin_object(json *j, const char *key)
 {
     begin_value(j, key);
     fputc('{', j->stream);
     j->needs_comma = false;
 }
 
-void json_object_end(json *j)
+void json_end_object(json *j)
 {
     fputc('}', j->stream);
     j->needs_comma = true;
 }
 
-void json_array_begin(json *j, const char *key)
+void json_begin_array(json *j, const char *key)
 {
     begin_value(j, key);
     fputc('[', j->stream);
     j->needs_comma = false;
 }
 
-void json_array_end(json *j)
+void json_end_array(json *j)
 {
     fputc(']', j->stream);
     j->needs_comma = true;
 }
 
-void json_int(json *j, const char *key, int64_t value)
+void json_put_int(json *j, const char *key, int64_t value)
 {
     begin_value(j, key);
     fprintf(j->stream, "%" PRId64, value);
 }
 
-void json_uint(json *j, const char *key, uint64_t value)
+void json_put_uint(json *j, const char *key, uint64_t value)
 {
     begin_value(j, key);
     fprintf(j->stream, "%" PRIu64, value);
@@ -75,10 +75,10 @@ const char *json_shortest(double value, char text[JSON_REAL_SIZE])
     return text;
 }
 
-void json_real(json *j, const char *key, double value)
+void json_put_real(json *j, const char *key, double value)
 {
     if (!isfinite(value)) {
-        json_text(j, key, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+        json_put_text(j, key, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
         return;
     }
     char text[JSON_REAL_SIZE];
@@ -87,13 +87,31 @@ void json_real(json *j, const char *key, double value)
     if (!strpbrk(text, ".e")) fputs(".0", j->stream); /* a real stays a real */
 }
 
-void json_bool(json *j, const char *key, bool value)
+void json_put_single(json *j, const char *key, float value)
+{
+    char text[JSON_REAL_SIZE];
+    if (!isfinite(value)) {
+        json_put_real(j, key, (double)value);
+        return;
+    }
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value) break;
+    }
+    begin_value(j, key);
+    fputs(text, j->stream);
+    if (!strpbrk(text, ".e")) fputs(".0", j->stream);
+}
+
+void json_begin_value(json *j) { begin_value(j, NULL); }
+
+void json_put_bool(json *j, const char *key, bool value)
 {
     begin_value(j, key);
     fputs(value ? "true" : "false", j->stream);
 }
 
-void json_null(json *j, const char *key)
+void json_put_null(json *j, const char *key)
 {
     begin_value(j, key);
     fputs("null", j->stream);
@@ -155,53 +173,29 @@ void json_quote(FILE *stream, const char *text, size_t size)
     fputc('"', stream);
 }
 
-void json_text_n(json *j, const char *key, const char *text, size_t size)
+void json_put_text_n(json *j, const char *key, const char *text, size_t size)
 {
     begin_value(j, key);
     json_quote(j->stream, text, size);
 }
 
-void json_text(json *j, const char *key, const char *text)
+void json_put_text(json *j, const char *key, const char *text)
 {
     if (text) {
-        json_text_n(j, key, text, strlen(text));
+        json_put_text_n(j, key, text, strlen(text));
     } else {
-        json_null(j, key);
+        json_put_null(j, key);
     }
 }
 
-void json_place(json *j, const char *key, const char *path)
+void json_put_place(json *j, const char *key, const char *path)
 {
-    json_text(j, key, cli_is_url(path) ? cli_show_place(path).text : path);
+    json_put_text(j, key, cli_is_url(path) ? cli_show_place(path).text : path);
 }
 
-void json_ints(json *j, const char *key, const int64_t *values, int n)
+void json_put_ints(json *j, const char *key, const int64_t *values, int n)
 {
-    json_array_begin(j, key);
-    for (int i = 0; i < n; i++) json_int(j, NULL, values[i]);
-    json_array_end(j);
-}
-
-cli_exit json_value(json *j, const char *key, const void *packed, size_t size)
-{
-    char *text;
-    size_t length;
-    caterva_error err;
-    if (caterva_value_to_json(packed, size, NULL, &text, &length, &err) != CATERVA_OK)
-        return cli_fail(CLI_IO, "%s", err.message);
-    begin_value(j, key);
-    fwrite(text, 1, length, j->stream);
-    caterva_free(text);
-    return CLI_OK;
-}
-
-cli_exit json_pack(const json_input *in, void **out, size_t *out_size)
-{
-    caterva_error err;
-    caterva_status status =
-        caterva_value_from_json(in->text, in->size, in->dtype, NULL, out, out_size, &err);
-    if (status == CATERVA_OK) return CLI_OK;
-    if (status == CATERVA_EDTYPE) return cli_fail(CLI_USAGE, "--dtype: %s", err.message);
-    if (status != CATERVA_EINVAL) return cli_fail(CLI_IO, "%s", err.message);
-    return cli_fail(CLI_USAGE, "%s is not JSON: %s%s", in->what, err.message, in->hint);
+    json_begin_array(j, key);
+    for (int i = 0; i < n; i++) json_put_int(j, NULL, values[i]);
+    json_end_array(j);
 }

@@ -23,11 +23,11 @@ void damage_print(FILE *stream, const char *path, int ndim, const caterva_damage
 
 void damage_put(json *j, int ndim, const caterva_damage *damage)
 {
-    json_object_begin(j, NULL);
-    json_int(j, "chunk", damage->chunk);
-    json_ints(j, "index", damage->index, damage->chunk >= 0 ? ndim : 0);
-    json_int(j, "position", damage->position);
-    json_text(j, "status", caterva_status_name(damage->code));
-    json_text(j, "message", damage->message);
-    json_object_end(j);
+    json_begin_object(j, NULL);
+    json_put_int(j, "chunk", damage->chunk);
+    json_put_ints(j, "index", damage->index, damage->chunk >= 0 ? ndim : 0);
+    json_put_int(j, "position", damage->position);
+    json_put_text(j, "status", caterva_status_name(damage->code));
+    json_put_text(j, "message", damage->message);
+    json_end_object(j);
 }

@@ -9,8 +9,8 @@
 #include "codec/encode.h"
 #include "format/array_meta.h"
 #include "format/chunk_header.h"
+#include "format/json.h"
 #include "format/values.h"
-#include "value/json_read.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -274,7 +274,7 @@ static cv_status convert_json(cv_buffer *map, cv_error *err)
     if (text.number < 2 || text.bytes[0] != '{') return CV_OK;
     cv_buffer converted = {0};
     cv_status status =
-        cv_json_read((const char *)text.bytes, (size_t)text.number, NULL, &converted, err);
+        cv_json_to_msgpack((const char *)text.bytes, (size_t)text.number, &converted, err);
     if (status == CV_OK) {
         cv_buffer_free(map);
         *map = converted;

@@ -1,10 +1,8 @@
-/* Room: array. Values of attributes in public: read, packed, and as JSON. */
+/* Room: value. Values of attributes in public: read one by one, and packed. */
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
 #include "format/values.h"
-#include "value/json_read.h"
-#include "value/json_write.h"
 
 #include <caterva_value.h>
 #include <stdio.h>
@@ -128,7 +126,7 @@ caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
     return CV_OK;
 }
 
-/* ---- Packing and JSON ---------------------------------------------------- */
+/* ---- Packing ------------------------------------------------------------- */
 
 /* Hands out the buffer, or frees it; never NULL on success. */
 static cv_status hand_out(cv_status status, cv_buffer *buffer, void **out, size_t *size,
@@ -165,80 +163,114 @@ static cv_status set_shape(cv_typed *typed, int ndim, const int64_t *shape, size
     return CV_OK;
 }
 
-/* A watch of the call, where somebody listens: *out is &watch or NULL. */
-static cv_status begin(const caterva_convert_options *options, cv_watch *watch,
-                       cv_watch **out, cv_error *err)
+static void pack_extension(const caterva_value *v, int type, cv_packer *p)
 {
-    caterva_convert_options o = CATERVA_CONVERT_INIT;
-    *out = NULL;
-    if (options) CV_TRY(cv_options_copy(&o, sizeof o, options, "convert options", err));
-    if (!o.on_progress) return CV_OK;
-    cv_watch_init_steps(watch, o.on_progress, o.context, NULL);
-    *out = watch;
-    return CV_OK;
+    cv_pack_ext(p, type, v->bytes, v->size);
 }
 
-static void end(cv_watch *watch)
+static void pack_complex(const caterva_value *v, cv_packer *p)
 {
-    if (watch) cv_watch_destroy(watch);
+    const double parts[2] = {v->real, v->imaginary};
+    uint8_t bytes[16];
+    for (int i = 0; i < 2; i++) {
+        uint64_t bits;
+        memcpy(&bits, &parts[i], sizeof bits);
+        cv_store_be64(bytes + 8 * i, bits);
+    }
+    cv_pack_ext(p, CV_EXT_COMPLEX, bytes, sizeof bytes);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): an array takes five to say, its bytes two */
-caterva_status caterva_value_pack_array(const char *dtype, int ndim, const int64_t *shape,
-                                        const void *items, size_t size,
-                                        const caterva_convert_options *options, void **packed,
-                                        size_t *packed_size, caterva_error *err)
+static cv_status pack_array(const caterva_value *v, cv_packer *p, cv_error *err)
 {
-    cv_watch own, *watch;
-    if (!dtype || (!items && size > 0) || !packed || !packed_size)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "dtype, items, packed or packed_size is NULL");
-    cv_typed typed = {.items = items};
-    CV_TRY(cv_typed_set_dtype(&typed, dtype, strlen(dtype), err));
+    cv_typed typed = {.items = v->bytes};
+    if (!memchr(v->dtype, '\0', sizeof v->dtype))
+        return cv_fail(err, CATERVA_EINVAL, -1, "the dtype of a value has no end");
+    CV_TRY(cv_typed_set_dtype(&typed, v->dtype, strlen(v->dtype), err));
     if (typed.type.item_size == 0)
-        return cv_fail(err, CATERVA_EDTYPE, -1, "items of dtype %.60s have no bytes", dtype);
-    CV_TRY(set_shape(&typed, ndim, shape, size, err));
-    CV_TRY(begin(options, &own, &watch, err));
-    cv_packer p = {.status = CV_OK, .watch = watch};
-    cv_buffer out = {0};
-    cv_watch_set_steps(watch, (int64_t)size);
-    cv_typed_pack(&typed, &p);
-    cv_status status = cv_pack_finish(&p, &out, err);
-    end(watch);
-    return hand_out(status, &out, packed, packed_size, err);
-}
-
-caterva_status caterva_value_to_json(const void *packed, size_t size,
-                                     const caterva_convert_options *options, char **json,
-                                     size_t *json_size, caterva_error *err)
-{
-    cv_watch own, *watch;
-    if ((!packed && size > 0) || !json || !json_size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "packed, json or json_size is NULL");
-    cv_buffer out = {0};
-    void *text;
-    size_t n;
-    CV_TRY(begin(options, &own, &watch, err));
-    cv_status status = cv_json_write(packed, size, watch, &out, err);
-    end(watch);
-    if (status == CV_OK) status = cv_buffer_append(&out, "", 1, err);
-    CV_TRY(hand_out(status, &out, &text, &n, err));
-    *json = text;
-    *json_size = n - 1;
+        return cv_fail(err, CATERVA_EDTYPE, -1, "items of dtype %.31s have no bytes", v->dtype);
+    CV_TRY(set_shape(&typed, v->ndim, v->shape, v->size, err));
+    cv_typed_pack(&typed, p);
     return CV_OK;
 }
 
-caterva_status caterva_value_from_json(const char *json, size_t json_size, const char *dtype,
-                                       const caterva_convert_options *options, void **packed,
-                                       size_t *packed_size, caterva_error *err)
+/* Packs one value, or the head of a container. *n_parts: values that follow and belong to it. */
+static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts, cv_error *err)
 {
-    cv_watch own, *watch;
-    if ((!json && json_size > 0) || !packed || !packed_size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "json, packed or packed_size is NULL");
+    bool has_parts = false;
+    switch (v->kind) {
+    case CATERVA_VALUE_NIL: cv_pack_nil(p); break;
+    case CATERVA_VALUE_BOOL: cv_pack_bool(p, v->integer != 0); break;
+    case CATERVA_VALUE_INT: cv_pack_int(p, v->integer); break;
+    case CATERVA_VALUE_UINT: cv_pack_uint(p, (uint64_t)v->integer); break;
+    case CATERVA_VALUE_REAL: cv_pack_real(p, v->real); break;
+    case CATERVA_VALUE_COMPLEX: pack_complex(v, p); break;
+    case CATERVA_VALUE_TEXT: cv_pack_text(p, v->bytes, v->size); break;
+    case CATERVA_VALUE_BYTES: cv_pack_binary(p, v->bytes, v->size); break;
+    case CATERVA_VALUE_ARRAY: CV_TRY(pack_array(v, p, err)); break;
+    case CATERVA_VALUE_FRAME: pack_extension(v, CV_EXT_FRAME, p); break;
+    case CATERVA_VALUE_REFERENCE: pack_extension(v, CV_EXT_REFERENCE, p); break;
+    case CATERVA_VALUE_EXTENSION:
+        if (v->extension < INT8_MIN || v->extension > INT8_MAX)
+            return cv_fail(err, CATERVA_EINVAL, -1, "extension type %d", v->extension);
+        pack_extension(v, v->extension, p);
+        break;
+    case CATERVA_VALUE_LIST:
+    case CATERVA_VALUE_TUPLE:
+    case CATERVA_VALUE_SET:
+    case CATERVA_VALUE_MAP: has_parts = true; break;
+    default: return cv_fail(err, CATERVA_EINVAL, -1, "a value of kind %d", (int)v->kind);
+    }
+    *n_parts = -1;
+    if (!has_parts) return CV_OK;
+    if (v->count < 0 || v->count > UINT32_MAX)
+        return cv_fail(err, CATERVA_EINVAL, -1, "a value of %lld parts", (long long)v->count);
+    cv_pack_begin(p, v->kind == CATERVA_VALUE_MAP   ? CV_PACK_MAP
+                     : v->kind == CATERVA_VALUE_SET ? CV_PACK_SET
+                                                    : CV_PACK_LIST);
+    if (v->kind == CATERVA_VALUE_TUPLE) cv_pack_text(p, CV_TUPLE_MARK, strlen(CV_TUPLE_MARK));
+    *n_parts = v->kind == CATERVA_VALUE_MAP ? 2 * v->count : v->count;
+    return CV_OK;
+}
+
+static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p, cv_error *err)
+{
+    int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values to come at each level */
+    int depth = 0;
+    const char *at = (const char *)values;
+    size_t step = values->struct_size;
+    for (size_t i = 0; i < n; i++, at += step) {
+        caterva_value v = {.kind = CATERVA_VALUE_NIL};
+        int64_t n_parts;
+        CV_TRY(cv_options_copy(&v, sizeof v, at, "value", err));
+        if (depth == 0 && left[0] == 0)
+            return cv_fail(err, CATERVA_EINVAL, -1, "value %zu of %zu stands behind the end", i, n);
+        if (v.size > 0 && !v.bytes)
+            return cv_fail(err, CATERVA_EINVAL, -1, "value %zu has a size and no bytes", i);
+        CV_TRY(pack_one(&v, p, &n_parts, err));
+        left[depth]--;
+        if (n_parts >= 0 && depth == CV_VALUE_DEPTH)
+            return cv_fail(err, CATERVA_EINVAL, -1, "values nest deeper than %d levels", depth);
+        if (n_parts >= 0) left[++depth] = n_parts;
+        for (; depth > 0 && left[depth] == 0; depth--) cv_pack_end(p);
+    }
+    return left[0] == 0 && depth == 0
+               ? CV_OK
+               : cv_fail(err, CATERVA_EINVAL, -1, "parts of a value are missing behind %zu values", n);
+}
+
+caterva_status caterva_value_pack(const caterva_value *values, size_t n, void **packed,
+                                  size_t *packed_size, caterva_error *err)
+{
+    if (!values || n == 0 || !packed || !packed_size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "values, packed or packed_size is NULL");
+    cv_packer p = {.status = CV_OK};
     cv_buffer out = {0};
-    CV_TRY(begin(options, &own, &watch, err));
-    cv_status status = dtype ? cv_json_read_typed(json, json_size, dtype, watch, &out, err)
-                             : cv_json_read(json, json_size, watch, &out, err);
-    end(watch);
+    cv_status status = pack_values(values, n, &p, err);
+    if (status == CV_OK)
+        status = cv_pack_finish(&p, &out, err);
+    else
+        cv_pack_free(&p);
+    if (status == CV_OK && !cv_is_value(out.data, out.size))
+        status = cv_fail(err, CATERVA_EINVAL, -1, "a list, set or map is the key of a map");
     return hand_out(status, &out, packed, packed_size, err);
 }

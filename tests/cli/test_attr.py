@@ -1,6 +1,7 @@
 """attr set and rm: JSON in, the bytes of python-blosc2 in the file."""
 
 import json
+import os
 
 import blosc2
 import msgpack
@@ -28,21 +29,78 @@ CONTAINERS = [
     json.dumps({str(i): i for i in range(66000)}),
 ]
 WRONG = [
-    ("", "a value at position 1"), ("  ", "a value at position 3"),
-    ("kelvin", "a value at position 1"), ("[1,]", "a value at position 4"),
-    ("[1 2]", "',' or ']' at position 4"), ('{"a" 1}', "':' at position 6"),
-    ("{a: 1}", "a key in double quotes at position 2"),
-    ('{"a": 1,}', "a key in double quotes"),
-    ('{"a": 1]', "',' or '}' at position 8"), ("[1", "',' or ']' at position 3"),
-    ('"abc', "'\"' at position 5"), (r'"\x"', "at position 3"), (r'"\u12g4"', "four hexadec"),
-    (r'"\ud800"', "surrogate pair"), (r'"\ud800\u0041"', "surrogate pair"),
-    (r'"\udc00"', "surrogate pair"), ('"a\tb"', "an escape"), ("1 2", "nothing more"),
-    ("01", "nothing more at position 2"), ("1.", "a value"), (".5", "a value"),
-    ("+1", "a value"),
-    ("1e", "a value"), ("0x10", "nothing more"), ("NaN", "a value"), ("Infinity", "a value"),
-    ("1e999", "the range of float64"), (str(2**64), "64 bits"), (str(-2**63 - 1), "64 bits"),
-    ("True", "a value"), ("nul", "a value"), ("[" * 65 + "]" * 65, "less depth"),
-    ("]", "a value"),
+    ("", "near end of file"), ("  ", "near end of file (line 1, column 2)"),
+    ("kelvin", "invalid token near 'kelvin'"), ("[1,]", "near ']' (line 1, column 4)"),
+    ("[1 2]", "']' expected near '2' (line 1, column 4)"), ('{"a" 1}', "':' expected near '1'"),
+    ("{a: 1}", "string or '}' expected near 'a' (line 1, column 2)"),
+    ('{"a": 1,}', "string or '}' expected"), ('{"a": 1]', "'}' expected near ']'"),
+    ("[1", "']' expected near end of file"), ('"abc', "premature end of input"),
+    (r'"\x"', "invalid escape"), (r'"\u12g4"', "invalid escape"),
+    (r'"\ud800"', "invalid Unicode"), (r'"\ud800\u0041"', "invalid Unicode"),
+    (r'"\udc00"', "invalid Unicode"), ('"a\tb"', "control character"), ("1 2", "end of file expected"),
+    ("01", "invalid token"), ("1.", "invalid token"), (".5", "invalid token"),
+    ("+1", "invalid token"), ("1e", "invalid token"), ("0x10", "end of file expected near 'x'"),
+    ("NaN", "invalid token"), ("Infinity", "invalid token"), ("1e999", "is not JSON"),
+    (str(2**64), "too big integer"), (str(-2**63 - 1), "too big negative integer"),
+    (f'["uint64#0#", {2**64 - 1}, {2**64}]', "too big integer"),
+    ("True", "invalid token"), ("nul", "invalid token"), ("[" * 65 + "]" * 65, "less depth"),
+    ("]", "unexpected token"),
+    ('{"$binary": 1}', "base64 as text"), ('{"$binary": "a"}', "expected base64"),
+    ('{"$binary": "AB==\"}', "expected base64"), ('{"$binary": "AA==AAAA"}', "expected base64"),
+    ('{"$binary": "AA==", "x": 1}', "behind the value of a word"),
+    ('{"$ext": 128, "data": ""}', "-128 to 127"), ('{"$ext": 1}', "behind the value of a word"),
+    ('{"$complex": [1]}', "[real, imaginary]"), ('{"$complex": [1, "x"]}', "a number"),
+    ('{"$tuple": 1}', "'['"), ('{"$set": {}}', "'['"), ('{"$map": [1]}', "[key, value]"),
+    ('{"$map": [[1, 2, 3]]}', "[key, value]"), ('{"$map": [[[], 2]]}', "a key that is no list"),
+    ('{"$array": {"dtype": "O", "shape": [], "data": []}}', "dtype of a scalar"),
+    ('{"$array": {"dtype": "S0", "shape": [9], "data": []}}', "dtype of a scalar"),
+    ('{"$array": {"dtype": "i1", "shape": [2], "data": [1]}}', "as many items"),
+    ('{"$array": {"dtype": "i1", "shape": [-1], "data": [1]}}', "a number of items"),
+    ('{"$array": {"dtype": "i1", "shape": [1], "data": [128]}}', "fits the dtype"),
+    ('{"$array": {"dtype": "i1", "shape": [1], "data": [-129]}}', "fits the dtype"),
+    ('{"$array": {"dtype": "u1", "shape": [1], "data": [-1]}}', "fits the dtype"),
+    ('{"$array": {"dtype": "f4", "shape": [1], "data": [1e39]}}', "the range of the"),
+    ('{"$array": {"dtype": "S1", "shape": [1], "data": ["ab"]}}', "fits the dtype"),
+    ('{"$array": {"dtype": "f2", "shape": [1], "data": [1]}}', "$binary"),
+]
+NOT_OF_ONE_SHAPE = ["[1, [2]]", "[[1], 2]", "[[1], [2, 3]]", "[[], [1]]", "[[], [[]]]", "[1", "[1,]",
+                    "", "[true]", '{"a": 1}', "1 2", "[1.5]", "[2147483648]"]
+# Packed, as JSON; both ways.
+BOTH_WAYS = [
+    (b"\xcf" + b"\xff" * 8, str(2**64 - 1)), (b"\xc4\x02\x00\xff", '{"$binary": "AP8="}'),
+    (b"\xc4\x00", '{"$binary": ""}'), (b"\x92\xa9__tuple__\x01", '{"$tuple": [1]}'),
+    (b"\x91\xa9__tuple__", '{"$tuple": []}'), (b"\x91\x92\xa9__tuple__\x01", '[{"$tuple": [1]}]'),
+    (b"\xc7\x03\x2d\x92\x01\x02", '{"$set": [1, 2]}'), (b"\xd4\x2d\x90", '{"$set": []}'),
+    (b"\xd8\x2c\x3f\xf0" + bytes(6) + b"\xc0" + bytes(7), '{"$complex": [1.0, -2.0]}'),
+    (b"\xd8\x2c\x3f\xf0" + bytes(6) + b"\x7f\xf8" + bytes(6), '{"$complex": [1.0, "NaN"]}'),
+    (b"\xd4\x01\xff", '{"$ext": 1, "data": "/w=="}'), (b"\xd4\x80\xff", '{"$ext": -128, "data": "/w=="}'),
+    (b"\xd6\x2aabcd", '{"$ext": 42, "data": "YWJjZA=="}'),
+    (b"\x81\x01\x02", '{"$map": [[1, 2]]}'),
+    (b"\x81\xc0\x91\x81\x02\x03", '{"$map": [[null, [{"$map": [[2, 3]]}]]]}'),
+    (b"\x81\xa4$set\x90", '{"$map": [["$set", []]]}'),
+    (b"\x82\xa1x\x01\xa4$set\x90", '{"x": 1, "$set": []}'), (b"\x81\xa7$schema\x01", '{"$schema": 1}'),
+    (b"\x92\xa9uint64#0#\xcf" + b"\xff" * 8, f'["uint64#0#", {2**64 - 1}]'),
+]
+TO_JSON_ONLY = [
+    (b"\xd9\x01x", '"x"'), (b"\xca\x3d\xcc\xcc\xcd", "0.10000000149011612"),
+    (b"\xcb\x7f\xf0" + bytes(6), '"Infinity"'), (b"\xa2\xff\x1b", '"\\ufffd\\u001b"'),
+    (b"\xd5\x2c\x01\x02", '{"$ext": 44, "data": "AQI="}'), (b"\xd4\x2e\x80", '{"$ext": 46, "data": "gA=="}'),
+    (b"\x92\x01", '{"$binary": "kgE="}'), (b"\x01\x02", '{"$binary": "AQI="}'),
+    (b"\xdd\xff\xff\xff\xff", '{"$binary": "3f////8="}'), (b"\xc1", '{"$binary": "wQ=="}'),
+    (b"\x81\x90\x01", '{"$binary": "gZAB"}'), (b"\xd4\x2d\x01", '{"$binary": "1C0B"}'),
+    (b"\xd5\x2d\x90\x00", '{"$binary": "1S2QAA=="}'), (b"\x91" * 65 + b"\x01", None),
+]
+# dtype, JSON, what is read back.
+TYPED = [
+    ("<i2", "-999", "<i2", [], [-999]), ("<i2", "[-999]", "<i2", [1], [-999]),
+    (">u4", "[[1, 2], [3, 4294967295]]", ">u4", [2, 2], [1, 2, 3, 4294967295]),
+    ("<u8", f"[{2**64 - 1}, 0, {2**63}]", "<u8", [3], [2**64 - 1, 0, 2**63]),
+    ("<i8", f"{-2**63}", "<i8", [], [-2**63]),
+    ("<f4", '[0.1, "NaN", "-Infinity"]', "<f4", [3], [0.1, "NaN", "-Infinity"]),
+    ("?", "[true, false]", "|b1", [2], [True, False]),
+    ("<U3", '["\u00e9t", ""]', "<U3", [2], ["\u00e9t", ""]), ("S3", '"\u00e9"', "|S3", [], ["\u00e9"]),
+    ("<M8[ns]", "-1", "<M8[ns]", [], [-1]), ("<i8", "[]", "<i8", [0], []),
+    ("<i8", "[[], []]", "<i8", [2, 0], []),
 ]
 
 
@@ -77,8 +135,8 @@ class Attributes(Case):
             self.ok("attr", "set", self.array, "k", "-", stdin=text.encode())
             self.assertEqual(self.stored("k")[1], value)
         err = self.fails(2, "attr", "set", self.array, "k", "-", stdin=b"what\n")
-        self.assertEqual(err, "caterva: standard input is not JSON: expected a value at "
-                              "position 1; text needs double quotes\n")
+        self.assertEqual(err, "caterva: standard input is not JSON: invalid token near 'what' "
+                              "(line 1, column 4); text needs double quotes\n")
         for bad in (b'"\xff"', b'"a\0"', b'"a"\0', b"1\0002", b""):
             self.fails(2, "attr", "set", self.array, "k", "-", stdin=bad)
         self.assertEqual(self.stored("k")[1], "y" * 200_000)
@@ -126,11 +184,63 @@ class Attributes(Case):
             self.assertIn(expected, err, text)
         self.assertEqual(
             self.fails(2, "attr", "set", self.array, "unit", "kelvin"),
-            "caterva: VALUE 'kelvin' is not JSON: expected a value at position 1; text needs "
-            "double quotes, inside single ones for a shell: '\"kelvin\"'\n")
+            "caterva: VALUE 'kelvin' is not JSON: invalid token near 'kelvin' (line 1, column 6); "
+            "text needs double quotes, inside single ones for a shell: '\"kelvin\"'\n")
         self.assertIn("""'["text", 1, {"key": null}]'""",
                       self.fails(2, "attr", "set", self.array, "k", "[a, b]"))
         self.assertEqual(self.array.read_bytes(), before)
+
+    def set_packed(self, key, packed):
+        array = blosc2.open(str(self.array), mode="a")
+        meta = array.schunk.vlmeta
+        super(type(meta), meta).set_vlmeta(key, packed)
+
+    def test_words(self):
+        for packed, text in BOTH_WAYS:
+            self.ok("attr", "set", self.array, "k", "--", text)
+            self.assertEqual(self.stored_bytes("k"), packed, text)
+            self.assertEqual(self.text("attr", "get", self.array, "k"), text + "\n")
+        for packed, text in TO_JSON_ONLY:
+            self.set_packed("k", packed)
+            printed = self.text("attr", "get", self.array, "k")
+            if text is None:
+                self.assertIn("$binary", printed)
+            else:
+                self.assertEqual(printed, text + "\n", packed)
+
+    def stored_bytes(self, key):
+        array = blosc2.open(str(self.array))
+        meta = array.schunk.vlmeta
+        return super(type(meta), meta).get_vlmeta(key)
+
+    def test_typed(self):
+        for dtype, text, stored, shape, data in TYPED:
+            self.ok("attr", "set", self.array, "k", "--dtype", dtype, "--", text)
+            packed = self.stored_bytes("k")
+            printed = self.text("attr", "get", self.array, "k")
+            self.assertEqual(json.loads(printed),
+                             {"$array": {"dtype": stored, "shape": shape, "data": data}}, text)
+            self.ok("attr", "set", self.array, "k", "--", printed)
+            self.assertEqual(self.stored_bytes("k"), packed)
+        for text in NOT_OF_ONE_SHAPE:
+            self.fails(2, "attr", "set", self.array, "k", "--dtype", "<i4", "--", text)
+        self.assertIn("--dtype", self.fails(2, "attr", "set", self.array, "k", "--dtype", "what", "1"))
+
+    def test_random_arrays(self):
+        """Arrays of any bits come back from their JSON, as items or as base64."""
+        seed = int.from_bytes(os.urandom(4))
+        print("seed", seed)
+        rng = np.random.default_rng(seed)
+        for dtype in ("<i2", ">i4", "<u8", "|b1", "<f4", ">f8", "<c16", "|S5", "<U3", "<M8[D]", "|V3", "<f2"):
+            shape = tuple(rng.integers(0, 5, rng.integers(0, 3)))
+            size = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+            items = rng.integers(0, 256, size, dtype="u1").tobytes()
+            inner = msgpack.packb({"dtype": {"str": dtype}, "shape": [int(n) for n in shape], "data": items})
+            packed = msgpack.packb(msgpack.ExtType(46, inner))
+            self.set_packed("k", packed)
+            printed = self.text("attr", "get", self.array, "k")
+            self.ok("attr", "set", self.array, "k", "-", stdin=printed.encode())
+            self.assertEqual(self.stored_bytes("k"), packed, printed)
 
     def test_refusals(self):
         before = self.array.read_bytes()
