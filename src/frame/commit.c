@@ -27,17 +27,16 @@
 #include "frame/fetch.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/put.h"
 #include "frame/sealed.h"
 #include "frame/txn.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- Adopt ----
+/* ---- Checksums for chunks of other writers ----
  *
- * Checksums for chunks of other writers, as they are found: from then
- * on any change of their bytes is noticed. Whether they decode is not looked at. */
+ * As they are found: from then on any change of their bytes is noticed. Whether they decode is
+ * not looked at. */
 
 /* What one commit reads of such chunks at most, bytes. */
 enum { CV_ADOPT_BYTES = 64 << 20 };
@@ -51,6 +50,7 @@ typedef struct newcomer {
 
 typedef struct adoption {
     cv_txn *txn;
+    cv_index *index; /* the transaction's */
     bool rewrite;
     cv_watch *watch;     /* or NULL */
     int64_t left;        /* bytes that may still be read */
@@ -86,7 +86,7 @@ static cv_status is_behind(adoption *a, const cv_chunk_ref *ref, size_t size, bo
 static cv_status note_newcomer(adoption *a, const cv_chunk_ref *ref, uint32_t name,
                                cv_error *err)
 {
-    newcomer n = {ref->chunk, name, {cv_index_get(&a->txn->index, ref->chunk), a->area.size}};
+    newcomer n = {ref->chunk, name, {cv_index_get(a->index, ref->chunk), a->area.size}};
     CV_TRY(cv_buffer_append(&a->newcomers, &n, sizeof n, err));
     return cv_buffer_append(&a->area, a->table.data, a->table.size, err);
 }
@@ -100,7 +100,7 @@ static cv_status adopt_bytes(adoption *a, const cv_chunk_ref *ref, const uint8_t
     a->table.size = 0;
     CV_TRY(cv_table_make(&txn->state->grid, bytes, size, &a->table, &stored.name, err));
     CV_TRY(is_behind(a, ref, size, &behind, err));
-    if (behind) return cv_index_set_name(&txn->index, ref->chunk, stored.name, err);
+    if (behind) return cv_index_set_name(a->index, ref->chunk, stored.name, err);
     if (!txn->base->header.sparse) return note_newcomer(a, ref, stored.name, err);
     return a->rewrite ? cv_txn_put_stored(txn, ref->chunk, &stored, err) : CV_OK;
 }
@@ -130,13 +130,13 @@ static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *e
 static cv_status adopt_chunks(adoption *a, cv_error *err)
 {
     cv_txn *txn = a->txn;
-    while (txn->adopt_next < txn->index.n) {
-        int64_t chunk = txn->adopt_next, entry = cv_index_get(&txn->index, chunk);
+    while (txn->notes.adopted < a->index->n) {
+        int64_t chunk = txn->notes.adopted, entry = cv_index_get(a->index, chunk);
         bool special = cv_offset_is_special(entry), fits = true;
-        int64_t next = special ? cv_index_next(&txn->index, chunk, entry) : chunk + 1;
+        int64_t next = special ? cv_index_next(a->index, chunk, entry) : chunk + 1;
         CV_TRY(cv_watch_tick(a->watch, 0, err));
         cv_watch_add(a->watch, (next - chunk) * txn->state->grid.chunk_bytes);
-        if (!special && cv_index_name(&txn->index, chunk) == 0) {
+        if (!special && cv_index_name(a->index, chunk) == 0) {
             cv_error why = {0};
             cv_status status = adopt_chunk(a, chunk, &fits, &why);
             if (status != CV_OK && !is_unfit(status)) {
@@ -145,9 +145,9 @@ static cv_status adopt_chunks(adoption *a, cv_error *err)
             }
         }
         if (!fits) return CV_OK;
-        txn->adopt_next = next;
+        txn->notes.adopted = next;
     }
-    txn->adopted = true;
+    txn->notes.adopted = -1;
     return CV_OK;
 }
 
@@ -161,34 +161,31 @@ static cv_status write_area(adoption *a, cv_error *err)
     cv_seal_stray *strays = cv_malloc(n * sizeof strays[0]);
     if (!strays) return cv_fail_memory(err, n * sizeof strays[0], "block tables");
     uint64_t pos = 0;
-    cv_status status = cv_txn_take_range(txn, a->area.size, &pos, err);
+    const cv_space_request request = {.size = a->area.size};
+    cv_status status = cv_allocator_take(&txn->allocator, &request, &pos, err);
     for (size_t i = 0; i < n; i++)
         strays[i] = (cv_seal_stray){list[i].stray.entry, pos + list[i].stray.pos};
     if (status == CV_OK)
         status = cv_store_write(txn->frame->store, CV_FRAME_OBJECT, pos, a->area.data,
                                 a->area.size, err);
-    if (status == CV_OK) status = cv_index_add_strays(&txn->index, strays, (int64_t)n, err);
+    if (status == CV_OK) status = cv_index_add_strays(a->index, strays, (int64_t)n, err);
     for (size_t i = 0; i < n && status == CV_OK; i++)
-        status = cv_index_set_name(&txn->index, list[i].chunk, list[i].name, err);
+        status = cv_index_set_name(a->index, list[i].chunk, list[i].name, err);
     cv_free(strays);
     return status;
 }
 
-/* Adopts the next of them, up to CV_ADOPT_BYTES, into the transaction's index. What
- * cannot be parsed stays without; so does, unless `rewrite`, what would need a new
- * chunk file. One thread. txn->adopted: nothing is left to do. */
-static cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err)
+/* Adopts the next of them, up to CV_ADOPT_BYTES, into the transaction's index. What cannot be
+ * parsed stays without; so does, unless `rewrite`, what would need a new chunk file. */
+static cv_status adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err)
 {
     adoption a = {.txn = txn, .rewrite = rewrite, .watch = watch, .left = CV_ADOPT_BYTES};
-    if (txn->adopted || txn->state->grid.n_chunks == 0) return CV_OK;
-    CV_TRY(cv_txn_own_index(txn, err));
-    int64_t first = txn->adopt_next;
+    int64_t first = txn->notes.adopted;
+    if (first < 0 || txn->state->grid.n_chunks == 0) return CV_OK;
+    CV_TRY(cv_txn_own_index(txn, &a.index, err));
     cv_status status = adopt_chunks(&a, err);
     if (status == CV_OK) status = write_area(&a, err);
-    if (status != CV_OK) {
-        txn->adopt_next = first;
-        txn->adopted = false;
-    }
+    if (status != CV_OK) txn->notes.adopted = first;
     cv_buffer_free(&a.chunk);
     cv_buffer_free(&a.table);
     cv_buffer_free(&a.found);
@@ -197,18 +194,18 @@ static cv_status cv_adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_er
     return status;
 }
 
-/* ---- Put layouts ----
+/* ---- All layouts in one place ----
  *
- * Collects what stands before the first block of each chunk, and its block table,
- * in pieces of bounded memory. Where the tail goes is commit.c's matter: behind all that is
- * used of a new frame. */
+ * What stands before the first block of each chunk, and its block table, written in pieces of
+ * bounded memory. */
 
 enum { PIECE = 1 << 20 };
 
 typedef struct putting {
     cv_txn *txn;
-    cv_buffer bytes; /* not written yet, */
-    uint64_t pos;    /* which belong there */
+    const cv_index *index; /* the transaction's */
+    cv_buffer bytes;       /* not written yet, */
+    uint64_t pos;          /* which belong there */
     cv_layouts_footer footer;
 } putting;
 
@@ -275,47 +272,107 @@ static cv_status add_mark(putting *p, cv_error *err)
 static cv_status add_footer(putting *p, cv_error *err)
 {
     uint8_t footer[CV_LAYOUTS_FOOTER];
-    p->footer.names = cv_sealed_names(&p->txn->index);
+    p->footer.names = cv_sealed_names(p->index);
     cv_layouts_footer_write(&p->footer, footer);
     return cv_buffer_append(&p->bytes, footer, sizeof footer, err);
 }
 
 static cv_status put(putting *p, cv_error *err)
 {
-    const cv_index *index = &p->txn->index;
     CV_TRY(add_mark(p, err));
-    for (int64_t i = 0; i < index->n; i++) {
-        if (cv_index_name(index, i) == 0) continue;
+    for (int64_t i = 0; i < p->index->n; i++) {
+        if (cv_index_name(p->index, i) == 0) continue;
         CV_TRY(add_record(p, i, err));
         if (p->bytes.size >= PIECE) CV_TRY(write_piece(p, err));
     }
     if (p->footer.n == 0) return CV_OK;
     CV_TRY(add_footer(p, err));
     CV_TRY(write_piece(p, err));
-    p->txn->end = p->pos;
-    if (p->txn->chunks_end < p->pos) p->txn->chunks_end = p->pos;
+    cv_allocator_extend(&p->txn->allocator, p->pos);
     return CV_OK;
 }
 
 /* Puts them behind the chunks of a new contiguous frame, right before where its tail is going
  * to be; all chunks are put. Where chunks are so small that they are read whole, or have more
  * blocks than a record holds, there are none. */
-static cv_status cv_txn_put_layouts(cv_txn *txn, cv_error *err)
+static cv_status put_layouts(cv_txn *txn, cv_error *err)
 {
     const cv_grid *grid = &txn->state->grid;
-    putting p = {.txn = txn, .pos = txn->end};
+    putting p = {.txn = txn, .pos = txn->allocator.end};
     assert(!txn->frame->store->published);
     p.footer.record_size = cv_layouts_record_size(grid->n_blocks);
     if (p.footer.record_size == 0 || txn->base->header.sparse) return CV_OK;
     if (grid->n_chunks == 0 || cv_layout_is_small(grid)) return CV_OK;
-    CV_TRY(cv_txn_own_index(txn, err));
-    if (!txn->index.pages) return CV_OK;
+    cv_index *index;
+    CV_TRY(cv_txn_own_index(txn, &index, err));
+    if (!index->pages) return CV_OK;
+    p.index = index;
     cv_status status = put(&p, err);
     cv_buffer_free(&p.bytes);
     return status;
 }
 
-/* ---- Commit ---- */
+/* ---- The tail ----
+ *
+ * What stands behind the chunks of a contiguous frame:
+ *
+ *   | chunks and dead space | header copy | index | seal | trailer |
+ *
+ * The copy counts as dead space (cbytes ends with it) and promises nothing to readers. The
+ * seal vouches for all else (format/seal.h). In a directory's chunks.b2frame the copy stands
+ * behind all, where the frame has ended. */
+
+/* The tail that a commit would write now, but for what depends on its place: header copy and
+ * root. */
+typedef struct tail {
+    cv_buffer bytes;
+    uint64_t copy_size, index_size;
+    size_t root; /* where what the root vouches for begins: footer or trailer */
+    cv_seal_footer footer;
+} tail;
+
+/* A frame without chunks has no index, and nothing between header and trailer. */
+static cv_status append_index(cv_txn *txn, tail *t, cv_error *err)
+{
+    cv_buffer *out = &t->bytes;
+    size_t origin = out->size;
+    if (txn->state->grid.n_chunks == 0) return CV_OK;
+    cv_index *index;
+    CV_TRY(cv_txn_own_index(txn, &index, err));
+    if (index->strays && index->strays->n > index->n)
+        CV_TRY(cv_index_prune_strays(index, err));
+    CV_TRY(cv_index_encode(index, &txn->notes.encoder, out, err));
+    t->index_size = out->size - origin;
+    t->footer.commit = txn->notes.n_commits + 1;
+    CV_TRY(cv_sealed_append(index, origin, out, &t->footer, err));
+    t->root = out->size - CV_SEAL_FOOTER;
+    return CV_OK;
+}
+
+/* Builds it in t->bytes, whose memory is used again. */
+static cv_status build_tail(cv_txn *txn, tail *t, cv_error *err)
+{
+    const cv_buffer *trailer = &txn->state->trailer_bytes;
+    *t = (tail){.bytes = t->bytes, .copy_size = cv_tail_copy_size(txn->state)};
+    CV_TRY(cv_buffer_resize(&t->bytes, (size_t)t->copy_size, err));
+    CV_TRY(append_index(txn, t, err));
+    return cv_buffer_append(&t->bytes, trailer->data, trailer->size, err);
+}
+
+/* Completes it with the header of its state, which says where it stands. A commit that fails
+ * has used up its number: its copy may lie about. */
+static void seal_tail(cv_txn *txn, const cv_buffer *header, tail *t)
+{
+    cv_buffer *bytes = &t->bytes;
+    txn->notes.n_commits++;
+    if (t->copy_size > 0)
+        cv_header_copy_write(txn->notes.n_commits, header->data, (uint32_t)header->size,
+                             bytes->data);
+    cv_seal_root_write(bytes->data + t->root, bytes->size - t->root, header->data,
+                       header->size);
+}
+
+/* ---- The next state ---------------------------------------------------------- */
 
 /* Byte of the header where a commit's write begins: magic and header length,
  * before it, never change. */
@@ -325,7 +382,7 @@ enum { HEADER_WRITE_START = 16 };
 typedef struct cv_commit {
     cv_txn *txn;
     cv_snapshot *next;
-    cv_tail tail;
+    tail tail;
     int64_t cbytes;
     uint64_t tail_pos;  /* contiguous: where the tail goes */
     int64_t *old_files; /* directory: those the next state does not name */
@@ -333,8 +390,6 @@ typedef struct cv_commit {
     bool fresh;          /* not published yet */
     bool syncs, settles; /* what it writes; and the header, too */
 } commit;
-
-/* ---- Building the next state -------------------------------------------- */
 
 /* Adds the bytes of these files to *sum. One that is gone has none, and *complete says
  * so. */
@@ -362,7 +417,7 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
     const cv_txn *txn = c->txn;
     int64_t fresh = 0, old = 0;
     bool complete = true;
-    CV_TRY(add_files(txn, txn->new_files, txn->n_new_files, &fresh, &complete, err));
+    CV_TRY(add_files(txn, txn->files.put, txn->files.n_put, &fresh, &complete, err));
     CV_TRY(add_files(txn, c->old_files, c->n_old_files, &old, &complete, err));
     *cbytes = txn->base->header.cbytes + fresh - old;
     if (complete) return CV_OK;
@@ -374,24 +429,6 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
     cv_status status = add_files(txn, named, n_named, cbytes, &complete, err);
     cv_free(named);
     return status;
-}
-
-/* Contiguous: the tail goes right behind the chunks where nothing needed lies
- * there (as a rule it and the committed one take turns), else behind that, else
- * behind everything. */
-static uint64_t place_tail(cv_txn *txn, uint64_t size)
-{
-    const cv_snapshot *base = txn->base;
-    uint64_t end = cv_second_trailer_keep_off(txn, txn->end, size);
-    if (!txn->frame->store->published || !cv_txn_may_reuse(txn)) return end;
-    uint64_t old_end = base->header.frame_size;
-    uint64_t low = cv_second_trailer_keep_off(txn, txn->chunks_end, size);
-    uint64_t high = low > old_end ? low : old_end;
-    if ((low + size <= txn->base_tail_pos || low >= old_end) &&
-        cv_space_is_clear(&txn->space, low, size))
-        return low;
-    bool is_taken = txn->has_follower && old_end == txn->found_end;
-    return !is_taken && cv_space_is_clear(&txn->space, high, size) ? high : end;
 }
 
 /* cbytes as the format counts it: up to the index with dead space, or all
@@ -447,12 +484,14 @@ static cv_status take_tail(commit *c, cv_error *err)
 static cv_status build(commit *c, cv_error *err)
 {
     const cv_frame_header *old = &c->txn->state->header;
-    CV_TRY(cv_tail_build(c->txn, &c->tail, err));
-    if (!old->sparse) CV_TRY(cv_holes_before_tail(c->txn, c->tail.bytes.size, err));
-    c->tail_pos = old->sparse ? old->header_size : place_tail(c->txn, c->tail.bytes.size);
+    CV_TRY(build_tail(c->txn, &c->tail, err));
+    c->tail_pos = old->header_size;
+    if (!old->sparse)
+        CV_TRY(cv_allocator_place_tail(&c->txn->allocator, c->txn->state, c->tail.bytes.size,
+                                       &c->tail_pos, err));
     CV_TRY(count_cbytes(c, err));
     CV_TRY(build_header(c, c->tail_pos + c->tail.bytes.size, err));
-    cv_tail_seal(c->txn, &c->next->header_bytes, &c->tail);
+    seal_tail(c->txn, &c->next->header_bytes, &c->tail);
     return take_tail(c, err);
 }
 
@@ -503,7 +542,7 @@ static cv_status write_unseen(commit *c, cv_error *err)
     if (c->fresh) { /* nobody can see it yet: the header may go with the rest */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
-        cv_second_trailer_write(c->txn, c->next);
+        cv_second_trailer_write(&c->txn->allocator, c->next);
     }
     if (c->syncs) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
     return c->fresh ? CV_OK : cv_store_check_name(frame->store, err);
@@ -515,7 +554,7 @@ static cv_status write_seen(commit *c, cv_error *err)
     if (c->fresh) return publish_store(c, c->settles, err);
     CV_TRY(write_header(c, err));
     if (c->settles) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
-    cv_second_trailer_write(c->txn, c->next);
+    cv_second_trailer_write(&c->txn->allocator, c->next);
     return CV_OK;
 }
 
@@ -526,7 +565,7 @@ static cv_status append_copy(const commit *c, cv_buffer *frame, cv_error *err)
     size_t at = frame->size, size = (size_t)cv_header_copy_size((uint32_t)header->size);
     CV_TRY(cv_buffer_resize(frame, at + size, err));
     if (size > 0)
-        cv_header_copy_write(c->txn->n_commits, header->data, (uint32_t)header->size,
+        cv_header_copy_write(c->txn->notes.n_commits, header->data, (uint32_t)header->size,
                              frame->data + at);
     return CV_OK;
 }
@@ -536,11 +575,11 @@ static cv_status write_directory(commit *c, cv_error *err)
     cv_txn *txn = c->txn;
     cv_store *store = txn->frame->store;
     bool durable = txn->frame->durability != CATERVA_DURABILITY_NONE;
-    for (size_t i = 0; i < txn->n_new_files && durable; i++) {
-        CV_TRY(cv_watch_tick(txn->syncing, 0, err));
-        CV_TRY(sync_object(c, txn->new_files[i], err));
+    for (size_t i = 0; i < txn->files.n_put && durable; i++) {
+        CV_TRY(cv_watch_tick(txn->notes.watch, 0, err));
+        CV_TRY(sync_object(c, txn->files.put[i], err));
     }
-    if (durable && txn->n_new_files > 0) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
+    if (durable && txn->files.n_put > 0) CV_TRY(sync_object(c, CV_FRAME_OBJECT, err));
 
     cv_buffer frame = {0};
     cv_status status =
@@ -557,29 +596,6 @@ static cv_status write_directory(commit *c, cv_error *err)
 }
 
 /* ---- Publishing --------------------------------------------------------- */
-
-/* The books of a contiguous frame: where the new tail is, and that the old one,
- * like all that was replaced, is dead. Without a second sync the new header may
- * not be on the disk yet, and the old one be needed; without any, nothing is
- * promised for a power cut. */
-static void account(commit *c, bool fresh)
-{
-    cv_txn *txn = c->txn;
-    const cv_snapshot *base = txn->base;
-    if (base->header.sparse) return;
-    uint64_t old_end = base->header.frame_size;
-    uint64_t old_pos = txn->base_tail_pos;
-    uint64_t tail_end = c->tail_pos + c->tail.bytes.size;
-    cv_space_occupy(&txn->space, c->tail_pos, c->tail.bytes.size);
-    if (!fresh)
-        cv_extents_add(&txn->space.dead, (cv_extent){old_pos, old_end - old_pos}, true);
-    cv_space_committed(&txn->space, txn->frame->durability != CATERVA_DURABILITY_ORDERED);
-    cv_second_trailer_account(txn, c->next);
-    txn->base_end = txn->end > tail_end ? txn->end : tail_end;
-    txn->base_chunks_end = txn->chunks_end;
-    txn->base_tail_pos = c->tail_pos;
-    if (txn->frame->durability != CATERVA_DURABILITY_NONE) txn->unsettled = false;
-}
 
 /* The next snapshot takes over the transaction's index, and readers see it. */
 static void publish(commit *c)
@@ -623,22 +639,23 @@ static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
                   .settles = durability == CATERVA_DURABILITY_FULL};
     if (!c->fresh && txn->base->header.sparse)
         CV_TRY(cv_store_check_name(txn->frame->store, err)); /* it removes files */
-    CV_TRY(cv_adopt_some(txn, false, NULL, err));
-    cv_files_remove_old(txn, txn->base); /* their last readers have come on here */
-    if (c->fresh && txn->adds_layouts) CV_TRY(cv_txn_put_layouts(txn, err));
+    CV_TRY(adopt_some(txn, false, NULL, err));
+    cv_files_remove_old(txn, txn->base, NULL, 0); /* their last readers have come on here */
+    if (c->fresh && txn->notes.adds_layouts) CV_TRY(put_layouts(txn, err));
     c->next = cv_snapshot_new();
     if (!c->next) return cv_fail_memory(err, sizeof *c->next, "a commit");
-    c->tail.bytes = txn->tail;
-    txn->tail = (cv_buffer){0};
+    c->tail.bytes = txn->notes.tail;
+    txn->notes.tail = (cv_buffer){0};
     return build(c, err);
 }
 
 static cv_status complete(commit *c, cv_error *err)
 {
     CV_TRY(check_name_again(c, err));
-    cv_files_replaced(c->txn, c->old_files, c->n_old_files);
-    cv_files_remove_old(c->txn, c->next);
-    account(c, c->fresh);
+    cv_files_remove_old(c->txn, c->next, c->old_files, c->n_old_files);
+    if (!c->txn->base->header.sparse)
+        cv_allocator_committed(&c->txn->allocator, c->next,
+                               (cv_extent){c->tail_pos, c->tail.bytes.size}, c->fresh);
     publish(c);
     cv_txn_reset(c->txn);
     return CV_OK;
@@ -648,9 +665,9 @@ static void end(commit *c)
 {
     cv_snapshot_release(c->next);
     if (c->tail.bytes.data) { /* the next one uses it again */
-        cv_buffer_free(&c->txn->tail);
-        c->txn->tail = c->tail.bytes;
-        c->txn->tail.size = 0;
+        cv_buffer_free(&c->txn->notes.tail);
+        c->txn->notes.tail = c->tail.bytes;
+        c->txn->notes.tail.size = 0;
     }
     cv_free(c->old_files);
 }
@@ -662,7 +679,9 @@ static cv_status write_all(commit *c, cv_error *err)
     return write_seen(c, err);
 }
 
-void cv_txn_set_watch(cv_txn *txn, cv_watch *watch) { txn->syncing = watch; }
+void cv_txn_set_watch(cv_txn *txn, cv_watch *watch) { txn->notes.watch = watch; }
+
+void cv_txn_add_layouts(cv_txn *txn) { txn->notes.adds_layouts = true; }
 
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
 {
@@ -726,8 +745,9 @@ static cv_status check_room(cv_txn *txn, cv_error *err)
 {
     enum { FEW_CHUNKS = 1 << 20 };
     if (txn->state->grid.n_chunks == 0) return CV_OK;
-    CV_TRY(cv_txn_own_index(txn, err));
-    int64_t n = cv_index_count_stored(&txn->index);
+    cv_index *index;
+    CV_TRY(cv_txn_own_index(txn, &index, err));
+    int64_t n = cv_index_count_stored(index);
     if (n <= FEW_CHUNKS) return CV_OK;
     return cv_snapshot_check_room(txn->base, txn->frame->store, n, err);
 }
@@ -738,20 +758,19 @@ cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
     CV_TRY(cv_txn_check(txn, err));
     CV_TRY(check_room(txn, err));
     txn->changed = txn->changed || txn->base->seal != CV_SEAL_WHOLE;
-    txn->adopt_next = 0;
-    txn->adopted = false;
+    txn->notes.adopted = 0;
     cv_watch_expect(watch, txn->state->grid.n_chunks * txn->state->grid.chunk_bytes);
-    while (!txn->adopted && txn->state->grid.n_chunks > 0)
-        CV_TRY(cv_adopt_some(txn, true, watch, err));
-    txn->syncing = watch;
+    while (txn->notes.adopted >= 0 && txn->state->grid.n_chunks > 0)
+        CV_TRY(adopt_some(txn, true, watch, err));
+    txn->notes.watch = watch;
     cv_status status = cv_txn_commit(txn, err);
-    txn->syncing = NULL;
+    txn->notes.watch = NULL;
     return status;
 }
 
-/* ---- Tidy ----
+/* ---- Before the close ----
  *
- * What a writer gives back before it closes.
+ * What a writer gives back:
  *
  *   | chunks | dead | tail | beyond the frame |    the tail moves down over what
  *   | chunks | tail |                              is dead, the file is cut
@@ -793,7 +812,7 @@ static void find_last(survey *s)
     for (int64_t i = 0; i < s->txn->base->grid.n_chunks; i++) {
         uint64_t pos, size = 0;
         if (!chunk_pos(s, i, &pos)) continue;
-        (void)cv_extents_has(&s->txn->space.ours, pos, &size);
+        (void)cv_extents_has(&s->txn->allocator.space.ours, pos, &size);
         if (pos + size > s->end) s->end = pos + size;
     }
     const cv_strays *strays = s->index->strays; /* tables of other writers' chunks */
@@ -830,7 +849,8 @@ static cv_status find_chunks_end(cv_txn *txn, uint64_t *end, cv_error *err)
     for (int64_t i = 0; i < base->grid.n_chunks; i++) {
         uint64_t pos, size;
         if (!chunk_pos(&s, i, &pos) || pos + reach <= s.end) continue;
-        if (!cv_extents_has(&txn->space.ours, pos, &size)) CV_TRY(measure_chunk(&s, i, err));
+        if (!cv_extents_has(&txn->allocator.space.ours, pos, &size))
+            CV_TRY(measure_chunk(&s, i, err));
     }
     *end = s.end;
     return CV_OK;
@@ -840,10 +860,10 @@ static cv_status find_chunks_end(cv_txn *txn, uint64_t *end, cv_error *err)
 
 static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
 {
-    cv_tail tail = {.bytes = {0}};
-    cv_status status = cv_tail_build(txn, &tail, err);
-    *size = tail.bytes.size;
-    cv_buffer_free(&tail.bytes);
+    tail t = {.bytes = {0}};
+    cv_status status = build_tail(txn, &t, err);
+    *size = t.bytes.size;
+    cv_buffer_free(&t.bytes);
     return status;
 }
 
@@ -859,20 +879,18 @@ static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_e
     CV_TRY(find_chunks_end(txn, &end, err));
     CV_TRY(cv_layout_area_find(txn->base, txn->frame->store, &layouts, err));
     if (layouts.size > 0) end = layouts.pos + layouts.size;
-    if (end >= txn->base_tail_pos) return CV_OK;
-    uint64_t gain = txn->base_tail_pos - end + stored - txn->base->header.frame_size;
+    if (end >= txn->allocator.tail_pos) return CV_OK;
+    uint64_t gain = txn->allocator.tail_pos - end + stored - txn->base->header.frame_size;
     if (gain < MIN_GAIN && gain < stored / MIN_PART) return CV_OK;
     CV_TRY(measure_tail(txn, &size, err));
-    end = cv_second_trailer_keep_off(txn, end, size);
-    if (end + size <= txn->base_tail_pos) *place = (cv_extent){end, size};
+    end = cv_allocator_behind_front(&txn->allocator, txn->state, end, size);
+    if (end + size <= txn->allocator.tail_pos) *place = (cv_extent){end, size};
     return CV_OK;
 }
 
 static cv_status move_tail(cv_txn *txn, cv_extent place, cv_error *err)
 {
-    if (!cv_space_is_clear(&txn->space, place.pos, place.size)) return CV_OK;
-    txn->chunks_end = place.pos;
-    txn->may_reuse = true;
+    if (!cv_allocator_move_tail(&txn->allocator, place)) return CV_OK;
     txn->changed = true;
     CV_TRY(cv_txn_commit(txn, err));
     if (txn->frame->durability != CATERVA_DURABILITY_ORDERED) return CV_OK;
@@ -904,7 +922,6 @@ static cv_status tidy_file(cv_txn *txn, cv_error *err)
     /* After this the disk holds the committed header and no older one. */
     if (txn->frame->durability != CATERVA_DURABILITY_NONE)
         CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
-    cv_space_settled(&txn->space);
     if (place.size > 0) CV_TRY(move_tail(txn, place, err));
     return cut(txn, err);
 }
@@ -915,8 +932,8 @@ void cv_txn_tidy(cv_txn *txn)
     if (cv_txn_pending(txn) || txn->frame->poisoned) return;
     if (cv_snapshot_has_older_readers(txn->base, store)) return;
     if (txn->base->header.sparse)
-        cv_files_remove_old(txn, txn->base);
-    else if (!txn->has_follower)
+        cv_files_remove_old(txn, txn->base, NULL, 0);
+    else if (!txn->allocator.follower)
         (void)tidy_file(txn, NULL);
 }
 
@@ -924,5 +941,5 @@ bool cv_txn_dead(cv_txn *txn, uint64_t *dead, uint64_t *size)
 {
     *size = txn->base->header.frame_size;
     if (txn->base->header.sparse || txn->changed || txn->frame->poisoned) return false;
-    return cv_txn_may_reuse(txn) && cv_holes_dead(txn, dead);
+    return cv_allocator_dead(&txn->allocator, dead);
 }

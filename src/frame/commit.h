@@ -17,8 +17,11 @@ void cv_txn_set_watch(cv_txn *txn, cv_watch *watch);
  * nothing is pending and all is sealed already. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
 
-/* ---- Several frames at once --------------------------------------------- */
+/* The commit to come, the first one of a new array, puts the layouts of all chunks into one
+ * place. */
+void cv_txn_add_layouts(cv_txn *txn);
 
+/* ---- Several frames at once --------------------------------------------- */
 
 /* One of them: written, but for what makes it seen. */
 typedef struct cv_commit cv_commit;
@@ -49,8 +52,7 @@ void cv_commit_drop(cv_commit *commit);
 cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t size,
                                cv_error *err);
 
-/* ---- tidy ----
- * What a writer gives back before it closes, and what is dead after that. */
+/* ---- Before the close ---------------------------------------------------- */
 
 /* Before the store is closed: gives back what costs little to give back. The tail
  * of a contiguous frame moves down over dead space, by a commit, where that wins

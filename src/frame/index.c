@@ -282,13 +282,14 @@ cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err)
 
 /* ---- Changes ------------------------------------------------------------ */
 
-cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, cv_error *err)
+cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, uint32_t name,
+                       cv_error *err)
 {
     int64_t p = chunk / CV_INDEX_PAGE;
     CV_TRY(own_page(index, p, 0, err));
     CV_TRY(forget_stray(index, entry, err));
     index->pages[p]->entries[chunk % CV_INDEX_PAGE] = entry;
-    cv_page_set_name(index->pages[p], chunk % CV_INDEX_PAGE, 0);
+    cv_page_set_name(index->pages[p], chunk % CV_INDEX_PAGE, name);
     return CV_OK;
 }
 

@@ -99,9 +99,10 @@ void cv_index_drop_page(cv_index_page *page);
  * can be changed, also when the first has none. */
 cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err);
 
-/* Change an index that has pages. On failure it is as it was. A new entry has no
- * name yet. */
-cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, cv_error *err);
+/* Change an index that has pages. On failure it is as it was. `name` is that of the block
+ * table, 0: none is known. */
+cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, uint32_t name,
+                       cv_error *err);
 cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_error *err);
 
 /* Page `p` of such an index, its own, for who changes many of its names. */

@@ -858,3 +858,84 @@ void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state)
     state->header.chunk_size = (int32_t)change->grid.chunk_bytes;
     state->header.block_size = (int32_t)change->grid.block_bytes;
 }
+
+/* ---- The copy of the header ------------------------------------------------ */
+
+uint64_t cv_tail_copy_size(const cv_snapshot *state)
+{
+    if (state->header.sparse || state->grid.n_chunks == 0) return 0;
+    return cv_header_copy_size(state->header.header_size);
+}
+
+cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
+                            cv_header_copy *copy, bool *found, cv_error *err)
+{
+    uint64_t size = cv_tail_copy_size(state);
+    *found = false;
+    if (size == 0 || (uint64_t)state->header.cbytes < size) return CV_OK;
+    uint64_t pos = state->index_pos - size;
+    CV_TRY(cv_buffer_resize(bytes, (size_t)size, err));
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes->data, bytes->size, err));
+    *found = cv_header_copy_parse(bytes->data, bytes->size, pos, copy, NULL) == CV_OK &&
+             copy->header_size == state->header_bytes.size &&
+             memcmp(copy->header, state->header_bytes.data, copy->header_size) == 0;
+    return CV_OK;
+}
+
+/* *reaches: the frame goes so far. Its size is not asked for: of a directory that turns to the
+ * frame of a later commit. */
+static cv_status read_if_there(cv_store *store, uint64_t pos, void *to, size_t size,
+                               bool *reaches, cv_error *err)
+{
+    cv_error why;
+    cv_status status = cv_store_read(store, CV_FRAME_OBJECT, pos, to, size, &why);
+    *reaches = status == CV_OK;
+    if (status == CV_OK || status == CATERVA_ECORRUPT) return CV_OK;
+    if (err) *err = why;
+    return status;
+}
+
+cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
+                           uint64_t *size, cv_error *err)
+{
+    const cv_frame_header *h = &state->header;
+    *pos = *size = 0;
+    if (state->seal != CV_SEAL_WHOLE) return CV_OK;
+    if (h->sparse) { /* behind all; an older version has written none */
+        uint8_t first;
+        bool is_there;
+        CV_TRY(read_if_there(store, h->frame_size, &first, 1, &is_there, err));
+        if (is_there) *size = cv_header_copy_size(h->header_size);
+        *pos = h->frame_size;
+        return CV_OK;
+    }
+    *size = cv_tail_copy_size(state);
+    if ((uint64_t)h->cbytes < *size) *size = 0;
+    *pos = state->index_pos - *size;
+    return CV_OK;
+}
+
+static bool is_copy_of(const cv_snapshot *state, const cv_buffer *bytes, uint64_t pos)
+{
+    cv_header_copy copy;
+    return cv_header_copy_parse(bytes->data, bytes->size, pos, &copy, NULL) == CV_OK &&
+           copy.header_size == state->header_bytes.size &&
+           memcmp(copy.header, state->header_bytes.data, copy.header_size) == 0;
+}
+
+cv_status cv_tail_check_copy(const cv_snapshot *state, cv_store *store, cv_error *err)
+{
+    uint64_t pos, size;
+    cv_buffer bytes = {0};
+    CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
+    if (size == 0) return CV_OK;
+    bool is_good = false;
+    cv_status status = cv_buffer_resize(&bytes, (size_t)size, err);
+    if (status == CV_OK)
+        status = read_if_there(store, pos, bytes.data, bytes.size, &is_good, err);
+    if (is_good) is_good = is_copy_of(state, &bytes, pos);
+    cv_buffer_free(&bytes);
+    if (status != CV_OK || is_good) return status;
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                   "the copy of the header at byte %llu is damaged", (unsigned long long)pos);
+}

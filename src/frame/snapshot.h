@@ -149,4 +149,25 @@ cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_n
                             cv_error *err);
 void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 
+/* ---- The copy of the header ----
+ *
+ * A contiguous frame has it right before its index, a directory's chunks.b2frame behind all,
+ * where the frame has ended. It is there for repair, should the header be torn. */
+
+/* Bytes of the header copy that a tail of `state` begins with, or 0: of a directory, too. */
+uint64_t cv_tail_copy_size(const cv_snapshot *state);
+
+/* The copy right before the index of a stored state, when it is one of its own
+ * header: not after another writer changed the frame. `bytes` keeps it. */
+cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
+                            cv_header_copy *copy, bool *found, cv_error *err);
+
+/* Where the copy of a sealed state's header stands, and its size; 0: it has none, or who wrote
+ * the state is not known. */
+cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
+                           uint64_t *size, cv_error *err);
+
+/* CATERVA_ECORRUPT: that copy is not what the commit has written. */
+cv_status cv_tail_check_copy(const cv_snapshot *state, cv_store *store, cv_error *err);
+
 #endif

@@ -1,15 +1,18 @@
-/* Room: frame. Bookkeeping of dead and free bytes; pure, no I/O. */
+/* Room: frame. Where a writer of a contiguous frame finds space: in holes that it knows, in
+ * holes that it finds between the chunks of the state it opened, and behind the end. Promises
+ * never to give out bytes that the committed state, a reader of an older one, or the header
+ * that a power cut may bring back needs. Does not know what chunks and tails hold. */
 #include "frame/space.h"
 
 #include "base/arith.h"
 #include "base/heap.h"
+#include "base/os.h"
 #include "format/chunk_header.h"
+#include "frame/layout.h"
 #include "frame/lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Space ---- */
 
 enum { CV_SPACE_OURS = 65536 };
 
@@ -106,14 +109,14 @@ bool cv_extents_take(cv_extents *e, uint64_t size, cv_extent *out)
     return true;
 }
 
-bool cv_extents_fit(const cv_extents *e, uint64_t size)
+static bool fits(const cv_extents *e, uint64_t size)
 {
     for (size_t i = 0; i < e->n; i++)
         if (e->items[i].size >= size) return true;
     return false;
 }
 
-uint64_t cv_extents_below(const cv_extents *e, uint64_t end)
+static uint64_t bytes_below(const cv_extents *e, uint64_t end)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < e->n && e->items[i].pos < end; i++) {
@@ -123,9 +126,7 @@ uint64_t cv_extents_below(const cv_extents *e, uint64_t end)
     return total;
 }
 
-uint64_t cv_extents_total(const cv_extents *e) { return cv_extents_below(e, UINT64_MAX); }
-
-void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size)
+static void cut(cv_extents *holes, uint64_t pos, uint64_t size)
 {
     uint64_t end = pos + size;
     size_t first = find(holes, pos);
@@ -142,14 +143,14 @@ void cv_extents_cut(cv_extents *holes, uint64_t pos, uint64_t size)
 
 static void clear(cv_extents *e) { e->n = 0; }
 
-static void cv_extents_move(cv_extents *to, cv_extents *from)
+static void move(cv_extents *to, cv_extents *from)
 {
     for (size_t i = 0; i < from->n; i++) cv_extents_add(to, from->items[i], true);
     to->forgot = to->forgot || from->forgot;
     clear(from);
 }
 
-void cv_extents_destroy(cv_extents *e)
+static void destroy(cv_extents *e)
 {
     cv_free(e->items);
     *e = (cv_extents){0};
@@ -165,7 +166,7 @@ void cv_space_put(cv_space *space, uint64_t pos, uint64_t size)
         space->forgot_ours = true;
 }
 
-void cv_space_died(cv_space *space, cv_extent chunk)
+static void died(cv_space *space, cv_extent chunk)
 {
     cv_extents_add(&space->replaced, chunk, false);
     cv_extents_add(&space->dead, chunk, true);
@@ -175,11 +176,11 @@ bool cv_space_replaced(cv_space *space, uint64_t pos)
 {
     cv_extent extent;
     if (!remove_extent(&space->ours, pos, &extent)) return false;
-    cv_space_died(space, extent);
+    died(space, extent);
     return true;
 }
 
-bool cv_space_ours_end(const cv_space *space, uint64_t *end)
+static bool ours_end(const cv_space *space, uint64_t *end)
 {
     const cv_extents *ours = &space->ours;
     *end = ours->n > 0 ? end_of(ours->items[ours->n - 1]) : 0;
@@ -208,15 +209,15 @@ bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size)
 
 void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
 {
-    cv_extents_cut(&space->free, pos, size);
+    cut(&space->free, pos, size);
 }
 
-void cv_space_settled(cv_space *space) { cv_extents_move(&space->free, &space->aging); }
+static void settle_space(cv_space *space) { move(&space->free, &space->aging); }
 
 void cv_space_committed(cv_space *space, bool header_is_durable)
 {
-    cv_space_settled(space);
-    cv_extents_move(header_is_durable ? &space->free : &space->aging, &space->dead);
+    settle_space(space);
+    move(header_is_durable ? &space->free : &space->aging, &space->dead);
     clear(&space->taken);
     clear(&space->replaced);
 }
@@ -236,24 +237,21 @@ void cv_space_rolled_back(cv_space *space, uint64_t end)
         if (extent.pos < end && !taken) space->ours.items[kept++] = extent;
     }
     space->ours.n = kept;
-    cv_extents_move(&space->free, &space->taken);
+    move(&space->free, &space->taken);
     clear(&space->dead);
 }
 
 void cv_space_destroy(cv_space *space)
 {
-    cv_extents_destroy(&space->ours);
-    cv_extents_destroy(&space->dead);
-    cv_extents_destroy(&space->aging);
-    cv_extents_destroy(&space->free);
-    cv_extents_destroy(&space->taken);
-    cv_extents_destroy(&space->replaced);
+    destroy(&space->ours);
+    destroy(&space->dead);
+    destroy(&space->aging);
+    destroy(&space->free);
+    destroy(&space->taken);
+    destroy(&space->replaced);
 }
 
-/* ---- Survey ----
- *
- * Finds dead space between the chunks of an opened frame. Who may use it,
- * and when, is not known here. */
+/* ---- The survey: dead space between the chunks of an opened frame ---------- */
 
 enum {
     MOST_ROOMS = 1 << 20,
@@ -265,14 +263,12 @@ enum {
     GOOD_GAP = 64,
 };
 
-void cv_survey_free(cv_survey *s)
+static void free_survey(cv_survey *s)
 {
     cv_free(s->rooms);
     cv_free(s->order);
     *s = (cv_survey){0};
 }
-
-/* ---- Measuring ------------------------------------------------------------ */
 
 /* What cannot be made out; a store that fails is another matter. */
 static bool is_doubtful(cv_status status)
@@ -348,8 +344,6 @@ static cv_status measure(cv_frame *frame, cv_room *room, cv_extents *found, uint
     room->size = size;
     return CV_OK;
 }
-
-/* ---- Listing -------------------------------------------------------------- */
 
 static int by_pos(const void *a, const void *b)
 {
@@ -439,8 +433,6 @@ static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *f
     return true;
 }
 
-/* ---- The order of measuring ----------------------------------------------- */
-
 enum { CLASSES = 64 * 8 };
 
 /* Eight classes for each power of two. */
@@ -466,8 +458,6 @@ static cv_status make_order(cv_survey *s, cv_error *err)
     s->n_order = s->n;
     return CV_OK;
 }
-
-/* ---- Making it ------------------------------------------------------------ */
 
 static cv_status measure_all(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
 {
@@ -497,25 +487,28 @@ static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_
     return make_order(s, err);
 }
 
-cv_status cv_survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_t end,
-                         cv_extents *found, cv_error *err)
+/* Lists the rooms of `state`, whose chunks all lie before `end`. The space before the first one
+ * goes to `found`. Damage, or too many chunks, makes a survey that is not whole and finds
+ * nothing; a failing store is an error. */
+static cv_status survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_t end,
+                             cv_extents *found, cv_error *err)
 {
     cv_extents mine = {0};
     *s = (cv_survey){0};
     cv_status status = make(s, frame, state, end, &mine, err);
     if (status != CV_OK || mine.forgot) s->whole = false;
     if (s->whole)
-        cv_extents_move(found, &mine);
+        move(found, &mine);
     else
-        cv_survey_free(s);
-    cv_extents_destroy(&mine);
+        free_survey(s);
+    destroy(&mine);
     return status;
 }
 
-/* ---- Using it ------------------------------------------------------------- */
-
-cv_status cv_survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t enough,
-                         cv_extents *found, cv_error *err)
+/* Measures rooms of more than `size` bytes until one leaves that many over, and all together
+ * `enough`, or a few were in vain. What they leave over goes to `found`. */
+static cv_status survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t enough,
+                             cv_extents *found, cv_error *err)
 {
     uint64_t largest = 0, total = 0;
     for (int left = AT_ONCE; left > 0 && s->credit > 0 && s->next < s->n_order;) {
@@ -536,7 +529,8 @@ cv_status cv_survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t 
     return CV_OK;
 }
 
-cv_status cv_survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
+/* Measures what was not, a few thousand rooms at most. */
+static cv_status survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
 {
     uint64_t gap;
     bool sure;
@@ -548,8 +542,9 @@ cv_status cv_survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, cv_er
     return CV_OK;
 }
 
-cv_status cv_survey_end(cv_survey *s, cv_frame *frame, cv_extents *found, uint64_t *end,
-                        cv_error *err)
+/* The end of the last chunk that is there. */
+static cv_status survey_end(cv_survey *s, cv_frame *frame, cv_extents *found, uint64_t *end,
+                            cv_error *err)
 {
     uint64_t gap;
     bool sure;
@@ -562,12 +557,375 @@ cv_status cv_survey_end(cv_survey *s, cv_frame *frame, cv_extents *found, uint64
     return CV_OK;
 }
 
-bool cv_survey_replaced(cv_survey *s, uint64_t pos, cv_extent *out)
+/* Removes the chunk at `pos`: returns its room, or false if none begins there. */
+static bool survey_replaced(cv_survey *s, uint64_t pos, cv_extent *out)
 {
     cv_room key = {.pos = pos};
     cv_room *room = s->n ? bsearch(&key, s->rooms, s->n, sizeof key, by_pos) : NULL;
     if (!room || room->size == 0) return false;
     *out = (cv_extent){room->pos, room->size};
     room->size = 0;
+    return true;
+}
+
+/* ---- The second trailer ---------------------------------------------------- */
+
+/* True if C-Blosc2 looks for the trailer in front. */
+static bool has_front(const cv_snapshot *state)
+{
+    return !state->header.sparse && state->grid.n_chunks == 0;
+}
+
+bool cv_second_trailer_is_apart(const cv_snapshot *state)
+{
+    return has_front(state) &&
+           state->header.frame_size != state->header.header_size + state->trailer_bytes.size;
+}
+
+/* Bytes that the old header needs may be there: the new one must be on the disk first. */
+static cv_status settle_header(const cv_frame *frame)
+{
+    if (!frame->store->published || frame->durability != CATERVA_DURABILITY_ORDERED)
+        return CV_OK;
+    return cv_store_sync(frame->store, CV_FRAME_OBJECT, NULL);
+}
+
+void cv_second_trailer_write(cv_allocator *a, const cv_snapshot *state)
+{
+    cv_store *store = a->frame->store;
+    const cv_buffer *trailer = &state->trailer_bytes;
+    a->owes_second = cv_second_trailer_is_apart(state);
+    if (!a->owes_second || a->frame->poisoned) return;
+    bool is_read = store->published && cv_snapshot_has_older_readers(state, store);
+    if (is_read || settle_header(a->frame) != CV_OK) return;
+    if (cv_store_write(store, CV_FRAME_OBJECT, state->header.header_size, trailer->data,
+                       trailer->size, NULL) != CV_OK)
+        return;
+    a->owes_second = false;
+    if (store->published && a->frame->durability == CATERVA_DURABILITY_FULL)
+        (void)cv_store_sync(store, CV_FRAME_OBJECT, NULL);
+}
+
+uint64_t cv_allocator_behind_front(const cv_allocator *a, const cv_snapshot *next,
+                                   uint64_t pos, uint64_t size)
+{
+    uint64_t front = next->header.header_size;
+    bool is_front = pos == front && !a->frame->store->published;
+    if (!has_front(next) || is_front || pos >= front + size) return pos;
+    return front + size;
+}
+
+/* ---- The allocator: beginning ------------------------------------------------ */
+
+/* What makes one more sync worth it: a share of the frame, or room for several. */
+enum { WORTH_PART = 8, WORTH_TIMES = 16 };
+
+/* Where the committed tail begins and the chunks end: at the header's copy, if there is one,
+ * else at the index. */
+static cv_status find_tail(cv_allocator *a, uint64_t *n_commits, cv_error *err)
+{
+    const cv_snapshot *base = a->base;
+    const cv_frame_header *h = &base->header;
+    cv_buffer bytes = {0};
+    cv_header_copy copy;
+    bool found;
+    cv_status status = cv_tail_read_copy(base, a->frame->store, &bytes, &copy, &found, err);
+    if (status == CV_OK) {
+        uint64_t index_pos =
+            h->frame_size - base->trailer.size - base->footer.size - base->index_size;
+        uint64_t now = cv_os_time_ns();
+        a->tail_pos = found ? copy.pos : index_pos;
+        a->base_chunks_end = found ? copy.pos : h->header_size + (uint64_t)h->cbytes;
+        *n_commits = found && copy.commit > now ? copy.commit : now;
+    }
+    cv_buffer_free(&bytes);
+    return status;
+}
+
+/* An array that was appended to this file (caterva_frame_append) is no garbage. */
+static cv_status find_follower(cv_allocator *a, uint64_t pos, uint64_t size, cv_error *err)
+{
+    uint8_t bytes[CV_FRAME_MAGIC_SIZE];
+    if (size < sizeof bytes) return CV_OK;
+    CV_TRY(cv_store_read(a->frame->store, CV_FRAME_OBJECT, pos, bytes, sizeof bytes, err));
+    if (memcmp(bytes, a->base->header_bytes.data, sizeof bytes) == 0) a->follower = pos;
+    return CV_OK;
+}
+
+/* Behind the frame's end may lie what an older header needs, should a power cut bring it back.
+ * C-Blosc2 leaves frames that it emptied with the chunk area of before, beyond their end. */
+cv_status cv_allocator_begin(cv_allocator *a, cv_frame *frame, uint64_t *n_commits,
+                             cv_error *err)
+{
+    const cv_frame_header *h = &frame->current->header;
+    *a = (cv_allocator){.frame = frame,
+                        .base = frame->current,
+                        .base_end = h->header_size,
+                        .base_chunks_end = h->header_size,
+                        .is_surveyed = true,
+                        .owes_second = cv_second_trailer_is_apart(frame->current)};
+    a->survey.whole = !frame->store->published; /* there is nothing to find */
+    if (h->sparse || !frame->store->published) return CV_OK;
+    uint64_t stored, end = h->frame_size;
+    CV_TRY(cv_store_size(frame->store, CV_FRAME_OBJECT, &stored, err));
+    CV_TRY(find_tail(a, n_commits, err));
+    a->base_end = stored > end ? stored : end;
+    if (a->base_end < a->base_chunks_end) a->base_end = a->base_chunks_end;
+    a->is_unsettled = frame->durability != CATERVA_DURABILITY_NONE;
+    a->is_surveyed = false;
+    if (stored <= end) return CV_OK;
+    CV_TRY(find_follower(a, end, stored - end, err));
+    if (!a->follower)
+        cv_extents_add(&a->space.aging, (cv_extent){end, a->base_end - end}, true);
+    return CV_OK;
+}
+
+void cv_allocator_free(cv_allocator *a)
+{
+    cv_space_destroy(&a->space);
+    free_survey(&a->survey);
+}
+
+void cv_allocator_reset(cv_allocator *a, cv_snapshot *base)
+{
+    a->base = base;
+    a->end = a->base_end;
+    a->chunks_end = a->base_chunks_end;
+    a->may_reuse = false;
+}
+
+void cv_allocator_roll_back(cv_allocator *a) { cv_space_rolled_back(&a->space, a->end); }
+
+/* True if no reader holds a state older than the committed one; that stays so until the next
+ * commit. */
+static bool may_reuse(cv_allocator *a)
+{
+    if (!a->may_reuse)
+        a->may_reuse = !cv_snapshot_has_older_readers(a->base, a->frame->store);
+    return a->may_reuse;
+}
+
+/* ---- Holes -------------------------------------------------------------------- */
+
+/* Makes sure that the committed header is on the disk, and no older one. A sync that fails may
+ * have lost what was put. */
+static cv_status settle(cv_allocator *a, cv_error *err)
+{
+    if (a->is_unsettled) {
+        cv_status status = cv_store_sync(a->frame->store, CV_FRAME_OBJECT, err);
+        if (status != CV_OK) a->frame->poisoned = true;
+        CV_TRY(status);
+    }
+    a->is_unsettled = false;
+    settle_space(&a->space);
+    return CV_OK;
+}
+
+/* Cuts off what a writer that failed or was killed left behind the frame, if nothing was put
+ * yet. */
+static cv_status cut_left_behind(cv_allocator *a, cv_error *err)
+{
+    uint64_t end = a->base->header.frame_size;
+    bool is_left = a->base_end > end && a->base_chunks_end <= end && a->end == a->base_end &&
+                   !a->follower;
+    if (!is_left || a->frame->store->in_memory || !may_reuse(a)) return CV_OK;
+    CV_TRY(settle(a, err));
+    if (cv_store_truncate(a->frame->store, CV_FRAME_OBJECT, end, NULL) != CV_OK) return CV_OK;
+    cv_space_occupy(&a->space, end, a->base_end - end);
+    a->base_end = a->end = end;
+    return CV_OK;
+}
+
+static cv_extents *found_in(cv_allocator *a)
+{
+    return a->is_unsettled ? &a->space.aging : &a->space.free;
+}
+
+static cv_status look_around(cv_allocator *a, cv_error *err)
+{
+    if (a->is_surveyed) return CV_OK;
+    CV_TRY(cut_left_behind(a, err));
+    a->is_surveyed = true; /* once: what is put from now on is no finding */
+    CV_TRY(survey_make(&a->survey, a->frame, a->base, a->tail_pos, found_in(a), err));
+    if (has_front(a->base)) {
+        uint64_t front = a->base->header.header_size, size = a->base->trailer_bytes.size;
+        cv_space_occupy(&a->space, front, size);
+        cut(&a->space.aging, front, size);
+    }
+    return CV_OK;
+}
+
+static bool is_worth_a_sync(const cv_allocator *a, uint64_t size)
+{
+    uint64_t total = bytes_below(&a->space.aging, UINT64_MAX);
+    if (!a->is_unsettled || !fits(&a->space.aging, size)) return false;
+    return total >= a->base->header.frame_size / WORTH_PART || total / WORTH_TIMES >= size;
+}
+
+/* A hole for `size` bytes, if there is one. A sync that fails poisons the frame. */
+static cv_status take_hole(cv_allocator *a, uint64_t size, cv_extent *out, bool *found,
+                           cv_error *err)
+{
+    CV_TRY(look_around(a, err));
+    *found = may_reuse(a) && cv_space_take(&a->space, size, out);
+    if (*found || !a->may_reuse) return CV_OK;
+    if (!is_worth_a_sync(a, size)) {
+        uint64_t enough = a->is_unsettled ? a->base->header.frame_size / WORTH_PART : size;
+        CV_TRY(survey_find(&a->survey, a->frame, size, enough, found_in(a), err));
+    }
+    if (is_worth_a_sync(a, size)) CV_TRY(settle(a, err));
+    *found = cv_space_take(&a->space, size, out);
+    return CV_OK;
+}
+
+/* ---- Places for chunks ---------------------------------------------------------- */
+
+static void take_room(cv_allocator *a)
+{
+    cv_store *store = a->frame->store;
+    if (a->expected == 0) return;
+    if (store->ops->take_room) store->ops->take_room(store, a->end, a->expected);
+    a->expected = 0;
+    a->has_room = true;
+}
+
+/* Reuse is also speed: bytes a file already has are much cheaper to write than new ones. */
+cv_status cv_allocator_take(cv_allocator *a, const cv_space_request *r, uint64_t *pos,
+                            cv_error *err)
+{
+    cv_extent at;
+    bool found;
+    CV_TRY(take_hole(a, r->size, &at, &found, err));
+    if (found) {
+        cv_layout_cache_forget(a->frame->layouts, CV_FRAME_OBJECT, at.pos);
+    } else {
+        take_room(a);
+        if (r->is_like) a->end += (r->like - a->end) % CV_CLONE_UNIT;
+        at = (cv_extent){a->end, r->size + (r->replaces ? r->size / CV_SPACE_SLACK : 0)};
+        a->end += at.size;
+    }
+    if (at.pos + at.size > a->chunks_end) a->chunks_end = at.pos + at.size;
+    cv_space_put(&a->space, at.pos, at.size);
+    *pos = at.pos;
+    return CV_OK;
+}
+
+void cv_allocator_extend(cv_allocator *a, uint64_t end)
+{
+    a->end = end;
+    if (a->chunks_end < end) a->chunks_end = end;
+}
+
+void cv_allocator_replaced(cv_allocator *a, uint64_t pos)
+{
+    cv_extent chunk;
+    (void)look_around(a, NULL);
+    if (cv_space_replaced(&a->space, pos)) return;
+    if (survey_replaced(&a->survey, pos, &chunk)) died(&a->space, chunk);
+}
+
+void cv_allocator_expect(cv_allocator *a, uint64_t size) { a->expected = size; }
+
+/* Nothing was ever behind `end`, and what is left there is cut off at the latest by the close
+ * or the next writer. */
+void cv_allocator_expect_end(cv_allocator *a)
+{
+    cv_store *store = a->frame->store;
+    uint64_t stored;
+    if (a->has_room && cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) == CV_OK &&
+        stored > a->end)
+        (void)cv_store_truncate(store, CV_FRAME_OBJECT, a->end, NULL);
+    a->expected = 0;
+    a->has_room = false;
+}
+
+/* ---- The place of the tail -------------------------------------------------------- */
+
+/* Lowers chunks_end to where the chunks of the state to be committed end, and makes sure that
+ * the space before the committed tail may be used if there is much of it. */
+static cv_status lower_chunks_end(cv_allocator *a, uint64_t size, cv_error *err)
+{
+    uint64_t end, found;
+    bool known = ours_end(&a->space, &end);
+    if (!a->frame->store->published) return CV_OK;
+    CV_TRY(look_around(a, err));
+    if (!known || !a->survey.whole || !may_reuse(a)) return CV_OK;
+    CV_TRY(survey_end(&a->survey, a->frame, found_in(a), &found, err));
+    if (end < found) end = found;
+    if (end < a->base->header.header_size) end = a->base->header.header_size;
+    if (end < a->chunks_end) a->chunks_end = end;
+    if (!a->is_unsettled || end >= a->tail_pos) return CV_OK;
+    uint64_t gain = a->tail_pos - end;
+    bool is_worth = gain >= size && gain >= a->base->header.frame_size / WORTH_PART;
+    return is_worth ? settle(a, err) : CV_OK;
+}
+
+/* Right behind the chunks if nothing needed lies there (as a rule this place and the committed
+ * tail's take turns), else behind that, else behind everything. */
+cv_status cv_allocator_place_tail(cv_allocator *a, const cv_snapshot *next, uint64_t size,
+                                  uint64_t *pos, cv_error *err)
+{
+    CV_TRY(lower_chunks_end(a, size, err));
+    *pos = cv_allocator_behind_front(a, next, a->end, size);
+    if (!a->frame->store->published || !may_reuse(a)) return CV_OK;
+    uint64_t old_end = a->base->header.frame_size;
+    uint64_t low = cv_allocator_behind_front(a, next, a->chunks_end, size);
+    uint64_t high = low > old_end ? low : old_end;
+    if ((low + size <= a->tail_pos || low >= old_end) &&
+        cv_space_is_clear(&a->space, low, size))
+        *pos = low;
+    else if (a->follower != old_end && cv_space_is_clear(&a->space, high, size))
+        *pos = high;
+    return CV_OK;
+}
+
+bool cv_allocator_move_tail(cv_allocator *a, cv_extent place)
+{
+    settle_space(&a->space);
+    if (!cv_space_is_clear(&a->space, place.pos, place.size)) return false;
+    a->chunks_end = place.pos;
+    a->may_reuse = true;
+    return true;
+}
+
+/* The old tail is dead, too. Without a second sync the new header may not be on the disk yet,
+ * and the old one be needed; without any, nothing is promised for a power cut. */
+void cv_allocator_committed(cv_allocator *a, const cv_snapshot *next, cv_extent tail,
+                            bool fresh)
+{
+    uint64_t old_end = a->base->header.frame_size, tail_end = end_of(tail);
+    cv_space_occupy(&a->space, tail.pos, tail.size);
+    if (!fresh)
+        cv_extents_add(&a->space.dead, (cv_extent){a->tail_pos, old_end - a->tail_pos}, true);
+    cv_space_committed(&a->space, a->frame->durability != CATERVA_DURABILITY_ORDERED);
+    if (has_front(next))
+        cv_space_occupy(&a->space, next->header.header_size, next->trailer_bytes.size);
+    a->base_end = a->end > tail_end ? a->end : tail_end;
+    a->base_chunks_end = a->chunks_end;
+    a->tail_pos = tail.pos;
+    if (a->frame->durability != CATERVA_DURABILITY_NONE) a->is_unsettled = false;
+}
+
+/* ---- Giving back -------------------------------------------------------------------- */
+
+void cv_allocator_cut_back(cv_allocator *a)
+{
+    cv_store *store = a->frame->store;
+    uint64_t stored;
+    if (a->base->header.sparse || store->in_memory || !store->published) return;
+    if (a->frame->poisoned) return; /* the disk may use it */
+    if (cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) != CV_OK) return;
+    if (stored > a->base_end)
+        (void)cv_store_truncate(store, CV_FRAME_OBJECT, a->base_end, NULL);
+}
+
+bool cv_allocator_dead(cv_allocator *a, uint64_t *dead)
+{
+    cv_space *space = &a->space;
+    uint64_t end = a->base->header.frame_size;
+    if (!may_reuse(a) || !a->is_surveyed || !a->survey.whole) return false;
+    if (survey_rest(&a->survey, a->frame, found_in(a), NULL) != CV_OK) return false;
+    *dead = bytes_below(&space->free, end) + bytes_below(&space->aging, end) +
+            bytes_below(&space->dead, end);
     return true;
 }

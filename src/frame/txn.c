@@ -1,30 +1,33 @@
-/* Room: frame. Begins and ends transactions, and says what their state is. What happens
- * between is in put.c and reshape.c, committing in commit.c. */
+/* Room: frame. What a writer changes between two commits: where new chunks go, which entries of
+ * the index they change, and what a change of shape does to the index.
+ *
+ *   contiguous:  | committed state, free space | new chunks ... end ->
+ *   directory:   new chunk files with numbers never used before
+ *
+ * Nothing is written where the committed state has bytes, so it stays whole whatever happens;
+ * nor where an older state has some that a reader still sees. Does not know how a state is
+ * committed. */
 #include "frame/txn.h"
 
 #include "base/arith.h"
-#include "base/heap.h"
-#include "base/os.h"
 #include "frame/index.h"
 #include "frame/layout.h"
-#include "frame/lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Txn state ----
- *
- * What every part of a transaction that changes the index asks of it. */
+/* ---- The index ------------------------------------------------------------ */
 
-cv_status cv_txn_index(cv_txn *txn, const cv_index **out, cv_error *err)
+static cv_status get_index(cv_txn *txn, const cv_index **out, cv_error *err)
 {
     *out = &txn->index;
     if (txn->has_index) return CV_OK;
     return cv_snapshot_index(txn->base, txn->frame->store, out, err);
 }
 
-cv_status cv_txn_own_index(cv_txn *txn, cv_error *err)
+cv_status cv_txn_own_index(cv_txn *txn, cv_index **out, cv_error *err)
 {
+    *out = &txn->index;
     if (txn->has_index) return CV_OK;
     const cv_index *index;
     CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &index, err));
@@ -33,69 +36,7 @@ cv_status cv_txn_own_index(cv_txn *txn, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Second trailer ----
- *
- * The second trailer of frames without chunks, see second_trailer.h. It is
- * written for C-Blosc2 alone; nothing here reads it. */
-
-/* True when C-Blosc2 looks for the trailer in front. */
-static bool cv_second_trailer_is_needed(const cv_snapshot *state)
-{
-    return !state->header.sparse && state->grid.n_chunks == 0;
-}
-
-bool cv_second_trailer_is_apart(const cv_snapshot *state)
-{
-    return cv_second_trailer_is_needed(state) &&
-           state->header.frame_size != state->header.header_size + state->trailer_bytes.size;
-}
-
-uint64_t cv_second_trailer_keep_off(const cv_txn *txn, uint64_t pos, uint64_t size)
-{
-    uint64_t front = txn->state->header.header_size;
-    bool is_front = pos == front && !txn->frame->store->published;
-    if (!cv_second_trailer_is_needed(txn->state) || is_front || pos >= front + size)
-        return pos;
-    return front + size;
-}
-
-/* What the old header needs lies there: the new one must be on the disk first. */
-static cv_status settle_header(const cv_txn *txn)
-{
-    cv_frame *frame = txn->frame;
-    if (!frame->store->published || frame->durability != CATERVA_DURABILITY_ORDERED)
-        return CV_OK;
-    return cv_store_sync(frame->store, CV_FRAME_OBJECT, NULL);
-}
-
-void cv_second_trailer_write(cv_txn *txn, const cv_snapshot *state)
-{
-    cv_store *store = txn->frame->store;
-    const cv_buffer *trailer = &state->trailer_bytes;
-    uint64_t front = state->header.header_size;
-    txn->owes_second = cv_second_trailer_is_apart(state);
-    if (!txn->owes_second || txn->frame->poisoned) return;
-    bool is_read = store->published && cv_snapshot_has_older_readers(state, store);
-    if (is_read || settle_header(txn) != CV_OK) return;
-    if (cv_store_write(store, CV_FRAME_OBJECT, front, trailer->data, trailer->size, NULL) !=
-        CV_OK)
-        return;
-    txn->owes_second = false;
-    if (store->published && txn->frame->durability == CATERVA_DURABILITY_FULL)
-        (void)cv_store_sync(store, CV_FRAME_OBJECT, NULL);
-}
-
-void cv_second_trailer_account(cv_txn *txn, const cv_snapshot *next)
-{
-    if (cv_second_trailer_is_needed(next))
-        cv_space_occupy(&txn->space, next->header.header_size, next->trailer_bytes.size);
-}
-
-/* ---- Files ----
- *
- * Chunk files that no committed state names any more. Removing
- * them is never a must: it happens when it harms nobody, after the state that
- * does without them is durable, and what fails is left to the next writer. */
+/* ---- Chunk files ------------------------------------------------------------ */
 
 static int by_number(const void *a, const void *b)
 {
@@ -136,11 +77,11 @@ static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, s
 /* Those that were put are listed, too: a chunk may lie beyond a shape that has shrunk since. */
 static cv_status add_put(const cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err)
 {
-    size_t item = sizeof **files, n = *n_files + txn->n_new_files;
-    if (txn->n_new_files == 0) return CV_OK;
+    size_t item = sizeof **files, n = *n_files + txn->files.n_put;
+    if (txn->files.n_put == 0) return CV_OK;
     int64_t *grown = cv_realloc(*files, *n_files * item, n * item);
     if (!grown) return cv_fail_memory(err, n * item, "a list of chunk files");
-    memcpy(grown + *n_files, txn->new_files, txn->n_new_files * item);
+    memcpy(grown + *n_files, txn->files.put, txn->files.n_put * item);
     *files = grown;
     *n_files = n;
     return CV_OK;
@@ -161,31 +102,30 @@ cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_err
     return CV_OK;
 }
 
-/* ---- Files that were replaced -------------------------------------------- */
-
-void cv_files_replaced(cv_txn *txn, const int64_t *files, size_t n_files)
+/* Without memory the next writer finds them. */
+static void add_old(cv_txn *txn, const int64_t *files, size_t n_files)
 {
-    size_t n = txn->n_old_files + n_files;
+    size_t n = txn->files.n_old + n_files;
     if (n_files == 0) return;
     cv_object *grown =
-        cv_realloc(txn->old_files, txn->n_old_files * sizeof grown[0], n * sizeof grown[0]);
-    if (!grown) return; /* the next writer finds them */
-    memcpy(grown + txn->n_old_files, files, n_files * sizeof files[0]);
-    txn->old_files = grown;
-    txn->n_old_files = n;
+        cv_realloc(txn->files.old, txn->files.n_old * sizeof grown[0], n * sizeof grown[0]);
+    if (!grown) return;
+    memcpy(grown + txn->files.n_old, files, n_files * sizeof files[0]);
+    txn->files.old = grown;
+    txn->files.n_old = n;
 }
 
-void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state)
+void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state, const int64_t *files,
+                         size_t n_files)
 {
     cv_store *store = txn->frame->store;
-    if (txn->n_old_files == 0 || txn->frame->poisoned) return;
+    add_old(txn, files, n_files);
+    if (txn->files.n_old == 0 || txn->frame->poisoned) return;
     if (cv_snapshot_has_older_readers(state, store)) return;
-    for (size_t i = 0; i < txn->n_old_files; i++)
-        cv_store_remove(store, txn->old_files[i], NULL);
-    txn->n_old_files = 0;
+    for (size_t i = 0; i < txn->files.n_old; i++)
+        cv_store_remove(store, txn->files.old[i], NULL);
+    txn->files.n_old = 0;
 }
-
-/* ---- Files that were left ------------------------------------------------- */
 
 /* What stands in the frame's place must be what a power cut leaves there,
  * before anything that an older one names goes. *n: those that stay. */
@@ -207,13 +147,12 @@ static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *e
 static void choose_next(cv_txn *txn, const int64_t *ascending, size_t n)
 {
     if (n > 0 && ascending[n - 1] < INT64_MAX)
-        txn->next_file = cv_max_i64(txn->next_file, ascending[n - 1] + 1);
+        txn->files.next = cv_max_i64(txn->files.next, ascending[n - 1] + 1);
 }
 
-/* When a writer opens: removes the files that the committed index does not
- * name, unless somebody reads an older state, and finds the first number above all files that
- * are there. */
-static cv_status cv_files_begin(cv_txn *txn, cv_error *err)
+/* When a writer opens: removes the files that the committed index does not name, unless a
+ * reader holds an older state, and finds the first number above all files that are there. */
+static cv_status begin_files(cv_txn *txn, cv_error *err)
 {
     cv_store *store = txn->frame->store;
     cv_snapshot *base = txn->base;
@@ -238,328 +177,44 @@ static cv_status cv_files_begin(cv_txn *txn, cv_error *err)
     return status;
 }
 
-/* ---- Holes ----
- *
- * Decides which dead bytes may be used again now. */
-
-/* What makes one more sync worth it: a share of the frame, or room for several. */
-enum { WORTH_PART = 8, WORTH_TIMES = 16 };
-
-/* ---- Beginning ------------------------------------------------------------ */
-
-/* An array that was appended to this file (caterva_frame_append) is no garbage. */
-static cv_status find_follower(cv_txn *txn, uint64_t pos, uint64_t size, cv_error *err)
+/* Takes the chunk file of this entry off the list of those put since the commit: a second put
+ * makes it useless. -1: it is not one of them. With the lock. */
+static cv_object superseded_file(cv_txn *txn, int64_t offset)
 {
-    const cv_buffer *header = &txn->frame->current->header_bytes;
-    uint8_t bytes[CV_FRAME_MAGIC_SIZE];
-    if (size < sizeof bytes) return CV_OK;
-    CV_TRY(cv_store_read(txn->frame->store, CV_FRAME_OBJECT, pos, bytes, sizeof bytes, err));
-    txn->has_follower = memcmp(bytes, header->data, sizeof bytes) == 0;
-    return CV_OK;
-}
-
-/* When the transaction begins: behind the frame are bytes up to `stored`. */
-static cv_status cv_holes_begin(cv_txn *txn, uint64_t stored, cv_error *err)
-{
-    uint64_t end = txn->frame->current->header.frame_size;
-    txn->unsettled = txn->frame->durability != CATERVA_DURABILITY_NONE;
-    txn->unsurveyed = true;
-    txn->found_end = end;
-    if (stored <= end) return CV_OK;
-    CV_TRY(find_follower(txn, end, stored - end, err));
-    if (!txn->has_follower)
-        cv_extents_add(&txn->space.aging, (cv_extent){end, txn->base_end - end}, true);
-    return CV_OK;
-}
-
-bool cv_txn_may_reuse(cv_txn *txn)
-{
-    if (!txn->may_reuse)
-        txn->may_reuse = !cv_snapshot_has_older_readers(txn->base, txn->frame->store);
-    return txn->may_reuse;
-}
-
-/* ---- After a sync --------------------------------------------------------- */
-
-/* The committed header is on the disk then, and no older one. A sync that fails may
- * have lost what was put. */
-static cv_status settle(cv_txn *txn, cv_error *err)
-{
-    cv_frame *frame = txn->frame;
-    if (txn->unsettled) {
-        cv_status status = cv_store_sync(frame->store, CV_FRAME_OBJECT, err);
-        if (status != CV_OK) frame->poisoned = true;
-        CV_TRY(status);
+    if (!txn->base->header.sparse || cv_offset_is_special(offset)) return -1;
+    for (size_t i = 0; i < txn->files.n_put; i++) {
+        if (txn->files.put[i] != offset) continue;
+        txn->files.put[i] = txn->files.put[--txn->files.n_put];
+        return offset;
     }
-    txn->unsettled = false;
-    cv_space_settled(&txn->space);
-    return CV_OK;
+    return -1;
 }
 
-/* What lies behind the frame when nothing was put yet is nobody's. */
-static cv_status cut_left_behind(cv_txn *txn, cv_error *err)
+static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
 {
-    uint64_t end = txn->base->header.frame_size;
-    bool is_left = txn->base_end > end && txn->base_chunks_end <= end &&
-                   txn->end == txn->base_end && !txn->has_follower;
-    if (!is_left || txn->frame->store->in_memory || !cv_txn_may_reuse(txn)) return CV_OK;
-    CV_TRY(settle(txn, err));
-    if (cv_store_truncate(txn->frame->store, CV_FRAME_OBJECT, end, NULL) != CV_OK)
-        return CV_OK;
-    cv_space_occupy(&txn->space, end, txn->base_end - end);
-    txn->base_end = txn->end = end;
-    return CV_OK;
-}
-
-/* ---- Finding -------------------------------------------------------------- */
-
-static cv_extents *found_in(cv_txn *txn)
-{
-    return txn->unsettled ? &txn->space.aging : &txn->space.free;
-}
-
-static cv_status look_around(cv_txn *txn, cv_error *err)
-{
-    cv_frame *frame = txn->frame;
-    if (!txn->unsurveyed) return CV_OK;
-    CV_TRY(cut_left_behind(txn, err));
-    txn->unsurveyed = false; /* once: what is put from now on is no finding */
-    CV_TRY(cv_survey_make(&txn->survey, frame, txn->base, txn->base_tail_pos, found_in(txn),
-                          err));
-    if (cv_second_trailer_is_needed(txn->base)) {
-        uint64_t front = txn->base->header.header_size, size = txn->base->trailer_bytes.size;
-        cv_space_occupy(&txn->space, front, size);
-        cv_extents_cut(&txn->space.aging, front, size);
+    if (txn->files.n_put == txn->files.max_put) {
+        size_t grown = txn->files.max_put ? txn->files.max_put * 2 : 64;
+        cv_object *files = cv_realloc(txn->files.put, txn->files.n_put * sizeof files[0],
+                                      grown * sizeof files[0]);
+        if (!files) return cv_fail_memory(err, grown * sizeof files[0], "chunk files");
+        txn->files.put = files;
+        txn->files.max_put = grown;
     }
+    txn->files.put[txn->files.n_put++] = number;
     return CV_OK;
 }
 
-static bool is_worth_a_sync(const cv_txn *txn, uint64_t size)
+/* Readers ignore files that the index does not name, so this is best effort. */
+static void remove_new_files(cv_txn *txn)
 {
-    uint64_t total = cv_extents_total(&txn->space.aging);
-    if (!txn->unsettled || !cv_extents_fit(&txn->space.aging, size)) return false;
-    return total >= txn->base->header.frame_size / WORTH_PART || total / WORTH_TIMES >= size;
+    if (txn->frame->poisoned) return; /* the disk may name them */
+    for (size_t i = 0; i < txn->files.n_put; i++)
+        cv_store_remove(txn->frame->store, txn->files.put[i], NULL);
+    txn->files.n_put = 0;
 }
 
-cv_status cv_holes_take(cv_txn *txn, uint64_t size, cv_extent *out, bool *found,
-                        cv_error *err)
-{
-    CV_TRY(look_around(txn, err));
-    *found = cv_txn_may_reuse(txn) && cv_space_take(&txn->space, size, out);
-    if (*found || !txn->may_reuse) return CV_OK;
-    if (!is_worth_a_sync(txn, size)) {
-        uint64_t enough = txn->unsettled ? txn->base->header.frame_size / WORTH_PART : size;
-        CV_TRY(cv_survey_find(&txn->survey, txn->frame, size, enough, found_in(txn), err));
-    }
-    if (is_worth_a_sync(txn, size)) CV_TRY(settle(txn, err));
-    *found = cv_space_take(&txn->space, size, out);
-    return CV_OK;
-}
+/* ---- Begin and end ---------------------------------------------------------- */
 
-void cv_holes_replaced(cv_txn *txn, uint64_t pos)
-{
-    cv_extent chunk;
-    if (txn->unsurveyed) (void)look_around(txn, NULL);
-    if (cv_space_replaced(&txn->space, pos)) return;
-    if (cv_survey_replaced(&txn->survey, pos, &chunk)) cv_space_died(&txn->space, chunk);
-}
-
-/* ---- The tail ------------------------------------------------------------- */
-
-cv_status cv_holes_before_tail(cv_txn *txn, uint64_t size, cv_error *err)
-{
-    uint64_t end, found;
-    bool known = cv_space_ours_end(&txn->space, &end);
-    if (!txn->frame->store->published) return CV_OK;
-    CV_TRY(look_around(txn, err));
-    if (!known || !txn->survey.whole || !cv_txn_may_reuse(txn)) return CV_OK;
-    CV_TRY(cv_survey_end(&txn->survey, txn->frame, found_in(txn), &found, err));
-    if (end < found) end = found;
-    if (end < txn->base->header.header_size) end = txn->base->header.header_size;
-    if (end < txn->chunks_end) txn->chunks_end = end;
-    if (!txn->unsettled || end >= txn->base_tail_pos) return CV_OK;
-    uint64_t gain = txn->base_tail_pos - end;
-    bool is_worth = gain >= size && gain >= txn->base->header.frame_size / WORTH_PART;
-    return is_worth ? settle(txn, err) : CV_OK;
-}
-
-/* ---- Counting ------------------------------------------------------------- */
-
-bool cv_holes_dead(cv_txn *txn, uint64_t *dead)
-{
-    cv_space *space = &txn->space;
-    uint64_t end = txn->base->header.frame_size;
-    if (txn->unsurveyed || !txn->survey.whole) return false;
-    if (cv_survey_rest(&txn->survey, txn->frame, found_in(txn), NULL) != CV_OK) return false;
-    *dead = cv_extents_below(&space->free, end) + cv_extents_below(&space->aging, end) +
-            cv_extents_below(&space->dead, end);
-    return true;
-}
-
-/* ---- Giving back ---------------------------------------------------------- */
-
-/* Cuts the file back to what committed states may need. Best effort. */
-static void cv_holes_cut_back(cv_txn *txn)
-{
-    cv_store *store = txn->frame->store;
-    uint64_t stored;
-    if (txn->base->header.sparse || store->in_memory || !store->published) return;
-    if (txn->frame->poisoned || !txn->changed) return; /* poisoned: the disk may use it */
-    if (cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) != CV_OK) return;
-    if (stored > txn->base_end)
-        (void)cv_store_truncate(store, CV_FRAME_OBJECT, txn->base_end, NULL);
-}
-
-/* ---- Tail ----
- *
- * Builds the tails that commits write; finds the header copy of one
- * when a writer opens. What copy and seal look like is format's matter. */
-
-uint64_t cv_tail_copy_size(const cv_snapshot *state)
-{
-    if (state->header.sparse || state->grid.n_chunks == 0) return 0;
-    return cv_header_copy_size(state->header.header_size);
-}
-
-cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
-                            cv_header_copy *copy, bool *found, cv_error *err)
-{
-    uint64_t size = cv_tail_copy_size(state);
-    *found = false;
-    if (size == 0 || (uint64_t)state->header.cbytes < size) return CV_OK;
-    uint64_t pos = state->index_pos - size;
-    CV_TRY(cv_buffer_resize(bytes, (size_t)size, err));
-    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes->data, bytes->size, err));
-    *found = cv_header_copy_parse(bytes->data, bytes->size, pos, copy, NULL) == CV_OK &&
-             copy->header_size == state->header_bytes.size &&
-             memcmp(copy->header, state->header_bytes.data, copy->header_size) == 0;
-    return CV_OK;
-}
-
-/* *reaches: the frame goes so far. Its size is not asked for: of a directory that turns to the
- * frame of a later commit. */
-static cv_status read_if_there(cv_store *store, uint64_t pos, void *to, size_t size,
-                               bool *reaches, cv_error *err)
-{
-    cv_error why;
-    cv_status status = cv_store_read(store, CV_FRAME_OBJECT, pos, to, size, &why);
-    *reaches = status == CV_OK;
-    if (status == CV_OK || status == CATERVA_ECORRUPT) return CV_OK;
-    if (err) *err = why;
-    return status;
-}
-
-cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
-                           uint64_t *size, cv_error *err)
-{
-    const cv_frame_header *h = &state->header;
-    *pos = *size = 0;
-    if (state->seal != CV_SEAL_WHOLE) return CV_OK;
-    if (h->sparse) { /* behind all; an older version has written none */
-        uint8_t first;
-        bool is_there;
-        CV_TRY(read_if_there(store, h->frame_size, &first, 1, &is_there, err));
-        if (is_there) *size = cv_header_copy_size(h->header_size);
-        *pos = h->frame_size;
-        return CV_OK;
-    }
-    *size = cv_tail_copy_size(state);
-    if ((uint64_t)h->cbytes < *size) *size = 0;
-    *pos = state->index_pos - *size;
-    return CV_OK;
-}
-
-static bool is_copy_of(const cv_snapshot *state, const cv_buffer *bytes, uint64_t pos)
-{
-    cv_header_copy copy;
-    return cv_header_copy_parse(bytes->data, bytes->size, pos, &copy, NULL) == CV_OK &&
-           copy.header_size == state->header_bytes.size &&
-           memcmp(copy.header, state->header_bytes.data, copy.header_size) == 0;
-}
-
-cv_status cv_tail_check_copy(const cv_snapshot *state, cv_store *store, cv_error *err)
-{
-    uint64_t pos, size;
-    cv_buffer bytes = {0};
-    CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
-    if (size == 0) return CV_OK;
-    bool is_good = false;
-    cv_status status = cv_buffer_resize(&bytes, (size_t)size, err);
-    if (status == CV_OK)
-        status = read_if_there(store, pos, bytes.data, bytes.size, &is_good, err);
-    if (is_good) is_good = is_copy_of(state, &bytes, pos);
-    cv_buffer_free(&bytes);
-    if (status != CV_OK || is_good) return status;
-    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
-                   "the copy of the header at byte %llu is damaged", (unsigned long long)pos);
-}
-
-/* Looks where the committed tail begins and the chunks end: at the copy, where
- * there is one, else at the index. Sets the transaction's base_tail_pos,
- * base_chunks_end and n_commits. */
-static cv_status cv_tail_find(cv_txn *txn, cv_error *err)
-{
-    const cv_snapshot *base = txn->frame->current;
-    const cv_frame_header *h = &base->header;
-    cv_buffer bytes = {0};
-    cv_header_copy copy;
-    bool found;
-    cv_status status = cv_tail_read_copy(base, txn->frame->store, &bytes, &copy, &found, err);
-    if (status == CV_OK) {
-        uint64_t index_pos =
-            h->frame_size - base->trailer.size - base->footer.size - base->index_size;
-        uint64_t now = cv_os_time_ns();
-        txn->base_tail_pos = found ? copy.pos : index_pos;
-        txn->base_chunks_end = found ? copy.pos : h->header_size + (uint64_t)h->cbytes;
-        txn->n_commits = found && copy.commit > now ? copy.commit : now;
-    }
-    cv_buffer_free(&bytes);
-    return status;
-}
-
-/* ---- Building ----------------------------------------------------------- */
-
-/* A frame without chunks has no index, and nothing between header and trailer. */
-static cv_status append_index(cv_txn *txn, cv_tail *tail, cv_error *err)
-{
-    cv_buffer *out = &tail->bytes;
-    size_t origin = out->size;
-    if (txn->state->grid.n_chunks == 0) return CV_OK;
-    CV_TRY(cv_txn_own_index(txn, err));
-    if (txn->index.strays && txn->index.strays->n > txn->index.n)
-        CV_TRY(cv_index_prune_strays(&txn->index, err));
-    CV_TRY(cv_index_encode(&txn->index, &txn->encoder, out, err));
-    tail->index_size = out->size - origin;
-    tail->footer.commit = txn->n_commits + 1;
-    CV_TRY(cv_sealed_append(&txn->index, origin, out, &tail->footer, err));
-    tail->root = out->size - CV_SEAL_FOOTER;
-    return CV_OK;
-}
-
-cv_status cv_tail_build(cv_txn *txn, cv_tail *tail, cv_error *err)
-{
-    const cv_buffer *trailer = &txn->state->trailer_bytes;
-    *tail = (cv_tail){.bytes = tail->bytes, .copy_size = cv_tail_copy_size(txn->state)};
-    CV_TRY(cv_buffer_resize(&tail->bytes, (size_t)tail->copy_size, err));
-    CV_TRY(append_index(txn, tail, err));
-    return cv_buffer_append(&tail->bytes, trailer->data, trailer->size, err);
-}
-
-/* A commit that fails has used up its number: its copy may lie about. */
-void cv_tail_seal(cv_txn *txn, const cv_buffer *header, cv_tail *tail)
-{
-    cv_buffer *bytes = &tail->bytes;
-    txn->n_commits++;
-    if (tail->copy_size > 0)
-        cv_header_copy_write(txn->n_commits, header->data, (uint32_t)header->size,
-                             bytes->data);
-    cv_seal_root_write(bytes->data + tail->root, bytes->size - tail->root, header->data,
-                       header->size);
-}
-
-/* ---- Txn ---- */
-
-/* Stands the (empty) transaction on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn)
 {
     cv_snapshot_release(txn->base);
@@ -570,28 +225,9 @@ void cv_txn_reset(cv_txn *txn)
     cv_index_free(&txn->index);
     txn->has_index = false;
     txn->changed = false;
-    txn->adds_layouts = false;
-    txn->n_new_files = 0;
-    txn->end = txn->base_end;
-    txn->chunks_end = txn->base_chunks_end;
-    txn->may_reuse = false;
-}
-
-/* What is used of a contiguous frame when it is opened. Behind its end may lie
- * what an older header needs, should a power cut bring it back. C-Blosc2 leaves
- * frames that it emptied with the chunk area of before, beyond their end. */
-static cv_status find_ends(cv_txn *txn, cv_error *err)
-{
-    const cv_frame_header *h = &txn->frame->current->header;
-    txn->base_chunks_end = h->header_size;
-    txn->base_end = h->header_size;
-    if (h->sparse || !txn->frame->store->published) return CV_OK;
-    uint64_t stored;
-    CV_TRY(cv_store_size(txn->frame->store, CV_FRAME_OBJECT, &stored, err));
-    CV_TRY(cv_tail_find(txn, err));
-    txn->base_end = stored > h->frame_size ? stored : h->frame_size;
-    if (txn->base_end < txn->base_chunks_end) txn->base_end = txn->base_chunks_end;
-    return cv_holes_begin(txn, stored, err);
+    txn->notes.adds_layouts = false;
+    txn->files.n_put = 0;
+    cv_allocator_reset(&txn->allocator, txn->base);
 }
 
 /* After a failed sync or header write the disk may hold the new state: what
@@ -611,13 +247,12 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     if (!txn) return cv_fail_memory(err, sizeof *txn, "a transaction");
     txn->frame = frame;
     cv_mutex_init(&txn->lock);
-    cv_status status = find_ends(txn, err);
+    cv_status status = cv_allocator_begin(&txn->allocator, frame, &txn->notes.n_commits, err);
     cv_txn_reset(txn);
-    txn->owes_second = cv_second_trailer_is_apart(txn->base);
-    txn->adopted = !frame->store->published;
-    if (!frame->store->published) txn->survey.whole = true; /* there is nothing to find */
-    if (txn->n_commits < txn->base->footer.commit) txn->n_commits = txn->base->footer.commit;
-    if (status == CV_OK) status = cv_files_begin(txn, err);
+    if (!frame->store->published) txn->notes.adopted = -1;
+    if (txn->notes.n_commits < txn->base->footer.commit)
+        txn->notes.n_commits = txn->base->footer.commit;
+    if (status == CV_OK) status = begin_files(txn, err);
     if (status != CV_OK) {
         cv_txn_free(txn);
         return status;
@@ -626,35 +261,38 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err)
     return CV_OK;
 }
 
-/* Chunk files that no committed state refers to. Best effort: readers ignore
- * files that the index does not name. */
-static void remove_new_files(cv_txn *txn)
+static void give_back(cv_txn *txn)
 {
-    if (txn->frame->poisoned) return; /* the disk may name them */
-    for (size_t i = 0; i < txn->n_new_files; i++)
-        cv_store_remove(txn->frame->store, txn->new_files[i], NULL);
-    txn->n_new_files = 0;
+    remove_new_files(txn);
+    if (txn->changed) cv_allocator_cut_back(&txn->allocator);
 }
 
 void cv_txn_free(cv_txn *txn)
 {
     if (!txn) return;
     if (txn->frame->store->published && txn->base) {
-        remove_new_files(txn);
-        cv_holes_cut_back(txn);
-        if (txn->owes_second) cv_second_trailer_write(txn, txn->base);
+        give_back(txn);
+        if (txn->allocator.owes_second) cv_second_trailer_write(&txn->allocator, txn->base);
     }
-    cv_space_destroy(&txn->space);
-    cv_survey_free(&txn->survey);
+    cv_allocator_free(&txn->allocator);
     cv_snapshot_release(txn->base);
     cv_snapshot_release(txn->state);
     cv_index_free(&txn->index);
-    cv_encoder_free(txn->encoder);
-    cv_buffer_free(&txn->tail);
-    cv_free(txn->new_files);
-    cv_free(txn->old_files);
+    cv_encoder_free(txn->notes.encoder);
+    cv_buffer_free(&txn->notes.tail);
+    cv_free(txn->files.put);
+    cv_free(txn->files.old);
     cv_mutex_destroy(&txn->lock);
     cv_free(txn);
+}
+
+void cv_txn_rollback(cv_txn *txn)
+{
+    give_back(txn);
+    cv_layout_cache_clear(txn->frame->layouts);
+    cv_txn_reset(txn);
+    txn->notes.adopted = txn->frame->store->published ? 0 : -1;
+    cv_allocator_roll_back(&txn->allocator);
 }
 
 /* ---- The state as it is now ----------------------------------------------- */
@@ -684,12 +322,12 @@ static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_r
     return CV_OK;
 }
 
-/* Called with the lock. */
+/* With the lock. */
 static cv_status find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
 {
     const cv_frame_header *h = &txn->base->header;
     const cv_index *index;
-    CV_TRY(cv_txn_index(txn, &index, err));
+    CV_TRY(get_index(txn, &index, err));
     int64_t offset = cv_index_get(index, chunk);
     if (h->sparse || cv_offset_is_special(offset) || offset < h->cbytes)
         return cv_chunk_ref_find(txn->base, index, chunk, out, err);
@@ -704,8 +342,6 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
     return status;
 }
 
-/* ---- Changes that are no chunks ------------------------------------------- */
-
 cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
@@ -717,15 +353,450 @@ cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
     return CV_OK;
 }
 
-void cv_txn_add_layouts(cv_txn *txn) { txn->adds_layouts = true; }
+/* ---- Block tables ----
+ *
+ * Of chunks that are at hand whole. A name of 0 means that no table is known, so a table whose
+ * checksum is 0 is not used: its chunk stays unverified, one in 2^32. */
 
-void cv_txn_rollback(cv_txn *txn)
+cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
+                          cv_error *err)
 {
-    remove_new_files(txn);
-    cv_holes_cut_back(txn);
-    cv_layout_cache_clear(txn->frame->layouts);
-    cv_txn_reset(txn);
-    txn->adopt_next = 0;
-    txn->adopted = !txn->frame->store->published;
-    cv_space_rolled_back(&txn->space, txn->end);
+    size_t before = out->size;
+    CV_TRY(cv_buffer_resize(out, before + cv_block_table_size(table->n), err));
+    *name = cv_block_table_write(table, out->data + before);
+    return CV_OK;
+}
+
+/* Memory for what a table of `n` blocks is made from. */
+typedef struct parts {
+    cv_block_range *ranges;
+    uint32_t *sums;
+} parts;
+
+static cv_status new_parts(int64_t n, parts *out, cv_error *err)
+{
+    size_t size = (size_t)n * (sizeof(cv_block_range) + sizeof(uint32_t)) + 1;
+    out->ranges = cv_malloc(size);
+    out->sums = (uint32_t *)(out->ranges + n);
+    return out->ranges ? CV_OK : cv_fail_memory(err, size, "a block table");
+}
+
+static cv_status make(const cv_chunk_header *header, const cv_chunk_expect *expect,
+                      const uint8_t *chunk, cv_block_table *table, cv_block_range *ranges,
+                      cv_error *err)
+{
+    bool listed = cv_block_starts_size(header) > 0;
+    if (listed)
+        CV_TRY(cv_block_starts_parse(header, chunk + CV_CHUNK_HEADER_SIZE, table->n, expect,
+                                     ranges, err));
+    cv_block_table_make(chunk, header, listed ? ranges : NULL, table);
+    return CV_OK;
+}
+
+cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
+                        cv_buffer *out, uint32_t *name, cv_error *err)
+{
+    cv_chunk_expect expect = {
+        .nbytes = grid->chunk_bytes,
+        .block_size = grid->block_bytes,
+        .item_size = grid->item_size,
+        .max_cbytes = (int64_t)size,
+    };
+    cv_chunk_header header;
+    CV_TRY(cv_chunk_header_parse(chunk, &expect, &header, err));
+    cv_block_table table = {.n = cv_block_table_blocks(&header, grid->n_blocks)};
+    parts memory;
+    CV_TRY(new_parts(table.n, &memory, err));
+    table.blocks = memory.sums;
+    cv_status status = make(&header, &expect, chunk, &table, memory.ranges, err);
+    if (status == CV_OK) status = cv_table_append(&table, out, name, err);
+    cv_free(memory.ranges);
+    return status;
+}
+
+/* ---- Putting chunks ------------------------------------------------------- */
+
+static cv_status set_entry(cv_txn *txn, int64_t chunk, int64_t offset, uint32_t name,
+                           cv_error *err)
+{
+    cv_object useless = -1;
+    int64_t old = 0;
+    cv_mutex_lock(&txn->lock);
+    cv_index *index;
+    cv_status status = cv_txn_own_index(txn, &index, err);
+    if (status == CV_OK) {
+        old = cv_index_get(index, chunk);
+        status = cv_index_set(index, chunk, offset, name, err);
+    }
+    if (status == CV_OK) {
+        useless = superseded_file(txn, old);
+        if (!txn->base->header.sparse && !cv_offset_is_special(old))
+            cv_allocator_replaced(&txn->allocator,
+                                  txn->base->header.header_size + (uint64_t)old);
+        txn->changed = true;
+    }
+    cv_mutex_unlock(&txn->lock);
+    if (useless >= 0) cv_store_remove(txn->frame->store, useless, NULL);
+    return status;
+}
+
+/* A range of the frame, or a new chunk file. With the lock. */
+static cv_status reserve(cv_txn *txn, cv_space_request *r, cv_put *put, cv_error *err)
+{
+    if (txn->base->header.sparse) {
+        if (txn->files.next > UINT32_MAX)
+            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                           "all numbers of chunk files are used up: compact the array");
+        put->object = put->offset = txn->files.next;
+        CV_TRY(remember_file(txn, txn->files.next, err));
+        txn->files.next++;
+        return CV_OK;
+    }
+    const cv_index *index;
+    CV_TRY(get_index(txn, &index, err));
+    r->replaces = !cv_offset_is_special(cv_index_get(index, put->chunk));
+    put->object = CV_FRAME_OBJECT;
+    CV_TRY(cv_allocator_take(&txn->allocator, r, &put->pos, err));
+    put->offset = (int64_t)(put->pos - txn->base->header.header_size);
+    return CV_OK;
+}
+
+static cv_status begin(cv_txn *txn, int64_t chunk, cv_space_request *r, cv_put *out,
+                       cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    *out = (cv_put){.chunk = chunk};
+    cv_mutex_lock(&txn->lock);
+    cv_status status = reserve(txn, r, out, err);
+    cv_mutex_unlock(&txn->lock);
+    return status;
+}
+
+cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
+                           cv_error *err)
+{
+    cv_space_request r = {.size = size};
+    return begin(txn, chunk, &r, out, err);
+}
+
+static void abandon(cv_txn *txn, const cv_put *put)
+{
+    bool sparse = txn->base->header.sparse;
+    cv_mutex_lock(&txn->lock);
+    if (sparse)
+        (void)superseded_file(txn, put->object);
+    else
+        cv_allocator_replaced(&txn->allocator, put->pos);
+    cv_mutex_unlock(&txn->lock);
+    if (sparse) cv_store_remove(txn->frame->store, put->object, NULL);
+}
+
+cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_error *err)
+{
+    cv_status status = written;
+    if (status == CV_OK) status = set_entry(txn, put->chunk, put->offset, put->name, err);
+    if (status != CV_OK) abandon(txn, put);
+    return status;
+}
+
+static cv_status put_bytes(cv_txn *txn, int64_t chunk, const cv_buffer *bytes, uint32_t name,
+                           cv_error *err)
+{
+    cv_put put;
+    CV_TRY(cv_txn_put_begin(txn, chunk, bytes->size, &put, err));
+    put.name = name;
+    cv_status status =
+        cv_store_write(txn->frame->store, put.object, put.pos, bytes->data, bytes->size, err);
+    return cv_txn_put_end(txn, &put, status, err);
+}
+
+void cv_txn_expect(cv_txn *txn, uint64_t size)
+{
+    cv_mutex_lock(&txn->lock);
+    if (!txn->base->header.sparse) cv_allocator_expect(&txn->allocator, size);
+    cv_mutex_unlock(&txn->lock);
+}
+
+void cv_txn_expect_end(cv_txn *txn)
+{
+    cv_mutex_lock(&txn->lock);
+    cv_allocator_expect_end(&txn->allocator);
+    cv_mutex_unlock(&txn->lock);
+}
+
+/* ---- Chunks that are stored elsewhere --------------------------------------- */
+
+static bool stores_clone(const cv_txn *txn, cv_store *from)
+{
+    cv_store *store = txn->frame->store;
+    return !txn->base->header.sparse && store->ops->may_clone && store->ops == from->ops &&
+           store->ops->may_clone(store, from);
+}
+
+/* Whether it is worth a gap of less than CV_CLONE_UNIT before the chunk. */
+static bool may_clone(cv_txn *txn, const cv_stored_chunk *stored)
+{
+    enum { LEAST = 64 * CV_CLONE_UNIT };
+    if (!stored->from || stored->object != CV_FRAME_OBJECT || stored->size < LEAST)
+        return false;
+    cv_mutex_lock(&txn->lock);
+    if (txn->cloning == CV_CLONING_UNKNOWN)
+        txn->cloning = stores_clone(txn, stored->from) ? CV_CLONING_YES : CV_CLONING_NO;
+    bool may = txn->cloning == CV_CLONING_YES;
+    cv_mutex_unlock(&txn->lock);
+    return may;
+}
+
+static void clone_no_more(cv_txn *txn)
+{
+    cv_mutex_lock(&txn->lock);
+    txn->cloning = CV_CLONING_NO;
+    cv_mutex_unlock(&txn->lock);
+}
+
+/* Of the chunk the bytes [*start, *end), whole units of both files; none: to be written. What
+ * lies in a hole that was found has another place within its unit, mostly. */
+static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
+                         size_t *start, size_t *end)
+{
+    uint64_t before = (0 - stored->pos) % CV_CLONE_UNIT;
+    uint64_t size = (stored->size - before) / CV_CLONE_UNIT * CV_CLONE_UNIT;
+    *start = *end = 0;
+    if ((put->pos - stored->pos) % CV_CLONE_UNIT != 0 || !may_clone(txn, stored)) return;
+    cv_store *store = txn->frame->store;
+    if (!store->ops->clone(store, put->pos + before, stored->from, stored->pos + before,
+                           size)) {
+        clone_no_more(txn);
+        return;
+    }
+    *start = (size_t)before;
+    *end = (size_t)(before + size);
+}
+
+/* In several writes, as the bytes are borrowed. */
+static cv_status write_stored(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
+                              cv_error *err)
+{
+    cv_store *store = txn->frame->store;
+    const cv_buffer *table = stored->table;
+    size_t start, end;
+    clone_middle(txn, put, stored, &start, &end);
+    if (start > 0)
+        CV_TRY(cv_store_write(store, put->object, put->pos, stored->bytes, start, err));
+    if (end < stored->size)
+        CV_TRY(cv_store_write(store, put->object, put->pos + end, stored->bytes + end,
+                              stored->size - end, err));
+    return cv_store_write(store, put->object, put->pos + stored->size, table->data,
+                          table->size, err);
+}
+
+static bool share(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored, size_t size)
+{
+    cv_store *store = txn->frame->store;
+    return stored->from && stored->object != CV_FRAME_OBJECT && store->ops->share &&
+           store->ops == stored->from->ops &&
+           store->ops->share(store, put->object, stored->from, stored->object, size);
+}
+
+cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
+                            cv_error *err)
+{
+    cv_space_request r = {.size = stored->size + stored->table->size, .like = stored->pos};
+    r.is_like = may_clone(txn, stored);
+    cv_put put;
+    CV_TRY(begin(txn, chunk, &r, &put, err));
+    put.name = stored->name;
+    bool shared = share(txn, &put, stored, r.size);
+    cv_status status = shared ? CV_OK : write_stored(txn, &put, stored, err);
+    return cv_txn_put_end(txn, &put, status, err);
+}
+
+cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err)
+{
+    size_t size = encoded->size;
+    uint32_t name;
+    CV_TRY(cv_table_make(&txn->state->grid, encoded->data, size, encoded, &name, err));
+    cv_status status = put_bytes(txn, chunk, encoded, name, err);
+    encoded->size = size;
+    return status;
+}
+
+cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    return set_entry(txn, chunk, cv_offset_of_kind(kind), 0, err);
+}
+
+/* ---- Changing the shape ----
+ *
+ * Chunks keep their bytes and get other numbers, or are dropped. No chunk is decoded. */
+
+int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk)
+{
+    int64_t index[CV_MAX_DIMS];
+    int64_t number = 0;
+    cv_grid_chunk_index(to, chunk, index);
+    for (int d = 0; d < to->ndim; d++) {
+        int64_t i = index[d];
+        if (d == reshape->axis && i >= reshape->at) {
+            i -= reshape->shift;
+            if (i < reshape->at && reshape->shift > 0) return -1; /* in the gap */
+        }
+        if (i >= from->chunk_counts[d]) return -1;
+        number += i * from->chunk_strides[d];
+    }
+    return number;
+}
+
+int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk)
+{
+    int64_t index[CV_MAX_DIMS];
+    int64_t number = 0;
+    cv_grid_chunk_index(from, chunk, index);
+    for (int d = 0; d < from->ndim; d++) {
+        int64_t i = index[d];
+        if (d == reshape->axis && i >= reshape->at) {
+            i += reshape->shift;
+            if (i < reshape->at) return -1; /* among the dropped */
+        }
+        if (i >= to->chunk_counts[d]) return -1;
+        number += i * to->chunk_strides[d];
+    }
+    return number;
+}
+
+bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
+                              const cv_grid *to)
+{
+    if (reshape->shift != 0) return false;
+    for (int d = 1; d < to->ndim; d++)
+        if (from->chunk_counts[d] != to->chunk_counts[d]) return false;
+    return true;
+}
+
+enum { MOST_DROPPED = 4096 };
+
+/* The old chunks that the new grid has no place for are dead. Where there are very many,
+ * the next writer finds the others. */
+static void drop_chunks(cv_txn *txn, const cv_index *old, const cv_reshape *reshape,
+                        const cv_grid *to)
+{
+    const cv_grid *from = &txn->state->grid;
+    bool keeps = cv_reshape_keeps_numbers(reshape, from, to);
+    int64_t first = keeps ? to->n_chunks : 0;
+    int left = MOST_DROPPED;
+    for (int64_t i = first; i < old->n && left > 0; i++) {
+        int64_t offset = cv_index_get(old, i);
+        if (cv_offset_is_special(offset)) continue;
+        if (!keeps && cv_reshape_target(reshape, from, to, i) >= 0) continue;
+        cv_allocator_replaced(&txn->allocator,
+                              txn->base->header.header_size + (uint64_t)offset);
+        left--;
+    }
+}
+
+/* The index as it is, for drop_chunks; empty where nothing can be dropped. */
+static cv_status keep_old(const cv_txn *txn, const cv_reshape *reshape, const cv_grid *to,
+                          cv_index *out, cv_error *err)
+{
+    bool grows = to->n_chunks >= txn->index.n &&
+                 cv_reshape_keeps_numbers(reshape, &txn->state->grid, to);
+    *out = (cv_index){0};
+    if (grows || !txn->index.pages || txn->base->header.sparse) return CV_OK;
+    return cv_index_share(&txn->index, out, err);
+}
+
+static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_grid *from,
+                          const cv_grid *to, int64_t fill, cv_error *err)
+{
+    if (cv_reshape_keeps_numbers(reshape, from, to))
+        return cv_index_resize(index, to->n_chunks, fill, err);
+    cv_index moved;
+    CV_TRY(cv_index_create(to->n_chunks, &moved, err));
+    for (int64_t i = 0; i < to->n_chunks; i++) {
+        int64_t source = cv_reshape_source(reshape, from, to, i);
+        cv_index_page *page = moved.pages[i / CV_INDEX_PAGE];
+        page->entries[i % CV_INDEX_PAGE] = source < 0 ? fill : cv_index_get(index, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE,
+                         source < 0 ? 0 : cv_index_name(index, source));
+    }
+    moved.strays = index->strays; /* go by entry: they keep their places */
+    index->strays = NULL;
+    cv_index_free(index);
+    *index = moved;
+    return CV_OK;
+}
+
+/* The shape changes in place, in a state that no reader has. */
+static cv_status own_state(cv_txn *txn, cv_error *err)
+{
+    if (txn->state != txn->base) return CV_OK;
+    cv_change nothing = {.set_attributes = false};
+    cv_snapshot *state;
+    CV_TRY(cv_snapshot_derive(txn->base, &nothing, &state, err));
+    cv_snapshot_release(txn->state);
+    txn->state = state;
+    return CV_OK;
+}
+
+cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
+                         cv_error *err)
+{
+    CV_TRY(cv_txn_check(txn, err));
+    cv_new_shape change;
+    cv_index *index, old;
+    CV_TRY(cv_txn_own_index(txn, &index, err));
+    CV_TRY(own_state(txn, err));
+    CV_TRY(cv_new_shape_make(txn->state, reshape->shape, &change, err));
+    cv_status status = keep_old(txn, reshape, &change.grid, &old, err);
+    if (status == CV_OK)
+        status = renumber(index, reshape, &txn->state->grid, &change.grid,
+                          cv_offset_of_kind(fill), err);
+    if (status == CV_OK) {
+        drop_chunks(txn, &old, reshape, &change.grid);
+        cv_new_shape_apply(&change, txn->state);
+        txn->changed = true;
+        if (txn->notes.adopted > 0) txn->notes.adopted = 0; /* chunks have other numbers */
+    }
+    cv_index_free(&old);
+    cv_buffer_free(&change.meta);
+    return status;
+}
+
+static cv_status take_box(const cv_index *from, const cv_grid *grid, const int64_t *first,
+                          const cv_grid *to, cv_index *out, cv_error *err)
+{
+    int64_t at[CV_MAX_DIMS];
+    CV_TRY(cv_index_create(to->n_chunks, out, err));
+    for (int64_t i = 0; i < to->n_chunks; i++) {
+        int64_t source = 0;
+        cv_grid_chunk_index(to, i, at);
+        for (int d = 0; d < to->ndim; d++)
+            source += (first[d] + at[d]) * grid->chunk_strides[d];
+        cv_index_page *page = out->pages[i / CV_INDEX_PAGE];
+        page->entries[i % CV_INDEX_PAGE] = cv_index_get(from, source);
+        cv_page_set_name(page, i % CV_INDEX_PAGE, cv_index_name(from, source));
+    }
+    return CV_OK;
+}
+
+cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err)
+{
+    cv_new_shape change;
+    cv_index *index, box;
+    CV_TRY(cv_txn_check(txn, err));
+    CV_TRY(cv_txn_own_index(txn, &index, err));
+    CV_TRY(own_state(txn, err));
+    CV_TRY(cv_new_shape_make(txn->state, shape, &change, err));
+    cv_status status = take_box(index, &txn->state->grid, first, &change.grid, &box, err);
+    if (status == CV_OK) {
+        cv_index_free(index);
+        *index = box;
+        cv_new_shape_apply(&change, txn->state);
+        txn->changed = true;
+    }
+    cv_buffer_free(&change.meta);
+    return status;
 }

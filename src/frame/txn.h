@@ -1,195 +1,55 @@
-/* A transaction: everything a writer changes between two commits. New chunks
- * go into space that the committed state does not use, so that until the commit
- * nothing of it is seen, and dropping it costs nothing: put.h, reshape.h, commit.h,
- * tidy.h. */
+/* A transaction: everything a writer changes between two commits. New chunks go into space that
+ * the committed state does not use, so nothing of it is seen until the commit, and dropping it
+ * costs nothing. commit.h makes it the committed state. */
 #ifndef CV_FRAME_TXN_H
 #define CV_FRAME_TXN_H
 
+#include "base/grid.h"
+#include "base/heap.h"
 #include "base/watch.h"
 #include "codec/encode.h"
-#include "format/frame_header.h"
+#include "format/chunk_header.h"
 #include "frame/frame.h"
 #include "frame/lookup.h"
-#include "frame/sealed.h"
-#include "frame/snapshot.h"
 #include "frame/space.h"
+#include "store/store.h"
+
+/* Chunk files of a directory. Removing one is never required: it happens when no reader needs
+ * it, after the state that does without it is durable; the next writer removes the rest. */
+typedef struct cv_txn_files {
+    int64_t next;   /* first number that was never used */
+    cv_object *put; /* since the commit */
+    size_t n_put, max_put;
+    cv_object *old; /* those that no state names since some commit */
+    size_t n_old;
+} cv_txn_files;
+
+/* What commits keep from one to the next. commit.c's. */
+typedef struct cv_commit_notes {
+    uint64_t n_commits;  /* the number in the last header copy */
+    cv_encoder *encoder; /* of the index; NULL until the first commit */
+    cv_buffer tail;      /* memory that one commit leaves to the next */
+    cv_watch *watch;     /* called before each chunk file is synced, may stop that; or NULL */
+    int64_t adopted;     /* chunks before it have checksums, or cannot have them; -1: all */
+    bool adds_layouts;   /* the next commit puts all layouts into one place, too */
+} cv_commit_notes;
+
+/* Whether chunks of other frames may be cloned into this one. */
+typedef enum cv_cloning { CV_CLONING_UNKNOWN, CV_CLONING_YES, CV_CLONING_NO } cv_cloning;
 
 typedef struct cv_txn {
     cv_frame *frame;
-    cv_snapshot *base;   /* the committed state this stands on */
-    cv_snapshot *state;  /* base, or one of our own with changes of shape, attributes */
-    cv_mutex lock;       /* guards all below */
-    bool has_index;      /* else the index is as base's */
-    cv_index index;      /* state's whole index; what did not change it shares */
-    cv_encoder *encoder; /* of the index; NULL until the first commit */
-    cv_buffer tail;      /* memory that one commit leaves to the next */
+    cv_snapshot *base;  /* the committed state this stands on */
+    cv_snapshot *state; /* base, or one of our own with changes of shape, attributes */
+    cv_mutex lock;      /* guards all below */
     bool changed;
-    uint64_t end;        /* contiguous: first byte behind all that was ever used */
-    uint64_t chunks_end; /* and behind all chunks, committed and put */
-    uint64_t expected;   /* contiguous: bytes for which room is taken at the first one, */
-    bool has_room;       /* which was */
-    bool knows_clones;   /* whether chunks may be cloned into it, */
-    bool clones;         /* and that they may, as far as is known */
-    uint64_t base_end;   /* the same two as the last commit left them */
-    uint64_t base_chunks_end;
-    uint64_t base_tail_pos; /* contiguous: where the committed tail begins */
-    uint64_t n_commits;     /* the number in the last header copy */
-    cv_space space;         /* contiguous: what below `end` may be used again */
-    cv_survey survey;       /* of what was found there; made at first need */
-    bool unsurveyed;        /* not yet */
-    bool adds_layouts;      /* the next commit puts all layouts into one place, too */
-    bool unsettled;         /* the header found may not be on the disk yet */
-    bool has_follower;      /* an array stands behind the frame that was found, */
-    uint64_t found_end;     /* which ends here */
-    int64_t adopt_next;     /* adopt.h: chunks before it are seen to */
-    bool adopted;           /* and so are all */
-    bool may_reuse;         /* cv_txn_may_reuse: no reader holds a state older than base */
-    bool owes_second;  /* contiguous: the committed state lacks its copy, second_trailer.h */
-    int64_t next_file; /* directory: first number nobody uses */
-    cv_object *new_files; /* directory: chunk files put since the commit */
-    size_t n_new_files, max_new_files;
-    cv_watch *syncing; /* hears before each of them is synced, and may stop that; or NULL */
-    cv_object *old_files; /* directory: what no state names since some commit */
-    size_t n_old_files;
+    bool has_index; /* else the index is as base's */
+    cv_index index; /* state's whole index; what did not change it shares */
+    cv_cloning cloning;
+    cv_txn_files files;     /* of a directory */
+    cv_allocator allocator; /* of a contiguous frame */
+    cv_commit_notes notes;
 } cv_txn;
-
-/* The committed index, or what later puts made of it. Called with the lock. */
-cv_status cv_txn_index(cv_txn *txn, const cv_index **out, cv_error *err);
-
-/* An index of the transaction's own, made at the first change. Called with the
- * lock, or by the only thread. */
-cv_status cv_txn_own_index(cv_txn *txn, cv_error *err);
-
-/* ---- second_trailer ----
- * The second trailer of a contiguous frame without chunks. C-Blosc2 looks for the
- * trailer in front, right behind the header, wherever the trailer is (of its place it
- * knows the size only, from the frame's end), and does not open the frame
- * otherwise (3.3.5). So such a frame has its trailer twice: at the end, which
- * we read, and in front.
- *
- * The committed state may have its chunks in front, so the copy is written when
- * the new header stands, and nobody reads an older state any more: until then the
- * frame opens here only. A later commit writes what is owed, or the close, or, when
- * the writer was killed or the readers stayed on, the next writer that opens the
- * array and closes it. */
-
-/* True when `state` needs a copy: it has no chunks and its trailer is not in
- * front. Whether the copy is there is not known. */
-bool cv_second_trailer_is_apart(const cv_snapshot *state);
-
-/* The place for a tail of `size` bytes: `pos`, or behind the front where that
- * is in the way. */
-uint64_t cv_second_trailer_keep_off(const cv_txn *txn, uint64_t pos, uint64_t size);
-
-/* Writes the copy where the committed `state` needs one, unless somebody reads
- * an older state: then it is owed, and written by a later commit or at the end.
- * Best effort: the commit stands without it. */
-void cv_second_trailer_write(cv_txn *txn, const cv_snapshot *state);
-
-/* The books, after a commit: the copy is in use. */
-void cv_second_trailer_account(cv_txn *txn, const cv_snapshot *next);
-
-/* ---- files ----
- * The chunk files of a directory: which of them a state names, and the removal
- * of those that none does. A replaced file stays for the readers of older
- * states until no reader holds one; what is left at the end, or by a crash, goes
- * when the next writer opens the directory. */
-
-/* The chunk files that an index of `n` entries names, in ascending order. Free
- * with cv_free, also on failure. */
-cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
-                         cv_error *err);
-
-/* Before a commit: the files that the committed index names or the transaction has put, and that
- * its own index does not name. Sets nothing when the transaction has no index. Free *files with
- * cv_free, also on failure. */
-cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err);
-
-/* After a commit: nobody who opens from now on needs these files. They go with
- * the next cv_files_remove_old that meets no reader of a state older than `state`, the
- * committed one. */
-void cv_files_replaced(cv_txn *txn, const int64_t *files, size_t n_files);
-void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state);
-
-/* ---- holes ----
- * Where a writer finds space in a contiguous frame that is there already: dead bytes
- * of its own commits (space.h), those it found (survey.h), and what a writer that
- * failed or was killed left behind the frame.
- *
- * Two others may need bytes that the committed state does not use. Readers of an older
- * state: they say so by their locks, and nothing is used beside them. And a power cut,
- * which may bring back the header before the one on the file, as long as that was never
- * synced: which is not known when a file is opened. So what is found is used after a
- * sync, or after the first commit, which has one. */
-
-/* True when nobody reads a state older than the committed one; that stays so until the
- * next commit. */
-bool cv_txn_may_reuse(cv_txn *txn);
-
-/* A hole for `size` bytes, if there is one. A sync that fails poisons the frame. Called
- * with the lock. */
-cv_status cv_holes_take(cv_txn *txn, uint64_t size, cv_extent *out, bool *found,
-                        cv_error *err);
-
-/* The chunk at `pos` is replaced or dropped. Called with the lock. */
-void cv_holes_replaced(cv_txn *txn, uint64_t pos);
-
-/* Before a tail of `size` bytes is placed: lowers chunks_end to where the chunks of the
- * state to be committed end, and makes sure that the space before the committed tail
- * may be used where there is much of it. */
-cv_status cv_holes_before_tail(cv_txn *txn, uint64_t size, cv_error *err);
-
-/* Bytes below the frame's end that nobody uses. False when they cannot be told. */
-bool cv_holes_dead(cv_txn *txn, uint64_t *dead);
-
-/* ---- tail ----
- * The tail of a contiguous frame: what stands behind its chunks.
- *
- *   | chunks and dead space | header copy | index | seal | trailer |
- *
- * The copy counts as dead space (cbytes ends with it). It is there for repair,
- * should the header be torn, and promises nothing to readers. The seal vouches
- * for all else (sealed.h). In a directory's chunks.b2frame the copy stands behind all,
- * where the frame has ended. */
-
-/* Bytes of the header copy that a tail of `state` begins with, or 0: of a directory, too. */
-uint64_t cv_tail_copy_size(const cv_snapshot *state);
-
-/* The copy right before the index of a stored state, when it is one of its own
- * header: not after another writer changed the frame. `bytes` keeps it. */
-cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
-                            cv_header_copy *copy, bool *found, cv_error *err);
-
-/* Where the copy of a sealed state's header stands, and its size; 0: it has none, or who wrote
- * the state is not known. */
-cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
-                           uint64_t *size, cv_error *err);
-
-/* CATERVA_ECORRUPT: that copy is not what the commit has written. */
-cv_status cv_tail_check_copy(const cv_snapshot *state, cv_store *store, cv_error *err);
-
-/* The tail of the state that a commit would write now, but for what depends on
- * its place: header copy and root. */
-typedef struct cv_tail {
-    cv_buffer bytes;
-    uint64_t copy_size, index_size;
-    size_t root; /* where what the root vouches for begins: footer or trailer */
-    cv_seal_footer footer;
-} cv_tail;
-
-/* Builds it in tail->bytes, whose memory is used again. */
-cv_status cv_tail_build(cv_txn *txn, cv_tail *tail, cv_error *err);
-
-/* Completes it with the header of its state, which says where it stands. */
-void cv_tail_seal(cv_txn *txn, const cv_buffer *header, cv_tail *tail);
-
-/* ---- txn ----
- * A transaction: everything a writer changes between two commits. New chunks
- * go into space that the committed state does not use, so that until the commit
- * nothing of it is seen, and dropping it costs nothing: put.h, reshape.h, commit.h,
- * tidy.h. */
-
-typedef struct cv_txn cv_txn;
 
 /* Begins on the frame's current snapshot. One per frame. */
 cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err);
@@ -197,11 +57,11 @@ cv_status cv_txn_begin(cv_frame *frame, cv_txn **out, cv_error *err);
 /* Releases it; what was put and not committed is dropped. */
 void cv_txn_free(cv_txn *txn);
 
-/* CATERVA_EIO when the frame is poisoned: it takes no further change. */
+/* CATERVA_EIO if the frame is poisoned: it takes no further change. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
 
-/* True when something was put since the last commit, or nothing of the frame
- * was ever committed. */
+/* True if something was put since the last commit, or nothing of the frame was ever
+ * committed. */
 bool cv_txn_pending(const cv_txn *txn);
 
 /* The state as the transaction would leave it: shape, attributes, metalayers. Borrowed
@@ -214,14 +74,120 @@ cv_status cv_txn_find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *e
 /* Changes attributes or a metalayer. */
 cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err);
 
-/* The commit to come, the first one of a new array, puts the layouts of all chunks into one
- * place, see put_layouts.h. */
-void cv_txn_add_layouts(cv_txn *txn);
-
 /* Drops what was put since the last commit. */
 void cv_txn_rollback(cv_txn *txn);
 
-/* For the commit: empties the transaction and stands it on the frame's current snapshot. */
+/* ---- Putting chunks ---- */
+
+/* Appends the table of the stored chunk `chunk`, `size` bytes, of an array of
+ * `grid` to `out`, which may be the buffer that the chunk is in; *name is the
+ * table's. CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED: it is no such chunk. */
+cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
+                        cv_buffer *out, uint32_t *name, cv_error *err);
+
+/* The same from checksums at hand. */
+cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
+                          cv_error *err);
+
+/* Stores an encoded chunk, its block table behind it (and for a moment in
+ * `encoded`, which may be moved); or makes a chunk special, which takes no space.
+ * Any thread, one chunk at a time by one thread. */
+cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err);
+cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err);
+
+/* Stores a chunk that has a block table already. */
+typedef struct cv_stored_chunk {
+    const uint8_t *bytes; /* borrowed */
+    size_t size;
+    const cv_buffer *table;
+    uint32_t name;
+    cv_store *from; /* where both are, with nothing else, the object `object`, which may be
+                     * shared; or where the chunk is at `pos` of the frame object, which no
+                     * writer changes, and may be cloned; NULL: nowhere */
+    cv_object object;
+    uint64_t pos;
+} cv_stored_chunk;
+
+cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
+                            cv_error *err);
+
+/* The same in steps, for a chunk that is not at hand in one buffer: begin takes
+ * space, in which the caller writes `size` bytes, chunk and block table (of the
+ * chunk's own object from its first byte on), whose name it sets; end makes it the
+ * chunk, unless `written` says that this failed: then, as after a failure of its own,
+ * the space is given back. Returns `written`, or that failure. */
+typedef struct cv_put {
+    int64_t chunk;
+    cv_object object;
+    uint64_t pos;
+    int64_t offset; /* what the index will say */
+    uint32_t name;  /* of the table, 0: there is none behind the chunk */
+} cv_put;
+
+cv_status cv_txn_put_begin(cv_txn *txn, int64_t chunk, size_t size, cv_put *out,
+                           cv_error *err);
+cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_error *err);
+
+/* About `size` bytes are going to be put, see cv_allocator_expect. */
+void cv_txn_expect(cv_txn *txn, uint64_t size);
+void cv_txn_expect_end(cv_txn *txn);
+
+/* ---- Changing the shape ---- */
+
+/* How chunks move when the shape changes: along `axis`, those from index
+ * `at` on go `shift` chunks further (negative: back, over dropped ones); then
+ * the new shape cuts off what lies outside. shift 0: nothing moves. */
+typedef struct cv_reshape {
+    const int64_t *shape;
+    int axis;
+    int64_t at;
+    int64_t shift;
+} cv_reshape;
+
+/* Gives the array the new shape: chunks move as told, new ones are special of
+ * kind `fill`. */
+cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
+                         cv_error *err);
+
+/* Cuts the array down to the box of chunks that begins at chunk index `first`, with items
+ * `shape`: chunks outside are forgotten, and must not be stored. Costs as much as the box has
+ * chunks. */
+cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err);
+
+/* The old number of a chunk of the new grid, or -1: it is new. And the new
+ * number of an old one, or -1: it is dropped. */
+int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk);
+int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                          int64_t chunk);
+
+/* True when every chunk that is kept keeps its number: only the first axis grows
+ * or shrinks, the way of every append to a series. */
+bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
+                              const cv_grid *to);
+
+/* ---- For the commit ---- */
+
+/* The index to be committed, as one of the transaction's own, made at first need. With the
+ * lock, or by the only thread; borrowed until the next change. */
+cv_status cv_txn_own_index(cv_txn *txn, cv_index **out, cv_error *err);
+
+/* The chunk files that an index of `n` entries names, in ascending order. Free with cv_free,
+ * also on failure. */
+cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
+                         cv_error *err);
+
+/* Before a commit: the files that the committed index names or the transaction has put, and
+ * that its own index does not name. Sets nothing if the transaction has no index. Free *files
+ * with cv_free, also on failure. */
+cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err);
+
+/* Removes replaced files, and from now on `files`, which the committed `state` does not name,
+ * if no reader holds an older state; else a later call does. */
+void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state, const int64_t *files,
+                         size_t n_files);
+
+/* Empties the transaction and stands it on the frame's current snapshot. */
 void cv_txn_reset(cv_txn *txn);
 
 #endif

@@ -6,7 +6,7 @@
 #include "engine/write/flush.h"
 #include "engine/write/resize.h"
 #include "engine/write/transfer.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 #include "frame/snapshot.h"
 #include "jobs/base.h"
 #include "jobs/compose.h"

@@ -8,7 +8,7 @@
 #include "engine/write/flush.h"
 #include "format/array_meta.h"
 #include "frame/commit.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 #include "frame/snapshot.h"
 #include "jobs/folder.h"
 #include "jobs/marks.h"

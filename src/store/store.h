@@ -371,25 +371,6 @@ static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos,
 {
     return s->ops->write(s, o, pos, src, size, e);
 }
-static inline bool cv_store_share(cv_store *s, cv_object o, cv_store *from, cv_object there,
-                                  uint64_t size)
-{
-    return s->ops->share && s->ops == from->ops && s->ops->share(s, o, from, there, size);
-}
-static inline bool cv_store_may_clone(cv_store *s, cv_store *from)
-{
-    return s->ops->may_clone && s->ops == from->ops && s->ops->may_clone(s, from);
-}
-/* For whom may_clone was true. */
-static inline bool cv_store_clone(cv_store *s, uint64_t pos, cv_store *from, uint64_t there,
-                                  uint64_t size)
-{
-    return s->ops->clone(s, pos, from, there, size);
-}
-static inline void cv_store_take_room(cv_store *s, uint64_t pos, uint64_t size)
-{
-    if (s->ops->take_room) s->ops->take_room(s, pos, size);
-}
 static inline cv_status cv_store_truncate(cv_store *s, cv_object o, uint64_t size,
                                           cv_error *e)
 {

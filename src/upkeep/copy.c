@@ -15,6 +15,7 @@
 #include "engine/write/flush.h"
 #include "engine/write/transfer.h"
 #include "engine/write/write.h"
+#include "frame/commit.h"
 #include "store/file.h"
 #include "store/open.h"
 

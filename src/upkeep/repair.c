@@ -13,7 +13,6 @@
 #include "frame/attributes.h"
 #include "frame/commit.h"
 #include "frame/lookup.h"
-#include "frame/put.h"
 #include "frame/txn.h"
 #include "store/open.h"
 #include "store/path.h"

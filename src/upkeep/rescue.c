@@ -297,7 +297,7 @@ static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
     wanted *w = name != 0 ? take_wanted(r, name) : NULL;
     if (!w) return CV_OK;
     r->n_found++;
-    CV_TRY(cv_index_set(&r->index, w->chunk, entry, err));
+    CV_TRY(cv_index_set(&r->index, w->chunk, entry, 0, err));
     return cv_index_set_name(&r->index, w->chunk, name, err);
 }
 
@@ -725,7 +725,7 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
         if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) break;
         int64_t offset = (int64_t)(at - state->header.header_size);
         cv_found_table table; /* goes with its chunk */
-        CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, err));
+        CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, 0, err));
         at += (uint64_t)header.cbytes;
         cv_range behind = {CV_FRAME_OBJECT, at, end};
         CV_TRY(cv_refind_table(store, g, &header, behind, &table, err));
@@ -749,7 +749,7 @@ static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_kn
     if (last + 1 != state->grid.n_chunks || n_files < (size_t)last / 64) return CV_OK;
     CV_TRY(own_index(state, err));
     for (; *n_known <= last; ++*n_known)
-        CV_TRY(cv_index_set(&state->index, *n_known, *n_known, err));
+        CV_TRY(cv_index_set(&state->index, *n_known, *n_known, 0, err));
     return CV_OK;
 }
 

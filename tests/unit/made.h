@@ -76,7 +76,7 @@ static inline cv_status made_index(const int64_t *entries, int64_t n, cv_buffer 
     cv_encoder *encoder = NULL;
     cv_status status = cv_index_create(n, &index, NULL);
     for (int64_t i = 0; i < n && status == CV_OK; i++)
-        status = cv_index_set(&index, i, entries[i], NULL);
+        status = cv_index_set(&index, i, entries[i], 0, NULL);
     if (status == CV_OK) status = cv_index_encode(&index, &encoder, out, NULL);
     cv_index_free(&index);
     cv_encoder_free(encoder);

@@ -118,7 +118,7 @@ static void set_some(twin *t, rng *r)
     for (int64_t i = 0; i < n && t->index.n > 0; i++) {
         int64_t at = rng_between(r, 0, t->index.n - 1);
         t->flat[at] = rng_one_in(r, 4) ? (int64_t)rng_next(r) : rng_between(r, 0, 100000);
-        assert_int_equal(cv_index_set(&t->index, at, t->flat[at], NULL), CV_OK);
+        assert_int_equal(cv_index_set(&t->index, at, t->flat[at], 0, NULL), CV_OK);
     }
 }
 
@@ -183,7 +183,7 @@ static void equal_pages_are_one(void **state)
     cv_index same = {.n = 1000 * CV_INDEX_PAGE + 5, .same = 7}, index;
     assert_int_equal(cv_index_share(&same, &index, NULL), CV_OK);
     for (int i = 1; i < 1000; i++) assert_ptr_equal(index.pages[i], index.pages[0]);
-    assert_int_equal(cv_index_set(&index, 500 * CV_INDEX_PAGE, 8, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&index, 500 * CV_INDEX_PAGE, 8, 0, NULL), CV_OK);
     assert_int_equal(cv_index_get(&index, 500 * CV_INDEX_PAGE), 8);
     assert_int_equal(cv_index_get(&index, 500 * CV_INDEX_PAGE + 1), 7);
     assert_int_equal(cv_index_get(&index, 499 * CV_INDEX_PAGE), 7);
@@ -198,11 +198,11 @@ static void names_go_with_their_entries(void **state)
     (void)state;
     cv_index zeros = {.n = 3 * CV_INDEX_PAGE}, first, second;
     assert_int_equal(cv_index_share(&zeros, &first, NULL), CV_OK);
-    assert_int_equal(cv_index_set(&first, 5000, 640, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&first, 5000, 640, 0, NULL), CV_OK);
     assert_int_equal(cv_index_name(&first, 5000), 0);
     assert_int_equal(cv_index_set_name(&first, 5000, 77, NULL), CV_OK);
     assert_int_equal(cv_index_share(&first, &second, NULL), CV_OK);
-    assert_int_equal(cv_index_set(&second, 5000, 1280, NULL), CV_OK); /* not sealed yet */
+    assert_int_equal(cv_index_set(&second, 5000, 1280, 0, NULL), CV_OK); /* not sealed yet */
     assert_int_equal(cv_index_name(&second, 5000), 0);
     assert_int_equal(cv_index_name(&first, 5000), 77);
     assert_int_equal(cv_index_resize(&first, 4999, 0, NULL), CV_OK);
@@ -219,7 +219,7 @@ static void strays_are_found_by_entry(void **state)
     const cv_seal_stray strays[] = {{700, 7000}, {100, 1000}, {300, 3000}};
     assert_int_equal(cv_index_share(&zeros, &first, NULL), CV_OK);
     assert_int_equal(cv_index_add_strays(&first, strays, 3, NULL), CV_OK);
-    assert_int_equal(cv_index_set(&first, 1, 200, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&first, 1, 200, 0, NULL), CV_OK);
     assert_int_equal(cv_index_table_pos(&first, 1), 0);
     for (int i = 0; i < 3; i++) { /* entries that were there when they got a table */
         cv_index_page *page;
@@ -230,11 +230,11 @@ static void strays_are_found_by_entry(void **state)
     /* A chunk put in the place of one has its table behind it; in `first` nothing
      * changes. */
     assert_int_equal(cv_index_share(&first, &second, NULL), CV_OK);
-    assert_int_equal(cv_index_set(&second, 50, 300, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&second, 50, 300, 0, NULL), CV_OK);
     assert_int_equal(cv_index_table_pos(&second, 50), 0);
     assert_int_equal(cv_index_table_pos(&second, 10), 7000);
     assert_int_equal(cv_index_table_pos(&first, 12), 3000);
-    assert_int_equal(cv_index_set(&second, 10, 40, NULL), CV_OK);
+    assert_int_equal(cv_index_set(&second, 10, 40, 0, NULL), CV_OK);
     assert_int_equal(cv_index_prune_strays(&second, NULL), CV_OK);
     assert_int_equal(second.strays->n, 1); /* of 100; 300 and 700 are gone */
     assert_int_equal(cv_index_table_pos(&second, 11), 1000);

@@ -5,7 +5,7 @@
 #include "engine/write/flush.h"
 #include "engine/write/write.h"
 
-#include "frame/put.h"
+#include "frame/txn.h"
 #include "made.h"
 
 #include <caterva_upkeep.h>

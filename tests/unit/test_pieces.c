@@ -1,6 +1,6 @@
 /* Pieces: what they come to, whatever their sizes and wherever they go; parts
  * written in any order; a read that fails. */
-#include "frame/put.h"
+#include "engine/write/flush.h"
 
 #include "check.h"
 #include "random.h"

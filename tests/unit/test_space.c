@@ -83,7 +83,8 @@ static void a_hole_goes_to_a_chunk_of_its_size(void **state)
     assert_true(cv_extents_take(&holes, 9000, &at));
     assert_int_equal(at.pos, 0);
     assert_false(cv_extents_take(&holes, 9000, &at));
-    cv_extents_destroy(&holes);
+    cv_space space = {.free = holes};
+    cv_space_destroy(&space);
 }
 
 static void what_died_is_free_one_commit_later(void **state)

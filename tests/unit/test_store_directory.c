@@ -172,20 +172,20 @@ static void test_a_shared_chunk_stays_as_it_is(void **state)
     cv_store *from = create_published(r.path, false), *reader = open_reader(r.path), *to;
     assert_int_equal(cv_store_directory_create(inside(&r, "../other"), false, &to, &error),
                      CV_OK);
-    assert_false(cv_store_share(to, 5, from, 10, 4)); /* another size */
-    assert_false(cv_store_share(to, 5, from, 11, 3)); /* it is not there */
-    assert_false(cv_store_share(reader, 5, to, 10, 3));
+    assert_false(to->ops->share(to, 5, from, 10, 4)); /* another size */
+    assert_false(to->ops->share(to, 5, from, 11, 3)); /* it is not there */
+    assert_false(reader->ops->share(reader, 5, to, 10, 3));
     assert_int_equal(put(to, 5, "left by a crash"), CV_OK);
     for (int i = 0; i < 2; i++) {
-        assert_true(cv_store_share(to, 5, i == 0 ? from : reader, 10, 3));
+        assert_true(to->ops->share(to, 5, i == 0 ? from : reader, 10, 3));
         expect_object(to, 5, "ten");
         assert_int_equal(put(to, 5, "five"), CV_OK);
         expect_object(to, 5, "five");
         expect_object(from, 10, "ten");
     }
-    assert_true(cv_store_share(to, 6, from, 10, 3));
+    assert_true(to->ops->share(to, 6, from, 10, 3));
     assert_int_equal(cv_store_remove(to, 6, &error), CV_OK);
-    assert_true(cv_store_share(to, 7, from, 10, 3));
+    assert_true(to->ops->share(to, 7, from, 10, 3));
     assert_int_equal(cv_store_remove(from, 10, &error), CV_OK);
     expect_object(to, 7, "ten");
     cv_store_close(to);

@@ -8,7 +8,7 @@
 #include "frame/frame.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 #include "support/fault.h"
 
 #include "made.h"
@@ -236,7 +236,7 @@ static void chunk_files_are_numbered_on(void **state)
     assert_int_equal(made_write(array, 0, N, 0, 1, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
     for (int64_t i = 0; i < N / CHUNK; i++) assert_true(file_exists(path, i));
-    assert_int_equal(array->pending->txn->next_file, N / CHUNK);
+    assert_int_equal(array->pending->txn->files.next, N / CHUNK);
 
     assert_int_equal(made_write(array, 0, CHUNK, 5, 1, NULL), CV_OK);
     assert_int_equal(cv_pending_flush(array->pending, NULL), CV_OK);

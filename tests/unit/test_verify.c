@@ -7,7 +7,7 @@
 #include "frame/frame.h"
 #include "frame/layout.h"
 
-#include "frame/put.h"
+#include "frame/txn.h"
 #include "made.h"
 #include "scratch.h"
 #include "store/memory.h"
@@ -257,7 +257,7 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     assert_int_equal(ref.limit, 32 + WIDE * 4 + table); /* stored plainly */
     int64_t first = cv_index_get(&txn->index, 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(cv_index_set(&txn->index, 1 + i, first + 32 + 400 + 2000 * i, NULL),
+        assert_int_equal(cv_index_set(&txn->index, 1 + i, first + 32 + 400 + 2000 * i, 0, NULL),
                          CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     findings f = {.n = 0};

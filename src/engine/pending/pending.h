@@ -10,7 +10,6 @@
 #include "base/heap.h"
 #include "engine/run/pool.h"
 #include "engine/run/worker.h"
-#include "frame/put.h"
 #include "frame/txn.h"
 
 typedef enum cv_behind_place {

@@ -9,7 +9,7 @@
 #include "engine/read/walk.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 
 #include <caterva_upkeep.h>
 #include <string.h>

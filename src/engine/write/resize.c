@@ -7,7 +7,7 @@
 #include "engine/plan/plan.h"
 #include "engine/read/read.h"
 #include "engine/write/write.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "frame/commit.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/put.h"
+#include "frame/txn.h"
 #include "store/memory.h"
 
 #include <string.h>
