@@ -1,13 +1,12 @@
-/* The registry of this build: which wings it has. Nothing includes this; all the rooms together
- * need it. */
+/* The registry of this build: which wings it has. It needs all rooms, and none needs it. */
 #include "array/wings.h"
 
 #include "jobs/jobs.h"
 #include "remote/remote.h"
 #include "tree/tree.h"
 
-#ifdef CATERVA_HAS_REMOTE
-static const cv_remote_calls remote = {
+#ifdef CATERVA_REMOTE
+static const cv_remote_calls remote_calls = {
     .begin = cv_session_begin,
     .retain = cv_session_retain,
     .release = cv_session_release,
@@ -15,35 +14,37 @@ static const cv_remote_calls remote = {
     .reopen = cv_remote_reopen,
     .part = cv_remote_part,
     .session = cv_remote_session,
-    .transfers = cv_remote_transfers,
 };
+#define REMOTE &remote_calls
+#else
+#define REMOTE NULL
 #endif
 
-#ifdef CATERVA_HAS_TREES
-static const cv_tree_calls tree = {
+#ifdef CATERVA_TREES
+static const cv_tree_calls tree_calls = {
     .open_leaf = cv_tree_open_leaf_url,
     .leaf_place = cv_tree_leaf_place,
     .leaf_file = cv_tree_leaf_file,
     .parts_place = cv_tree_parts_place,
+    .is_tree = cv_is_tree,
+    .archive_open = cv_archive_open,
+    .archive_check = cv_archive_check,
+    .archive_close = cv_archive_close,
 };
+#define TREES &tree_calls
+#else
+#define TREES NULL
 #endif
 
-#ifdef CATERVA_HAS_JOBS
-static const cv_jobs_calls jobs = {
+#ifdef CATERVA_JOBS
+static const cv_jobs_calls jobs_calls = {
     .committed = cv_jobs_committed,
     .check_none = cv_jobs_check_none,
     .has_folder = cv_jobs_has_folder,
 };
+#define JOBS &jobs_calls
+#else
+#define JOBS NULL
 #endif
 
-const struct cv_wings cv_wings = {
-#ifdef CATERVA_HAS_REMOTE
-    .remote = &remote,
-#endif
-#ifdef CATERVA_HAS_TREES
-    .tree = &tree,
-#endif
-#ifdef CATERVA_HAS_JOBS
-    .jobs = &jobs,
-#endif
-};
+const struct cv_wings cv_wings = {.remote = REMOTE, .tree = TREES, .jobs = JOBS};

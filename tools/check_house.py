@@ -6,8 +6,7 @@ Rooms, from the ground up:
     core    base <- {format, store, codec} <- frame <- engine <- array
             in engine: items <- plan <- cache <- run <- pending <- read <- write
     wings   value, upkeep, jobs, remote, tree: above the core, beside each other
-    top     wings.c fills the table by which the core reaches the wings; left_out.c has
-            the public functions of wings that a build leaves out
+    top     wings.c fills the table by which the core reaches the wings
     users   cli and examples
 
 A room includes what is below it and itself. format, store and codec never include each
@@ -48,7 +47,7 @@ CORE = ["base", ("format", "store", "codec"), "frame", "engine/items", "engine/p
 
 WINGS = ("value", "upkeep", "jobs", "remote", "tree")
 LEFT_OUT = {"jobs", "remote", "tree"}  # by a build that does not want them
-TOP = ("src/wings.c", "src/left_out.c")
+TOP = ("src/wings.c",)
 
 CLI = ["formats", "terminal", "sources", "pictures", "commands"]
 

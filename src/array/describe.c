@@ -2,11 +2,9 @@
  * the space it takes. */
 #include "array/describe.h"
 
-#include "array/wings.h"
 #include "engine/read/measure.h"
 #include "store/file.h"
 
-#include <caterva_remote.h>
 #include <caterva_upkeep.h>
 #include <string.h>
 
@@ -97,20 +95,6 @@ const caterva_metalayer *caterva_info_metalayer(const caterva_info *info, const 
     for (int i = 0; info && name && i < info->n_metalayers; i++)
         if (strcmp(info->metalayers[i].name, name) == 0) return &info->metalayers[i];
     return NULL;
-}
-
-/* ---- Transfers ----------------------------------------------------------- */
-
-caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *out,
-                                     caterva_error *err)
-{
-    caterva_transfers full = CATERVA_TRANSFERS_INIT;
-    CV_TRY(cv_array_check(array, err));
-    CV_TRY(cv_output_check(out, sizeof *out, "transfers", err));
-    if (!cv_wings.remote || !cv_wings.remote->transfers(array->frame->store, &full))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the array is not read from a URL");
-    cv_output_fill(out, &full, sizeof full);
-    return CV_OK;
 }
 
 /* ---- Space --------------------------------------------------------------- */

@@ -25,8 +25,15 @@ typedef struct cv_remote_calls {
     cv_status (*part)(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
                       cv_error *err);
     cv_session *(*session)(const cv_store *store);
-    bool (*transfers)(const cv_store *store, caterva_transfers *out);
 } cv_remote_calls;
+
+/* An archive of arrays that is published. */
+typedef struct cv_archive {
+    struct cv_tree *tree;
+    cv_store *store;   /* all of its bytes */
+    uint64_t size;     /* of it */
+    uint64_t vouching; /* last bytes, which hold checksums of all others */
+} cv_archive;
 
 /* Arrays in trees, and archives of them; tree/tree.h has the contracts. */
 typedef struct cv_tree_calls {
@@ -35,6 +42,11 @@ typedef struct cv_tree_calls {
     cv_status (*leaf_place)(const char *url, bool overwrite, char **path, cv_error *err);
     cv_status (*leaf_file)(const char *url, char **path, cv_error *err);
     cv_status (*parts_place)(const char *url, char **path, cv_error *err);
+    bool (*is_tree)(const char *path);
+    cv_status (*archive_open)(const char *path, cv_archive *out, cv_error *err);
+    cv_status (*archive_check)(const cv_archive *archive, cv_progress_fn tell, void *context,
+                               cv_error *err);
+    void (*archive_close)(cv_archive *archive);
 } cv_tree_calls;
 
 /* Jobs beside an array; jobs/jobs.h has the contracts. */

@@ -1,13 +1,13 @@
 /* Room: array. Files that are finished go to a server: which ones are, and that they stay as
  * they are while they are sent. How that is done is for store/http_publish.c. */
 #include "array/array.h"
+#include "array/wings.h"
 #include "base/os_dir.h"
 #include "frame/snapshot.h"
 #include "remote/remote.h"
 #include "remote/upload.h"
 #include "remote/url.h"
 #include "store/file.h"
-#include "tree/make.h"
 
 #include <caterva_remote.h>
 #include <caterva_upkeep.h>
@@ -15,9 +15,8 @@
 
 /* What is published. */
 typedef struct finished {
-    cv_tree *archive;       /* or */
+    cv_archive archive;     /* or */
     caterva_array *array;   /* open for reading: what is committed stays while it is */
-    cv_store *part;         /* of the archive: all of it */
     cv_store *source;       /* borrowed */
     uint64_t size, changed; /* the latter: when, before it was looked at */
     uint64_t vouching;      /* last bytes that have checksums of all others */
@@ -27,14 +26,11 @@ typedef struct finished {
 
 static cv_status refuse_directory(const char *path, cv_error *err)
 {
-    cv_tree *tree;
-    if (cv_tree_open(path, NULL, NULL, &tree, NULL) == CV_OK) {
-        cv_tree_close(tree);
+    if (cv_wings.tree && cv_wings.tree->is_tree(path))
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "%s is a directory of arrays: pack it into one file first (caterva "
                        "pack, caterva_tree_pack)",
                        cv_show_path(path).text);
-    }
     return cv_fail(err, CATERVA_EINVAL, -1,
                    "%s is a directory: make one file of it first (caterva repack "
                    "--contiguous, caterva_copy)",
@@ -68,35 +64,21 @@ static cv_status take_array(const char *path, finished *f, cv_error *err)
     return check_array(path, f, err);
 }
 
-/* The archive's directory, with a checksum of each member, lies behind the last one. */
-static uint64_t end_of_members(const cv_members *members)
-{
-    uint64_t end = 0;
-    for (size_t i = 0; i < members->n + members->n_replaced; i++)
-        if (members->list[i].end > end) end = members->list[i].end;
-    return end;
-}
-
-static cv_status take_archive(const char *path, finished *f, cv_error *err)
-{
-    CV_TRY(cv_store_file_part(f->archive->file, path, 0, UINT64_MAX, &f->part, err));
-    f->source = f->part;
-    CV_TRY(cv_store_size(f->part, CV_FRAME_OBJECT, &f->size, err));
-    f->vouching = f->size - end_of_members(&f->archive->contents.members);
-    return CV_OK;
-}
-
 static cv_status take(const char *path, finished *f, cv_error *err)
 {
     cv_file_info info;
     cv_error why = {0};
     bool is_known = cv_dir_get_info(cv_dir_here, path, &info) == 0;
     if (is_known && info.kind == CV_KIND_DIRECTORY) return refuse_directory(path, err);
-    cv_status status = is_known && info.kind == CV_KIND_FILE
-                           ? cv_tree_open(path, NULL, NULL, &f->archive, &why)
+    cv_status status = is_known && info.kind == CV_KIND_FILE && cv_wings.tree
+                           ? cv_wings.tree->archive_open(path, &f->archive, &why)
                            : CATERVA_EUNSUPPORTED;
-    if (status == CV_OK && f->archive->form == CV_TREE_ARCHIVE)
-        return take_archive(path, f, err);
+    if (status == CV_OK) {
+        f->source = f->archive.store;
+        f->size = f->archive.size;
+        f->vouching = f->archive.vouching;
+        return CV_OK;
+    }
     if (status == CATERVA_ECORRUPT) {
         if (err) *err = why;
         return status;
@@ -106,8 +88,7 @@ static cv_status take(const char *path, finished *f, cv_error *err)
 
 static void give_back(finished *f)
 {
-    cv_store_close(f->part);
-    cv_tree_close(f->archive);
+    if (f->archive.tree) cv_wings.tree->archive_close(&f->archive);
     cv_array_free(f->array);
 }
 
@@ -146,26 +127,6 @@ static cv_status check_items(const finished *f, soundness *s, cv_error *err)
     return caterva_verify(f->array, &o, &result, err);
 }
 
-/* By the checksums that the archive has of them. What is deflated is others', and only the
- * header before it is looked at, as it is of what another member of the name replaces. */
-static cv_status check_members(const finished *f, soundness *s, cv_error *err)
-{
-    enum { STORED = 0 };
-    const cv_members *members = &f->archive->contents.members;
-    const cv_zip_source source = cv_tree_source(f->archive);
-    cv_copy_watch watch = {.tell = on_progress, .context = s};
-    for (size_t i = 0; i < members->n + members->n_replaced; i++) {
-        cv_copy_source member;
-        CV_TRY(cv_zip_directory_check(&source, &members->list[i], err));
-        if (i >= members->n || members->list[i].method != STORED) continue;
-        CV_TRY(cv_copy_source_open(f->archive, &members->list[i], &member, err));
-        cv_status status = cv_copy_check(&member, &watch, err);
-        cv_copy_source_close(&member);
-        CV_TRY(status);
-    }
-    return CV_OK;
-}
-
 /* Before anything is sent: what readers would be told of afterwards, or never. A file that is
  * changed from now on is noticed by its time. */
 static cv_status check_sound(const char *path, finished *f,
@@ -173,7 +134,8 @@ static cv_status check_sound(const char *path, finished *f,
 {
     soundness s = {.options = options, .first = {.code = CV_OK}, .size = f->size};
     f->changed = cv_store_file_changed(f->source);
-    CV_TRY(f->array ? check_items(f, &s, err) : check_members(f, &s, err));
+    CV_TRY(f->array ? check_items(f, &s, err)
+                    : cv_wings.tree->archive_check(&f->archive, on_progress, &s, err));
     if (s.first.code == CV_OK) return CV_OK;
     return cv_fail(err, s.first.code, s.first.position,
                    "%s is not published, it is damaged: %.200s", cv_show_path(path).text,

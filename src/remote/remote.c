@@ -1,6 +1,7 @@
 /* Room: remote. INTRO of remote/remote */
 #include "remote/remote.h"
 
+#include "array/array.h"
 #include "base/crc.h"
 #include "base/heap.h"
 #include "remote/contents.h"
@@ -467,17 +468,22 @@ cv_status cv_remote_part(cv_store *store, uint64_t offset, uint64_t size, cv_sto
     return CV_OK;
 }
 
-bool cv_remote_transfers(const cv_store *store, caterva_transfers *out)
+caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *out,
+                                     caterva_error *err)
 {
-    cv_session *s = cv_remote_session(store);
-    if (!s) return false;
-    out->requests = atomic_load(&s->requests);
-    out->bytes = atomic_load(&s->bytes);
-    out->round_trips = atomic_load(&s->round_trips);
-    out->joined = atomic_load(&s->joined);
-    out->retried = atomic_load(&s->retried);
-    out->cached = atomic_load(&s->cached);
-    return true;
+    caterva_transfers full = CATERVA_TRANSFERS_INIT;
+    CV_TRY(cv_array_check(array, err));
+    CV_TRY(cv_output_check(out, sizeof *out, "transfers", err));
+    cv_session *s = cv_remote_session(array->frame->store);
+    if (!s) return cv_fail(err, CATERVA_EINVAL, -1, "the array is not read from a URL");
+    full.requests = atomic_load(&s->requests);
+    full.bytes = atomic_load(&s->bytes);
+    full.round_trips = atomic_load(&s->round_trips);
+    full.joined = atomic_load(&s->joined);
+    full.retried = atomic_load(&s->retried);
+    full.cached = atomic_load(&s->cached);
+    cv_output_fill(out, &full, sizeof full);
+    return CV_OK;
 }
 
 /* ---- Http open ----

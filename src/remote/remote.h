@@ -36,7 +36,4 @@ cv_status cv_remote_part(cv_store *store, uint64_t offset, uint64_t size, cv_sto
 /* The session that the store was opened in, borrowed; NULL if it is not one of this room. */
 cv_session *cv_remote_session(const cv_store *store);
 
-/* Counts what the session of this store has transferred; false if it is not one of this room. */
-bool cv_remote_transfers(const cv_store *store, caterva_transfers *out);
-
 #endif

@@ -4,6 +4,7 @@
 #define CV_TREE_TREE_H
 
 #include "array/array.h"
+#include "array/wings.h"
 
 /* Opens the array as complete options say; a tree behind a URL in a new session. */
 cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *options,
@@ -20,5 +21,19 @@ cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_er
 /* The path that parts of the array lie beside: in a directory that of its file, whether it exists
  * yet or not; else the URL. Owned: cv_free. */
 cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err);
+
+/* Whether a tree of any form is at `path`. */
+bool cv_is_tree(const char *path);
+
+/* Opens an archive to be published. CATERVA_EUNSUPPORTED for anything else, CATERVA_ECORRUPT for
+ * a damaged one. */
+cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
+
+/* Compares members with the checksums that the archive has of them: CATERVA_ECORRUPT. Members
+ * that are deflated, and those that another member of the name replaces, are only checked for
+ * their headers. */
+cv_status cv_archive_check(const cv_archive *archive, cv_progress_fn tell, void *context,
+                           cv_error *err);
+void cv_archive_close(cv_archive *archive); /* of zeros is fine */
 
 #endif

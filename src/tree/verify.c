@@ -4,11 +4,13 @@
 #include "array/array.h"
 #include "base/heap.h"
 #include "frame/snapshot.h"
+#include "store/file.h"
 #include "tree/find.h"
 #include "tree/handle.h"
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
+#include "tree/tree.h"
 
 #include <caterva_tree.h>
 #include <caterva_upkeep.h>
@@ -417,4 +419,68 @@ caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
     cv_status status = cv_tree_handle_finish(tree, verify(&v, group, err));
     cv_output_fill(result, &v.result, sizeof v.result);
     return status;
+}
+
+/* ---- Archives that are published ------------------------------------------------------ */
+
+bool cv_is_tree(const char *path)
+{
+    cv_tree *tree;
+    bool is_tree = cv_tree_open(path, NULL, NULL, &tree, NULL) == CV_OK;
+    if (is_tree) cv_tree_close(tree);
+    return is_tree;
+}
+
+/* The archive's directory, with a checksum of each member, lies behind the last one. */
+static uint64_t end_of_members(const cv_members *members)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < members->n + members->n_replaced; i++)
+        if (members->list[i].end > end) end = members->list[i].end;
+    return end;
+}
+
+static cv_status measure(const char *path, cv_archive *a, cv_error *err)
+{
+    if (a->tree->form != CV_TREE_ARCHIVE)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no archive",
+                       a->tree->shown.text);
+    CV_TRY(cv_store_file_part(a->tree->file, path, 0, UINT64_MAX, &a->store, err));
+    CV_TRY(cv_store_size(a->store, CV_FRAME_OBJECT, &a->size, err));
+    a->vouching = a->size - end_of_members(&a->tree->contents.members);
+    return CV_OK;
+}
+
+cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err)
+{
+    *out = (cv_archive){.tree = NULL};
+    CV_TRY(cv_tree_open(path, NULL, NULL, &out->tree, err));
+    cv_status status = measure(path, out, err);
+    if (status != CV_OK) cv_archive_close(out);
+    return status;
+}
+
+cv_status cv_archive_check(const cv_archive *archive, cv_progress_fn on_progress,
+                           void *context, cv_error *err)
+{
+    const cv_members *members = &archive->tree->contents.members;
+    const cv_zip_source source = cv_tree_source(archive->tree);
+    cv_copy_watch watch = {.tell = on_progress, .context = context};
+    for (size_t i = 0; i < members->n + members->n_replaced; i++) {
+        cv_copy_source member;
+        CV_TRY(cv_zip_directory_check(&source, &members->list[i], err));
+        if (i >= members->n || members->list[i].method != STORED) continue;
+        CV_TRY(cv_copy_source_open(archive->tree, &members->list[i], &member, err));
+        cv_status status = cv_copy_check(&member, &watch, err);
+        cv_copy_source_close(&member);
+        CV_TRY(status);
+    }
+    return CV_OK;
+}
+
+void cv_archive_close(cv_archive *archive)
+{
+    cv_store_close(archive->store);
+    cv_tree_close(archive->tree);
+    *archive = (cv_archive){.tree = NULL};
 }
