@@ -1,19 +1,28 @@
-/* Room: array. The handle: made, locked, described, released. No bytes are
- * read or written here; that is the engine's. */
+/* Room: array. The handle: made, described, locked, committed and released. Bytes are read and
+ * written by the engine. What a handle was opened from is open.c's; wings attach what is theirs,
+ * and are not known here. */
 #include "array/array.h"
 
+#include "array/wings.h"
 #include "base/heap.h"
 #include "base/os.h"
 #include "codec/spec.h"
+#include "engine/read/measure.h"
+#include "engine/write/flush.h"
+#include "engine/write/transfer.h"
 #include "format/array_meta.h"
 #include "format/dtype.h"
 #include "frame/attributes.h"
+#include "frame/commit.h"
+#include "store/file.h"
+#include "store/open.h"
 #include "store/refusals.h"
 
+#include <caterva_upkeep.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Sized ----
+/* ---- Structs of callers ---------------------------------------------------------
  *
  * The one place that knows how structs of other ages are read and filled. */
 
@@ -58,16 +67,11 @@ void cv_output_fill(void *out, const void *full, size_t size)
            used - sizeof given);
 }
 
-/* ---- Description ----
- *
- * Descriptions: made from a snapshot, counted, kept as long as somebody
- * holds them. One block of memory each, strings and contents behind the struct. */
-
-/* ---- dtype -------------------------------------------------------------- */
+/* ---- The dtype ------------------------------------------------------------------ */
 
 /* Files exist whose dtype does not fit their item size: then the items are
  * opaque, and the info says so. */
-static cv_status cv_item_type_init(cv_item_type *type, const cv_snapshot *snapshot, cv_error *err)
+static cv_status item_type_init(cv_item_type *type, const cv_snapshot *snapshot, cv_error *err)
 {
     const cv_array_meta *meta = &snapshot->meta;
     *type = (cv_item_type){.dtype = NULL};
@@ -90,273 +94,14 @@ static cv_status cv_item_type_init(cv_item_type *type, const cv_snapshot *snapsh
     return type->dtype ? CV_OK : cv_fail_memory(err, sizeof opaque, "a dtype");
 }
 
-static void cv_item_type_free(cv_item_type *type)
+static void item_type_free(cv_item_type *type)
 {
     cv_free(type->dtype);
     cv_free(type->stored);
     *type = (cv_item_type){.dtype = NULL};
 }
 
-/* ---- Numbers ------------------------------------------------------------ */
-
-static void describe_grid(const cv_grid *grid, caterva_info *info)
-{
-    info->ndim = grid->ndim;
-    for (int d = 0; d < grid->ndim; d++) {
-        info->shape[d] = grid->shape[d];
-        info->chunk_shape[d] = (int32_t)grid->chunk_shape[d];
-        info->block_shape[d] = (int32_t)grid->block_shape[d];
-        info->chunk_counts[d] = grid->chunk_counts[d];
-        info->block_counts[d] = grid->block_counts[d];
-    }
-    info->item_size = grid->item_size;
-    info->n_items = grid->n_items;
-    info->n_chunks = grid->n_chunks;
-    info->n_blocks = grid->n_blocks;
-    info->chunk_bytes = grid->chunk_bytes;
-    info->block_bytes = grid->block_bytes;
-    info->data_bytes = grid->total_bytes;
-}
-
-caterva_metalayer_kind cv_metalayer_kind(const cv_array_meta *meta)
-{
-    if (meta->plain) return CATERVA_METALAYER_NONE;
-    return meta->legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
-}
-
-static void describe_header(const cv_snapshot *s, caterva_info *info)
-{
-    const cv_frame_header *h = &s->header;
-    info->layout = h->sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
-    info->metalayer = cv_metalayer_kind(&s->meta);
-    info->codec = h->codec;
-    info->codec_meta = h->codec_meta;
-    info->level = h->level;
-    info->use_dict = h->use_dict;
-    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
-        info->filters[i] = h->filters[i];
-        info->filters_meta[i] = h->filters_meta[i];
-    }
-    info->frame_bytes = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
-    info->header_bytes = h->header_size;
-    info->sealed = s->seal == CV_SEAL_WHOLE;
-}
-
-/* ---- Names and contents ------------------------------------------------- */
-
-/* One piece of memory, the struct at its front. Measuring, `at` is NULL and only `used`
- * moves. */
-typedef struct arena {
-    uint8_t *at;
-    size_t used;
-} arena;
-
-/* Aligned for whatever an item may be. */
-static void *take(arena *a, size_t size)
-{
-    enum { ALIGNMENT = 16 };
-    a->used = (a->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *taken = a->at ? a->at + a->used : NULL;
-    a->used += size;
-    return taken;
-}
-
-static const void *keep(arena *a, const void *bytes, size_t size)
-{
-    void *kept = take(a, size);
-    if (kept && size > 0) memcpy(kept, bytes, size);
-    return kept;
-}
-
-static const char *keep_text(arena *a, const char *text)
-{
-    return text ? keep(a, text, strlen(text) + 1) : NULL;
-}
-
-static void keep_attributes(arena *a, const cv_attributes *all, const char **names)
-{
-    for (int i = 0; i < all->n; i++) {
-        const char *name = keep_text(a, all->list[i].name);
-        if (names) names[i] = name;
-    }
-}
-
-static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalayer *layers)
-{
-    for (int i = 0; i < h->n_metalayers; i++) {
-        const cv_metalayer *from = &h->metalayers[i];
-        caterva_metalayer layer = {.size = from->size};
-        layer.name = keep_text(a, from->name);
-        layer.content = keep(a, from->data, from->size);
-        if (layers) layers[i] = layer;
-    }
-}
-
-/* All that the info points at. */
-static void keep_all(arena *a, const cv_described *from, const cv_attributes *attributes,
-                     caterva_info *info)
-{
-    const cv_frame_header *h = &from->state->header;
-    const char **names = take(a, (size_t)attributes->n * sizeof names[0]);
-    caterva_metalayer *layers = take(a, (size_t)h->n_metalayers * sizeof layers[0]);
-    size_t item_size = (size_t)from->state->grid.item_size;
-    info->attribute_names = names;
-    info->n_attributes = attributes->n;
-    keep_attributes(a, attributes, names);
-    info->metalayers = layers;
-    info->n_metalayers = h->n_metalayers;
-    keep_metalayers(a, h, layers);
-    info->dtype = keep_text(a, from->type->dtype);
-    info->dtype_stored = keep_text(a, from->type->stored);
-    info->url = keep_text(a, from->path);
-    info->fill_value = from->fill ? keep(a, from->fill, item_size) : NULL;
-}
-
-/* ---- Making and counting ------------------------------------------------ */
-
-cv_status cv_description_create(const cv_described *from, cv_description **out, cv_error *err)
-{
-    arena all = {.used = sizeof(cv_description)};
-    const cv_attributes *attributes;
-    caterva_info measured;
-    CV_TRY(cv_snapshot_attributes(from->state, &attributes, err));
-    keep_all(&all, from, attributes, &measured);
-    cv_description *d = cv_calloc(1, all.used);
-    if (!d) return cv_fail_memory(err, all.used, "a description");
-    all = (arena){.at = (uint8_t *)d, .used = sizeof(cv_description)};
-    atomic_init(&d->references, 1);
-    describe_grid(&from->state->grid, &d->info);
-    describe_header(from->committed, &d->info);
-    keep_all(&all, from, attributes, &d->info);
-    d->info.struct_size = sizeof d->info;
-    d->info.dtype_disagrees = from->type->disagrees;
-    d->info.in_memory = from->in_memory;
-    d->info.offset = from->offset;
-    d->info.mode = from->mode;
-    d->info.durability = from->durability;
-    d->info.commit_number = (int64_t)from->committed->footer.commit;
-    cv_snapshot_identify(from->committed, d->info.state_id);
-    *out = d;
-    return CV_OK;
-}
-
-void cv_description_release(const cv_description *description)
-{
-    cv_description *d = cv_unconst(description);
-    if (!d) return;
-    if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
-}
-
-/* ---- What a handle keeps ------------------------------------------------ */
-
-static void cv_descriptions_init(cv_descriptions *all)
-{
-    *all = (cv_descriptions){.latest = NULL};
-    cv_mutex_init(&all->lock);
-}
-
-static void cv_descriptions_destroy(cv_descriptions *all)
-{
-    cv_description_release(all->latest);
-    cv_mutex_destroy(&all->lock);
-}
-
-const cv_description *cv_descriptions_latest(cv_descriptions *all)
-{
-    cv_mutex_lock(&all->lock);
-    cv_description *d = all->latest;
-    if (d) atomic_fetch_add_explicit(&d->references, 1, memory_order_relaxed);
-    cv_mutex_unlock(&all->lock);
-    return d;
-}
-
-void cv_descriptions_offer(cv_descriptions *all, cv_description *fresh)
-{
-    cv_mutex_lock(&all->lock);
-    cv_description *useless = all->latest ? fresh : NULL;
-    if (!useless) all->latest = fresh;
-    cv_mutex_unlock(&all->lock);
-    cv_description_release(useless);
-}
-
-void cv_descriptions_turn(cv_descriptions *all, cv_description *fresh)
-{
-    cv_mutex_lock(&all->lock);
-    cv_description *old = all->latest;
-    all->latest = fresh;
-    cv_mutex_unlock(&all->lock);
-    cv_description_release(old);
-}
-
-void cv_descriptions_swap(cv_descriptions *a, cv_descriptions *b)
-{
-    cv_description *latest = a->latest;
-    a->latest = b->latest;
-    b->latest = latest;
-}
-
-/* ---- Gate ----
- *
- * Those who verify stand in a list; a commit waits until it is empty. */
-
-static void cv_gate_init(cv_gate *gate)
-{
-    gate->passing = NULL;
-    cv_mutex_init(&gate->lock);
-    cv_cond_init(&gate->changed);
-}
-
-static void cv_gate_destroy(cv_gate *gate)
-{
-    cv_cond_destroy(&gate->changed);
-    cv_mutex_destroy(&gate->lock);
-}
-
-void cv_gate_enter(cv_gate *gate, cv_passing *self)
-{
-    self->calls = false;
-    cv_mutex_lock(&gate->lock);
-    self->next = gate->passing;
-    gate->passing = self;
-    cv_mutex_unlock(&gate->lock);
-}
-
-void cv_gate_leave(cv_gate *gate, const cv_passing *self)
-{
-    cv_mutex_lock(&gate->lock);
-    cv_passing **at = &gate->passing;
-    while (*at != self) at = &(*at)->next;
-    *at = self->next;
-    cv_cond_wake_all(&gate->changed);
-    cv_mutex_unlock(&gate->lock);
-}
-
-cv_status cv_gate_close(cv_gate *gate, cv_error *err)
-{
-    bool own = false;
-    cv_mutex_lock(&gate->lock);
-    while (gate->passing && !own) {
-        for (const cv_passing *p = gate->passing; p && !own; p = p->next)
-            own = p->calls && cv_thread_is_self(p->thread);
-        if (!own) cv_cond_wait(&gate->changed, &gate->lock);
-    }
-    if (!own) return CV_OK;
-    cv_mutex_unlock(&gate->lock);
-    return cv_fail(err, CATERVA_EBUSY, -1,
-                   "the array is being verified: what it calls cannot commit");
-}
-
-void cv_gate_open(cv_gate *gate) { cv_mutex_unlock(&gate->lock); }
-
-void cv_gate_note_call(cv_gate *gate, cv_passing *self, bool calls)
-{
-    cv_mutex_lock(&gate->lock);
-    self->thread = cv_thread_self();
-    self->calls = calls;
-    cv_mutex_unlock(&gate->lock);
-}
-
-/* ---- Array ---- */
+/* ---- Checks ----------------------------------------------------------------------- */
 
 cv_status cv_array_check(const caterva_array *array, cv_error *err)
 {
@@ -377,7 +122,7 @@ cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err)
     return cv_codec_check_encoding(&array->workers.spec, err);
 }
 
-/* ---- Locking ------------------------------------------------------------ */
+/* ---- Locks ------------------------------------------------------------------------ */
 
 void cv_array_lock_shared(caterva_array *array)
 {
@@ -447,7 +192,304 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
 }
 
-/* ---- Attachments ---------------------------------------------------------- */
+/* ---- Descriptions -----------------------------------------------------------------
+ *
+ * A description is one block of memory: the struct, and behind it strings and contents. */
+
+static void describe_grid(const cv_grid *grid, caterva_info *info)
+{
+    info->ndim = grid->ndim;
+    for (int d = 0; d < grid->ndim; d++) {
+        info->shape[d] = grid->shape[d];
+        info->chunk_shape[d] = (int32_t)grid->chunk_shape[d];
+        info->block_shape[d] = (int32_t)grid->block_shape[d];
+        info->chunk_counts[d] = grid->chunk_counts[d];
+        info->block_counts[d] = grid->block_counts[d];
+    }
+    info->item_size = grid->item_size;
+    info->n_items = grid->n_items;
+    info->n_chunks = grid->n_chunks;
+    info->n_blocks = grid->n_blocks;
+    info->chunk_bytes = grid->chunk_bytes;
+    info->block_bytes = grid->block_bytes;
+    info->data_bytes = grid->total_bytes;
+}
+
+caterva_layout cv_array_layout(const caterva_array *array)
+{
+    return array->snapshot->header.sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+}
+
+caterva_metalayer_kind cv_array_metalayer(const caterva_array *array)
+{
+    const cv_array_meta *meta = &array->snapshot->meta;
+    if (meta->plain) return CATERVA_METALAYER_NONE;
+    return meta->legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
+}
+
+static void describe_header(const caterva_array *array, caterva_info *info)
+{
+    const cv_snapshot *s = array->snapshot;
+    const cv_frame_header *h = &s->header;
+    info->layout = cv_array_layout(array);
+    info->metalayer = cv_array_metalayer(array);
+    info->codec = h->codec;
+    info->codec_meta = h->codec_meta;
+    info->level = h->level;
+    info->use_dict = h->use_dict;
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
+        info->filters[i] = h->filters[i];
+        info->filters_meta[i] = h->filters_meta[i];
+    }
+    info->frame_bytes = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);
+    info->header_bytes = h->header_size;
+    info->sealed = s->seal == CV_SEAL_WHOLE;
+}
+
+/* One piece of memory, the struct at its front. Measuring, `at` is NULL and only `used`
+ * moves. */
+typedef struct arena {
+    uint8_t *at;
+    size_t used;
+} arena;
+
+/* Aligned for whatever an item may be. */
+static void *take(arena *a, size_t size)
+{
+    enum { ALIGNMENT = 16 };
+    a->used = (a->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    void *taken = a->at ? a->at + a->used : NULL;
+    a->used += size;
+    return taken;
+}
+
+static const void *keep(arena *a, const void *bytes, size_t size)
+{
+    void *kept = take(a, size);
+    if (kept && size > 0) memcpy(kept, bytes, size);
+    return kept;
+}
+
+static const char *keep_text(arena *a, const char *text)
+{
+    return text ? keep(a, text, strlen(text) + 1) : NULL;
+}
+
+static void keep_attributes(arena *a, const cv_attributes *all, const char **names)
+{
+    for (int i = 0; i < all->n; i++) {
+        const char *name = keep_text(a, all->list[i].name);
+        if (names) names[i] = name;
+    }
+}
+
+static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalayer *layers)
+{
+    for (int i = 0; i < h->n_metalayers; i++) {
+        const cv_metalayer *from = &h->metalayers[i];
+        caterva_metalayer layer = {.size = from->size};
+        layer.name = keep_text(a, from->name);
+        layer.content = keep(a, from->data, from->size);
+        if (layers) layers[i] = layer;
+    }
+}
+
+/* Everything that the info points at. `state` is the array with what is pending. */
+static void keep_all(arena *a, const caterva_array *array, const cv_snapshot *state,
+                     const cv_attributes *attributes, caterva_info *info)
+{
+    const cv_frame_header *h = &state->header;
+    const char **names = take(a, (size_t)attributes->n * sizeof names[0]);
+    caterva_metalayer *layers = take(a, (size_t)h->n_metalayers * sizeof layers[0]);
+    info->attribute_names = names;
+    info->n_attributes = attributes->n;
+    keep_attributes(a, attributes, names);
+    info->metalayers = layers;
+    info->n_metalayers = h->n_metalayers;
+    keep_metalayers(a, h, layers);
+    info->dtype = keep_text(a, array->type.dtype);
+    info->dtype_stored = keep_text(a, array->type.stored);
+    info->url = keep_text(a, array->path);
+    info->fill_value =
+        array->fill ? keep(a, array->fill, (size_t)state->grid.item_size) : NULL;
+}
+
+static cv_status describe(const caterva_array *array, cv_description **out, cv_error *err)
+{
+    const cv_snapshot *state = cv_array_state(array);
+    arena all = {.used = sizeof(cv_description)};
+    const cv_attributes *attributes;
+    caterva_info measured;
+    CV_TRY(cv_snapshot_attributes(state, &attributes, err));
+    keep_all(&all, array, state, attributes, &measured);
+    cv_description *d = cv_calloc(1, all.used);
+    if (!d) return cv_fail_memory(err, all.used, "a description");
+    all = (arena){.at = (uint8_t *)d, .used = sizeof(cv_description)};
+    atomic_init(&d->references, 1);
+    describe_grid(&state->grid, &d->info);
+    describe_header(array, &d->info);
+    keep_all(&all, array, state, attributes, &d->info);
+    d->info.struct_size = sizeof d->info;
+    d->info.dtype_disagrees = array->type.disagrees;
+    d->info.in_memory = array->frame->store->in_memory;
+    d->info.offset = cv_store_file_offset(array->frame->store);
+    d->info.mode = array->pending ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
+    d->info.durability = array->frame->durability;
+    d->info.commit_number = (int64_t)array->snapshot->footer.commit;
+    cv_snapshot_identify(array->snapshot, d->info.state_id);
+    *out = d;
+    return CV_OK;
+}
+
+void cv_description_release(const cv_description *description)
+{
+    cv_description *d = cv_unconst(description);
+    if (!d) return;
+    if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
+}
+
+/* Made at once, so that a caller who asks does not wait for a long write; without memory, when
+ * a caller asks. */
+void cv_array_changed(caterva_array *array)
+{
+    cv_description *fresh = NULL;
+    (void)describe(array, &fresh, NULL);
+    cv_mutex_lock(&array->description_lock);
+    cv_description *old = array->description;
+    array->description = fresh;
+    cv_mutex_unlock(&array->description_lock);
+    cv_description_release(old);
+}
+
+/* The latest one with a reference added, or NULL. */
+static const cv_description *latest(caterva_array *array)
+{
+    cv_mutex_lock(&array->description_lock);
+    cv_description *d = array->description;
+    if (d) atomic_fetch_add_explicit(&d->references, 1, memory_order_relaxed);
+    cv_mutex_unlock(&array->description_lock);
+    return d;
+}
+
+/* Another thread may be first: then its description stays. */
+static cv_status offer(caterva_array *array, cv_error *err)
+{
+    cv_description *fresh;
+    cv_array_lock_shared(array);
+    cv_status status = describe(array, &fresh, err);
+    if (status == CV_OK) {
+        cv_mutex_lock(&array->description_lock);
+        cv_description *useless = array->description ? fresh : NULL;
+        if (!useless) array->description = fresh;
+        cv_mutex_unlock(&array->description_lock);
+        cv_description_release(useless);
+    }
+    cv_array_unlock(array);
+    return status;
+}
+
+cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err)
+{
+    while (!(*out = latest(array))) CV_TRY(offer(array, err));
+    return CV_OK;
+}
+
+caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
+                                caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    const cv_description *d;
+    CV_TRY(cv_array_describe(array, &d, err));
+    *out = &d->info;
+    return CV_OK;
+}
+
+void caterva_info_release(const caterva_info *info)
+{
+    cv_description_release((const cv_description *)(const void *)info); /* its first member */
+}
+
+const caterva_metalayer *caterva_info_metalayer(const caterva_info *info, const char *name)
+{
+    for (int i = 0; info && name && i < info->n_metalayers; i++)
+        if (strcmp(info->metalayers[i].name, name) == 0) return &info->metalayers[i];
+    return NULL;
+}
+
+caterva_status caterva_measure(caterva_array *array, caterva_space *out, caterva_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    CV_TRY(cv_output_check(out, sizeof *out, "space", err));
+    caterva_space full;
+    cv_array_lock_shared(array);
+    cv_status status = cv_measure(array->frame, array->snapshot, array->watch, &full, err);
+    if (status == CV_OK) cv_output_fill(out, &full, sizeof full);
+    return cv_array_finish(array, status);
+}
+
+/* ---- Gate ---------------------------------------------------------------------------
+ *
+ * Verifying threads are in a list; a commit waits until it is empty. */
+
+static void gate_init(cv_gate *gate)
+{
+    gate->passing = NULL;
+    cv_mutex_init(&gate->lock);
+    cv_cond_init(&gate->changed);
+}
+
+static void gate_destroy(cv_gate *gate)
+{
+    cv_cond_destroy(&gate->changed);
+    cv_mutex_destroy(&gate->lock);
+}
+
+void cv_gate_enter(cv_gate *gate, cv_passing *self)
+{
+    self->calls = false;
+    cv_mutex_lock(&gate->lock);
+    self->next = gate->passing;
+    gate->passing = self;
+    cv_mutex_unlock(&gate->lock);
+}
+
+void cv_gate_leave(cv_gate *gate, const cv_passing *self)
+{
+    cv_mutex_lock(&gate->lock);
+    cv_passing **at = &gate->passing;
+    while (*at != self) at = &(*at)->next;
+    *at = self->next;
+    cv_cond_wake_all(&gate->changed);
+    cv_mutex_unlock(&gate->lock);
+}
+
+cv_status cv_gate_close(cv_gate *gate, cv_error *err)
+{
+    bool own = false;
+    cv_mutex_lock(&gate->lock);
+    while (gate->passing && !own) {
+        for (const cv_passing *p = gate->passing; p && !own; p = p->next)
+            own = p->calls && cv_thread_is_self(p->thread);
+        if (!own) cv_cond_wait(&gate->changed, &gate->lock);
+    }
+    if (!own) return CV_OK;
+    cv_mutex_unlock(&gate->lock);
+    return cv_fail(err, CATERVA_EBUSY, -1,
+                   "the array is being verified: what it calls cannot commit");
+}
+
+void cv_gate_open(cv_gate *gate) { cv_mutex_unlock(&gate->lock); }
+
+void cv_gate_note_call(cv_gate *gate, cv_passing *self, bool calls)
+{
+    cv_mutex_lock(&gate->lock);
+    self->thread = cv_thread_self();
+    self->calls = calls;
+    cv_mutex_unlock(&gate->lock);
+}
+
+/* ---- Attachments ---------------------------------------------------------------------- */
 
 void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
                      cv_attachment *attachment)
@@ -492,7 +534,7 @@ static void free_attached(caterva_array *array)
     }
 }
 
-/* ---- The fill ------------------------------------------------------------ */
+/* ---- The fill -------------------------------------------------------------------------- */
 
 static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
 {
@@ -526,6 +568,8 @@ static cv_status load_fill(caterva_array *array, cv_error *err)
     return status;
 }
 
+/* ---- Making and releasing --------------------------------------------------------------- */
+
 static cv_source source_of(void *array) { return cv_array_source(array); }
 
 /* ---- Making and releasing ----------------------------------------------- */
@@ -542,8 +586,8 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     array->threads = threads > 0 ? threads : cv_os_cores();
     array->snapshot = cv_frame_snapshot(frame);
     cv_rwlock_init(&array->lock);
-    cv_gate_init(&array->gate);
-    cv_descriptions_init(&array->descriptions);
+    gate_init(&array->gate);
+    cv_mutex_init(&array->description_lock);
     cv_prefetch_init(&array->prefetch, source_of, array, array->threads);
     cv_read_ahead_init(&array->ahead, false);
     cv_errands_init(&array->reads, array->threads);
@@ -555,7 +599,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
             cv_pending_create(frame, &array->workers, array->threads, &array->pending, err);
     array->is_guarded = array->pending != NULL;
     if (status == CV_OK) status = load_fill(array, err);
-    if (status == CV_OK) status = cv_item_type_init(&array->type, array->snapshot, err);
+    if (status == CV_OK) status = item_type_init(&array->type, array->snapshot, err);
     if (status != CV_OK) {
         cv_array_free(array);
         return status;
@@ -580,9 +624,10 @@ void cv_array_free(caterva_array *array)
     if (array->watch) cv_watch_destroy(array->watch);
     cv_free(array->watch);
     cv_free(array->fill);
-    cv_gate_destroy(&array->gate);
-    cv_descriptions_destroy(&array->descriptions);
-    cv_item_type_free(&array->type);
+    gate_destroy(&array->gate);
+    cv_description_release(array->description);
+    cv_mutex_destroy(&array->description_lock);
+    item_type_free(&array->type);
     cv_free(array->path);
     cv_free(array->url);
     cv_free(array);
@@ -591,3 +636,116 @@ void cv_array_free(caterva_array *array)
 void caterva_discard(caterva_array *array) { cv_array_free(array); }
 
 void caterva_free(void *memory) { cv_free(memory); }
+
+/* ---- Compact copies ---------------------------------------------------------------------- */
+
+cv_status cv_array_check_compact(int percent, cv_error *err)
+{
+    if (percent >= 0 && percent <= 100) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "compact_percent is %d: 0 to 100", percent);
+}
+
+cv_status cv_array_compact(caterva_array *array, cv_error *err)
+{
+    cv_source source = cv_array_source(array);
+    bool sparse = source.snapshot->header.sparse;
+    cv_store *store;
+    cv_frame *frame;
+    if (sparse && cv_store_has_readers(array->frame->store)) /* whose files would go */
+        return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
+    CV_TRY(cv_store_create_over(array->frame->store, &store, err));
+    CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
+    cv_frame_close(frame);
+    return CV_OK;
+}
+
+enum { MIN_DEAD = 64 * 1024 };
+
+static bool is_worth_it(caterva_array *array)
+{
+    uint64_t dead, size;
+    bool compacts_itself = array->pending && array->frame->store->compacts_itself;
+    if (array->compact_percent == 0 || !compacts_itself) return false;
+    if (!cv_txn_dead(array->pending->txn, &dead, &size)) return false;
+    return dead >= MIN_DEAD && (double)dead * 100 >= (double)size * array->compact_percent;
+}
+
+/* Compacts a file with nothing pending where so much of it is dead that its options ask
+ * for it, before the handle is released. Best effort. */
+static void compact_at_close(caterva_array *array)
+{
+    if (!is_worth_it(array)) return;
+    cv_array_lock_alone(array);
+    (void)cv_array_finish(array, cv_array_compact(array, NULL));
+}
+
+/* ---- Commit, rollback, close --------------------------------------------------------------- */
+
+int caterva_has_pending(caterva_array *array)
+{
+    if (!array || !array->pending) return 0;
+    cv_array_lock_shared(array);
+    bool any = cv_pending_any(array->pending);
+    cv_array_unlock(array);
+    return any;
+}
+
+void cv_array_renew(caterva_array *array)
+{
+    cv_snapshot_release(array->snapshot);
+    array->snapshot = cv_frame_snapshot(array->frame);
+    cv_array_changed(array);
+}
+
+caterva_status caterva_commit(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    CV_TRY(cv_array_refuse(array, "a commit", err));
+    CV_TRY(cv_gate_close(&array->gate, err));
+    cv_array_lock_alone(array);
+    const cv_store *store = array->frame->store;
+    bool is_new = !store->published && store->ops->create_over; /* with a place for jobs */
+    cv_status status = CV_OK;
+    if (cv_pending_any(array->pending)) {
+        status = cv_pending_commit(array->pending, err);
+        if (status == CV_OK) cv_array_renew(array);
+    }
+    if (status == CV_OK && cv_wings.jobs) cv_wings.jobs->committed(array, is_new);
+    status = cv_array_finish(array, status);
+    cv_gate_open(&array->gate);
+    return status;
+}
+
+caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
+{
+    CV_TRY(cv_array_check_writable(array, err));
+    cv_array_lock_alone(array);
+    bool fresh = !array->frame->store->published;
+    cv_pending_rollback(array->pending);
+    if (fresh) cv_pending_fill(array->pending);
+    cv_array_roll_back_attached(array);
+    cv_array_changed(array);
+    cv_array_unlock(array);
+    return CV_OK;
+}
+
+static cv_status commit_at_close(caterva_array *array, cv_error *err)
+{
+    const cv_store *store = array->frame->store;
+    if (!cv_pending_any(array->pending) && cv_store_is_parents(store)) return CV_OK;
+    CV_TRY(caterva_commit(array, err));
+    if (!store->in_memory) cv_txn_tidy(array->pending->txn);
+    compact_at_close(array);
+    return CV_OK;
+}
+
+caterva_status caterva_close(caterva_array *array, caterva_error *err)
+{
+    if (!array) return CV_OK;
+    cv_errands_close(&array->reads);
+    cv_prefetch_cancel(&array->prefetch);
+    bool commits = array->pending && cv_array_refuse(array, "a commit", NULL) == CV_OK;
+    cv_status status = commits ? commit_at_close(array, err) : CV_OK;
+    cv_array_free(array);
+    return status;
+}

@@ -21,70 +21,31 @@ cv_status cv_output_check(const void *out, size_t size, const char *what, cv_err
 /* Fills it, as far as the caller's size goes, from one of ours of `size` bytes. */
 void cv_output_fill(void *out, const void *full, size_t size);
 
-/* ---- description ----
- * What an array is, as values that never change: each state that somebody asks for has
- * a description of its own, counted, and a change of the array makes the handle turn
- * to a new one. Whoever holds one needs no lock.
- *
- *     handle --> latest <-- references of callers */
-
-/* The dtype of the items, fixed when an array is made. */
-typedef struct cv_item_type {
-    char *dtype;  /* fits the item size */
-    char *stored; /* what the file says; NULL: nothing */
-    bool disagrees;
-} cv_item_type;
+/* ---- Descriptions ----
+ * What an array is, as values that never change. A change of the array makes the handle turn to a
+ * new description, and callers keep the one that they have, so that they need no lock. */
 
 typedef struct cv_description {
     caterva_info info; /* first: its address is what callers hold */
     atomic_int references;
 } cv_description;
 
-/* What a description is made of. `state` is the array with what is pending, `committed`
- * without. */
-typedef struct cv_described {
-    const cv_snapshot *state;
-    const cv_snapshot *committed;
-    const cv_item_type *type;
-    const uint8_t *fill; /* NULL: zeros */
-    bool in_memory;
-    const char *path; /* NULL: none */
-    uint64_t offset;
-    caterva_mode mode;
-    caterva_durability durability;
-} cv_described;
-
-caterva_metalayer_kind cv_metalayer_kind(const cv_array_meta *meta);
-
-/* A description with one reference; everything is copied. */
-cv_status cv_description_create(const cv_described *from, cv_description **out,
-                                cv_error *err);
+/* The array as the handle sees it; release *out. Any thread; not with the lock. */
+cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err);
 void cv_description_release(const cv_description *description); /* NULL is fine */
 
-/* Those that a handle keeps. */
-typedef struct cv_descriptions {
-    cv_mutex lock;
-    cv_description *latest; /* NULL: of a state that nobody asked for yet */
-} cv_descriptions;
+/* The handle sees another state than before. Called with the lock alone, or by the only thread
+ * that has the handle. */
+void cv_array_changed(caterva_array *array);
 
-/* The latest one with a reference added, or NULL. */
-const cv_description *cv_descriptions_latest(cv_descriptions *all);
+/* CATERVA_LAYOUT and so on of the committed state. */
+caterva_layout cv_array_layout(const caterva_array *array);
+caterva_metalayer_kind cv_array_metalayer(const caterva_array *array);
 
-/* Makes `fresh` the latest one, unless another thread was first. */
-void cv_descriptions_offer(cv_descriptions *all, cv_description *fresh);
+/* ---- Gate ----
+ * Keeps commits out while a thread verifies the array: the committed state must not change. */
 
-/* The latest one is of the past: `fresh` takes its place, or, NULL, the one that is
- * offered next. */
-void cv_descriptions_turn(cv_descriptions *all, cv_description *fresh);
-
-/* Exchanges contents; nobody else may be using either. */
-void cv_descriptions_swap(cv_descriptions *a, cv_descriptions *b);
-
-/* ---- gate ----
- * Keeps commits out while somebody verifies the array, whose committed state must stay what
- * it is until then. */
-
-/* One who verifies. */
+/* A thread that verifies. */
 typedef struct cv_passing {
     bool calls; /* a function of the caller's, on `thread` */
     cv_thread thread;
@@ -97,12 +58,12 @@ typedef struct cv_gate {
     cv_passing *passing;
 } cv_gate;
 
-/* Waits until nobody verifies, and keeps all out who want to until the gate is open
- * again; before the array is locked. CATERVA_EBUSY in a function that verify calls. */
+/* Waits until no thread verifies, and lets none begin until the gate is open again. Called before
+ * the array is locked. CATERVA_EBUSY in a function that verify calls. */
 cv_status cv_gate_close(cv_gate *gate, cv_error *err);
 void cv_gate_open(cv_gate *gate);
 
-/* Passes, and is gone again: for who verifies. */
+/* Verifying begins and ends. */
 void cv_gate_enter(cv_gate *gate, cv_passing *self);
 void cv_gate_leave(cv_gate *gate, const cv_passing *self);
 
@@ -152,6 +113,13 @@ void cv_array_roll_back_attached(caterva_array *array);
 
 /* ---- The handle ---- */
 
+/* The dtype of the items, fixed when an array is made. */
+typedef struct cv_item_type {
+    char *dtype;  /* fits the item size */
+    char *stored; /* what the file says; NULL: nothing */
+    bool disagrees;
+} cv_item_type;
+
 struct caterva_array {
     cv_frame *frame;
     cv_workers workers;
@@ -173,7 +141,8 @@ struct caterva_array {
     caterva_open_options opened; /* how */
     cv_watch *watch;             /* who hears of long calls; NULL: nobody */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
-    cv_descriptions descriptions;
+    cv_mutex description_lock;   /* of: */
+    cv_description *description; /* the latest; NULL: of a state that was not asked for yet */
     cv_attachment *attached; /* of wings; most handles have none */
     int compact_percent;     /* as in caterva_open_options */
 };
@@ -214,5 +183,16 @@ cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err);
 
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_array_check(const caterva_array *array, cv_error *err);
+
+/* CATERVA_EINVAL unless it is 0 to 100. */
+cv_status cv_array_check_compact(int percent, cv_error *err);
+
+/* Puts a compact copy in the place of the array's file or directory. The handle keeps other
+ * writers out until then; afterwards it can only be released. Called with the lock alone.
+ * CATERVA_EBUSY for a directory that is open for reading elsewhere. */
+cv_status cv_array_compact(caterva_array *array, cv_error *err);
+
+/* After a commit: reads see the frame's current state. Called with the lock. */
+void cv_array_renew(caterva_array *array);
 
 #endif

@@ -2,7 +2,7 @@
  * called. */
 #include "array/async.h"
 
-#include "array/describe.h"
+#include "array/array.h"
 #include "array/read_write.h"
 #include "base/heap.h"
 #include "engine/run/pool.h"

@@ -2,7 +2,7 @@
  * library keeps for itself is not shown and cannot be set. */
 #include "array/attributes.h"
 
-#include "array/describe.h"
+#include "array/array.h"
 #include "base/heap.h"
 #include "base/status.h"
 #include "format/array_meta.h"

@@ -2,7 +2,7 @@
  * the header of a frame. */
 #include "array/create.h"
 
-#include "array/commit.h"
+#include "array/array.h"
 #include "array/library.h"
 #include "array/open.h"
 #include "array/wings.h"

@@ -1,7 +1,7 @@
 /* Room: array. Opening what exists, and opening it again. */
 #include "array/open.h"
 
-#include "array/commit.h"
+#include "array/array.h"
 #include "array/library.h"
 #include "base/heap.h"
 #include "base/os.h"
@@ -194,17 +194,19 @@ static void swap_state(caterva_array *a, caterva_array *b)
     cv_snapshot *snapshot = a->snapshot;
     uint8_t *fill = a->fill;
     cv_item_type type = a->type;
+    cv_description *description = a->description;
     a->frame = b->frame;
     a->snapshot = b->snapshot;
     a->fill = b->fill;
     a->type = b->type;
+    a->description = b->description;
     b->frame = frame;
     b->snapshot = snapshot;
     b->fill = fill;
     b->type = type;
+    b->description = description;
     a->frame->store->watch = a->watch;
     b->frame->store->watch = b->watch;
-    cv_descriptions_swap(&a->descriptions, &b->descriptions);
     cv_workers_swap(&a->workers, &b->workers);
 }
 

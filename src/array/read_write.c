@@ -2,7 +2,7 @@
  * called. */
 #include "array/read_write.h"
 
-#include "array/describe.h"
+#include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/items/copy.h"

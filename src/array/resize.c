@@ -1,7 +1,6 @@
 /* Room: array. Changes of shape: arguments checked, the lock taken, the engine
  * called. */
 #include "array/array.h"
-#include "array/describe.h"
 #include "array/read_write.h"
 #include "base/arith.h"
 #include "base/heap.h"

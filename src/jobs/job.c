@@ -2,7 +2,7 @@
  * handle that merged them. Parts and merges are not known here. */
 #include "jobs/job.h"
 
-#include "array/describe.h"
+#include "array/array.h"
 #include "array/open.h"
 #include "base/heap.h"
 #include "base/os.h"

@@ -1,6 +1,5 @@
 /* Room: jobs. What is merged, in which order, and whether it may be. */
 #include "array/array.h"
-#include "array/describe.h"
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/write/flush.h"

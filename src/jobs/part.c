@@ -99,7 +99,9 @@ static cv_status create(const char *place, const cv_snapshot *like,
     c.chunk_shape = meta->chunk_shape;
     c.block_shape = meta->block_shape;
     c.layout = like->header.sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
-    c.metalayer = cv_metalayer_kind(meta);
+    c.metalayer = meta->plain    ? CATERVA_METALAYER_NONE
+                  : meta->legacy ? CATERVA_METALAYER_CATERVA
+                                 : CATERVA_METALAYER_B2ND;
     c.threads = o->threads;
     c.durability = o->durability;
     c.dirty_budget = o->dirty_budget;

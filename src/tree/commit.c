@@ -1,7 +1,7 @@
 /* Room: tree. INTRO of tree/commit */
 #include "tree/commit.h"
 
-#include "array/commit.h"
+#include "array/array.h"
 #include "array/wings.h"
 #include "base/heap.h"
 #include "engine/write/flush.h"

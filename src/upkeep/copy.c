@@ -4,7 +4,6 @@
 #include "array/array.h"
 #include "array/attributes.h"
 #include "array/create.h"
-#include "array/describe.h"
 #include "array/view.h"
 #include "base/arith.h"
 #include "base/heap.h"

@@ -2,7 +2,7 @@
  * header is put back or what can be read goes into a new array. */
 #include "upkeep/upkeep.h"
 
-#include "array/describe.h"
+#include "array/array.h"
 #include "array/open.h"
 #include "base/heap.h"
 #include "base/os.h"

@@ -1,7 +1,6 @@
 /* Room: upkeep. Arrays that no handle has open, by their URL: dead space released, arrays of
  * other writers sealed, arrays deleted. */
 #include "array/array.h"
-#include "array/commit.h"
 #include "frame/commit.h"
 #include "store/open.h"
 
