@@ -4,6 +4,7 @@
 #define TEST_POOL_WORK_H
 
 #include "engine/run/pool.h"
+#include "engine/run/worker.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "engine/run/pool.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err)
 {
@@ -148,6 +148,70 @@ cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err)
     return CV_OK;
 }
 
+/* ---- Job queues --------------------------------------------------------- */
+
+void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs)
+{
+    atomic_init(&queue->taken, 0);
+    atomic_init(&queue->last, 0);
+    atomic_init(&queue->end, n_jobs);
+    queue->first = 0;
+    queue->owner = cv_thread_self();
+    queue->n_jobs = n_jobs;
+    queue->failed_job = n_jobs;
+    queue->status = CV_OK;
+    cv_mutex_init(&queue->lock);
+    memset(&queue->error, 0, sizeof queue->error);
+}
+
+void cv_job_queue_destroy(cv_job_queue *queue) { cv_mutex_destroy(&queue->lock); }
+
+bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
+{
+    bool is_owner = cv_thread_is_self(queue->owner);
+    for (;;) {
+        int64_t end = atomic_load_explicit(&queue->end, memory_order_relaxed);
+        if (end == 0 || (is_owner && queue->first >= end)) return false;
+        if (atomic_fetch_add_explicit(&queue->taken, 1, memory_order_relaxed) >=
+            queue->n_jobs)
+            return false;
+        *job = is_owner
+                   ? queue->first++
+                   : queue->n_jobs - 1 -
+                         atomic_fetch_add_explicit(&queue->last, 1, memory_order_relaxed);
+        if (*job < end) return true;
+    }
+}
+
+/* Another thread may read the same bytes as well or as badly as this one; what is before
+ * them is nobody's fault. */
+static bool is_of_bytes(cv_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
+}
+
+bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
+                       const cv_error *error)
+{
+    bool goes_on = is_of_bytes(status);
+    if (!goes_on) job = -1;
+    cv_mutex_lock(&queue->lock);
+    if (job < queue->failed_job) {
+        queue->failed_job = job;
+        queue->status = status;
+        queue->error = *error;
+        atomic_store(&queue->end, goes_on ? job : 0);
+    }
+    cv_mutex_unlock(&queue->lock);
+    return goes_on;
+}
+
+cv_status cv_job_queue_result(const cv_job_queue *queue, cv_error *err)
+{
+    if (queue->status != CV_OK && err) *err = queue->error;
+    return queue->status;
+}
+
 /* ---- Jobs --------------------------------------------------------------- */
 
 typedef struct request {
@@ -174,29 +238,24 @@ static void serve(void *context)
     cv_worker_give(r->workers, worker);
 }
 
-/* Without helpers there is nobody to share a queue with. */
-static cv_status run_alone(cv_workers *workers, int64_t n, cv_job_fn job, void *context,
-                           cv_error *err)
-{
-    cv_worker *worker;
-    CV_TRY(cv_worker_take(workers, &worker, err));
-    cv_status status = CV_OK;
-    for (int64_t i = 0; i < n && status == CV_OK; i++) {
-        status = cv_watch_tick(worker->watch, 0, err);
-        if (status == CV_OK) status = job(context, i, worker, err);
-    }
-    cv_worker_give(workers, worker);
-    return status;
-}
-
 cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
                          cv_error *err)
 {
-    if (crew->helpers <= 0) return run_alone(crew->workers, n, job, context, err);
+    if (crew->helpers <= 0) { /* no queue is needed */
+        cv_worker *worker;
+        CV_TRY(cv_worker_take(crew->workers, &worker, err));
+        cv_status status = CV_OK;
+        for (int64_t i = 0; i < n && status == CV_OK; i++) {
+            status = cv_watch_tick(worker->watch, 0, err);
+            if (status == CV_OK) status = job(context, i, worker, err);
+        }
+        cv_worker_give(crew->workers, worker);
+        return status;
+    }
     request r = {.workers = crew->workers, .job = job, .context = context};
     cv_job_queue_init(&r.queue, n);
-    cv_status told = cv_pool_run(crew->helpers, serve, &r, crew->watch, err);
+    cv_status stopped = cv_pool_run(crew->helpers, serve, &r, crew->watch, err);
     cv_status status = cv_job_queue_result(&r.queue, err);
     cv_job_queue_destroy(&r.queue);
-    return status != CV_OK ? status : told;
+    return status != CV_OK ? status : stopped;
 }

@@ -90,4 +90,38 @@ cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_enc
 /* Room for `n` wanted blocks. */
 cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);
 
+/* ---- The queue behind cv_workers_run; here for tests ---- */
+
+/* Jobs 0..n-1, handed out once each. Who asked for them takes the first ones, and who helps
+ * the last: where the same is done again and again, each of two threads comes to the same
+ * jobs mostly, whose memory its core has.
+ *
+ * A job that finds its bytes wrong (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) keeps those behind
+ * it from being begun, and not those before it: of several such jobs the first one is told,
+ * however many threads there are. Any other failure ends it all. */
+typedef struct cv_job_queue {
+    atomic_int_least64_t taken, last; /* in all, and of the last ones */
+    atomic_int_least64_t end;         /* jobs from here on are not begun any more */
+    int64_t n_jobs, first;            /* first: those of the one who asked */
+    cv_thread owner;
+    cv_mutex lock; /* of what follows */
+    int64_t failed_job;
+    cv_status status;
+    cv_error error;
+} cv_job_queue;
+
+/* Called by who asked for the jobs, and who destroys it when all bodies have returned. */
+void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs);
+void cv_job_queue_destroy(cv_job_queue *queue);
+
+/* The next job, or false: none left that should be begun. */
+bool cv_job_queue_next(cv_job_queue *queue, int64_t *job);
+
+/* Records how a job failed. True: there may be more to do. */
+bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
+                       const cv_error *error);
+
+/* After all bodies returned: CV_OK, or the failure that counts copied to `err`. */
+cv_status cv_job_queue_result(const cv_job_queue *queue, cv_error *err);
+
 #endif
