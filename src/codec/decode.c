@@ -187,11 +187,15 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 
 enum { NO_FILTERS = 1 };
 
-/* Decodes a block through a chunk of its own; with NO_FILTERS to what its streams
- * hold, before filters are undone. */
-static cv_status decode_alone(cv_decoder *decoder, const cv_packed_block *block, int how,
-                              void *dst, int32_t dst_size, cv_error *err)
+/* Decodes a block of which not all items are equal: as a part of its chunk where that is at
+ * hand and has few blocks, else through a chunk of its own; with NO_FILTERS to what its
+ * streams hold, before filters are undone. */
+static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, int how,
+                                void *dst, int32_t dst_size, cv_error *err)
 {
+    if (how != NO_FILTERS && !block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
+        return cv_decode_range(decoder, block->chunk, block->chunk_size,
+                               block->block * dst_size, dst_size, dst, err);
     int32_t chunk_size = CV_BLOCK_PREFIX + block->streams_size;
     uint8_t saved[CV_BLOCK_PREFIX];
     uint8_t *chunk;
@@ -210,23 +214,13 @@ static cv_status decode_alone(cv_decoder *decoder, const cv_packed_block *block,
     return check_decoded(result, dst_size, err);
 }
 
-/* A block of which not all items are equal. */
-static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, void *dst,
-                                int32_t dst_size, cv_error *err)
-{
-    if (!block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
-        return cv_decode_range(decoder, block->chunk, block->chunk_size,
-                               block->block * dst_size, dst_size, dst, err);
-    return decode_alone(decoder, block, 0, dst, dst_size, err);
-}
-
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err)
 {
     uint8_t item[UINT8_MAX];
     int32_t item_size;
     if (!read_repeated(block, dst_size, item, &item_size))
-        return decode_streams(decoder, block, dst, dst_size, err);
+        return decode_streams(decoder, block, 0, dst, dst_size, err);
     repeat(dst, dst_size, item, item_size);
     return CV_OK;
 }
@@ -260,9 +254,9 @@ cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, voi
         return CV_OK;
     }
     if (!may_stay_shuffled(decoder, block, dst_size))
-        return decode_streams(decoder, block, dst, dst_size, err);
+        return decode_streams(decoder, block, 0, dst, dst_size, err);
     *form = CV_FORM_SHUFFLED;
-    return decode_alone(decoder, block, NO_FILTERS, dst, dst_size, err);
+    return decode_streams(decoder, block, NO_FILTERS, dst, dst_size, err);
 }
 
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,

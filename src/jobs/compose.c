@@ -354,8 +354,9 @@ static cv_status decode_file(const cv_composition *c, int64_t number, const bool
     cv_status status = cv_worker_wanted(worker, grid->n_blocks, err);
     for (int64_t b = 0; b < grid->n_blocks && status == CV_OK; b++)
         if (wanted[b]) worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
+    const cv_block_list list = {.wanted = worker->wanted, .n = n};
     if (status == CV_OK && n > 0)
-        status = cv_decode_blocks(file->frame, file->snapshot, &ref, worker, n, sink, err);
+        status = cv_decode_blocks(file->frame, file->snapshot, &ref, worker, &list, sink, err);
     cv_worker_give(&file->workers, worker);
     return cv_fail_in_part(file->token, status, err);
 }

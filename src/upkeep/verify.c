@@ -98,8 +98,9 @@ static cv_status decode_chunk(verify_task *task, const cv_chunk_ref *ref, cv_wor
         int64_t some = cv_min_i64(step, n - first);
         for (int64_t i = 0; i < some; i++)
             worker->wanted[i] = (cv_wanted){.block = first + i, .tag = first + i};
+        const cv_block_list list = {.wanted = worker->wanted, .n = some};
         CV_TRY(
-            cv_decode_blocks(task->frame, task->snapshot, ref, worker, some, &no_sink, err));
+            cv_decode_blocks(task->frame, task->snapshot, ref, worker, &list, &no_sink, err));
     }
     return CV_OK;
 }

@@ -36,9 +36,9 @@ static inline void fill(uint8_t *bytes, const cv_cache_key *key)
 static inline void insert(cv_cache *cache, const cv_cache_key *key, const void *bytes,
                           size_t size)
 {
-    cv_cached *room = cv_cache_reserve(cache, key, size);
+    cv_cached *room = cv_cache_reserve(cache, key, size, false);
     if (!room) return;
-    memcpy(cv_cached_room(room), bytes, size);
+    memcpy(room->bytes, bytes, size);
     cv_cache_settle(cache, room, true);
 }
 
@@ -56,8 +56,8 @@ static inline int look(cv_cache *cache, const cv_cache_key *key)
     cv_cached *found = cv_cache_find(cache, key);
     if (!found) return 0;
     fill(expected, key);
-    bool right = memcmp(cv_cached_bytes(found), expected, BLOCK) == 0;
-    cv_cache_release(found);
+    bool right = memcmp(found->bytes, expected, BLOCK) == 0;
+    cv_cache_release(cache, found, NULL, NULL);
     return right ? 1 : -1;
 }
 

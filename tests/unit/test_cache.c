@@ -83,8 +83,8 @@ static void blocks_in_use_stay(void **state)
         put(cache, &other);
     }
     fill(expected, &key);
-    assert_memory_equal(cv_cached_bytes(held), expected, BLOCK);
-    cv_cache_release(held);
+    assert_memory_equal(held->bytes, expected, BLOCK);
+    cv_cache_release(cache, held, NULL, NULL);
     cv_cache_free(cache);
 }
 

@@ -7,11 +7,22 @@
 
 static void put_ahead(cv_cache *cache, const cv_cache_key *key)
 {
-    cv_cached *room = cv_cache_reserve(cache, key, BLOCK);
+    cv_cached *room = cv_cache_reserve(cache, key, BLOCK, true);
     assert_non_null(room);
-    fill(cv_cached_room(room), key);
-    cv_cached_mark_ahead(room);
+    fill(room->bytes, key);
     cv_cache_settle(cache, room, true);
+}
+
+/* The block is found by the next step of a scan of an array that is larger than the cache. */
+static void pass(cv_cache *cache, const cv_cache_key *key, bool is_last)
+{
+    const cv_grid grid = {
+        .ndim = 1, .item_strides = {1}, .block_bytes = BLOCK, .n_all_blocks = INT64_MAX};
+    cv_cached *found = cv_cache_find(cache, key);
+    assert_non_null(found);
+    const cv_block_job part = {
+        .shape = {1}, .block_pos = atomic_load(&found->sweep.last) + 1, .ends = is_last};
+    cv_cache_release(cache, found, &grid, &part);
 }
 
 /* Beside blocks in steady use, which leave no room for newcomers. */
@@ -74,9 +85,7 @@ static void what_is_spent_leaves_first(void **state)
     for (int b = 0; b < 500; b++) {
         cv_cache_key key = key_of(1000 + b);
         put_ahead(cache, &key);
-        cv_cached *found = cv_cache_find(cache, &key);
-        assert_non_null(found);
-        cv_cache_release_passed(cache, found, true);
+        pass(cache, &key, true);
     }
     int left = 0;
     for (int b = 0; b < 80; b++) {
@@ -87,7 +96,7 @@ static void what_is_spent_leaves_first(void **state)
 
     cv_cache_key key = key_of(5); /* found before: of use to others */
     look(cache, &key);
-    cv_cache_release_passed(cache, cv_cache_find(cache, &key), true);
+    pass(cache, &key, true);
     for (int b = 0; b < 40; b++) {
         cv_cache_key once = key_of(3000 + b);
         put(cache, &once);
@@ -140,7 +149,7 @@ static void passing_is_no_use(void **state)
             if (b < 30)
                 look(cache, &key);
             else
-                cv_cache_release_passed(cache, cv_cache_find(cache, &key), false);
+                pass(cache, &key, false);
     }
     for (int b = 0; b < 300; b++) {
         cv_cache_key key = key_of(1000 + b);

@@ -23,10 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Block memory ----
- *
- * Slabs of one piece size each, a free list in each. What the
- * pieces hold is not known here. */
+/* ---- Memory of blocks: slabs of one piece size each, a free list in each ---------- */
+
+typedef struct cv_slab cv_slab;
 
 /* All zero but the lock: empty. Calls may come from any thread. */
 typedef struct cv_block_memory {
@@ -50,14 +49,6 @@ struct cv_slab {
     size_t n_begun; /* pieces that ever were; behind them nothing was touched */
     free_piece *free;
 };
-
-static void cv_block_memory_init(cv_block_memory *memory)
-{
-    cv_mutex_init(&memory->lock);
-    memory->open = NULL;
-}
-
-static void cv_block_memory_destroy(cv_block_memory *memory) { cv_mutex_destroy(&memory->lock); }
 
 static bool is_full(const cv_slab *slab)
 {
@@ -101,37 +92,39 @@ static uint8_t *take_piece(cv_slab *slab)
     return (uint8_t *)piece;
 }
 
-/* `size` bytes, aligned to 64; `bytes` is NULL without memory. Free them with the
- * same memory; the last of a slab gives the slab back. */
-static cv_block_bytes cv_block_memory_get(cv_block_memory *memory, size_t size)
+/* Gives the entry room for its size, aligned to 64; false: no memory. The last piece of a slab
+ * gives the slab back. */
+static bool take_memory(cv_block_memory *memory, cv_cached *entry)
 {
-    if (size < SMALLEST || size > LARGEST) return (cv_block_bytes){.bytes = cv_malloc(size)};
+    size_t size = entry->size;
+    entry->slab = NULL;
+    if (size < SMALLEST || size > LARGEST) return (entry->bytes = cv_malloc(size)) != NULL;
     /* A line more: blocks that stood apart by a power of two would meet in the same
      * sets of the processor's caches, and a column through them wait for memory. */
     size_t piece_size = (size + LINE - 1) / LINE * LINE + LINE;
-    cv_block_bytes got = {NULL, NULL};
     cv_mutex_lock(&memory->lock);
     cv_slab *slab = memory->open;
     while (slab && slab->piece_size != piece_size) slab = slab->behind;
     if (!slab) slab = new_slab(memory, piece_size);
     if (slab) {
-        got = (cv_block_bytes){take_piece(slab), slab};
+        entry->bytes = take_piece(slab);
+        entry->slab = slab;
         if (is_full(slab)) remove_open(memory, slab);
     }
     cv_mutex_unlock(&memory->lock);
-    return got;
+    return slab != NULL;
 }
 
-static void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
+static void give_memory(cv_block_memory *memory, const cv_cached *entry)
 {
-    cv_slab *slab = block.slab;
+    cv_slab *slab = entry->slab;
     if (!slab) {
-        cv_free(block.bytes);
+        cv_free(entry->bytes);
         return;
     }
     cv_mutex_lock(&memory->lock);
     bool was_full = is_full(slab);
-    free_piece *piece = (free_piece *)(void *)block.bytes;
+    free_piece *piece = (free_piece *)(void *)entry->bytes;
     piece->next = slab->free;
     slab->free = piece;
     bool is_last = --slab->n_used == 0;
@@ -143,15 +136,15 @@ static void cv_block_memory_free(cv_block_memory *memory, cv_block_bytes block)
     cv_free(slab);
 }
 
-/* ---- Cache key ---- */
+/* ---- Keys ------------------------------------------------------------------ */
 
-static inline bool cv_is_same_key(const cv_cache_key *a, const cv_cache_key *b)
+static inline bool is_same_key(const cv_cache_key *a, const cv_cache_key *b)
 {
     return a->pos == b->pos && a->block == b->block && a->frame == b->frame &&
            a->object == b->object && a->generation == b->generation;
 }
 
-static inline uint64_t cv_mix(uint64_t x)
+static inline uint64_t mix(uint64_t x)
 {
     x ^= x >> 32; /* the finisher of SplitMix64's kin: Pelle Evensen's rrmxmx, cut */
     x *= UINT64_C(0xd6e8feb86659fd93);
@@ -160,16 +153,14 @@ static inline uint64_t cv_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-static inline uint64_t cv_hash_of_key(const cv_cache_key *key)
+static inline uint64_t hash_of(const cv_cache_key *key)
 {
     uint64_t chunk = key->pos + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)key->object;
     uint64_t rest = key->frame << 40 ^ (uint64_t)key->generation << 20 ^ (uint64_t)key->block;
-    return cv_mix(cv_mix(chunk) + rest);
+    return mix(mix(chunk) + rest);
 }
 
-/* ---- Sweep ----
- *
- * The steps of a sweep. */
+/* ---- Sweeps ------------------------------------------------------------------ */
 
 /* Whether two parts that begin `step` bytes apart are apart: the axis of the step is the
  * outermost one along which an item is no further. */
@@ -195,55 +186,42 @@ cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *
     return at_end && at_begin ? CV_STEP_LAST : CV_STEP_ON;
 }
 
-/* ---- Cache table ----
- *
- * The hash tables of the block cache. Nothing here locks. */
+/* ---- Hash tables, locked by whoever has them ----------------------------------- */
 
-enum { CV_CACHE_FIRST_BUCKETS = 64 };
+enum { FIRST_BUCKETS = 64 };
 
-typedef struct cv_cache_table {
+typedef struct hash_table {
     cv_cached **buckets; /* `first`, or larger and owned */
     size_t n_buckets;    /* a power of two */
     size_t n_entries;
-    cv_cached *first[CV_CACHE_FIRST_BUCKETS];
-} cv_cache_table;
+    cv_cached *first[FIRST_BUCKETS];
+} hash_table;
 
-static inline cv_cached **cv_cache_bucket(const cv_cache_table *table, uint64_t hash)
+static inline cv_cached **bucket_of(const hash_table *table, uint64_t hash)
 {
     return &table->buckets[hash & (table->n_buckets - 1)];
 }
 
 /* The entry of this hash and key, or NULL. */
-static inline cv_cached *cv_cache_table_find(const cv_cache_table *table, uint64_t hash,
+static inline cv_cached *table_find(const hash_table *table, uint64_t hash,
                                              const cv_cache_key *key)
 {
-    cv_cached *entry = *cv_cache_bucket(table, hash);
-    while (entry && !(entry->hash == hash && cv_is_same_key(&entry->key, key)))
+    cv_cached *entry = *bucket_of(table, hash);
+    while (entry && !(entry->hash == hash && is_same_key(&entry->key, key)))
         entry = entry->chained;
     return entry;
 }
 
-static void cv_cache_table_init(cv_cache_table *t)
+static void add_to_bucket(hash_table *t, cv_cached *entry)
 {
-    t->buckets = t->first;
-    t->n_buckets = CV_CACHE_FIRST_BUCKETS;
-}
-
-static void cv_cache_table_free(cv_cache_table *t)
-{
-    if (t->buckets != t->first) cv_free(t->buckets);
-}
-
-static void add_to_bucket(cv_cache_table *t, cv_cached *entry)
-{
-    cv_cached **bucket = cv_cache_bucket(t, entry->hash);
+    cv_cached **bucket = bucket_of(t, entry->hash);
     entry->chained = *bucket;
     *bucket = entry;
 }
 
 /* Twice the buckets, once they have an entry each. Without memory the chains
  * grow instead. */
-static void grow(cv_cache_table *t)
+static void grow(hash_table *t)
 {
     size_t n_old = t->n_buckets;
     cv_cached **old = t->buckets;
@@ -260,124 +238,108 @@ static void grow(cv_cache_table *t)
     if (old != t->first) cv_free(old);
 }
 
-/* Entries carry their key and its hash. Without memory for more buckets chains grow. */
-static void cv_cache_table_add(cv_cache_table *t, cv_cached *entry)
+static void table_add(hash_table *t, cv_cached *entry)
 {
     if (t->n_entries >= t->n_buckets) grow(t);
     add_to_bucket(t, entry);
     t->n_entries++;
 }
 
-static void cv_cache_table_remove(cv_cache_table *t, cv_cached *entry)
+static void table_remove(hash_table *t, cv_cached *entry)
 {
-    cv_cached **link = cv_cache_bucket(t, entry->hash);
+    cv_cached **link = bucket_of(t, entry->hash);
     while (*link != entry) link = &(*link)->chained;
     *link = entry->chained;
     if (--t->n_entries > 0 || t->buckets == t->first) return;
     cv_free(t->buckets); /* an empty one needs no memory */
     memset(t->first, 0, sizeof t->first);
     t->buckets = t->first;
-    t->n_buckets = CV_CACHE_FIRST_BUCKETS;
+    t->n_buckets = FIRST_BUCKETS;
 }
 
-/* ---- Cache queue ----
- *
- * The queues of the block cache. */
+/* ---- Queues of entries, whose time to leave comes -------------------------------- */
 
-enum { CV_CACHE_MOST_USES = 7 };
+enum { MOST_USES = 7 }; /* of an entry, that count */
 
-typedef struct cv_cache_line {
+typedef struct queue_line {
     cv_cached *head, *tail;
     int64_t bytes;
-} cv_cache_line;
+} queue_line;
 
-typedef struct cv_cache_queue {
+typedef struct queue {
     _Alignas(64) cv_mutex lock; /* of all up to `evicted` */
-    cv_cache_line fresh, used;
+    queue_line fresh, used;
     size_t n_entries;
     uint64_t inserted, prefetched, evicted;
     /* The queue that its threads take from, and how often they asked which. */
     atomic_size_t source;
     atomic_uint n_asked;
-    /* When who leaves next joined its line; CV_CACHE_NOBODY. Read without the lock. */
+    /* When the entry that leaves next joined its line, or NONE. Read without the lock. */
     atomic_uint_least64_t head_time;
     atomic_int_least64_t *used_bytes; /* of all queues; changed here */
-} cv_cache_queue;
+} queue;
 
-#define CV_CACHE_NOBODY UINT64_MAX
+#define NONE UINT64_MAX
 
-static inline int64_t cv_cache_cost(size_t size)
-{
-    return (int64_t)(sizeof(cv_cached) + size);
-}
+static inline int64_t cost_of(size_t size) { return (int64_t)(sizeof(cv_cached) + size); }
 
-static void cv_cache_queue_init(cv_cache_queue *q, atomic_int_least64_t *used_bytes)
-{
-    memset(q, 0, sizeof *q);
-    q->used_bytes = used_bytes;
-    cv_mutex_init(&q->lock);
-    atomic_init(&q->source, 0);
-    atomic_init(&q->n_asked, 0);
-    atomic_init(&q->head_time, CV_CACHE_NOBODY);
-}
-
-static cv_cache_line *line_of(cv_cache_queue *q, const cv_cached *entry)
+static queue_line *line_of(queue *q, const cv_cached *entry)
 {
     return entry->is_used ? &q->used : &q->fresh;
 }
 
-/* Who has waited longer at a head leaves; but the fresh do not while they have less than
- * their share, half of the queue, and others are there. */
-static bool used_leave(const cv_cache_queue *q)
+/* Which head leaves: the one that has waited longer; but the fresh stay while they have
+ * less than their share, half of the queue, and others are there. */
+static bool used_leave(const queue *q)
 {
     if (!q->used.head) return false;
     return q->fresh.bytes <= q->used.bytes || q->used.head->time < q->fresh.head->time;
 }
 
-/* Who leaves next, or NULL. */
-static cv_cached *cv_cache_queue_head(const cv_cache_queue *q)
+/* The entry that leaves next, or NULL. */
+static cv_cached *head_of(const queue *q)
 {
     return used_leave(q) ? q->used.head : q->fresh.head;
 }
 
-static void tell_head(cv_cache_queue *q)
+static void tell_head(queue *q)
 {
-    const cv_cached *head = cv_cache_queue_head(q);
-    uint64_t time = head ? head->time : CV_CACHE_NOBODY;
+    const cv_cached *head = head_of(q);
+    uint64_t time = head ? head->time : NONE;
     if (time != atomic_load_explicit(&q->head_time, memory_order_relaxed))
         atomic_store_explicit(&q->head_time, time, memory_order_relaxed);
 }
 
-static void add_bytes(cv_cache_queue *q, cv_cache_line *line, int64_t bytes)
+static void add_bytes(queue *q, queue_line *line, int64_t bytes)
 {
     line->bytes += bytes;
     if (line == &q->used)
         atomic_fetch_add_explicit(q->used_bytes, bytes, memory_order_relaxed);
 }
 
-static cv_cache_line *join(cv_cache_queue *q, cv_cached *entry, bool is_used, uint64_t time)
+static queue_line *join(queue *q, cv_cached *entry, bool is_used, uint64_t time)
 {
     entry->is_used = is_used;
     entry->time = time;
-    cv_cache_line *line = line_of(q, entry);
-    add_bytes(q, line, cv_cache_cost(entry->size));
+    queue_line *line = line_of(q, entry);
+    add_bytes(q, line, cost_of(entry->size));
     q->n_entries++;
     return line;
 }
 
-static void leave(cv_cache_queue *q, cv_cached *entry)
+static void leave(queue *q, cv_cached *entry)
 {
-    cv_cache_line *line = line_of(q, entry);
+    queue_line *line = line_of(q, entry);
     *(entry->before ? &entry->before->behind : &line->head) = entry->behind;
     *(entry->behind ? &entry->behind->before : &line->tail) = entry->before;
-    add_bytes(q, line, -cv_cache_cost(entry->size));
+    add_bytes(q, line, -cost_of(entry->size));
     q->n_entries--;
 }
 
 /* To the end of a line, at that time. */
-static void cv_cache_queue_add(cv_cache_queue *q, cv_cached *entry, bool is_used, uint64_t time)
+static void queue_add(queue *q, cv_cached *entry, bool is_used, uint64_t time)
 {
-    cv_cache_line *line = join(q, entry, is_used, time);
+    queue_line *line = join(q, entry, is_used, time);
     entry->before = line->tail;
     entry->behind = NULL;
     *(line->tail ? &line->tail->behind : &line->head) = entry;
@@ -386,10 +348,10 @@ static void cv_cache_queue_add(cv_cache_queue *q, cv_cached *entry, bool is_used
 }
 
 /* To where it leaves next: it has waited for longest. */
-static void cv_cache_queue_move_first(cv_cache_queue *q, cv_cached *entry)
+static void queue_move_first(queue *q, cv_cached *entry)
 {
     leave(q, entry);
-    cv_cache_line *line = join(q, entry, used_leave(q), 0);
+    queue_line *line = join(q, entry, used_leave(q), 0);
     entry->before = NULL;
     entry->behind = line->head;
     *(line->head ? &line->head->before : &line->tail) = entry;
@@ -397,24 +359,24 @@ static void cv_cache_queue_move_first(cv_cache_queue *q, cv_cached *entry)
     tell_head(q);
 }
 
-static void cv_cache_queue_remove(cv_cache_queue *q, cv_cached *entry)
+static void queue_remove(queue *q, cv_cached *entry)
 {
     leave(q, entry);
     tell_head(q);
 }
 
 /* The same one goes to the end instead, with one use less. */
-static void cv_cache_queue_step_back(cv_cache_queue *q, cv_cached *entry, uint64_t time)
+static void queue_step_back(queue *q, cv_cached *entry, uint64_t time)
 {
     int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
     if (uses > 0) atomic_store_explicit(&entry->uses, uses - 1, memory_order_relaxed);
     leave(q, entry);
-    cv_cache_queue_add(q, entry, entry->is_used || uses > 0, time);
+    queue_add(q, entry, entry->is_used || uses > 0, time);
 }
 
-/* ---- Cache ---- */
+/* ---- The cache ---------------------------------------------------------------- */
 
-enum { CV_CACHE_BYTES = 64 << 20 }; /* the shared cache, unless told otherwise */
+enum { SHARED_BYTES = 64 << 20 }; /* the shared cache, unless a limit is set */
 
 enum { N_SHARDS = 32, N_QUEUES = 8 };
 
@@ -425,12 +387,12 @@ enum { BLOCKS_PER_TICK = 16, BLOCKS_PER_LOOK = 8, STEPS_BACK = 4 };
 typedef struct shard {
     _Alignas(64) cv_mutex lock;
     uint64_t hits, misses;
-    cv_cache_table table;
+    hash_table table;
 } shard;
 
 struct cv_cache {
     shard shards[N_SHARDS];
-    cv_cache_queue queues[N_QUEUES];
+    queue queues[N_QUEUES];
     _Alignas(64) cv_block_memory memory;
     /* Of entries, and of those on their way in; seldom changes while it is full. */
     _Alignas(64) atomic_int_least64_t bytes;
@@ -443,19 +405,25 @@ struct cv_cache {
 
 /* ---- Making and releasing ----------------------------------------------- */
 
+/* All else of it is zero. */
 static void init(cv_cache *cache, int64_t limit)
 {
     atomic_init(&cache->bytes, 0);
     atomic_init(&cache->limit, limit);
-    cv_block_memory_init(&cache->memory);
+    cv_mutex_init(&cache->memory.lock);
     atomic_init(&cache->clock, 1);
     atomic_init(&cache->used_bytes, 0);
-    for (int i = 0; i < N_QUEUES; i++)
-        cv_cache_queue_init(&cache->queues[i], &cache->used_bytes);
+    for (int i = 0; i < N_QUEUES; i++) {
+        queue *q = &cache->queues[i];
+        cv_mutex_init(&q->lock);
+        atomic_init(&q->head_time, NONE);
+        q->used_bytes = &cache->used_bytes;
+    }
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         cv_mutex_init(&s->lock);
-        cv_cache_table_init(&s->table);
+        s->table.buckets = s->table.first;
+        s->table.n_buckets = FIRST_BUCKETS;
     }
 }
 
@@ -482,7 +450,7 @@ static void after_fork(void)
 static void after_fork_in_child(void)
 {
     for (int i = 0; i < N_QUEUES; i++) {
-        cv_cache_queue *q = &shared.queues[i];
+        queue *q = &shared.queues[i];
         for (cv_cached *e = q->fresh.head; e; e = e->behind) atomic_store(&e->pins, 0);
         for (cv_cached *e = q->used.head; e; e = e->behind) atomic_store(&e->pins, 0);
     }
@@ -491,7 +459,7 @@ static void after_fork_in_child(void)
 
 static void init_shared(void)
 {
-    init(&shared, CV_CACHE_BYTES);
+    init(&shared, SHARED_BYTES);
     cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork_in_child);
 }
 
@@ -517,11 +485,11 @@ void cv_cache_free(cv_cache *cache)
     cv_cache_set_limit(cache, 0);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
-        cv_cache_table_free(&s->table);
+        if (s->table.buckets != s->table.first) cv_free(s->table.buckets);
         cv_mutex_destroy(&s->lock);
     }
     for (int i = 0; i < N_QUEUES; i++) cv_mutex_destroy(&cache->queues[i].lock);
-    cv_block_memory_destroy(&cache->memory);
+    cv_mutex_destroy(&cache->memory.lock);
     cv_free(cache);
 }
 
@@ -549,29 +517,29 @@ static uint64_t time_of(const cv_cache *cache)
 
 /* Takes an entry out of table and queue, unless somebody copies out of it. The queue's
  * lock is held. */
-static bool take_out(cv_cache *cache, cv_cache_queue *q, cv_cached *entry)
+static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
     cv_mutex_lock(&s->lock);
     bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
-    if (is_free) cv_cache_table_remove(&s->table, entry);
+    if (is_free) table_remove(&s->table, entry);
     cv_mutex_unlock(&s->lock);
-    if (is_free) cv_cache_queue_remove(q, entry);
+    if (is_free) queue_remove(q, entry);
     return is_free;
 }
 
 /* Who is next and can leave. NULL: a few are not and have stepped back, or nobody is. */
-static cv_cached *take_head(cv_cache *cache, cv_cache_queue *q)
+static cv_cached *take_head(cv_cache *cache, queue *q)
 {
     for (int i = 0; i < STEPS_BACK; i++) {
-        cv_cached *entry = cv_cache_queue_head(q);
+        cv_cached *entry = head_of(q);
         if (!entry) return NULL;
         if (atomic_load_explicit(&entry->uses, memory_order_relaxed) <= 0 &&
             take_out(cache, q, entry)) {
             q->evicted++;
             return entry;
         }
-        cv_cache_queue_step_back(q, entry, time_of(cache));
+        queue_step_back(q, entry, time_of(cache));
     }
     return NULL;
 }
@@ -581,9 +549,9 @@ static cv_cached *take_head(cv_cache *cache, cv_cache_queue *q)
 static cv_cached *take_victim(cv_cache *cache, size_t first)
 {
     size_t longest = 0;
-    for (size_t i = 0; i / N_QUEUES <= CV_CACHE_MOST_USES * longest; i++) {
-        cv_cache_queue *q = &cache->queues[(first + i) % N_QUEUES];
-        if (atomic_load_explicit(&q->head_time, memory_order_relaxed) == CV_CACHE_NOBODY)
+    for (size_t i = 0; i / N_QUEUES <= MOST_USES * longest; i++) {
+        queue *q = &cache->queues[(first + i) % N_QUEUES];
+        if (atomic_load_explicit(&q->head_time, memory_order_relaxed) == NONE)
             continue;
         cv_mutex_lock(&q->lock);
         if (q->n_entries > longest) longest = q->n_entries;
@@ -615,7 +583,7 @@ static size_t oldest_queue(const cv_cache *cache, size_t own)
 /* The queue that a thread of queue `own` takes from. */
 static size_t choose_source(cv_cache *cache, size_t own)
 {
-    cv_cache_queue *q = &cache->queues[own];
+    queue *q = &cache->queues[own];
     unsigned n = atomic_load_explicit(&q->n_asked, memory_order_relaxed);
     atomic_store_explicit(&q->n_asked, n + 1, memory_order_relaxed);
     if (n % BLOCKS_PER_LOOK != 0)
@@ -631,9 +599,8 @@ static cv_cached *new_entry(cv_cache *cache, size_t size)
 {
     cv_cached *entry = cv_malloc(sizeof *entry);
     if (!entry) return NULL;
-    entry->memory = cv_block_memory_get(&cache->memory, size);
     entry->size = size;
-    if (entry->memory.bytes) return entry;
+    if (take_memory(&cache->memory, entry)) return entry;
     cv_free(entry);
     return NULL;
 }
@@ -651,8 +618,8 @@ static bool is_over(const cv_cache *cache)
 
 static void drop(cv_cache *cache, cv_cached *entry)
 {
-    subtract(cache, cv_cache_cost(entry->size));
-    cv_block_memory_free(&cache->memory, entry->memory);
+    subtract(cache, cost_of(entry->size));
+    give_memory(&cache->memory, entry);
     cv_free(entry);
 }
 
@@ -678,9 +645,9 @@ int64_t cv_cache_limit(const cv_cache *cache)
     return atomic_load_explicit(&cache->limit, memory_order_relaxed);
 }
 
-int64_t cv_cache_capacity(const cv_cache *cache, size_t size)
+bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid)
 {
-    return cv_cache_limit(cache) / cv_cache_cost(size);
+    return grid->n_all_blocks <= cv_cache_limit(cache) / cost_of((size_t)grid->block_bytes);
 }
 
 /* What those of use leave to newcomers, half of the cache or more, less an eighth: the
@@ -698,7 +665,7 @@ bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wan
     int64_t share = share_of_request(cache);
     if (wanted_bytes <= share) return true;
     /* Bits of the hash that choose neither shard nor bucket. */
-    double place = (double)(cv_hash_of_key(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
+    double place = (double)(hash_of(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
     return place * (double)wanted_bytes < (double)share;
 }
 
@@ -706,10 +673,10 @@ bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wan
 
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
 {
-    uint64_t hash = cv_hash_of_key(key);
+    uint64_t hash = hash_of(key);
     shard *s = &cache->shards[shard_number(hash)];
     cv_mutex_lock(&s->lock);
-    cv_cached *found = cv_cache_table_find(&s->table, hash, key);
+    cv_cached *found = table_find(&s->table, hash, key);
     if (found) {
         atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
         if (found->ahead) atomic_store_explicit(&found->uses, -1, memory_order_relaxed);
@@ -722,43 +689,33 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
     return found;
 }
 
-static void unpin(cv_cached *found)
+void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
+                      const cv_block_job *part)
 {
-    atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
-}
-
-void cv_cache_release(cv_cached *found)
-{
+    cv_step step = part ? cv_sweep_note(&found->sweep, grid, part) : CV_STEP_BACK;
     int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
-    if (uses < CV_CACHE_MOST_USES)
+    if (step == CV_STEP_BACK && uses < MOST_USES)
         atomic_store_explicit(&found->uses, uses + 1, memory_order_relaxed);
-    unpin(found);
-}
-
-void cv_cache_release_passed(cv_cache *cache, cv_cached *found, bool is_last)
-{
-    int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
-    if (uses < 0) atomic_store_explicit(&found->uses, 0, memory_order_relaxed);
-    if (is_last && uses <= 0) {
-        cv_cache_queue *q = &cache->queues[found->queue];
+    if (step != CV_STEP_BACK && uses < 0)
+        atomic_store_explicit(&found->uses, 0, memory_order_relaxed);
+    if (step == CV_STEP_LAST && uses <= 0 && !cv_cache_fits(cache, grid)) {
+        queue *q = &cache->queues[found->queue];
         cv_mutex_lock(&q->lock);
-        cv_cache_queue_move_first(q, found);
+        queue_move_first(q, found);
         cv_mutex_unlock(&q->lock);
     }
-    unpin(found);
+    atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
 }
 
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
 {
-    uint64_t hash = cv_hash_of_key(key);
+    uint64_t hash = hash_of(key);
     shard *s = &cache->shards[shard_number(hash)];
     cv_mutex_lock(&s->lock);
-    bool holds = cv_cache_table_find(&s->table, hash, key) != NULL;
+    bool holds = table_find(&s->table, hash, key) != NULL;
     cv_mutex_unlock(&s->lock);
     return holds;
 }
-
-const uint8_t *cv_cached_bytes(const cv_cached *found) { return found->memory.bytes; }
 
 /* Of a full cache, who leaves when it has `size` bytes, still counted; else it has
  * left. NULL: none. */
@@ -766,7 +723,7 @@ static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
     int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
-    if (bytes > limit || bytes + cv_cache_cost(size) <= limit) return NULL;
+    if (bytes > limit || bytes + cost_of(size) <= limit) return NULL;
     cv_cached *victim = take_victim(cache, choose_source(cache, queue_number()));
     if (!victim || victim->size == size) return victim;
     drop(cache, victim);
@@ -776,7 +733,7 @@ static cv_cached *take_over(cv_cache *cache, size_t size)
 /* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
 static cv_cached *take_room(cv_cache *cache, size_t size)
 {
-    int64_t cost = cv_cache_cost(size);
+    int64_t cost = cost_of(size);
     if (cost > atomic_load_explicit(&cache->limit, memory_order_relaxed)) return NULL;
     cv_cached *entry = take_over(cache, size);
     if (entry) return entry;
@@ -792,15 +749,15 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
     entry->queue = queue_number();
-    cv_cache_queue *q = &cache->queues[entry->queue];
+    queue *q = &cache->queues[entry->queue];
     cv_mutex_lock(&q->lock);
     cv_mutex_lock(&s->lock);
     bool ahead = entry->ahead; /* as long as nobody can find it */
-    bool is_new = !cv_cache_table_find(&s->table, entry->hash, &entry->key);
-    if (is_new) cv_cache_table_add(&s->table, entry);
+    bool is_new = !table_find(&s->table, entry->hash, &entry->key);
+    if (is_new) table_add(&s->table, entry);
     cv_mutex_unlock(&s->lock);
     if (is_new) {
-        cv_cache_queue_add(q, entry, false, time_of(cache));
+        queue_add(q, entry, false, time_of(cache));
         q->inserted++;
         q->prefetched += ahead;
         if (q->inserted % BLOCKS_PER_TICK == 0)
@@ -810,31 +767,18 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     return is_new;
 }
 
-cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size)
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size, bool ahead)
 {
     cv_cached *entry = take_room(cache, size);
     if (!entry) return NULL;
     entry->key = *key;
-    entry->hash = cv_hash_of_key(key);
-    entry->rotated = entry->ahead = false;
+    entry->hash = hash_of(key);
+    entry->is_rotated = false;
+    entry->ahead = ahead;
     cv_sweep_init(&entry->sweep);
     atomic_init(&entry->pins, 0);
-    atomic_init(&entry->uses, 0);
+    atomic_init(&entry->uses, ahead ? MOST_USES : 0);
     return entry;
-}
-
-uint8_t *cv_cached_room(cv_cached *reserved) { return reserved->memory.bytes; }
-
-bool cv_cached_is_rotated(const cv_cached *found) { return found->rotated; }
-
-cv_sweep *cv_cached_sweep(cv_cached *found) { return &found->sweep; }
-
-void cv_cached_mark_rotated(cv_cached *reserved) { reserved->rotated = true; }
-
-void cv_cached_mark_ahead(cv_cached *reserved)
-{
-    reserved->ahead = true;
-    atomic_store_explicit(&reserved->uses, CV_CACHE_MOST_USES, memory_order_relaxed);
 }
 
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
@@ -842,7 +786,7 @@ void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
     if (!good || !link_entry(cache, reserved)) drop(cache, reserved);
 }
 
-static void forget_in(cv_cache *cache, cv_cache_queue *q, const cv_cache_line *line,
+static void forget_in(cv_cache *cache, queue *q, const queue_line *line,
                       uint64_t frame)
 {
     for (cv_cached *entry = line->head, *next; entry; entry = next) {
@@ -854,7 +798,7 @@ static void forget_in(cv_cache *cache, cv_cache_queue *q, const cv_cache_line *l
 void cv_cache_forget(cv_cache *cache, uint64_t frame)
 {
     for (int i = 0; i < N_QUEUES; i++) {
-        cv_cache_queue *q = &cache->queues[i];
+        queue *q = &cache->queues[i];
         cv_mutex_lock(&q->lock);
         forget_in(cache, q, &q->fresh, frame);
         forget_in(cache, q, &q->used, frame);
@@ -879,7 +823,7 @@ void cv_cache_measure(cv_cache *cache, caterva_cache_info *out)
         cv_mutex_unlock(&s->lock);
     }
     for (int i = 0; i < N_QUEUES; i++) {
-        cv_cache_queue *q = &cache->queues[i];
+        queue *q = &cache->queues[i];
         cv_mutex_lock(&q->lock);
         out->inserted += (int64_t)q->inserted;
         out->prefetched += (int64_t)q->prefetched;

@@ -27,7 +27,7 @@
  * longer: when a program turns to other blocks, those that it used before give way to
  * all of them, one use after the other, and not only to half a cache of them.
  *
- * To be found by a scan on its way through (sweep.h) is no use; a block that a scan has
+ * To be found by a scan on its way through (cv_sweep) is no use; a block that a scan has
  * come to the end of leaves first, and the next one takes its memory while that is in
  * the processor's caches still. One that came before anybody asked for it stays as one
  * that was used most often, until it is found; then it is like any newcomer. What may
@@ -47,21 +47,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct cv_slab cv_slab;
-
-/* One block's bytes. */
-typedef struct cv_block_bytes {
-    uint8_t *bytes;
-    cv_slab *slab; /* NULL: from malloc */
-} cv_block_bytes;
-
-/* ---- cache_key ----
- * A block in the cache by name, what it is found by, and the hash of that. What a key
- * means, and why it never names a stale block, is told in cache.h. */
-
-/* A block in the cache; what it is made of is the cache's business (cache_table.h). */
-typedef struct cv_cached cv_cached;
-
+/* A block by name. */
 typedef struct cv_cache_key {
     uint64_t frame; /* cv_frame.id */
     int64_t object; /* cv_object: the frame, or a chunk file */
@@ -70,11 +56,10 @@ typedef struct cv_cache_key {
     int32_t block; /* number in the chunk */
 } cv_cache_key;
 
-/* ---- sweep ----
- * How the parts that reads take of a block in the cache follow each other. A scan goes
- * through a block once, from one end to the other: that it was found 31 times on the
- * way does not make it a block worth keeping, and behind its end nobody will ask for
- * it. Who reads the same again, or here and there, is of another kind. */
+/* How the parts that reads take of a block in the cache follow each other. A scan goes
+ * through a block once, from one end to the other: 31 hits on the way do not make it a
+ * block worth keeping, and nothing behind its end is wanted. Reads of the same part again,
+ * or here and there, are of another kind. */
 
 /* Any thread may note; of two at once one may be lost. */
 typedef struct cv_sweep {
@@ -94,70 +79,31 @@ static inline void cv_sweep_init(cv_sweep *sweep)
     atomic_init(&sweep->way, 0);
 }
 
+/* Notes the next part, and says how it follows the one before. */
 cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part);
 
-/* ---- cache_table ----
- * An entry of the block cache, and the hash table that finds it: a part of cache.c,
- * which has many of them and locks each. */
-
-struct cv_cached {
+/* A block in the cache, or on its way in. `bytes`, `sweep` and `is_rotated` (see walk.c) are
+ * for whoever has found or reserved it, all else is the cache's own. */
+typedef struct cv_cached {
     cv_cache_key key;
     uint64_t hash;
-    cv_cached *chained; /* next in its bucket */
-    cv_cached *before, *behind;
+    struct cv_cached *chained; /* next in its bucket */
+    struct cv_cached *before, *behind;
     size_t size; /* of its bytes */
-    cv_block_bytes memory;
+    uint8_t *bytes;
+    struct cv_slab *slab; /* that they are a piece of; NULL: from malloc */
     cv_sweep sweep;
-    bool rotated;
+    bool is_rotated;
     bool ahead;    /* not yet found; under the shard's lock, once in the table */
     size_t queue;  /* its number */
     uint64_t time; /* when it joined its line; under the queue's lock */
     bool is_used;  /* which line that is; the same */
     /* Grows under the shard's lock only. */
     atomic_int pins;
-    /* Up to CV_CACHE_MOST_USES, since it was last at a head; -1: it came ahead and is
-     * being used for the first time, which does not count. */
+    /* Up to seven, since it was last at a head; -1: it came ahead and is being used for the
+     * first time, which does not count. */
     atomic_int uses;
-};
-
-/* ---- cache ----
- * The block cache: decoded blocks, bounded in bytes. The process has one that
- * all its handles share; a handle may have one of its own instead.
- *
- * What may be found. A key names a block as it is stored, not its place in the
- * array, so a commit invalidates nothing: chunks that it did not replace keep
- * their keys. That no stale block is ever found rests on four facts.
- *   1. `frame` is given once in the life of the process, to one opening of one
- *      frame. Two handles share the budget, never a block; what another process
- *      wrote is seen by caterva_refresh only, which opens the frame again and so
- *      gets a new number.
- *   2. As long as a handle stands on a snapshot, the bytes of its chunks do not
- *      change: a commit never overwrites them (frame/commit.c), and a position
- *      is used again only when no reader needs it.
- *   3. When this handle's own writer does use a position again, or a rollback
- *      frees it, its `generation` changes (cv_layout_generation) before any byte
- *      is written there, with no read of that handle under way. Chunk files of a
- *      directory get numbers that were never used.
- *   4. Blocks are put in after they were decoded, under the key made before
- *      their bytes were fetched.
- *
- * What stays. Newcomers wait in a line of their own until they have half of the
- * cache. Who comes to its head then leaves, unless it was of use meanwhile: so blocks
- * touched once pass through, and what a scan put in is there still when its next
- * step comes. Those of use go to the end of a second line; who comes to its head
- * leaves unless it was of use since, up to seven times, and else goes to the end
- * again (CLOCK with a small count). Of the two heads the one leaves that has waited
- * longer: when a program turns to other blocks, those that it used before give way to
- * all of them, one use after the other, and not only to half a cache of them.
- *
- * To be found by a scan on its way through (sweep.h) is no use; a block that a scan has
- * come to the end of leaves first, and the next one takes its memory while that is in
- * the processor's caches still. One that came before anybody asked for it stays as one
- * that was used most often, until it is found; then it is like any newcomer. What may
- * enter at all is the caller's business: see cv_cache_admits.
- *
- * Any thread may call anything but cv_cache_free. Entries are spread over
- * shards, each with a lock that is held for a few instructions. */
+} cv_cached;
 
 typedef struct cv_cache cv_cache;
 
@@ -173,8 +119,8 @@ void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 
 int64_t cv_cache_limit(const cv_cache *cache);
 
-/* How many blocks of `size` bytes it has room for when it has no others. */
-int64_t cv_cache_capacity(const cv_cache *cache, size_t size);
+/* Whether it has room for all blocks of an array of that grid when it has no others. */
+bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid);
 
 /* True when a request whose partly wanted blocks have `wanted_bytes` may put
  * this one in. One request gets at most three quarters of the cache, and not what
@@ -185,27 +131,20 @@ bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wan
 
 /* The block, or NULL. It stays where it is until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
-const uint8_t *cv_cached_bytes(const cv_cached *found);
-bool cv_cached_is_rotated(const cv_cached *found); /* engine/rotated.h */
-cv_sweep *cv_cached_sweep(cv_cached *found); /* also of one reserved */
 
-/* It was of use. */
-void cv_cache_release(cv_cached *found);
-
-/* The same for one that a scan has found on its way through. Unless it was of use
- * before, nobody will ask for it again behind the last step, and it is next to leave. */
-void cv_cache_release_passed(cv_cache *cache, cv_cached *found, bool is_last);
+/* Releases a block that was found. `part` is what a box wanted of it, NULL for any other
+ * request. To be found by a scan on its way through is no use, and the block leaves next
+ * after the last step, unless it was of use before or all of the array fits. */
+void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
+                      const cv_block_job *part);
 
 /* Whether it is there; counts neither as found nor as missed. */
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
 
-/* Room for a block of `size` bytes, in the memory of who leaves where that has the
- * size; NULL: none, which is no error. Nobody finds the block until it is settled:
- * the bytes are written by who reserved it. */
-cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size);
-uint8_t *cv_cached_room(cv_cached *reserved);
-void cv_cached_mark_rotated(cv_cached *reserved);
-void cv_cached_mark_ahead(cv_cached *reserved); /* nobody has asked for it yet */
+/* Room for a block of `size` bytes, in the memory of the one that leaves where that has the
+ * size; NULL: none, which is no error. The caller writes the bytes; no other thread finds
+ * the block until it is settled. `ahead`: it was not asked for yet. */
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size, bool ahead);
 
 /* Puts a reserved block in, when it is `good`; else gives its room back. It is not
  * the caller's any more. */

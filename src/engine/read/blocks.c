@@ -51,11 +51,6 @@ static void fill_all(const decode_task *task, const uint8_t *item)
         sink->fill(sink->context, task->wanted[i].tag, item);
 }
 
-static void fill_nan(const decode_task *task)
-{
-    fill_all(task, cv_nan_item(task->grid->item_size));
-}
-
 cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
 {
     return (cv_cache_key){
@@ -113,7 +108,7 @@ static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
     finish(task, tag, t, CV_OK);
 }
 
-/* To scratch, where it need not stay. */
+/* Decodes to scratch a block that need not stay, as far as its shuffle filter at least. */
 static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
     const cv_block_sink *sink = task->sink;
@@ -131,24 +126,24 @@ static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, 
 
 static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
-    int32_t size = (int32_t)task->grid->block_bytes;
     const cv_block_sink *sink = task->sink;
     target t = find_target(task, wanted->tag);
     if (!t.is_place && !t.is_room && sink->unshuffles &&
         sink->unshuffles(sink->context, wanted->tag))
         return decode_loose(task, wanted, err);
-    cv_status status =
-        cv_decode_block(task->worker->decoder, &wanted->packed, t.bytes, size, err);
+    cv_status status = cv_decode_block(task->worker->decoder, &wanted->packed, t.bytes,
+                                       (int32_t)task->grid->block_bytes, err);
     finish(task, wanted->tag, t, status);
     return status;
 }
 
-/* Between two blocks a long read hears that it is enough. */
-static cv_status tell_block(const decode_task *task, cv_error *err)
+/* Between two blocks of a long read the watch may stop it. */
+static cv_status tick(const decode_task *task, cv_error *err)
 {
     return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
 }
 
+/* Reads the bytes of the first blocks of the list, *fetched of them. */
 static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
                        int64_t *fetched, cv_error *err)
 {
@@ -162,29 +157,22 @@ static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
                            err);
 }
 
-static cv_status decode_each(const decode_task *task, const cv_chunk_ref *ref,
-                             const cv_wanted *wanted, int64_t n, cv_error *err)
-{
-    for (int64_t i = 0; i < n; i++) {
-        CV_TRY(cv_layout_check_block(task->layout, ref, wanted[i].block,
-                                     wanted[i].packed.streams, err));
-        cv_status status = decode_one(task, &wanted[i], err);
-        if (status != CV_OK) return name_block(status, ref, wanted[i].block, err);
-        CV_TRY(tell_block(task, err));
-    }
-    return CV_OK;
-}
-
 /* Blocks with streams of their own: the usual chunk. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
-    for (int64_t done = 0; done < task->n;) {
-        cv_wanted *wanted = task->wanted + done;
-        int64_t fetched = task->n;
-        if (!task->is_placed) CV_TRY(fetch(task, wanted, task->n - done, &fetched, err));
-        CV_TRY(decode_each(task, ref, wanted, fetched, err));
-        done += fetched;
+    int64_t fetched = task->is_placed ? task->n : 0;
+    for (int64_t i = 0; i < task->n; i++) {
+        const cv_wanted *wanted = &task->wanted[i];
+        if (i == fetched) {
+            CV_TRY(fetch(task, task->wanted + i, task->n - i, &fetched, err));
+            fetched += i;
+        }
+        CV_TRY(cv_layout_check_block(task->layout, ref, wanted->block,
+                                     wanted->packed.streams, err));
+        cv_status status = decode_one(task, wanted, err);
+        if (status != CV_OK) return name_block(status, ref, wanted->block, err);
+        CV_TRY(tick(task, err));
     }
     return CV_OK;
 }
@@ -196,7 +184,7 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     size_t size = (size_t)task->grid->block_bytes;
     const uint8_t *chunk = task->is_placed ? NULL : cv_chunk_view(task->frame, layout);
     for (int64_t i = 0; i < task->n; i++) {
-        CV_TRY(tell_block(task, err));
+        CV_TRY(tick(task, err));
         const cv_wanted *wanted = &task->wanted[i];
         int64_t pos = wanted->block * task->grid->block_bytes;
         if (chunk || task->is_placed) {
@@ -237,7 +225,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     if (status != CV_OK) return name_block(status, ref, -1, err);
     memset(worker->chunk.data + chunk_bytes, 0, size - (size_t)chunk_bytes);
     for (int64_t i = 0; i < task->n; i++) {
-        CV_TRY(tell_block(task, err));
+        CV_TRY(tick(task, err));
         const cv_wanted *wanted = &task->wanted[i];
         hand_on(task, wanted->tag,
                 worker->chunk.data + wanted->block * task->grid->block_bytes);
@@ -245,25 +233,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     return CV_OK;
 }
 
-static cv_status decode_stored(const decode_task *task, const cv_chunk_ref *ref,
-                               cv_error *err)
-{
-    switch (task->layout->header.special) {
-    case CV_SPECIAL_NONE:
-        CV_TRY(cv_buffer_resize(&task->worker->block, (size_t)task->grid->block_bytes, err));
-        break;
-    case CV_SPECIAL_NAN: fill_nan(task); return CV_OK;
-    case CV_SPECIAL_VALUE: fill_all(task, task->layout->item); return CV_OK;
-    default: fill_all(task, NULL); return CV_OK;
-    }
-    switch (task->layout->access) {
-    case CV_ACCESS_RAW: return copy_raw(task, ref, err);
-    case CV_ACCESS_BLOCK: return decode_separate(task, ref, err);
-    default: return decode_together(task, ref, err);
-    }
-}
-
-/* Of a chunk that was read ahead; false: not all that is wanted was. */
+/* Finds layout and bytes of a chunk that was read ahead. False: not all that is wanted was. */
 static bool find_staged(decode_task *task, const cv_chunk_ref *ref)
 {
     const cv_staged *staged = task->worker->staged;
@@ -276,23 +246,29 @@ static bool find_staged(decode_task *task, const cv_chunk_ref *ref)
     return task->is_placed = cv_staged_place(staged, ref, task->wanted, task->n);
 }
 
+/* Whether the chunk is one item everywhere: *item, or NULL for zeros. */
+static bool is_same(const cv_grid *grid, const cv_chunk_ref *ref, const cv_layout *layout,
+                    const uint8_t **item)
+{
+    cv_special special = layout ? layout->header.special : CV_SPECIAL_NONE;
+    bool is_nan = ref->kind == CV_REF_NAN || special == CV_SPECIAL_NAN;
+    *item = NULL;
+    if (is_nan) *item = cv_nan_item(grid->item_size);
+    if (ref->kind == CV_REF_ITEM) *item = ref->item;
+    if (special == CV_SPECIAL_VALUE) *item = layout->item;
+    return ref->kind != CV_REF_STORED || special != CV_SPECIAL_NONE;
+}
+
 cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_worker *worker, bool *same,
                              const uint8_t **item, cv_error *err)
 {
-    const cv_layout *layout;
-    *same = ref->kind != CV_REF_STORED;
-    *item = NULL;
-    if (ref->kind == CV_REF_NAN) *item = cv_nan_item(snapshot->grid.item_size);
-    if (ref->kind == CV_REF_ITEM) *item = ref->item;
-    if (*same || cv_layout_is_small(&snapshot->grid)) return CV_OK;
-    layout = cv_staged_layout(worker->staged, ref);
-    if (!layout)
+    const cv_layout *layout = NULL;
+    bool is_asked = ref->kind == CV_REF_STORED && !cv_layout_is_small(&snapshot->grid);
+    if (is_asked) layout = cv_staged_layout(worker->staged, ref);
+    if (is_asked && !layout)
         CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
-    *same = layout->header.special != CV_SPECIAL_NONE;
-    if (layout->header.special == CV_SPECIAL_NAN)
-        *item = cv_nan_item(snapshot->grid.item_size);
-    if (layout->header.special == CV_SPECIAL_VALUE) *item = layout->item;
+    *same = is_same(&snapshot->grid, ref, layout, item);
     return CV_OK;
 }
 
@@ -313,41 +289,34 @@ cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
 }
 
 cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
-                           const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
-                           const cv_block_sink *sink, cv_error *err)
+                           const cv_chunk_ref *ref, cv_worker *worker,
+                           const cv_block_list *list, const cv_block_sink *sink,
+                           cv_error *err)
 {
     decode_task task = {.frame = frame,
                         .grid = &snapshot->grid,
+                        .layout = list->layout,
                         .worker = worker,
-                        .wanted = worker->wanted,
-                        .n = n,
-                        .sink = sink};
-    if (ref->kind == CV_REF_NAN) {
-        fill_nan(&task);
+                        .wanted = list->wanted,
+                        .n = list->n,
+                        .sink = sink,
+                        .is_placed = list->is_placed,
+                        .chunk = list->chunk};
+    const uint8_t *item;
+    if (task.n == 0) return CV_OK;
+    bool is_known = task.layout || ref->kind != CV_REF_STORED;
+    if (!is_known && worker->staged) is_known = find_staged(&task, ref);
+    if (!is_known)
+        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &task.layout, err));
+    if (is_same(task.grid, ref, task.layout, &item)) {
+        fill_all(&task, item);
         return CV_OK;
     }
-    if (ref->kind != CV_REF_STORED) {
-        fill_all(&task, ref->kind == CV_REF_ITEM ? ref->item : NULL);
-        return CV_OK;
+    CV_TRY(cv_buffer_resize(&worker->block, (size_t)task.grid->block_bytes, err));
+    switch (task.layout->access) {
+    case CV_ACCESS_RAW: return copy_raw(&task, ref, err);
+    case CV_ACCESS_BLOCK: return decode_separate(&task, ref, err);
+    default: return decode_together(&task, ref, err);
     }
-    if (worker->staged && find_staged(&task, ref)) return decode_stored(&task, ref, err);
-    CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &task.layout, err));
-    return decode_stored(&task, ref, err);
 }
 
-cv_status cv_decode_fetched(cv_frame *frame, const cv_snapshot *snapshot,
-                            const cv_chunk_ref *ref, cv_worker *worker,
-                            const cv_fetched *fetched, const cv_block_sink *sink,
-                            cv_error *err)
-{
-    const decode_task task = {.frame = frame,
-                              .grid = &snapshot->grid,
-                              .layout = fetched->layout,
-                              .worker = worker,
-                              .wanted = fetched->wanted,
-                              .n = fetched->n,
-                              .sink = sink,
-                              .is_placed = fetched->is_placed,
-                              .chunk = fetched->chunk};
-    return decode_stored(&task, ref, err);
-}

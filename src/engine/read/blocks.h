@@ -47,24 +47,19 @@ cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
                             const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
                             int64_t *at_once, cv_error *err);
 
-/* Decodes worker->wanted[0..n) (`block` and `tag` filled; the list may be
- * reordered, unless the sink wants its order) of the chunk at `ref`. Errors name the chunk. */
-cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
-                           const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
-                           const cv_block_sink *sink, cv_error *err);
-
-/* The same for blocks of a layout that is at hand, and whose bytes are, too, where they were
- * read: those of `wanted` placed by cv_fetch_place, or, of a CV_ACCESS_CHUNK chunk, `chunk`. */
-typedef struct cv_fetched {
-    const cv_layout *layout;
-    cv_wanted *wanted;
+/* Blocks of one chunk, and what of them is at hand. */
+typedef struct cv_block_list {
+    cv_wanted *wanted; /* `block` and `tag` filled; reordered, unless the sink wants its order */
     int64_t n;
-    bool is_placed;
-    const uint8_t *chunk; /* NULL: not read */
-} cv_fetched;
-cv_status cv_decode_fetched(cv_frame *frame, const cv_snapshot *snapshot,
-                            const cv_chunk_ref *ref, cv_worker *worker,
-                            const cv_fetched *fetched, const cv_block_sink *sink,
-                            cv_error *err);
+    const cv_layout *layout; /* of the chunk; NULL: not at hand, and so is nothing below */
+    bool is_placed;          /* all were placed by cv_fetch_place; or, if CV_ACCESS_CHUNK, */
+    const uint8_t *chunk;    /* all bytes of the chunk; NULL: not read */
+} cv_block_list;
+
+/* Decodes the listed blocks of the chunk at `ref`. Errors name the chunk. */
+cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_worker *worker,
+                           const cv_block_list *list, const cv_block_sink *sink,
+                           cv_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* Room: engine/read. A box copied out: the delivery of the commonest walk. Blocks that
- * are wanted whole and lie in the caller's memory as they lie in themselves are decoded
- * there; of others that need not stay the shuffle is undone for the items wanted only. */
+/* Room: engine/read. Walks on the threads of the pool, and the three deliveries that read:
+ * a box copied out, a selection copied out, and a fold, which computes from decoded parts.
+ * What is dirty, cached, fetched or kept is the walk's business. */
 #include "engine/read/read.h"
 
 #include "base/arith.h"
@@ -14,25 +14,22 @@
 
 #include <string.h>
 
-/* ---- Walk run ----
- *
- * A walk on the threads of the pool: chunks, or parts of them where there
- * are fewer chunks than threads, are its jobs. */
+/* ---- Reads that go on after damage ------------------------------------------- */
 
-/* A walk on its way through the pool. */
+/* A walk on its way through the pool whose chunks may be damaged. */
 typedef struct run {
     const cv_walk *walk;
-    int64_t first_chunk; /* those before it are done */
-    int64_t n_parts;     /* of each chunk */
     const cv_skip *skip;
     cv_mutex lock; /* one call of its sink at a time */
 } run;
 
-static cv_status run_part(void *context, int64_t job, cv_worker *worker, cv_error *err)
+/* How many threads are worth waking for so many blocks. */
+static int count_helpers(const cv_walk *w, int64_t n_blocks)
 {
-    const run *r = context;
-    cv_share part = {r->first_chunk + job / r->n_parts, job % r->n_parts, r->n_parts};
-    return cv_walk_share(r->walk, &part, r->walk->context, worker, err);
+    int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
+    if (most <= 0) return 0;
+    int64_t bytes = n_blocks * w->source->snapshot->grid.block_bytes;
+    return (int)cv_min_i64(most, bytes / CV_DECODE_PER_HELPER);
 }
 
 /* All that is wanted of the chunk becomes the item. */
@@ -91,25 +88,43 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
     return CV_OK;
 }
 
-/* How many threads may help, and how many parts of each chunk there are for them. */
-static int cut_parts(run *r, int64_t n_chunks)
+/* Without an index no chunk can be read, which is not damage of chunks. */
+static cv_status run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
 {
-    const cv_walk *w = r->walk;
+    run r = {.walk = w, .skip = skip};
+    const cv_index *index;
+    const cv_source *s = w->source;
+    if (w->n_chunks == 0) return CV_OK;
+    if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
+    if (s->watch) cv_watch_expect(s->watch, w->bytes);
+    /* One thread reads or skips a chunk. */
+    int helpers = (int)cv_min_i64(count_helpers(w, w->n_blocks), w->n_chunks - 1);
+    cv_stage stage;
+    CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
+    cv_mutex_init(&r.lock);
+    const cv_crew crew = {s->workers, helpers, s->watch};
+    cv_status status = cv_workers_run(&crew, w->n_chunks, run_or_skip, &r, err);
+    cv_mutex_destroy(&r.lock);
+    cv_stage_destroy(&stage);
+    return status;
+}
+
+/* ---- The walk on threads ------------------------------------------------------ */
+
+/* Cuts the `n_chunks` chunks that are left into parts, and returns how many threads may
+ * help with them. */
+static int cut_parts(cv_walk *w, int64_t n_chunks)
+{
     int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
-    if (r->first_chunk > 0) /* about so many are left */
+    if (w->first_chunk > 0) /* about so many are left */
         n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
-    int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
-    r->n_parts = 1;
-    if (most <= 0) return 0;
-    int64_t worth = n_blocks * block_bytes / CV_DECODE_PER_HELPER;
-    if (r->skip) most = cv_min_i64(most, n_chunks - 1); /* one thread reads or skips it */
-    int64_t helpers = cv_min_i64(most, worth);
-    if (helpers > 0 && !r->skip && cv_codec_blocks_independent(&w->source->workers->spec)) {
-        int64_t parts = cv_ceil_div((helpers + 1) * CV_PARTS_PER_THREAD, n_chunks);
+    int helpers = count_helpers(w, n_blocks);
+    if (helpers > 0 && cv_codec_blocks_independent(&w->source->workers->spec)) {
+        int64_t parts = cv_ceil_div((helpers + 1) * (int64_t)CV_PARTS_PER_THREAD, n_chunks);
         int64_t least = cv_ceil_div(CV_BYTES_PER_PART, block_bytes); /* blocks */
-        r->n_parts = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
+        w->n_shares = cv_min_i64(parts, cv_ceil_div(n_blocks, n_chunks * least));
     }
-    return (int)helpers;
+    return helpers;
 }
 
 /* Whether the calling thread looks alone for what is there decoded. */
@@ -128,7 +143,7 @@ static bool looks_alone(const cv_walk *w)
 static bool comes_again(const cv_walk *w)
 {
     atomic_int *n_whole = &w->source->workers->n_whole;
-    if (!w->cache || !cv_walk_wants_all(w)) return false;
+    if (!w->cache || w->n_blocks < w->source->snapshot->grid.n_all_blocks) return false;
     if (atomic_load_explicit(n_whole, memory_order_relaxed) >= 2) return true;
     return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
 }
@@ -136,7 +151,6 @@ static bool comes_again(const cv_walk *w)
 /* A walk in waves, which can be done twice. */
 typedef struct waves {
     const cv_walk *walk;
-    int64_t first_chunk;
     int helpers, n_done;
 } waves;
 
@@ -144,19 +158,19 @@ static cv_status read_waves(void *context, cv_error *err)
 {
     waves *v = context;
     if (v->n_done++ > 0) cv_layout_cache_clear(v->walk->source->frame->layouts);
-    return cv_wave_run(v->walk, v->first_chunk, v->helpers, err);
+    return cv_wave_run(v->walk, v->helpers, err);
 }
 
 /* Bytes that are wrong may be another version's, or a cache's on their way. What was counted
  * cannot be taken back: then another version is told of, and nothing is read twice. */
-static cv_status run_waves(const cv_walk *w, int64_t first_chunk, int helpers, cv_error *err)
+static cv_status run_waves(const cv_walk *w, int helpers, cv_error *err)
 {
-    waves v = {w, first_chunk, helpers, 0};
+    waves v = {w, helpers, 0};
     cv_store *store = w->source->frame->store;
     const cv_doubted all = {.store = store, .read = read_waves, .context = &v};
     if (!w->delivery->counts) return cv_store_doubting(&all, err);
     cv_error error = {0}, doubt = {0};
-    cv_status status = cv_wave_run(w, first_chunk, helpers, &error), answer = CV_OK;
+    cv_status status = cv_wave_run(w, helpers, &error), answer = CV_OK;
     if (cv_is_doubtful(status) && store->ops->doubt) {
         answer = store->ops->doubt(store, false, &doubt);
         if (answer == CV_OK) answer = store->ops->settle(store, false, &doubt);
@@ -166,46 +180,33 @@ static cv_status run_waves(const cv_walk *w, int64_t first_chunk, int helpers, c
 }
 
 /* Walks over all of it, on as many threads as are worth waking. */
-static cv_status cv_walk_run(cv_walk *w, cv_error *err)
+static cv_status run_walk(cv_walk *w, cv_error *err)
 {
     const cv_source *s = w->source;
-    run r;
-    r.walk = w;
-    r.first_chunk = 0;
-    r.skip = NULL;
     if (w->n_chunks == 0) return CV_OK;
     if (s->watch) cv_watch_expect(s->watch, w->bytes);
-    if (looks_alone(w)) CV_TRY(cv_walk_decoded(w, &r.first_chunk, err));
-    int64_t n_chunks = w->n_chunks - r.first_chunk;
+    if (looks_alone(w)) CV_TRY(cv_walk_decoded(w, err));
+    int64_t n_chunks = w->n_chunks - w->first_chunk;
     if (n_chunks == 0) return CV_OK;
     w->again = comes_again(w);
-    int helpers = cut_parts(&r, n_chunks);
-    if (cv_wave_is_worth(w, r.first_chunk)) return run_waves(w, r.first_chunk, helpers, err);
+    int helpers = cut_parts(w, n_chunks);
+    if (cv_wave_is_worth(w)) return run_waves(w, helpers, err);
     const cv_crew crew = {s->workers, helpers, s->watch};
-    return cv_workers_run(&crew, n_chunks * r.n_parts, run_part, &r, err);
+    return cv_workers_run(&crew, n_chunks * w->n_shares, cv_walk_part, w, err);
 }
 
-/* Without an index no chunk can be read, which is not damage of chunks. */
-static cv_status cv_walk_run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
+/* ---- A box copied out ---------------------------------------------------------
+ *
+ * Blocks that are wanted whole and lie in the caller's memory as they lie in themselves are
+ * decoded there; of others that need not stay the shuffle is undone for the items wanted
+ * only. */
+
+static const cv_block_job *block_of(cv_walk_chunk *c, int64_t tag)
 {
-    run r = {.walk = w, .skip = skip};
-    const cv_index *index;
-    const cv_source *s = w->source;
-    if (w->n_chunks == 0) return CV_OK;
-    if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
-    if (w->source->watch) cv_watch_expect(w->source->watch, w->bytes);
-    int helpers = cut_parts(&r, w->n_chunks);
-    cv_stage stage;
-    CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
-    cv_mutex_init(&r.lock);
-    const cv_crew crew = {s->workers, helpers, s->watch};
-    cv_status status = cv_workers_run(&crew, w->n_chunks, run_or_skip, &r, err);
-    cv_mutex_destroy(&r.lock);
-    cv_stage_destroy(&stage);
-    return status;
+    if (c->tag != tag) cv_plan_block(c->walk->request.box, &c->at.box, tag, &c->block);
+    c->tag = tag;
+    return &c->block;
 }
-
-/* ---- Read ---- */
 
 static cv_strided place_of(const cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -216,7 +217,7 @@ static cv_strided place_of(const cv_walk_chunk *c, const cv_block_job *block)
 static uint8_t *place_block(void *chunk, int64_t tag)
 {
     cv_walk_chunk *c = chunk;
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     return block->whole ? (uint8_t *)c->context + block->buffer_pos : NULL;
 }
 
@@ -229,7 +230,7 @@ static void take_items(const cv_walk_chunk *c, const cv_block_job *block, cv_str
 static void take_block(void *chunk, int64_t tag, const uint8_t *decoded)
 {
     cv_walk_chunk *c = chunk;
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     const cv_grid *grid = c->walk->request.box->grid;
     cv_strided src = {(uint8_t *)decoded + block->block_pos, grid->item_strides};
     take_items(c, block, src);
@@ -238,7 +239,7 @@ static void take_block(void *chunk, int64_t tag, const uint8_t *decoded)
 static void fill_block(void *chunk, int64_t tag, const uint8_t *item)
 {
     cv_walk_chunk *c = chunk;
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     const cv_grid *grid = c->walk->request.box->grid;
     cv_fill_box(grid->ndim, block->shape, grid->item_size, item, place_of(c, block));
 }
@@ -256,7 +257,7 @@ static void fill_chunk(const cv_walk_chunk *c, const uint8_t *item)
 static bool unshuffles(void *chunk, int64_t tag)
 {
     cv_walk_chunk *c = chunk;
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     const cv_grid *grid = c->walk->request.box->grid;
     return cv_unshuffling_is_cheaper(grid->ndim, block->shape, grid->item_size,
                                      grid->block_bytes);
@@ -265,7 +266,7 @@ static bool unshuffles(void *chunk, int64_t tag)
 static void take_shuffled(void *chunk, int64_t tag, const uint8_t *shuffled)
 {
     cv_walk_chunk *c = chunk;
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     const cv_grid *grid = c->walk->request.box->grid;
     cv_shuffled src = {shuffled, block->block_pos, grid->block_bytes, grid->item_strides};
     cv_unshuffle_box(grid->ndim, block->shape, grid->item_size, src, place_of(c, block));
@@ -280,9 +281,8 @@ static const cv_delivery copy_straight = {COPY_OUT, .place = place_block};
 
 static void init_walk(cv_walk *walk, const cv_source *source, const cv_plan *plan, void *dst)
 {
-    bool straight = cv_plan_block_contiguous(plan);
     cv_walk_init(walk, source, (cv_request){.box = plan},
-                 straight ? &copy_straight : &copy_out, dst);
+                 cv_plan_block_contiguous(plan) ? &copy_straight : &copy_out, dst);
 }
 
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err)
@@ -290,7 +290,7 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
     cv_walk walk;
     if (plan->n_items == 0) return CV_OK;
     init_walk(&walk, source, plan, dst);
-    return cv_walk_run(&walk, err);
+    return run_walk(&walk, err);
 }
 
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
@@ -299,13 +299,12 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
     cv_walk walk;
     if (plan->n_items == 0) return CV_OK;
     init_walk(&walk, source, plan, dst);
-    return cv_walk_run_skipping(&walk, skip, err);
+    return run_skipping(&walk, skip, err);
 }
 
-/* ---- Select read ----
+/* ---- A selection copied out -----------------------------------------------------
  *
- * A selection copied out: the delivery whose blocks are copied part by
- * part, converted on the way where that is asked for. */
+ * Blocks are copied part by part, and converted on the way if that is asked for. */
 
 typedef struct copying {
     const cv_conversion *conversion; /* NULL: none */
@@ -390,7 +389,7 @@ cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
     cv_walk walk;
     cv_walk_init(&walk, source, (cv_request){.selection = plan},
                  conversion ? &convert_parts : &copy_parts, &copy);
-    return cv_walk_run(&walk, err);
+    return run_walk(&walk, err);
 }
 
 cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
@@ -400,12 +399,10 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
     copying copy = {conversion, dst};
     cv_walk walk;
     cv_walk_init(&walk, source, (cv_request){.selection = plan}, &copy_parts, &copy);
-    return cv_walk_run_skipping(&walk, skip, err);
+    return run_skipping(&walk, skip, err);
 }
 
-/* ---- Fold ----
- *
- * The delivery that hands parts of blocks to whoever computes. */
+/* ---- Folds: parts of blocks are handed to a function that computes ---------------- */
 
 static const uint8_t zeros[16]; /* numbers are no longer */
 
@@ -513,7 +510,7 @@ static void see_block(cv_walk_chunk *c, int64_t tag, const uint8_t *block,
     f.block = block;
     f.item = item;
     if (c->walk->request.box) {
-        const cv_block_job *job = cv_walk_block(c, tag);
+        const cv_block_job *job = block_of(c, tag);
         see_box(&f, job->shape, job->block_pos, job->buffer_pos);
         return;
     }
@@ -606,5 +603,8 @@ cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *contex
                         cv_worker *worker, cv_error *err)
 {
     folding f = {.fold = fold, .context = context};
-    return cv_walk_share(&fold->walk, share, &f, worker, err);
+    cv_walk walk = fold->walk;
+    walk.context = &f;
+    walk.n_shares = share->n_shares;
+    return cv_walk_part(&walk, share->chunk * share->n_shares + share->share, worker, err);
 }

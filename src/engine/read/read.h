@@ -1,4 +1,4 @@
-/* Reading a box. */
+/* Reads: boxes and selections copied out, also around damage, and folds. */
 #ifndef CV_ENGINE_READ_READ_H
 #define CV_ENGINE_READ_READ_H
 
@@ -14,18 +14,12 @@ typedef struct cv_skip {
     cv_damage_sink sink;
 } cv_skip;
 
-/* ---- read ----
- * Reading a box. */
-
 /* Copies the planned box into `dst`, C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
 
 /* The same; a chunk that cannot be read does not end it. */
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
                                const cv_skip *skip, cv_error *err);
-
-/* ---- select_read ----
- * Reading what a selection's plan names. */
 
 /* Copies the selected items to the buffer whose first item is `dst`. With a conversion
  * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */
@@ -37,8 +31,7 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
                                   const cv_conversion *conversion, uint8_t *dst,
                                   const cv_skip *skip, cv_error *err);
 
-/* ---- fold ----
- * Folding: the selected items, seen where they lie decoded, block by block; nothing is
+/* Folding: the selected items, seen where they lie decoded, block by block; nothing is
  * copied out. Each item has a cell of a result, as each item of a read
  * has its place in the buffer: cells that stand still along an axis fold it.
  *
@@ -73,6 +66,13 @@ typedef struct cv_fold {
 cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err);
 void cv_fold_free(cv_fold *fold);
+
+/* Share `share` of `n_shares` of the touched chunk `chunk`. */
+typedef struct cv_share {
+    int64_t chunk; /* in [0, walk.n_chunks) */
+    int64_t share;
+    int64_t n_shares;
+} cv_share;
 
 /* Folds the share with `context`, on the calling thread. Padding is never seen. */
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,

@@ -1,21 +1,20 @@
 /* Room: engine/read. The one walk; its header says what it promises.
  *
- * A job is a part of a touched chunk: all its wanted blocks, or a share of them when there
- * are fewer chunks than threads. Jobs deliver to places of their own, so no lock is
- * taken; all scratch belongs to the worker. */
+ * A part of the walk is a touched chunk, all its wanted blocks, or a share of them when
+ * there are fewer chunks than threads. Parts deliver to places of their own, so no lock is
+ * taken; all scratch belongs to the worker. How threads share the parts is not known here. */
 #include "engine/read/walk.h"
 
 #include "base/arith.h"
-#include "engine/cache/rotated.h"
 #include "engine/run/thresholds.h"
 
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Walk chunk ---- */
+/* ---- What the request says ------------------------------------------------ */
 
 /* Aims the chunk at the k-th that its walk's request touches. */
-static inline void cv_walk_plan_chunk(cv_walk_chunk *c, int64_t k)
+static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
 {
     const cv_request *r = &c->walk->request;
     if (r->box) {
@@ -32,9 +31,30 @@ static inline void cv_walk_plan_chunk(cv_walk_chunk *c, int64_t k)
     }
 }
 
-/* ---- Damage ----
- *
- * What counts as damage, and how it is reported. */
+/* False: the touched block holds nothing that is wanted. If the request is no box, only the
+ * block's number and whether it is covered are set. */
+static inline bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
+{
+    const cv_request *r = &c->walk->request;
+    if (r->box) {
+        cv_plan_block(r->box, &c->at.box, tag, out);
+        return true;
+    }
+    cv_select_block block = {.block = tag, .wanted = true, .covers = true};
+    if (r->selection) r->selection->ops->block(r->selection, &c->at.selection, tag, &block);
+    out->block = block.block;
+    out->covers = block.covers;
+    return block.wanted;
+}
+
+static inline const cv_block_job *block_of(cv_walk_chunk *c, int64_t tag)
+{
+    if (c->tag != tag) (void)plan_block(c, tag, &c->block);
+    c->tag = tag;
+    return &c->block;
+}
+
+/* ---- Damage ---------------------------------------------------------------- */
 
 bool cv_is_damage(cv_status status)
 {
@@ -53,18 +73,74 @@ void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chu
     sink->tell(sink->context, &damage);
 }
 
-/* ---- Walk keep ----
+/* ---- Rotated blocks ---------------------------------------------------------
  *
- * What becomes of a block that a walk decodes: where it is decoded to,
- * whether the cache keeps it, and how it lies there. Which blocks are decoded, and what was
- * found, is not known here. */
+ * What a read wants one item thick along the last axis lies scattered in a block, one item
+ * in each line of memory. In a rotated block, whose last axis comes first, it lies in one
+ * piece. A block that enters the cache through such a read enters it rotated, since the next
+ * read is likely to want the neighbour.
+ *
+ *     a block of 2 x 3:  a0 a1 a2 b0 b1 b2      rotated:  a0 b0 a1 b1 a2 b2
+ */
 
-/* All of the array fits the cache of the walk, which has one. */
-static bool cv_walk_array_fits(const cv_walk *w)
+static int64_t rows_of(const cv_grid *grid)
 {
-    const cv_grid *grid = &w->source->snapshot->grid;
-    return grid->n_all_blocks <= cv_cache_capacity(w->cache, (size_t)grid->block_bytes);
+    return grid->block_bytes / grid->item_size / grid->block_shape[grid->ndim - 1];
 }
+
+/* Whether a read of this part of a block is better served by a rotated one. */
+static bool rotated_is_better(const cv_grid *grid, const cv_block_job *block)
+{
+    enum { SHORT = 8, FEW = 128 }; /* rotating costs more than it can win (measured) */
+    if (grid->ndim < 2) return false;
+    int last = grid->ndim - 1;
+    if (block->shape[last] != 1 || grid->block_shape[last] < SHORT) return false;
+    int64_t n = 1;
+    for (int d = 0; d < last; d++) n *= block->shape[d];
+    return n >= FEW && 2 * n >= rows_of(grid);
+}
+
+static void rotate_strides(const cv_grid *grid, int64_t strides[CV_MAX_DIMS])
+{
+    int last = grid->ndim - 1;
+    for (int d = 0; d < last; d++)
+        strides[d] = grid->item_strides[d] / grid->block_shape[last];
+    strides[last] = rows_of(grid) * grid->item_size;
+}
+
+/* Where byte `pos` of a block is in the rotated one. */
+static int64_t rotated_pos(const cv_grid *grid, int64_t pos)
+{
+    int64_t item = pos / grid->item_size, length = grid->block_shape[grid->ndim - 1];
+    return (item % length * rows_of(grid) + item / length) * grid->item_size;
+}
+
+static void copy_block(const cv_grid *grid, const uint8_t *src, const int64_t *src_strides,
+                       uint8_t *dst, const int64_t *dst_strides)
+{
+    int64_t shape[CV_MAX_DIMS];
+    for (int d = 0; d < grid->ndim; d++) shape[d] = grid->block_shape[d];
+    cv_copy_box(grid->ndim, shape, grid->item_size, (cv_strided){(uint8_t *)src, src_strides},
+                (cv_strided){dst, dst_strides});
+}
+
+static void rotate(const cv_grid *grid, const uint8_t *block, uint8_t *rotated)
+{
+    int64_t strides[CV_MAX_DIMS];
+    rotate_strides(grid, strides);
+    copy_block(grid, block, grid->item_strides, rotated, strides);
+}
+
+static void rotate_back(const cv_grid *grid, const uint8_t *rotated, uint8_t *block)
+{
+    int64_t strides[CV_MAX_DIMS];
+    rotate_strides(grid, strides);
+    copy_block(grid, rotated, strides, block, grid->item_strides);
+}
+
+/* ---- What becomes of a decoded block -----------------------------------------
+ *
+ * Where it is decoded to, whether the cache keeps it, and how it lies there. */
 
 static bool is_kept(const cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -81,12 +157,9 @@ static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
     bool ahead = w->delivery->only_missing;
     c->key.block = (int32_t)block->block;
     if (!is_kept(c, block)) return NULL;
-    cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes);
+    cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes, ahead);
     c->is_full = !room;
-    if (room && ahead)
-        cv_cached_mark_ahead(room);
-    else if (room && w->request.box)
-        (void)cv_sweep_note(cv_cached_sweep(room), grid, block);
+    if (room && !ahead && w->request.box) (void)cv_sweep_note(&room->sweep, grid, block);
     return room;
 }
 
@@ -94,20 +167,18 @@ static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
  * scratch first. */
 static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
 {
-    return c->walk->request.box &&
-           cv_rotated_is_better(&c->walk->source->snapshot->grid, block);
+    return c->walk->request.box && rotated_is_better(&c->walk->source->snapshot->grid, block);
 }
 
 static uint8_t *find_room(void *context, int64_t tag)
 {
     cv_walk_chunk *c = context;
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     if (is_kept_rotated(c, block)) return NULL;
     c->room = reserve(c, block);
     if (!c->room) return NULL;
-    uint8_t *room = cv_cached_room(c->room);
-    cv_warm_to_write(room, (size_t)c->walk->source->snapshot->grid.block_bytes);
-    return room;
+    cv_warm_to_write(c->room->bytes, (size_t)c->walk->source->snapshot->grid.block_bytes);
+    return c->room->bytes;
 }
 
 static void settle_room(void *context, bool good)
@@ -121,12 +192,12 @@ static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
 {
     cv_walk_chunk *c = context;
     if (c->walk->delivery->take) c->walk->delivery->take(c, tag, decoded);
-    const cv_block_job *block = cv_walk_block(c, tag);
+    const cv_block_job *block = block_of(c, tag);
     if (!is_kept_rotated(c, block)) return;
     cv_cached *room = reserve(c, block);
     if (!room) return;
-    cv_rotate(&c->walk->source->snapshot->grid, decoded, cv_cached_room(room));
-    cv_cached_mark_rotated(room);
+    rotate(&c->walk->source->snapshot->grid, decoded, room->bytes);
+    room->is_rotated = true;
     cv_cache_settle(c->walk->cache, room, true);
 }
 
@@ -134,7 +205,7 @@ static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
 static bool unshuffles(void *context, int64_t tag)
 {
     cv_walk_chunk *c = context;
-    return !is_kept_rotated(c, cv_walk_block(c, tag)) &&
+    return !is_kept_rotated(c, block_of(c, tag)) &&
            c->walk->delivery->unshuffles(c, tag);
 }
 
@@ -145,14 +216,18 @@ static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
     (void)item;
 }
 
-/* Of a walk that keeps nothing the delivery's functions are called straight away. */
-static void cv_walk_connect(cv_walk_chunk *c)
+/* The chunk gets a worker, and the sink of its blocks. If the walk keeps nothing the
+ * delivery's functions are called without a detour. */
+static void staff(cv_walk_chunk *c, cv_worker *worker)
 {
     const cv_walk *w = c->walk;
     const cv_delivery *d = w->delivery;
+    const cv_grid *grid = &w->source->snapshot->grid;
     bool keeps = w->cache && !w->source->scan;
-    c->fits = keeps && (w->request.box || w->request.selection) && cv_walk_array_fits(w);
-    c->stays = c->fits && !d->once && (w->again || !cv_walk_wants_all(w));
+    c->worker = worker;
+    worker->watch = w->source->watch;
+    c->fits = keeps && (w->request.box || w->request.selection) && cv_cache_fits(w->cache, grid);
+    c->stays = c->fits && !d->once && (w->again || w->n_blocks < grid->n_all_blocks);
     c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
                               .take = keeps || !d->take ? take_fresh : d->take,
                               .fill = d->fill ? d->fill : fill_nothing,
@@ -164,15 +239,13 @@ static void cv_walk_connect(cv_walk_chunk *c)
                               .in_order = d->in_order};
 }
 
-/* ---- Walk ---- */
+/* ---- Blocks that are there decoded ---------------------------------------
+ *
+ * A point that is found costs 2,000 instructions in all, and each call here a per cent of
+ * that: what is small is inline. */
 
 /* Blocks that are looked for in the cache together. */
 enum { BATCH = 8 };
-
-/* ---- Blocks that are there decoded --------------------------------------- */
-
-/* A point that is found costs 2,000 instructions in all, and each call here a per cent of
- * that: what is small is inline. */
 
 /* A touched block that was looked for. */
 typedef struct found {
@@ -188,13 +261,13 @@ typedef struct found {
 /* Items are asked for: they arrive while other blocks are looked for. */
 static inline void find_items(const cv_grid *grid, found *f)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): cv_walk_plan_block has set it */
+    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): plan_block has set it */
     int64_t pos = f->block.block_pos;
     f->items.strides = grid->item_strides;
     if (f->is_rotated) {
-        cv_rotated_strides(grid, f->rotated_strides);
+        rotate_strides(grid, f->rotated_strides);
         f->items.strides = f->rotated_strides;
-        pos = cv_rotated_pos(grid, pos);
+        pos = rotated_pos(grid, pos);
     }
     f->items.data = (uint8_t *)f->bytes + pos;
     if (f->cached) cv_warm_box(grid->ndim, f->block.shape, grid->item_size, f->items);
@@ -218,10 +291,10 @@ static inline void look_in_cache(cv_walk_chunk *c, found *f)
     }
     f->cached = cv_cache_find(w->cache, &c->key);
     if (!f->cached) return;
-    f->is_rotated = cv_cached_is_rotated(f->cached);
-    f->bytes = cv_cached_bytes(f->cached);
+    f->is_rotated = f->cached->is_rotated;
+    f->bytes = f->cached->bytes;
     if (can_take(c, f)) return;
-    cv_cache_release(f->cached);
+    cv_cache_release(w->cache, f->cached, NULL, NULL);
     f->cached = NULL;
     f->bytes = NULL;
 }
@@ -233,7 +306,7 @@ static inline void look_for(cv_walk_chunk *c, int64_t tag, found *f)
     f->cached = NULL;
     f->bytes = NULL;
     f->is_rotated = false;
-    f->is_wanted = cv_walk_plan_block(c, tag, &f->block);
+    f->is_wanted = plan_block(c, tag, &f->block);
     if (!f->is_wanted) return;
     if (c->dirty && c->dirty->blocks[f->block.block]) {
         f->bytes = c->dirty->blocks[f->block.block];
@@ -258,23 +331,16 @@ static inline void hand_over(cv_walk_chunk *c, int64_t tag, const found *f)
     }
     uint8_t *place = d->place ? d->place(c, tag) : NULL;
     uint8_t *block = place ? place : c->worker->block.data;
-    cv_rotate_back(&c->walk->source->snapshot->grid, f->bytes, block);
+    rotate_back(&c->walk->source->snapshot->grid, f->bytes, block);
     if (!place) d->take(c, tag, block);
 }
 
 static inline void release(const cv_walk_chunk *c, const found *f)
 {
     const cv_walk *w = c->walk;
-    if (!f->cached) return;
-    cv_step step = CV_STEP_BACK;
-    if (w->request.box)
-        step =
-            cv_sweep_note(cv_cached_sweep(f->cached), &w->source->snapshot->grid, &f->block);
-    bool is_last = step == CV_STEP_LAST && !cv_walk_array_fits(w);
-    if (step == CV_STEP_BACK)
-        cv_cache_release(f->cached);
-    else
-        cv_cache_release_passed(w->cache, f->cached, is_last);
+    if (f->cached)
+        cv_cache_release(w->cache, f->cached, &w->source->snapshot->grid,
+                         w->request.box ? &f->block : NULL);
 }
 
 /* Looks for blocks [first, first + n), n up to BATCH, and delivers those that are there.
@@ -289,13 +355,12 @@ static inline void deliver_found(cv_walk_chunk *c, int64_t first, int64_t n, fou
 
 /* ---- Blocks that must be decoded ----------------------------------------- */
 
-static cv_status decode_wanted(cv_walk_chunk *c, cv_error *err)
+/* What was listed so far; the list is empty then. */
+static cv_block_list take_wanted(cv_walk_chunk *c)
 {
-    const cv_source *s = c->walk->source;
-    int64_t n = c->n_wanted;
+    const cv_block_list list = {.wanted = c->worker->wanted, .n = c->n_wanted};
     c->n_wanted = 0;
-    if (n == 0) return CV_OK;
-    return cv_decode_blocks(s->frame, s->snapshot, &c->ref, c->worker, n, &c->sink, err);
+    return list;
 }
 
 static void add_wanted(cv_walk_chunk *c, int64_t tag, const found *f)
@@ -306,15 +371,20 @@ static void add_wanted(cv_walk_chunk *c, int64_t tag, const found *f)
     c->worker->wanted[c->n_wanted++] = (cv_wanted){.block = f->block.block, .tag = tag};
 }
 
-/* Of a delivery in order what is missing before a block that is there comes first. */
+/* In-order delivery: decodes missing blocks before it delivers a later one that is there. */
 static cv_status deliver_in_order(cv_walk_chunk *c, int64_t first, int64_t n, cv_error *err)
 {
+    const cv_source *s = c->walk->source;
     cv_status status = CV_OK;
     found f[BATCH];
     for (int64_t i = 0; i < n; i++) look_for(c, first + i, &f[i]);
     for (int64_t i = 0; i < n; i++) {
         add_wanted(c, first + i, &f[i]);
-        if (f[i].bytes && status == CV_OK) status = decode_wanted(c, err);
+        if (f[i].bytes && status == CV_OK) {
+            const cv_block_list list = take_wanted(c);
+            status = cv_decode_blocks(s->frame, s->snapshot, &c->ref, c->worker, &list,
+                                      &c->sink, err);
+        }
         if (status == CV_OK) hand_over(c, first + i, &f[i]);
         release(c, &f[i]);
     }
@@ -339,13 +409,6 @@ static cv_status find_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_err
     return CV_OK;
 }
 
-/* And decodes those. */
-static cv_status walk_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
-{
-    CV_TRY(find_list(c, first, last, err));
-    return decode_wanted(c, err);
-}
-
 /* ---- One chunk ----------------------------------------------------------- */
 
 static inline void aim(cv_walk_chunk *c, const cv_walk *w, int64_t k)
@@ -359,7 +422,7 @@ static inline void aim(cv_walk_chunk *c, const cv_walk *w, int64_t k)
     c->room = NULL;
     c->is_full = false;
     c->failed = false;
-    cv_walk_plan_chunk(c, k);
+    plan_chunk(c, k);
     c->dirty = s->pending ? cv_pending_find(s->pending, c->chunk) : NULL;
 }
 
@@ -371,13 +434,6 @@ static inline cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_
     if (w->cache) c->key = cv_block_key(s->frame, &c->ref);
     cv_layout_warm(s->frame->store, s->snapshot, &c->ref);
     return CV_OK;
-}
-
-static inline void staff(cv_walk_chunk *c, cv_worker *worker)
-{
-    c->worker = worker;
-    worker->watch = c->walk->source->watch;
-    cv_walk_connect(c);
 }
 
 cv_status cv_walk_enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker *worker,
@@ -404,21 +460,20 @@ cv_status cv_walk_check(const cv_walk_chunk *c, cv_error *err)
     return cv_fail_memory(err, size, "a block");
 }
 
-static cv_status walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
+cv_status cv_walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
 {
     const cv_source *s = c->walk->source;
     int64_t step = last - first;
     if (step > CV_BLOCKS_AT_ONCE)
         CV_TRY(
             cv_blocks_at_once(s->frame, s->snapshot, &c->ref, c->worker, step, &step, err));
-    for (; first < last; first += step)
-        CV_TRY(walk_list(c, first, cv_min_i64(first + step, last), err));
+    for (; first < last; first += step) {
+        CV_TRY(find_list(c, first, cv_min_i64(first + step, last), err));
+        const cv_block_list list = take_wanted(c);
+        CV_TRY(cv_decode_blocks(s->frame, s->snapshot, &c->ref, c->worker, &list, &c->sink,
+                                err));
+    }
     return cv_walk_check(c, err);
-}
-
-cv_status cv_walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
-{
-    return walk_blocks(c, first, last, err);
 }
 
 cv_status cv_walk_find(cv_walk_chunk *c, cv_error *err)
@@ -436,27 +491,22 @@ static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_erro
     return CV_OK;
 }
 
-static cv_status walk_share(const cv_walk *w, const cv_share *share, void *context,
-                            cv_worker *worker, cv_error *err)
+cv_status cv_walk_part(void *walk, int64_t part, cv_worker *worker, cv_error *err)
 {
+    const cv_walk *w = walk;
+    int64_t k = w->first_chunk + part / w->n_shares, share = part % w->n_shares;
     cv_walk_chunk c;
     bool done = false;
-    CV_TRY(cv_walk_enter(&c, w, share->chunk, worker, err));
-    c.context = context;
-    if (w->delivery->asks_first && !c.dirty)
-        CV_TRY(fill_whole(&c, share->share == 0, &done, err));
-    if (done) return CV_OK;
-    int64_t first = c.n_blocks * share->share / share->n_shares;
-    int64_t last = c.n_blocks * (share->share + 1) / share->n_shares;
-    return walk_blocks(&c, first, last, err);
-}
-
-cv_status cv_walk_share(const cv_walk *w, const cv_share *share, void *context,
-                        cv_worker *worker, cv_error *err)
-{
-    CV_TRY(cv_stage_enter(w->stage, share->chunk, worker, err));
-    cv_status status = walk_share(w, share, context, worker, err);
-    cv_stage_leave(w->stage, share->chunk, worker);
+    CV_TRY(cv_stage_enter(w->stage, k, worker, err));
+    cv_status status = cv_walk_enter(&c, w, k, worker, err);
+    if (status == CV_OK && w->delivery->asks_first && !c.dirty)
+        status = fill_whole(&c, share == 0, &done, err);
+    if (status == CV_OK && !done) {
+        int64_t first = c.n_blocks * share / w->n_shares;
+        int64_t last = c.n_blocks * (share + 1) / w->n_shares;
+        status = cv_walk_blocks(&c, first, last, err);
+    }
+    cv_stage_leave(w->stage, k, worker);
     return status;
 }
 
@@ -473,7 +523,9 @@ cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int
         add_wanted(&c, block, &f);
     }
     *n = c.n_wanted;
-    return decode_wanted(&c, err);
+    const cv_block_list list = take_wanted(&c);
+    return cv_decode_blocks(w->source->frame, w->source->snapshot, &c.ref, worker, &list,
+                            &c.sink, err);
 }
 
 /* ---- What will be read ------------------------------------------------------ */
@@ -481,7 +533,7 @@ cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int
 static bool is_missing(cv_walk_chunk *c, int64_t tag, int64_t *block)
 {
     cv_block_job job;
-    if (!cv_walk_plan_block(c, tag, &job)) return false;
+    if (!plan_block(c, tag, &job)) return false;
     *block = job.block;
     c->key.block = (int32_t)job.block;
     if (c->dirty && c->dirty->blocks[job.block]) return false;
@@ -532,12 +584,12 @@ static bool deliver_chunk(cv_walk_chunk *c)
     return true;
 }
 
-cv_status cv_walk_decoded(const cv_walk *w, int64_t *n_done, cv_error *err)
+cv_status cv_walk_decoded(cv_walk *w, cv_error *err)
 {
-    for (; *n_done < w->n_chunks; (*n_done)++) {
+    for (; w->first_chunk < w->n_chunks; w->first_chunk++) {
         cv_walk_chunk c;
         CV_TRY(cv_watch_tick(w->source->watch, 0, err));
-        CV_TRY(enter(&c, w, *n_done, err));
+        CV_TRY(enter(&c, w, w->first_chunk, err));
         if (!deliver_chunk(&c)) return CV_OK;
     }
     return CV_OK;
@@ -559,6 +611,8 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
     w->keep_covered = false;
     w->again = false;
     w->stage = NULL;
+    w->first_chunk = 0;
+    w->n_shares = 1;
     if (request.box) {
         int64_t n_whole;
         w->n_chunks = request.box->n_chunks;
@@ -571,9 +625,7 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
     w->bytes = w->n_blocks * grid->block_bytes;
 }
 
-/* ---- Places ----
- *
- * Whole blocks, decoded where they are to stand. */
+/* ---- Places: whole blocks, decoded where they are to stand ----------------- */
 
 static const cv_grid *grid_of(const cv_walk_chunk *c)
 {
@@ -606,8 +658,7 @@ cv_status cv_chunk_fill(const cv_source *source, int64_t chunk, uint8_t *dst,
                         cv_worker *worker, cv_error *err)
 {
     cv_places places = {.chunk = dst};
-    cv_share all = {.chunk = chunk, .n_shares = 1};
     cv_walk walk;
     cv_walk_init(&walk, source, (cv_request){NULL, NULL}, &cv_to_places, &places);
-    return cv_walk_share(&walk, &all, &places, worker, err);
+    return cv_walk_part(&walk, chunk, worker, err);
 }

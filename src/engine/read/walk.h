@@ -79,6 +79,9 @@ typedef struct cv_walk {
     bool keep_covered; /* blocks wanted whole may enter the cache, too */
     bool again;        /* all of the array was wanted before */
     cv_stage *stage;   /* of whose units touched chunk k is number k; or NULL */
+    /* How it is cut into parts, see cv_walk_part; init: a part for each touched chunk. */
+    int64_t first_chunk; /* those before it are done */
+    int64_t n_shares;    /* of each chunk */
 } cv_walk;
 
 /* One chunk of a walk. */
@@ -100,45 +103,14 @@ struct cv_walk_chunk {
     /* The walk's own. */
     cv_cache_key key;            /* where the chunk is stored */
     const cv_dirty_chunk *dirty; /* or NULL */
-    cv_block_job block;          /* of the tag last asked for; of boxes */
+    cv_block_job block;          /* of `tag`, the last one planned */
     int64_t tag;
     cv_cached *room; /* in the cache, for the block being decoded; not in it yet */
     int64_t n_wanted;
     cv_block_sink sink;
 };
 
-/* Whether it touches every block of the array. */
-static inline bool cv_walk_wants_all(const cv_walk *walk)
-{
-    return walk->n_blocks >= walk->source->snapshot->grid.n_all_blocks;
-}
-
-/* False: the touched block holds nothing that is wanted. Of what is no box the block's
- * number is known, and whether it is covered. */
-static inline bool cv_walk_plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
-{
-    const cv_request *r = &c->walk->request;
-    if (r->box) {
-        cv_plan_block(r->box, &c->at.box, tag, out);
-        return true;
-    }
-    cv_select_block block = {.block = tag, .wanted = true, .covers = true};
-    if (r->selection) r->selection->ops->block(r->selection, &c->at.selection, tag, &block);
-    out->block = block.block;
-    out->covers = block.covers;
-    return block.wanted;
-}
-
-/* Of a box: touched block `tag`. */
-static inline const cv_block_job *cv_walk_block(cv_walk_chunk *c, int64_t tag)
-{
-    if (c->tag != tag) (void)cv_walk_plan_block(c, tag, &c->block);
-    c->tag = tag;
-    return &c->block;
-}
-
-/* ---- damage ----
- * Damage: what may happen to one chunk and leaves the others readable. */
+/* ---- Damage: what may happen to one chunk and leaves the others readable ---- */
 
 /* Whom to tell of damaged places. */
 typedef struct cv_damage_sink {
@@ -156,50 +128,15 @@ bool cv_is_damage(cv_status status);
 void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
                     const cv_error *error);
 
-/* ---- walk ----
- * The walk: from what is wanted of an array to its decoded items, whoever wants them.
- *
- *     request     which chunks, and which blocks of each: a box, another selection, or
- *        |        chunks by their numbers
- *      walk       each block once:  dirty?  in the cache?  else fetched and decoded
- *        |
- *     delivery    what becomes of it: copied out, folded, put in a place, only kept
- *
- * The walk alone knows dirty blocks, the cache, fetching and decoding, and what the cache
- * keeps: a block that is wanted in part may be wanted again, one that is wanted whole has
- * been seen, unless most blocks of the box are cut by its faces, as of a box that moves
- * and wants its inside again. Of a request larger than the cache a share of the blocks is
- * kept (cv_cache_admits). What was found says by how its parts follow each other whether
- * it will be wanted again (cache/sweep.h). Of an array that fits the cache all stays at
- * the first touch; only what a request wants whole that wants all blocks does not until
- * it comes again, nor what a fold wants whole: who has seen everything has it. A source
- * that says `scan` has nothing kept.
- *
- * A delivery is a few functions and a context. They get the chunk of the walk and a tag,
- * the number of the block among those that the request touches in the chunk; of a
- * request by number it is the block's number. A function that there is no use for is
- * NULL. They are called by the thread that works on the chunk, in no order unless the
- * delivery asks for one; those of different chunks, and of different shares of one, at
- * the same time.
- *
- * A box is what most reads want and a good part of a small one is planning: it is planned
- * by direct calls, blocks are looked for in batches, and leading chunks whose blocks are
- * all there decoded are read by the caller's thread without a worker, as they are for
- * other small requests. */
+/* ---- The walk ---- */
 
 /* Plans nothing, touches nothing; any number of threads may then use the walk. */
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
 
-/* The k-th touched chunk's share `share` of `n_shares`, on the calling thread, delivered
- * with `context` in place of the walk's. */
-typedef struct cv_share {
-    int64_t chunk; /* k, in [0, n_chunks); by number: the chunk */
-    int64_t share;
-    int64_t n_shares;
-} cv_share;
-cv_status cv_walk_share(const cv_walk *walk, const cv_share *share, void *context,
-                        cv_worker *worker, cv_error *err);
+/* Walks over part `part` of the walk on the calling thread: share part % n_shares of the
+ * touched chunk first_chunk + part / n_shares. A cv_job_fn, whose context is the cv_walk. */
+cv_status cv_walk_part(void *walk, int64_t part, cv_worker *worker, cv_error *err);
 
 /* The same in two steps, blocks [first, last) of those that are touched. */
 cv_status cv_walk_enter(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
@@ -230,13 +167,12 @@ cv_status cv_walk_check(const cv_walk_chunk *chunk, cv_error *err);
 cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, int64_t *n,
                          cv_error *err);
 
-/* Walks over leading chunks whose blocks are all there decoded, without a worker, and
- * counts them; for deliveries that need none for what was found. */
-cv_status cv_walk_decoded(const cv_walk *walk, int64_t *n_done, cv_error *err);
+/* Walks over leading chunks whose blocks are all there decoded, without a worker, and moves
+ * first_chunk behind them; for deliveries that need no worker for what was found. */
+cv_status cv_walk_decoded(cv_walk *walk, cv_error *err);
 
-/* ---- places ----
- * The delivery that puts blocks whole into places of their own: a chunk in stored order,
- * or the memory of dirty blocks. Requests are by number. */
+/* ---- Places: blocks put whole into a chunk in stored order, or into the memory of dirty
+ * blocks. Requests are by number ---- */
 
 /* Where blocks go, block_bytes each. */
 typedef struct cv_places {

@@ -12,7 +12,7 @@
  *                 slot 2   [run run run run run run]------------->
  *
  * Where the store borrows memory there is one wave for all of it: what is asked for is on its
- * way, and waits there until what came before it is decoded (wave_room.h). Else
+ * way, and waits there until what came before it is decoded (cv_rooms). Else
  * each slot is a wave of its own: when all of it is decoded it takes what comes next, while the
  * others are still on their way. They are of different sizes, so that they do not come to their
  * ends at once, and the way is never empty. What fits the memory as a whole is one slot, and so
@@ -24,15 +24,417 @@
 #include "engine/read/wave.h"
 
 #include "base/arith.h"
-#include "engine/read/wave_window.h"
 #include "engine/run/pool.h"
 #include "engine/run/thresholds.h"
+#include "frame/fetch.h"
 #include "frame/layout.h"
 #include "store/reading.h"
 
-/* ---- Wave room ----
+#include <stdlib.h>
+
+/* ---- The window ------------------------------------------------------------------
  *
- * Lent memory. Whose bytes come there is not known here. */
+ * The chunks of a walk that a wave is about: what of them is not there decoded, their
+ * layouts, and the runs of bytes to be read. The lists are small, however much is wanted. */
+
+/* A chunk of the window. */
+typedef struct window_chunk {
+    int64_t number;      /* among those touched */
+    int64_t first, last; /* its blocks in the list */
+    bool lacks_layout;   /* none is at hand, */
+    bool is_whole;       /* and its bytes are read without one */
+} window_chunk;
+
+/* Bytes that are read at once, and the blocks that they hold. */
+typedef struct window_run {
+    size_t chunk; /* of the window */
+    cv_fetch_run run;
+    cv_object object; /* where its bytes are, */
+    uint64_t pos;     /* from this one on */
+    bool is_whole;    /* all bytes of such a chunk */
+    bool is_apart;    /* then: no two of its blocks share bytes */
+    int n_parts;      /* jobs that its blocks are shared among */
+    uint8_t *bytes;   /* NULL: at hand */
+    atomic_int *left; /* parts to do of what was read with it, or NULL */
+    atomic_int kept;  /* of bytes that were lent: parts to do before they are given back */
+} window_run;
+
+typedef struct window {
+    const cv_walk *walk;
+    cv_worker *worker;
+    int64_t next; /* touched chunk, not yet in a window */
+    cv_buffer wanted, chunks, wishes, runs;
+    size_t n_wanted, n_chunks, n_runs;
+    size_t n_asked;   /* chunks whose layouts are asked for: the first ones */
+    size_t n_at_hand; /* runs that need not be read: the first ones */
+    uint64_t n_bytes; /* of the others, with room before each */
+} window;
+
+static cv_layout_wish *wish_at(const window *w, size_t chunk)
+{
+    return (cv_layout_wish *)(void *)w->wishes.data + chunk;
+}
+static window_run *run_at(const window *w, size_t i)
+{
+    return (window_run *)(void *)w->runs.data + i;
+}
+
+static window_chunk *chunk_at(const window *w, size_t i)
+{
+    return (window_chunk *)(void *)w->chunks.data + i;
+}
+
+static cv_wanted *list_of(const window *w, size_t chunk)
+{
+    return (cv_wanted *)(void *)w->wanted.data + chunk_at(w, chunk)->first;
+}
+
+static int64_t count_of(const window *w, size_t chunk)
+{
+    return chunk_at(w, chunk)->last - chunk_at(w, chunk)->first;
+}
+
+static void free_window(window *w)
+{
+    cv_buffer_free(&w->wanted);
+    cv_buffer_free(&w->chunks);
+    cv_buffer_free(&w->wishes);
+    cv_buffer_free(&w->runs);
+}
+
+/* ---- Chunks -------------------------------------------------------------------- */
+
+static cv_status add_chunk(window *w, const cv_walk_chunk *c, cv_error *err)
+{
+    int64_t first = (int64_t)w->n_wanted;
+    window_chunk chunk = {.number = w->next, .first = first, .last = first + c->n_wanted};
+    cv_layout_wish wish = {.ref = c->ref,
+                           .end = cv_source_guess_end(w->walk->source, &c->ref)};
+    CV_TRY(cv_buffer_append(&w->wanted, w->worker->wanted,
+                            (size_t)c->n_wanted * sizeof(cv_wanted), err));
+    CV_TRY(cv_buffer_append(&w->chunks, &chunk, sizeof chunk, err));
+    CV_TRY(cv_buffer_append(&w->wishes, &wish, sizeof wish, err));
+    w->n_wanted += (size_t)c->n_wanted;
+    w->n_chunks++;
+    return CV_OK;
+}
+
+/* The next touched chunk: delivered as far as it is there, the rest listed. One of more
+ * blocks than a window holds, and what is not stored, is done at once. */
+static cv_status plan_chunk(window *w, bool *is_full, cv_error *err)
+{
+    const cv_source *s = w->walk->source;
+    cv_walk_chunk c;
+    CV_TRY(cv_walk_enter(&c, w->walk, w->next, w->worker, err));
+    CV_TRY(cv_watch_tick(s->watch, 0, err));
+    *is_full = w->n_wanted > 0 && (int64_t)w->n_wanted + c.n_blocks > CV_WAVE_BLOCKS;
+    if (*is_full) return CV_OK;
+    if (c.n_blocks > CV_WAVE_BLOCKS || c.ref.kind != CV_REF_STORED) {
+        CV_TRY(cv_walk_blocks(&c, 0, c.n_blocks, err));
+    } else {
+        CV_TRY(cv_walk_find(&c, err));
+        if (c.n_wanted > 0) CV_TRY(add_chunk(w, &c, err));
+    }
+    w->next++;
+    return CV_OK;
+}
+
+static size_t most_chunks(const cv_grid *grid)
+{
+    size_t n = CV_WAVE_HEADS / cv_layout_wave_bytes(grid);
+    return n < 1 ? 1 : n < CV_WAVE_CHUNKS ? n : CV_WAVE_CHUNKS;
+}
+
+/* The next chunks, while there are some: what is there decoded is delivered at once. */
+static cv_status fill_window(window *w, cv_error *err)
+{
+    size_t most = most_chunks(&w->walk->source->snapshot->grid);
+    bool is_full = false;
+    w->wanted.size = w->chunks.size = w->wishes.size = w->runs.size = 0;
+    w->n_wanted = w->n_chunks = w->n_asked = w->n_runs = w->n_at_hand = 0;
+    w->n_bytes = 0;
+    while (w->next < w->walk->n_chunks && w->n_chunks < most && !is_full)
+        CV_TRY(plan_chunk(w, &is_full, err));
+    return CV_OK;
+}
+
+/* ---- Chunks that are read whole -------------------------------------------------- */
+
+/* Of a chunk all of which is wanted nobody needs to know first where its blocks are. A larger
+ * one takes longer than a round trip, and holds up who decodes. */
+enum { MOST_WHOLE = 8 << 20 };
+
+static int64_t blocks_inside(const cv_grid *grid, int64_t chunk)
+{
+    int64_t index[CV_MAX_DIMS], n = 1;
+    cv_grid_chunk_index(grid, chunk, index);
+    for (int d = 0; d < grid->ndim; d++) {
+        int64_t left = grid->shape[d] - index[d] * grid->chunk_shape[d];
+        n *= cv_ceil_div(cv_min_i64(left, grid->chunk_shape[d]), grid->block_shape[d]);
+    }
+    return n;
+}
+
+static uint64_t extent_of(const cv_layout_wish *wish)
+{
+    return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
+}
+
+static bool can_be_whole(const cv_layout_wish *wish)
+{
+    uint64_t extent = extent_of(wish);
+    return extent >= CV_CHUNK_HEADER_SIZE && extent <= MOST_WHOLE && wish->ref.table_pos == 0;
+}
+
+static bool has_layout(const cv_source *s, const cv_layout_wish *wish)
+{
+    cv_layout *known = cv_layout_find(s->frame->layouts, s->snapshot, &wish->ref);
+    cv_layout_release(known);
+    return known != NULL;
+}
+
+static bool is_all_wanted(const window *w, size_t i)
+{
+    const cv_grid *grid = &w->walk->source->snapshot->grid;
+    return count_of(w, i) >= blocks_inside(grid, wish_at(w, i)->ref.chunk);
+}
+
+/* Bytes of a chunk that are wanted, about: as many as its blocks are, those outside of the
+ * array included, which may have some; rounded up. */
+static uint64_t needed_of(const window *w, size_t i)
+{
+    uint64_t extent = extent_of(wish_at(w, i));
+    if (is_all_wanted(w, i)) return extent;
+    double n_blocks = (double)w->walk->source->snapshot->grid.n_blocks;
+    uint64_t needed = (uint64_t)((double)extent * (double)count_of(w, i) / n_blocks) + 1;
+    return needed < extent ? needed : extent;
+}
+
+/* Those of which all is wanted; and all others too, where then no layout is waited for, and
+ * what is read over is worth that. */
+static void choose_wholes(window *w)
+{
+    const cv_source *s = w->walk->source;
+    uint64_t over = 0, needed = 0;
+    bool all_can = true;
+    for (size_t i = 0; i < w->n_chunks; i++) {
+        window_chunk *chunk = chunk_at(w, i);
+        const cv_layout_wish *wish = wish_at(w, i);
+        uint64_t of_chunk = needed_of(w, i);
+        needed += of_chunk;
+        chunk->lacks_layout = !has_layout(s, wish);
+        if (!chunk->lacks_layout) continue;
+        all_can = all_can && can_be_whole(wish);
+        chunk->is_whole = can_be_whole(wish) && is_all_wanted(w, i);
+        over += extent_of(wish) - of_chunk;
+    }
+    if (!all_can || over > cv_store_spare(s->frame->store, needed)) return;
+    for (size_t i = 0; i < w->n_chunks; i++)
+        chunk_at(w, i)->is_whole = chunk_at(w, i)->lacks_layout;
+}
+
+/* Few bytes are read in one wave in any case. */
+static bool may_be_whole(const window *w)
+{
+    const cv_source *s = w->walk->source;
+    uint64_t size = 0, most = s->frame->store->most_whole;
+    if (!s->frame->store->is_far || most == 0) return false;
+    if (cv_layout_is_small(&s->snapshot->grid)) return false;
+    for (size_t i = 0; i < w->n_chunks && size <= most; i++)
+        size += extent_of(wish_at(w, i));
+    return size > most;
+}
+
+static cv_status move_chunks(window *w, bool wholes, cv_buffer *chunks, cv_buffer *wishes,
+                             cv_error *err)
+{
+    for (size_t i = 0; i < w->n_chunks; i++) {
+        if (chunk_at(w, i)->is_whole != wholes) continue;
+        CV_TRY(cv_buffer_append(chunks, chunk_at(w, i), sizeof(window_chunk), err));
+        CV_TRY(cv_buffer_append(wishes, wish_at(w, i), sizeof(cv_layout_wish), err));
+    }
+    if (!wholes) w->n_asked = wishes->size / sizeof(cv_layout_wish);
+    return CV_OK;
+}
+
+/* Puts those behind the others. */
+static cv_status find_wholes(window *w, cv_error *err)
+{
+    cv_buffer chunks = {0}, wishes = {0};
+    w->n_asked = w->n_chunks;
+    if (!may_be_whole(w)) return CV_OK;
+    choose_wholes(w);
+    cv_status status = move_chunks(w, false, &chunks, &wishes, err);
+    if (status == CV_OK) status = move_chunks(w, true, &chunks, &wishes, err);
+    cv_buffer_free(status == CV_OK ? &w->chunks : &chunks);
+    cv_buffer_free(status == CV_OK ? &w->wishes : &wishes);
+    if (status != CV_OK) return status;
+    w->chunks = chunks;
+    w->wishes = wishes;
+    return CV_OK;
+}
+
+static bool are_apart(const cv_layout *layout, const cv_wanted *list, int64_t n)
+{
+    bool apart = true;
+    for (int64_t i = 1; i < n && apart; i++)
+        apart = cv_fetch_range(layout, list[i - 1].block).end <=
+                cv_fetch_range(layout, list[i].block).start;
+    return apart;
+}
+
+/* Bytes of a chunk that is read whole have come: finds its layout. */
+static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
+{
+    const cv_source *s = w->walk->source;
+    cv_layout_wish *wish = wish_at(w, run->chunk);
+    if (!run->is_whole) return CV_OK;
+    CV_TRY(cv_layout_of_bytes(s->frame, s->snapshot, wish, run->bytes, run->run.size, err));
+    const cv_layout *layout = wish->layout;
+    if (layout->header.special != CV_SPECIAL_NONE || layout->access == CV_ACCESS_CHUNK) {
+        int n_parts = run->n_parts; /* all of it is one job */
+        run->n_parts = 1;
+        atomic_fetch_sub(run->left, n_parts - 1);
+        return CV_OK;
+    }
+    cv_wanted *list = list_of(w, run->chunk);
+    cv_fetch_sort(layout, list, run->run.last);
+    run->is_apart = are_apart(layout, list, run->run.last);
+    return CV_OK;
+}
+
+/* ---- Runs ---------------------------------------------------------------------- */
+
+static cv_status add_run(window *w, window_run *run, cv_error *err)
+{
+    const cv_chunk_ref *ref = &wish_at(w, run->chunk)->ref;
+    run->object = ref->object;
+    run->pos = ref->pos + (uint64_t)run->run.start;
+    CV_TRY(cv_buffer_append(&w->runs, run, sizeof *run, err));
+    w->n_runs++;
+    w->n_bytes += CV_BLOCK_PREFIX + run->run.size;
+    return CV_OK;
+}
+
+/* Nothing of it needs to be read any more. */
+static bool is_at_hand(const cv_layout *layout)
+{
+    return layout->header.special != CV_SPECIAL_NONE || layout->chunk;
+}
+
+/* The chunk's blocks, cut into runs. */
+static cv_status cut_runs(window *w, size_t chunk, cv_error *err)
+{
+    const cv_layout *layout = wish_at(w, chunk)->layout;
+    int64_t n = count_of(w, chunk);
+    cv_wanted *list = list_of(w, chunk);
+    window_run run = {.chunk = chunk, .run = {.last = n}, .n_parts = 1};
+    if (is_at_hand(layout)) return add_run(w, &run, err);
+    if (layout->access == CV_ACCESS_CHUNK) {
+        run.run.size = (size_t)layout->header.cbytes;
+        return add_run(w, &run, err);
+    }
+    cv_fetch_sort(layout, list, n);
+    for (; run.run.first < n; run.run.first = run.run.last) {
+        cv_fetch_next_run(w->walk->source->frame, layout, list, n, CV_WAVE_RANGE, &run.run);
+        CV_TRY(add_run(w, &run, err));
+    }
+    return CV_OK;
+}
+
+static cv_status add_whole(window *w, size_t chunk, cv_error *err)
+{
+    int64_t n = count_of(w, chunk);
+    uint64_t extent = extent_of(wish_at(w, chunk));
+    int64_t parts = cv_ceil_div((int64_t)extent, CV_WAVE_RANGE);
+    window_run run = {.chunk = chunk,
+                         .run = {.last = n, .size = (size_t)extent},
+                         .is_whole = true,
+                         .n_parts = (int)cv_min_i64(parts, n)};
+    return add_run(w, &run, err);
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const window_run *x = a, *y = b;
+    if (x->object != y->object) return x->object < y->object ? -1 : 1;
+    return (x->pos > y->pos) - (x->pos < y->pos);
+}
+
+/* Chunks may stand in any order; what is read together is to lie together, with nothing in
+ * between that others read. */
+static void sort_runs(window *w)
+{
+    if (w->n_runs == w->n_at_hand) return;
+    qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run),
+          by_position);
+}
+
+/* Reads the layouts of the window's chunks, but of those that are read whole, and cuts all
+ * of them into runs: first those at hand, then those that are read. */
+static cv_status cut_window(window *w, cv_error *err)
+{
+    const cv_source *s = w->walk->source;
+    CV_TRY(find_wholes(w, err));
+    if (w->n_asked > 0)
+        CV_TRY(cv_layout_wave(s->frame, s->snapshot, wish_at(w, 0), w->n_asked,
+                              s->watch, err));
+    for (size_t i = 0; i < w->n_asked; i++)
+        if (is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
+    w->n_at_hand = w->n_runs;
+    for (size_t i = 0; i < w->n_asked; i++)
+        if (!is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
+    for (size_t i = w->n_asked; i < w->n_chunks; i++) CV_TRY(add_whole(w, i, err));
+    sort_runs(w);
+    return CV_OK;
+}
+
+/* ---- Decoding ---------------------------------------------------------------- */
+
+/* The part's blocks of the list: [first, last). */
+static cv_fetch_run part_of(const window_run *run, int part)
+{
+    cv_fetch_run r = run->run;
+    int64_t n = r.last - r.first;
+    r.last = r.first + n * (part + 1) / run->n_parts;
+    r.first += n * part / run->n_parts;
+    return r;
+}
+
+/* What stands before the first block of a part is another part's. */
+static void place_part(const cv_layout *layout, cv_wanted *list, const window_run *run,
+                       const cv_fetch_run *part)
+{
+    cv_fetch_place(layout, list, part, run->bytes);
+    if (!run->is_whole) return;
+    for (int64_t i = part->first; i < part->last; i++)
+        list[i].packed.in_place = run->is_apart && i > part->first;
+}
+
+/* Decodes and delivers one part of a run, whose bytes have come, or are at hand. */
+static cv_status decode_part(const window *w, const window_run *run, int part,
+                           cv_worker *worker, cv_error *err)
+{
+    const cv_source *s = w->walk->source;
+    const cv_layout_wish *wish = wish_at(w, run->chunk);
+    const cv_layout *layout = wish->layout;
+    const cv_fetch_run blocks = part_of(run, part);
+    size_t size = (size_t)layout->header.cbytes;
+    bool is_one = layout->access == CV_ACCESS_CHUNK;
+    bool is_here = run->bytes && (!(run->is_whole || is_one) || size <= run->run.size);
+    cv_walk_chunk c;
+    const cv_block_list list = {.wanted = list_of(w, run->chunk) + blocks.first,
+                                .n = blocks.last - blocks.first,
+                                .layout = layout,
+                                .is_placed = is_here && !is_one,
+                                .chunk = is_here && is_one ? run->bytes : NULL};
+    cv_walk_enter_found(&c, w->walk, chunk_at(w, run->chunk)->number, &wish->ref, worker);
+    if (list.is_placed) place_part(layout, list_of(w, run->chunk), run, &blocks);
+    CV_TRY(cv_decode_blocks(s->frame, s->snapshot, &c.ref, worker, &list, &c.sink, err));
+    return cv_walk_check(&c, err);
+}
+
+/* ---- Memory that is lent to the store ----------------------------------------------- */
 
 typedef struct cv_lent_room {
     struct cv_lent_room *next; /* of the spare ones */
@@ -125,12 +527,12 @@ bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
     return tells;
 }
 
-/* ---- Wave team ----
+/* ---- The threads -----------------------------------------------------------------
  *
- * The threads of a walk in waves. Helpers have as many jobs before them as
- * there are helpers: the leader does what comes beyond that, while more arrives. */
+ * Helpers have as many jobs before them as there are helpers: the leader does what comes
+ * beyond that, while more arrives. */
 
-typedef struct cv_team {
+typedef struct team {
     cv_watch *watch; /* asked while the leader waits; or NULL */
     cv_thread leader;
     /* Does a job; of one that was handed on, on any thread. */
@@ -146,19 +548,19 @@ typedef struct cv_team {
     bool ended;
     cv_status status; /* of the first failure */
     cv_error error;
-} cv_team;
+} team;
 
 /* Up to `helpers` threads beside the calling one, which leads: only there can every function
  * of a caller's answer, so who waits for what is far must be there. Destroy it in any case. */
-static cv_status cv_team_init(cv_team *t, int helpers, cv_error *err)
+static cv_status init_team(team *t, int helpers, cv_error *err)
 {
-    *t = (cv_team){.leader = cv_thread_self(), .n_helpers = helpers};
+    *t = (team){.leader = cv_thread_self(), .n_helpers = helpers};
     cv_mutex_init(&t->lock);
     cv_cond_init(&t->changed);
     return cv_buffer_reserve(&t->ready, (size_t)helpers * sizeof(size_t), err);
 }
 
-static void cv_team_destroy(cv_team *t)
+static void destroy_team(team *t)
 {
     cv_buffer_free(&t->ready);
     cv_cond_destroy(&t->changed);
@@ -166,21 +568,19 @@ static void cv_team_destroy(cv_team *t)
 }
 
 /* With the lock. */
-static void note_failure(cv_team *t, cv_status status, const cv_error *error)
+static void note_failure(team *t, cv_status status, const cv_error *error)
 {
     if (t->status != CV_OK) return;
     t->status = status;
     t->error = *error;
 }
 
-/* ---- Jobs that are handed on ------------------------------------------------- */
-
-static size_t *ready_at(const cv_team *t, size_t i)
+static size_t *ready_at(const team *t, size_t i)
 {
     return (size_t *)(void *)t->ready.data + i % (size_t)t->n_helpers;
 }
 
-static bool take_ready(cv_team *t, size_t *job)
+static bool take_ready(team *t, size_t *job)
 {
     if (t->status != CV_OK) t->n_ready = 0;
     if (t->n_ready == 0) return false;
@@ -190,7 +590,7 @@ static bool take_ready(cv_team *t, size_t *job)
 }
 
 /* Called and left with the lock. */
-static void do_ready(cv_team *t, size_t job, cv_worker *worker)
+static void do_ready(team *t, size_t job, cv_worker *worker)
 {
     cv_error error = {0};
     t->n_busy++;
@@ -202,7 +602,7 @@ static void do_ready(cv_team *t, size_t job, cv_worker *worker)
 }
 
 /* Does what is handed on until the leader ends. */
-static void cv_team_help(cv_team *t, cv_worker *worker)
+static void help_team(team *t, cv_worker *worker)
 {
     size_t job;
     cv_mutex_lock(&t->lock);
@@ -219,7 +619,7 @@ static void cv_team_help(cv_team *t, cv_worker *worker)
 }
 
 /* True: somebody else does the job, or nobody needs to any more. */
-static bool hand_on(cv_team *t, size_t job, cv_status *status, cv_error *err)
+static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
 {
     if (t->n_helpers == 0) return false;
     cv_mutex_lock(&t->lock);
@@ -236,7 +636,7 @@ static bool hand_on(cv_team *t, size_t job, cv_status *status, cv_error *err)
 
 /* The leader's: has the job done, by a helper, or by `worker` now where they have enough to
  * do. The first failure of any. */
-static cv_status cv_team_do(cv_team *t, size_t job, cv_worker *worker, cv_error *err)
+static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err)
 {
     cv_status status = CV_OK;
     if (hand_on(t, job, &status, err)) return status;
@@ -245,7 +645,7 @@ static cv_status cv_team_do(cv_team *t, size_t job, cv_worker *worker, cv_error 
 
 /* The leader's: all that was handed on is done, or, after a failure such as `status`, given
  * up. */
-static cv_status cv_team_finish(cv_team *t, cv_status status, cv_worker *worker, cv_error *err)
+static cv_status finish_team(team *t, cv_status status, cv_worker *worker, cv_error *err)
 {
     size_t job;
     if (t->n_helpers == 0) return status;
@@ -265,12 +665,7 @@ static cv_status cv_team_finish(cv_team *t, cv_status status, cv_worker *worker,
     return status;
 }
 
-/* ---- Who leads ------------------------------------------------------------------ */
-
-/* For all threads of the team, which come to cv_team_end: true for the leader. */
-static bool cv_team_is_leader(const cv_team *t) { return cv_thread_is_self(t->leader); }
-
-static void cv_team_end(cv_team *t, bool leads, cv_status status, const cv_error *error)
+static void leave_team(team *t, bool leads, cv_status status, const cv_error *error)
 {
     cv_mutex_lock(&t->lock);
     if (status != CV_OK) note_failure(t, status, error);
@@ -279,7 +674,7 @@ static void cv_team_end(cv_team *t, bool leads, cv_status status, const cv_error
     cv_mutex_unlock(&t->lock);
 }
 
-/* ---- Wave ---- */
+/* ---- Slots of a wave ----------------------------------------------------------- */
 
 /* Slots, and how much larger than the first one the others are: from SMALLEST to
  * SMALLEST + SLOTS - 1 parts of all memory that they share. */
@@ -299,8 +694,8 @@ typedef struct slot {
 } slot;
 
 typedef struct wave {
-    cv_window window;
-    cv_team team;
+    window window;
+    team team;
     cv_worker *worker; /* the leader's */
     cv_gathering all;  /* of the slots */
     cv_rooms rooms;    /* of one that borrows */
@@ -317,16 +712,14 @@ static cv_store *store_of(const wave *w) { return w->window.walk->source->frame-
 
 static size_t size_of_run(const wave *w, size_t i)
 {
-    return CV_BLOCK_PREFIX + cv_window_run_at(&w->window, i)->run.size;
+    return CV_BLOCK_PREFIX + run_at(&w->window, i)->run.size;
 }
-
-/* ---- Lending ------------------------------------------------------------------- */
 
 static cv_status lend(void *context, size_t range, size_t stuck, uint8_t **dst, cv_error *err)
 {
     const slot *s = context;
     wave *w = s->wave;
-    cv_window_run *run = cv_window_run_at(&w->window, s->first + range);
+    window_run *run = run_at(&w->window, s->first + range);
     uint8_t *lent;
     *dst = NULL;
     CV_TRY(cv_rooms_lend(&w->rooms, size_of_run(w, s->first + range), stuck, &lent, err));
@@ -336,7 +729,7 @@ static cv_status lend(void *context, size_t range, size_t stuck, uint8_t **dst, 
     return CV_OK;
 }
 
-static void give_back(wave *w, cv_window_run *run)
+static void give_back(wave *w, window_run *run)
 {
     if (cv_rooms_give(&w->rooms, run->bytes - CV_BLOCK_PREFIX)) cv_store_resume(store_of(w));
 }
@@ -345,7 +738,7 @@ static void give_back(wave *w, cv_window_run *run)
 static void give_back_all(wave *w)
 {
     for (size_t i = w->window.n_at_hand; w->lends && i < w->window.n_runs; i++) {
-        cv_window_run *run = cv_window_run_at(&w->window, i);
+        window_run *run = run_at(&w->window, i);
         if (atomic_exchange(&run->kept, 0) > 0) give_back(w, run);
     }
 }
@@ -355,9 +748,9 @@ static void give_back_all(wave *w)
 static cv_status do_job(void *context, size_t job, cv_worker *worker, cv_error *err)
 {
     wave *w = context;
-    cv_window_run *run = cv_window_run_at(&w->window, job / MOST_JOBS);
+    window_run *run = run_at(&w->window, job / MOST_JOBS);
     bool is_lent = atomic_load(&run->kept) > 0;
-    cv_status status = cv_window_decode(&w->window, run, (int)(job % MOST_JOBS), worker, err);
+    cv_status status = decode_part(&w->window, run, (int)(job % MOST_JOBS), worker, err);
     if (is_lent && atomic_fetch_sub(&run->kept, 1) == 1) give_back(w, run);
     if (run->left) atomic_fetch_sub_explicit(run->left, 1, memory_order_release);
     return status;
@@ -365,9 +758,9 @@ static cv_status do_job(void *context, size_t job, cv_worker *worker, cv_error *
 
 static cv_status begin_jobs(wave *w, size_t i, cv_error *err)
 {
-    int n = cv_window_run_at(&w->window, i)->n_parts;
+    int n = run_at(&w->window, i)->n_parts;
     for (int part = 0; part < n; part++)
-        CV_TRY(cv_team_do(&w->team, i * MOST_JOBS + (size_t)part, w->worker, err));
+        CV_TRY(have_done(&w->team, i * MOST_JOBS + (size_t)part, w->worker, err));
     return CV_OK;
 }
 
@@ -375,8 +768,8 @@ static cv_status arrived(void *context, size_t range, cv_error *err)
 {
     const slot *s = context;
     wave *w = s->wave;
-    cv_window_run *run = cv_window_run_at(&w->window, s->first + range);
-    CV_TRY(cv_window_arrived(&w->window, run, err));
+    window_run *run = run_at(&w->window, s->first + range);
+    CV_TRY(find_arrived_layout(&w->window, run, err));
     if (w->lends) atomic_store(&run->kept, run->n_parts);
     return begin_jobs(w, s->first + range, err);
 }
@@ -386,8 +779,6 @@ static void note_failed(void *context, size_t range)
     const slot *s = context;
     s->wave->failed = s->first + range;
 }
-
-/* ---- Slots --------------------------------------------------------------------- */
 
 static size_t most_bytes(const wave *w)
 {
@@ -445,7 +836,7 @@ static cv_status place_runs(wave *w, slot *s, size_t last, cv_error *err)
     int n_jobs = 0;
     s->ranges.size = 0;
     for (size_t i = s->first; i < last; i++) {
-        cv_window_run *run = cv_window_run_at(&w->window, i);
+        window_run *run = run_at(&w->window, i);
         run->bytes = w->lends ? NULL : to + CV_BLOCK_PREFIX;
         run->left = &s->left;
         const cv_store_range range = {run->object, run->pos, run->run.size, run->bytes};
@@ -519,7 +910,7 @@ static cv_status begin_slots(wave *w, cv_error *err)
     return CV_OK;
 }
 
-/* ---- The window -------------------------------------------------------------- */
+/* ---- All windows -------------------------------------------------------------- */
 
 static cv_status read_runs(wave *w, cv_error *err)
 {
@@ -528,7 +919,7 @@ static cv_status read_runs(wave *w, cv_error *err)
     while (w->next < w->window.n_runs || is_any_used(w)) {
         CV_TRY(begin_slots(w, err));
         CV_TRY(cv_gathering_wait(&w->all, watch, &goes_on, err));
-        if (!goes_on) CV_TRY(cv_team_finish(&w->team, CV_OK, w->worker, err));
+        if (!goes_on) CV_TRY(finish_team(&w->team, CV_OK, w->worker, err));
         end_slots(w, false);
     }
     return CV_OK;
@@ -537,7 +928,7 @@ static cv_status read_runs(wave *w, cv_error *err)
 /* What is read goes through so few bytes that memory is bounded. */
 static cv_status run_runs(wave *w, cv_error *err)
 {
-    CV_TRY(cv_window_cut(&w->window, err));
+    CV_TRY(cut_window(&w->window, err));
     for (size_t i = 0; i < w->window.n_at_hand; i++) CV_TRY(begin_jobs(w, i, err));
     bool is_much = w->window.n_bytes > most_bytes(w);
     w->lends = is_much && cv_store_borrows(store_of(w));
@@ -551,18 +942,18 @@ static cv_status run_runs(wave *w, cv_error *err)
 
 static cv_status run_window(wave *w, cv_error *err)
 {
-    CV_TRY(cv_window_fill(&w->window, err));
+    CV_TRY(fill_window(&w->window, err));
     if (w->window.n_chunks == 0) return CV_OK;
     w->failed = SIZE_MAX;
     cv_status status = run_runs(w, err);
     end_slots(w, true);
     if (status != CV_OK && w->failed != SIZE_MAX) {
-        size_t chunk = cv_window_run_at(&w->window, w->failed)->chunk;
-        cv_name_chunk(cv_window_wish(&w->window, chunk)->ref.chunk, err);
+        size_t chunk = run_at(&w->window, w->failed)->chunk;
+        cv_name_chunk(wish_at(&w->window, chunk)->ref.chunk, err);
     }
-    status = cv_team_finish(&w->team, status, w->worker, err);
+    status = finish_team(&w->team, status, w->worker, err);
     give_back_all(w);
-    cv_window_release(&w->window);
+    cv_layout_wave_release(wish_at(&w->window, 0), w->window.n_chunks);
     return status;
 }
 
@@ -589,19 +980,19 @@ static void serve(void *context)
     cv_workers *workers = w->window.walk->source->workers;
     cv_worker *worker = NULL;
     cv_error error = {0};
-    bool leads = cv_team_is_leader(&w->team);
+    bool leads = cv_thread_is_self(w->team.leader);
     cv_status status = cv_worker_take(workers, &worker, &error);
     if (leads && status == CV_OK) status = lead(w, worker, &error);
-    if (!leads && status == CV_OK) cv_team_help(&w->team, worker);
+    if (!leads && status == CV_OK) help_team(&w->team, worker);
     cv_worker_give(workers, worker);
-    cv_team_end(&w->team, leads, status, &error);
+    leave_team(&w->team, leads, status, &error);
 }
 
-cv_status cv_wave_run(const cv_walk *walk, int64_t first_chunk, int helpers, cv_error *err)
+cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err)
 {
-    wave w = {.window = {.walk = walk, .next = first_chunk}};
+    wave w = {.window = {.walk = walk, .next = walk->first_chunk}};
     cv_error error = {0};
-    cv_status status = cv_team_init(&w.team, helpers, &error);
+    cv_status status = init_team(&w.team, helpers, &error);
     w.team.work = do_job;
     w.team.context = &w;
     w.team.watch = walk->source->watch;
@@ -611,8 +1002,8 @@ cv_status cv_wave_run(const cv_walk *walk, int64_t first_chunk, int helpers, cv_
         status = w.team.status;
         error = w.team.error;
     }
-    cv_team_destroy(&w.team);
-    cv_window_free(&w.window);
+    destroy_team(&w.team);
+    free_window(&w.window);
     if (status != CV_OK && err) *err = error;
     return status;
 }
@@ -665,14 +1056,14 @@ static bool is_likely_near(cv_store *store)
     return n >= CV_NEAR_IN_A_ROW && n % CV_NEAR_IN_A_ROW != 0;
 }
 
-bool cv_wave_is_worth(const cv_walk *walk, int64_t first_chunk)
+bool cv_wave_is_worth(const cv_walk *walk)
 {
     cv_store *store = walk->source->frame->store;
     if (store->is_far) return true;
     if (!store->ops->read_at_once || walk->bytes < CV_LEAST_WAVE || walk->n_blocks < 2)
         return false;
     if (is_likely_near(store)) return false;
-    bool near = is_near(walk, first_chunk + (walk->n_chunks - first_chunk) / 2);
+    bool near = is_near(walk, walk->first_chunk + (walk->n_chunks - walk->first_chunk) / 2);
     if (!near) atomic_store_explicit(&store->n_near, 0, memory_order_relaxed);
     return !near;
 }

@@ -3,11 +3,17 @@
 #ifndef CV_ENGINE_READ_WAVE_H
 #define CV_ENGINE_READ_WAVE_H
 
-#include "base/heap.h"
-#include "base/status.h"
-#include "base/thread.h"
 #include "engine/read/walk.h"
-#include "engine/run/worker.h"
+
+/* Whether the chunks of the walk from first_chunk on are better read in waves: the store is
+ * far, or one look says that they are not in memory. */
+bool cv_wave_is_worth(const cv_walk *walk);
+
+/* Reads and delivers them, with up to `helpers` threads beside the caller's. Bounded memory,
+ * however much is wanted. For deliveries that keep no order. */
+cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err);
+
+/* ---- Memory lent to the store; here for tests ---- */
 
 typedef struct cv_rooms {
     cv_mutex lock;
@@ -29,17 +35,5 @@ cv_status cv_rooms_lend(cv_rooms *rooms, size_t size, size_t stuck, uint8_t **ou
 
 /* NULL is fine. True: it is time to tell those who had to wait. */
 bool cv_rooms_give(cv_rooms *rooms, uint8_t *room);
-
-/* ---- wave ----
- * A walk in waves, for bytes that are far: first the layouts of all touched chunks are read
- * together, then all their wanted blocks, which are decoded as they arrive. */
-
-/* Whether the chunks of the walk from number `first_chunk` on are better read in waves: the
- * store is far, or one look says that they are not in memory. */
-bool cv_wave_is_worth(const cv_walk *walk, int64_t first_chunk);
-
-/* Reads and delivers them, with up to `helpers` threads beside the caller's. Bounded memory,
- * however much is wanted. For deliveries that keep no order. */
-cv_status cv_wave_run(const cv_walk *walk, int64_t first_chunk, int helpers, cv_error *err);
 
 #endif
