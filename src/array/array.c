@@ -187,6 +187,14 @@ cv_source cv_array_source(caterva_array *array)
     };
 }
 
+cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *err)
+{
+    CV_TRY(cv_array_check(array, err));
+    cv_array_lock_shared(array);
+    *out = cv_array_source(array);
+    return CV_OK;
+}
+
 const cv_snapshot *cv_array_state(const caterva_array *array)
 {
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;

@@ -174,6 +174,10 @@ cv_status cv_array_finish(caterva_array *array, cv_status status);
 /* What a read through this handle stands on. Called with the lock. */
 cv_source cv_array_source(caterva_array *array);
 
+/* Checks the handle, takes the shared lock, and gives what a read stands on. After CV_OK end
+ * the read with cv_array_finish. */
+cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *err);
+
 /* CATERVA_EREADONLY unless the handle is open for writing. */
 cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
 

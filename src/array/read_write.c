@@ -321,25 +321,25 @@ cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
     return status;
 }
 
-static cv_status read_selection(caterva_array *array, const caterva_selection *words,
-                                const caterva_buffer *dst, cv_error *err)
+static cv_status read_selection(caterva_array *array, const cv_source *source,
+                                const caterva_selection *words, const caterva_buffer *dst,
+                                cv_error *err)
 {
-    cv_source source = cv_array_source(array);
     cv_selection selection;
     cv_memory memory;
-    CV_TRY(cv_array_selection(&source.snapshot->grid, words, &selection, err));
+    CV_TRY(cv_array_selection(&source->snapshot->grid, words, &selection, err));
     cv_result result = cv_result_of(&selection, array->type.dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
-    return cv_array_read_selected(array, &source, &selection, &memory, err);
+    return cv_array_read_selected(array, source, &selection, &memory, err);
 }
 
 caterva_status caterva_read_selection(caterva_array *array,
                                       const caterva_selection *selection,
                                       const caterva_buffer *dst, caterva_error *err)
 {
-    CV_TRY(cv_array_check(array, err));
-    cv_array_lock_shared(array);
-    cv_status status = read_selection(array, selection, dst, err);
+    cv_source source;
+    CV_TRY(cv_array_begin_read(array, &source, err));
+    cv_status status = read_selection(array, &source, selection, dst, err);
     return cv_array_finish(array, status);
 }
 
@@ -419,10 +419,9 @@ static cv_status plan_transfer(const cv_grid *grid, const int64_t *start, const 
 caterva_status caterva_read(caterva_array *array, const int64_t *start, const int64_t *stop,
                             void *dst, size_t dst_size, caterva_error *err)
 {
-    CV_TRY(cv_array_check(array, err));
-    cv_array_lock_shared(array);
-    cv_source source = cv_array_source(array);
+    cv_source source;
     cv_plan plan;
+    CV_TRY(cv_array_begin_read(array, &source, err));
     cv_status status =
         plan_transfer(&source.snapshot->grid, start, stop, dst, dst_size, &plan, err);
     if (status == CV_OK) status = cv_read_box(&source, &plan, dst, err);
@@ -433,10 +432,9 @@ caterva_status caterva_read(caterva_array *array, const int64_t *start, const in
 caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
                                 const int64_t *stop, caterva_error *err)
 {
-    CV_TRY(cv_array_check(array, err));
-    cv_array_lock_shared(array);
-    cv_source source = cv_array_source(array);
+    cv_source source;
     cv_plan plan;
+    CV_TRY(cv_array_begin_read(array, &source, err));
     cv_status status = read_write_plan_box(&source.snapshot->grid, start, stop, &plan, err);
     if (status == CV_OK) cv_prefetch_add(&array->prefetch, &source, &plan, false);
     return cv_array_finish(array, status);
@@ -664,10 +662,10 @@ caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter
 caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
                                   size_t dst_size, caterva_error *err)
 {
+    cv_source source;
     CV_TRY(cv_array_check(array, err));
     if (!dst) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
-    cv_array_lock_shared(array);
-    cv_source source = cv_array_source(array);
+    CV_TRY(cv_array_begin_read(array, &source, err));
     const cv_grid *grid = &source.snapshot->grid;
     cv_status status = check_number("chunk", chunk, grid->n_chunks, err);
     if (status == CV_OK && dst_size < (size_t)grid->chunk_bytes)

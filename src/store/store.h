@@ -60,7 +60,7 @@ typedef struct cv_arrivals {
     void *context;
     /* Or NULL: all ranges have their memory. Else those without `dst` borrow it when bytes of
      * theirs come, on any thread: *dst, or NULL when there is none until some was given back,
-     * which cv_store_resume says. It is to be found, or CATERVA_ENOMEM, when no more ranges than
+     * which `resume` says. It is to be found, or CATERVA_ENOMEM, when no more ranges than
      * `stuck` have memory: those miss bytes, and none come before this one has some; SIZE_MAX: in
      * any case. Of stores that borrow only. */
     cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
@@ -263,20 +263,6 @@ static inline cv_at_once cv_store_read_at_once(cv_store *s, const cv_store_range
     if (s->is_far) return CV_AT_ONCE_NO;
     return s->ops->read_at_once ? s->ops->read_at_once(s, range) : CV_AT_ONCE_UNKNOWN;
 }
-static inline bool cv_store_is_near(cv_store *s, cv_object o, uint64_t pos)
-{
-    uint8_t byte;
-    const cv_store_range range = {.object = o, .pos = pos, .size = 1, .dst = &byte};
-    return cv_store_read_at_once(s, &range) != CV_AT_ONCE_NO;
-}
-static inline size_t cv_store_wave_bytes(cv_store *s)
-{
-    return s->ops->wave_bytes ? s->ops->wave_bytes(s) : 0;
-}
-static inline uint64_t cv_store_spare(cv_store *s, uint64_t needed)
-{
-    return s->ops->spare ? s->ops->spare(s, needed) : 0;
-}
 static inline int64_t cv_store_join_gap(const cv_store *s)
 {
     return s->join_gap > 0 ? (int64_t)s->join_gap : 4096;
@@ -307,26 +293,6 @@ static inline cv_status cv_store_read_wave(cv_store *s, const cv_store_range *ra
 {
     if (s->ops->read_many) return s->ops->read_many(s, ranges, n, arrivals, e);
     return cv_store_read_each(s, ranges, n, arrivals, e);
-}
-static inline bool cv_store_has_waves(const cv_store *s)
-{
-    return s->ops->begin_wave && !s->has_chunk_objects;
-}
-static inline bool cv_store_borrows(cv_store *s)
-{
-    return cv_store_has_waves(s) && s->ops->borrows && s->ops->borrows(s);
-}
-static inline void cv_store_resume(cv_store *s)
-{
-    if (s->ops->resume) s->ops->resume(s);
-}
-static inline cv_status cv_store_begin_wave(cv_store *s, const cv_store_range *ranges,
-                                            size_t n, const cv_arrivals *arrivals,
-                                            cv_gathering *all, cv_reading **out, cv_error *e)
-{
-    *out = NULL;
-    if (cv_store_has_waves(s)) return s->ops->begin_wave(s, ranges, n, arrivals, all, out, e);
-    return cv_store_read_wave(s, ranges, n, arrivals, e);
 }
 static inline void cv_store_end_wave(cv_reading *reading, bool gives_up)
 {

@@ -36,7 +36,8 @@ static inline void fill(uint8_t *bytes, const cv_cache_key *key)
 static inline void insert(cv_cache *cache, const cv_cache_key *key, const void *bytes,
                           size_t size)
 {
-    cv_cached *room = cv_cache_reserve(cache, key, size, false);
+    const cv_cache_entrant entrant = {.size = size};
+    cv_cached *room = cv_cache_reserve(cache, key, &entrant);
     if (!room) return;
     memcpy(room->bytes, bytes, size);
     cv_cache_settle(cache, room, true);

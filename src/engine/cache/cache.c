@@ -172,6 +172,12 @@ static bool is_apart(const cv_grid *grid, const cv_block_job *part, int64_t step
     return false;
 }
 
+void cv_sweep_init(cv_sweep *sweep)
+{
+    atomic_init(&sweep->last, -1);
+    atomic_init(&sweep->way, 0);
+}
+
 cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part)
 {
     int64_t last = atomic_load_explicit(&sweep->last, memory_order_relaxed);
@@ -660,13 +666,13 @@ static int64_t share_of_request(const cv_cache *cache)
     return cv_min_i64(left / 8 * 7, limit / 4 * 3);
 }
 
-bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes)
+static bool is_admitted(const cv_cache *cache, uint64_t hash, const cv_cache_entrant *entrant)
 {
     int64_t share = share_of_request(cache);
-    if (wanted_bytes <= share) return true;
+    if (entrant->ahead || entrant->request_bytes <= share) return true;
     /* Bits of the hash that choose neither shard nor bucket. */
-    double place = (double)(hash_of(key) >> 27 & 0xFFFFFFFF) / 4294967296.0;
-    return place * (double)wanted_bytes < (double)share;
+    double place = (double)(hash >> 27 & 0xFFFFFFFF) / 4294967296.0;
+    return place * (double)entrant->request_bytes < (double)share;
 }
 
 /* ---- Finding and putting in ----------------------------------------------- */
@@ -767,17 +773,20 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     return is_new;
 }
 
-cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size, bool ahead)
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key,
+                            const cv_cache_entrant *entrant)
 {
-    cv_cached *entry = take_room(cache, size);
+    uint64_t hash = hash_of(key);
+    cv_cached *entry =
+        is_admitted(cache, hash, entrant) ? take_room(cache, entrant->size) : NULL;
     if (!entry) return NULL;
     entry->key = *key;
-    entry->hash = hash_of(key);
+    entry->hash = hash;
     entry->is_rotated = false;
-    entry->ahead = ahead;
+    entry->ahead = entrant->ahead;
     cv_sweep_init(&entry->sweep);
     atomic_init(&entry->pins, 0);
-    atomic_init(&entry->uses, ahead ? MOST_USES : 0);
+    atomic_init(&entry->uses, entrant->ahead ? MOST_USES : 0);
     return entry;
 }
 

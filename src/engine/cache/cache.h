@@ -31,7 +31,7 @@
  * come to the end of leaves first, and the next one takes its memory while that is in
  * the processor's caches still. One that came before anybody asked for it stays as one
  * that was used most often, until it is found; then it is like any newcomer. What may
- * enter at all is the caller's business: see cv_cache_admits.
+ * enter at all depends on its request, see cv_cache_entrant.
  *
  * Any thread may call anything but cv_cache_free. Entries are spread over
  * shards, each with a lock that is held for a few instructions. */
@@ -73,11 +73,7 @@ typedef enum cv_step {
     CV_STEP_BACK  /* to what was read before, or another way */
 } cv_step;
 
-static inline void cv_sweep_init(cv_sweep *sweep)
-{
-    atomic_init(&sweep->last, -1);
-    atomic_init(&sweep->way, 0);
-}
+void cv_sweep_init(cv_sweep *sweep);
 
 /* Notes the next part, and says how it follows the one before. */
 cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part);
@@ -122,13 +118,6 @@ int64_t cv_cache_limit(const cv_cache *cache);
 /* Whether it has room for all blocks of an array of that grid when it has no others. */
 bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid);
 
-/* True when a request whose partly wanted blocks have `wanted_bytes` may put
- * this one in. One request gets at most three quarters of the cache, and not what
- * blocks of use have of it: of a larger one a share of the blocks, picked by their
- * hash, may enter. So it leaves something to others, and finds that share again when
- * it comes again, where putting all in by turns would find nothing. */
-bool cv_cache_admits(const cv_cache *cache, const cv_cache_key *key, int64_t wanted_bytes);
-
 /* The block, or NULL. It stays where it is until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 
@@ -141,10 +130,23 @@ void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
 /* Whether it is there; counts neither as found nor as missed. */
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
 
-/* Room for a block of `size` bytes, in the memory of the one that leaves where that has the
- * size; NULL: none, which is no error. The caller writes the bytes; no other thread finds
- * the block until it is settled. `ahead`: it was not asked for yet. */
-cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key, size_t size, bool ahead);
+/* A block that may enter. */
+typedef struct cv_cache_entrant {
+    size_t size;
+    /* Of all blocks that its request may put in; 0: it is admitted without a look at them. One
+     * request gets at most three quarters of the cache, and not what blocks of use have of it:
+     * of a larger one a share of the blocks, picked by their hash, may enter. So it leaves
+     * something to others, and finds that share again when it comes again, where putting all
+     * in by turns would find nothing. */
+    int64_t request_bytes;
+    bool ahead; /* it was not asked for yet: a prefetch, always admitted */
+} cv_cache_entrant;
+
+/* Room for a block, in the memory of the one that leaves where that has the size; NULL: not
+ * admitted, or none, which is no error. The caller writes the bytes; no other thread finds
+ * the block until it is settled. */
+cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key,
+                            const cv_cache_entrant *entrant);
 
 /* Puts a reserved block in, when it is `good`; else gives its room back. It is not
  * the caller's any more. */

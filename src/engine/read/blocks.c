@@ -51,16 +51,6 @@ static void fill_all(const decode_task *task, const uint8_t *item)
         sink->fill(sink->context, task->wanted[i].tag, item);
 }
 
-cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
-{
-    return (cv_cache_key){
-        .frame = frame->id,
-        .object = ref->object,
-        .pos = ref->pos,
-        .generation = cv_layout_generation(frame->layouts, ref->object, ref->pos),
-    };
-}
-
 /* Delivers a block that stands elsewhere than in its place. */
 static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
 {

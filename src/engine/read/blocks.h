@@ -28,9 +28,6 @@ typedef struct cv_block_sink {
     bool in_order; /* blocks come in the order of the list, else as they are stored */
 } cv_block_sink;
 
-/* The key of block 0 of the stored chunk at `ref`. */
-cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
-
 /* Whether the chunk says one item of all its blocks: *item, good until the worker's next
  * chunk, or NULL for zeros. Of a small chunk, whose layout nobody keeps, not asked. */
 cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,

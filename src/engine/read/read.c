@@ -148,37 +148,6 @@ static bool comes_again(const cv_walk *w)
     return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
 }
 
-/* A walk in waves, which can be done twice. */
-typedef struct waves {
-    const cv_walk *walk;
-    int helpers, n_done;
-} waves;
-
-static cv_status read_waves(void *context, cv_error *err)
-{
-    waves *v = context;
-    if (v->n_done++ > 0) cv_layout_cache_clear(v->walk->source->frame->layouts);
-    return cv_wave_run(v->walk, v->helpers, err);
-}
-
-/* Bytes that are wrong may be another version's, or a cache's on their way. What was counted
- * cannot be taken back: then another version is told of, and nothing is read twice. */
-static cv_status run_waves(const cv_walk *w, int helpers, cv_error *err)
-{
-    waves v = {w, helpers, 0};
-    cv_store *store = w->source->frame->store;
-    const cv_doubted all = {.store = store, .read = read_waves, .context = &v};
-    if (!w->delivery->counts) return cv_store_doubting(&all, err);
-    cv_error error = {0}, doubt = {0};
-    cv_status status = cv_wave_run(w, helpers, &error), answer = CV_OK;
-    if (cv_is_doubtful(status) && store->ops->doubt) {
-        answer = store->ops->doubt(store, false, &doubt);
-        if (answer == CV_OK) answer = store->ops->settle(store, false, &doubt);
-    }
-    if (status != CV_OK && err) *err = answer == CV_OK ? error : doubt;
-    return answer == CV_OK ? status : answer;
-}
-
 /* Walks over all of it, on as many threads as are worth waking. */
 static cv_status run_walk(cv_walk *w, cv_error *err)
 {
@@ -190,7 +159,7 @@ static cv_status run_walk(cv_walk *w, cv_error *err)
     if (n_chunks == 0) return CV_OK;
     w->again = comes_again(w);
     int helpers = cut_parts(w, n_chunks);
-    if (cv_wave_is_worth(w)) return run_waves(w, helpers, err);
+    if (cv_wave_is_worth(w)) return cv_wave_run(w, helpers, err);
     const cv_crew crew = {s->workers, helpers, s->watch};
     return cv_workers_run(&crew, n_chunks * w->n_shares, cv_walk_part, w, err);
 }

@@ -199,8 +199,9 @@ static cv_status fill_window(cv_stage *stage, cv_stage_window *w, int64_t number
     return status;
 }
 
-cv_status cv_stage_open(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err)
+cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err)
 {
+    if (!cv_stage_is_used(stage)) return CV_OK;
     int64_t number = unit / stage->per_window;
     cv_status status = CV_OK;
     cv_mutex_lock(&stage->lock);
@@ -227,8 +228,9 @@ cv_status cv_stage_open(cv_stage *stage, int64_t unit, cv_worker *worker, cv_err
     return status;
 }
 
-void cv_stage_close(cv_stage *stage, int64_t unit, cv_worker *worker)
+void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker)
 {
+    if (!cv_stage_is_used(stage)) return;
     worker->staged = NULL;
     cv_mutex_lock(&stage->lock);
     find_window(stage, unit / stage->per_window)->n_users--;

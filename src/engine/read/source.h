@@ -110,18 +110,9 @@ void cv_stage_destroy(cv_stage *stage);
 static inline bool cv_stage_is_used(const cv_stage *stage) { return stage && stage->windows; }
 
 /* Between these two the worker finds what is there of the unit: on any of `threads` threads,
- * one unit at a time for each. CATERVA_ENOMEM, CATERVA_ESTOPPED. NULL is fine. */
-cv_status cv_stage_open(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err);
-void cv_stage_close(cv_stage *stage, int64_t unit, cv_worker *worker);
-
-static inline cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker,
-                                       cv_error *err)
-{
-    return cv_stage_is_used(stage) ? cv_stage_open(stage, unit, worker, err) : CV_OK;
-}
-static inline void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker)
-{
-    if (cv_stage_is_used(stage)) cv_stage_close(stage, unit, worker);
-}
+ * one unit at a time for each. CATERVA_ENOMEM, CATERVA_ESTOPPED. A stage that is not used, or
+ * NULL, is fine: then nothing is there. */
+cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err);
+void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker);
 
 #endif

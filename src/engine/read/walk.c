@@ -54,6 +54,16 @@ static inline const cv_block_job *block_of(cv_walk_chunk *c, int64_t tag)
     return &c->block;
 }
 
+cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
+{
+    return (cv_cache_key){
+        .frame = frame->id,
+        .object = ref->object,
+        .pos = ref->pos,
+        .generation = cv_layout_generation(frame->layouts, ref->object, ref->pos),
+    };
+}
+
 /* ---- Damage ---------------------------------------------------------------- */
 
 bool cv_is_damage(cv_status status)
@@ -142,24 +152,20 @@ static void rotate_back(const cv_grid *grid, const uint8_t *rotated, uint8_t *bl
  *
  * Where it is decoded to, whether the cache keeps it, and how it lies there. */
 
-static bool is_kept(const cv_walk_chunk *c, const cv_block_job *block)
-{
-    const cv_walk *w = c->walk;
-    if (w->delivery->only_missing) return true;
-    if (block->covers && !w->keep_covered && !c->stays) return false;
-    return c->fits || cv_cache_admits(w->cache, &c->key, w->bytes);
-}
-
+/* Room in the cache for the block, or NULL. */
 static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
 {
     const cv_walk *w = c->walk;
     const cv_grid *grid = &w->source->snapshot->grid;
-    bool ahead = w->delivery->only_missing;
+    cv_cache_entrant entrant = {.size = (size_t)grid->block_bytes,
+                                .request_bytes = c->fits ? 0 : w->bytes,
+                                .ahead = w->delivery->only_missing};
     c->key.block = (int32_t)block->block;
-    if (!is_kept(c, block)) return NULL;
-    cv_cached *room = cv_cache_reserve(w->cache, &c->key, (size_t)grid->block_bytes, ahead);
+    if (block->covers && !w->keep_covered && !c->stays && !entrant.ahead) return NULL;
+    cv_cached *room = cv_cache_reserve(w->cache, &c->key, &entrant);
     c->is_full = !room;
-    if (room && !ahead && w->request.box) (void)cv_sweep_note(&room->sweep, grid, block);
+    if (room && !entrant.ahead && w->request.box)
+        (void)cv_sweep_note(&room->sweep, grid, block);
     return room;
 }
 
@@ -278,7 +284,8 @@ static bool can_take(const cv_walk_chunk *c, const found *f)
 {
     if (!f->is_rotated || c->walk->delivery->take_items) return true;
     if (!c->worker) return false;
-    return cv_worker_block(c->walk->source->workers, c->worker, true, NULL) == CV_OK;
+    size_t size = (size_t)c->walk->source->snapshot->grid.block_bytes;
+    return cv_buffer_resize(&c->worker->block, size, NULL) == CV_OK;
 }
 
 static inline void look_in_cache(cv_walk_chunk *c, found *f)
@@ -444,16 +451,8 @@ cv_status cv_walk_enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker
     return CV_OK;
 }
 
-void cv_walk_enter_found(cv_walk_chunk *c, const cv_walk *w, int64_t k,
-                         const cv_chunk_ref *ref, cv_worker *worker)
-{
-    aim(c, w, k);
-    c->ref = *ref;
-    if (w->cache) c->key = cv_block_key(w->source->frame, ref);
-    staff(c, worker);
-}
-
-cv_status cv_walk_check(const cv_walk_chunk *c, cv_error *err)
+/* Whether the delivery had the memory that it needed. */
+static cv_status check_delivered(const cv_walk_chunk *c, cv_error *err)
 {
     if (!c->failed) return CV_OK;
     size_t size = (size_t)c->walk->source->snapshot->grid.block_bytes;
@@ -473,12 +472,25 @@ cv_status cv_walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error
         CV_TRY(cv_decode_blocks(s->frame, s->snapshot, &c->ref, c->worker, &list, &c->sink,
                                 err));
     }
-    return cv_walk_check(c, err);
+    return check_delivered(c, err);
 }
 
 cv_status cv_walk_find(cv_walk_chunk *c, cv_error *err)
 {
     return find_list(c, 0, c->n_blocks, err);
+}
+
+cv_status cv_walk_decode(const cv_walk *w, int64_t k, const cv_chunk_ref *ref,
+                         const cv_block_list *list, cv_worker *worker, cv_error *err)
+{
+    const cv_source *s = w->source;
+    cv_walk_chunk c;
+    aim(&c, w, k);
+    c.ref = *ref;
+    if (w->cache) c.key = cv_block_key(s->frame, ref);
+    staff(&c, worker);
+    CV_TRY(cv_decode_blocks(s->frame, s->snapshot, ref, worker, list, &c.sink, err));
+    return check_delivered(&c, err);
 }
 
 /* A chunk that is one item everywhere is the first share's, however many blocks it has. */

@@ -10,8 +10,8 @@
  * keeps: a block that is wanted in part may be wanted again, one that is wanted whole has
  * been seen, unless most blocks of the box are cut by its faces, as of a box that moves
  * and wants its inside again. Of a request larger than the cache a share of the blocks is
- * kept (cv_cache_admits). What was found says by how its parts follow each other whether
- * it will be wanted again (cache/sweep.h). Of an array that fits the cache all stays at
+ * kept (cv_cache_entrant). How the parts of a block that was found follow each other says
+ * whether it will be wanted again (cv_sweep). Of an array that fits the cache all stays at
  * the first touch; only what a request wants whole that wants all blocks does not until
  * it comes again, nor what a fold wants whole: who has seen everything has it. A source
  * that says `scan` has nothing kept.
@@ -96,7 +96,7 @@ struct cv_walk_chunk {
         cv_select_chunk selection;
     } at;
     cv_chunk_ref ref;
-    bool is_full; /* the cache had no room */
+    bool is_full; /* the cache had no room for the last block */
     bool fits;    /* the array in the cache: what is wanted in part stays */
     bool stays;   /* the same of what is wanted whole */
     bool failed;  /* the delivery had no memory */
@@ -130,6 +130,9 @@ void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chu
 
 /* ---- The walk ---- */
 
+/* The key of block 0 of the stored chunk at `ref`. */
+cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
+
 /* Plans nothing, touches nothing; any number of threads may then use the walk. */
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
@@ -153,14 +156,12 @@ cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stag
 cv_status cv_walk_set_stage(cv_walk *walk, int threads, int64_t memory, cv_stage *stage,
                             cv_error *err);
 
-/* For waves. Of a chunk that was entered: delivers all that is there decoded, and leaves the
- * other blocks at worker->wanted[0..chunk->n_wanted). Then the chunk is entered anew where
- * its blocks are, with what was found out of it: nothing is read. CATERVA_ENOMEM where the
- * delivery had no memory. */
+/* For waves. The first delivers all blocks of a chunk that was entered which are there
+ * decoded, and leaves the others at worker->wanted[0..chunk->n_wanted). The second decodes
+ * and delivers some of those, of the k-th touched chunk, which is found at `ref`. */
 cv_status cv_walk_find(cv_walk_chunk *chunk, cv_error *err);
-void cv_walk_enter_found(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
-                         const cv_chunk_ref *ref, cv_worker *worker);
-cv_status cv_walk_check(const cv_walk_chunk *chunk, cv_error *err);
+cv_status cv_walk_decode(const cv_walk *walk, int64_t k, const cv_chunk_ref *ref,
+                         const cv_block_list *list, cv_worker *worker, cv_error *err);
 
 /* Of a request by number: blocks worker->wanted[0..*n), as they are stored, whatever is
  * dirty. After a failure *n are left that may not have been delivered. */

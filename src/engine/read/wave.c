@@ -228,7 +228,9 @@ static void choose_wholes(window *w)
         chunk->is_whole = can_be_whole(wish) && is_all_wanted(w, i);
         over += extent_of(wish) - of_chunk;
     }
-    if (!all_can || over > cv_store_spare(s->frame->store, needed)) return;
+    cv_store *store = s->frame->store;
+    uint64_t spare = store->ops->spare ? store->ops->spare(store, needed) : 0;
+    if (!all_can || over > spare) return;
     for (size_t i = 0; i < w->n_chunks; i++)
         chunk_at(w, i)->is_whole = chunk_at(w, i)->lacks_layout;
 }
@@ -415,23 +417,20 @@ static void place_part(const cv_layout *layout, cv_wanted *list, const window_ru
 static cv_status decode_part(const window *w, const window_run *run, int part,
                            cv_worker *worker, cv_error *err)
 {
-    const cv_source *s = w->walk->source;
     const cv_layout_wish *wish = wish_at(w, run->chunk);
     const cv_layout *layout = wish->layout;
     const cv_fetch_run blocks = part_of(run, part);
     size_t size = (size_t)layout->header.cbytes;
     bool is_one = layout->access == CV_ACCESS_CHUNK;
     bool is_here = run->bytes && (!(run->is_whole || is_one) || size <= run->run.size);
-    cv_walk_chunk c;
     const cv_block_list list = {.wanted = list_of(w, run->chunk) + blocks.first,
                                 .n = blocks.last - blocks.first,
                                 .layout = layout,
                                 .is_placed = is_here && !is_one,
                                 .chunk = is_here && is_one ? run->bytes : NULL};
-    cv_walk_enter_found(&c, w->walk, chunk_at(w, run->chunk)->number, &wish->ref, worker);
     if (list.is_placed) place_part(layout, list_of(w, run->chunk), run, &blocks);
-    CV_TRY(cv_decode_blocks(s->frame, s->snapshot, &c.ref, worker, &list, &c.sink, err));
-    return cv_walk_check(&c, err);
+    return cv_walk_decode(w->walk, chunk_at(w, run->chunk)->number, &wish->ref, &list, worker,
+                          err);
 }
 
 /* ---- Memory that is lent to the store ----------------------------------------------- */
@@ -710,6 +709,14 @@ typedef struct wave {
 
 static cv_store *store_of(const wave *w) { return w->window.walk->source->frame->store; }
 
+/* Whether several waves may be under way at once. */
+static bool has_waves(const cv_store *s) { return s->ops->begin_wave && !s->has_chunk_objects; }
+
+static bool borrows(cv_store *s)
+{
+    return has_waves(s) && s->ops->borrows && s->ops->borrows(s);
+}
+
 static size_t size_of_run(const wave *w, size_t i)
 {
     return CV_BLOCK_PREFIX + run_at(&w->window, i)->run.size;
@@ -731,7 +738,9 @@ static cv_status lend(void *context, size_t range, size_t stuck, uint8_t **dst, 
 
 static void give_back(wave *w, window_run *run)
 {
-    if (cv_rooms_give(&w->rooms, run->bytes - CV_BLOCK_PREFIX)) cv_store_resume(store_of(w));
+    cv_store *store = store_of(w);
+    bool tells = cv_rooms_give(&w->rooms, run->bytes - CV_BLOCK_PREFIX);
+    if (tells && store->ops->resume) store->ops->resume(store);
 }
 
 /* Of a wave that failed, when nobody reads or decodes any more. */
@@ -782,7 +791,8 @@ static void note_failed(void *context, size_t range)
 
 static size_t most_bytes(const wave *w)
 {
-    size_t best = cv_store_wave_bytes(store_of(w));
+    cv_store *store = store_of(w);
+    size_t best = store->ops->wave_bytes ? store->ops->wave_bytes(store) : 0;
     return best > CV_WAVE_BYTES ? best : CV_WAVE_BYTES;
 }
 
@@ -875,9 +885,13 @@ static cv_status begin_slot(wave *w, slot *s, size_t last, size_t size, cv_error
     w->next = last;
     s->is_used = true;
     if (++s->round > w->n_rounds) w->n_rounds = s->round;
-    return cv_store_begin_wave(store_of(w),
-                               (const cv_store_range *)(const void *)s->ranges.data,
-                               last - s->first, &arrivals, &w->all, &s->reading, err);
+    cv_store *store = store_of(w);
+    const cv_store_range *ranges = (const cv_store_range *)(const void *)s->ranges.data;
+    s->reading = NULL;
+    if (!has_waves(store))
+        return cv_store_read_wave(store, ranges, last - s->first, &arrivals, err);
+    return store->ops->begin_wave(store, ranges, last - s->first, &arrivals, &w->all,
+                                  &s->reading, err);
 }
 
 static void end_slot(slot *s, bool gives_up)
@@ -931,9 +945,9 @@ static cv_status run_runs(wave *w, cv_error *err)
     CV_TRY(cut_window(&w->window, err));
     for (size_t i = 0; i < w->window.n_at_hand; i++) CV_TRY(begin_jobs(w, i, err));
     bool is_much = w->window.n_bytes > most_bytes(w);
-    w->lends = is_much && cv_store_borrows(store_of(w));
+    w->lends = is_much && borrows(store_of(w));
     w->rooms.most = CV_ROOM_BYTES;
-    w->n_slots = is_much && !w->lends && cv_store_has_waves(store_of(w)) ? SLOTS : 1;
+    w->n_slots = is_much && !w->lends && has_waves(store_of(w)) ? SLOTS : 1;
     w->next = w->window.n_at_hand;
     w->n_rounds = 0;
     for (int i = 0; i < SLOTS; i++) w->slots[i].round = 0;
@@ -988,7 +1002,7 @@ static void serve(void *context)
     leave_team(&w->team, leads, status, &error);
 }
 
-cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err)
+static cv_status run_waves_once(const cv_walk *walk, int helpers, cv_error *err)
 {
     wave w = {.window = {.walk = walk, .next = walk->first_chunk}};
     cv_error error = {0};
@@ -1006,6 +1020,37 @@ cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err)
     free_window(&w.window);
     if (status != CV_OK && err) *err = error;
     return status;
+}
+
+/* A walk in waves, which can be done twice. */
+typedef struct waves {
+    const cv_walk *walk;
+    int helpers, n_done;
+} waves;
+
+static cv_status read_waves(void *context, cv_error *err)
+{
+    waves *v = context;
+    if (v->n_done++ > 0) cv_layout_cache_clear(v->walk->source->frame->layouts);
+    return run_waves_once(v->walk, v->helpers, err);
+}
+
+/* Bytes that are wrong may be another version's, or a cache's on their way. What was counted
+ * cannot be taken back: then another version is told of, and nothing is read twice. */
+cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
+{
+    waves v = {w, helpers, 0};
+    cv_store *store = w->source->frame->store;
+    const cv_doubted all = {.store = store, .read = read_waves, .context = &v};
+    if (!w->delivery->counts) return cv_store_doubting(&all, err);
+    cv_error error = {0}, doubt = {0};
+    cv_status status = run_waves_once(w, helpers, &error), answer = CV_OK;
+    if (cv_is_doubtful(status) && store->ops->doubt) {
+        answer = store->ops->doubt(store, false, &doubt);
+        if (answer == CV_OK) answer = store->ops->settle(store, false, &doubt);
+    }
+    if (status != CV_OK && err) *err = answer == CV_OK ? error : doubt;
+    return answer == CV_OK ? status : answer;
 }
 
 /* ---- Whether ----------------------------------------------------------------- */
@@ -1046,7 +1091,9 @@ static bool is_near(const cv_walk *walk, int64_t k)
     cv_layout *layout = cv_layout_find(s->frame->layouts, s->snapshot, &ref);
     if (layout && layout->n_blocks > 0) pos += (uint64_t)layout->blocks[block].start;
     cv_layout_release(layout);
-    return cv_store_is_near(s->frame->store, ref.object, pos);
+    uint8_t byte;
+    const cv_store_range range = {.object = ref.object, .pos = pos, .size = 1, .dst = &byte};
+    return cv_store_read_at_once(s->frame->store, &range) != CV_AT_ONCE_NO;
 }
 
 /* The requests before found their bytes in memory, and one of them has asked lately. */

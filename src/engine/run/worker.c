@@ -65,22 +65,14 @@ void cv_workers_swap(cv_workers *a, cv_workers *b)
     b->geometry = geometry;
 }
 
-/* Large ones wait until a block is really decoded. */
-cv_status cv_worker_block(const cv_workers *workers, cv_worker *worker, bool is_needed,
-                          cv_error *err)
-{
-    enum { LARGE = 16 << 20 };
-    size_t size = (size_t)workers->spec.block_bytes;
-    if (!is_needed && size > LARGE) return CV_OK;
-    return worker->block.size == size ? CV_OK : cv_buffer_resize(&worker->block, size, err);
-}
-
 static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error *err)
 {
     cv_worker *worker = cv_calloc(1, sizeof *worker);
     if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
+    enum { LARGE = 16 << 20 }; /* such blocks get memory when one is decoded */
+    size_t size = (size_t)workers->spec.block_bytes;
     cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
-    if (status == CV_OK) status = cv_worker_block(workers, worker, false, err);
+    if (status == CV_OK && size <= LARGE) status = cv_buffer_resize(&worker->block, size, err);
     if (status != CV_OK) {
         free_worker(worker);
         return status;

@@ -57,10 +57,6 @@ void cv_workers_destroy(cv_workers *workers);
 /* Exchanges contents but for the cache; nobody may be using either. */
 void cv_workers_swap(cv_workers *a, cv_workers *b);
 
-/* Sees to it that the worker's `block` is there: also a large one, where it is needed. */
-cv_status cv_worker_block(const cv_workers *workers, cv_worker *worker, bool is_needed,
-                          cv_error *err);
-
 /* An idle worker or a new one; give it back when done. Any thread. */
 cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err);
 void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
