@@ -18,10 +18,10 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Memory ----
+/* ---- Memory -------------------------------------------------------------------
  *
- * A caller's buffer -> its first item and one stride for each axis of
- * the result, every item inside what the caller says is theirs. */
+ * A caller's buffer -> its first item and one stride for each axis of the result, every item
+ * inside what the caller says is theirs. */
 
 /* The buffer's own axes, before they are laid beside the result's. */
 typedef struct axes {
@@ -220,10 +220,7 @@ cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *res
     return c.needed ? convert_source(&c, result, out, converted, err) : CV_OK;
 }
 
-/* ---- Selection ----
- *
- * Selections in and out: arguments checked, locks taken, the engine
- * called. What is a box in the end goes the way of boxes. */
+/* ---- Selections: those that turn out to be boxes go the way of boxes ----------- */
 
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
                              cv_selection *out, cv_error *err)
@@ -264,23 +261,10 @@ caterva_status caterva_selection_shape(caterva_array *array,
     return CV_OK;
 }
 
-static cv_status read_planned(caterva_array *array, const cv_source *source,
-                              const cv_select_plan *plan, uint8_t *data, cv_error *err)
-{
-    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
-    if (!cv_select_plan_is_box(plan, start, stop))
-        return cv_select_read(source, plan, NULL, data, err);
-    cv_plan box;
-    CV_TRY(plan_box(plan, start, stop, &box, err));
-    CV_TRY(cv_read_box(source, &box, data + plan->buffer_pos, err));
-    cv_read_ahead_note(&array->ahead, &array->prefetch, source, &box);
-    return CV_OK;
-}
-
-/* The same selection of an array of converted items, whose grid goes to `grid`: blocks are
+/* A converted selection is planned on a grid of converted items, `grid`: blocks are
  * converted whole before anything is copied out of them. */
-static cv_selection cv_array_converted(const cv_selection *selection, int64_t item_size,
-                                cv_grid *grid)
+static cv_selection convert_selection(const cv_selection *selection, int64_t item_size,
+                                      cv_grid *grid)
 {
     int64_t from = selection->grid->item_size;
     cv_selection converted = *selection;
@@ -293,30 +277,37 @@ static cv_selection cv_array_converted(const cv_selection *selection, int64_t it
     return converted;
 }
 
-static cv_status read_converted(const cv_source *source, const cv_selection *selection,
-                                const cv_memory *dst, cv_error *err)
+static cv_status read_planned(caterva_array *array, const cv_source *source,
+                              const cv_select_plan *plan, const cv_memory *dst, cv_error *err)
 {
-    cv_grid grid;
-    cv_selection converted = cv_array_converted(selection, dst->item_size, &grid);
-    cv_select_plan plan;
-    cv_status status =
-        cv_select_plan_init(&plan, &converted, dst->strides, source->watch, err);
-    if (status == CV_OK)
-        status = cv_select_read(source, &plan, &dst->conversion, dst->data, err);
-    cv_select_plan_free(&plan);
-    return status;
+    const cv_conversion *conversion = dst->conversion.needed ? &dst->conversion : NULL;
+    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
+    if (conversion || !cv_select_plan_is_box(plan, start, stop))
+        return (source->skip ? cv_select_read_skipping : cv_select_read)(
+            source, plan, conversion, dst->data, err);
+    cv_plan box;
+    CV_TRY(plan_box(plan, start, stop, &box, err));
+    CV_TRY((source->skip ? cv_read_box_skipping : cv_read_box)(
+        source, &box, dst->data + plan->buffer_pos, err));
+    cv_read_ahead_note(&array->ahead, &array->prefetch, source, &box);
+    return CV_OK;
 }
 
 cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
                                  const cv_selection *selection, const cv_memory *dst,
                                  cv_error *err)
 {
-    if (selection->n_items == 0) return CV_OK;
-    if (dst->conversion.needed) return read_converted(source, selection, dst, err);
+    cv_grid grid;
     cv_select_plan plan;
+    cv_selection converted;
+    if (selection->n_items == 0) return CV_OK;
+    if (dst->conversion.needed) {
+        converted = convert_selection(selection, dst->item_size, &grid);
+        selection = &converted;
+    }
     cv_status status =
         cv_select_plan_init(&plan, selection, dst->strides, source->watch, err);
-    if (status == CV_OK) status = read_planned(array, source, &plan, dst->data, err);
+    if (status == CV_OK) status = read_planned(array, source, &plan, dst, err);
     cv_select_plan_free(&plan);
     return status;
 }
@@ -393,10 +384,10 @@ caterva_status caterva_write_selection(caterva_array *array,
     return cv_array_finish(array, status);
 }
 
-/* ---- Read write ---- */
+/* ---- Boxes ------------------------------------------------------------------ */
 
-static cv_status read_write_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
-                          cv_plan *plan, cv_error *err)
+static cv_status plan_given_box(const cv_grid *grid, const int64_t *start,
+                                const int64_t *stop, cv_plan *plan, cv_error *err)
 {
     if (grid->ndim > 0 && (!start || !stop))
         return cv_fail(err, CATERVA_EINVAL, -1, "start or stop is NULL");
@@ -407,7 +398,7 @@ static cv_status plan_transfer(const cv_grid *grid, const int64_t *start, const 
                                const void *buffer, size_t buffer_size, cv_plan *plan,
                                cv_error *err)
 {
-    CV_TRY(read_write_plan_box(grid, start, stop, plan, err));
+    CV_TRY(plan_given_box(grid, start, stop, plan, err));
     uint64_t needed = (uint64_t)(plan->n_items * grid->item_size);
     if (needed > 0 && !buffer) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if (needed > buffer_size)
@@ -435,7 +426,7 @@ caterva_status caterva_prefetch(caterva_array *array, const int64_t *start,
     cv_source source;
     cv_plan plan;
     CV_TRY(cv_array_begin_read(array, &source, err));
-    cv_status status = read_write_plan_box(&source.snapshot->grid, start, stop, &plan, err);
+    cv_status status = plan_given_box(&source.snapshot->grid, start, stop, &plan, err);
     if (status == CV_OK) cv_prefetch_add(&array->prefetch, &source, &plan, false);
     return cv_array_finish(array, status);
 }
@@ -471,81 +462,26 @@ caterva_status caterva_create_from_memory(const char *url,
     return status;
 }
 
-/* ---- Skip ----
- *
- * Reads that go on after damage: arguments checked, the lock taken, the
- * engine called. */
-
-typedef struct skipping {
-    caterva_array *array;
-    cv_source source;
-    cv_selection selection;
-    cv_memory memory;
-    cv_skip skip;
-} skipping;
-
-static cv_status skip_read_planned(skipping *s, const cv_select_plan *plan, cv_error *err)
-{
-    const cv_conversion *conversion =
-        s->memory.conversion.needed ? &s->memory.conversion : NULL;
-    int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
-    cv_plan box;
-    if (conversion || !cv_select_plan_is_box(plan, start, stop))
-        return cv_select_read_skipping(&s->source, plan, conversion, s->memory.data, &s->skip,
-                                       err);
-    CV_TRY(cv_plan_box(plan->grid, start, stop, &box, err));
-    memcpy(box.buffer_strides, plan->strides, sizeof box.buffer_strides);
-    CV_TRY(cv_read_box_skipping(&s->source, &box, s->memory.data + plan->buffer_pos, &s->skip,
-                                err));
-    cv_read_ahead_note(&s->array->ahead, &s->array->prefetch, &s->source, &box);
-    return CV_OK;
-}
-
-static cv_status read_selected(skipping *s, cv_error *err)
-{
-    cv_grid grid;
-    cv_select_plan plan;
-    cv_selection selection = s->selection;
-    if (s->memory.conversion.needed)
-        selection = cv_array_converted(&s->selection, s->memory.item_size, &grid);
-    cv_status status =
-        cv_select_plan_init(&plan, &selection, s->memory.strides, s->source.watch, err);
-    if (status == CV_OK) status = skip_read_planned(s, &plan, err);
-    cv_select_plan_free(&plan);
-    return status;
-}
-
-static cv_status read_skipping(skipping *s, const caterva_selection *words,
-                               const caterva_buffer *dst, cv_error *err)
-{
-    s->source = cv_array_source(s->array);
-    CV_TRY(cv_array_selection(&s->source.snapshot->grid, words, &s->selection, err));
-    cv_result result = cv_result_of(&s->selection, s->array->type.dtype);
-    CV_TRY(cv_memory_of_destination(dst, &result, &s->memory, err));
-    if (s->selection.n_items == 0) return CV_OK;
-    return read_selected(s, err);
-}
+/* ---- Reads that go on after damage ---------------------------------------- */
 
 caterva_status caterva_read_skipping(caterva_array *array, const caterva_selection *selection,
                                      const caterva_buffer *dst,
                                      const caterva_skip_options *options, caterva_error *err)
 {
-    CV_TRY(cv_array_check(array, err));
+    cv_source source;
     caterva_skip_options o;
+    CV_TRY(cv_array_check(array, err));
     CV_TRY(cv_options_copy(&o, sizeof o, options, "skip options", err));
     if (!o.on_damage)
         return cv_fail(err, CATERVA_EINVAL, -1, "on_damage is NULL: who would notice?");
-    skipping s = {.array = array};
-    s.skip = (cv_skip){o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
-    cv_array_lock_shared(array);
-    cv_status status = read_skipping(&s, selection, dst, err);
+    const cv_skip skip = {o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
+    CV_TRY(cv_array_begin_read(array, &source, err));
+    source.skip = &skip;
+    cv_status status = read_selection(array, &source, selection, dst, err);
     return cv_array_finish(array, status);
 }
 
-/* ---- Chunks ----
- *
- * Chunks and blocks one by one: arguments checked, locks taken, the
- * engine called. */
+/* ---- Chunks and blocks one by one ------------------------------------------- */
 
 static cv_status check_number(const char *what, int64_t number, int64_t n, cv_error *err)
 {

@@ -1,4 +1,5 @@
-/* Callers' strided buffers, checked. */
+/* Callers' strided buffers and selections, checked, and the two ways from there into the
+ * engine, for arrays and for views of them. */
 #ifndef CV_ARRAY_READ_WRITE_H
 #define CV_ARRAY_READ_WRITE_H
 
@@ -32,10 +33,6 @@ cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result
  * converted to `*converted`, which the caller frees; else that is NULL. */
 cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
                               cv_memory *out, void **converted, cv_error *err);
-
-/* ---- selection ----
- * Selections inside this room: the caller's words checked, and the two ways into
- * the engine, for arrays and for views of them. */
 
 /* What a buffer must hold; `dtype` is borrowed. */
 cv_result cv_result_of(const cv_selection *selection, const char *dtype);

@@ -89,9 +89,9 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
 }
 
 /* Without an index no chunk can be read, which is not damage of chunks. */
-static cv_status run_skipping(cv_walk *w, const cv_skip *skip, cv_error *err)
+static cv_status run_skipping(cv_walk *w, cv_error *err)
 {
-    run r = {.walk = w, .skip = skip};
+    run r = {.walk = w, .skip = w->source->skip};
     const cv_index *index;
     const cv_source *s = w->source;
     if (w->n_chunks == 0) return CV_OK;
@@ -248,7 +248,7 @@ static void take_shuffled(void *chunk, int64_t tag, const uint8_t *shuffled)
 static const cv_delivery copy_out = {COPY_OUT};
 static const cv_delivery copy_straight = {COPY_OUT, .place = place_block};
 
-static void init_walk(cv_walk *walk, const cv_source *source, const cv_plan *plan, void *dst)
+static void init_box(cv_walk *walk, const cv_source *source, const cv_plan *plan, void *dst)
 {
     cv_walk_init(walk, source, (cv_request){.box = plan},
                  cv_plan_block_contiguous(plan) ? &copy_straight : &copy_out, dst);
@@ -258,17 +258,17 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
 {
     cv_walk walk;
     if (plan->n_items == 0) return CV_OK;
-    init_walk(&walk, source, plan, dst);
+    init_box(&walk, source, plan, dst);
     return run_walk(&walk, err);
 }
 
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
-                               const cv_skip *skip, cv_error *err)
+                               cv_error *err)
 {
     cv_walk walk;
     if (plan->n_items == 0) return CV_OK;
-    init_walk(&walk, source, plan, dst);
-    return run_skipping(&walk, skip, err);
+    init_box(&walk, source, plan, dst);
+    return run_skipping(&walk, err);
 }
 
 /* ---- A selection copied out -----------------------------------------------------
@@ -351,24 +351,30 @@ static const cv_delivery copy_parts = {.take = take_selected, .fill = fill_selec
 static const cv_delivery convert_parts = {
     .take = take_selected, .fill = fill_selected, .needs_worker = true};
 
+static void init_selection(cv_walk *walk, const cv_source *source, const cv_select_plan *plan,
+                           copying *copy)
+{
+    cv_walk_init(walk, source, (cv_request){.selection = plan},
+                 copy->conversion ? &convert_parts : &copy_parts, copy);
+}
+
 cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err)
 {
     copying copy = {conversion, dst};
     cv_walk walk;
-    cv_walk_init(&walk, source, (cv_request){.selection = plan},
-                 conversion ? &convert_parts : &copy_parts, &copy);
+    init_selection(&walk, source, plan, &copy);
     return run_walk(&walk, err);
 }
 
 cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
                                   const cv_conversion *conversion, uint8_t *dst,
-                                  const cv_skip *skip, cv_error *err)
+                                  cv_error *err)
 {
     copying copy = {conversion, dst};
     cv_walk walk;
-    cv_walk_init(&walk, source, (cv_request){.selection = plan}, &copy_parts, &copy);
-    return run_skipping(&walk, skip, err);
+    init_selection(&walk, source, plan, &copy);
+    return run_skipping(&walk, err);
 }
 
 /* ---- Folds: parts of blocks are handed to a function that computes ---------------- */

@@ -7,29 +7,20 @@
 #include "engine/plan/select_plan.h"
 #include "engine/read/walk.h"
 
-/* What a read puts in the place of damaged chunks, and whom it tells; calls never
- * overlap, any thread. */
-typedef struct cv_skip {
-    const uint8_t *fill; /* one item; NULL: zeros */
-    cv_damage_sink sink;
-} cv_skip;
-
 /* Copies the planned box into `dst`, C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
 
-/* The same; a chunk that cannot be read does not end it. */
+/* The same, on around damaged chunks as source->skip says. */
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
-                               const cv_skip *skip, cv_error *err);
+                               cv_error *err);
 
 /* Copies the selected items to the buffer whose first item is `dst`. With a conversion
  * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */
 cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err);
-
-/* The same; a chunk that cannot be read does not end it. */
 cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
                                   const cv_conversion *conversion, uint8_t *dst,
-                                  const cv_skip *skip, cv_error *err);
+                                  cv_error *err);
 
 /* Folding: the selected items, seen where they lie decoded, block by block; nothing is
  * copied out. Each item has a cell of a result, as each item of a read

@@ -1,4 +1,5 @@
-/* Room: engine/read. What a read and a write stand on. */
+/* Room: engine/read. What reads and writes stand on, reports of damage, and the stage. What
+ * is done with the blocks is not known here. */
 #include "engine/read/source.h"
 
 #include "base/arith.h"
@@ -9,8 +10,6 @@
 #include "frame/sealed.h"
 
 #include <stdlib.h>
-
-/* ---- Source ---- */
 
 cv_source cv_source_of_pending(cv_pending *pending)
 {
@@ -66,10 +65,26 @@ uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
     return end - ref->pos <= most_bytes(&s->snapshot->grid) ? end : 0;
 }
 
-/* ---- Stage ----
- *
- * Windows of what is going to be needed. What the units are, and what is
- * done with them, is not known here. */
+/* ---- Damage ---------------------------------------------------------------------- */
+
+bool cv_is_damage(cv_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
+}
+
+void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
+                    const cv_error *error)
+{
+    caterva_damage damage = {.chunk = chunk,
+                             .position = error->position,
+                             .code = error->code,
+                             .message = error->message};
+    if (!sink->tell) return;
+    if (chunk >= 0) cv_grid_chunk_index(grid, chunk, damage.index);
+    sink->tell(sink->context, &damage);
+}
+
+/* ---- Stage: windows of what is going to be needed ------------------------------------ */
 
 typedef struct need {
     int64_t chunk, block;
@@ -199,9 +214,12 @@ static cv_status fill_window(cv_stage *stage, cv_stage_window *w, int64_t number
     return status;
 }
 
+/* Else the store is near. */
+static bool is_used(const cv_stage *stage) { return stage && stage->windows; }
+
 cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err)
 {
-    if (!cv_stage_is_used(stage)) return CV_OK;
+    if (!is_used(stage)) return CV_OK;
     int64_t number = unit / stage->per_window;
     cv_status status = CV_OK;
     cv_mutex_lock(&stage->lock);
@@ -230,7 +248,7 @@ cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_er
 
 void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker)
 {
-    if (!cv_stage_is_used(stage)) return;
+    if (!is_used(stage)) return;
     worker->staged = NULL;
     cv_mutex_lock(&stage->lock);
     find_window(stage, unit / stage->per_window)->n_users--;
@@ -273,7 +291,7 @@ cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage
 
 void cv_stage_destroy(cv_stage *stage)
 {
-    if (!cv_stage_is_used(stage)) return;
+    if (!is_used(stage)) return;
     for (int i = 0; i < stage->n_windows; i++) cv_staged_free(stage->windows[i].staged);
     cv_free(stage->windows);
     cv_mutex_destroy(&stage->lock);

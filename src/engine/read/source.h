@@ -1,9 +1,24 @@
-/* What a read stands on. */
+/* What a read stands on; and the stage, on which stored bytes of a far store wait to be read. */
 #ifndef CV_ENGINE_READ_SOURCE_H
 #define CV_ENGINE_READ_SOURCE_H
 
 #include "engine/pending/pending.h"
 #include "frame/lookup.h"
+
+#include <caterva_upkeep.h>
+
+/* Gets reports of damaged places. */
+typedef struct cv_damage_sink {
+    void (*tell)(void *context, const caterva_damage *damage); /* NULL: no reports */
+    void *context;
+} cv_damage_sink;
+
+/* What a read puts in the place of damaged chunks, and where it reports them; calls never
+ * overlap, any thread. */
+typedef struct cv_skip {
+    const uint8_t *fill; /* one item; NULL: zeros */
+    cv_damage_sink sink;
+} cv_skip;
 
 /* One committed state, and for the handle that writes, what it has pending. */
 typedef struct cv_source {
@@ -17,7 +32,8 @@ typedef struct cv_source {
     bool
         is_durable; /* what it holds is on the medium, or is to be: its bytes may be cloned */
     bool scan;      /* each block is read once: none of them is put into the cache */
-    cv_watch *watch; /* who hears of what is decoded; or NULL */
+    cv_watch *watch; /* gets the progress of decoding; or NULL */
+    const cv_skip *skip; /* of reads that go on around damaged chunks; NULL: damage ends them */
 } cv_source;
 
 /* What a write reads: the state with all that is pending. It is read once: what is
@@ -40,8 +56,21 @@ cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *er
  * all do; 0: nobody knows. */
 uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
 
-/* ---- stage ----
- * A stage: the stored bytes that an operation is going to need of a far store, read in waves
+/* ---- Damage: what may happen to one chunk and leaves the others readable ---- */
+
+/* Whether a failure to read a chunk is damage: its bytes were read and are wrong, or its file
+ * is missing from a directory that is there. A chunk that could not be read is not damaged,
+ * whatever the reason: the system or the server refused, the connection broke, the file or
+ * directory is gone. */
+bool cv_is_damage(cv_status status);
+
+/* Reports damage in chunk `chunk` of the grid; -1: outside of chunks. */
+void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
+                    const cv_error *error);
+
+/* ---- The stage ----
+ *
+ * The stored bytes that an operation is going to need of a far store, read in waves
  * before it needs them, window after window.
  *
  *     units      0 1 2 3 4 5 | 6 7 8 9 10 11 | 12 ...     jobs of the operation, or chunks
@@ -105,9 +134,6 @@ typedef struct cv_stage_plan {
 cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage_plan *plan,
                         cv_error *err);
 void cv_stage_destroy(cv_stage *stage);
-
-/* Whether it is worth listing anything. */
-static inline bool cv_stage_is_used(const cv_stage *stage) { return stage && stage->windows; }
 
 /* Between these two the worker finds what is there of the unit: on any of `threads` threads,
  * one unit at a time for each. CATERVA_ENOMEM, CATERVA_ESTOPPED. A stage that is not used, or

@@ -8,7 +8,6 @@
 #include "base/arith.h"
 #include "engine/run/thresholds.h"
 
-#include <caterva_upkeep.h>
 #include <string.h>
 
 /* ---- What the request says ------------------------------------------------ */
@@ -62,25 +61,6 @@ cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
         .pos = ref->pos,
         .generation = cv_layout_generation(frame->layouts, ref->object, ref->pos),
     };
-}
-
-/* ---- Damage ---------------------------------------------------------------- */
-
-bool cv_is_damage(cv_status status)
-{
-    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
-}
-
-void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
-                    const cv_error *error)
-{
-    caterva_damage damage = {.chunk = chunk,
-                             .position = error->position,
-                             .code = error->code,
-                             .message = error->message};
-    if (!sink->tell) return;
-    if (chunk >= 0) cv_grid_chunk_index(grid, chunk, damage.index);
-    sink->tell(sink->context, &damage);
 }
 
 /* ---- Rotated blocks ---------------------------------------------------------
