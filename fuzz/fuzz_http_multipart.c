@@ -3,13 +3,12 @@
  * again after a pause, is the same. The first bytes choose ranges and pieces. */
 #include "fuzz.h"
 
-#include "remote/fetch.h"
-#include "remote/reply.h"
+#include "remote/http.h"
 
 enum { N = 4, OBJECT = 256 };
 
 typedef struct heard {
-    cv_http_span spans[N];
+    cv_byte_range spans[N];
     int taken[OBJECT]; /* byte + 1; 0: it has not come */
     int n_ends;
     bool is_bad;
@@ -20,7 +19,7 @@ static void hear_part(heard *h, cv_multipart *body, const uint8_t *bytes, size_t
     uint64_t first, last;
     FUZZ_NEED(n > 0 && n <= body->end - body->pos, "%zu bytes of a part", n);
     for (size_t i = 0; i < N; i++) {
-        i = cv_spans_take(h->spans, N, i, body->pos, body->pos + n, &first, &last);
+        i = cv_ranges_take(h->spans, N, i, body->pos, body->pos + n, &first, &last);
         if (i == N) break;
         FUZZ_NEED(first < last && last <= body->pos + n && last <= h->spans[i].end,
                   "bytes of somebody else");
@@ -66,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     uint64_t at = 0;
     for (int i = 0; i < N; i++) {
         at += bytes[i] & 15;
-        one.spans[i] = (cv_http_span){at, at + 1 + (bytes[i] >> 4), at};
+        one.spans[i] = (cv_byte_range){at, at + 1 + (bytes[i] >> 4), at};
         at = one.spans[i].end;
     }
     other = one;

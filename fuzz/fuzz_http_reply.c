@@ -1,10 +1,10 @@
 /* Any bytes as a server's answer: what is taken is what was asked for, whatever is said. The
- * first bytes choose what was asked, and of what identity. */
+ * first bytes choose what was asked, and of what version. */
 #include "fuzz.h"
 
-#include "remote/reply.h"
+#include "remote/http.h"
 
-static void check_grant(const cv_ask *ask, const cv_reply *reply, const cv_grant *grant)
+static void check_grant(const cv_range_request *ask, const cv_reply *reply, const cv_content_range *grant)
 {
     uint64_t first = ask->first, end = ask->end < grant->total ? ask->end : grant->total;
     if (ask->is_suffix) {
@@ -17,26 +17,26 @@ static void check_grant(const cv_ask *ask, const cv_reply *reply, const cv_grant
               "%llu bytes of %llu", (unsigned long long)grant->size,
               (unsigned long long)grant->total);
     FUZZ_NEED(is_asked || (is_whole && reply->status == 200), "bytes that nobody asked for");
-    FUZZ_NEED(!reply->is_encoded && !reply->is_odd, "a body that is something else");
-    if (ask->identity->size != UINT64_MAX)
+    FUZZ_NEED(!reply->is_encoded && !reply->is_malformed, "a body that is something else");
+    if (ask->version->size != UINT64_MAX)
         FUZZ_NEED(
-            grant->total == ask->identity->size &&
-                (!*ask->identity->etag || strcmp(reply->etag, ask->identity->etag) == 0),
+            grant->total == ask->version->size &&
+                (!*ask->version->etag || strcmp(reply->etag, ask->version->etag) == 0),
             "another version");
 }
 
 /* The same answer to a request for several ranges of an object that is known. */
-static void check_parts(const cv_identity *identity, const cv_reply *reply)
+static void check_parts(const cv_version *version, const cv_reply *reply)
 {
-    cv_identity known = *identity;
+    cv_version known = *version;
     cv_error error = {0};
     known.size = 100;
-    cv_verdict verdict = cv_reply_judge_parts(reply, &known, "URL", &error);
-    bool is_whole = reply->status == 206 && !reply->has_range && !reply->is_odd;
-    if (verdict != CV_REPLY_TAKE)
+    cv_verdict verdict = cv_reply_judge_multirange(reply, &known, "URL", &error);
+    bool is_whole = reply->status == 206 && !reply->has_range && !reply->is_malformed;
+    if (verdict != CV_REPLY_ACCEPT)
         FUZZ_NEED(error.message[0] && error.code != CATERVA_OK, "a refusal without words");
     switch (verdict) {
-    case CV_REPLY_TAKE:
+    case CV_REPLY_ACCEPT:
         FUZZ_NEED(is_whole && reply->is_multipart && reply->boundary[0],
                   "parts without a boundary");
         FUZZ_NEED(strlen(reply->boundary) < CV_BOUNDARY_SIZE, "a long boundary");
@@ -56,7 +56,7 @@ static void check_parts(const cv_identity *identity, const cv_reply *reply)
 /* What its name says of a server is one of few things. */
 static void check_server(const cv_reply *reply)
 {
-    int most = reply->most_parts;
+    int most = reply->most_ranges;
     FUZZ_NEED(most == 0 || most == 10 || most == 200, "%d parts", most);
     FUZZ_NEED(most == 0 || !reply->is_relayed, "the parts of somebody else");
 }
@@ -78,14 +78,14 @@ static void check_xml(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     if (size < 4) return 0;
-    cv_identity identity = {.size = bytes[0] & 1 ? 100 : UINT64_MAX};
-    if (bytes[0] & 2) strcpy(identity.etag, "\"a\"");
-    const cv_ask ask = {.is_suffix = (bytes[0] & 4) != 0,
+    cv_version version = {.size = bytes[0] & 1 ? 100 : UINT64_MAX};
+    if (bytes[0] & 2) strcpy(version.etag, "\"a\"");
+    const cv_range_request ask = {.is_suffix = (bytes[0] & 4) != 0,
                         .first = bytes[1],
                         .end = (uint64_t)bytes[1] + bytes[2] + 1,
-                        .identity = &identity};
+                        .version = &version};
     cv_reply reply;
-    cv_grant grant = {0};
+    cv_content_range grant = {0};
     cv_error error = {0};
     char *text = fuzz_alloc(size - 3);
     memcpy(text, bytes + 3, size - 3);
@@ -93,9 +93,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (cv_reply_parse(text, size - 3, &reply, &error) == CATERVA_OK) {
         FUZZ_NEED(reply.status >= 100 && reply.status <= 999, "status %d", reply.status);
         check_server(&reply);
-        check_parts(&identity, &reply);
+        check_parts(&version, &reply);
         cv_verdict verdict = cv_reply_judge(&reply, &ask, "URL", &grant, &error);
-        if (verdict == CV_REPLY_TAKE)
+        if (verdict == CV_REPLY_ACCEPT)
             check_grant(&ask, &reply, &grant);
         else
             FUZZ_NEED(error.message[0], "a refusal without a sentence");

@@ -2,8 +2,8 @@
  * what is shown fits. Any text as a file of profiles, too. */
 #include "fuzz.h"
 
-#include "remote/auth.h"
-#include "remote/url.h"
+#include "remote/server.h"
+#include "remote/http.h"
 
 static void check_piece(const char *text, size_t size, const char *at, size_t piece)
 {

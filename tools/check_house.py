@@ -51,8 +51,15 @@ TOP = ("src/wings.c",)
 
 CLI = ["formats", "terminal", "sources", "pictures", "commands"]
 
-# Headers that stand before several files: the kinds of one thing, chosen by a table.
-KINDS = {}
+# Headers that stand before several files: a layer of a room, or the kinds of one thing.
+KINDS = {
+    "src/remote/http.h": {"src/remote/%s.c" % name
+                          for name in ("url", "reply", "multipart", "ranges")},
+    "src/remote/server.h": {"src/remote/%s.c" % name
+                            for name in ("wire", "auth", "session", "object")},
+    "src/remote/transfer.h": {"src/remote/%s.c" % name
+                              for name in ("fetch", "wave", "range_cache", "contents", "upload")},
+}
 
 # Declared for tests, benchmarks and fuzz targets, which reach kinds of kernels and states
 # that a caller cannot choose. A header named here is for them as a whole.
@@ -95,7 +102,7 @@ def face(wing):
 
 BELOW = rooms_below()
 ROOMS = {*BELOW, "top", "cli", *("cli/" + room for room in CLI), "examples"}
-CURL = {"src/remote/wire.h"}                 # may include libcurl's header
+CURL = {"src/remote/wire.c"}                 # may include libcurl's header
 ENVIRONMENT = {"src/base/os_process.c"}      # may read the environment
 CODEC_LIBRARY = re.compile(r"^(blosc2|b2nd)\.h$|^blosc2/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,36 +1,35 @@
-/* Room: remote. INTRO of remote/auth */
-#include "remote/auth.h"
+/* Room: remote. Who makes a request to S3: signatures (AWS Signature Version 4), and credentials
+ * from options, the environment and profile files, in the order of every S3 client. Secrets never
+ * appear in messages and are overwritten before their memory is freed. */
+#include "remote/server.h"
 
 #include "base/os_dir.h"
 #include "base/os_file.h"
 #include "base/os_process.h"
 #include "base/sha256.h"
 
-#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Http sign ----
- *
- * AWS Signature Version 4, as "Signing AWS API requests" describes it: a request
- * in canonical form, its hash in a text, the text's hash by a key made of the secret, day,
- * region and service. Knows neither clocks nor credentials' places. */
+/* ---- Signatures ---------------------------------------------------------------------------
+ * As in "Signing AWS API requests": the canonical request is hashed, a text with this hash is
+ * signed by a key that is derived from the secret, day, region and service. Pure functions. */
 
 static const char algorithm[] = "AWS4-HMAC-SHA256";
 
-/* Appends until something fails; the last status counts. */
-typedef struct text {
+/* Appends until something fails; `status` is checked once, at the end. */
+typedef struct signed_text {
     cv_buffer bytes;
     cv_status status;
     cv_error *err;
-} text;
+} signed_text;
 
-static void add(text *t, const char *s)
+static void add(signed_text *t, const char *s)
 {
     if (t->status == CV_OK) t->status = cv_buffer_append(&t->bytes, s, strlen(s), t->err);
 }
 
-static void add_names(text *t, const cv_signing *s)
+static void add_names(signed_text *t, const cv_signing *s)
 {
     for (int i = 0; i < s->n_fields; i++) {
         if (i > 0) add(t, ";");
@@ -38,7 +37,7 @@ static void add_names(text *t, const cv_signing *s)
     }
 }
 
-static void add_canonical(text *t, const cv_signing *s)
+static void add_canonical(signed_text *t, const cv_signing *s)
 {
     const char *const begin[] = {s->method, "\n", s->path, "\n", s->query, "\n"};
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++) add(t, begin[i]);
@@ -55,7 +54,7 @@ static void add_canonical(text *t, const cv_signing *s)
 }
 
 /* "20130524/us-east-1/s3/aws4_request" */
-static void add_scope(text *t, const cv_signing *s)
+static void add_scope(signed_text *t, const cv_signing *s)
 {
     char day[9];
     (void)snprintf(day, sizeof day, "%.8s", s->time);
@@ -75,7 +74,7 @@ static void hash(const cv_buffer *bytes, char hex[CV_SHA256_HEX])
 
 static cv_status make_key(const cv_signing *s, uint8_t key[CV_SHA256_SIZE], cv_error *err)
 {
-    text first = {.err = err};
+    signed_text first = {.err = err};
     char day[9];
     (void)snprintf(day, sizeof day, "%.8s", s->time);
     const char *const steps[] = {day, s->region, s->service, "aws4_request"};
@@ -90,7 +89,8 @@ static cv_status make_key(const cv_signing *s, uint8_t key[CV_SHA256_SIZE], cv_e
     return first.status;
 }
 
-static void add_to_sign(text *t, const cv_signing *s, const char canonical[CV_SHA256_HEX])
+static void add_to_sign(signed_text *t, const cv_signing *s,
+                        const char canonical[CV_SHA256_HEX])
 {
     const char *const parts[] = {algorithm, "\n", s->time, "\n"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) add(t, parts[i]);
@@ -99,7 +99,8 @@ static void add_to_sign(text *t, const cv_signing *s, const char canonical[CV_SH
     add(t, canonical);
 }
 
-static void add_result(text *t, const cv_signing *s, const char signature[CV_SHA256_HEX])
+static void add_result(signed_text *t, const cv_signing *s,
+                       const char signature[CV_SHA256_HEX])
 {
     const char *const begin[] = {algorithm, " Credential=", s->access_key, "/"};
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++) add(t, begin[i]);
@@ -115,7 +116,7 @@ cv_status cv_sign(const cv_signing *s, cv_buffer *out, cv_error *err)
 {
     char hex[CV_SHA256_HEX];
     uint8_t key[CV_SHA256_SIZE], sum[CV_SHA256_SIZE];
-    text canonical = {.err = err}, to_sign = {.err = err}, result = {.err = err};
+    signed_text canonical = {.err = err}, to_sign = {.err = err}, result = {.err = err};
     add_canonical(&canonical, s);
     hash(&canonical.bytes, hex);
     add_to_sign(&to_sign, s, hex);
@@ -135,7 +136,7 @@ cv_status cv_sign(const cv_signing *s, cv_buffer *out, cv_error *err)
     return status;
 }
 
-/* By the days of the Gregorian calendar since 1st of March of the year 0. */
+/* Counts days of the Gregorian calendar since the 1st of March of year 0. */
 void cv_sign_time(uint64_t seconds, char out[CV_SIGN_TIME])
 {
     unsigned rest = (unsigned)(seconds % 86400);
@@ -153,35 +154,30 @@ void cv_sign_time(uint64_t seconds, char out[CV_SIGN_TIME])
     out[CV_SIGN_TIME - 1] = '\0';
 }
 
-/* ---- Http credentials ----
- *
- * Places where credentials are, in the order in which every program for S3 looks
- * there. What is found is never said to anybody. */
+/* ---- Profile files ------------------------------------------------------------------------ */
 
-/* ---- Files of profiles --------------------------------------------------------- */
-
-typedef struct text_of {
+typedef struct text {
     const char *at, *end;
-} text_of;
+} text;
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-static text_of strip(text_of t)
+static text strip(text t)
 {
     while (t.at < t.end && is_blank(*t.at)) t.at++;
     while (t.end > t.at && is_blank(t.end[-1])) t.end--;
     return t;
 }
 
-static bool equals(text_of t, const char *word)
+static bool equals(text t, const char *word)
 {
     size_t size = (size_t)(t.end - t.at);
     return size == strlen(word) && memcmp(t.at, word, size) == 0;
 }
 
-static text_of take_line(text_of *rest)
+static text take_line(text *rest)
 {
-    text_of line = *rest;
+    text line = *rest;
     size_t left = (size_t)(rest->end - rest->at);
     const char *end = left > 0 ? memchr(rest->at, '\n', left) : NULL;
     if (end) line.end = end;
@@ -189,8 +185,8 @@ static text_of take_line(text_of *rest)
     return line;
 }
 
-/* "[name]", or "[profile name]" as the one of the two files has it. */
-static bool is_section(text_of line, const char *section)
+/* "[name]" as in ~/.aws/credentials, or "[profile name]" as in ~/.aws/config. */
+static bool is_section(text line, const char *section)
 {
     static const char word[] = "profile";
     if (line.end - line.at < 2 || line.end[-1] != ']') return false;
@@ -208,20 +204,20 @@ static bool is_section(text_of line, const char *section)
 const char *cv_profile_value(const char *bytes, size_t text_size, const char *section,
                              const char *key, size_t *size)
 {
-    text_of rest = {bytes, bytes + text_size};
+    text rest = {bytes, bytes + text_size};
     const char *found = NULL;
     bool is_inside = false;
     *size = 0;
     while (rest.at < rest.end) {
-        text_of raw = take_line(&rest), line = strip(raw), name = line;
-        bool is_nested = raw.at < line.at; /* settings within a setting */
+        text raw = take_line(&rest), line = strip(raw), name = line;
+        bool is_nested = raw.at < line.at; /* a setting within a setting */
         if (line.at == line.end || *line.at == '#' || *line.at == ';') continue;
         if (*line.at == '[') is_inside = is_section(line, section);
         const char *equal = memchr(line.at, '=', (size_t)(line.end - line.at));
         if (!is_inside || !equal || is_nested) continue;
         name.end = equal;
         if (!equals(strip(name), key)) continue;
-        text_of value = {equal + 1, line.end};
+        text value = {equal + 1, line.end};
         value = strip(value);
         if (value.at == value.end) continue;
         found = value.at;
@@ -230,7 +226,7 @@ const char *cv_profile_value(const char *bytes, size_t text_size, const char *se
     return found;
 }
 
-/* A file, all of it, or nothing. */
+/* Reads a whole file, owned; NULL if that fails. */
 static char *read_file(const char *path, size_t *size)
 {
     enum { MOST = 1 << 20 };
@@ -252,7 +248,7 @@ typedef struct profile {
     char *name;
     char *files[2]; /* credentials, config */
     size_t sizes[2];
-    bool is_named; /* by option or variable: it is no default */
+    bool is_named; /* by option or variable, so that it must exist */
 } profile;
 
 static char *path_of(const char *variable, const char *in_home)
@@ -268,18 +264,13 @@ static char *path_of(const char *variable, const char *in_home)
     return path;
 }
 
-/* A line's end behind what an environment or a file says is nobody's intention. */
-static void cut_end(char *value)
-{
-    size_t size = value ? strlen(value) : 0;
-    while (size > 0 && (value[size - 1] == '\n' || value[size - 1] == '\r')) size--;
-    if (value) value[size] = '\0';
-}
-
+/* A trailing line end in a variable is never intended. */
 static char *variable_of(const char *name)
 {
     char *value = cv_os_variable(name);
-    cut_end(value);
+    size_t size = value ? strlen(value) : 0;
+    while (size > 0 && (value[size - 1] == '\n' || value[size - 1] == '\r')) size--;
+    if (value) value[size] = '\0';
     return value;
 }
 
@@ -310,7 +301,7 @@ static void close_profile(profile *p)
 static bool profile_is_there(const profile *p)
 {
     for (int i = 0; i < 2 && p->name; i++) {
-        text_of rest = {p->files[i], p->files[i] ? p->files[i] + p->sizes[i] : NULL};
+        text rest = {p->files[i], p->files[i] ? p->files[i] + p->sizes[i] : NULL};
         while (rest.at < rest.end)
             if (is_section(strip(take_line(&rest)), p->name)) return true;
     }
@@ -329,7 +320,7 @@ static char *profile_value(const profile *p, const char *key)
     return NULL;
 }
 
-/* ---- The order ------------------------------------------------------------------- */
+/* ---- Credentials -------------------------------------------------------------------------- */
 
 static void wipe(char **secret)
 {
@@ -338,11 +329,16 @@ static void wipe(char **secret)
     *secret = NULL;
 }
 
-void cv_credentials_free(cv_credentials *c)
+static void wipe_keys(cv_credentials *c)
 {
     wipe(&c->access_key);
     wipe(&c->secret_key);
     wipe(&c->session_token);
+}
+
+void cv_credentials_free(cv_credentials *c)
+{
+    wipe_keys(c);
     cv_free(c->region);
     cv_free(c->endpoint);
     *c = (cv_credentials){0};
@@ -358,9 +354,7 @@ static pair take_pair(cv_credentials *c, char *access, char *secret, char *token
     c->secret_key = secret;
     c->session_token = token;
     if (access && secret) return WHOLE_PAIR;
-    wipe(&c->access_key);
-    wipe(&c->secret_key);
-    wipe(&c->session_token);
+    wipe_keys(c);
     return access || secret ? HALF_A_PAIR : NO_PAIR;
 }
 
@@ -378,8 +372,8 @@ static pair take_from(caterva_credentials source, const caterva_remote_options *
                      profile_value(p, "aws_session_token"));
 }
 
-/* Half a pair is nobody's intention: to ask without it, or with those of the next source,
- * would be somebody else's request. */
+/* Takes the keys of the first source that has some. A source with one key only is an error: a
+ * request without keys, or with those of the next source, would be made by another user. */
 static cv_status take_keys(const caterva_remote_options *o, const profile *p,
                            cv_credentials *c, cv_error *err)
 {
@@ -407,7 +401,8 @@ static cv_status take_keys(const caterva_remote_options *o, const profile *p,
 
 static bool is_given(const char *word) { return word && *word; }
 
-/* What somebody names is there, or it is said: another's credentials would be taken else. */
+/* A profile or key that is named must exist: otherwise the credentials of another user would be
+ * taken. */
 static cv_status check_named(const caterva_remote_options *o, const profile *p,
                              const cv_credentials *c, cv_error *err)
 {
@@ -452,7 +447,7 @@ static cv_status find_keys(const caterva_remote_options *o, const profile *p,
 {
     CV_TRY(check_text(o->profile, "profile's name", err));
     cv_status status = take_keys(o, p, c, err);
-    cv_status named = check_named(o, p, c, err); /* says more than that there are none */
+    cv_status named = check_named(o, p, c, err); /* the more specific message */
     return named == CV_OK ? status : named;
 }
 

@@ -1,25 +1,18 @@
-/* Room: remote. INTRO of remote/object */
-#include "remote/object.h"
+/* Room: remote. Objects on servers: their URLs as they are sent, the header fields that say who
+ * makes a request, and where redirects may lead. A signed request follows none; neither the
+ * caller's headers nor a signature go to another server. */
+#include "remote/server.h"
 
-#include "base/heap.h"
 #include "base/os.h"
-#include "remote/auth.h"
-#include "remote/wire.h"
 
-#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Http object ----
- *
- * Places of objects: URLs as they go over the wire, redirections, and the fields
- * that say who asks. */
-
-/* ---- Where ------------------------------------------------------------------------ */
+/* ---- URLs as they are sent ---------------------------------------------------------------- */
 
 enum { MOST_URL = 16 * 1024 };
 
-/* Room for one URL, or part of it. */
+/* One URL, or a part of it, in the making. */
 typedef struct text {
     char *at, *end;
     bool full;
@@ -52,7 +45,7 @@ static void add_encoded(text *t, const char *bytes, size_t size)
     if (at) t->at = at;
 }
 
-/* What a URL may not have is encoded, what is encoded already stays. */
+/* Encodes characters that a URL may not have; what is encoded already stays. */
 static void add_safe(text *t, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -79,7 +72,7 @@ static void add_port(text *t, const cv_url *u)
     add_text(t, port);
 }
 
-static cv_status place_http(cv_http_object *o, const cv_url *u, const char *member, text *t)
+static cv_status place_http(cv_remote_object *o, const cv_url *u, const char *member, text *t)
 {
     begin(t);
     add_text(t, u->scheme == CV_SCHEME_HTTP ? "http://" : "https://");
@@ -94,7 +87,7 @@ static cv_status place_http(cv_http_object *o, const cv_url *u, const char *memb
     return o->url ? CV_OK : CATERVA_ENOMEM;
 }
 
-/* Amazon's, where no other endpoint is given. */
+/* The endpoint of Amazon for the region. */
 static void make_endpoint(const cv_session *s, char *to, size_t size)
 {
     const char *region = s->credentials.region;
@@ -102,7 +95,7 @@ static void make_endpoint(const cv_session *s, char *to, size_t size)
     (void)snprintf(to, size, "https://s3.%.60s.amazonaws.com%s", region, end);
 }
 
-/* Names with dots are no names that certificates know. */
+/* Certificates do not cover bucket names with dots. */
 static bool is_path_style(const cv_session *s, const cv_url *bucket)
 {
     int style = s->options.path_style;
@@ -110,7 +103,7 @@ static bool is_path_style(const cv_session *s, const cv_url *bucket)
     return style > 0 || (style == 0 && (s->credentials.endpoint || has_dots));
 }
 
-static cv_status place_s3(cv_http_object *o, const cv_url *u, const char *member, text *t,
+static cv_status place_s3(cv_remote_object *o, const cv_url *u, const char *member, text *t,
                           cv_error *err)
 {
     const cv_session *s = o->session;
@@ -146,7 +139,8 @@ static cv_status place_s3(cv_http_object *o, const cv_url *u, const char *member
     return o->url ? CV_OK : CATERVA_ENOMEM;
 }
 
-static cv_status place(cv_http_object *o, const char *url, const char *member, cv_error *err)
+static cv_status place(cv_remote_object *o, const char *url, const char *member,
+                       cv_error *err)
 {
     cv_url parsed;
     CV_TRY(cv_url_parse(url, &parsed, err));
@@ -162,25 +156,25 @@ static cv_status place(cv_http_object *o, const char *url, const char *member, c
     return status == CATERVA_ENOMEM ? cv_fail_memory(err, MOST_URL, "a URL") : status;
 }
 
-cv_status cv_http_object_new(cv_session *session, const char *url, const char *member,
-                             cv_http_object **out, cv_error *err)
+cv_status cv_remote_object_new(cv_session *session, const char *url, const char *member,
+                               cv_remote_object **out, cv_error *err)
 {
-    cv_http_object *o = cv_calloc(1, sizeof *o);
+    cv_remote_object *o = cv_calloc(1, sizeof *o);
     if (!o) return cv_fail_memory(err, sizeof *o, "a URL");
     cv_session_retain(session);
     o->session = session;
-    o->identity.size = UINT64_MAX;
+    o->version.size = UINT64_MAX;
     o->name = cv_show_url(url);
     cv_mutex_init(&o->lock);
     cv_status status = place(o, url, member, err);
     if (status == CV_OK)
         *out = o;
     else
-        cv_http_object_free(o);
+        cv_remote_object_free(o);
     return status;
 }
 
-void cv_http_object_free(cv_http_object *o)
+void cv_remote_object_free(cv_remote_object *o)
 {
     if (!o) return;
     cv_session_release(o->session);
@@ -192,59 +186,17 @@ void cv_http_object_free(cv_http_object *o)
     cv_free(o);
 }
 
-void cv_http_object_meet(cv_http_object *o, const cv_reply *reply, const cv_grant *grant)
+void cv_remote_object_meet(cv_remote_object *o, const cv_reply *reply,
+                           const cv_content_range *content)
 {
-    cv_reply_identity(reply, grant, &o->identity);
-    if (reply->most_parts > 0)
-        cv_several_expect(&o->session->several, (size_t)reply->most_parts);
+    cv_reply_version(reply, content, &o->version);
+    if (reply->most_ranges > 0)
+        cv_multirange_expect(&o->session->multirange, (size_t)reply->most_ranges);
 }
 
-/* ---- Redirections ----------------------------------------------------------------- */
-
-char *cv_http_object_place(cv_http_object *o, bool *is_elsewhere)
-{
-    cv_mutex_lock(&o->lock);
-    *is_elsewhere = o->location != NULL;
-    char *copy = cv_strdup(o->location ? o->location : o->url);
-    cv_mutex_unlock(&o->lock);
-    return copy;
-}
-
-/* Remembers a place that answered, or (NULL) forgets it. */
-static void cv_http_object_moved(cv_http_object *o, const char *location)
-{
-    char *copy = location ? cv_strdup(location) : NULL;
-    cv_mutex_lock(&o->lock);
-    char *old = o->location;
-    o->location = copy;
-    cv_mutex_unlock(&o->lock);
-    cv_free(old);
-}
-
-/* Whether a request that is at `from` may follow to `to`: CATERVA_EIO with the reason. */
-static cv_status cv_http_object_check_move(const cv_http_object *o, const char *from, const char *to,
-                                    cv_error *err)
-{
-    cv_url a, b;
-    cv_error reason = {0};
-    if (o->is_signed)
-        return cv_fail(err, CATERVA_EIO, -1,
-                       "%s: the server redirects, which a signed request does not follow: "
-                       "is it another region's?",
-                       o->name.text);
-    if (cv_url_parse(from, &a, &reason) != CV_OK || cv_url_parse(to, &b, &reason) != CV_OK)
-        return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->name.text,
-                       reason.message);
-    if (b.scheme == CV_SCHEME_S3 ||
-        (a.scheme == CV_SCHEME_HTTPS && b.scheme != CV_SCHEME_HTTPS))
-        return cv_fail(err, CATERVA_EIO, -1,
-                       "%s: the server redirects from https to http: not followed", o->name.text);
-    return CV_OK;
-}
-
-/* Where a redirection led to is another host than the one that the object's name says. */
-cv_status cv_http_object_broken(const cv_http_object *o, const char *url,
-                                const cv_wire_end *end, cv_error *err)
+/* Names the host of `url`, which after a redirect is not that of the object. */
+cv_status cv_remote_object_broken(const cv_remote_object *o, const char *url,
+                                  const cv_wire_end *end, cv_error *err)
 {
     cv_url at;
     if (end->lacks_memory)
@@ -252,38 +204,38 @@ cv_status cv_http_object_broken(const cv_http_object *o, const char *url,
     if (!end->is_untrusted || cv_url_parse(url, &at, NULL) != CV_OK)
         return cv_fail(err, CATERVA_EIO, -1, "%s: %.90s", o->name.text, end->why);
     return cv_fail(err, CATERVA_EIO, -1, "%.80s: the certificate of %.*s is refused: %.90s",
-                   o->name.text, at.host_size < 60 ? (int)at.host_size : 60, at.host, end->why);
+                   o->name.text, at.host_size < 60 ? (int)at.host_size : 60, at.host,
+                   end->why);
 }
 
-/* ---- Fields ----------------------------------------------------------------------- */
+/* ---- Header fields ------------------------------------------------------------------------ */
 
-cv_status cv_http_add_field(cv_buffer *fields, const char *name, const char *value,
-                            cv_error *err)
+cv_status cv_add_field(cv_buffer *fields, const char *name, const char *value, cv_error *err)
 {
     CV_TRY(cv_buffer_append(fields, name, strlen(name), err));
     CV_TRY(cv_buffer_append(fields, ": ", 2, err));
     return cv_buffer_append(fields, value, strlen(value) + 1, err);
 }
 
-static cv_status add_signature(cv_http_object *o, const cv_http_asked *asked,
+static cv_status add_signature(cv_remote_object *o, const cv_request_head *head,
                                cv_buffer *fields, cv_error *err)
 {
     static const char no_body[] =
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     const cv_credentials *c = &o->session->credentials;
-    const char *payload = asked->payload ? asked->payload : no_body;
+    const char *payload = head->payload ? head->payload : no_body;
     char time[CV_SIGN_TIME];
     cv_sign_time(cv_os_time_ns() / 1000000000, time);
     cv_signed_field signed_fields[5] = {
         {"host", o->host}, {"x-amz-content-sha256", payload}, {"x-amz-date", time}};
     int n = 3;
-    if (asked->write_id)
-        signed_fields[n++] = (cv_signed_field){CV_WRITE_ID_FIELD, asked->write_id};
+    if (head->write_id)
+        signed_fields[n++] = (cv_signed_field){CV_WRITE_ID_FIELD, head->write_id};
     if (c->session_token)
         signed_fields[n++] = (cv_signed_field){"x-amz-security-token", c->session_token};
-    const cv_signing signing = {.method = asked->method,
+    const cv_signing signing = {.method = head->method,
                                 .path = o->path,
-                                .query = asked->query ? asked->query : "",
+                                .query = head->query ? head->query : "",
                                 .fields = signed_fields,
                                 .n_fields = n,
                                 .payload = payload,
@@ -293,13 +245,13 @@ static cv_status add_signature(cv_http_object *o, const cv_http_asked *asked,
                                 .access_key = c->access_key,
                                 .secret_key = c->secret_key};
     for (int i = 1; i < n; i++)
-        CV_TRY(cv_http_add_field(fields, signed_fields[i].name, signed_fields[i].value, err));
+        CV_TRY(cv_add_field(fields, signed_fields[i].name, signed_fields[i].value, err));
     static const char name[] = "Authorization: ";
     CV_TRY(cv_buffer_append(fields, name, sizeof name - 1, err));
     return cv_sign(&signing, fields, err);
 }
 
-/* Headers that the program adds just now; of bad ones the first is told. */
+/* Headers that the program adds to this request; the first bad one is reported. */
 typedef struct adding {
     cv_buffer *fields;
     cv_status status;
@@ -327,62 +279,100 @@ static cv_status add_users(const caterva_remote_options *o, cv_buffer *fields, c
     return a.status;
 }
 
-cv_status cv_http_object_fields(cv_http_object *o, const cv_http_asked *asked,
+cv_status cv_request_add_fields(cv_remote_object *o, const cv_request_head *head,
                                 cv_buffer *fields, cv_error *err)
 {
     cv_url own, to;
-    CV_TRY(cv_http_add_field(fields, "User-Agent", "caterva/" CATERVA_VERSION_STRING, err));
-    CV_TRY(cv_http_add_field(fields, "Accept-Encoding", "identity", err));
+    CV_TRY(cv_add_field(fields, "User-Agent", "caterva/" CATERVA_VERSION_STRING, err));
+    CV_TRY(cv_add_field(fields, "Accept-Encoding", "identity", err));
     if (cv_url_parse(o->url, &own, NULL) != CV_OK ||
-        cv_url_parse(asked->url, &to, NULL) != CV_OK || !cv_url_same_origin(&own, &to))
+        cv_url_parse(head->url, &to, NULL) != CV_OK || !cv_url_same_origin(&own, &to))
         return CV_OK;
     CV_TRY(add_users(&o->session->options, fields, err));
-    if (o->is_signed) return add_signature(o, asked, fields, err);
-    return asked->write_id
-               ? cv_http_add_field(fields, CV_WRITE_ID_FIELD, asked->write_id, err)
-               : CV_OK;
+    if (o->is_signed) return add_signature(o, head, fields, err);
+    return head->write_id ? cv_add_field(fields, CV_WRITE_ID_FIELD, head->write_id, err)
+                          : CV_OK;
 }
 
-/* ---- Http moved ----
- *
- * Redirections. Whether one may be followed at all is for http_object.c to say. */
+/* ---- Routes ------------------------------------------------------------------------------- */
 
-enum { MOST_REDIRECTS = 5 };
-
-cv_status cv_whereabouts_follow(cv_whereabouts *w, const cv_http_object *object,
-                                const char *to, cv_error *err)
+cv_status cv_route_begin(cv_route *route, cv_remote_object *object, cv_error *err)
 {
-    if (w->redirects++ >= MOST_REDIRECTS || !to)
+    cv_mutex_lock(&object->lock);
+    route->is_redirected = object->location != NULL;
+    route->url = cv_strdup(route->is_redirected ? object->location : object->url);
+    cv_mutex_unlock(&object->lock);
+    return route->url ? CV_OK : cv_fail_memory(err, 1, "a URL");
+}
+
+/* Remembers where the object was found, or (NULL) forgets it. */
+static void set_location(cv_remote_object *o, const char *location)
+{
+    char *copy = location ? cv_strdup(location) : NULL;
+    cv_mutex_lock(&o->lock);
+    char *old = o->location;
+    o->location = copy;
+    cv_mutex_unlock(&o->lock);
+    cv_free(old);
+}
+
+/* Whether a request may be redirected from one URL to the other. */
+static cv_status check_redirect(const cv_remote_object *o, const char *from, const char *to,
+                                cv_error *err)
+{
+    cv_url a, b;
+    cv_error reason = {0};
+    if (o->is_signed)
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "%s: the server redirects, which a signed request does not follow: "
+                       "is it another region's?",
+                       o->name.text);
+    if (cv_url_parse(from, &a, &reason) != CV_OK || cv_url_parse(to, &b, &reason) != CV_OK)
+        return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->name.text,
+                       reason.message);
+    if (b.scheme == CV_SCHEME_S3 ||
+        (a.scheme == CV_SCHEME_HTTPS && b.scheme != CV_SCHEME_HTTPS))
+        return cv_fail(err, CATERVA_EIO, -1,
+                       "%s: the server redirects from https to http: not followed",
+                       o->name.text);
+    return CV_OK;
+}
+
+cv_status cv_route_follow(cv_route *route, const cv_remote_object *object, const char *to,
+                          cv_error *err)
+{
+    enum { MOST_REDIRECTS = 5 };
+    if (route->n_redirects++ >= MOST_REDIRECTS || !to)
         return cv_fail(err, CATERVA_EIO, -1,
                        to ? "%s: the server redirects again and again"
                           : "%s: the server redirects, and does not say where",
                        object->name.text);
-    CV_TRY(cv_http_object_check_move(object, w->url, to, err));
+    CV_TRY(check_redirect(object, route->url, to, err));
     char *copy = cv_strdup(to);
     if (!copy) return cv_fail_memory(err, strlen(to), "a URL");
-    cv_free(w->url);
-    w->url = copy;
-    w->is_elsewhere = true;
+    cv_free(route->url);
+    route->url = copy;
+    route->is_redirected = true;
     return CV_OK;
 }
 
-bool cv_whereabouts_are_over(int status)
+bool cv_route_is_dead(int status)
 {
     return status == 401 || status == 403 || status == 404 || status == 410;
 }
 
-bool cv_whereabouts_forget(cv_whereabouts *w, cv_http_object *object, int status)
+bool cv_route_restart(cv_route *route, cv_remote_object *object, int status)
 {
-    if (!w->is_elsewhere || !cv_whereabouts_are_over(status)) return false;
-    if (strcmp(w->url, object->url) == 0 || w->redirects > 0) return false;
-    w->redirects++;
-    cv_http_object_moved(object, NULL);
-    cv_free(w->url);
-    w->url = NULL;
+    if (!route->is_redirected || !cv_route_is_dead(status)) return false;
+    if (strcmp(route->url, object->url) == 0 || route->n_redirects > 0) return false;
+    route->n_redirects++;
+    set_location(object, NULL);
+    cv_free(route->url);
+    route->url = NULL;
     return true;
 }
 
-void cv_whereabouts_keep(const cv_whereabouts *w, cv_http_object *object)
+void cv_route_keep(const cv_route *route, cv_remote_object *object)
 {
-    if (w->redirects > 0 && w->is_elsewhere) cv_http_object_moved(object, w->url);
+    if (route->n_redirects > 0 && route->is_redirected) set_location(object, route->url);
 }

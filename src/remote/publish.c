@@ -1,28 +1,37 @@
-/* Room: array. Files that are finished go to a server: which ones are, and that they stay as
- * they are while they are sent. How that is done is for store/http_publish.c. */
+/* Room: remote. Publishing: a finished file, which is a sealed array or an archive, is checked and
+ * uploaded to a URL.
+ *
+ *     check   the file is finished and sound; it must not change until it is sent
+ *     look    at what is at the URL: nothing, or what is to be replaced
+ *     send    one PUT or an upload in parts, on the condition that this is still there
+ *     verify  the end of the object, which holds the seal, read back
+ *
+ * A request whose answer was lost may have succeeded, and the next attempt is then refused because
+ * of the object that it made. So after a refusal the object is looked at: it is ours if it has our
+ * write id or, on servers that keep none, our bytes. */
 #include "array/array.h"
 #include "array/wings.h"
+#include "base/os.h"
 #include "base/os_dir.h"
 #include "frame/snapshot.h"
-#include "remote/remote.h"
-#include "remote/upload.h"
-#include "remote/url.h"
+#include "remote/transfer.h"
+#include "store/descriptors.h"
 #include "store/file.h"
 
-#include <caterva_remote.h>
 #include <caterva_upkeep.h>
+#include <stdio.h>
 #include <string.h>
 
-/* What is published. */
+/* A finished file. */
 typedef struct finished {
     cv_archive archive;     /* or */
-    caterva_array *array;   /* open for reading: what is committed stays while it is */
-    cv_store *source;       /* borrowed */
-    uint64_t size, changed; /* the latter: when, before it was looked at */
-    uint64_t vouching;      /* last bytes that have checksums of all others */
+    caterva_array *array;   /* open for reading, so that committed bytes stay */
+    cv_store *source;       /* borrowed; its frame object is bytes [0, size) of the file */
+    uint64_t size, changed; /* the latter: when the file was changed, before it was checked */
+    uint64_t vouching;      /* the last bytes, which have checksums of all others */
 } finished;
 
-/* ---- Which files ---------------------------------------------------------------------- */
+/* ---- Finished files ---------------------------------------------------------------------- */
 
 static cv_status refuse_directory(const char *path, cv_error *err)
 {
@@ -92,9 +101,9 @@ static void give_back(finished *f)
     cv_array_free(f->array);
 }
 
-/* ---- That they are sound ------------------------------------------------------------- */
+/* ---- Soundness --------------------------------------------------------------------------- */
 
-/* Checking them, and the first thing that is wrong. */
+/* The check of a file, and the first damage found. */
 typedef struct soundness {
     const caterva_publish_options *options;
     cv_error first; /* code 0: nothing */
@@ -108,7 +117,7 @@ static void on_damage(void *context, const caterva_damage *damage)
     (void)cv_fail(&s->first, damage->code, damage->position, "%s", damage->message);
 }
 
-/* Nothing is sent yet: who waits may stop, and is told so. */
+/* Nothing is sent yet, but the caller may stop. */
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     const soundness *s = context;
@@ -127,8 +136,8 @@ static cv_status check_items(const finished *f, soundness *s, cv_error *err)
     return caterva_verify(f->array, &o, &result, err);
 }
 
-/* Before anything is sent: what readers would be told of afterwards, or never. A file that is
- * changed from now on is noticed by its time. */
+/* Finds, before anything is sent, what readers would find later or never. From here on a change of
+ * the file is noticed by its time. */
 static cv_status check_sound(const char *path, finished *f,
                              const caterva_publish_options *options, cv_error *err)
 {
@@ -142,9 +151,9 @@ static cv_status check_sound(const char *path, finished *f,
                    s.first.message);
 }
 
-static cv_status check_same(void *context, cv_error *err)
+/* Is the file what it was? Checked when all of it has been sent, before that counts. */
+static cv_status check_unchanged(const finished *f, cv_error *err)
 {
-    const finished *f = context;
     cv_snapshot *now = NULL;
     if (cv_store_file_changed(f->source) != f->changed)
         return cv_fail(err, CATERVA_EBUSY, -1, "the file was changed while it was sent");
@@ -158,7 +167,545 @@ static cv_status check_same(void *context, cv_error *err)
     return cv_fail(err, CATERVA_EBUSY, -1, "the array was changed while it was sent");
 }
 
-/* ---- The call ------------------------------------------------------------------------- */
+/* ---- The state file of an upload ----------------------------------------------------------
+ * It remembers an upload in parts, so that another call or process can resume it. No credentials.
+ *
+ *     caterva upload 1
+ *     FILE URL PART WRITE-ID   identify file and URL, the size of upload parts, and the object
+ *     UPLOAD-ID                of the server */
+
+typedef struct upload_state {
+    char file[CV_SHA256_HEX], url[CV_SHA256_HEX]; /* SHA-256 in hex */
+    char part_size[24];                           /* decimal */
+    char write_id[CV_WRITE_ID_SIZE];
+    char upload_id[CV_UPLOAD_ID_SIZE];
+} upload_state;
+
+static const char first_line[] = "caterva upload 1\n";
+
+enum { ROOM = sizeof first_line + sizeof(upload_state) + 8 };
+
+static bool is_word(const char *text, size_t size, bool is_hex)
+{
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        bool is_digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+        if (is_hex ? !is_digit : (unsigned char)c <= 0x20 || (unsigned char)c >= 0x7f)
+            return false;
+    }
+    return size > 0;
+}
+
+/* Copies a word up to the character `end`, and skips that. */
+static bool take_word(const char **at, char end, char *out, size_t room)
+{
+    const char *to = strchr(*at, end);
+    if (!to || (size_t)(to - *at) >= room) return false;
+    memcpy(out, *at, (size_t)(to - *at));
+    out[to - *at] = '\0';
+    *at = to + 1;
+    return true;
+}
+
+static bool parse_state(const char *text, upload_state *out)
+{
+    const char *at = text + sizeof first_line - 1;
+    if (strncmp(text, first_line, sizeof first_line - 1) != 0) return false;
+    if (!take_word(&at, ' ', out->file, sizeof out->file) ||
+        !take_word(&at, ' ', out->url, sizeof out->url) ||
+        !take_word(&at, ' ', out->part_size, sizeof out->part_size) ||
+        !take_word(&at, '\n', out->write_id, sizeof out->write_id) ||
+        !take_word(&at, '\n', out->upload_id, sizeof out->upload_id) || *at)
+        return false;
+    return strlen(out->file) == CV_SHA256_HEX - 1 && strlen(out->url) == CV_SHA256_HEX - 1 &&
+           strlen(out->write_id) == CV_WRITE_ID_SIZE - 1 &&
+           is_word(out->file, CV_SHA256_HEX - 1, true) &&
+           is_word(out->url, CV_SHA256_HEX - 1, true) &&
+           is_word(out->part_size, strlen(out->part_size), true) &&
+           is_word(out->write_id, CV_WRITE_ID_SIZE - 1, true) &&
+           is_word(out->upload_id, strlen(out->upload_id), false);
+}
+
+/* *is_there false: no such file. CATERVA_EINVAL: it is something else. */
+static cv_status read_state(const char *path, upload_state *out, bool *is_there,
+                            cv_error *err)
+{
+    cv_file file;
+    char text[ROOM];
+    size_t done = 0;
+    int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, &file);
+    *is_there = error != ENOENT;
+    if (error == ENOENT) return CV_OK;
+    if (error) return cv_fail_open(err, error, path);
+    error = cv_file_read(file, text, sizeof text - 1, 0, &done);
+    cv_file_close(&file);
+    if (error) return cv_fail_sys(err, error, "cannot read %s", cv_show_path(path).text);
+    text[done] = '\0';
+    if (strlen(text) == done && parse_state(text, out)) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "%s is not the state of an upload",
+                   cv_show_path(path).text);
+}
+
+/* Creates the file, which must not exist. */
+static cv_status write_state(const char *path, const upload_state *s, cv_error *err)
+{
+    cv_file file;
+    char text[ROOM];
+    int size = snprintf(text, sizeof text, "%s%s %s %s %s\n%s\n", first_line, s->file, s->url,
+                        s->part_size, s->write_id, s->upload_id);
+    int error = cv_open_file(cv_dir_here, path, CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW,
+                             0600, &file);
+    if (!error) {
+        error = cv_file_write(file, text, (size_t)size, 0);
+        cv_file_close(&file);
+    }
+    if (!error) return CV_OK;
+    return cv_fail_sys(err, error, "cannot write the upload's state to %s",
+                       cv_show_path(path).text);
+}
+
+static void remove_state(const char *path) { (void)cv_dir_remove(cv_dir_here, path); }
+
+/* ---- The upload -------------------------------------------------------------------------- */
+
+enum {
+    TAIL_BYTES = 64 * 1024,
+    MOST_VOUCHING = 16 << 20,
+    ASKING_BYTES = 1 << 20,
+    CONDITION = CV_ETAG_SIZE + 32
+};
+
+typedef struct publishing {
+    const finished *file;
+    const char *url;
+    const caterva_publish_options *options; /* complete */
+    cv_watch *watch;
+    cv_session *session;
+    cv_remote_object *object;
+    cv_sends sends;
+    upload_state state; /* of this upload, or of the one that is resumed */
+    bool has_state;     /* the state file exists */
+    uint8_t *tail;      /* the end of the file */
+    size_t tail_size;
+    uint64_t part_size;
+    bool is_there; /* an object is at the URL; found: its version */
+    cv_version found;
+    char condition[CONDITION]; /* "": none */
+} publishing;
+
+/* ---- Looking at the URL ------------------------------------------------------------------ */
+
+/* Reads an excerpt of the object at the URL. *is_there false: there is none, or it is hidden. */
+static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt *excerpt,
+                      cv_version *found, bool *is_there, cv_error *err)
+{
+    bool no_ranges;
+    cv_remote_object *object;
+    const char *url = u->options->read_url ? u->options->read_url : u->url;
+    CV_TRY(cv_remote_object_new(u->session, url, "", &object, err));
+    cv_status status =
+        cv_excerpt_read(object, request, true, u->watch, excerpt, &no_ranges, err);
+    *found = object->version;
+    *is_there = status != CATERVA_ENOTFOUND;
+    cv_remote_object_free(object);
+    return status;
+}
+
+/* An object that cannot be read as an array counts as one. */
+static cv_status look_first(publishing *u, cv_error *err)
+{
+    cv_error why = {0};
+    cv_excerpt excerpt = {0};
+    const cv_range_request request = {.is_suffix = true, .end = 1};
+    cv_status status = look(u, &request, &excerpt, &u->found, &u->is_there, &why);
+    cv_free(excerpt.bytes);
+    if (status == CV_OK || status == CATERVA_ENOTFOUND || status == CATERVA_ECORRUPT ||
+        status == CATERVA_EUNSUPPORTED)
+        return CV_OK;
+    if (err) *err = why;
+    return status;
+}
+
+/* Whether the object at the URL has the bytes of the file, by its size and its end, and whether it
+ * was put there by another write. */
+static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error *err)
+{
+    bool is_there;
+    cv_version found;
+    cv_excerpt excerpt = {0};
+    uint64_t first = u->file->size - u->tail_size;
+    const cv_range_request request = {.first = first, .end = u->file->size};
+    *is_same = *is_others = false;
+    cv_status status = look(u, &request, &excerpt, &found, &is_there, err);
+    if (status == CATERVA_ECORRUPT) return CV_OK; /* shorter */
+    CV_TRY(status);
+    *is_same = found.size == u->file->size && excerpt.pos <= first &&
+               excerpt.pos + excerpt.size == u->file->size &&
+               memcmp(excerpt.bytes + (first - excerpt.pos), u->tail, u->tail_size) == 0;
+    *is_others = *found.write_id && strcmp(found.write_id, u->state.write_id) != 0;
+    cv_free(excerpt.bytes);
+    return CV_OK;
+}
+
+static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *err)
+{
+    bool is_same, is_others;
+    cv_error why = {0};
+    cv_status status = compare(u, &is_same, &is_others, &why);
+    if (status == CATERVA_ESTOPPED) {
+        if (err) *err = why;
+        return status;
+    }
+    if (status != CV_OK)
+        return cv_fail(err, status, -1, "it was sent, but cannot be read back: %.180s",
+                       why.message);
+    out->verified = is_same && !is_others;
+    if (out->verified) return CV_OK;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s: it was sent, but what is there now is something else: somebody "
+                   "replaced it, or the server has damaged it",
+                   u->object->name.text);
+}
+
+/* After a refusal: if an answer was lost before, the object may be ours. */
+static cv_status settle(publishing *u, cv_status status, bool may_be_done,
+                        const cv_error *why, cv_error *err)
+{
+    bool is_same = false, is_others = false;
+    if (status != CV_OK && may_be_done && status != CATERVA_ESTOPPED)
+        (void)compare(u, &is_same, &is_others, NULL);
+    if (status == CV_OK || (is_same && !is_others)) return CV_OK;
+    if (err) *err = *why;
+    return status;
+}
+
+/* ---- Conditions -------------------------------------------------------------------------- */
+
+/* `how` says how the object differs, or why that is not known. */
+static cv_status refuse_other(const publishing *u, const char *how, cv_error *err)
+{
+    if (!u->options->if_match)
+        return cv_fail(err, CATERVA_EEXIST, -1, "%s: something is there already, %.160s",
+                       u->object->name.text, how);
+    return cv_fail(err, CATERVA_EEXIST, -1,
+                   "%s: what is there is not %.80s, which was to be "
+                   "replaced, but %.80s",
+                   u->object->name.text, u->options->if_match,
+                   !u->is_there     ? "nothing"
+                   : *u->found.etag ? u->found.etag
+                                    : "unnamed");
+}
+
+static cv_status refuse_size(const publishing *u, cv_error *err)
+{
+    char how[96];
+    (void)snprintf(how, sizeof how, "of %llu bytes, and not these %llu",
+                   (unsigned long long)u->found.size, (unsigned long long)u->file->size);
+    return refuse_other(u, how, err);
+}
+
+/* An object that may not be replaced is no obstacle if it has the same bytes. A few last bytes do
+ * not show this for archives with a long directory. */
+static cv_status check_same(publishing *u, cv_error *err)
+{
+    bool is_same = false, is_others;
+    char how[160];
+    cv_error why = {0};
+    cv_status status = CV_OK;
+    if (!u->is_there) return refuse_other(u, "", err);
+    if (u->found.size != UINT64_MAX && u->found.size != u->file->size)
+        return refuse_size(u, err);
+    bool is_vouched = u->file->vouching > 0 && u->file->vouching <= u->tail_size;
+    if (is_vouched) status = compare(u, &is_same, &is_others, &why);
+    if (is_same) return CV_OK;
+    if (status == CATERVA_ESTOPPED || status == CATERVA_ENOMEM) {
+        if (err) *err = why;
+        return status;
+    }
+    if (status != CV_OK)
+        (void)snprintf(how, sizeof how, "and cannot be compared: %.130s", why.message);
+    return refuse_other(u,
+                        status != CV_OK ? how
+                        : is_vouched    ? "of as many bytes, but not the same ones"
+                                     : "of as many bytes; whether they are the same is not "
+                                       "known without reading all of them",
+                        err);
+}
+
+/* Sets the condition under which the object may appear. *is_done: it exists, with the same bytes. */
+static cv_status decide(publishing *u, bool *is_done, cv_error *err)
+{
+    const char *etag = u->options->if_match ? u->options->if_match : u->found.etag;
+    bool is_refused = u->options->if_match
+                          ? !u->is_there || strcmp(u->found.etag, u->options->if_match) != 0
+                          : u->is_there && !u->options->replace;
+    *is_done = is_refused;
+    if (is_refused) return check_same(u, err);
+    if (!u->is_there)
+        (void)snprintf(u->condition, sizeof u->condition, "If-None-Match: *");
+    else if (cv_etag_is_strong(etag))
+        (void)snprintf(u->condition, sizeof u->condition, "If-Match: %s", etag);
+    return CV_OK;
+}
+
+/* ---- Sending ----------------------------------------------------------------------------- */
+
+static const char *condition_of(const publishing *u)
+{
+    return *u->condition ? u->condition : NULL;
+}
+
+static const char *write_id_of(const publishing *u)
+{
+    return u->session->is_s3 ? u->state.write_id : NULL;
+}
+
+static cv_status put_body(publishing *u, const cv_send_body *body, cv_error *err)
+{
+    cv_error why = {0};
+    cv_send send = {.object = u->object,
+                    .method = "PUT",
+                    .condition = condition_of(u),
+                    .write_id = write_id_of(u),
+                    .has_body = true,
+                    .asks_first = !u->session->is_s3 && u->file->size > ASKING_BYTES,
+                    .body = *body};
+    cv_status status = cv_send_do(&send, &u->sends, u->watch, &why);
+    if (status == CV_OK && !cv_send_is_good(&send)) status = cv_send_refused(&send, &why);
+    status = settle(u, status, send.may_be_done, &why, err);
+    cv_send_free(&send);
+    return status;
+}
+
+/* A small file is read before it is sent, so that a change is noticed before anything appears. */
+static cv_status put(publishing *u, cv_error *err)
+{
+    enum { SMALL = 16 << 20 };
+    const finished *f = u->file;
+    cv_send_body body = {.source = f->source, .size = f->size};
+    if (f->size > SMALL) {
+        CV_TRY(put_body(u, &body, err));
+        return check_unchanged(f, err);
+    }
+    uint8_t *bytes = cv_malloc((size_t)f->size);
+    if (!bytes) return cv_fail_memory(err, (size_t)f->size, "bytes to send");
+    body = (cv_send_body){.bytes = bytes, .size = f->size};
+    cv_status status =
+        cv_store_read(f->source, CV_FRAME_OBJECT, 0, bytes, (size_t)f->size, err);
+    if (status == CV_OK) status = check_unchanged(f, err);
+    if (status == CV_OK) status = put_body(u, &body, err);
+    cv_free(bytes);
+    return status;
+}
+
+static cv_status begin_upload(publishing *u, cv_upload *upload, cv_error *err)
+{
+    bool is_known = false;
+    if (u->has_state) {
+        CV_TRY(cv_upload_resume(upload, u->state.upload_id, u->watch, &is_known, err));
+        if (is_known) return CV_OK;
+        remove_state(u->options->resume);
+        u->has_state = false;
+    }
+    CV_TRY(cv_upload_begin(upload, u->watch, err));
+    if (!u->options->resume) return CV_OK;
+    memcpy(u->state.upload_id, upload->upload_id, sizeof u->state.upload_id);
+    CV_TRY(write_state(u->options->resume, &u->state, err));
+    u->has_state = true;
+    return CV_OK;
+}
+
+static cv_status send_upload(publishing *u, cv_upload *upload, cv_error *err)
+{
+    bool may_be_done;
+    cv_error why = {0};
+    CV_TRY(cv_upload_send(upload, u->watch, err));
+    CV_TRY(check_unchanged(u->file, err));
+    cv_status status =
+        cv_upload_finish(upload, condition_of(u), u->watch, &may_be_done, &why);
+    return settle(u, status, may_be_done, &why, err);
+}
+
+/* If the upload fails and cannot be resumed, it is aborted. */
+static cv_status put_parts(publishing *u, caterva_publish_result *out, cv_error *err)
+{
+    cv_upload upload = {.object = u->object,
+                        .sends = &u->sends,
+                        .source = u->file->source,
+                        .size = u->file->size,
+                        .part_size = u->part_size,
+                        .write_id = write_id_of(u)};
+    cv_status status = cv_upload_init(&upload, err);
+    if (status == CV_OK) status = begin_upload(u, &upload, err);
+    if (status == CV_OK) status = send_upload(u, &upload, err);
+    if (status != CV_OK && *upload.encoded_id && !u->has_state)
+        cv_upload_abort(&upload, u->url, status == CATERVA_ESTOPPED);
+    out->parts = upload.n;
+    out->parts_kept = upload.n_kept;
+    cv_upload_free(&upload);
+    return status;
+}
+
+/* ---- Resuming ---------------------------------------------------------------------------- */
+
+static cv_status read_tail(publishing *u, cv_error *err)
+{
+    uint64_t size = u->file->size, wanted = TAIL_BYTES;
+    if (u->file->vouching > wanted && u->file->vouching <= MOST_VOUCHING)
+        wanted = u->file->vouching;
+    u->tail_size = (size_t)(size < wanted ? size : wanted);
+    u->tail = cv_malloc(u->tail_size);
+    if (!u->tail) return cv_fail_memory(err, u->tail_size, "the end of a file");
+    return cv_store_read(u->file->source, CV_FRAME_OBJECT, size - u->tail_size, u->tail,
+                         u->tail_size, err);
+}
+
+static void sum_up(const char *text, const void *bytes, size_t size, char out[CV_SHA256_HEX])
+{
+    uint8_t sum[CV_SHA256_SIZE];
+    cv_sha256 sha;
+    cv_sha256_begin(&sha);
+    cv_sha256_add(&sha, text, strlen(text) + 1);
+    if (size > 0) cv_sha256_add(&sha, bytes, size);
+    cv_sha256_end(&sha, sum);
+    cv_sha256_hex(sum, out);
+}
+
+/* Identifies the upload: the end of the file vouches for the rest, by the seal or by an archive's
+ * list of checksums. */
+static void identify(publishing *u)
+{
+    char size[24];
+    (void)snprintf(size, sizeof size, "%llu", (unsigned long long)u->file->size);
+    sum_up(size, u->tail, u->tail_size, u->state.file);
+    sum_up(u->url, NULL, 0, u->state.url);
+    (void)snprintf(u->state.part_size, sizeof u->state.part_size, "%llu",
+                   (unsigned long long)u->part_size);
+}
+
+/* An upload is resumed with the same file, URL and part size. To abandon it the URL suffices. */
+static cv_status compare_states(const publishing *u, const upload_state *before,
+                                cv_error *err)
+{
+    const char *path = u->options->resume;
+    const upload_state *now = &u->state;
+    if (strcmp(before->url, now->url) != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s is the state of an upload to another URL: give that one, to go on "
+                       "or to abandon it",
+                       cv_show_path(path).text);
+    if (u->options->abandon) return CV_OK;
+    if (strcmp(before->file, now->file) != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s is the state of an upload of another file, or of this one before "
+                       "it was changed: abandon it, then begin anew",
+                       cv_show_path(path).text);
+    if (strcmp(before->part_size, now->part_size) == 0) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "%s is the state of an upload in parts of %s bytes, another size than %s: "
+                   "go on with that, or abandon it",
+                   cv_show_path(path).text, before->part_size, now->part_size);
+}
+
+static void make_write_id(publishing *u)
+{
+    uint8_t id[(CV_WRITE_ID_SIZE - 1) / 2];
+    cv_os_random(id, sizeof id);
+    for (size_t i = 0; i < sizeof id; i++)
+        (void)snprintf(u->state.write_id + 2 * i, 3, "%02x", id[i]);
+}
+
+/* Reads the state of the upload that is resumed, if there is one. */
+static cv_status recall(publishing *u, cv_error *err)
+{
+    upload_state before;
+    identify(u);
+    make_write_id(u);
+    if (!u->options->resume) return CV_OK;
+    CV_TRY(read_state(u->options->resume, &before, &u->has_state, err));
+    if (!u->has_state) return CV_OK;
+    CV_TRY(compare_states(u, &before, err));
+    u->state = before;
+    return CV_OK;
+}
+
+/* The resumed upload may have finished, and only the last answer was lost. */
+static bool is_done_before(const publishing *u)
+{
+    return u->has_state && u->is_there && strcmp(u->found.write_id, u->state.write_id) == 0;
+}
+
+static cv_status abandon(publishing *u, cv_error *err)
+{
+    cv_upload upload = {.object = u->object, .sends = &u->sends};
+    bool is_known;
+    if (!u->has_state)
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no file %s",
+                       cv_show_path(u->options->resume).text);
+    CV_TRY(cv_upload_resume(&upload, u->state.upload_id, u->watch, &is_known, err));
+    if (is_known) cv_upload_abort(&upload, u->url, false);
+    remove_state(u->options->resume);
+    return CV_OK;
+}
+
+/* The same bytes are at the URL already: an upload that was begun is not needed. */
+static cv_status be_done(publishing *u, caterva_publish_result *out, cv_error *err)
+{
+    out->was_there = out->verified = 1;
+    return u->has_state ? abandon(u, err) : CV_OK;
+}
+
+static cv_status publish_file(publishing *u, caterva_publish_result *out, cv_error *err)
+{
+    bool is_done;
+    CV_TRY(look_first(u, err));
+    if (is_done_before(u)) return verify(u, out, err);
+    CV_TRY(decide(u, &is_done, err));
+    if (is_done) return be_done(u, out, err);
+    CV_TRY(u->session->is_s3 && u->file->size > u->part_size ? put_parts(u, out, err)
+                                                             : put(u, err));
+    return verify(u, out, err);
+}
+
+static cv_status begin(publishing *u, cv_error *err)
+{
+    enum { PART = 8 << 20 };
+    const caterva_publish_options *o = u->options;
+    cv_sends_init(&u->sends);
+    u->part_size =
+        cv_upload_part_size(u->file->size, o->part_bytes ? (uint64_t)o->part_bytes : PART);
+    CV_TRY(cv_session_begin(u->url, o->remote, &u->session, err));
+    CV_TRY(cv_remote_object_new(u->session, u->url, "", &u->object, err));
+    if (!o->abandon) CV_TRY(read_tail(u, err));
+    return recall(u, err);
+}
+
+static cv_status publish(const finished *f, const char *url, const caterva_publish_options *o,
+                         caterva_publish_result *out, cv_error *err)
+{
+    cv_watch watch;
+    publishing u = {.file = f, .url = url, .options = o, .watch = &watch};
+    cv_watch_init(&watch, o->on_progress, o->context);
+    cv_watch_begin(&watch);
+    if (!o->abandon) cv_watch_expect(&watch, (int64_t)f->size);
+    cv_status status = begin(&u, err);
+    if (status == CV_OK) status = o->abandon ? abandon(&u, err) : publish_file(&u, out, err);
+    if (!o->abandon) {
+        out->bytes = (int64_t)f->size;
+        if (status == CV_OK && u.has_state) remove_state(o->resume);
+        if (u.session) out->requests = atomic_load(&u.session->requests);
+        if (u.session) out->retried = atomic_load(&u.session->retried);
+    }
+    cv_remote_object_free(u.object);
+    cv_session_release(u.session);
+    cv_sends_destroy(&u.sends);
+    cv_free(u.tail);
+    cv_watch_end(&watch, status == CV_OK && !o->abandon);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
+/* ---- The call ---------------------------------------------------------------------------- */
 
 static cv_status check_parts(int64_t size, cv_error *err)
 {
@@ -182,7 +729,7 @@ static cv_status check_etag(const char *etag, cv_error *err)
                    "if_match is no ETag: it stands between quotes, as servers say it");
 }
 
-/* What would have no effect is not taken: who asks for it counts on it. */
+/* An option without effect is refused, since the caller counts on it. */
 static cv_status check_resume(const char *url, const char *path, cv_error *err)
 {
     if (!path || cv_url_scheme(url) == CV_SCHEME_S3) return CV_OK;
@@ -221,44 +768,6 @@ static cv_status check_names(const char *path, const char *url, cv_error *err)
                    cv_show_path(url).text);
 }
 
-static cv_status run(const cv_publication *p, const caterva_publish_options *o,
-                     caterva_publish_result *out, cv_error *err)
-{
-    cv_watch watch;
-    cv_watch_init(&watch, o->on_progress, o->context);
-    cv_watch_begin(&watch);
-    if (!o->abandon) cv_watch_expect(&watch, (int64_t)p->size);
-    cv_status status =
-        o->abandon ? cv_http_abandon(p, &watch, err) : cv_http_publish(p, &watch, out, err);
-    cv_watch_end(&watch, status == CV_OK && !o->abandon);
-    cv_watch_destroy(&watch);
-    return status;
-}
-
-static cv_status publish(const char *path, const char *url, const caterva_publish_options *o,
-                         caterva_publish_result *out, cv_error *err)
-{
-    enum { PART = 8 << 20 };
-    finished f = {0};
-    cv_status status = o->abandon ? CV_OK : take(path, &f, err);
-    if (status == CV_OK && !o->abandon) status = check_sound(path, &f, o, err);
-    const cv_publication p = {.source = f.source,
-                              .size = f.size,
-                              .vouching = f.vouching,
-                              .url = url,
-                              .read_url = o->read_url,
-                              .replaces = o->replace != 0,
-                              .if_match = o->if_match,
-                              .part_size = o->part_bytes ? (uint64_t)o->part_bytes : PART,
-                              .state_path = o->resume,
-                              .remote = o->remote,
-                              .check = check_same,
-                              .context = &f};
-    if (status == CV_OK) status = run(&p, o, out, err);
-    give_back(&f);
-    return status;
-}
-
 caterva_status caterva_publish(const char *path, const char *url,
                                const caterva_publish_options *options,
                                caterva_publish_result *result, caterva_error *err)
@@ -276,7 +785,11 @@ caterva_status caterva_publish(const char *path, const char *url,
         o.remote = &remote;
     }
     CV_TRY(check_options(url, &o, err));
-    cv_status status = publish(path, url, &o, &out, err);
+    finished f = {0};
+    cv_status status = o.abandon ? CV_OK : take(path, &f, err);
+    if (status == CV_OK && !o.abandon) status = check_sound(path, &f, &o, err);
+    if (status == CV_OK) status = publish(&f, url, &o, &out, err);
+    give_back(&f);
     if (result) cv_output_fill(result, &out, sizeof out);
     return status;
 }

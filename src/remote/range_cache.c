@@ -1,38 +1,38 @@
-/* Room: store. Which bytes of a thing stand in which packs. The list is what the folder held
- * when it was looked at, and what was added since; packs that are gone are noticed when they
- * are read. */
-#include "remote/range_cache.h"
+/* Room: remote. Byte ranges of one object version, kept in a folder that processes share. Ranges are
+ * written in packs, little-endian:
+ *
+ *     | magic 8 | key 32 | n 4 | n x (pos 8, size 4, sum 4) | sum of all before 4 | bytes |
+ *
+ * A pack is called <half of its key in hex>-<random bytes in hex>.pack and never changes. The list
+ * of extents in memory is what the folder held when it was looked at, plus what was added since;
+ * packs that were removed meanwhile are noticed when they are read. The packs used longest ago
+ * are removed when the folder is full. What the bytes mean is not known here. */
+#include "remote/transfer.h"
 
 #include "base/arith.h"
 #include "base/crc.h"
-#include "base/heap.h"
 #include "base/os.h"
+#include "base/os_dir.h"
 #include "store/descriptors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Range folder ----
- *
- * Packs in a folder, little-endian:
- *
- *     | magic 8 | key 32 | n 4 | n x (pos 8, size 4, sum 4) | sum of all before 4 | bytes |
- *
- * A pack is called <half of its key in hex>-<chance in hex>.pack. Must not know what is kept. */
+enum { NAME_SIZE = 64 }; /* of packs */
 
-/* Bytes [pos, pos + size) of the thing. */
-typedef struct cv_pack_extent {
+/* Bytes [pos, pos + size) of the object. */
+typedef struct pack_extent {
     uint64_t pos;
     uint32_t size, sum; /* CRC32C of the bytes */
-} cv_pack_extent;
+} pack_extent;
 
-typedef struct cv_range_folder {
+typedef struct range_folder {
     cv_dir dir;
-    uint64_t bound; /* bytes that its packs may have */
-    cv_mutex lock;  /* over: */
-    uint64_t left;  /* bytes that may be written before it is looked through again */
-} cv_range_folder;
+    uint64_t bound; /* bytes that it may hold */
+    cv_mutex lock;  /* guards: */
+    uint64_t left;  /* bytes that may be written before the next sweep */
+} range_folder;
 
 static const char magic[8] = "cvpack\0\1";
 static const char suffix[] = ".pack";
@@ -42,14 +42,13 @@ enum {
     EXTENT = 16,
     SUM = 4,
     MOST_EXTENTS = 1 << 16,
-    PER_FILE =
-        32 << 10, /* what a file counts for besides its bytes: many take long to list */
-    KEY_HEX = 32, /* of the key in the name */
-    OLD_NS = 600000000u, /* a file without its name is nobody's after a thousand of these */
+    PER_FILE = 32 << 10, /* what a file counts beside its bytes: listing many takes long */
+    KEY_HEX = 32,        /* of the key in the name */
+    OLD_US = 600000000u, /* when a temporary file counts as left by a dead process */
 };
 
-/* Bytes before those of its first extent. */
-static uint64_t cv_pack_head_size(size_t n) { return FIXED + (uint64_t)n * EXTENT + SUM; }
+/* Bytes before those of the first extent. */
+static uint64_t pack_head_size(size_t n) { return FIXED + (uint64_t)n * EXTENT + SUM; }
 
 /* ---- Names ------------------------------------------------------------------------ */
 
@@ -63,14 +62,14 @@ static void put_hex(const uint8_t *bytes, size_t n, char *to)
     to[2 * n] = '\0';
 }
 
-static void make_name(const uint8_t key[CV_PACK_KEY], char name[CV_PACK_NAME])
+static void make_name(const uint8_t key[CV_PACK_KEY], char name[NAME_SIZE])
 {
     uint8_t chance[8];
     char first[KEY_HEX + 1], last[2 * sizeof chance + 1];
     cv_os_random(chance, sizeof chance);
     put_hex(key, KEY_HEX / 2, first);
     put_hex(chance, sizeof chance, last);
-    (void)snprintf(name, CV_PACK_NAME, "%s-%s%s", first, last, suffix);
+    (void)snprintf(name, NAME_SIZE, "%s-%s%s", first, last, suffix);
 }
 
 static bool is_pack(const char *name)
@@ -81,7 +80,7 @@ static bool is_pack(const char *name)
 }
 
 /* Whether the name is that of a pack of this key. */
-static bool cv_pack_is_of(const char *name, const uint8_t key[CV_PACK_KEY])
+static bool is_pack_of(const char *name, const uint8_t key[CV_PACK_KEY])
 {
     char first[KEY_HEX + 1];
     put_hex(key, KEY_HEX / 2, first);
@@ -90,10 +89,10 @@ static bool cv_pack_is_of(const char *name, const uint8_t key[CV_PACK_KEY])
 
 /* ---- The folder ---------------------------------------------------------------------- */
 
-/* Opens the folder, and makes it where its parent is there. False: there is none. */
-static bool cv_range_folder_open(const char *path, uint64_t bound, cv_range_folder *out)
+/* Opens the folder, or makes it if its parent exists. */
+static bool open_folder(const char *path, uint64_t bound, range_folder *out)
 {
-    *out = (cv_range_folder){.bound = bound};
+    *out = (range_folder){.bound = bound};
     int error = cv_dir_open(cv_dir_here, path, 0, &out->dir);
     if (error == ENOENT) {
         (void)cv_dir_make(cv_dir_here, path);
@@ -104,21 +103,21 @@ static bool cv_range_folder_open(const char *path, uint64_t bound, cv_range_fold
     return true;
 }
 
-static void cv_range_folder_close(cv_range_folder *folder)
+static void close_folder(range_folder *folder)
 {
     cv_dir_close(&folder->dir);
     cv_mutex_destroy(&folder->lock);
 }
 
-static void cv_pack_remove(cv_range_folder *folder, const char *name)
+static void remove_pack(range_folder *folder, const char *name)
 {
     (void)cv_dir_remove(folder->dir, name);
 }
 
-/* ---- Room ------------------------------------------------------------------------------ */
+/* ---- Making room --------------------------------------------------------------------------- */
 
 typedef struct used_file {
-    char name[CV_PACK_NAME];
+    char name[NAME_SIZE];
     uint64_t size, used;
 } used_file;
 
@@ -146,17 +145,17 @@ static bool add_used(used_files *files, const char *name, const cv_file_info *in
     return true;
 }
 
-/* What a process left that was killed. */
-static void remove_old_temporary(cv_range_folder *folder, const char *name,
+/* Removes what a process left that was killed. */
+static void remove_old_temporary(range_folder *folder, const char *name,
                                  const cv_file_info *info)
 {
     uint64_t now = cv_os_time_ns();
-    bool is_old = info->changed_ns / 1000 + OLD_NS < now / 1000;
+    bool is_old = info->changed_ns / 1000 + OLD_US < now / 1000;
     if (name[0] == '.' && strstr(name, ".tmp-") && strstr(name, suffix) && is_old)
         (void)cv_dir_remove(folder->dir, name);
 }
 
-static bool list_used(cv_range_folder *folder, used_files *files)
+static bool list_used(range_folder *folder, used_files *files)
 {
     cv_dir dir;
     cv_listing listing;
@@ -184,9 +183,8 @@ static int by_use(const void *a, const void *b)
     return (x->used > y->used) - (x->used < y->used);
 }
 
-/* Looks it through, and leaves room for a while. A quarter stays free for what others write
- * meanwhile. */
-static bool sweep(cv_range_folder *folder)
+/* Removes packs until three quarters of the bound are used: other processes write meanwhile. */
+static bool sweep(range_folder *folder)
 {
     used_files files = {0};
     bool is_listed = list_used(folder, &files);
@@ -201,17 +199,16 @@ static bool sweep(cv_range_folder *folder)
     return is_listed;
 }
 
-/* One file is a small part of the folder. */
-static uint64_t most_of_one(const cv_range_folder *folder) { return folder->bound / 16; }
+static uint64_t most_of_one(const range_folder *folder) { return folder->bound / 16; }
 
-/* Bytes of one extent that a pack may have in this folder; 0: none is kept. */
-static uint64_t cv_pack_room(const cv_range_folder *folder)
+/* Bytes of a pack with one extent; 0: the folder is too small for any. */
+static uint64_t pack_room(const range_folder *folder)
 {
-    uint64_t least = PER_FILE + cv_pack_head_size(1), most = most_of_one(folder);
+    uint64_t least = PER_FILE + pack_head_size(1), most = most_of_one(folder);
     return most > least ? most - least : 0;
 }
 
-static bool make_room(cv_range_folder *folder, uint64_t size)
+static bool make_room(range_folder *folder, uint64_t size)
 {
     bool has_room = true;
     size += PER_FILE;
@@ -225,18 +222,18 @@ static bool make_room(cv_range_folder *folder, uint64_t size)
 
 /* ---- Writing ------------------------------------------------------------------------------ */
 
-static uint8_t *make_head(const uint8_t key[CV_PACK_KEY], cv_pack_extent *extents, size_t n,
+static uint8_t *make_head(const uint8_t key[CV_PACK_KEY], pack_extent *extents, size_t n,
                           const uint8_t *bytes, uint64_t *size)
 {
-    uint8_t *head = cv_malloc((size_t)cv_pack_head_size(n)), *to = head;
+    uint8_t *head = cv_malloc((size_t)pack_head_size(n)), *to = head;
     if (!head) return NULL;
     memcpy(to, magic, sizeof magic);
     memcpy(to + sizeof magic, key, CV_PACK_KEY);
     cv_store_le32(to + sizeof magic + CV_PACK_KEY, (uint32_t)n);
     to += FIXED;
-    *size = cv_pack_head_size(n);
+    *size = pack_head_size(n);
     for (size_t i = 0; i < n; i++, to += EXTENT) {
-        cv_pack_extent *e = &extents[i];
+        pack_extent *e = &extents[i];
         e->sum = cv_crc32c(0, bytes, e->size);
         cv_store_le64(to, e->pos);
         cv_store_le32(to + 8, e->size);
@@ -248,16 +245,14 @@ static uint8_t *make_head(const uint8_t key[CV_PACK_KEY], cv_pack_extent *extent
     return head;
 }
 
-/* Writes a pack of extents, whose bytes follow each other in `bytes` and are at most
- * CV_PACK_MOST, and sets their sums. Makes room for it by removing the packs that were used
- * last the longest ago. */
-static bool cv_pack_write(cv_range_folder *folder, const uint8_t key[CV_PACK_KEY],
-                   cv_pack_extent *extents, size_t n, const uint8_t *bytes,
-                   char name[CV_PACK_NAME])
+/* Writes a pack of extents, whose bytes follow each other, and sets their sums. */
+static bool write_pack_file(range_folder *folder, const uint8_t key[CV_PACK_KEY],
+                            pack_extent *extents, size_t n, const uint8_t *bytes,
+                            char name[NAME_SIZE])
 {
     char temp[CV_OS_TEMP_NAME];
     cv_file file;
-    uint64_t size, head_size = cv_pack_head_size(n);
+    uint64_t size, head_size = pack_head_size(n);
     if (n == 0 || n > MOST_EXTENTS) return false;
     uint8_t *head = make_head(key, extents, n, bytes, &size);
     if (!head) return false;
@@ -277,7 +272,7 @@ static bool cv_pack_write(cv_range_folder *folder, const uint8_t key[CV_PACK_KEY
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static bool open_pack(cv_range_folder *folder, const char *name, cv_file *out)
+static bool open_pack(range_folder *folder, const char *name, cv_file *out)
 {
     return cv_open_file(folder->dir, name, CV_OPEN_READ | CV_OPEN_NO_LINK, 0, out) == 0;
 }
@@ -288,7 +283,7 @@ static bool read_all(cv_file file, void *dst, size_t size, uint64_t pos)
     return cv_file_read(file, dst, size, pos, &done) == 0 && done == size;
 }
 
-/* The head, owned, if what it says of itself is true. */
+/* Reads and checks the head (owned); NULL if it is damaged or has another key. */
 static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t *n)
 {
     uint8_t fixed[FIXED];
@@ -297,7 +292,7 @@ static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t
     bool is_known = memcmp(fixed, magic, sizeof magic) == 0 &&
                     memcmp(fixed + sizeof magic, key, CV_PACK_KEY) == 0;
     if (!is_known || *n == 0 || *n > MOST_EXTENTS) return NULL;
-    size_t size = (size_t)cv_pack_head_size(*n);
+    size_t size = (size_t)pack_head_size(*n);
     uint8_t *head = cv_malloc(size);
     if (head && read_all(file, head, size, 0) &&
         cv_load_le32(head + size - SUM) == cv_crc32c(0, head, size - SUM))
@@ -306,10 +301,9 @@ static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t
     return NULL;
 }
 
-/* Reads what a pack holds, owned (cv_free); false, and the pack is removed, where it is
- * damaged or another key's. */
-static bool cv_pack_read_head(cv_range_folder *folder, const char *name,
-                       const uint8_t key[CV_PACK_KEY], cv_pack_extent **extents, size_t *n)
+/* Reads the list of extents (owned). A pack that is damaged or has another key is removed. */
+static bool read_pack_head(range_folder *folder, const char *name,
+                           const uint8_t key[CV_PACK_KEY], pack_extent **extents, size_t *n)
 {
     cv_file file;
     uint32_t count = 0;
@@ -317,32 +311,32 @@ static bool cv_pack_read_head(cv_range_folder *folder, const char *name,
     uint8_t *head = read_head(file, key, &count);
     cv_file_close(&file);
     *extents = head ? cv_calloc(count, sizeof **extents) : NULL;
-    if (!head) cv_pack_remove(folder, name);
+    if (!head) remove_pack(folder, name);
     for (uint32_t i = 0; *extents && i < count; i++) {
         const uint8_t *from = head + FIXED + (size_t)i * EXTENT;
-        (*extents)[i] = (cv_pack_extent){cv_load_le64(from), cv_load_le32(from + 8),
-                                         cv_load_le32(from + 12)};
+        (*extents)[i] = (pack_extent){cv_load_le64(from), cv_load_le32(from + 8),
+                                      cv_load_le32(from + 12)};
     }
     cv_free(head);
     *n = count;
     return *extents != NULL;
 }
 
-/* Reads one extent, which begins at byte `at` of the pack; false as above. */
-static bool cv_pack_read(cv_range_folder *folder, const char *name, uint64_t at,
-                  const cv_pack_extent *extent, void *dst)
+/* Reads one extent, which begins at byte `at` of the pack; a damaged pack is removed. */
+static bool read_extent(range_folder *folder, const char *name, uint64_t at,
+                        const pack_extent *extent, void *dst)
 {
     cv_file file;
     if (!open_pack(folder, name, &file)) return false;
     bool good = read_all(file, dst, extent->size, at) &&
                 cv_crc32c(0, dst, extent->size) == extent->sum;
     cv_file_close(&file);
-    if (!good) cv_pack_remove(folder, name);
+    if (!good) remove_pack(folder, name);
     return good;
 }
 
-/* The pack was used just now. */
-static void cv_pack_touch(cv_range_folder *folder, const char *name)
+/* Records that the pack was used just now. */
+static void touch_pack(range_folder *folder, const char *name)
 {
     cv_file file;
     if (!open_pack(folder, name, &file)) return;
@@ -350,7 +344,7 @@ static void cv_pack_touch(cv_range_folder *folder, const char *name)
     cv_file_close(&file);
 }
 
-/* ---- Range cache ---- */
+/* ---- The list of extents -------------------------------------------------------------------- */
 
 enum {
     MOST_EXTENT = 64 << 10,
@@ -362,36 +356,34 @@ enum {
 };
 
 typedef struct pack {
-    char name[CV_PACK_NAME];
+    char name[NAME_SIZE];
     uint64_t touched;
     bool is_gone;
     struct pack *next;
 } pack;
 
 typedef struct extent {
-    cv_pack_extent what;
+    pack_extent what;
     uint64_t at; /* in its pack */
     pack *pack;
 } extent;
 
 struct cv_range_cache {
-    cv_range_folder folder;
+    range_folder folder;
     uint8_t key[CV_PACK_KEY];
-    cv_mutex lock;        /* over all below */
-    pack *packs[BUCKETS]; /* by their names; those that are gone stay listed */
+    cv_mutex lock;        /* guards all below */
+    pack *packs[BUCKETS]; /* by name; packs that are gone stay listed */
     extent *extents;      /* by position, when sorted */
     size_t n, room;
     bool is_sorted, was_listed;
-    uint64_t changed, listed; /* the folder was, when; and when that was looked at */
+    uint64_t changed, listed; /* when the folder was changed, and when that was looked at */
 };
-
-/* ---- Life ---------------------------------------------------------------------------- */
 
 cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
                                     const uint8_t key[CV_PACK_KEY])
 {
     cv_range_cache *c = cv_calloc(1, sizeof *c);
-    if (!c || !cv_range_folder_open(folder, bound, &c->folder)) {
+    if (!c || !open_folder(folder, bound, &c->folder)) {
         cv_free(c);
         return NULL;
     }
@@ -411,12 +403,12 @@ void cv_range_cache_close(cv_range_cache *c)
         }
     }
     cv_free(c->extents);
-    cv_range_folder_close(&c->folder);
+    close_folder(&c->folder);
     cv_mutex_destroy(&c->lock);
     cv_free(c);
 }
 
-/* ---- The list, with the lock ------------------------------------------------------------ */
+/* What follows runs with the lock. */
 
 static pack **bucket_of(cv_range_cache *c, const char *name)
 {
@@ -444,7 +436,7 @@ static bool reserve(cv_range_cache *c, size_t more)
     return true;
 }
 
-/* Those before it begin at `pos` or earlier. */
+/* The number of extents that begin at `pos` or earlier. */
 static size_t place_of(const cv_range_cache *c, uint64_t pos)
 {
     size_t low = 0, high = c->n;
@@ -458,7 +450,7 @@ static size_t place_of(const cv_range_cache *c, uint64_t pos)
     return low;
 }
 
-/* A few go where they belong; with many it is quicker to sort the list when it is asked. */
+/* A few are inserted in order; with many it is quicker to sort the list when it is used. */
 static void add_extent(cv_range_cache *c, const extent *e, bool is_of_few)
 {
     bool stays_sorted = c->is_sorted && is_of_few;
@@ -469,10 +461,10 @@ static void add_extent(cv_range_cache *c, const extent *e, bool is_of_few)
     c->is_sorted = stays_sorted;
 }
 
-static void add_pack(cv_range_cache *c, const char *name, const cv_pack_extent *extents,
+static void add_pack(cv_range_cache *c, const char *name, const pack_extent *extents,
                      size_t n)
 {
-    uint64_t at = cv_pack_head_size(n);
+    uint64_t at = pack_head_size(n);
     pack *p = cv_calloc(1, sizeof *p);
     if (!p || !reserve(c, n)) {
         cv_free(p);
@@ -509,7 +501,7 @@ static void sort(cv_range_cache *c)
     c->is_sorted = true;
 }
 
-/* The one that reaches furthest of those that hold byte `pos`; NULL: none does. */
+/* The extent that holds byte `pos` and reaches furthest; NULL: none. */
 static const extent *find(cv_range_cache *c, uint64_t pos)
 {
     sort(c);
@@ -525,13 +517,13 @@ static const extent *find(cv_range_cache *c, uint64_t pos)
     return best;
 }
 
-/* ---- Looking ------------------------------------------------------------------------------ */
+/* ---- Looking at the folder ------------------------------------------------------------------- */
 
-static bool are_sound(const cv_pack_extent *extents, size_t n)
+static bool are_sound(const pack_extent *extents, size_t n)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < n; i++) {
-        const cv_pack_extent *e = &extents[i];
+        const pack_extent *e = &extents[i];
         if (e->size == 0 || e->size > MOST_EXTENT || e->pos > INT64_MAX) return false;
         total += e->size;
     }
@@ -540,10 +532,10 @@ static bool are_sound(const cv_pack_extent *extents, size_t n)
 
 static void take_in(cv_range_cache *c, const char *name)
 {
-    cv_pack_extent *extents;
+    pack_extent *extents;
     size_t n;
-    if (!cv_pack_is_of(name, c->key) || is_listed(c, name)) return;
-    if (!cv_pack_read_head(&c->folder, name, c->key, &extents, &n)) return;
+    if (!is_pack_of(name, c->key) || is_listed(c, name)) return;
+    if (!read_pack_head(&c->folder, name, c->key, &extents, &n)) return;
     if (are_sound(extents, n)) add_pack(c, name, extents, n);
     cv_free(extents);
 }
@@ -575,9 +567,9 @@ void cv_range_cache_look(cv_range_cache *c)
     cv_mutex_unlock(&c->lock);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------- */
+/* ---- Getting ------------------------------------------------------------------------------- */
 
-/* True: it is to be told that it was used. */
+/* Whether the pack's time of use is to be updated. */
 static bool is_worth_a_touch(pack *p)
 {
     uint64_t now = cv_os_clock_ns();
@@ -586,7 +578,7 @@ static bool is_worth_a_touch(pack *p)
     return true;
 }
 
-/* An extent that holds byte `pos`; false: none does. */
+/* Finds an extent that holds byte `pos`. */
 static bool look_up(cv_range_cache *c, uint64_t pos, extent *out)
 {
     cv_mutex_lock(&c->lock);
@@ -594,11 +586,11 @@ static bool look_up(cv_range_cache *c, uint64_t pos, extent *out)
     bool touches = found && is_worth_a_touch(found->pack);
     if (found) *out = *found;
     cv_mutex_unlock(&c->lock);
-    if (touches) cv_pack_touch(&c->folder, out->pack->name);
+    if (touches) touch_pack(&c->folder, out->pack->name);
     return found != NULL;
 }
 
-/* Its pack is damaged, or gone. */
+/* The pack turned out to be damaged or gone. */
 static void drop(cv_range_cache *c, pack *p)
 {
     cv_mutex_lock(&c->lock);
@@ -606,14 +598,14 @@ static void drop(cv_range_cache *c, pack *p)
     cv_mutex_unlock(&c->lock);
 }
 
-/* Bytes from `pos` on, at most `size`, of an extent: how many; 0: it cannot be read. */
+/* Copies bytes of an extent from `pos` on, and returns how many; 0: it cannot be read. */
 static size_t get_some(cv_range_cache *c, const extent *e, uint64_t pos, uint8_t *dst,
                        size_t size, uint8_t *scratch)
 {
     size_t from = (size_t)(pos - e->what.pos), n = e->what.size - from;
     bool is_straight = from == 0 && n <= size;
     uint8_t *to = is_straight ? dst : scratch;
-    if (!cv_pack_read(&c->folder, e->pack->name, e->at, &e->what, to)) return 0;
+    if (!read_extent(&c->folder, e->pack->name, e->at, &e->what, to)) return 0;
     if (n > size) n = size;
     if (!is_straight) memcpy(dst, scratch + from, n);
     return n;
@@ -633,11 +625,11 @@ bool cv_range_cache_get(cv_range_cache *c, uint64_t pos, void *dst, size_t size)
     return done == size;
 }
 
-/* ---- Adding -------------------------------------------------------------------------------- */
+/* ---- Putting ------------------------------------------------------------------------------- */
 
-/* Extents of one pack, in the making. */
+/* A pack in the making. */
 typedef struct making {
-    cv_pack_extent *extents;
+    pack_extent *extents;
     size_t n, room;
     uint64_t size;
     const uint8_t *bytes;
@@ -645,8 +637,8 @@ typedef struct making {
 
 static void write_pack(cv_range_cache *c, making *m)
 {
-    char name[CV_PACK_NAME];
-    if (m->n > 0 && cv_pack_write(&c->folder, c->key, m->extents, m->n, m->bytes, name)) {
+    char name[NAME_SIZE];
+    if (m->n > 0 && write_pack_file(&c->folder, c->key, m->extents, m->n, m->bytes, name)) {
         cv_mutex_lock(&c->lock);
         add_pack(c, name, m->extents, m->n);
         cv_mutex_unlock(&c->lock);
@@ -660,7 +652,7 @@ void cv_range_cache_put(cv_range_cache *c, const uint64_t *positions, const size
                         size_t n, const uint8_t *bytes)
 {
     making m = {.room = CV_PACK_MOST / 1024, .bytes = bytes};
-    uint64_t room = cv_pack_room(&c->folder), part = 1 + c->folder.bound / 32;
+    uint64_t room = pack_room(&c->folder), part = 1 + c->folder.bound / 32;
     uint64_t most = part < CV_PACK_MOST ? part : CV_PACK_MOST;
     if (most > room) most = room;
     if (most < LEAST_PACK) return;
@@ -670,7 +662,7 @@ void cv_range_cache_put(cv_range_cache *c, const uint64_t *positions, const size
             uint64_t piece = most < MOST_EXTENT ? most : MOST_EXTENT;
             size = sizes[i] - done < piece ? sizes[i] - done : (size_t)piece;
             if (m.n == m.room || m.size + size > most) write_pack(c, &m);
-            m.extents[m.n++] = (cv_pack_extent){positions[i] + done, (uint32_t)size, 0};
+            m.extents[m.n++] = (pack_extent){positions[i] + done, (uint32_t)size, 0};
             m.size += size;
         }
     }
@@ -684,7 +676,7 @@ void cv_range_cache_forget(cv_range_cache *c)
     cv_mutex_lock(&c->lock);
     for (int i = 0; i < BUCKETS; i++) {
         for (pack *p = c->packs[i]; p; p = p->next) {
-            if (!p->is_gone) cv_pack_remove(&c->folder, p->name);
+            if (!p->is_gone) remove_pack(&c->folder, p->name);
             p->is_gone = true;
         }
     }

@@ -1,22 +1,22 @@
-/* Room: remote. INTRO of remote/reply */
-#include "remote/reply.h"
+/* Room: remote. What servers answer: dates, status line and header fields, whether the reply is
+ * what was requested (RFC 9110), and the XML documents of S3. Replies are hostile input: pure
+ * functions, with fuzz targets. Connections, retries and redirects are not known here. */
+#include "remote/http.h"
 
 #include "base/os_file.h"
 
 #include <string.h>
 
-/* ---- Http date ----
- *
- * Dates as HTTP has them. */
+/* ---- Dates ------------------------------------------------------------------ */
 
 typedef struct parts {
     int year, month, day, hour, minute, second;
 } parts;
 
-/* In patterns: '*' is any letters, '#' a month's name, and D Y h m s are digits of a number, of
- * which the first may be a blank. All else stands for itself. */
+/* The three forms of RFC 9110 section 5.6.7. '*' matches letters and '#' a month's name; D Y h m s
+ * are digits of a number, the first of which may be a blank. Other characters match themselves. */
 static const char *const forms[] = {
-    "*, DD # YYYY hh:mm:ss GMT", /* the one that servers send */
+    "*, DD # YYYY hh:mm:ss GMT", /* the form that servers send */
     "*, DD-#-YY hh:mm:ss GMT",
     "* # DD hh:mm:ss YYYY",
 };
@@ -71,7 +71,7 @@ static bool match(const char *form, const char *at, const char *end, parts *out)
     return at == end;
 }
 
-/* Since 1970, by the calendar of Gregory. Years are counted from March. */
+/* Days since 1970 in the Gregorian calendar; the year begins in March. */
 static int64_t days_of(const parts *p)
 {
     int64_t year = p->month > 2 ? p->year : p->year - 1;
@@ -80,9 +80,8 @@ static int64_t days_of(const parts *p)
            1 - 719468;
 }
 
-/* Parses a date in any of the three forms of RFC 9110, section 5.6.7: seconds since 1970 in *out,
- * never before it. False: it is not a date. */
-static bool cv_http_date(const char *text, size_t size, int64_t *out)
+/* Parses a date, not before 1970, as seconds since 1970; false if it is not one. */
+static bool parse_date(const char *text, size_t size, int64_t *out)
 {
     parts p = {0};
     size_t i = 0, n = sizeof forms / sizeof forms[0];
@@ -96,17 +95,8 @@ static bool cv_http_date(const char *text, size_t size, int64_t *out)
     return true;
 }
 
-/* ---- Http reply ----
- *
- * Replies of HTTP servers, by RFC 9110. Everything here is a function of its
- * arguments, and has a fuzz target. */
+/* ---- Text ------------------------------------------------------------------- */
 
-/* Objects of so many bytes may come whole from a server that knows no ranges. */
-enum { MOST_WHOLE = 1 << 20 };
-
-/* ---- Words ------------------------------------------------------------------ */
-
-/* A piece of the reply. */
 typedef struct text {
     const char *at, *end;
 } text;
@@ -136,7 +126,7 @@ static text strip(text t)
     return t;
 }
 
-/* Digits, one at least; false when they leave 63 bits. */
+/* At least one digit; false if the number exceeds 63 bits. */
 static bool take_number(text *t, uint64_t *out)
 {
     const char *begin = t->at;
@@ -163,25 +153,25 @@ static void take_length(text value, cv_reply *out)
 {
     uint64_t length;
     bool good = is_number(value, &length) && (!out->has_length || out->length == length);
-    if (!good) out->is_odd = true;
+    if (!good) out->is_malformed = true;
     out->has_length = good;
     out->length = good ? length : 0;
 }
 
-/* "bytes 0-9/100", "bytes 0-9/" and a star, and of what cannot be had a star for the range. */
+/* "bytes 0-9/100", "bytes 0-9/" and a star, or (status 416) a star for the range. */
 static void take_range(text value, cv_reply *out)
 {
     uint64_t first, last, total = UINT64_MAX;
     bool is_known = begins(value, "bytes ") && !out->has_range;
     value.at += is_known ? 6 : 0;
     value = strip(value);
-    if (is_known && take_char(&value, '*')) return; /* of 416: there is none */
+    if (is_known && take_char(&value, '*')) return;
     bool good = is_known && take_number(&value, &first) && take_char(&value, '-') &&
                 take_number(&value, &last) && take_char(&value, '/') && first <= last;
     good = good && (equals(value, "*") || (is_number(value, &total) && last < total));
     out->has_range = good;
     if (!good) {
-        out->is_odd = true;
+        out->is_malformed = true;
         return;
     }
     out->first = first;
@@ -189,7 +179,7 @@ static void take_range(text value, cv_reply *out)
     out->total = total;
 }
 
-/* What does not fit is none. */
+/* Text that does not fit or is not printable ASCII counts as missing. */
 static void take_text(text value, char *out, size_t room)
 {
     size_t size = (size_t)(value.end - value.at);
@@ -213,10 +203,10 @@ static void take_etag(text value, cv_reply *out)
     memcpy(before, out->etag, sizeof before);
     take_text(value, out->etag, sizeof out->etag);
     if (!is_quoted(out->etag)) out->etag[0] = '\0';
-    if (*before && strcmp(before, out->etag) != 0) out->is_odd = true;
+    if (*before && strcmp(before, out->etag) != 0) out->is_malformed = true;
 }
 
-/* "multipart/byteranges; boundary=x", or the boundary in quotes. Two that differ are odd. */
+/* "multipart/byteranges; boundary=x", or the boundary in quotes. */
 static void take_type(text value, cv_reply *out)
 {
     static const char key[] = "boundary=";
@@ -237,12 +227,12 @@ static void take_type(text value, cv_reply *out)
         take_text(word, out->boundary, sizeof out->boundary);
         break;
     }
-    if (*before && strcmp(before, out->boundary) != 0) out->is_odd = true;
+    if (*before && strcmp(before, out->boundary) != 0) out->is_malformed = true;
 }
 
-/* "nginx/1.22.1", "Apache/2.4.57 (Debian)": programs that send several parts of a file, unless
- * told not to. Apache takes 200 ranges, lighttpd passes over those behind the tenth. */
-static int parts_of(text product)
+/* "nginx/1.22.1", "Apache/2.4.57 (Debian)": servers that answer multi-range requests unless
+ * configured not to. Apache accepts 200 ranges; lighttpd ignores those behind the tenth. */
+static int ranges_of_product(text product)
 {
     static const struct {
         const char *name;
@@ -262,13 +252,13 @@ static int parts_of(text product)
 
 static void take_server(text value, cv_reply *out)
 {
-    if (out->most_parts > 0) out->is_relayed = true; /* another name */
-    out->most_parts = parts_of(value);
-    if (out->most_parts == 0) out->is_relayed = true;
+    if (out->most_ranges > 0) out->is_relayed = true; /* another name */
+    out->most_ranges = ranges_of_product(value);
+    if (out->most_ranges == 0) out->is_relayed = true;
 }
 
-/* Fields of caches, and of object stores, in answers that others pass on by their own name. */
-static bool tells_of_others(text name)
+/* Header fields of caches and object stores: the reply was relayed by the server that it names. */
+static bool is_of_relay(text name)
 {
     static const char *const whole[] = {"via",       "age",         "x-cache",
                                         "x-varnish", "x-served-by", "cf-ray"};
@@ -280,19 +270,19 @@ static bool tells_of_others(text name)
     return false;
 }
 
-/* A number of seconds, or a date. */
+/* Retry-After is a number of seconds or a date. */
 static void take_retry(text value, cv_reply *out)
 {
     uint64_t seconds = 0;
     out->retry_at = 0;
     if (!is_number(value, &seconds))
-        (void)cv_http_date(value.at, (size_t)(value.end - value.at), &out->retry_at);
+        (void)parse_date(value.at, (size_t)(value.end - value.at), &out->retry_at);
     out->retry_after = seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
 }
 
 static void take_field(text name, text value, cv_reply *out)
 {
-    if (tells_of_others(name)) out->is_relayed = true;
+    if (is_of_relay(name)) out->is_relayed = true;
     if (equals(name, "content-length"))
         take_length(value, out);
     else if (equals(name, "content-range"))
@@ -312,7 +302,7 @@ static void take_field(text name, text value, cv_reply *out)
     else if (equals(name, "retry-after"))
         take_retry(value, out);
     else if (equals(name, "date"))
-        (void)cv_http_date(value.at, (size_t)(value.end - value.at), &out->date);
+        (void)parse_date(value.at, (size_t)(value.end - value.at), &out->date);
 }
 
 static text take_line(text *rest)
@@ -354,7 +344,7 @@ cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error
         line.at = colon + 1;
         take_field(name, strip(line), out);
     }
-    if (out->is_relayed) out->most_parts = 0;
+    if (out->is_relayed) out->most_ranges = 0;
     return CV_OK;
 }
 
@@ -367,6 +357,9 @@ uint32_t cv_reply_wait(const cv_reply *r, int64_t now)
 }
 
 /* ---- Judging ---------------------------------------------------------------- */
+
+/* Up to this size an object is accepted whole from a server that ignores ranges. */
+enum { MOST_WHOLE = 1 << 20 };
 
 bool cv_etag_is_strong(const char *etag) { return etag[0] == '"'; }
 
@@ -387,8 +380,7 @@ bool cv_reply_is_busy(int status)
     return status >= 500 && status != 501 && status != 505 && status != 507;
 }
 
-/* The object existed when it was opened. That it cannot be had now is a failure of the read, not
- * the answer that nothing is there. */
+/* The object existed when it was opened, so this is a failed read and not CATERVA_ENOTFOUND. */
 static cv_verdict gone(const cv_reply *r, const char *name, cv_error *err)
 {
     bool is_forbidden = r->status == 403;
@@ -407,7 +399,7 @@ static cv_verdict forbidden(const char *name, cv_error *err)
     return CV_REPLY_FAILED;
 }
 
-static cv_verdict judge_status(const cv_reply *r, const cv_identity *known, const char *name,
+static cv_verdict judge_status(const cv_reply *r, const cv_version *known, const char *name,
                                cv_error *err)
 {
     int status = r->status;
@@ -428,7 +420,7 @@ static cv_verdict judge_status(const cv_reply *r, const cv_identity *known, cons
         return CV_REPLY_REDIRECT;
     case 401:
         (void)failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
-        if (err) err->sys_errno = EACCES; /* as a file that may not be read */
+        if (err) err->sys_errno = EACCES;
         return CV_REPLY_FAILED;
     case 403: return is_known ? gone(r, name, err) : forbidden(name, err);
     case 404:
@@ -443,8 +435,9 @@ static cv_verdict judge_status(const cv_reply *r, const cv_identity *known, cons
     }
 }
 
-/* An ETag says more than a date; without either there is the size, and the seal. */
-static bool is_other(const cv_reply *r, uint64_t total, const cv_identity *known)
+/* Whether the reply is of another version. The date counts if there is no ETag; without both the
+ * size, and later the seal, tell versions apart. */
+static bool is_other(const cv_reply *r, uint64_t total, const cv_version *known)
 {
     if (known->size == UINT64_MAX) return false;
     if (total != known->size) return true;
@@ -452,21 +445,21 @@ static bool is_other(const cv_reply *r, uint64_t total, const cv_identity *known
     return *known->modified && strcmp(r->modified, known->modified) != 0;
 }
 
-/* The bytes that the request stands for in an object of `total` bytes. */
-static bool resolve(const cv_ask *ask, uint64_t total, cv_grant *out)
+/* The bytes that the request means in an object of `total` bytes; false: none. */
+static bool resolve(const cv_range_request *request, uint64_t total, cv_content_range *out)
 {
-    uint64_t first = ask->first, end = ask->end < total ? ask->end : total;
-    if (ask->is_suffix) {
+    uint64_t first = request->first, end = request->end < total ? request->end : total;
+    if (request->is_suffix) {
         first = total - end;
         end = total;
     }
     if (first >= end) return false;
-    *out = (cv_grant){first, end - first, total};
+    *out = (cv_content_range){first, end - first, total};
     return true;
 }
 
-static cv_verdict judge_range(const cv_reply *r, const cv_ask *ask, const char *name,
-                              cv_grant *grant, cv_error *err)
+static cv_verdict judge_range(const cv_reply *r, const cv_range_request *request,
+                              const char *name, cv_content_range *content, cv_error *err)
 {
     uint64_t size = r->last - r->first + 1;
     if (!r->has_range)
@@ -474,8 +467,9 @@ static cv_verdict judge_range(const cv_reply *r, const cv_ask *ask, const char *
                       "the server sends a part without saying which (no Content-Range)");
     if (r->total == UINT64_MAX)
         return failed(err, CATERVA_EIO, name, "the server does not say how long it is");
-    if (is_other(r, r->total, ask->identity)) return changed(err, name);
-    if (!resolve(ask, r->total, grant) || r->first != grant->first || size != grant->size) {
+    if (is_other(r, r->total, request->version)) return changed(err, name);
+    if (!resolve(request, r->total, content) || r->first != content->first ||
+        size != content->size) {
         (void)cv_fail(err, CATERVA_EIO, -1,
                       "%s: the server sends bytes %llu to %llu of %llu, which were not "
                       "asked for",
@@ -483,253 +477,90 @@ static cv_verdict judge_range(const cv_reply *r, const cv_ask *ask, const char *
                       (unsigned long long)r->total);
         return CV_REPLY_FAILED;
     }
-    if (!r->has_length || r->length == size) return CV_REPLY_TAKE;
+    if (!r->has_length || r->length == size) return CV_REPLY_ACCEPT;
     (void)cv_fail(err, CATERVA_EIO, -1,
                   "%s: the server announces %llu bytes for a range of %llu", name,
                   (unsigned long long)r->length, (unsigned long long)size);
     return CV_REPLY_FAILED;
 }
 
-/* All of it, in place of the range. */
-static cv_verdict judge_whole(const cv_reply *r, const cv_ask *ask, const char *name,
-                              cv_grant *grant, cv_error *err)
+/* The reply is the whole object instead of the range. */
+static cv_verdict judge_whole(const cv_reply *r, const cv_range_request *request,
+                              const char *name, cv_content_range *content, cv_error *err)
 {
-    cv_grant wanted;
-    if (r->has_length && is_other(r, r->length, ask->identity)) return changed(err, name);
+    cv_content_range wanted;
+    if (r->has_length && is_other(r, r->length, request->version)) return changed(err, name);
     if (r->has_length && r->length == 0)
         return failed(err, CATERVA_ECORRUPT, name, "it is empty");
-    bool fits = r->has_length && resolve(ask, r->length, &wanted) &&
+    bool fits = r->has_length && resolve(request, r->length, &wanted) &&
                 (r->length <= MOST_WHOLE || r->length / 2 <= wanted.size);
     if (!fits) {
-        bool is_known = ask->identity->size != UINT64_MAX;
+        bool is_known = request->version->size != UINT64_MAX;
         (void)failed(err, is_known ? CATERVA_EIO : CATERVA_EUNSUPPORTED, name,
                      "the server does not send parts of it (no range requests)");
         return CV_REPLY_NO_RANGES;
     }
-    *grant = (cv_grant){0, r->length, r->length};
-    return CV_REPLY_TAKE;
+    *content = (cv_content_range){0, r->length, r->length};
+    return CV_REPLY_ACCEPT;
 }
 
-static cv_verdict judge_416(const cv_ask *ask, const char *name, cv_error *err)
+static cv_verdict judge_416(const cv_range_request *request, const char *name, cv_error *err)
 {
-    if (ask->identity->size != UINT64_MAX) return changed(err, name);
+    if (request->version->size != UINT64_MAX) return changed(err, name);
     (void)failed(err, CATERVA_ECORRUPT, name,
                  "it is empty, or the server does not send parts of it (status 416)");
     return CV_REPLY_NO_RANGES;
 }
 
-cv_verdict cv_reply_judge(const cv_reply *r, const cv_ask *ask, const char *name,
-                          cv_grant *grant, cv_error *err)
+cv_verdict cv_reply_judge(const cv_reply *r, const cv_range_request *request,
+                          const char *name, cv_content_range *content, cv_error *err)
 {
-    if (r->status == 416) return judge_416(ask, name, err);
+    if (r->status == 416) return judge_416(request, name, err);
     if (r->status != 206 && r->status != 200)
-        return judge_status(r, ask->identity, name, err);
+        return judge_status(r, request->version, name, err);
     if (r->is_encoded)
         return failed(err, CATERVA_EIO, name,
                       "the server sends it compressed (Content-Encoding), which was not "
                       "asked for");
-    if (r->is_odd || r->is_multipart)
+    if (r->is_malformed || r->is_multipart)
         return failed(err, CATERVA_EIO, name,
-                      r->is_odd ? "the server's answer contradicts itself"
-                                : "the server sends several parts, one was asked for");
-    if (r->status == 206 || r->has_range) return judge_range(r, ask, name, grant, err);
-    return judge_whole(r, ask, name, grant, err);
+                      r->is_malformed ? "the server's answer contradicts itself"
+                                      : "the server sends several parts, one was asked for");
+    if (r->status == 206 || r->has_range) return judge_range(r, request, name, content, err);
+    return judge_whole(r, request, name, content, err);
 }
 
-cv_verdict cv_reply_judge_parts(const cv_reply *r, const cv_identity *known, const char *name,
-                                cv_error *err)
+cv_verdict cv_reply_judge_multirange(const cv_reply *r, const cv_version *known,
+                                     const char *name, cv_error *err)
 {
     bool is_parts = r->status == 206 && r->is_multipart && *r->boundary && !r->has_range;
     bool is_redirect = r->status >= 300 && r->status < 400;
     if (r->status == 412 || is_redirect || cv_reply_is_busy(r->status))
         return judge_status(r, known, name, err);
-    if (is_parts && !r->is_odd && !r->is_encoded)
-        return is_other(r, known->size, known) ? changed(err, name) : CV_REPLY_TAKE;
+    if (is_parts && !r->is_malformed && !r->is_encoded)
+        return is_other(r, known->size, known) ? changed(err, name) : CV_REPLY_ACCEPT;
     (void)cv_fail(err, CATERVA_EIO, -1,
                   "%s: the server does not send several parts at once (status %d)", name,
                   r->status);
-    return CV_REPLY_NO_PARTS;
+    return CV_REPLY_NO_MULTIRANGE;
 }
 
-void cv_reply_identity(const cv_reply *r, const cv_grant *grant, cv_identity *out)
+void cv_reply_version(const cv_reply *r, const cv_content_range *content, cv_version *out)
 {
-    out->size = grant->total;
+    out->size = content->total;
     memcpy(out->etag, r->etag, sizeof out->etag);
     memcpy(out->modified, r->modified, sizeof out->modified);
     memcpy(out->write_id, r->write_id, sizeof out->write_id);
 }
 
-/* ---- Http multipart ----
- *
- * Bodies of several parts. How long a part is its Content-Range says, so that no
- * bytes of an object are ever taken for a boundary. When a boundary does not stand right behind
- * them, some of them were not the object's. Heads are read as those of replies are. */
-
-/* A part's fields are parsed with this before them. */
-static const char status_line[] = "HTTP/1.1 206 Part\r\n";
-
-static void begin_text(cv_multipart *b, cv_part_state state)
-{
-    b->state = state;
-    b->line = b->size = 0;
-    b->has_gap = false;
-    if (state != CV_PART_IN_HEAD) return;
-    memcpy(b->text, status_line, sizeof status_line - 1);
-    b->line = b->size = sizeof status_line - 1;
-}
-
-void cv_multipart_begin(cv_multipart *b, const char *boundary)
-{
-    b->pos = b->end = b->total = 0;
-    b->n_outside = 0;
-    memcpy(b->boundary, boundary, strlen(boundary) + 1);
-    begin_text(b, CV_PART_BEFORE);
-}
-
-static cv_part_event bad(cv_multipart *b)
-{
-    b->state = CV_PART_BROKEN;
-    return CV_PART_BAD;
-}
-
-/* ---- Lines ------------------------------------------------------------------------------ */
-
-/* Adds bytes up to the end of the line under way; true: it is there, as a whole. */
-static bool take_part_line(cv_multipart *b, const uint8_t *bytes, size_t size, size_t *n)
-{
-    const uint8_t *end = memchr(bytes, '\n', size);
-    *n = end ? (size_t)(end - bytes) + 1 : size;
-    if (*n > sizeof b->text - b->size) {
-        b->state = CV_PART_BROKEN;
-        return false;
-    }
-    memcpy(b->text + b->size, bytes, *n);
-    b->size += *n;
-    return end != NULL;
-}
-
-/* Bytes of the line without its end and blanks before that. */
-static size_t line_size(const cv_multipart *b)
-{
-    size_t size = b->size - b->line;
-    const char *line = b->text + b->line;
-    while (size > 0 && strchr("\r\n \t", line[size - 1]) && line[size - 1]) size--;
-    return size;
-}
-
-/* A boundary begins a part, or with two more dashes ends the body. */
-static bool is_boundary(const cv_multipart *b, bool *is_last)
-{
-    const char *line = b->text + b->line;
-    size_t size = line_size(b), name = strlen(b->boundary);
-    if (size < name + 2 || memcmp(line, "--", 2) != 0) return false;
-    if (memcmp(line + 2, b->boundary, name) != 0) return false;
-    *is_last = size == name + 4 && memcmp(line + 2 + name, "--", 2) == 0;
-    return *is_last || size == name + 2;
-}
-
-/* ---- Between bodies --------------------------------------------------------------------- */
-
-static cv_part_event begin_part(cv_multipart *b)
-{
-    cv_reply head;
-    if (cv_reply_parse(b->text, b->size, &head, NULL) != CV_OK) return bad(b);
-    if (!head.has_range || head.is_odd || head.is_encoded || head.is_multipart) return bad(b);
-    if (head.total == UINT64_MAX) return bad(b);
-    if (head.has_length && head.length != head.last - head.first + 1) return bad(b);
-    b->pos = head.first;
-    b->end = head.last + 1;
-    b->total = head.total;
-    b->has_returns = b->text[b->size - 2] == '\r';
-    b->state = CV_PART_IN_BODY;
-    return CV_PART_BEGINS;
-}
-
-/* The line under way is nothing but the end of one, in the manner of the part's head: a part that
- * lacks one byte would have it for its last, and what is left of it would end a line, too. */
-static bool is_line_end(const cv_multipart *b)
-{
-    size_t size = b->size - b->line;
-    return b->has_returns ? size == 2 && b->text[b->line] == '\r' : size == 1;
-}
-
-/* A line is there. */
-static cv_part_event end_line(cv_multipart *b)
-{
-    bool is_last, is_empty = line_size(b) == 0;
-    if (b->state == CV_PART_IN_HEAD && is_empty) return begin_part(b);
-    if (b->state == CV_PART_IN_HEAD) {
-        b->line = b->size;
-        return CV_PART_MORE;
-    }
-    bool is_behind = b->state == CV_PART_BEHIND, is_gap = is_behind && is_line_end(b);
-    if (is_behind && is_gap == b->has_gap) return bad(b);
-    if (is_boundary(b, &is_last)) {
-        begin_text(b, is_last ? CV_PART_OVER : CV_PART_IN_HEAD);
-        return is_behind ? CV_PART_ENDS : CV_PART_MORE;
-    }
-    if (is_behind && !is_gap) return bad(b);
-    begin_text(b, b->state);
-    b->has_gap = is_gap;
-    return CV_PART_MORE;
-}
-
-/* Bytes that are no part's own are few. */
-static bool count_outside(cv_multipart *b, size_t n)
-{
-    b->n_outside += n <= CV_PART_HEAD ? n : CV_PART_HEAD + 1;
-    return b->n_outside <= CV_PART_HEAD;
-}
-
-cv_part_event cv_multipart_next(cv_multipart *b, const uint8_t *bytes, size_t size, size_t *n)
-{
-    cv_part_event event = CV_PART_MORE;
-    size_t done = 0, used;
-    *n = 0;
-    while (event == CV_PART_MORE && done < size) {
-        if (b->state == CV_PART_BROKEN) return CV_PART_BAD;
-        if (b->state == CV_PART_IN_BODY && b->pos < b->end) {
-            uint64_t left = b->end - b->pos;
-            if (done == 0) *n = left < size ? (size_t)left : size;
-            return done == 0 ? CV_PART_BYTES : CV_PART_MORE;
-        }
-        if (b->state == CV_PART_IN_BODY) begin_text(b, CV_PART_BEHIND);
-        if (b->state == CV_PART_OVER) {
-            *n = size;
-            return count_outside(b, size - done) ? CV_PART_MORE : bad(b);
-        }
-        bool is_before = b->state == CV_PART_BEFORE;
-        bool is_line = take_part_line(b, bytes + done, size - done, &used);
-        done += used;
-        *n = done;
-        if (b->state == CV_PART_BROKEN) return CV_PART_BAD;
-        if (is_before && !count_outside(b, used)) return bad(b);
-        if (is_line) event = end_line(b);
-    }
-    return event;
-}
-
-void cv_multipart_take(cv_multipart *b, size_t n) { b->pos += n; }
-
-bool cv_multipart_end(cv_multipart *b)
-{
-    bool is_last = false;
-    bool ends =
-        b->state == CV_PART_BEHIND && b->has_gap && is_boundary(b, &is_last) && is_last;
-    if (ends) b->state = CV_PART_OVER;
-    return ends;
-}
-
-/* ---- Http xml ----
- *
- * Elements in S3's answers. The bytes come from a server and may be any. */
+/* ---- XML -------------------------------------------------------------------- */
 
 static const char *find_char(cv_xml t, char c)
 {
     return t.at < t.end ? memchr(t.at, c, (size_t)(t.end - t.at)) : NULL;
 }
 
-/* Behind "<name", where "name" is all of the name; NULL: something else begins at the "<". */
+/* The text behind "<name"; NULL if another name begins at the "<". */
 static const char *match_name(cv_xml t, const char *name)
 {
     size_t size = strlen(name);
@@ -777,7 +608,7 @@ static const struct {
 } references[] = {{"&amp;", '&'},   {"&lt;", '<'},  {"&gt;", '>'},  {"&quot;", '"'},
                   {"&apos;", '\''}, {"&#34;", '"'}, {"&#39;", '\''}};
 
-/* The character that begins at t->at, and behind it; 0: none that is understood. */
+/* Takes a character or a reference to one; 0: an unknown reference. */
 static char take_xml_char(cv_xml *t)
 {
     if (*t->at != '&') return *t->at++;

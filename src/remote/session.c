@@ -1,133 +1,113 @@
-/* Room: remote. INTRO of remote/session */
-#include "remote/session.h"
+/* Room: remote. Sessions: the options of remote reading, checked once; what is known of the server
+ * and the network; when to try again; and what a request is worth in bytes, which is measured
+ * while requests are made. Knows no requests. Any thread. */
+#include "remote/server.h"
 
-#include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "base/os_process.h"
-#include "remote/url.h"
-#include "store/path.h"
 
-#include <caterva_remote.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Http several ----
- *
- * What a session knows of its server, and who waits to know it. What a request is,
- * and how it is told that a server does not send parts, is not known here. */
+/* ---- Multi-range requests ----------------------------------------------------------------- */
 
-static void cv_several_init(cv_several *s, bool is_refused)
+cv_multirange_state cv_multirange_ask(cv_multirange *m, cv_multirange_waiter *waiter)
 {
-    cv_mutex_init(&s->lock);
-    s->state = is_refused ? CV_SEVERAL_REFUSED : CV_SEVERAL_UNKNOWN;
-    s->first = s->last = NULL;
-    s->turn = 0;
-    s->most = SIZE_MAX;
-}
-
-static void cv_several_destroy(cv_several *s) { cv_mutex_destroy(&s->lock); }
-
-cv_several_state cv_several_ask(cv_several *s, cv_several_waiter *waiter)
-{
-    cv_mutex_lock(&s->lock);
-    if (s->state == CV_SEVERAL_ASKED && cv_os_has_forked(s->asked)) {
-        s->state = CV_SEVERAL_UNKNOWN;
-        s->first = s->last = NULL;
+    cv_mutex_lock(&m->lock);
+    if (m->state == CV_MULTIRANGE_ASKED && cv_os_has_forked(m->asked)) {
+        m->state = CV_MULTIRANGE_UNKNOWN;
+        m->first = m->last = NULL;
     }
-    cv_several_state state = s->state;
-    if (state == CV_SEVERAL_UNKNOWN) {
-        s->state = CV_SEVERAL_ASKED;
-        s->asked = cv_os_now();
+    cv_multirange_state state = m->state;
+    if (state == CV_MULTIRANGE_UNKNOWN) {
+        m->state = CV_MULTIRANGE_ASKED;
+        m->asked = cv_os_now();
     }
-    if (state == CV_SEVERAL_UNKNOWN || state == CV_SEVERAL_ASKED) {
+    if (state == CV_MULTIRANGE_UNKNOWN || state == CV_MULTIRANGE_ASKED) {
         waiter->next = NULL;
-        waiter->turn = s->turn;
-        waiter->is_asking = state == CV_SEVERAL_UNKNOWN;
-        if (s->first)
-            s->last->next = waiter;
+        waiter->turn = m->turn;
+        waiter->is_asking = state == CV_MULTIRANGE_UNKNOWN;
+        if (m->first)
+            m->last->next = waiter;
         else
-            s->first = waiter;
-        s->last = waiter;
+            m->first = waiter;
+        m->last = waiter;
     }
-    cv_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&m->lock);
     return state;
 }
 
-cv_several_state cv_several_look(cv_several *s)
+cv_multirange_state cv_multirange_look(cv_multirange *m)
 {
-    cv_mutex_lock(&s->lock);
-    cv_several_state state = s->state;
-    cv_mutex_unlock(&s->lock);
+    cv_mutex_lock(&m->lock);
+    cv_multirange_state state = m->state;
+    cv_mutex_unlock(&m->lock);
     return state;
 }
 
-static void turn_from(cv_several *s, cv_several_state from, cv_several_state to, size_t most)
+static void turn_from(cv_multirange *m, cv_multirange_state from, cv_multirange_state to,
+                      size_t most)
 {
-    cv_mutex_lock(&s->lock);
-    if (s->state == from) {
-        s->state = to;
-        if (most < s->most) s->most = most;
+    cv_mutex_lock(&m->lock);
+    if (m->state == from) {
+        m->state = to;
+        if (most < m->most) m->most = most;
     }
-    cv_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&m->lock);
 }
 
-void cv_several_expect(cv_several *s, size_t most)
+void cv_multirange_expect(cv_multirange *m, size_t most)
 {
-    turn_from(s, CV_SEVERAL_UNKNOWN, CV_SEVERAL_EXPECTED, most);
+    turn_from(m, CV_MULTIRANGE_UNKNOWN, CV_MULTIRANGE_EXPECTED, most);
 }
 
-void cv_several_confirm(cv_several *s)
+void cv_multirange_confirm(cv_multirange *m)
 {
-    turn_from(s, CV_SEVERAL_EXPECTED, CV_SEVERAL_KNOWN, SIZE_MAX);
+    turn_from(m, CV_MULTIRANGE_EXPECTED, CV_MULTIRANGE_KNOWN, SIZE_MAX);
 }
 
-size_t cv_several_most(cv_several *s)
+size_t cv_multirange_most(cv_multirange *m)
 {
-    cv_mutex_lock(&s->lock);
-    size_t most = s->most;
-    cv_mutex_unlock(&s->lock);
+    cv_mutex_lock(&m->lock);
+    size_t most = m->most;
+    cv_mutex_unlock(&m->lock);
     return most;
 }
 
-/* One after the other: who is still on the list may leave it while another goes. Those who
- * come to wait from now on have asked for themselves. */
-void cv_several_learn(cv_several *s, cv_several_state state)
+/* One waiter after the other, since others may leave the list meanwhile. Those that join from now
+ * on asked after this answer and wait for the next one. */
+void cv_multirange_learn(cv_multirange *m, cv_multirange_state state)
 {
-    cv_mutex_lock(&s->lock);
-    const uint64_t turn = ++s->turn;
-    s->state = state;
-    while (s->first && s->first->turn < turn) {
-        cv_several_waiter *waiter = s->first;
-        s->first = waiter->next;
-        cv_mutex_unlock(&s->lock);
+    cv_mutex_lock(&m->lock);
+    const uint64_t turn = ++m->turn;
+    m->state = state;
+    while (m->first && m->first->turn < turn) {
+        cv_multirange_waiter *waiter = m->first;
+        m->first = waiter->next;
+        cv_mutex_unlock(&m->lock);
         waiter->go(waiter);
-        cv_mutex_lock(&s->lock);
+        cv_mutex_lock(&m->lock);
     }
-    cv_mutex_unlock(&s->lock);
+    cv_mutex_unlock(&m->lock);
 }
 
-bool cv_several_leave(cv_several *s, cv_several_waiter *waiter)
+bool cv_multirange_leave(cv_multirange *m, cv_multirange_waiter *waiter)
 {
-    cv_mutex_lock(&s->lock);
-    cv_several_waiter **at = &s->first, *before = NULL;
+    cv_mutex_lock(&m->lock);
+    cv_multirange_waiter **at = &m->first, *before = NULL;
     while (*at && *at != waiter) {
         before = *at;
         at = &before->next;
     }
     bool waits = *at != NULL;
     if (waits) *at = waiter->next;
-    if (waits && s->last == waiter) s->last = before;
-    cv_mutex_unlock(&s->lock);
+    if (waits && m->last == waiter) m->last = before;
+    cv_mutex_unlock(&m->lock);
     return waits;
 }
 
-/* ---- Http session ----
- *
- * Options of remote reading, checked once; and the cost of a request, learnt
- * while they are made. */
-
-/* ---- Options ------------------------------------------------------------------ */
+/* ---- Options ------------------------------------------------------------------------------ */
 
 static cv_status check_between(const char *name, int value, int least, int most,
                                cv_error *err)
@@ -181,13 +161,13 @@ static bool copy_text(cv_session *s, const char **text)
     return copy != NULL;
 }
 
-/* All texts become the session's; the list of headers is the end of the list of texts. */
+/* Copies all texts. The list of headers is the end of the list of texts. */
 static cv_status copy_texts(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
     const char **each[] = {&o->access_key, &o->secret_key, &o->session_token, &o->profile,
                            &o->region,     &o->endpoint,   &o->cache_folder};
-    size_t n = sizeof each / sizeof each[0] + (size_t)o->n_headers + 1; /* of find_trust */
+    size_t n = sizeof each / sizeof each[0] + (size_t)o->n_headers + 1; /* ca_file */
     const char *const *headers = o->headers;
     bool good = true;
     s->texts = cv_calloc(n, sizeof *s->texts);
@@ -203,7 +183,7 @@ static cv_status copy_texts(cv_session *s, cv_error *err)
     return good ? CV_OK : cv_fail_memory(err, n, "remote options");
 }
 
-/* What every program of these is told by, one after the other. */
+/* The variables of the AWS tools, of curl and of OpenSSL. */
 static char *find_variable(bool is_s3)
 {
     static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -213,7 +193,7 @@ static char *find_variable(bool is_s3)
     return found;
 }
 
-/* The file is opened for each connection, maybe elsewhere; that it is there is said now. */
+/* The file is opened for each connection. That it can be read is checked now, for the message. */
 static cv_status find_trust(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
@@ -250,17 +230,19 @@ static cv_status fill(cv_session *s, cv_error *err)
     return check_endpoint(s->is_s3 ? s->credentials.endpoint : o->endpoint, err);
 }
 
-cv_status cv_session_new(const caterva_remote_options *options, bool is_s3, cv_session **out,
-                         cv_error *err)
+cv_status cv_session_begin(const char *url, const caterva_remote_options *options,
+                           cv_session **out, cv_error *err)
 {
     static const caterva_remote_options defaults = CATERVA_REMOTE_INIT;
     cv_session *s = cv_calloc(1, sizeof *s);
     if (!s) return cv_fail_memory(err, sizeof *s, "a session");
     s->options = options ? *options : defaults;
-    s->is_s3 = is_s3;
+    s->is_s3 = cv_url_scheme(url) == CV_SCHEME_S3;
     atomic_init(&s->users, 1);
     cv_mutex_init(&s->lock);
-    cv_several_init(&s->several, is_s3); /* what speaks S3 sends all of it, or refuses */
+    cv_mutex_init(&s->multirange.lock);
+    if (s->is_s3) s->multirange.state = CV_MULTIRANGE_REFUSED; /* S3 answers one range only */
+    s->multirange.most = SIZE_MAX;
     cv_status status = fill(s, err);
     if (status == CV_OK)
         *out = s;
@@ -281,17 +263,16 @@ void cv_session_release(cv_session *s)
     cv_free(s->texts);
     cv_credentials_free(&s->credentials);
     cv_mutex_destroy(&s->lock);
-    cv_several_destroy(&s->several);
+    cv_mutex_destroy(&s->multirange.lock);
     cv_free(s);
 }
 
-/* ---- Again ------------------------------------------------------------------------ */
+/* ---- Trying again ------------------------------------------------------------------------- */
 
 enum { MOST_WAIT_S = 30 };
 
-/* Twice as long after each failure, and by chance up to half as much more or less, so that
- * many who failed together do not come back together. */
-int64_t cv_session_pause(cv_session *s, int *failures, uint32_t asked_s)
+/* Exponential backoff with jitter, so that requests that failed together do not return together. */
+int64_t cv_session_backoff(cv_session *s, int *failures, uint32_t asked_s)
 {
     enum { FIRST_MS = 50, MOST_MS = 5000 };
     if (*failures >= s->options.retries || asked_s > MOST_WAIT_S) return -1;
@@ -319,9 +300,9 @@ void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s)
     (void)snprintf(err->message, sizeof err->message, "%.*s%s%s", room, reason, times, wait);
 }
 
-/* ---- Costs ---------------------------------------------------------------------- */
+/* ---- Costs -------------------------------------------------------------------------------- */
 
-/* New ones count for a quarter. */
+/* A moving average: a new value counts for a quarter. */
 static void mix(double *mean, double value)
 {
     *mean += *mean > 0 ? (value - *mean) / 4 : value;
@@ -339,8 +320,8 @@ cv_session_mark cv_session_now(cv_session *s)
     return (cv_session_mark){cv_os_clock_ns(), atomic_load(&s->bytes)};
 }
 
-/* Of few bytes the time is that of the round trip; and who waits while others' bytes come
- * does not wait for one. */
+/* With few bytes the time is that of a round trip. A round trip is subtracted unless another wave
+ * was measured meanwhile, whose bytes filled it. */
 void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
                            const cv_session_mark *ended)
 {
@@ -357,45 +338,44 @@ void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
     cv_mutex_unlock(&s->lock);
 }
 
-/* Bytes that come in a round trip; as long as nobody knows how quick the way is, at so many in a
- * nanosecond. With the lock. */
+/* The bandwidth-delay product: bytes received in a round trip; at `guess` bytes a nanosecond until
+ * the speed is measured. With the lock. */
 static double bytes_in_a_trip(const cv_session *s, double guess)
 {
     return s->round_trip_ns * (s->bytes_per_ns > 0 ? s->bytes_per_ns : guess);
 }
 
-/* Of a way that nobody knows: who fears for bytes takes it for slow, and who wants it full, for
- * quick: then what is too much waits, and nothing is lost. */
-static const double slow_way = 0.1, quick_way = 0.4; /* 100 and 400 MB/s */
+/* Until measured, assume 100 MB/s where over-reading costs, and 400 MB/s for the size of a wave. */
+static const double slow_guess = 0.1, quick_guess = 0.4;
 
 uint64_t cv_session_gap(cv_session *s)
 {
     enum { LEAST = 4096, MOST = 8 << 20 };
     cv_mutex_lock(&s->lock);
-    double gap = bytes_in_a_trip(s, slow_way) / s->options.connections;
+    double gap = bytes_in_a_trip(s, slow_guess) / s->options.connections;
     cv_mutex_unlock(&s->lock);
     return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
 }
 
-/* The way is full when as much is under way as comes in a round trip, and by a reader that is
- * slower now and then four times that. */
+/* One bandwidth-delay product keeps the connections busy; four allow for a reader that is slower
+ * now and then. */
 size_t cv_session_wave(cv_session *s)
 {
     enum { MOST = 64 << 20 };
     cv_mutex_lock(&s->lock);
-    double bytes = 4 * bytes_in_a_trip(s, quick_way);
+    double bytes = 4 * bytes_in_a_trip(s, quick_guess);
     cv_mutex_unlock(&s->lock);
     return bytes > MOST ? MOST : (size_t)bytes;
 }
 
-/* They take no longer than the trip does. Who allows more than is needed has bytes to spare, and
- * as many times that trip. */
+/* As many bytes as arrive in a round trip. If the option allows more than 100 %, that many times a
+ * round trip. */
 uint64_t cv_session_spare(cv_session *s, uint64_t needed)
 {
     double percent = s->options.over_read_percent, allowed = (double)needed * percent / 100;
     bool is_generous = percent > 100;
     cv_mutex_lock(&s->lock);
-    double trip = bytes_in_a_trip(s, is_generous ? quick_way : slow_way);
+    double trip = bytes_in_a_trip(s, is_generous ? quick_guess : slow_guess);
     cv_mutex_unlock(&s->lock);
     if (is_generous) trip *= percent / 100;
     return (uint64_t)(trip < allowed ? trip : allowed);

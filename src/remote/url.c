@@ -1,7 +1,7 @@
-/* Room: store. What a URL says, without asking anybody. */
-#include "remote/url.h"
-
-#include "base/heap.h"
+/* Room: remote. URLs and caller headers: parsing, checking, encoding. A URL comes from the caller
+ * or from a redirecting server: no part of it may become anything but the host, path or query of
+ * one request. Pure functions. */
+#include "remote/http.h"
 
 #include <string.h>
 
@@ -17,29 +17,21 @@ static bool is_alnum(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Bytes of the prefix that the text begins with; 0: it does not. */
-static size_t match(const char *text, const char *prefix)
-{
-    size_t i = 0;
-    while (prefix[i] && lower(text[i]) == prefix[i]) i++;
-    return prefix[i] ? 0 : i;
-}
-
 static cv_status refuse(const char *text, const char *why, cv_error *err)
 {
     return cv_fail(err, CATERVA_EINVAL, -1, "the URL %s %s", cv_show_url(text).text, why);
 }
 
-/* ---- Pieces --------------------------------------------------------------- */
+/* ---- Parsing --------------------------------------------------------------------------- */
 
 static bool is_host_char(char c) { return is_alnum(c) || c == '.' || c == '-' || c == '_'; }
 
 static bool is_address_char(char c)
 {
-    return is_alnum(c) || c == ':' || c == '.'; /* what is no number the system refuses */
+    return is_alnum(c) || c == ':' || c == '.'; /* the system checks the number */
 }
 
-/* Sets out->host; returns what is behind it. */
+/* Sets out->host and returns the text behind it; NULL: no valid host. */
 static const char *take_host(const char *at, cv_url *out)
 {
     out->host = at;
@@ -129,6 +121,9 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b)
     return port_of(a) == port_of(b);
 }
 
+/* ---- Caller headers ---------------------------------------------------------------------- */
+
+/* "Name: value" in one line, the name a token of RFC 9110 section 5.6.2. */
 static bool is_header(const char *header)
 {
     const char *at = header ? header : "";
@@ -139,44 +134,45 @@ static bool is_header(const char *header)
     return *at == '\0';
 }
 
-static bool is_own(const char *header, const char **name)
+/* The name of the header if it is one that the library sets, else NULL. */
+static const char *reserved_name(const char *header)
 {
-    static const struct {
-        const char *lower, *shown;
-    } own[] = {{"accept-encoding:", "Accept-Encoding"},
-               {"connection:", "Connection"},
-               {"content-length:", "Content-Length"},
-               {"expect:", "Expect"},
-               {"host:", "Host"},
-               {"if-match:", "If-Match"},
-               {"if-modified-since:", "If-Modified-Since"},
-               {"if-none-match:", "If-None-Match"},
-               {"if-range:", "If-Range"},
-               {"if-unmodified-since:", "If-Unmodified-Since"},
-               {"range:", "Range"},
-               {"te:", "TE"},
-               {"transfer-encoding:", "Transfer-Encoding"},
-               {"upgrade:", "Upgrade"}};
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        if (match(header, own[i].lower) == 0) continue;
-        *name = own[i].shown;
-        return true;
+    static const char *const reserved[] = {"Accept-Encoding",
+                                           "Connection",
+                                           "Content-Length",
+                                           "Expect",
+                                           "Host",
+                                           "If-Match",
+                                           "If-Modified-Since",
+                                           "If-None-Match",
+                                           "If-Range",
+                                           "If-Unmodified-Since",
+                                           "Range",
+                                           "TE",
+                                           "Transfer-Encoding",
+                                           "Upgrade"};
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
+        size_t size = strlen(reserved[i]), n = 0;
+        while (n < size && lower(header[n]) == lower(reserved[i][n])) n++;
+        if (n == size && header[n] == ':') return reserved[i];
     }
-    return false;
+    return NULL;
 }
 
 cv_status cv_header_check(const char *header, int i, cv_error *err)
 {
-    const char *own;
     if (!is_header(header))
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "header %d is not \"Name: value\" in one line, with a name without "
                        "blanks",
                        i);
-    if (!is_own(header, &own)) return CV_OK;
+    const char *reserved = reserved_name(header);
+    if (!reserved) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "header %d is %s, which the library sets by itself", i, own);
+                   "header %d is %s, which the library sets by itself", i, reserved);
 }
+
+/* ---- Making URLs ------------------------------------------------------------------------- */
 
 char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,
                     const char *end)

@@ -1,5 +1,5 @@
 /* Which ranges share a request: laws that hold for random ones, and a few by hand. */
-#include "remote/fetch.h"
+#include "remote/http.h"
 #include "support/random.h"
 
 #include <setjmp.h>

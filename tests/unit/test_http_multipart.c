@@ -1,5 +1,5 @@
 /* Bodies of several parts, good and bad, in pieces of any size. */
-#include "remote/reply.h"
+#include "remote/http.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,7 +110,7 @@ static void nothing_is_without_bound(void **state)
     static const char *const befores[] = {"", BEGIN "X: ", BEGIN HEAD("0-0/1") "a\r\n",
                                           BEGIN HEAD("0-0/1") "a" LAST};
     static const char *const fillers[] = {"x", "x\r\n", "\n"};
-    static char text[CV_PART_HEAD + 1000];
+    static char text[CV_PART_HEADER_SIZE + 1000];
     (void)state;
     for (size_t i = 0; i < 4; i++)
         for (size_t f = 0; f < 3; f++) {
@@ -152,13 +152,13 @@ static void boundaries(void **state)
         char text[256];
         cv_reply reply;
         cv_error err = {0};
-        const cv_identity known = {.size = 9};
+        const cv_version known = {.size = 9};
         int size = snprintf(text, sizeof text, "HTTP/1.1 206 X\r\nContent-Type: %s\r\n\r\n",
                             types[i][0]);
         assert_int_equal(cv_reply_parse(text, (size_t)size, &reply, &err), CATERVA_OK);
         assert_string_equal(reply.boundary, types[i][1]);
-        cv_verdict verdict = cv_reply_judge_parts(&reply, &known, "URL", &err);
-        assert_int_equal(verdict, *types[i][1] ? CV_REPLY_TAKE : CV_REPLY_NO_PARTS);
+        cv_verdict verdict = cv_reply_judge_multirange(&reply, &known, "URL", &err);
+        assert_int_equal(verdict, *types[i][1] ? CV_REPLY_ACCEPT : CV_REPLY_NO_MULTIRANGE);
     }
 }
 
@@ -169,33 +169,33 @@ static void replies_to_several(void **state)
         const char *text;
         cv_verdict verdict;
     } replies[] = {
-        {PARTS "ETag: \"a\"\r\n", CV_REPLY_TAKE},
+        {PARTS "ETag: \"a\"\r\n", CV_REPLY_ACCEPT},
         {PARTS "ETag: \"b\"\r\n", CV_REPLY_FAILED}, /* another version */
         {PARTS, CV_REPLY_FAILED},
         {"HTTP/1.1 412 X\r\n", CV_REPLY_FAILED},
-        {PARTS "ETag: \"a\"\r\nContent-Encoding: gzip\r\n", CV_REPLY_NO_PARTS},
-        {PARTS "ETag: \"a\"\r\nContent-Range: bytes 0-3/9\r\n", CV_REPLY_NO_PARTS},
+        {PARTS "ETag: \"a\"\r\nContent-Encoding: gzip\r\n", CV_REPLY_NO_MULTIRANGE},
+        {PARTS "ETag: \"a\"\r\nContent-Range: bytes 0-3/9\r\n", CV_REPLY_NO_MULTIRANGE},
         {PARTS "ETag: \"a\"\r\nContent-Type: multipart/byteranges; boundary=c\r\n",
-         CV_REPLY_NO_PARTS},
-        {"HTTP/1.1 206 X\r\nContent-Range: bytes 0-3/9\r\n", CV_REPLY_NO_PARTS},
-        {"HTTP/1.1 200 X\r\nContent-Length: 9\r\n", CV_REPLY_NO_PARTS},
-        {"HTTP/1.1 400 X\r\n", CV_REPLY_NO_PARTS},
-        {"HTTP/1.1 403 X\r\n", CV_REPLY_NO_PARTS},
-        {"HTTP/1.1 416 X\r\n", CV_REPLY_NO_PARTS},
-        {"HTTP/1.1 501 X\r\n", CV_REPLY_NO_PARTS},
+         CV_REPLY_NO_MULTIRANGE},
+        {"HTTP/1.1 206 X\r\nContent-Range: bytes 0-3/9\r\n", CV_REPLY_NO_MULTIRANGE},
+        {"HTTP/1.1 200 X\r\nContent-Length: 9\r\n", CV_REPLY_NO_MULTIRANGE},
+        {"HTTP/1.1 400 X\r\n", CV_REPLY_NO_MULTIRANGE},
+        {"HTTP/1.1 403 X\r\n", CV_REPLY_NO_MULTIRANGE},
+        {"HTTP/1.1 416 X\r\n", CV_REPLY_NO_MULTIRANGE},
+        {"HTTP/1.1 501 X\r\n", CV_REPLY_NO_MULTIRANGE},
         {"HTTP/1.1 503 X\r\n", CV_REPLY_RETRY},
         {"HTTP/1.1 302 X\r\n", CV_REPLY_REDIRECT},
     };
-    const cv_identity known = {.size = 9, .etag = "\"a\""};
+    const cv_version known = {.size = 9, .etag = "\"a\""};
     (void)state;
     for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
         cv_reply reply;
         cv_error err = {0};
         const char *text = replies[i].text;
         assert_int_equal(cv_reply_parse(text, strlen(text), &reply, &err), CATERVA_OK);
-        cv_verdict verdict = cv_reply_judge_parts(&reply, &known, "URL", &err);
+        cv_verdict verdict = cv_reply_judge_multirange(&reply, &known, "URL", &err);
         if (verdict != replies[i].verdict) fail_msg("%d of %s", (int)verdict, text);
-        assert_true(verdict == CV_REPLY_TAKE || *err.message);
+        assert_true(verdict == CV_REPLY_ACCEPT || *err.message);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Replies of servers, good and bad, judged. */
-#include "remote/reply.h"
+#include "remote/http.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,10 +9,10 @@
 #include <cmocka.h>
 #include <errno.h>
 
-static const cv_identity unknown = {.size = UINT64_MAX};
+static const cv_version unknown = {.size = UINT64_MAX};
 
 /* What comes of a reply to "bytes first to end - 1" of the object. */
-static cv_verdict judge(const char *text, const cv_ask *ask, cv_grant *grant, cv_error *err)
+static cv_verdict judge(const char *text, const cv_range_request *ask, cv_content_range *grant, cv_error *err)
 {
     cv_reply reply;
     *err = (cv_error){0};
@@ -29,7 +29,7 @@ static void what_was_asked_for_is_taken(void **state)
         const char *text;
         bool is_suffix;
         uint64_t first, end;
-        cv_grant grant;
+        cv_content_range grant;
     } good[] = {
         {PART "Content-Range: bytes 0-9/100\r\nContent-Length: 10\r\n\r\n",
          false,
@@ -50,10 +50,10 @@ static void what_was_asked_for_is_taken(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        const cv_ask ask = {good[i].is_suffix, good[i].first, good[i].end, &unknown};
-        cv_grant grant;
+        const cv_range_request ask = {good[i].is_suffix, good[i].first, good[i].end, &unknown};
+        cv_content_range grant;
         cv_error err;
-        if (judge(good[i].text, &ask, &grant, &err) != CV_REPLY_TAKE)
+        if (judge(good[i].text, &ask, &grant, &err) != CV_REPLY_ACCEPT)
             fail_msg("%s: %s", good[i].text, err.message);
         assert_memory_equal(&grant, &good[i].grant, sizeof grant);
     }
@@ -85,14 +85,14 @@ static void what_was_not_is_not(void **state)
         "ICY 200 OK\r\n",
         "",
     };
-    const cv_ask ask = {false, 0, 10, &unknown};
+    const cv_range_request ask = {false, 0, 10, &unknown};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        cv_grant grant;
+        cv_content_range grant;
         cv_error err;
         if (strstr(bad[i], "content-length: 5")) continue; /* a small object, whole */
         cv_verdict verdict = judge(bad[i], &ask, &grant, &err);
-        if (verdict == CV_REPLY_TAKE || verdict == CV_REPLY_RETRY)
+        if (verdict == CV_REPLY_ACCEPT || verdict == CV_REPLY_RETRY)
             fail_msg("taken: %s", bad[i]);
         assert_true(err.code != CATERVA_OK && err.message[0]);
     }
@@ -100,7 +100,7 @@ static void what_was_not_is_not(void **state)
 
 static void another_version_is_noticed(void **state)
 {
-    const cv_identity known = {.size = 100, .etag = "\"a\""},
+    const cv_version known = {.size = 100, .etag = "\"a\""},
                       dated = {.size = 100, .modified = "Mon"};
     static const char *const others[] = {
         PART "Content-Range: bytes 0-9/101\r\nETag: \"a\"\r\n",
@@ -111,8 +111,8 @@ static void another_version_is_noticed(void **state)
         "HTTP/1.1 412 Precondition Failed\r\n",
         "HTTP/1.1 416 Range Not Satisfiable\r\n",
     };
-    const cv_ask ask = {false, 0, 10, &known}, by_date = {false, 0, 10, &dated};
-    cv_grant grant;
+    const cv_range_request ask = {false, 0, 10, &known}, by_date = {false, 0, 10, &dated};
+    cv_content_range grant;
     cv_error err;
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
@@ -122,13 +122,13 @@ static void another_version_is_noticed(void **state)
     }
     assert_int_equal(
         judge(PART "Content-Range: bytes 0-9/100\r\nETag: \"a\"\r\n", &ask, &grant, &err),
-        CV_REPLY_TAKE);
+        CV_REPLY_ACCEPT);
     assert_int_equal(judge(PART "Content-Range: bytes 0-9/100\r\nLast-Modified: Tue\r\n",
                            &by_date, &grant, &err),
                      CV_REPLY_FAILED);
     assert_int_equal(judge(PART "Content-Range: bytes 0-9/100\r\nLast-Modified: Mon\r\n",
                            &by_date, &grant, &err),
-                     CV_REPLY_TAKE);
+                     CV_REPLY_ACCEPT);
 }
 
 static void statuses_mean_what_they_mean(void **state)
@@ -153,11 +153,11 @@ static void statuses_mean_what_they_mean(void **state)
         {204, CV_REPLY_FAILED, CATERVA_EIO},
         {416, CV_REPLY_NO_RANGES, CATERVA_ECORRUPT},
     };
-    const cv_ask ask = {false, 0, 10, &unknown};
+    const cv_range_request ask = {false, 0, 10, &unknown};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[64];
-        cv_grant grant;
+        cv_content_range grant;
         cv_error err;
         snprintf(text, sizeof text, "HTTP/1.1 %d X\r\nRetry-After: 7\r\n\r\n",
                  rows[i].status);
@@ -171,21 +171,21 @@ static void statuses_mean_what_they_mean(void **state)
 static void a_known_object_is_never_absent(void **state)
 {
     static const int statuses[] = {403, 404, 410};
-    const cv_identity known = {.size = 100, .etag = "\"a\""};
-    const cv_ask ask = {false, 0, 10, &known};
+    const cv_version known = {.size = 100, .etag = "\"a\""};
+    const cv_range_request ask = {false, 0, 10, &known};
     (void)state;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         char text[64];
-        cv_grant grant;
+        cv_content_range grant;
         cv_error err;
         snprintf(text, sizeof text, "HTTP/1.1 %d X\r\n\r\n", statuses[i]);
         assert_int_equal(judge(text, &ask, &grant, &err), CV_REPLY_FAILED);
         assert_int_equal(err.code, CATERVA_EIO);
         assert_int_equal(err.sys_errno, statuses[i] == 403 ? EACCES : 0);
     }
-    const cv_identity large = {.size = 2000000, .etag = "\"a\""};
-    const cv_ask end = {true, 0, 65536, &large};
-    cv_grant grant;
+    const cv_version large = {.size = 2000000, .etag = "\"a\""};
+    const cv_range_request end = {true, 0, 65536, &large};
+    cv_content_range grant;
     cv_error err;
     assert_int_equal(
         judge(WHOLE "Content-Length: 2000000\r\nETag: \"a\"\r\n", &end, &grant, &err),
@@ -238,8 +238,8 @@ static void waits_are_seconds_or_dates(void **state)
 
 static void a_large_whole_is_refused(void **state)
 {
-    const cv_ask ask = {true, 0, 65536, &unknown};
-    cv_grant grant;
+    const cv_range_request ask = {true, 0, 65536, &unknown};
+    cv_content_range grant;
     cv_error err;
     (void)state;
     assert_int_equal(judge(WHOLE "content-length: 2000000\r\n", &ask, &grant, &err),
@@ -286,8 +286,8 @@ static void some_names_say_that_several_parts_come(void **state)
         cv_reply reply;
         snprintf(text, sizeof text, PART "%s\r\n", rows[i].fields);
         assert_int_equal(cv_reply_parse(text, strlen(text), &reply, NULL), CATERVA_OK);
-        if (reply.most_parts != rows[i].most)
-            fail_msg("%s: %d", rows[i].fields, reply.most_parts);
+        if (reply.most_ranges != rows[i].most)
+            fail_msg("%s: %d", rows[i].fields, reply.most_ranges);
     }
 }
 

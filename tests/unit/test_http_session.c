@@ -1,5 +1,5 @@
 /* What follows from what was measured of the way to a server. */
-#include "remote/session.h"
+#include "remote/server.h"
 
 #include <caterva_remote.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static cv_session *open_session(int connections)
     cv_session *s;
     cv_error err;
     options.connections = connections;
-    assert_int_equal(cv_session_new(&options, false, &s, &err), CV_OK);
+    assert_int_equal(cv_session_begin("http://host/x", &options, &s, &err), CV_OK);
     return s;
 }
 
@@ -71,11 +71,12 @@ static void gaps_are_what_a_connection_waits_for(void **state)
     cv_session_release(s);
 }
 
-static void is_refused(const caterva_remote_options *options, bool is_s3, const char *words)
+static void is_refused(const caterva_remote_options *options, const char *url,
+                       const char *words)
 {
     cv_session *s;
     cv_error err = {0};
-    assert_int_equal(cv_session_new(options, is_s3, &s, &err), CATERVA_EINVAL);
+    assert_int_equal(cv_session_begin(url, options, &s, &err), CATERVA_EINVAL);
     if (!strstr(err.message, words)) fail_msg("%s: no %s", err.message, words);
     assert_null(strstr(err.message, "hush"));
 }
@@ -93,14 +94,14 @@ static void headers_that_the_library_sets_are_refused_by_name(void **state)
         caterva_remote_options options = CATERVA_REMOTE_INIT;
         options.headers = headers[i];
         options.n_headers = 1;
-        is_refused(&options, false, headers[i][1]);
+        is_refused(&options, "http://host/x", headers[i][1]);
     }
     static const char *const good[] = {"Authorization: Bearer x", "X-Rangefinder: 1\t2"};
     caterva_remote_options options = CATERVA_REMOTE_INIT;
     cv_session *s;
     options.headers = good;
     options.n_headers = 2;
-    assert_int_equal(cv_session_new(&options, false, &s, NULL), CV_OK);
+    assert_int_equal(cv_session_begin("http://host/x", &options, &s, NULL), CV_OK);
     cv_session_release(s);
 }
 
@@ -115,7 +116,7 @@ static void control_characters_are_refused_by_name(void **state)
                                 &o.region,     &o.endpoint,   &o.profile};
         for (int k = 0; k < 4; k++) *texts[k] = "x";
         *texts[i] = i == 4 ? "https://hush\n" : "hush\r";
-        is_refused(&o, true, names[i]);
+        is_refused(&o, "s3://bucket/key", names[i]);
     }
 }
 

@@ -2,7 +2,7 @@
  * Authorization Header", with its example keys), hashes against FIPS 180-4 and RFC 4231, and
  * files of profiles. */
 #include "base/sha256.h"
-#include "remote/auth.h"
+#include "remote/server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

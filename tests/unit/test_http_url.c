@@ -1,5 +1,5 @@
 /* URLs taken apart, shown, and encoded. */
-#include "remote/url.h"
+#include "remote/http.h"
 
 #include "caterva.h"
 #include "caterva_upkeep.h"

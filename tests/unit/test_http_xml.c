@@ -1,5 +1,5 @@
 /* Elements in S3's answers, whole ones and others. */
-#include "remote/reply.h"
+#include "remote/http.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

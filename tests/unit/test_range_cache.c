@@ -1,6 +1,7 @@
 /* Bytes kept in a folder: what was put in comes back, in any pieces, to whoever has the key;
  * and no byte of a pack can be damaged unnoticed. */
-#include "remote/range_cache.h"
+#include "base/os_dir.h"
+#include "remote/transfer.h"
 
 #include "base/os.h"
 #include "support/check.h"
