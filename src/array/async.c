@@ -1,5 +1,12 @@
-/* Room: array. Reads of an array that nobody waits for: checked and copied when they are
- * called. */
+/* Room: array. Reads that the caller does not wait for. Arguments are checked and copied by the
+ * call; what is read of each array, and what is done when all of it is there, is a request.
+ *
+ *     request -> turn of an array x n  -> pieces      one errand each, in the array's list
+ *             -> rests                                done by the last turn, before on_done
+ *
+ * Each array's turn is in a list of its own and needs no lock, so turns may run at once, and a call
+ * that has one array alone never waits for another one. The first failure ends all turns; the last
+ * turn that ends calls on_done. */
 #include "array/async.h"
 
 #include "array/array.h"
@@ -12,10 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Request ----
- *
- * Requests: the turns of their arrays run, the first failure ends them all, the
- * last turn tells. What is read is the engine's affair, who reads it that of the errands. */
+/* ---- Requests ------------------------------------------------------------------------ */
 
 static cv_turn *turn_of(cv_errand *errand) { return (cv_turn *)(void *)errand; }
 
@@ -263,7 +267,7 @@ void caterva_background_hold(void) { cv_pool_hold_steps(); }
 
 void caterva_background_resume(void) { cv_pool_resume_steps(); }
 
-/* ---- Async ---- */
+/* ---- Reads of arrays ----------------------------------------------------------------- */
 
 /* Of an array all that selections look at. */
 static cv_grid grid_of(const caterva_info *info)
@@ -349,10 +353,9 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
     return status;
 }
 
-/* ---- View async ----
+/* ---- Reads of views ---------------------------------------------------------------------
  *
- * Reads of views that nobody waits for: what each array below is to give is
- * found when they are called, and read by requests. */
+ * What each array below has to give is found by the call, and read by requests. */
 
 /* The lists of the share are the piece's from now on. */
 static cv_status add_share(void *request, const cv_base *base, cv_mapped *share,

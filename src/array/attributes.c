@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Attributes ---- */
+/* ---- Values -------------------------------------------------------------------------- */
 
 static cv_status find(const cv_snapshot *snapshot, const char *name, const cv_attribute **out,
                       cv_error *err)
@@ -160,11 +160,10 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
     return status;
 }
 
-/* ---- Dims ----
+/* ---- Names of dimensions ----------------------------------------------------------------
  *
- * Names of dimensions: one attribute of three conventions, a list of text and
- * nil. What another program wrote under these names may be anything: it counts when it is
- * such a list, of one entry for each axis. */
+ * One attribute of three conventions, a list of text and nil. What another program wrote under
+ * these names may be anything: it counts if it is such a list, of one entry for each axis. */
 
 static const char *const conventions[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
 enum { N_CONVENTIONS = 3, LONGEST = 1 << 20 };

@@ -1,4 +1,5 @@
-/* Room: array. INTRO of array/library */
+/* Room: array. What belongs to no array: names and versions, the allocator, the block cache, and
+ * conversions between buffers. */
 #include "array/library.h"
 
 #include "base/arith.h"
@@ -11,9 +12,7 @@
 #include <caterva_value.h>
 #include <string.h>
 
-/* ---- Names ----
- *
- * Names and versions. */
+/* ---- Names and versions -------------------------------------------------------------- */
 
 const char *caterva_version(void) { return CATERVA_VERSION_STRING; }
 const char *caterva_codec_version(void) { return cv_codec_engine_version(); }
@@ -49,9 +48,7 @@ const char *caterva_status_name(caterva_status status)
     return "unknown status";
 }
 
-/* ---- Allocator ----
- *
- * A program's own memory functions, checked and handed down. */
+/* ---- The allocator ------------------------------------------------------------------- */
 
 cv_status caterva_set_allocator(const caterva_allocator *allocator, cv_error *err)
 {
@@ -67,9 +64,7 @@ cv_status caterva_set_allocator(const caterva_allocator *allocator, cv_error *er
                    "an allocator can be set once, and before the library allocates anything");
 }
 
-/* ---- Cache ----
- *
- * The public side of the block cache. */
+/* ---- The block cache ----------------------------------------------------------------- */
 
 cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err)
 {
@@ -108,7 +103,7 @@ caterva_status caterva_cache_describe(const caterva_array *array, caterva_cache_
     return CV_OK;
 }
 
-/* ---- Convert ----
+/* ---- Conversions ------------------------------------------------------------------------
  *
  * Casts between two buffers, with no array behind either. */
 

@@ -17,9 +17,7 @@
 #include <caterva_store.h>
 #include <string.h>
 
-/* ---- Opened ----
- *
- * Options of an opening checked, and a store made a handle. */
+/* ---- Options ------------------------------------------------------------------------- */
 
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err)
@@ -145,7 +143,7 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
     return status;
 }
 
-/* ---- Open ---- */
+/* ---- By URL -------------------------------------------------------------------------- */
 
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
                           cv_error *err)

@@ -1,5 +1,4 @@
-/* Room: array. Views are made here: maps of axes, composed by arithmetic. No data is
- * touched. */
+/* Room: array. Views: maps of axes, composed by arithmetic, and the reads and writes through them. */
 #include "array/view.h"
 
 #include "base/arith.h"
@@ -8,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- View ---- */
+/* ---- Making views -------------------------------------------------------------------- */
 
 
 /* Fills n_items; CATERVA_EINVAL when it does not fit. */
@@ -216,10 +215,10 @@ caterva_status caterva_view_squeeze(const caterva_view *view, int axis, caterva_
     return CV_OK;
 }
 
-/* ---- View read ----
+/* ---- Through a view ---------------------------------------------------------------------
  *
- * Reads and writes through views: a selection of the view becomes one
- * of its base, with the buffer's strides in the base's order of axes. */
+ * A selection of the view becomes one of its base, with the buffer's strides in the base's
+ * order of axes. */
 
 void cv_mapped_free(cv_mapped *m)
 {
@@ -596,10 +595,9 @@ caterva_status caterva_view_write(const caterva_view *view,
     return status;
 }
 
-/* ---- View join ----
+/* ---- Several views in a row -------------------------------------------------------------
  *
- * Several views in a row as one: made here, and visited by giving each
- * part its share of the selection. */
+ * Joined as one, and visited by giving each part its share of the selection. */
 
 /* ---- Axis by axis ------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
-/* Room: engine/merge. Blocks of several sources become one chunk: as they are stored where one
- * part alone has them, else as dirty blocks of the target, encoded like those of any write. */
+/* Room: jobs. Blocks of several parts become one chunk: as they are stored if one part alone has
+ * them, else as dirty blocks of the target, which are encoded like those of any write. And the
+ * files of parts, of which a few are open at once. */
 #include "jobs/compose.h"
 
 #include "base/arith.h"
@@ -18,9 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Part file ----
- *
- * Opening parts. What becomes of their chunks is not known here. */
+/* ---- Files of parts ------------------------------------------------------------------ */
 
 /* Open at once beside those that are in use. */
 enum { MAX_OPEN = 48 };
@@ -276,7 +275,7 @@ void cv_part_files_give(cv_part_files *all, cv_part_file *file)
     cv_mutex_unlock(&all->lock);
 }
 
-/* ---- Compose ---- */
+/* ---- Origins of a block -------------------------------------------------------------- */
 
 static const cv_grid *grid_of(const cv_composition *c)
 {

@@ -1,4 +1,5 @@
-/* Room: jobs. INTRO of jobs/folder */
+/* Room: jobs. Folders of jobs beside an array: made, looked at, counted and removed. What a record
+ * says, and what a part is, is not known here. */
 #include "jobs/folder.h"
 
 #include "array/open.h"
@@ -11,10 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Job parts ----
- *
- * Directories of parts, counted and emptied. Which of them may go is for
- * job_folder.c to say. */
+/* ---- Directories of parts ------------------------------------------------------------ */
 
 #define CV_JOB_RECORD "job"
 
@@ -119,9 +117,7 @@ static int cv_parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
     return stopped;
 }
 
-/* ---- Job folder ----
- *
- * Folders of jobs. What a record says and what a part is, others know. */
+/* ---- Names and places ---------------------------------------------------------------- */
 
 #define TEMP ".tmp-"
 #define GONE ".gone-"

@@ -1,5 +1,5 @@
-/* Room: engine/plan. Marks of written items: made by plans and selections, joined, compared.
- * Nobody's data are seen here, and no file. */
+/* Room: jobs. Marks of written items: made from plans and selections, joined, compared, and
+ * written as bytes. Items and files are not seen here. */
 #include "jobs/marks.h"
 
 #include "base/arith.h"
@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Mark ----
+/* ---- The mark of one block --------------------------------------------------------------
  *
- * The mark of one block: boxes joined while they make a box, bits when they
- * do not. */
+ * Boxes are joined while they make a box; if they do not, bits take their place. */
 
 static void cv_mark_free(cv_mark *mark)
 {
@@ -305,7 +304,7 @@ bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *
     return !c.differ;
 }
 
-/* ---- Marks ---- */
+/* ---- Marks of chunks ----------------------------------------------------------------- */
 
 /* One block of a chunk, for who reads marks: `*mark` is marked by the functions of mark.h, and
  * closed then. Of a chunk that was written whole there is none. */
@@ -579,9 +578,9 @@ cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t 
     return cv_block_valid(&marks->grid, number, block, valid) ? all : none;
 }
 
-/* ---- Marks bytes ----
+/* ---- Marks as bytes ---------------------------------------------------------------------
  *
- * Marks, bytes <-> struct: believed as far as they fit the grid. */
+ * Bytes are accepted as far as they fit the grid. */
 
 static const char magic[5] = {'c', 'v', 'm', 'k', 1};
 

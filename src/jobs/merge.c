@@ -1,4 +1,12 @@
-/* Room: jobs. What is merged, in which order, and whether it may be. */
+/* Room: jobs. Merging: tokens are read, their job is found beside the array and compared with it,
+ * every chunk of every part is checked, and then all of them are put into the transaction, chunk
+ * by chunk. Nothing changes before everything is checked.
+ *
+ *     one part wrote all of the chunk     it moves as it is stored
+ *     else, for each block
+ *         no part wrote it                the array's, as it is stored
+ *         one part wrote all of it        the part's, as it is stored
+ *         else                            decoded, and the parts' items laid over it */
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
@@ -15,8 +23,6 @@
 #include <caterva_jobs.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Merge ---- */
 
 typedef struct cv_merge {
     cv_pending *target;          /* nothing in it is dirty */
@@ -338,11 +344,6 @@ static cv_status cv_merge_run(cv_merge *merge, cv_error *err)
     cv_free(m.groups);
     return status;
 }
-
-/* ---- Merge ----
- *
- * Merging parts: tokens read, their job found beside the array and compared with
- * it, the lock taken, the engine called. */
 
 /* ---- Tokens ---------------------------------------------------------------------------- */
 

@@ -1,13 +1,11 @@
-/* Room: jobs. INTRO of jobs/record */
+/* Room: jobs. Records of jobs and tokens of parts: bytes <-> structs, as record.h draws them. */
 #include "jobs/record.h"
 
 #include "base/arith.h"
 #include "base/crc.h"
 #include "format/msgpack.h"
 
-/* ---- Job record ----
- *
- * A job's bytes <-> struct. */
+/* ---- Records of jobs ----------------------------------------------------------------- */
 
 static const char magic[8] = {'c', 'v', 'j', 'o', 'b', 0, 1, '\n'};
 
@@ -83,9 +81,7 @@ cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out
     return cv_reader_finish(&r, err);
 }
 
-/* ---- Part token ----
- *
- * A token's bytes <-> struct. */
+/* ---- Tokens of parts ----------------------------------------------------------------- */
 
 static const char token_magic[8] = {'c', 'v', 't', 'o', 'k', 0, 1, '\n'};
 

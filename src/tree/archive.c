@@ -1,4 +1,7 @@
-/* Room: tree. INTRO of tree/archive */
+/* Room: tree. The directory of an archive: read from a file or a store, in pieces; for repairs
+ * also what is found without it. A member is accepted only if it lies apart from all others and
+ * inside the file, under a name that leads nowhere else. Checksums of contents are compared
+ * elsewhere. */
 #include "tree/archive.h"
 
 #include "base/arith.h"
@@ -11,12 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Zip directory ----
- *
- * Reads the directory of an archive from a file, in pieces, and finds members
- * in it. Promises: no member is believed that does not lie apart from all others, before
- * the directory, and under a name that leads nowhere else. */
 
 enum {
     PIECE = 256 * 1024,
@@ -406,11 +403,9 @@ cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *me
     return CV_OK;
 }
 
-/* ---- Zip rescue ----
+/* ---- Members without a directory --------------------------------------------------------
  *
- * An archive read from its begin, for who repairs it. Promises: members lie apart
- * from each other and inside the file, under names that lead nowhere else. What they hold is
- * as good as it is: checksums are for others to compare. */
+ * For repairs: the archive is read from its begin. */
 
 enum {
     HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, /* of a member with the longest good name */
@@ -523,11 +518,10 @@ cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_a
     return CV_OK;
 }
 
-/* ---- Zip settle ----
+/* ---- Contradictions ---------------------------------------------------------------------
  *
- * Members whose header and directory contradict each other, for who repairs an
- * archive. Promises: whoever is believed has the checksum of the bytes that are there. Of two
- * names, which have none, both are kept for who reports it. */
+ * For repairs: where header and directory of a member differ, the one counts that has the
+ * checksum of the bytes. Names have no checksum: both are kept for the report. */
 
 enum { zip_settle_HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, zip_settle_PIECE = 256 * 1024 };
 

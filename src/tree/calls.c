@@ -1,5 +1,5 @@
-/* Room: array. Trees for the program: what it gives is checked here, all else is the
- * room tree's. */
+/* Room: tree. The public functions on trees: arguments are checked here, locks taken, and the
+ * other modules called. */
 #include "array/create.h"
 #include "array/open.h"
 #include "base/heap.h"

@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Heads ----
+/* ---- Beginnings of files ----------------------------------------------------------------
  *
- * See heads.h. What cannot be read ahead is read when it is asked for, and only then
- * is something wrong. */
+ * Read ahead, many at once, for members of an archive. A failure is not reported before the
+ * bytes are asked for one by one. */
 
 typedef struct cv_heads {
     const cv_tree *tree; /* given, with its members; the rest zero */
@@ -131,7 +131,7 @@ static cv_status cv_heads_get(cv_heads *h, const cv_member *member, uint8_t *dst
     return cv_zip_directory_head(&source, member, dst, size, done, err);
 }
 
-/* ---- Catalog ---- */
+/* ---- The catalog --------------------------------------------------------------------- */
 
 typedef enum rank {
     RANK_ARRAY_FILE,

@@ -12,10 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Groups ----
+/* ---- Pending attributes of groups -------------------------------------------------------
  *
- * Attributes of groups on their way to the directory. What is in the leaves is
- * decided elsewhere. */
+ * What is in the leaves is decided elsewhere. */
 
 /* ---- The list ------------------------------------------------------------- */
 
@@ -186,7 +185,7 @@ void cv_groups_abandon(cv_groups *g, const cv_tree *tree)
     }
 }
 
-/* ---- Change ---- */
+/* ---- Names of python-blosc2 ---------------------------------------------------------- */
 
 static const char *const own_names[] = {CV_TREE_ATTRIBUTES, "_meta", "_cols", "_valid_rows"};
 

@@ -1,4 +1,13 @@
-/* Room: tree. INTRO of tree/commit */
+/* Room: tree. Commits of several arrays and of attributes of groups, as one: until the journal
+ * appears nothing has changed, and from then on all of it is committed.
+ *
+ *   1. all arrays are locked; each writes everything except its header, and syncs; attributes
+ *      of groups are written under temporary names; the places of new arrays are kept free
+ *   2. the journal, which holds the new headers and names, is published by a rename
+ *   3. headers are written and files renamed, and synced
+ *   4. the journal is removed
+ *
+ * One array or group alone needs no journal. */
 #include "tree/commit.h"
 
 #include "array/array.h"
@@ -17,19 +26,6 @@
 
 #include <caterva_tree.h>
 #include <string.h>
-
-/* ---- Tree commit ----
- *
- * Commits of several arrays and of groups' attributes, as one. Promises: until
- * the journal appears, nothing is changed; from then on all of it is committed.
- *
- *   1. all arrays are locked; each writes everything but its header, and syncs; attributes
- *      of groups are written under temporary names; where new arrays go, nobody is in the way
- *   2. the journal, which holds the new headers and names, is published by a rename
- *   3. headers are written and files renamed, and synced
- *   4. the journal goes
- *
- * One array or group alone needs no journal. */
 
 /* One array of a commit. */
 typedef struct part {
@@ -328,10 +324,9 @@ caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err)
     return status;
 }
 
-/* ---- Tree attributes ----
+/* ---- Attributes of groups ---------------------------------------------------------------
  *
- * Attributes of groups. What is pending of a group is the whole leaf that it is
- * going to have; it is read like one that is stored. */
+ * What is pending of a group is the whole leaf that it will have; it is read like a stored one. */
 
 /* ---- The leaf ------------------------------------------------------------- */
 

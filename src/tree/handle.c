@@ -1,4 +1,4 @@
-/* Room: array. What every function of a tree asks of its handle. */
+/* Room: tree. What every public function asks of its handle. */
 #include "tree/handle.h"
 
 #include "tree/names.h"

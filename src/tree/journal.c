@@ -1,6 +1,8 @@
-/* Room: format. The journal of a commit of several files. Promises: what is parsed is whole,
- * each text ends with the NUL that is its last byte, and memory is in proportion to what is
- * there. */
+/* Room: tree. The journal of a commit of several files: its bytes, and what it makes of the files
+ * of a directory. What is parsed is whole, and memory is in proportion to what is there. A header
+ * is put only where the one that it replaces still is, and only when everything that it refers to
+ * is there, so that a journal that stood too long does no harm. Knows nothing of what the arrays
+ * hold. */
 #include "tree/journal.h"
 
 #include "base/crc.h"
@@ -14,8 +16,6 @@
 #include "tree/names.h"
 
 #include <stdio.h>
-
-/* ---- Journal ---- */
 
 static const char magic[] = "caterva-commit", header_word[] = "header", file_word[] = "file";
 enum { VERSION = 1, CRC_SIZE = 5, LEAST_STEP = 20 };
@@ -152,12 +152,6 @@ cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **
     *n = count;
     return CV_OK;
 }
-
-/* ---- Journal ----
- *
- * The journal of a directory. Promises: a header is put where the one that it
- * replaces still stands, and only when all that it tells of is there; so a journal that
- * stood too long does no harm. Must not know what the arrays hold. */
 
 enum { LONGEST = 1 << 30 };
 

@@ -1,5 +1,5 @@
-/* Room: array. Leaves of trees. A leaf that is a file, or a member of an archive, is a
- * store like any other; embedded.c has those that lie inside another frame. */
+/* Room: tree. Arrays that are leaves of trees: opened, placed and found by their keys and URLs. A
+ * leaf that is a file, or a member of an archive, is a store like any other. */
 #include "tree/leaf.h"
 
 #include "array/library.h"
@@ -16,11 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Embedded ----
+/* ---- Leaves inside embed.b2e ------------------------------------------------------------
  *
- * A frame inside a frame: embed.b2e is an array of bytes, and a leaf in it is
- * a store that reads them through it. Nothing is decoded but the blocks that hold what is
- * read; they are kept in the cache that handles share. */
+ * embed.b2e is an array of bytes, and a leaf in it is a store that reads through that array.
+ * Only blocks that hold requested bytes are decoded; the cache that handles share keeps them. */
 
 /* ---- The bytes -------------------------------------------------------------------- */
 
@@ -126,7 +125,7 @@ cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store *
     return CV_OK;
 }
 
-/* ---- Leaf ---- */
+/* ---- Opening a leaf ------------------------------------------------------------------ */
 
 static cv_status check_mode(const cv_tree *tree, const cv_leaf *leaf, const char *key,
                             const caterva_open_options *o, cv_error *err)

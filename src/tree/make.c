@@ -1,5 +1,6 @@
-/* Room: tree. What new trees are made of. Promises: a tree or file that is made appears
- * whole or not at all; what python-blosc2 wants to find in every tree is there. */
+/* Room: tree. New trees, archives and directories, and the copies of files that they are made of.
+ * Each appears whole or not at all, with what python-blosc2 needs to find in every tree. Other
+ * writers are kept out of a directory that is copied. */
 #include "tree/make.h"
 
 #include "base/arith.h"
@@ -16,9 +17,7 @@
 #include <caterva_tree.h>
 #include <string.h>
 
-/* ---- Copy ----
- *
- * Copies bytes of files. Knows nothing of where they go. */
+/* ---- Copying bytes of files ---------------------------------------------------------- */
 
 enum { PIECE = 1 << 20 };
 
@@ -153,8 +152,6 @@ static cv_status cv_copy_look(const cv_tree *tree, cv_contents *own, const cv_co
         *total += (int64_t)(*out)->members.list[i].size;
     return CV_OK;
 }
-
-/* ---- Make ---- */
 
 /* ---- Frames without chunks ------------------------------------------------------------ */
 
@@ -452,14 +449,6 @@ cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t 
     if (status != CV_OK && err) *err = reason;
     return status;
 }
-
-/* ---- Pack ----
- *
- * Archives and directories made of trees. Promises: both appear whole or not at
- * all; a directory is not written to by others meanwhile.
- *
- * A member's checksum is known once its bytes were copied, its header stands before them:
- * the header is written last. */
 
 /* ---- The archive ------------------------------------------------------------------------ */
 

@@ -91,10 +91,7 @@ void cv_members_free(cv_members *m)
     *m = (cv_members){0};
 }
 
-/* ---- Files below ----
- *
- * Walks a directory without recursion: directories still to be listed wait in
- * a queue of paths, one behind the other. */
+/* ---- Files of a directory ------------------------------------------------------------ */
 
 typedef struct walk {
     cv_dir root;

@@ -1,5 +1,5 @@
-/* Room: tree. Opening trees and the files in them. What the leaves are is for catalog.c;
- * how one is found by its key for find.c. */
+/* Room: tree. Trees opened, the files in them, and what their embed.b2e says. What a leaf is, and
+ * how it is found by its key, is known by catalog.c and find.c. */
 #include "tree/opened.h"
 
 #include "base/arith.h"
@@ -17,11 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Embed ----
+/* ---- embed.b2e --------------------------------------------------------------------------
  *
- * Parses the attributes of an embed.b2e, msgpack maps that python-blosc2
- * writes. Promises: every key is a good one, every leaf lies within the bytes there are.
- * What the leaves hold is for others. */
+ * Its attributes are msgpack maps that python-blosc2 writes. Every key is checked, and every
+ * leaf lies within the bytes that there are. What the leaves hold is not known here. */
 
 /* Of a list of 10^5 leaves as it is stored. */
 enum { LONGEST = 16 << 20 };
@@ -247,7 +246,7 @@ cv_status cv_embed_read(cv_store *store, cv_embed *out, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Tree ---- */
+/* ---- The bytes of a tree ------------------------------------------------------------- */
 
 cv_zip_source cv_tree_source(const cv_tree *tree)
 {

@@ -1,4 +1,6 @@
-/* Room: tree. INTRO of tree/repair */
+/* Room: tree. Repair of a tree: what prevents its opening is settled, then each member is repaired
+ * for itself. In place, a damaged file is replaced only by one that holds everything it held, and
+ * what cannot be read is put aside, not deleted. An output appears whole. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "base/os_file.h"
@@ -17,11 +19,6 @@
 #include <caterva_upkeep.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- Tree repair member ----
- *
- * Repair of one member of a tree. Promises: what stays damaged is not replaced
- * but by what holds all that it held; a copy says when a checksum of the archive is wrong. */
 
 typedef struct cv_tree_repair {
     caterva_tree_repair_options options;
@@ -403,12 +400,6 @@ static cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member
                                       : CATERVA_OUTCOME_PARTLY);
     return CV_OK;
 }
-
-/* ---- Tree repair ----
- *
- * Repair of a tree: what stands in the way of opening it is settled, then each
- * member is repaired for itself. Promises: in place, nothing that cannot be read is thrown
- * away, it is put aside; an output appears whole. */
 
 #define ASIDE ".damaged"
 

@@ -1,6 +1,6 @@
-/* Room: array. Verify of trees: each member for itself, whatever is wrong with another.
- * Arrays are verified as any array; of other frames the structure is looked at, of an
- * archive's members the checksum, too. */
+/* Room: tree. Verify of trees: each member for itself, whatever is wrong with another. Arrays are
+ * verified as any array; other frames by their structure, members of an archive also by their
+ * checksums. And archives checked before they are published. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "frame/snapshot.h"

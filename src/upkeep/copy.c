@@ -22,11 +22,10 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Repack ----
+/* ---- The walk of a copy -----------------------------------------------------------------
  *
- * The walk of a copy: chunks that can move are moved side by side;
- * the rest goes through memory slab by slab, each slab read and written by the
- * pool. */
+ * Chunks that can move are moved side by side. The rest goes through memory slab by slab, each
+ * slab read and written by the pool. */
 
 typedef struct cv_repack {
     const cv_source *source;
@@ -308,10 +307,9 @@ static cv_status cv_repack_run(const cv_repack *repack, cv_error *err)
     return status;
 }
 
-/* ---- Copy order ----
+/* ---- What the new array is --------------------------------------------------------------
  *
- * What a new array is to be that copies an array or a view: the options of
- * the caller, and the source where they leave something open. */
+ * The options of the caller, and the source where they leave something open. */
 
 /* Options made complete, with what they point at. */
 typedef struct cv_copy_order {
@@ -399,7 +397,7 @@ static cv_status cv_copy_choose_remote(caterva_array *source, cv_copy_order *ord
                    "for");
 }
 
-/* ---- Copy ---- */
+/* ---- Copies of arrays ---------------------------------------------------------------- */
 
 static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *err)
 {
@@ -520,11 +518,10 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
     return cv_array_finish(source, copy(source, url, &order, out, err));
 }
 
-/* ---- Copy view ----
+/* ---- Copies of views --------------------------------------------------------------------
  *
- * A new array from a view, above all from several arrays in a row: parts
- * whose chunks mean the same in the new array are moved as they are stored, what lies
- * between them goes through memory slab by slab.
+ * Parts whose chunks mean the same in the new array are moved as they are stored; the rest goes
+ * through memory slab by slab.
  *
  *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so what
  *     new array |  :  :  :  :  :  :  :  :  :  |   follows is encoded anew up to the

@@ -1,4 +1,4 @@
-/* Room: engine/jobs. Reductions along some of the axes. The result is cut into tiles, at the
+/* Room: upkeep. Reductions along some of the axes, statistics, and histograms. The result is cut into tiles, at the
  * edges of chunks or blocks of the axes that stay; a job goes over everything behind
  * one tile, alone, so that no cell is shared and the order is always the same.
  *
@@ -21,10 +21,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Cells ----
+/* ---- Cells ------------------------------------------------------------------------------
  *
- * What each reduction is: how numbers are added to a cell, cells to each
- * other, and which result they make. It knows no arrays. */
+ * What each reduction is: how numbers are added to a cell, cells to each other, and which
+ * result they make. Arrays are not known here. */
 
 /* ---- Counting -------------------------------------------------------------- */
 
@@ -245,7 +245,7 @@ cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
     return nan_of(type);
 }
 
-/* ---- Reduce ---- */
+/* ---- Along axes ---------------------------------------------------------------------- */
 
 typedef struct axes_task {
     const cv_reduction *reduction;
@@ -589,11 +589,11 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
     return status;
 }
 
-/* ---- Statistics ----
+/* ---- Over everything --------------------------------------------------------------------
  *
- * One result over all selected items. The items are cut into jobs that
- * do not depend on the number of threads, each job counts apart, and the counts are
- * added in the jobs' order: the same array gives the same last digit every time. */
+ * The items are cut into jobs that do not depend on the number of threads, each job counts
+ * separately, and the counts are added in the order of the jobs: the same array gives the same
+ * last digit every time. */
 
 /* One result has one cell. */
 static const int64_t nowhere[CV_MAX_DIMS];

@@ -1,5 +1,5 @@
-/* Room: array. Repair: a state is found, checked chunk by chunk, and either its
- * header is put back or what can be read goes into a new array. */
+/* Room: upkeep. Repair: a state of the frame is found (rescue.c), checked chunk by chunk, and either
+ * its header is put back or everything that can be read goes into a new array. */
 #include "upkeep/upkeep.h"
 
 #include "array/array.h"
@@ -22,11 +22,9 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Salvage ----
+/* ---- Salvage ----------------------------------------------------------------------------
  *
- * Salvage: verify says which chunks can be read, the others are
- * replaced by the fill on the way into a new frame. How the state of the frame was
- * found is not known here. */
+ * Verify reports which chunks can be read; the others become the fill in a new frame. */
 
 typedef struct cv_salvage {
     const cv_source *source;
@@ -261,7 +259,7 @@ static cv_status cv_salvage_copy(const cv_salvage *salvage, cv_store *store,
     return status;
 }
 
-/* ---- Repair ---- */
+/* ---- The call ------------------------------------------------------------------------ */
 
 typedef struct repair {
     const char *url;

@@ -1,5 +1,5 @@
-/* Room: frame/repair. The search for a state, see rescue.h. A copy has a checksum, a
- * header has none: what decides between them is said at is_torn and is_older. */
+/* Room: upkeep. The search for a state of a damaged frame, see rescue.h. A copy of a header has a
+ * checksum, a header has none: is_torn and is_older decide between them. */
 #include "upkeep/rescue.h"
 
 #include "base/arith.h"
@@ -13,10 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Copies ----
+/* ---- Header copies and seals ------------------------------------------------------------
  *
- * The search for header copies and seals, and what they say about
- * which commit was the last. What states they make is rescue.c's matter. */
+ * Found by a search, with what they say about which commit was the last. */
 
 /* Of each so many are known: those of the highest numbers, newest first. */
 enum { CV_MAX_COPIES = 16 };
@@ -214,10 +213,10 @@ static bool cv_copies_have_last(const cv_copies *c, cv_store *store)
     return !is_other && !has_more(c, store);
 }
 
-/* ---- Refind ----
+/* ---- Chunks without an index ------------------------------------------------------------
  *
- * Where a chunk may begin is seen by its size, which all have in their
- * headers; that it is one, and which, its block table says. */
+ * All chunks have the same size in their headers: that shows where one may begin. Its block
+ * table shows that it is one, and which. */
 
 /* Bytes [pos, end) of an object. */
 typedef struct cv_range {
@@ -527,7 +526,7 @@ static cv_status cv_refind_names(cv_snapshot *state, cv_store *store, cv_error *
     return CV_OK;
 }
 
-/* ---- Rescue ---- */
+/* ---- The search for a state ---------------------------------------------------------- */
 
 typedef struct rescue_search {
     cv_store *store;

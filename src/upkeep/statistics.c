@@ -1,4 +1,5 @@
-/* Room: upkeep. INTRO of upkeep/statistics */
+/* Room: upkeep. The public functions of statistics and reductions, of arrays, views and several
+ * arrays in a row: arguments and dtypes are checked here, locks taken, and reduce.c called. */
 #include "array/array.h"
 #include "array/view.h"
 #include "base/arith.h"
@@ -9,10 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Reduce call ----
+/* ---- Arguments --------------------------------------------------------------------------
  *
- * The words of a reduction, checked, and its selection turned into what the
- * engine takes. It computes nothing. */
+ * The words of a reduction, checked, and its selection in the form that reduce.c takes. */
 
 /* A selection of an array; axis by axis the engine takes it forwards, none dropped. */
 typedef struct cv_taken {
@@ -158,12 +158,11 @@ static void cv_store_nothing(const cv_cells_wanted *w, const cv_number_type *typ
         cv_reduce_store(type, w->what, value, w->dst + i * (int64_t)sizeof value);
 }
 
-/* ---- Reduce join ----
+/* ---- Several arrays as one ---------------------------------------------------------------
  *
- * Reductions of several arrays as one: each array's share of the selection is
- * reduced by itself, one after the other, and added to what is known of the others. Along
- * axes the cells of the result are the memory that shares are mapped to, as the items of a
- * read are; an axis that goes has a stride of 0 there.
+ * Each array's share of the selection is reduced by itself, one after the other, and added to
+ * the cells of the result, which are the memory that shares are mapped to as the items of a
+ * read are. An axis that is reduced has a stride of 0 there.
  *
  *     stacked along axis 0      array 0  ->  cells 0, 1, 2     axis 0 stays
  *                               array 1  ->  cells 3, 4, 5
@@ -412,10 +411,7 @@ static cv_status cv_join_reduce(const caterva_view *view, const caterva_reduce_o
     return reduce_axes(view, &call, &memory, err);
 }
 
-/* ---- Reduce ----
- *
- * Statistics and reductions: options and dtype checked, locks taken, the
- * engine called. */
+/* ---- Calls --------------------------------------------------------------------------- */
 
 /* What one call works on; all that the engine borrows. Axes are those of the array:
  * axis d of the selection's result is axis kept[d] of it, unless the result is a list of

@@ -1,7 +1,6 @@
-/* Room: engine/jobs. Verify: the seal, the header's copy, every chunk's header and block
- * starts, that no two chunks share bytes, that every block has its checksum and decodes, that
- * every attribute does. It goes on after damage; what it finds goes to the caller's
- * function. Nothing that a handle locks is known here. */
+/* Room: upkeep. Verify: the seal, the header's copy, every chunk's header and block starts, that no
+ * two chunks share bytes, that every block has its checksum and decodes, that every attribute
+ * does. It continues after damage and reports each to the caller's function. */
 #include "upkeep/verify.h"
 
 #include "array/array.h"
@@ -19,8 +18,6 @@
 
 #include <caterva_upkeep.h>
 #include <stdlib.h>
-
-/* ---- Verify ---- */
 
 /* Chunks are taken in passes, each over a range of positions with at most so many
  * chunks: that bounds the lists of them. */
@@ -474,11 +471,10 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     return status;
 }
 
-/* ---- Verify ----
+/* ---- The call ---------------------------------------------------------------------------
  *
- * Verify: options checked, the engine called. Nothing is locked while the
- * caller's functions run, so they may use the array; that its committed state stays what
- * it is meanwhile is the gate's business, which a commit closes behind the last one. */
+ * No lock is held while the caller's functions run, so they may use the array. The gate keeps
+ * commits out, so that the committed state does not change meanwhile. */
 
 /* A call of verify, between the engine and the caller's functions. */
 typedef struct verification {
