@@ -527,7 +527,7 @@ cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error
     return CV_OK;
 }
 
-void cv_array_roll_back_attached(caterva_array *array)
+static void roll_back_attached(caterva_array *array)
 {
     for (cv_attachment *a = array->attached; a; a = a->next)
         if (a->kind->roll_back) a->kind->roll_back(a);
@@ -731,7 +731,7 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     bool fresh = !array->frame->store->published;
     cv_pending_rollback(array->pending);
     if (fresh) cv_pending_fill(array->pending);
-    cv_array_roll_back_attached(array);
+    roll_back_attached(array);
     cv_array_changed(array);
     cv_array_unlock(array);
     return CV_OK;

@@ -106,10 +106,9 @@ void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
 /* The handle's attachment of that kind, or NULL. */
 cv_attachment *cv_array_attached(const caterva_array *array, const cv_attachment_kind *kind);
 
-/* Call the functions of all attachments. */
+/* Call the functions of all attachments: `write`, `refuse`. */
 cv_status cv_array_note_write(caterva_array *array, const cv_written *items, cv_error *err);
 cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error *err);
-void cv_array_roll_back_attached(caterva_array *array);
 
 /* ---- The handle ---- */
 
