@@ -71,7 +71,7 @@ FOR_TESTS = {
     "cv_space_is_clear", "cv_space_occupy", "cv_space_committed", "cv_space_rolled_back",
     "cv_space_destroy", "cv_second_trailer_is_apart",
     "cv_pieces_add", "cv_pieces_n_parts", "cv_pieces_write_part", "cv_scan_add", "cv_scan_next",
-    "cv_sweep_init",
+    "cv_sweep_init", "cv_journal_write", "cv_journal_parse",
     "cv_float16_to_doubles", "cv_doubles_to_float16",
     "cv_job_queue_init", "cv_job_queue_destroy", "cv_job_queue_next", "cv_job_queue_fail",
     "cv_job_queue_result",

@@ -1,5 +1,5 @@
-/* Room: array. Boxes in and out: arguments checked, locks taken, the engine
- * called. */
+/* Room: array. Boxes, selections, chunks and blocks in and out: arguments are checked here, locks
+ * taken, and the engine called. */
 #include "array/read_write.h"
 
 #include "array/array.h"
