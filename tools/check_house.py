@@ -69,7 +69,7 @@ FOR_TESTS = {
     "cv_dir_rename_new_portable", "cv_os_l2_cache", "cv_os_l3_cache", "cv_dtype_parse",
     "cv_extents_add", "cv_extents_take", "cv_space_put", "cv_space_replaced", "cv_space_take",
     "cv_space_is_clear", "cv_space_occupy", "cv_space_committed", "cv_space_rolled_back",
-    "cv_space_destroy", "cv_second_trailer_is_apart",
+    "cv_space_destroy", "cv_second_trailer_is_apart", "cv_layout_of_record",
     "cv_pieces_add", "cv_pieces_n_parts", "cv_pieces_write_part", "cv_scan_add", "cv_scan_next",
     "cv_sweep_init", "cv_journal_write", "cv_journal_parse",
     "cv_float16_to_doubles", "cv_doubles_to_float16",

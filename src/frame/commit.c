@@ -27,7 +27,6 @@
 #include "frame/fetch.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/sealed.h"
 #include "frame/txn.h"
 
 #include <assert.h>

@@ -1,37 +1,10 @@
-/* Getting the compressed bytes of the wanted blocks of one chunk: neighbours
- * joined into one read, borrowed where the store can lend them. */
+/* Compressed bytes of wanted blocks: of one chunk, with neighbours joined into one read, or
+ * borrowed if the store lends them; or of many chunks, read before they are needed. */
 #ifndef CV_FRAME_FETCH_H
 #define CV_FRAME_FETCH_H
 
 #include "frame/frame.h"
 #include "frame/layout.h"
-
-enum { CV_LAYOUT_MEMO = 32 };
-
-typedef struct cv_layout_note {
-    cv_layout *layout; /* or NULL; a reference is held */
-    uint64_t frame;    /* its id */
-    uint32_t generation;
-} cv_layout_note;
-
-/* All zeros to begin with. Of one thread at a time. */
-typedef struct cv_layout_memo {
-    cv_layout_note notes[CV_LAYOUT_MEMO];
-    cv_layout *last;    /* one that is too large for a note; a reference is held */
-    cv_small_room room; /* the small chunk at hand: cv_layout_read_small */
-} cv_layout_memo;
-
-void cv_layout_memo_free(cv_layout_memo *memo);
-
-/* As cv_layout_get, or cv_layout_read_small where the chunk is that. Good until the
- * next call with this memo, which has the reference. */
-cv_status cv_layout_borrow(cv_frame *frame, const cv_snapshot *snapshot,
-                           const cv_chunk_ref *ref, cv_layout_memo *memo,
-                           const cv_layout **out, cv_error *err);
-
-/* ---- fetch ----
- * Getting the compressed bytes of the wanted blocks of one chunk: neighbours
- * joined into one read, borrowed where the store can lend them. */
 
 /* One wanted block, and after the fetch its bytes. */
 typedef struct cv_wanted {
@@ -86,46 +59,10 @@ cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *bu
 cv_status cv_fetch_raw(cv_frame *frame, const cv_layout *layout, int64_t pos, void *dst,
                        size_t size, cv_error *err);
 
-/* ---- layout_wave ----
- * Layouts of many chunks, which are read together. */
-
-/* A stored chunk whose layout is wanted. */
-typedef struct cv_layout_wish {
-    cv_chunk_ref ref;
-    uint64_t end;      /* where it and its table are said to end: a guess; 0: none */
-    cv_layout *layout; /* what comes of it: a reference */
-    /* The wave's own: what of the chunk is read. */
-    cv_chunk_head head;
-    uint64_t table_pos;
-    const uint8_t *table; /* NULL: not at hand */
-} cv_layout_wish;
-
-/* Gets n layouts, from the cache or in two waves at most: the first bytes of all chunks,
- * with the tables that stand where they are guessed; then the other tables. Layouts are
- * checked and kept as by cv_layout_get; those of small chunks have the chunk and are not
- * kept. Without success there are none. */
-cv_status cv_layout_wave(cv_frame *frame, const cv_snapshot *snapshot, cv_layout_wish *wishes,
-                         size_t n, cv_watch *watch, cv_error *err);
-
-/* The layout of a chunk of which `size` bytes from its beginning have come, probably all;
- * checked and kept as the others are. What they do not reach, which is rare, is read. Without
- * success there is none. */
-cv_status cv_layout_of_bytes(cv_frame *frame, const cv_snapshot *snapshot,
-                             cv_layout_wish *wish, const uint8_t *bytes, size_t size,
-                             cv_error *err);
-
-/* Bytes that a wave reads of each chunk, about. */
-size_t cv_layout_wave_bytes(const cv_grid *grid);
-
-void cv_layout_wave_release(cv_layout_wish *wishes, size_t n);
-
-/* Puts the chunk before what was said of a range of it that could not be read. */
-void cv_name_chunk(int64_t chunk, cv_error *err);
-
-/* ---- staged ----
- * Stored bytes of many chunks, read together before anybody needs them: layouts in one wave
- * or two, then blocks and whole chunks in another. Who needs them finds here what there is,
- * and reads the rest as ever. */
+/* ---- Bytes of many chunks ----
+ *
+ * Read together before they are needed: layouts in one wave or two, then blocks and whole
+ * chunks in another. A reader finds here what there is, and reads the rest as usual. */
 
 typedef struct cv_staged cv_staged;
 

@@ -13,7 +13,9 @@ static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
                            caterva_durability durability, cv_frame **out, cv_error *err)
 {
     cv_frame *frame = cv_calloc(1, sizeof *frame);
-    cv_layout_cache *layouts = cv_layout_cache_new(store, snapshot->grid.n_blocks);
+    static atomic_uint_least64_t last_id;
+    uint64_t id = atomic_fetch_add(&last_id, 1) + 1;
+    cv_layout_cache *layouts = cv_layout_cache_new(store, id, snapshot->grid.n_blocks);
     if (!frame || !layouts) {
         cv_free(frame);
         cv_layout_cache_free(layouts);
@@ -21,8 +23,7 @@ static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
         cv_store_close(store);
         return cv_fail_memory(err, sizeof *frame, "a frame");
     }
-    static atomic_uint_least64_t last_id;
-    frame->id = atomic_fetch_add(&last_id, 1) + 1;
+    frame->id = id;
     frame->store = store;
     frame->current = snapshot;
     frame->layouts = layouts;

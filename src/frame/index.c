@@ -1,5 +1,5 @@
-/* Room: frame. The pages of a chunk index: made, shared, changed by copy. No
- * bytes of a file are known here. */
+/* Room: frame. The pages of a chunk index: made, shared, changed by copy, and encoded for a
+ * commit. Does not know where an index is stored, nor what its entries mean. */
 #include "frame/index.h"
 
 #include "base/grid.h"
@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Index ---- */
 
 enum { SMALLEST_ROOM = 16 };
 
@@ -78,13 +76,6 @@ static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
     return CV_OK;
 }
 
-cv_status cv_index_own_page(cv_index *index, int64_t p, cv_index_page **out, cv_error *err)
-{
-    CV_TRY(own_page(index, p, 0, err));
-    *out = index->pages[p];
-    return CV_OK;
-}
-
 /* ---- Strays ------------------------------------------------------------- */
 
 static void release_strays(cv_strays *strays)
@@ -115,7 +106,7 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk)
     return i < 0 ? 0 : index->strays->items[i].pos;
 }
 
-cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err)
+static cv_status new_strays(int64_t n, cv_strays **out, cv_error *err)
 {
     size_t size = sizeof(cv_strays) + (size_t)n * sizeof(cv_seal_stray);
     cv_strays *strays = cv_malloc(size);
@@ -137,7 +128,7 @@ cv_status cv_index_add_strays(cv_index *index, const cv_seal_stray *strays, int6
 {
     cv_strays *old = index->strays, *all = NULL;
     int64_t n_old = old ? old->n : 0;
-    CV_TRY(cv_strays_create(n_old + n, &all, err));
+    CV_TRY(new_strays(n_old + n, &all, err));
     if (n_old > 0) memcpy(all->items, old->items, (size_t)n_old * sizeof all->items[0]);
     memcpy(all->items + n_old, strays, (size_t)n * sizeof all->items[0]);
     qsort(all->items, (size_t)all->n, sizeof all->items[0], by_entry);
@@ -151,7 +142,7 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
     cv_strays *old = index->strays, *left = NULL;
     bool *used = cv_calloc((size_t)old->n + 1, sizeof used[0]);
     if (!used) return cv_fail_memory(err, (size_t)old->n, "the list of block tables");
-    cv_status status = cv_strays_create(old->n, &left, err);
+    cv_status status = new_strays(old->n, &left, err);
     for (int64_t i = 0; i < index->n && status == CV_OK; i++) {
         int64_t found = find_stray(old, cv_index_get(index, i));
         if (found >= 0) used[found] = true;
@@ -174,7 +165,7 @@ static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
     cv_strays *old = index->strays, *left = NULL;
     int64_t i = find_stray(old, entry);
     if (i < 0) return CV_OK;
-    CV_TRY(cv_strays_create(old->n - 1, &left, err));
+    CV_TRY(new_strays(old->n - 1, &left, err));
     memcpy(left->items, old->items, (size_t)i * sizeof left->items[0]);
     memcpy(left->items + i, old->items + i + 1,
            (size_t)(old->n - 1 - i) * sizeof left->items[0]);
@@ -212,30 +203,25 @@ void cv_index_free(cv_index *index)
     *index = (cv_index){0};
 }
 
-cv_status cv_index_begin(int64_t n, cv_index *out, cv_error *err)
+cv_status cv_index_add_page(cv_index *index, int64_t n, cv_index_page **out, cv_error *err)
 {
-    *out = (cv_index){.n = n};
-    return make_room(out, pages_for(n), err);
+    CV_TRY(make_room(index, index->n_pages + 1, err));
+    CV_TRY(new_page(n, out, err));
+    index->pages[index->n_pages++] = *out;
+    return CV_OK;
 }
 
-cv_status cv_index_new_page(int64_t n, cv_index_page **out, cv_error *err)
+int64_t cv_index_join_page(cv_index *index, int n)
 {
-    return new_page(n, out, err);
-}
-
-void cv_index_drop_page(cv_index_page *page) { release(page); }
-
-int64_t cv_index_add_page(cv_index *index, cv_index_page *page, int n)
-{
-    cv_index_page *last = index->n_pages > 0 ? index->pages[index->n_pages - 1] : NULL;
+    cv_index_page **at = &index->pages[index->n_pages - 1], *page = *at;
     size_t size = (size_t)n * sizeof page->entries[0];
-    if (last && n == CV_INDEX_PAGE && memcmp(last->entries, page->entries, size) == 0) {
+    if (index->n_pages > 1 && n == CV_INDEX_PAGE &&
+        memcmp(at[-1]->entries, page->entries, size) == 0) {
         release(page);
-        retain(last, 1);
-        index->pages[index->n_pages++] = last;
+        retain(at[-1], 1);
+        *at = at[-1];
         return 0;
     }
-    index->pages[index->n_pages++] = page;
     return (int64_t)sizeof *page + page->room * (int64_t)(sizeof(int64_t) + CV_SEAL_NAME);
 }
 
@@ -298,6 +284,20 @@ cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_er
     int64_t p = chunk / CV_INDEX_PAGE;
     CV_TRY(own_page(index, p, 0, err));
     cv_page_set_name(index->pages[p], chunk % CV_INDEX_PAGE, name);
+    return CV_OK;
+}
+
+cv_status cv_index_set_names(cv_index *index, int64_t p, const uint8_t *names, size_t size,
+                             cv_error *err)
+{
+    if (!index->pages) {
+        cv_index paged;
+        CV_TRY(cv_index_share(index, &paged, err));
+        cv_index_free(index);
+        *index = paged;
+    }
+    CV_TRY(own_page(index, p, 0, err));
+    memcpy(index->pages[p]->names, names, size);
     return CV_OK;
 }
 
@@ -369,9 +369,9 @@ int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same)
     return chunk;
 }
 
-/* ---- Index encode ----
+/* ---- Encoding ----
  *
- * The chunk index to bytes: header, block starts, and of each page
+ * A chunk of header, block starts, and of each page
  * the streams it remembers, or new ones where it changed.
  *
  *     | header | starts | streams of page 0 | page 1 | ... | last page | */

@@ -87,13 +87,11 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
 /* An index of `n` undefined entries without names; for who fills all of them. */
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err);
 
-/* An index of `n` entries that has no pages yet: they are added one after another, each
- * with its entries filled in. A page like the one before it is shared, and dropped; else
- * the bytes that it takes are returned. Drop what was not added. */
-cv_status cv_index_begin(int64_t n, cv_index *out, cv_error *err);
-cv_status cv_index_new_page(int64_t n, cv_index_page **out, cv_error *err);
-int64_t cv_index_add_page(cv_index *index, cv_index_page *page, int n);
-void cv_index_drop_page(cv_index_page *page);
+/* Adds the next page, for `n` entries, to an index of which only `n` is set: fill in the
+ * entries. Then joins it with the page before it if both are alike; returns the bytes that it
+ * takes otherwise. */
+cv_status cv_index_add_page(cv_index *index, int64_t n, cv_index_page **out, cv_error *err);
+int64_t cv_index_join_page(cv_index *index, int n);
 
 /* A second index of the same entries that shares all pages of the first. It
  * can be changed, also when the first has none. */
@@ -105,11 +103,9 @@ cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, uint32_t n
                        cv_error *err);
 cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_error *err);
 
-/* Page `p` of such an index, its own, for who changes many of its names. */
-cv_status cv_index_own_page(cv_index *index, int64_t p, cv_index_page **out, cv_error *err);
-
-/* A list of `n` undefined strays, for an index to own. */
-cv_status cv_strays_create(int64_t n, cv_strays **out, cv_error *err);
+/* Sets the names of page `p`, as they are stored; an index without pages gets some. */
+cv_status cv_index_set_names(cv_index *index, int64_t p, const uint8_t *names, size_t size,
+                             cv_error *err);
 
 /* Adds strays, in any order; drops those whose entry no chunk has any more. */
 cv_status cv_index_add_strays(cv_index *index, const cv_seal_stray *strays, int64_t n,

@@ -1,17 +1,17 @@
-/* Room: frame. Reads and checks chunk headers and block starts. What a block holds, and
- * who wants it, is not known here; who keeps the result is layout_cache.c. */
+/* Room: frame. What has to be known of a chunk before a block of it can be read: its header,
+ * where its blocks are, and their checksums. Layouts are read one by one, or in waves for many
+ * chunks; made of records if the frame has them in one place; checked once; and kept, by the
+ * frame for all and by each worker for itself. Does not know what a block holds, nor who wants
+ * it. */
 #include "frame/layout.h"
 
 #include "base/arith.h"
 #include "base/crc.h"
 #include "base/heap.h"
 #include "format/seal.h"
-#include "frame/lookup.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-
-/* ---- Layout ---- */
 
 void cv_layout_release(cv_layout *layout)
 {
@@ -40,13 +40,13 @@ bool cv_layout_is_small(const cv_grid *grid)
     return grid->chunk_bytes <= (grid->n_blocks == 1 ? SMALL_BLOCK : SMALL_CHUNK);
 }
 
-/* The first bytes of a chunk: header and, as a rule, all block starts; of a small
- * one its block table, too. */
+/* The first bytes of a chunk: header and, as a rule, all block starts; of a small one its block
+ * table, too. */
 typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
-    bool keeps_small;    /* the layout of a small chunk has all of it */
+    bool keeps_chunk;    /* the layout gets all bytes of the chunk, if they are here */
     cv_small_room *room; /* for the layout, and the bytes behind it; NULL: it is kept */
     cv_buffer buffer;
     uint8_t *small; /* CHECKED_READ bytes in place of the buffer */
@@ -182,7 +182,7 @@ static cv_status parse_layout(cv_store *store, const cv_snapshot *snapshot,
     bool has_blocks = header.special == CV_SPECIAL_NONE && !header.memcpyed && !plain;
     bool whole = header.special == CV_SPECIAL_NONE && !head->borrowed &&
                  (size_t)header.cbytes <= head->size;
-    int32_t most = head->keeps_small ? header.cbytes : CV_CHUNK_HEADER_SIZE + SMALL_CHUNK;
+    int32_t most = head->keeps_chunk ? header.cbytes : CV_CHUNK_HEADER_SIZE + SMALL_CHUNK;
     bool copied = whole && !head->room && header.cbytes <= most;
     parts p = {.n_blocks = has_blocks ? grid->n_blocks : 0,
                .n_sums = cv_block_table_blocks(&header, grid->n_blocks),
@@ -324,27 +324,21 @@ cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref
 
 /* ---- One layout --------------------------------------------------------- */
 
-uint32_t cv_layout_checked_name(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+static uint32_t checked_name(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     return snapshot->unchecked ? 0 : ref->name;
 }
 
-bool cv_layout_is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
+static bool is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
-    return cv_layout_checked_name(snapshot, ref) != 0;
-}
-
-size_t cv_layout_bytes(const cv_layout *layout)
-{
-    size_t each = sizeof(cv_block_range) + sizeof(uint32_t);
-    return sizeof *layout + (size_t)layout->n_blocks * each;
+    return checked_name(snapshot, ref) != 0;
 }
 
 /* Bytes of a chunk to be read at once: all of a small one, with its table. */
 static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     const cv_grid *grid = &snapshot->grid;
-    bool checked = cv_layout_is_checked(snapshot, ref);
+    bool checked = is_checked(snapshot, ref);
     if (cv_layout_is_small(grid))
         return CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes +
                (checked ? cv_block_table_size(grid->n_blocks) : 0);
@@ -355,9 +349,10 @@ static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     if (ref->kind != CV_REF_STORED || !cv_layout_is_small(&snapshot->grid)) return;
+    if (!store->ops->warm) return;
     uint64_t wanted = first_read(snapshot, ref);
     if (ref->limit == 0 || wanted <= ref->limit)
-        cv_store_warm(store, ref->object, ref->pos, (size_t)wanted);
+        store->ops->warm(store, ref->object, ref->pos, (size_t)wanted);
 }
 
 /* The file of a chunk is missing: damage, unless the store refused to look (sys_errno) or the
@@ -388,9 +383,10 @@ static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *
     return status;
 }
 
-cv_status cv_layout_begin(cv_store *store, const cv_snapshot *snapshot,
-                          const cv_chunk_ref *ref, uint64_t *limit, size_t *size,
-                          cv_error *err)
+/* Sets the chunk's limit, as its reference has it or the store, and how many of its bytes are
+ * read at first. */
+static cv_status begin(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
+                       uint64_t *limit, size_t *size, cv_error *err)
 {
     CV_TRY(find_limit(store, ref, limit, err));
     if (*limit < CV_CHUNK_HEADER_SIZE)
@@ -402,14 +398,15 @@ cv_status cv_layout_begin(cv_store *store, const cv_snapshot *snapshot,
     return CV_OK;
 }
 
-cv_status cv_layout_read(cv_store *store, const cv_snapshot *snapshot,
-                         const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
-                         cv_error *err)
+/* Any layout: in `room`, or, if that is NULL, a new one with one reference. */
+static cv_status read_layout(cv_store *store, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
+                             cv_error *err)
 {
-    bool checked = cv_layout_is_checked(snapshot, ref);
+    bool checked = is_checked(snapshot, ref);
     uint64_t limit = 0;
     size_t size = 0; /* GCC for s390x does not see that the call sets them */
-    CV_TRY(cv_layout_begin(store, snapshot, ref, &limit, &size, err));
+    CV_TRY(begin(store, snapshot, ref, &limit, &size, err));
 
     uint8_t bytes[CHECKED_READ];
     chunk_head head = {.room = room, .small = bytes};
@@ -428,38 +425,37 @@ static chunk_head head_of(const cv_chunk_head *given)
     return (chunk_head){.bytes = given->bytes, .size = given->size};
 }
 
-cv_status cv_layout_parse(cv_store *store, const cv_snapshot *snapshot,
-                          const cv_chunk_ref *ref, const cv_chunk_head *given,
-                          cv_layout **out, cv_error *err)
+/* A layout of the bytes that were read of the chunk, not checked yet. What they do not reach,
+ * which is rare, is read. */
+static cv_status parse_given(cv_store *store, const cv_snapshot *snapshot,
+                             const cv_chunk_ref *ref, const cv_chunk_head *given,
+                             cv_layout **out, cv_error *err)
 {
     chunk_head head = head_of(given);
-    head.keeps_small = given->keeps_chunk || cv_layout_is_small(&snapshot->grid);
+    head.keeps_chunk = given->keeps_chunk || cv_layout_is_small(&snapshot->grid);
     return parse_layout(store, snapshot, ref, &head, given->limit, out, err);
 }
 
-cv_status cv_layout_check(cv_store *store, cv_layout *layout, const cv_chunk_ref *ref,
-                          const cv_chunk_head *given, const uint8_t *table, cv_error *err)
+static cv_status check_given(cv_store *store, cv_layout *layout, const cv_chunk_ref *ref,
+                             const cv_chunk_head *given, const uint8_t *table, cv_error *err)
 {
     const chunk_head head = head_of(given);
     CV_TRY(take_table(layout, ref, table, err));
     return check_head(store, ref, &head, layout, err);
 }
 
-cv_status cv_layout_read_small(cv_store *store, const cv_snapshot *snapshot,
-                               const cv_chunk_ref *ref, cv_small_room *room,
-                               const cv_layout **out, cv_error *err)
-{
-    cv_layout *layout;
-    CV_TRY(cv_layout_read(store, snapshot, ref, room, &layout, err));
-    *out = layout;
-    return CV_OK;
-}
-
-/* ---- Layout records ----
+/* ---- Records ----
  *
- * Records of layouts, read. A record counts when its block table has the name that
- * the seal knows, and its head the sum that the table has: so a damaged one, or one of another
- * chunk, is none. Who asks for them, and when, is not known here. */
+ * Layouts of all chunks of a state as they stand together in its frame. A record counts if its
+ * block table has the name that the seal knows, and its head the sum that the table has: a
+ * damaged record, or one of another chunk, does not. */
+
+typedef struct records {
+    cv_layout_area area;
+    const cv_snapshot *snapshot; /* whose they are */
+    const cv_index *index;       /* the snapshot's, decoded */
+    int64_t before[];            /* of each page of the index: records before it */
+} records;
 
 static int64_t count_names(const cv_index *index, int64_t page, int64_t n)
 {
@@ -475,13 +471,13 @@ static int64_t entries_of(const cv_index *index, int64_t page)
 }
 
 static cv_status count_all(cv_snapshot *snapshot, const cv_index *index,
-                           const cv_layout_area *area, cv_layout_records **out, cv_error *err)
+                           const cv_layout_area *area, records **out, cv_error *err)
 {
     int64_t n = index->n_pages, sum = 0;
-    size_t size = sizeof(cv_layout_records) + (size_t)(n + 1) * sizeof(int64_t);
-    cv_layout_records *r = cv_malloc(size);
+    size_t size = sizeof(records) + (size_t)(n + 1) * sizeof(int64_t);
+    records *r = cv_malloc(size);
     if (!r) return cv_fail_memory(err, size, "a list of layouts");
-    *r = (cv_layout_records){*area, snapshot, index};
+    *r = (records){*area, snapshot, index};
     for (int64_t p = 0; p < n; p++) {
         r->before[p] = sum;
         sum += count_names(index, p, entries_of(index, p));
@@ -496,8 +492,8 @@ static cv_status count_all(cv_snapshot *snapshot, const cv_index *index,
 
 /* Those of the snapshot, which outlives them; NULL: it has none whose footer is at hand, or
  * they cannot be used. Free with cv_free. */
-static cv_status cv_layout_records_new(cv_snapshot *snapshot, cv_store *store,
-                                cv_layout_records **out, cv_error *err)
+static cv_status new_records(cv_snapshot *snapshot, cv_store *store, records **out,
+                             cv_error *err)
 {
     const cv_index *index;
     cv_layout_area area;
@@ -511,7 +507,8 @@ static cv_status cv_layout_records_new(cv_snapshot *snapshot, cv_store *store,
     return area.size > 0 ? count_all(snapshot, index, &area, out, err) : CV_OK;
 }
 
-bool cv_layout_records_find(const cv_layout_records *r, int64_t chunk, int64_t *record)
+/* Which record the chunk has; false: none. */
+static bool find_record(const records *r, int64_t chunk, int64_t *record)
 {
     int64_t page = chunk / CV_INDEX_PAGE, at = chunk % CV_INDEX_PAGE;
     if (cv_index_name(r->index, chunk) == 0) return false;
@@ -520,26 +517,33 @@ bool cv_layout_records_find(const cv_layout_records *r, int64_t chunk, int64_t *
     return true;
 }
 
-cv_layout *cv_layout_of_record(const cv_layout_records *r, cv_store *store,
+static uint64_t record_pos(const records *r, int64_t record)
+{
+    return r->area.first + (uint64_t)record * r->area.record_size;
+}
+
+cv_layout *cv_layout_of_record(cv_store *store, const cv_snapshot *s, size_t record_size,
                                const cv_chunk_ref *ref, const uint8_t *bytes)
 {
-    const cv_snapshot *s = r->snapshot;
     cv_record_parts found;
     cv_layout *layout = NULL;
-    int64_t n_blocks = s->grid.n_blocks;
-    if (!cv_record_find_parts(bytes, r->area.record_size, n_blocks, &found)) return NULL;
+    if (!cv_record_find_parts(bytes, record_size, s->grid.n_blocks, &found)) return NULL;
     const cv_chunk_head head = {.bytes = bytes, .size = found.head_size, .limit = ref->limit};
-    if (cv_layout_parse(store, s, ref, &head, &layout, NULL) != CV_OK) return NULL;
+    if (parse_given(store, s, ref, &head, &layout, NULL) != CV_OK) return NULL;
     if (layout->table_size == found.table_size &&
-        cv_layout_check(store, layout, ref, &head, bytes + found.head_size, NULL) == CV_OK)
+        check_given(store, layout, ref, &head, bytes + found.head_size, NULL) == CV_OK)
         return layout;
     cv_layout_release(layout);
     return NULL;
 }
 
-/* ---- Layout cache ----
- *
- * Keeps layouts, and tells the chunks apart that one position held. */
+static cv_layout *of_record(const records *r, cv_store *store, const cv_chunk_ref *ref,
+                            const uint8_t *bytes)
+{
+    return cv_layout_of_record(store, r->snapshot, r->area.record_size, ref, bytes);
+}
+
+/* ---- The cache ---- */
 
 enum { STRIPES = 16, WAYS = 4, MIN_SETS = 2, MAX_SETS = 1024, CACHE_BYTES = 4 << 20 };
 enum { GENERATIONS = 256 };
@@ -561,15 +565,16 @@ typedef struct stripe {
 
 struct cv_layout_cache {
     cv_store *store;
+    uint64_t id; /* of the frame */
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
     size_t n_sets;                        /* of all stripes */
     cv_mutex lock;                        /* over these: */
     bool has_looked;
-    cv_layout_records *records; /* of the first snapshot that was read; or NULL */
+    records *records; /* of the first snapshot that was read; or NULL */
 };
 
-cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
+cv_layout_cache *cv_layout_cache_new(cv_store *store, uint64_t id, int64_t n_blocks)
 {
     int64_t each = (int64_t)(sizeof(cv_block_range) + sizeof(uint32_t));
     int64_t entry = (int64_t)sizeof(cv_layout) + n_blocks * each;
@@ -578,6 +583,7 @@ cv_layout_cache *cv_layout_cache_new(cv_store *store, int64_t n_blocks)
     if (!cache) return NULL;
     memset(cache, 0, sizeof *cache);
     cache->store = store;
+    cache->id = id;
     cache->n_sets = (size_t)n;
     for (int i = 0; i < STRIPES; i++) cv_mutex_init(&cache->stripes[i].lock);
     cv_mutex_init(&cache->lock);
@@ -708,7 +714,7 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
 
 /* Another thread may have been faster; there is one of a chunk all the same. Without
  * memory for its set it is not kept. */
-void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
+static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     stripe *locked;
     atomic_fetch_add_explicit(&layout->references, 1, memory_order_relaxed);
@@ -719,20 +725,17 @@ void cv_layout_keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *
     cv_layout_release(gone);
 }
 
-/* ---- Records ------------------------------------------------------------ */
-
 /* Only what is read from afar comes with its end at hand; a writer's states change. What
  * cannot be read is as good as none. */
-const cv_layout_records *cv_layout_cache_records(cv_layout_cache *cache,
-                                                 const cv_snapshot *snapshot)
+static const records *get_records(cv_layout_cache *cache, const cv_snapshot *snapshot)
 {
     cv_store *store = cache->store;
     if (!store->is_far || !store->ops->view || store->writable) return NULL;
     cv_mutex_lock(&cache->lock);
     if (!cache->has_looked)
-        (void)cv_layout_records_new(cv_unconst(snapshot), store, &cache->records, NULL);
+        (void)new_records(cv_unconst(snapshot), store, &cache->records, NULL);
     cache->has_looked = true;
-    const cv_layout_records *found = cache->records;
+    const records *found = cache->records;
     cv_mutex_unlock(&cache->lock);
     return found && found->snapshot == snapshot ? found : NULL;
 }
@@ -741,13 +744,12 @@ static cv_layout *take_record(cv_layout_cache *cache, const cv_snapshot *snapsho
                               const cv_chunk_ref *ref)
 {
     int64_t record;
-    const cv_layout_records *records = cv_layout_cache_records(cache, snapshot);
-    if (!records || !cv_layout_records_find(records, ref->chunk, &record)) return NULL;
-    const uint8_t *bytes =
-        cv_store_view(cache->store, CV_FRAME_OBJECT, cv_layout_record_pos(records, record),
-                      records->area.record_size);
-    cv_layout *layout = bytes ? cv_layout_of_record(records, cache->store, ref, bytes) : NULL;
-    if (layout) cv_layout_keep(cache, ref, layout);
+    const records *r = get_records(cache, snapshot);
+    if (!r || !find_record(r, ref->chunk, &record)) return NULL;
+    const uint8_t *bytes = cv_store_view(cache->store, CV_FRAME_OBJECT, record_pos(r, record),
+                                         r->area.record_size);
+    cv_layout *layout = bytes ? of_record(r, cache->store, ref, bytes) : NULL;
+    if (layout) keep(cache, ref, layout);
     return layout;
 }
 
@@ -756,7 +758,7 @@ static cv_layout *take_record(cv_layout_cache *cache, const cv_snapshot *snapsho
 cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
                           const cv_chunk_ref *ref)
 {
-    cv_layout *found = lookup(cache, ref, cv_layout_checked_name(snapshot, ref));
+    cv_layout *found = lookup(cache, ref, checked_name(snapshot, ref));
     return found || !cache->store->is_far ? found : take_record(cache, snapshot, ref);
 }
 
@@ -765,7 +767,512 @@ cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
 {
     *out = cv_layout_find(cache, snapshot, ref);
     if (*out) return CV_OK;
-    CV_TRY(cv_layout_read(cache->store, snapshot, ref, NULL, out, err));
-    cv_layout_keep(cache, ref, *out);
+    CV_TRY(read_layout(cache->store, snapshot, ref, NULL, out, err));
+    keep(cache, ref, *out);
     return CV_OK;
+}
+
+/* ---- A worker's notes ----
+ *
+ * A note is as good as the cache while the generation of its position stays: it changes when
+ * the position is given to another chunk. */
+
+/* Of larger layouts only the last one is kept, so that a worker holds 2 MiB at most;
+ * a layout of 4096 blocks fits. */
+enum { MOST_BYTES = 64 << 10 };
+
+void cv_layout_memo_free(cv_layout_memo *memo)
+{
+    for (int i = 0; i < CV_LAYOUT_MEMO; i++) cv_layout_release(memo->notes[i].layout);
+    cv_layout_release(memo->last);
+    cv_buffer_free(&memo->room.buffer);
+    *memo = (cv_layout_memo){.last = NULL};
+}
+
+static bool is_it(const cv_layout_note *note, const cv_layout_cache *cache,
+                  const cv_chunk_ref *ref, uint32_t name)
+{
+    const cv_layout *layout = note->layout;
+    return layout && note->frame == cache->id && layout->pos == ref->pos &&
+           layout->object == ref->object && layout->name == name &&
+           note->generation == cv_layout_generation(cache, ref->object, ref->pos);
+}
+
+static cv_status get_noted(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_layout_memo *memo,
+                           const cv_layout **out, cv_error *err)
+{
+    uint64_t hash = (ref->pos ^ (uint64_t)ref->object << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    cv_layout_note *note = &memo->notes[hash >> 32 & (CV_LAYOUT_MEMO - 1)];
+    if (is_it(note, cache, ref, checked_name(snapshot, ref))) {
+        *out = note->layout;
+        return CV_OK;
+    }
+    cv_layout *layout;
+    /* Before the layout is looked for: it may be newer than its note, not older. */
+    uint32_t generation = cv_layout_generation(cache, ref->object, ref->pos);
+    CV_TRY(cv_layout_get(cache, snapshot, ref, &layout, err));
+    cv_layout **place = &memo->last;
+    size_t each = sizeof(cv_block_range) + sizeof(uint32_t);
+    if (sizeof *layout + (size_t)layout->n_blocks * each <= MOST_BYTES) {
+        place = &note->layout;
+        note->frame = cache->id;
+        note->generation = generation;
+    }
+    cv_layout_release(*place);
+    *place = layout;
+    *out = layout;
+    return CV_OK;
+}
+
+cv_status cv_layout_borrow(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                           const cv_chunk_ref *ref, cv_layout_memo *memo,
+                           const cv_layout **out, cv_error *err)
+{
+    cv_layout *small;
+    if (!cv_layout_is_small(&snapshot->grid))
+        return get_noted(cache, snapshot, ref, memo, out, err);
+    CV_TRY(read_layout(cache->store, snapshot, ref, &memo->room, &small, err));
+    *out = small;
+    return CV_OK;
+}
+
+/* ---- Layouts of many chunks, read together ----
+ *
+ *     wave 0   records, where there are   [record][record] ...
+ *     wave 1   heads of other chunks      [head]....[table?] [head]....[table?] ...
+ *     wave 2   tables not among them      [table] ...
+ *
+ * Of few small chunks wave 1 reads all bytes, and is the only one. */
+
+/* What a range of a wave is of: the first bytes of a chunk, or its table, or records, which
+ * are those of chunks around it, too. */
+typedef enum part_kind { PART_HEAD, PART_TABLE, PART_RECORDS } part_kind;
+
+typedef struct part {
+    size_t wish;
+    part_kind kind;
+    int64_t record;      /* the wish's */
+    int64_t first, last; /* those that are read */
+} part;
+
+typedef struct wave {
+    cv_layout_cache *cache;
+    const cv_snapshot *snapshot;
+    cv_layout_wish *wishes;
+    size_t n;
+    cv_buffer parts, ranges; /* of the wave under way */
+    cv_buffer records, heads, tables;
+    size_t n_parts, n_bytes;
+    cv_watch *watch;
+    bool is_whole; /* all bytes of the chunks are read */
+    bool goes_on;  /* around what is damaged */
+    size_t failed; /* the range that could not be read; SIZE_MAX: none */
+} wave;
+
+void cv_name_chunk(int64_t chunk, cv_error *err)
+{
+    char reason[sizeof err->message];
+    if (!err) return;
+    snprintf(reason, sizeof reason, "%s", err->message);
+    snprintf(err->message, sizeof err->message, "chunk %lld: %.200s", (long long)chunk,
+             reason);
+}
+
+void cv_layout_wave_release(cv_layout_wish *wishes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        cv_layout_release(wishes[i].layout);
+        wishes[i].layout = NULL;
+    }
+}
+
+static part *part_at(const wave *w, size_t i) { return (part *)(void *)w->parts.data + i; }
+
+static cv_store_range *range_at(const wave *w, size_t i)
+{
+    return (cv_store_range *)(void *)w->ranges.data + i;
+}
+
+static cv_status add_part(wave *w, part p, cv_object object, uint64_t pos, size_t size,
+                          cv_error *err)
+{
+    cv_store_range range = {object, pos, size, NULL};
+    CV_TRY(cv_buffer_append(&w->parts, &p, sizeof p, err));
+    CV_TRY(cv_buffer_append(&w->ranges, &range, sizeof range, err));
+    w->n_parts++;
+    w->n_bytes += size;
+    return CV_OK;
+}
+
+static cv_status take(void *context, size_t range, cv_error *err)
+{
+    const wave *w = context;
+    (void)range;
+    return cv_watch_tick(w->watch, 0, err);
+}
+
+static void note_failed(void *context, size_t range) { ((wave *)context)->failed = range; }
+
+static cv_status read_parts(wave *w, cv_buffer *bytes, cv_error *err)
+{
+    const cv_arrivals arrivals = {
+        .arrived = take, .failed = note_failed, .context = w, .watch = w->watch};
+    if (w->n_parts == 0) return CV_OK;
+    CV_TRY(cv_buffer_reserve(bytes, w->n_bytes, err));
+    uint8_t *to = bytes->data;
+    for (size_t i = 0; i < w->n_parts; i++) {
+        cv_store_range *range = range_at(w, i);
+        cv_layout_wish *wish = &w->wishes[part_at(w, i)->wish];
+        range->dst = to;
+        if (part_at(w, i)->kind == PART_TABLE) wish->table = to;
+        if (part_at(w, i)->kind == PART_HEAD) wish->head.bytes = to;
+        to += range->size;
+    }
+    w->failed = SIZE_MAX;
+    cv_status status =
+        cv_store_read_wave(w->cache->store, range_at(w, 0), w->n_parts, &arrivals, err);
+    if (status != CV_OK && w->failed < w->n_parts)
+        cv_name_chunk(w->wishes[part_at(w, w->failed)->wish].ref.chunk, err);
+    return status;
+}
+
+static void forget_parts(wave *w)
+{
+    w->parts.size = w->ranges.size = 0;
+    w->n_parts = w->n_bytes = 0;
+}
+
+/* For a few chunks the records around theirs are read, too, so many bytes for each: who wants
+ * a point soon wants another, and they take less time than a round trip. */
+enum { BYTES_AROUND = 64 * 1024, FEW_CHUNKS = 4 };
+
+static void look_around(const wave *w, const cv_layout_area *area, part *p)
+{
+    int64_t around = BYTES_AROUND / (int64_t)area->record_size;
+    p->first = p->record;
+    p->last = p->record + 1;
+    if (w->n > FEW_CHUNKS || around <= 1) return;
+    p->first = p->record - p->record % around;
+    p->last = cv_min_i64(p->first + around, area->n);
+}
+
+static cv_status ask_for_records(wave *w, const records *r, cv_error *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        part p = {.wish = i, .kind = PART_RECORDS};
+        int64_t chunk = w->wishes[i].ref.chunk;
+        if (w->wishes[i].layout) continue;
+        if (!find_record(r, chunk, &p.record)) continue;
+        look_around(w, &r->area, &p);
+        CV_TRY(add_part(w, p, CV_FRAME_OBJECT, record_pos(r, p.first),
+                        (size_t)(p.last - p.first) * r->area.record_size, err));
+    }
+    return CV_OK;
+}
+
+static const uint8_t *record_of(const wave *w, size_t i, const records *r, int64_t record)
+{
+    const uint8_t *bytes = range_at(w, i)->dst;
+    return bytes + (size_t)(record - part_at(w, i)->first) * r->area.record_size;
+}
+
+static int64_t next_named(const cv_index *index, int64_t chunk, int64_t step)
+{
+    do chunk += step;
+    while (cv_index_name(index, chunk) == 0);
+    return chunk;
+}
+
+/* Those that came along. */
+static void keep_others(const wave *w, size_t i, const records *r)
+{
+    const part *p = part_at(w, i);
+    int64_t chunk = w->wishes[p->wish].ref.chunk;
+    for (int64_t at = p->record; at > p->first; at--) chunk = next_named(r->index, chunk, -1);
+    for (int64_t at = p->first; at < p->last; at++) {
+        cv_chunk_ref ref;
+        if (at > p->first) chunk = next_named(r->index, chunk, 1);
+        if (cv_chunk_ref_find(w->snapshot, r->index, chunk, &ref, NULL) != CV_OK ||
+            ref.kind != CV_REF_STORED)
+            continue;
+        cv_layout *layout = cv_layout_find(w->cache, w->snapshot, &ref);
+        if (!layout) layout = of_record(r, w->cache->store, &ref, record_of(w, i, r, at));
+        if (layout) keep(w->cache, &ref, layout);
+        cv_layout_release(layout);
+    }
+}
+
+static void take_records(wave *w, const records *r)
+{
+    for (size_t i = 0; i < w->n_parts; i++) {
+        const part *p = part_at(w, i);
+        cv_layout_wish *wish = &w->wishes[p->wish];
+        wish->layout =
+            of_record(r, w->cache->store, &wish->ref, record_of(w, i, r, p->record));
+        if (wish->layout) keep(w->cache, &wish->ref, wish->layout);
+        if (p->last - p->first > 1) keep_others(w, i, r);
+    }
+}
+
+/* What a record says nothing of is looked for in its chunk. */
+static cv_status read_records(wave *w, cv_error *err)
+{
+    const records *r = get_records(w->cache, w->snapshot);
+    if (!r || cv_layout_is_small(&w->snapshot->grid)) return CV_OK;
+    CV_TRY(ask_for_records(w, r, err));
+    CV_TRY(read_parts(w, &w->records, err));
+    take_records(w, r);
+    forget_parts(w);
+    return CV_OK;
+}
+
+/* Where the table is known to be, or else guessed, apart from the chunk's first bytes. */
+static bool guess_table(const wave *w, cv_layout_wish *wish)
+{
+    const cv_chunk_ref *ref = &wish->ref;
+    size_t size = cv_block_table_size(w->snapshot->grid.n_blocks);
+    if (!is_checked(w->snapshot, ref)) return false;
+    wish->table_pos = ref->table_pos;
+    if (ref->table_pos > 0) return true;
+    uint64_t end = wish->end > 0 ? wish->end : ref->object >= 0 ? wish->head.limit : 0;
+    if (end < ref->pos + wish->head.size + size) return false;
+    if (end > ref->pos + wish->head.limit) return false;
+    wish->table_pos = end - size;
+    return true;
+}
+
+static void find_kept(wave *w)
+{
+    if (cv_layout_is_small(&w->snapshot->grid)) return;
+    for (size_t i = 0; i < w->n; i++)
+        w->wishes[i].layout = cv_layout_find(w->cache, w->snapshot, &w->wishes[i].ref);
+}
+
+/* Bytes of a chunk and its table, as they are said to end; 0: nobody knows. */
+static uint64_t extent_of(const cv_layout_wish *wish)
+{
+    return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
+}
+
+/* Few small chunks are read in less time than it takes to learn where their blocks are. */
+static bool is_worth_all(const wave *w)
+{
+    uint64_t most = w->cache->store->most_whole, size = 0;
+    for (size_t i = 0; i < w->n && size <= most; i++) {
+        if (w->wishes[i].layout) continue;
+        uint64_t extent = extent_of(&w->wishes[i]);
+        size += extent > 0 ? extent : most + 1;
+    }
+    return size > 0 && size <= most;
+}
+
+static void widen(cv_layout_wish *wish)
+{
+    uint64_t extent = extent_of(wish), limit = wish->head.limit;
+    if (extent > limit) extent = limit;
+    if (extent > wish->head.size) wish->head.size = (size_t)extent;
+    wish->head.keeps_chunk = true;
+}
+
+/* Chunks that are objects of their own. */
+static cv_status meet_objects(const wave *w, cv_error *err)
+{
+    cv_buffer objects = {0};
+    cv_store *store = w->cache->store;
+    cv_status status = CV_OK;
+    if (!store->has_chunk_objects || !store->is_far || !store->ops->meet) return CV_OK;
+    for (size_t i = 0; i < w->n && status == CV_OK; i++) {
+        const cv_layout_wish *wish = &w->wishes[i];
+        if (wish->layout || wish->ref.object == CV_FRAME_OBJECT) continue;
+        status = cv_buffer_append(&objects, &wish->ref.object, sizeof(cv_object), err);
+    }
+    size_t n = objects.size / sizeof(cv_object);
+    if (status == CV_OK && n > 0)
+        status = store->ops->meet(store, (const cv_object *)(void *)objects.data, n, err);
+    cv_buffer_free(&objects);
+    return status;
+}
+
+static cv_status ask_for_heads(wave *w, cv_error *err)
+{
+    cv_store *store = w->cache->store;
+    size_t table_size = cv_block_table_size(w->snapshot->grid.n_blocks);
+    for (size_t i = 0; i < w->n; i++) {
+        cv_layout_wish *wish = &w->wishes[i];
+        const cv_chunk_ref *ref = &wish->ref;
+        if (wish->layout) continue;
+        CV_TRY(begin(store, w->snapshot, ref, &wish->head.limit, &wish->head.size, err));
+        if (w->is_whole) widen(wish);
+        part p = {.wish = i, .kind = PART_HEAD};
+        CV_TRY(add_part(w, p, ref->object, ref->pos, wish->head.size, err));
+        if (!guess_table(w, wish)) continue;
+        cv_object object = ref->table_pos > 0 ? CV_FRAME_OBJECT : ref->object;
+        p.kind = PART_TABLE;
+        CV_TRY(add_part(w, p, object, wish->table_pos, table_size, err));
+    }
+    return CV_OK;
+}
+
+/* The table stands where it was guessed, or among the first bytes; else it is not at hand. */
+static void look_for_table(const wave *w, cv_layout_wish *wish, cv_object object,
+                           uint64_t pos)
+{
+    const cv_layout *layout = wish->layout;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it was parsed */
+    size_t size = layout->table_size;
+    size_t guessed = cv_block_table_size(w->snapshot->grid.n_blocks);
+    uint64_t first = wish->ref.pos, end;
+    const uint8_t *table = wish->table;
+    wish->table = NULL;
+    if (!cv_add_u64(pos, size, &end)) return;
+    if (object == wish->ref.object && pos >= first && end <= first + wish->head.size)
+        wish->table = wish->head.bytes + (pos - first);
+    else if (table && pos >= wish->table_pos && end <= wish->table_pos + guessed)
+        wish->table = table + (pos - wish->table_pos);
+}
+
+static cv_status parse(wave *w, size_t i, cv_error *err)
+{
+    cv_layout_wish *wish = &w->wishes[i];
+    cv_object object;
+    uint64_t pos;
+    if (wish->layout) return CV_OK;
+    CV_TRY(parse_given(w->cache->store, w->snapshot, &wish->ref, &wish->head, &wish->layout,
+                       err));
+    if (!is_checked(w->snapshot, &wish->ref)) return CV_OK;
+    cv_layout_find_table(wish->layout, &wish->ref, &object, &pos);
+    look_for_table(w, wish, object, pos);
+    if (wish->table) return CV_OK;
+    const part p = {.wish = i, .kind = PART_TABLE};
+    return add_part(w, p, object, pos, wish->layout->table_size, err);
+}
+
+static cv_status check_one(const wave *w, const cv_layout_wish *wish, cv_layout *layout,
+                           cv_error *err)
+{
+    if (!is_checked(w->snapshot, &wish->ref)) return CV_OK;
+    return check_given(w->cache->store, layout, &wish->ref, &wish->head, wish->table, err);
+}
+
+/* Without the chunk, which is for those who read it now. */
+static void keep_slim(const wave *w, const cv_layout_wish *wish)
+{
+    cv_chunk_head head = wish->head;
+    cv_layout *slim = NULL;
+    head.keeps_chunk = false;
+    if (parse_given(w->cache->store, w->snapshot, &wish->ref, &head, &slim, NULL)) return;
+    if (check_one(w, wish, slim, NULL) == CV_OK) keep(w->cache, &wish->ref, slim);
+    cv_layout_release(slim);
+}
+
+/* Only what was read in this wave has first bytes. */
+static cv_status check(wave *w, const cv_layout_wish *wish, cv_error *err)
+{
+    if (!wish->head.bytes) return CV_OK;
+    CV_TRY(check_one(w, wish, wish->layout, err));
+    if (cv_layout_is_small(&w->snapshot->grid)) return CV_OK;
+    if (wish->head.keeps_chunk)
+        keep_slim(w, wish);
+    else
+        keep(w->cache, &wish->ref, wish->layout);
+    return CV_OK;
+}
+
+/* A failure that ends the wave; else the wish is without a layout. */
+static cv_status judge(const wave *w, cv_layout_wish *wish, cv_status status)
+{
+    if (status == CV_OK || !w->goes_on) return status;
+    if (status == CATERVA_ENOMEM || status == CATERVA_ESTOPPED) return status;
+    cv_layout_release(wish->layout);
+    wish->layout = NULL;
+    wish->head.bytes = NULL;
+    return CV_OK;
+}
+
+static cv_status run(wave *w, cv_error *err)
+{
+    find_kept(w);
+    w->is_whole = is_worth_all(w);
+    if (!w->is_whole) CV_TRY(read_records(w, err));
+    CV_TRY(meet_objects(w, err));
+    CV_TRY(ask_for_heads(w, err));
+    CV_TRY(read_parts(w, &w->heads, err));
+    forget_parts(w);
+    for (size_t i = 0; i < w->n; i++) CV_TRY(judge(w, &w->wishes[i], parse(w, i, err)));
+    CV_TRY(read_parts(w, &w->tables, err));
+    for (size_t i = 0; i < w->n; i++)
+        CV_TRY(judge(w, &w->wishes[i], check(w, &w->wishes[i], err)));
+    return CV_OK;
+}
+
+static cv_status run_wave(wave *w, cv_error *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        w->wishes[i].layout = NULL;
+        w->wishes[i].head = (cv_chunk_head){.bytes = NULL};
+        w->wishes[i].table = NULL;
+    }
+    cv_status status = run(w, err);
+    if (status != CV_OK) cv_layout_wave_release(w->wishes, w->n);
+    cv_buffer_free(&w->parts);
+    cv_buffer_free(&w->ranges);
+    cv_buffer_free(&w->records);
+    cv_buffer_free(&w->heads);
+    cv_buffer_free(&w->tables);
+    return status;
+}
+
+cv_status cv_layout_wave(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                         cv_layout_wish *wishes, size_t n, cv_watch *watch, cv_error *err)
+{
+    wave w = {.cache = cache, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
+    return run_wave(&w, err);
+}
+
+cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                                 cv_layout_wish *wishes, size_t n, cv_watch *watch,
+                                 cv_error *err)
+{
+    wave w = {.cache = cache, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
+    cv_error error = {0};
+    w.goes_on = true;
+    cv_status status = run_wave(&w, &error);
+    if (status != CATERVA_ENOMEM && status != CATERVA_ESTOPPED) return CV_OK;
+    if (err) *err = error;
+    return status;
+}
+
+/* Where its head was read; the table may be elsewhere. */
+static cv_status check_bytes(wave *w, cv_error *err)
+{
+    cv_layout_wish *wish = w->wishes;
+    CV_TRY(parse(w, 0, err));
+    CV_TRY(read_parts(w, &w->tables, err));
+    return check(w, wish, err);
+}
+
+cv_status cv_layout_of_bytes(cv_layout_cache *cache, const cv_snapshot *snapshot,
+                             cv_layout_wish *wish, const uint8_t *bytes, size_t size,
+                             cv_error *err)
+{
+    wave w = {.cache = cache, .snapshot = snapshot, .wishes = wish, .n = 1};
+    size_t first;
+    wish->layout = NULL;
+    wish->table = NULL;
+    wish->head = (cv_chunk_head){.bytes = bytes, .size = size};
+    CV_TRY(begin(cache->store, snapshot, &wish->ref, &wish->head.limit, &first, err));
+    cv_status status = check_bytes(&w, err);
+    if (status != CV_OK) cv_layout_wave_release(wish, 1);
+    wish->head.bytes = NULL;
+    cv_buffer_free(&w.parts);
+    cv_buffer_free(&w.ranges);
+    cv_buffer_free(&w.tables);
+    return status;
+}
+
+size_t cv_layout_wave_bytes(const cv_grid *grid)
+{
+    size_t head = cv_layout_is_small(grid) ? (size_t)grid->chunk_bytes + 64 : 4096;
+    return head + 2 * cv_block_table_size(grid->n_blocks);
 }

@@ -1,4 +1,9 @@
-/* Room: frame. INTRO of frame/lookup */
+/* Room: frame. The index and the seal of a committed state, as they stand in the frame: an
+ * ordinary Blosc2 chunk of int64 offsets, and behind it the checksums that vouch for it and for
+ * each chunk's block table. Finds one entry, or decodes all, once per state; each level of the
+ * seal is checked when it is read, and each is read once. Entries are checked when they are
+ * used, so opening costs nothing per chunk. The seal is also written here. Does not know what
+ * chunks hold. */
 #include "frame/lookup.h"
 
 #include "base/arith.h"
@@ -6,18 +11,15 @@
 #include "base/heap.h"
 #include "codec/decode.h"
 #include "format/chunk_header.h"
+#include "format/frame_header.h"
 #include "format/seal.h"
-#include "frame/sealed.h"
 #include "store/reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Chunk ref ----
- *
- * Entries of the index, judged when they are used: a place in the chunk area,
- * a chunk file, or a special kind. */
+/* ---- Chunk references ------------------------------------------------------- */
 
 /* A special chunk is a negative offset with its kind in the top byte. The bits
  * are tested in this order, as C-Blosc2 does. */
@@ -113,25 +115,240 @@ cv_status cv_snapshot_check_room(const cv_snapshot *s, cv_store *store, int64_t 
                    (long long)n_stored, (long long)room);
 }
 
-/* ---- Index read ----
- *
- * Reads the chunk index: an ordinary Blosc2 chunk of int64 offsets. The
- * first few entries are looked up one by one, then it is decoded whole, once per
- * committed state. Every entry is checked when it is used (chunk_ref.c), so that
- * opening costs nothing per chunk. */
+/* ---- The seal's head ---------------------------------------------------------- */
 
-/* ---- Decoding ----------------------------------------------------------- */
+static uint64_t seal_pos(const cv_snapshot *s) { return s->index_pos + s->index_size; }
 
-static cv_chunk_expect expect_index(const cv_snapshot *s)
+static uint64_t list_pos(const cv_snapshot *s) { return seal_pos(s) + s->footer.head_size; }
+
+static uint64_t strays_pos(const cv_snapshot *s, const cv_seal_head *head)
 {
-    return (cv_chunk_expect){
-        .chunk = -1,
-        .pos = (int64_t)s->index_pos,
-        .nbytes = s->grid.n_chunks * (int64_t)sizeof(int64_t),
-        .item_size = sizeof(int64_t),
-        .max_cbytes = (int64_t)s->index_size,
-    };
+    uint64_t size = (uint64_t)head->n_strays * CV_SEAL_STRAY_SIZE;
+    return seal_pos(s) + s->footer.size - CV_SEAL_FOOTER - size;
 }
+
+static cv_status fail_seal(uint64_t pos, cv_error *err)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
+                   "the seal is damaged: checksum differs at byte %llu",
+                   (unsigned long long)pos);
+}
+
+static cv_status parse_head(const cv_snapshot *s, const uint8_t *bytes, cv_seal_head *out,
+                            cv_error *err)
+{
+    const cv_seal_footer *footer = &s->footer;
+    uint64_t size;
+    if (cv_crc32c(0, bytes, footer->head_size) != footer->head_crc)
+        return fail_seal(seal_pos(s), err);
+    CV_TRY(cv_seal_head_parse(bytes, footer->head_size, (int64_t)seal_pos(s),
+                              s->grid.n_chunks, out, err));
+    if (cv_seal_size(out, footer->head_size, &size) && size == footer->size) return CV_OK;
+    cv_seal_head_free(out);
+    return fail_seal(seal_pos(s), err);
+}
+
+static cv_status read_head(const cv_snapshot *s, cv_store *store, cv_seal_head *out,
+                           cv_error *err)
+{
+    cv_buffer bytes = {0};
+    cv_status status = cv_buffer_resize(&bytes, s->footer.head_size, err);
+    if (status == CV_OK)
+        status =
+            cv_store_read(store, CV_FRAME_OBJECT, seal_pos(s), bytes.data, bytes.size, err);
+    if (status == CV_OK) status = parse_head(s, bytes.data, out, err);
+    cv_buffer_free(&bytes);
+    return status;
+}
+
+static bool is_sealed(const cv_snapshot *s)
+{
+    return s->seal != CV_SEAL_NONE && s->grid.n_chunks > 0;
+}
+
+cv_status cv_sealed_head(cv_snapshot *s, cv_store *store, const cv_seal_head **out,
+                         cv_error *err)
+{
+    *out = NULL;
+    if (!is_sealed(s) || s->unchecked) return CV_OK;
+    cv_status status = CV_OK;
+    if (!atomic_load_explicit(&s->head_ready, memory_order_acquire)) {
+        cv_mutex_lock(&s->head_lock);
+        if (!atomic_load_explicit(&s->head_ready, memory_order_relaxed)) {
+            status = read_head(s, store, &s->head, err);
+            if (status == CV_OK)
+                atomic_store_explicit(&s->head_ready, true, memory_order_release);
+        }
+        cv_mutex_unlock(&s->head_lock);
+    }
+    *out = &s->head;
+    return status;
+}
+
+/* ---- The encoded index against the seal ------------------------------------------ */
+
+static cv_chunk_expect expect_index(int64_t n_chunks, int64_t pos, uint64_t size)
+{
+    return (cv_chunk_expect){.chunk = -1,
+                             .pos = pos,
+                             .nbytes = n_chunks * (int64_t)sizeof(int64_t),
+                             .item_size = sizeof(int64_t),
+                             .max_cbytes = (int64_t)size};
+}
+
+static cv_chunk_expect expect_index_of(const cv_snapshot *s)
+{
+    return expect_index(s->grid.n_chunks, (int64_t)s->index_pos, s->index_size);
+}
+
+/* The sums of an encoded index are those of a block table: what stands before the
+ * first block, and each block. */
+static cv_status parse_index(const uint8_t *bytes, size_t size, int64_t n, int64_t pos,
+                             cv_chunk_header *header, cv_error *err)
+{
+    cv_chunk_expect expect = expect_index(n, pos, size);
+    CV_TRY(cv_chunk_header_parse(bytes, &expect, header, err));
+    if ((size_t)header->cbytes == size) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, pos,
+                   "the index chunk at byte %lld has not its size", (long long)pos);
+}
+
+static int64_t count_blocks(const cv_chunk_header *header)
+{
+    return cv_block_starts_size(header) / (int64_t)sizeof(int32_t);
+}
+
+/* table->n and table->blocks are given. */
+static cv_status sum_index(const uint8_t *bytes, const cv_chunk_header *header, int64_t pos,
+                           cv_block_table *table, cv_error *err)
+{
+    cv_chunk_expect expect = {.chunk = -1, .pos = pos};
+    cv_buffer ranges = {0};
+    cv_status status =
+        cv_buffer_resize(&ranges, (size_t)table->n * sizeof(cv_block_range) + 1, err);
+    cv_block_range *r = (cv_block_range *)(void *)ranges.data;
+    if (status == CV_OK && table->n > 0)
+        status = cv_block_starts_parse(header, bytes + CV_CHUNK_HEADER_SIZE, table->n,
+                                       &expect, r, err);
+    if (status == CV_OK) cv_block_table_make(bytes, header, r, table);
+    cv_buffer_free(&ranges);
+    return status;
+}
+
+static cv_status fail_index(const cv_snapshot *s, cv_error *err)
+{
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
+                   "the index chunk at byte %lld is damaged: checksum differs",
+                   (long long)s->index_pos);
+}
+
+static cv_status compare_index(const cv_snapshot *s, const cv_seal_head *head,
+                               const uint8_t *bytes, uint32_t *sums, cv_error *err)
+{
+    cv_chunk_header header;
+    int64_t pos = (int64_t)s->index_pos;
+    size_t size = (size_t)s->index_size;
+    cv_block_table table = {.n = head->n_index_blocks, .blocks = sums};
+    if (parse_index(bytes, size, head->n_chunks, pos, &header, NULL) != CV_OK ||
+        count_blocks(&header) != table.n)
+        return fail_index(s, err);
+    cv_error reason = {0};
+    cv_status status = sum_index(bytes, &header, pos, &table, &reason);
+    if (status == CATERVA_ENOMEM) return cv_fail_memory(err, size, "the chunk index");
+    bool equal = status == CV_OK && table.head == head->index_head &&
+                 memcmp(sums, head->index_blocks, (size_t)table.n * sizeof sums[0]) == 0;
+    return equal ? CV_OK : fail_index(s, err);
+}
+
+static cv_status check_index(const cv_snapshot *s, const cv_seal_head *head,
+                             const uint8_t *bytes, cv_error *err)
+{
+    size_t size = (size_t)head->n_index_blocks * sizeof(uint32_t) + 1;
+    uint32_t *sums = cv_malloc(size);
+    if (!sums) return cv_fail_memory(err, size, "the seal");
+    cv_status status = compare_index(s, head, bytes, sums, err);
+    cv_free(sums);
+    return status;
+}
+
+/* ---- The names of block tables ------------------------------------------------- */
+
+/* Page `p` of the list, checked; `bytes` has room for a page. */
+static cv_status read_page(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
+                           int64_t p, uint8_t *bytes, cv_error *err)
+{
+    size_t size = cv_seal_page_size(head->n_chunks, p);
+    if (head->pages[p] == 0) {
+        memset(bytes, 0, size);
+        return CV_OK;
+    }
+    uint64_t pos = list_pos(s) + cv_seal_page_pos(head, p);
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes, size, err));
+    return cv_seal_page_sum(bytes, size) == head->pages[p] ? CV_OK : fail_seal(pos, err);
+}
+
+static cv_status read_name(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
+                           int64_t chunk, uint32_t *out, cv_error *err)
+{
+    uint8_t bytes[CV_SEAL_NAME * CV_SEAL_PAGE];
+    CV_TRY(read_page(s, store, head, chunk / CV_SEAL_PAGE, bytes, err));
+    *out = cv_load_le32(bytes + CV_SEAL_NAME * (chunk % CV_SEAL_PAGE));
+    return CV_OK;
+}
+
+static cv_status read_pages(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
+                            cv_index *index, cv_error *err)
+{
+    uint8_t bytes[CV_SEAL_NAME * CV_SEAL_PAGE];
+    for (int64_t p = 0; p < cv_seal_pages(head->n_chunks); p++) {
+        if (head->pages[p] == 0) continue;
+        CV_TRY(read_page(s, store, head, p, bytes, err));
+        size_t size = cv_seal_page_size(head->n_chunks, p);
+        CV_TRY(cv_index_set_names(index, p, bytes, size, err));
+    }
+    return CV_OK;
+}
+
+static cv_status read_strays(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
+                             cv_buffer *bytes, cv_error *err)
+{
+    uint64_t pos = strays_pos(s, head);
+    CV_TRY(cv_buffer_resize(bytes, (size_t)head->n_strays * CV_SEAL_STRAY_SIZE, err));
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes->data, bytes->size, err));
+    if (cv_crc32c(0, bytes->data, bytes->size) == head->strays_crc) return CV_OK;
+    return fail_seal(pos, err);
+}
+
+/* Decodes them in place. */
+static cv_status take_strays(cv_buffer *bytes, cv_index *index, cv_error *err)
+{
+    _Static_assert(sizeof(cv_seal_stray) == CV_SEAL_STRAY_SIZE, "as large as it is stored");
+    size_t n = bytes->size / CV_SEAL_STRAY_SIZE;
+    cv_seal_stray *strays = (cv_seal_stray *)(void *)bytes->data;
+    for (size_t i = 0; i < n; i++)
+        strays[i] = cv_seal_stray_read(bytes->data + i * CV_SEAL_STRAY_SIZE);
+    return cv_index_add_strays(index, strays, (int64_t)n, err);
+}
+
+cv_status cv_sealed_read_names(const cv_snapshot *s, cv_store *store,
+                               const cv_seal_head *head, cv_index *index, cv_error *err)
+{
+    CV_TRY(read_pages(s, store, head, index, err));
+    if (head->n_strays == 0) return CV_OK;
+    cv_buffer bytes = {0};
+    cv_status status = read_strays(s, store, head, &bytes, err);
+    if (status == CV_OK) status = take_strays(&bytes, index, err);
+    cv_buffer_free(&bytes);
+    return status;
+}
+
+uint64_t cv_layout_area_end(const cv_snapshot *s)
+{
+    uint64_t copy = cv_header_copy_size(s->header.header_size);
+    return s->index_pos > copy ? s->index_pos - copy : 0;
+}
+
+/* ---- Decoding the index ---------------------------------------------------------- */
 
 /* Blocks that decode from their own streams. */
 static bool blocks_stand_alone(const cv_chunk_header *header, const uint8_t *header_bytes)
@@ -156,15 +373,14 @@ static int64_t page_entries(const decoding *d, int64_t p)
     return cv_min_i64(d->out->n - p * CV_INDEX_PAGE, CV_INDEX_PAGE);
 }
 
-/* The page that comes next is filled: from the file's byte order to ours, and into the
- * index. Distinct pages may take only so much more memory than the file has bytes. */
-static cv_status take_page(decoding *d, cv_index_page *page, cv_error *err)
+/* The last page is filled: its entries are brought from the file's byte order to ours.
+ * Distinct pages may take only so much more memory than the file has bytes. */
+static cv_status finish_page(decoding *d, cv_index_page *page, int64_t n, cv_error *err)
 {
     enum { FREE_BYTES = 192 << 20, BYTES_PER_BYTE = 64 };
-    int64_t n = page_entries(d, d->out->n_pages);
     for (int64_t i = 0; i < n; i++)
         page->entries[i] = (int64_t)cv_load_le64((const uint8_t *)&page->entries[i]);
-    d->bytes_taken += cv_index_add_page(d->out, page, (int)n);
+    d->bytes_taken += cv_index_join_page(d->out, (int)n);
     int64_t size = (int64_t)d->snapshot->header.frame_size;
     if (d->bytes_taken / BYTES_PER_BYTE <= size + FREE_BYTES / BYTES_PER_BYTE) return CV_OK;
     return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)d->snapshot->index_pos,
@@ -217,9 +433,9 @@ static cv_status decode_cut(decoding *d, cv_error *err)
         for (int32_t done = 0; done < size; done += CV_INDEX_PAGE_BYTES) {
             cv_index_page *page;
             int64_t n = page_entries(d, d->out->n_pages);
-            CV_TRY(cv_index_new_page(n, &page, err));
+            CV_TRY(cv_index_add_page(d->out, n, &page, err));
             memcpy(page->entries, d->scratch.data + done, (size_t)n * sizeof(int64_t));
-            CV_TRY(take_page(d, page, err));
+            CV_TRY(finish_page(d, page, n, err));
         }
         if (at_once) break;
     }
@@ -233,18 +449,16 @@ static cv_status decode_page(decoding *d, cv_block_range range, cv_error *err)
     cv_packed_block block = {.chunk_header = d->bytes,
                              .streams = (uint8_t *)d->bytes + range.start,
                              .streams_size = range.end - range.start};
-    CV_TRY(cv_index_new_page(n, &page, err));
+    CV_TRY(cv_index_add_page(d->out, n, &page, err));
     cv_status status = cv_decode_block(d->decoder, &block, page->entries,
                                        (int32_t)n * (int32_t)sizeof(int64_t), err);
-    if (status == CV_OK) return take_page(d, page, err);
-    cv_index_drop_page(page);
-    return name_index(d, status, err);
+    return status == CV_OK ? finish_page(d, page, n, err) : name_index(d, status, err);
 }
 
 /* Decodes block after block, each into its page. */
 static cv_status decode_blocks(decoding *d, cv_error *err)
 {
-    cv_chunk_expect expect = expect_index(d->snapshot);
+    cv_chunk_expect expect = expect_index_of(d->snapshot);
     int64_t n = cv_ceil_div(d->out->n, CV_INDEX_PAGE);
     CV_TRY(cv_buffer_resize(&d->scratch, (size_t)n * sizeof(cv_block_range), err));
     cv_block_range *ranges = (cv_block_range *)d->scratch.data;
@@ -266,7 +480,7 @@ static cv_status decode_pages(decoding *d, cv_error *err)
 static cv_status decode_entries(const cv_snapshot *s, const uint8_t *bytes,
                                 const cv_chunk_header *header, cv_index *out, cv_error *err)
 {
-    CV_TRY(cv_index_begin(s->grid.n_chunks, out, err));
+    *out = (cv_index){.n = s->grid.n_chunks};
     decoding d = {.snapshot = s, .bytes = bytes, .header = header, .out = out};
     cv_status status = decode_pages(&d, err);
     cv_decoder_free(d.decoder);
@@ -278,7 +492,7 @@ static cv_status decode_entries(const cv_snapshot *s, const uint8_t *bytes,
 static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_index *out,
                               cv_error *err)
 {
-    cv_chunk_expect expect = expect_index(s);
+    cv_chunk_expect expect = expect_index_of(s);
     cv_chunk_header header;
     CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
     switch (header.special) {
@@ -310,7 +524,7 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
 {
     const cv_seal_head *head;
     CV_TRY(cv_sealed_head(s, store, &head, err));
-    if (head) CV_TRY(cv_sealed_check_index(s, head, bytes, err));
+    if (head) CV_TRY(check_index(s, head, bytes, err));
     CV_TRY(decode_index(s, bytes, out, err));
     if (!head) return CV_OK;
     cv_status status = cv_sealed_read_names(s, store, head, out, err);
@@ -318,15 +532,16 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
     return status;
 }
 
-/* From a far store what stands before the index comes along: the header's copy, and what says
- * whether there are layouts before that. */
+/* Brings the index of a far store, and what stands before it: the header's copy, and the
+ * footer that says whether layouts stand before that. */
 static cv_status bring(const cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t size = s->index_size + s->footer.size, end = cv_layout_area_end(s), before = 0;
     if (cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, (size_t)size)) return CV_OK;
     if (!s->header.sparse && end > s->header.header_size + CV_LAYOUTS_FOOTER)
         before = s->index_pos - end + CV_LAYOUTS_FOOTER;
-    return cv_store_bring(store, s->index_pos - before, size + before, err);
+    if (!store->ops->bring) return CV_OK;
+    return store->ops->bring(store, s->index_pos - before, size + before, err);
 }
 
 static cv_status load_index(cv_snapshot *s, cv_store *store, cv_index *out, cv_error *err)
@@ -404,7 +619,7 @@ static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size
  * all tables stand behind their chunks. */
 static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
 {
-    cv_chunk_expect expect = expect_index(l->snapshot);
+    cv_chunk_expect expect = expect_index_of(l->snapshot);
     CV_TRY(cv_sealed_head(l->snapshot, l->store, &l->head, err));
     CV_TRY(read_index(l, 0, l->header_bytes, sizeof l->header_bytes, err));
     CV_TRY(cv_chunk_header_parse(l->header_bytes, &expect, &l->header, err));
@@ -421,12 +636,19 @@ static cv_status check_head(const lookup *l, cv_error *err)
 {
     uint32_t crc = cv_crc32c(0, l->header_bytes, sizeof l->header_bytes);
     crc = cv_crc32c(crc, l->starts.data, l->starts.size);
-    return crc == l->head->index_head ? CV_OK : cv_sealed_fail_index(l->snapshot, err);
+    return crc == l->head->index_head ? CV_OK : fail_index(l->snapshot, err);
+}
+
+static cv_status check_block(const lookup *l, int64_t block, const uint8_t *bytes,
+                             size_t size, cv_error *err)
+{
+    bool is_right = cv_crc32c(0, bytes, size) == l->head->index_blocks[block];
+    return is_right ? CV_OK : fail_index(l->snapshot, err);
 }
 
 static cv_status find_block(lookup *l, int64_t block, cv_block_range *range, cv_error *err)
 {
-    cv_chunk_expect expect = expect_index(l->snapshot);
+    cv_chunk_expect expect = expect_index_of(l->snapshot);
     size_t size = (size_t)cv_block_starts_size(&l->header);
     int64_t n_blocks = (int64_t)(size / sizeof(int32_t));
     CV_TRY(cv_buffer_resize(&l->starts, size, err));
@@ -450,9 +672,7 @@ static cv_status decode_block(lookup *l, int64_t block, cv_block_range range, in
                               .streams_size = range.end - range.start,
                               .in_place = true};
     CV_TRY(read_index(l, (uint64_t)range.start, packed.streams, streams, err));
-    if (l->head)
-        CV_TRY(cv_sealed_check_part(l->snapshot, l->head->index_blocks[block], packed.streams,
-                                    streams, err));
+    if (l->head) CV_TRY(check_block(l, block, packed.streams, streams, err));
     cv_decoder *decoder;
     cv_codec_spec spec = {.item_size = sizeof(int64_t)};
     CV_TRY(cv_decoder_create(&spec, &decoder, err));
@@ -476,7 +696,7 @@ static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, uint32_t *name,
     CV_TRY(decode_block(l, block, range, size, err));
     *out = (int64_t)cv_load_le64(l->block.data + at % l->header.block_size);
     if (!l->head) return CV_OK;
-    return cv_sealed_read_name(l->snapshot, l->store, l->head, chunk, name, err);
+    return read_name(l->snapshot, l->store, l->head, chunk, name, err);
 }
 
 /* A lookup is several reads, one after the other. */
@@ -510,4 +730,193 @@ cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk
     const cv_index *index;
     CV_TRY(cv_snapshot_index(snapshot, store, &index, err));
     return cv_chunk_ref_find(snapshot, index, chunk, out, err);
+}
+
+/* ---- The layouts of all chunks ------------------------------------------------------ */
+
+/* Whether they were written with this state's list of names, and of its partition. */
+static bool is_ours(const cv_snapshot *s, const cv_seal_head *head,
+                    const cv_layouts_footer *footer)
+{
+    uint32_t names = 0;
+    for (int64_t p = 0; p < cv_seal_pages(head->n_chunks); p++)
+        names = cv_layouts_names(names, head->pages[p]);
+    return names == footer->names && footer->n <= s->grid.n_chunks &&
+           footer->record_size == cv_layouts_record_size(s->grid.n_blocks);
+}
+
+cv_status cv_layout_area_find(cv_snapshot *s, cv_store *store, cv_layout_area *out,
+                              cv_error *err)
+{
+    uint8_t bytes[CV_LAYOUTS_FOOTER];
+    cv_layouts_footer footer;
+    const cv_seal_head *head;
+    uint64_t end = cv_layout_area_end(s), begin = s->header.header_size;
+    *out = (cv_layout_area){.size = 0};
+    if (s->header.sparse || end < begin + sizeof bytes) return CV_OK;
+    CV_TRY(
+        cv_store_read(store, CV_FRAME_OBJECT, end - sizeof bytes, bytes, sizeof bytes, err));
+    if (!cv_layouts_footer_read(bytes, &footer)) return CV_OK;
+    CV_TRY(cv_sealed_head(s, store, &head, err));
+    if (!head || !is_ours(s, head, &footer)) return CV_OK;
+    uint64_t size = cv_layouts_size(&footer);
+    if (size > end - begin) return CV_OK;
+    *out = (cv_layout_area){.pos = end - size,
+                            .size = size,
+                            .first = end - size + CV_LAYOUTS_MARK,
+                            .n = footer.n,
+                            .record_size = footer.record_size};
+    return CV_OK;
+}
+
+/* ---- Writing the seal ---------------------------------------------------------------- */
+
+/* Memory for the sums of `n_blocks` blocks of the index and of all pages. */
+static cv_status new_head(const cv_index *index, int64_t n_blocks, cv_seal_head *head,
+                          cv_error *err)
+{
+    size_t n = (size_t)(n_blocks + cv_seal_pages(index->n));
+    *head = (cv_seal_head){.n_chunks = index->n, .n_index_blocks = n_blocks};
+    head->index_blocks = cv_malloc(n * sizeof(uint32_t));
+    if (!head->index_blocks) return cv_fail_memory(err, n * sizeof(uint32_t), "the seal");
+    head->pages = head->index_blocks + n_blocks;
+    return CV_OK;
+}
+
+/* A page that has not changed since it was last summed is not summed again. */
+static uint32_t sum_page(cv_index_page *page, size_t size)
+{
+    int n = (int)(size / CV_SEAL_NAME);
+    if (page->n_summed != n) page->sum = cv_seal_page_sum(page->names, size);
+    page->n_summed = n;
+    return page->sum;
+}
+
+static cv_status append_list(const cv_index *index, cv_seal_head *head, cv_buffer *out,
+                             cv_error *err)
+{
+    for (int64_t p = 0; p < cv_seal_pages(index->n); p++) {
+        head->pages[p] = 0;
+        if (!index->pages) continue;
+        cv_index_page *page = index->pages[p];
+        size_t size = cv_seal_page_size(index->n, p);
+        head->pages[p] = sum_page(page, size);
+        if (head->pages[p] != 0) CV_TRY(cv_buffer_append(out, page->names, size, err));
+    }
+    return CV_OK;
+}
+
+uint32_t cv_sealed_names(const cv_index *index)
+{
+    uint32_t names = 0;
+    for (int64_t p = 0; p < cv_seal_pages(index->n); p++) {
+        size_t size = cv_seal_page_size(index->n, p);
+        names = cv_layouts_names(names, index->pages ? sum_page(index->pages[p], size) : 0);
+    }
+    return names;
+}
+
+static cv_status append_strays(const cv_strays *strays, cv_seal_head *head, cv_buffer *out,
+                               cv_error *err)
+{
+    size_t at = out->size;
+    head->n_strays = strays ? strays->n : 0;
+    CV_TRY(cv_buffer_resize(out, at + (size_t)head->n_strays * CV_SEAL_STRAY_SIZE, err));
+    for (int64_t i = 0; i < head->n_strays; i++)
+        cv_seal_stray_write(&strays->items[i], out->data + at + i * CV_SEAL_STRAY_SIZE);
+    head->strays_crc = cv_crc32c(0, out->data + at, out->size - at);
+    return CV_OK;
+}
+
+/* The head is encoded last, when all sums are known, into the room before the
+ * list. */
+static cv_status append_parts(const cv_index *index, cv_seal_head *head, cv_buffer *out,
+                              cv_seal_footer *footer, cv_error *err)
+{
+    size_t at = out->size;
+    size_t head_size = cv_seal_head_size(head->n_chunks, head->n_index_blocks);
+    CV_TRY(cv_buffer_resize(out, at + head_size, err));
+    CV_TRY(append_list(index, head, out, err));
+    CV_TRY(append_strays(index->strays, head, out, err));
+    size_t end = out->size;
+    CV_TRY(cv_buffer_resize(out, end + CV_SEAL_FOOTER, err));
+    cv_seal_head_write(head, out->data + at);
+    footer->size = end + CV_SEAL_FOOTER - at;
+    footer->head_size = (uint32_t)head_size;
+    footer->head_crc = cv_crc32c(0, out->data + at, head_size);
+    cv_seal_footer_write(footer, out->data + end);
+    return CV_OK;
+}
+
+cv_status cv_sealed_append(const cv_index *index, size_t origin, cv_buffer *out,
+                           cv_seal_footer *footer, cv_error *err)
+{
+    cv_chunk_header header;
+    cv_seal_head head;
+    CV_TRY(parse_index(out->data + origin, out->size - origin, index->n, -1, &header, err));
+    CV_TRY(new_head(index, count_blocks(&header), &head, err));
+    cv_block_table table = {.n = head.n_index_blocks, .blocks = head.index_blocks};
+    cv_status status = sum_index(out->data + origin, &header, -1, &table, err);
+    head.index_head = table.head;
+    if (status == CV_OK) status = append_parts(index, &head, out, footer, err);
+    cv_seal_head_free(&head);
+    return status;
+}
+
+/* ---- The whole seal -------------------------------------------------------------------- */
+
+static cv_status find_head(cv_snapshot *s, cv_store *store, cv_buffer *bytes, cv_error *err)
+{
+    uint8_t index[CV_CHUNK_HEADER_SIZE];
+    cv_chunk_header header;
+    cv_seal_head head;
+    int64_t n = s->grid.n_chunks, pos = (int64_t)s->index_pos;
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, index, sizeof index, err));
+    CV_TRY(parse_index(index, (size_t)s->index_size, n, pos, &header, err));
+    size_t size = cv_seal_head_size(n, count_blocks(&header));
+    uint64_t whole;
+    CV_TRY(cv_buffer_resize(bytes, size, err));
+    CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, seal_pos(s), bytes->data, size, err));
+    CV_TRY(cv_seal_head_parse(bytes->data, size, (int64_t)seal_pos(s), n, &head, err));
+    bool fits = cv_seal_size(&head, size, &whole);
+    cv_seal_head_free(&head);
+    if (!fits) return fail_seal(seal_pos(s), err);
+    s->footer = (cv_seal_footer){.size = whole,
+                                 .head_size = (uint32_t)size,
+                                 .head_crc = cv_crc32c(0, bytes->data, size)};
+    s->seal = CV_SEAL_NO_HEADER;
+    return CV_OK;
+}
+
+cv_status cv_sealed_find(cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    cv_buffer bytes = {0};
+    cv_status status = s->grid.n_chunks > 0 ? find_head(s, store, &bytes, err) : CV_OK;
+    cv_buffer_free(&bytes);
+    return status;
+}
+
+static cv_status verify_parts(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
+                              cv_buffer *bytes, cv_error *err)
+{
+    uint8_t page[CV_SEAL_NAME * CV_SEAL_PAGE];
+    CV_TRY(cv_buffer_resize(bytes, (size_t)s->index_size, err));
+    CV_TRY(
+        cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, bytes->data, bytes->size, err));
+    CV_TRY(check_index(s, head, bytes->data, err));
+    for (int64_t p = 0; p < cv_seal_pages(head->n_chunks); p++)
+        CV_TRY(read_page(s, store, head, p, page, err));
+    return head->n_strays > 0 ? read_strays(s, store, head, bytes, err) : CV_OK;
+}
+
+cv_status cv_sealed_verify(const cv_snapshot *s, cv_store *store, cv_error *err)
+{
+    if (!is_sealed(s)) return CV_OK;
+    cv_seal_head head;
+    cv_buffer bytes = {0};
+    CV_TRY(read_head(s, store, &head, err));
+    cv_status status = verify_parts(s, store, &head, &bytes, err);
+    cv_buffer_free(&bytes);
+    cv_seal_head_free(&head);
+    return status;
 }

@@ -6,7 +6,6 @@
 #include "base/heap.h"
 #include "format/frame_header.h"
 #include "frame/lookup.h"
-#include "frame/sealed.h"
 #include "frame/txn.h"
 
 #include <caterva_upkeep.h>

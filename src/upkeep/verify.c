@@ -12,7 +12,6 @@
 #include "frame/attributes.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/sealed.h"
 #include "frame/txn.h"
 #include "store/reading.h"
 

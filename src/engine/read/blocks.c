@@ -158,8 +158,8 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
             CV_TRY(fetch(task, task->wanted + i, task->n - i, &fetched, err));
             fetched += i;
         }
-        CV_TRY(cv_layout_check_block(task->layout, ref, wanted->block,
-                                     wanted->packed.streams, err));
+        CV_TRY(cv_layout_check_block(task->layout, ref, wanted->block, wanted->packed.streams,
+                                     err));
         cv_status status = decode_one(task, wanted, err);
         if (status != CV_OK) return name_block(status, ref, wanted->block, err);
         CV_TRY(tick(task, err));
@@ -257,7 +257,8 @@ cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
     bool is_asked = ref->kind == CV_REF_STORED && !cv_layout_is_small(&snapshot->grid);
     if (is_asked) layout = cv_staged_layout(worker->staged, ref);
     if (is_asked && !layout)
-        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+        CV_TRY(
+            cv_layout_borrow(frame->layouts, snapshot, ref, &worker->layouts, &layout, err));
     *same = is_same(&snapshot->grid, ref, layout, item);
     return CV_OK;
 }
@@ -270,7 +271,8 @@ cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
     if (n <= CV_BLOCKS_AT_ONCE) return CV_OK;
     if (ref->kind == CV_REF_STORED) {
         const cv_layout *layout;
-        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &layout, err));
+        CV_TRY(
+            cv_layout_borrow(frame->layouts, snapshot, ref, &worker->layouts, &layout, err));
         if (layout->header.special == CV_SPECIAL_NONE && layout->access == CV_ACCESS_CHUNK)
             return CV_OK;
     }
@@ -297,7 +299,8 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
     bool is_known = task.layout || ref->kind != CV_REF_STORED;
     if (!is_known && worker->staged) is_known = find_staged(&task, ref);
     if (!is_known)
-        CV_TRY(cv_layout_borrow(frame, snapshot, ref, &worker->layouts, &task.layout, err));
+        CV_TRY(cv_layout_borrow(frame->layouts, snapshot, ref, &worker->layouts, &task.layout,
+                                err));
     if (is_same(task.grid, ref, task.layout, &item)) {
         fill_all(&task, item);
         return CV_OK;
@@ -309,4 +312,3 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
     default: return decode_together(&task, ref, err);
     }
 }
-

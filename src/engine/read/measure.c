@@ -4,7 +4,6 @@
 
 #include "frame/layout.h"
 #include "frame/lookup.h"
-#include "frame/sealed.h"
 #include "frame/txn.h"
 #include <caterva_upkeep.h>
 

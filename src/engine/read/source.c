@@ -7,7 +7,7 @@
 #include "engine/run/thresholds.h"
 #include "format/frame_header.h"
 #include "frame/fetch.h"
-#include "frame/sealed.h"
+#include "frame/lookup.h"
 
 #include <stdlib.h>
 

@@ -242,8 +242,7 @@ static bool may_be_whole(const window *w)
     uint64_t size = 0, most = s->frame->store->most_whole;
     if (!s->frame->store->is_far || most == 0) return false;
     if (cv_layout_is_small(&s->snapshot->grid)) return false;
-    for (size_t i = 0; i < w->n_chunks && size <= most; i++)
-        size += extent_of(wish_at(w, i));
+    for (size_t i = 0; i < w->n_chunks && size <= most; i++) size += extent_of(wish_at(w, i));
     return size > most;
 }
 
@@ -291,7 +290,8 @@ static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
     const cv_source *s = w->walk->source;
     cv_layout_wish *wish = wish_at(w, run->chunk);
     if (!run->is_whole) return CV_OK;
-    CV_TRY(cv_layout_of_bytes(s->frame, s->snapshot, wish, run->bytes, run->run.size, err));
+    CV_TRY(cv_layout_of_bytes(s->frame->layouts, s->snapshot, wish, run->bytes, run->run.size,
+                              err));
     const cv_layout *layout = wish->layout;
     if (layout->header.special != CV_SPECIAL_NONE || layout->access == CV_ACCESS_CHUNK) {
         int n_parts = run->n_parts; /* all of it is one job */
@@ -350,9 +350,9 @@ static cv_status add_whole(window *w, size_t chunk, cv_error *err)
     uint64_t extent = extent_of(wish_at(w, chunk));
     int64_t parts = cv_ceil_div((int64_t)extent, CV_WAVE_RANGE);
     window_run run = {.chunk = chunk,
-                         .run = {.last = n, .size = (size_t)extent},
-                         .is_whole = true,
-                         .n_parts = (int)cv_min_i64(parts, n)};
+                      .run = {.last = n, .size = (size_t)extent},
+                      .is_whole = true,
+                      .n_parts = (int)cv_min_i64(parts, n)};
     return add_run(w, &run, err);
 }
 
@@ -368,8 +368,7 @@ static int by_position(const void *a, const void *b)
 static void sort_runs(window *w)
 {
     if (w->n_runs == w->n_at_hand) return;
-    qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run),
-          by_position);
+    qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run), by_position);
 }
 
 /* Reads the layouts of the window's chunks, but of those that are read whole, and cuts all
@@ -379,7 +378,7 @@ static cv_status cut_window(window *w, cv_error *err)
     const cv_source *s = w->walk->source;
     CV_TRY(find_wholes(w, err));
     if (w->n_asked > 0)
-        CV_TRY(cv_layout_wave(s->frame, s->snapshot, wish_at(w, 0), w->n_asked,
+        CV_TRY(cv_layout_wave(s->frame->layouts, s->snapshot, wish_at(w, 0), w->n_asked,
                               s->watch, err));
     for (size_t i = 0; i < w->n_asked; i++)
         if (is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
@@ -415,7 +414,7 @@ static void place_part(const cv_layout *layout, cv_wanted *list, const window_ru
 
 /* Decodes and delivers one part of a run, whose bytes have come, or are at hand. */
 static cv_status decode_part(const window *w, const window_run *run, int part,
-                           cv_worker *worker, cv_error *err)
+                             cv_worker *worker, cv_error *err)
 {
     const cv_layout_wish *wish = wish_at(w, run->chunk);
     const cv_layout *layout = wish->layout;
@@ -710,7 +709,10 @@ typedef struct wave {
 static cv_store *store_of(const wave *w) { return w->window.walk->source->frame->store; }
 
 /* Whether several waves may be under way at once. */
-static bool has_waves(const cv_store *s) { return s->ops->begin_wave && !s->has_chunk_objects; }
+static bool has_waves(const cv_store *s)
+{
+    return s->ops->begin_wave && !s->has_chunk_objects;
+}
 
 static bool borrows(cv_store *s)
 {

@@ -62,7 +62,7 @@ static void check_record(caterva_array *array, const cv_layout_area *area, int64
     uint64_t at = area->first + (uint64_t)record * area->record_size;
     CHECK_OK(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, area->record_size, &err), err);
     CHECK_OK(cv_snapshot_find(s, store, chunk, &ref, &err), err);
-    CHECK_OK(cv_layout_read(store, s, &ref, NULL, &layout, &err), err);
+    CHECK_OK(cv_layout_get(array->frame->layouts, s, &ref, &layout, &err), err);
     assert_true(cv_record_find_parts(bytes, area->record_size, s->grid.n_blocks, &parts));
     CHECK_OK(cv_store_read(store, ref.object, ref.pos, stored, parts.head_size, &err), err);
     CHECK_OK(cv_store_read(store, ref.object, ref.pos + (uint64_t)layout->header.cbytes,
@@ -196,29 +196,26 @@ static void no_changed_record_is_taken(void **state)
     caterva_array *source = make_source(&made_lz4), *copy = copy_for_remote(source, "mem:");
     cv_store *store = copy->frame->store;
     cv_layout_area area = area_of(copy);
-    const cv_index *index;
     uint8_t *bytes = check_alloc(area.record_size);
-    CHECK_OK(cv_snapshot_index(copy->snapshot, store, &index, &err), err);
-    cv_layout_records *records = check_alloc(sizeof *records + 2 * sizeof(int64_t));
-    *records = (cv_layout_records){area, copy->snapshot, index};
     for (int64_t i = 0; i < area.n; i++) {
         cv_chunk_ref ref;
         cv_record_parts parts;
         CHECK_OK(cv_snapshot_find(copy->snapshot, store, i + 1, &ref, &err), err);
-        CHECK_OK(cv_store_read(store, CV_FRAME_OBJECT, cv_layout_record_pos(records, i),
-                               bytes, area.record_size, &err),
+        uint64_t at = area.first + (uint64_t)i * area.record_size;
+        CHECK_OK(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, area.record_size, &err),
                  err);
-        cv_layout *layout = cv_layout_of_record(records, store, &ref, bytes);
+        cv_layout *layout =
+            cv_layout_of_record(store, copy->snapshot, area.record_size, &ref, bytes);
         assert_non_null(layout);
         cv_layout_release(layout);
         assert_true(cv_record_find_parts(bytes, area.record_size, CHUNK / BLOCK, &parts));
         for (size_t bit = 0; bit < 8 * (parts.head_size + parts.table_size); bit++) {
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            assert_null(cv_layout_of_record(records, store, &ref, bytes));
+            assert_null(
+                cv_layout_of_record(store, copy->snapshot, area.record_size, &ref, bytes));
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         }
     }
-    free(records);
     free(bytes);
     caterva_discard(copy);
     caterva_discard(source);

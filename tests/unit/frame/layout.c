@@ -356,30 +356,30 @@ static void equal_headers_are_still_checked(void **state)
     uint8_t *bytes = made_frame(400, CHUNK, BLOCK, &made_lz4, &size);
     caterva_array *array = open_array(bytes, size);
     assert_true(cv_layout_is_small(&array->snapshot->grid));
-    cv_small_room room = {.header = {.version = 0}};
+    cv_layout_memo memo = {.last = NULL};
     const cv_layout *layout;
     cv_chunk_ref ref = ref_of(array, 3);
-    CHECK_OK(cv_layout_read_small(array->frame->store, array->snapshot, &ref, &room, &layout,
-                                  &err),
-             err);
+    CHECK_OK(
+        cv_layout_borrow(array->frame->layouts, array->snapshot, &ref, &memo, &layout, &err),
+        err);
     uint64_t cbytes = (uint64_t)layout->header.cbytes;
     for (uint64_t limit = 0; limit < cbytes; limit++) {
         ref.limit = limit > 0 ? limit : 1;
-        assert_int_equal(cv_layout_read_small(array->frame->store, array->snapshot, &ref,
-                                              &room, &layout, &err),
+        assert_int_equal(cv_layout_borrow(array->frame->layouts, array->snapshot, &ref, &memo,
+                                          &layout, &err),
                          CATERVA_ECORRUPT);
     }
     ref.limit = cbytes + 100;
-    CHECK_OK(cv_layout_read_small(array->frame->store, array->snapshot, &ref, &room, &layout,
-                                  &err),
-             err);
+    CHECK_OK(
+        cv_layout_borrow(array->frame->layouts, array->snapshot, &ref, &memo, &layout, &err),
+        err);
 
     bytes[ref.pos] = 0;         /* the version */
     for (int i = 0; i < 2; i++) /* what is refused is not remembered */
-        assert_int_equal(cv_layout_read_small(array->frame->store, array->snapshot, &ref,
-                                              &room, &layout, &err),
+        assert_int_equal(cv_layout_borrow(array->frame->layouts, array->snapshot, &ref, &memo,
+                                          &layout, &err),
                          CATERVA_ECORRUPT);
-    cv_buffer_free(&room.buffer);
+    cv_layout_memo_free(&memo);
     caterva_discard(array);
     free(bytes);
 }
