@@ -17,6 +17,19 @@
 
 #include "base/heap.h"
 
+enum {
+    CV_MARK_BIN32 = 0xc6,
+    CV_MARK_U16 = 0xcd,
+    CV_MARK_U32 = 0xce,
+    CV_MARK_U64 = 0xcf,
+    CV_MARK_I16 = 0xd1,
+    CV_MARK_I32 = 0xd2,
+    CV_MARK_I64 = 0xd3,
+    CV_MARK_STR32 = 0xdb,
+    CV_MARK_ARRAY16 = 0xdc,
+    CV_MARK_MAP16 = 0xde
+};
+
 typedef struct cv_reader {
     const uint8_t *bytes;
     size_t size;
@@ -49,21 +62,28 @@ void cv_expect(cv_reader *reader, const char *bytes, size_t size, const char *fi
 /* One byte without a marker (also msgpack's positive fixint). */
 uint8_t cv_read_byte(cv_reader *reader, const char *field);
 
-/* Numbers behind their marker, big-endian. */
-int16_t cv_read_i16(cv_reader *reader, const char *field); /* d1 */
-int32_t cv_read_i32(cv_reader *reader, const char *field); /* d2 */
-int64_t cv_read_i64(cv_reader *reader, const char *field); /* d3 */
-uint16_t cv_read_u16(cv_reader *reader, const char *field); /* cd */
-uint32_t cv_read_u32(cv_reader *reader, const char *field); /* ce */
-uint64_t cv_read_u64(cv_reader *reader, const char *field); /* cf */
-bool cv_read_bool(cv_reader *reader, const char *field); /* c2, c3 */
+/* The number of `width` bytes behind `marker`, big-endian; 0 after a failure. The names below
+ * read one kind of it: a number of this type, or the count of what follows. */
+uint64_t cv_read_number(cv_reader *reader, uint8_t marker, size_t width, const char *field);
 
-/* Counts behind the marker of what follows. */
-uint8_t cv_read_fixstr(cv_reader *reader, const char *field); /* a0 + bytes */
-uint32_t cv_read_str32(cv_reader *reader, const char *field); /* db: bytes */
-uint32_t cv_read_bin32(cv_reader *reader, const char *field); /* c6: bytes */
-uint16_t cv_read_map16(cv_reader *reader, const char *field); /* de: entries */
-uint16_t cv_read_array16(cv_reader *reader, const char *field); /* dc: entries */
+#define cv_read_i16(reader, field) ((int16_t)cv_read_number(reader, CV_MARK_I16, 2, field))
+#define cv_read_i32(reader, field) ((int32_t)cv_read_number(reader, CV_MARK_I32, 4, field))
+#define cv_read_i64(reader, field) ((int64_t)cv_read_number(reader, CV_MARK_I64, 8, field))
+#define cv_read_u16(reader, field) ((uint16_t)cv_read_number(reader, CV_MARK_U16, 2, field))
+#define cv_read_u32(reader, field) ((uint32_t)cv_read_number(reader, CV_MARK_U32, 4, field))
+#define cv_read_u64(reader, field) cv_read_number(reader, CV_MARK_U64, 8, field)
+#define cv_read_str32(reader, field)                                                         \
+    ((uint32_t)cv_read_number(reader, CV_MARK_STR32, 4, field))
+#define cv_read_bin32(reader, field)                                                         \
+    ((uint32_t)cv_read_number(reader, CV_MARK_BIN32, 4, field))
+#define cv_read_map16(reader, field)                                                         \
+    ((uint16_t)cv_read_number(reader, CV_MARK_MAP16, 2, field))
+#define cv_read_array16(reader, field)                                                       \
+    ((uint16_t)cv_read_number(reader, CV_MARK_ARRAY16, 2, field))
+
+bool cv_read_bool(cv_reader *reader, const char *field); /* c2, c3 */
+uint8_t cv_read_fixstr(cv_reader *reader,
+                       const char *field); /* a0 + bytes: how many follow */
 
 typedef struct cv_writer {
     cv_buffer *out; /* borrowed; bytes are appended */
@@ -75,55 +95,30 @@ cv_writer cv_writer_open(cv_buffer *out, cv_error *err);
 
 void cv_write_bytes(cv_writer *writer, const void *bytes, size_t size);
 void cv_write_byte(cv_writer *writer, uint8_t value);
-void cv_write_i16(cv_writer *writer, int16_t value);
-void cv_write_i32(cv_writer *writer, int32_t value);
-void cv_write_i64(cv_writer *writer, int64_t value);
-void cv_write_u16(cv_writer *writer, uint16_t value);
-void cv_write_u32(cv_writer *writer, uint32_t value);
-void cv_write_u64(cv_writer *writer, uint64_t value);
+
+/* A number of `width` bytes behind its marker; the names below write one kind of it. */
+void cv_write_number(cv_writer *writer, uint8_t marker, size_t width, uint64_t value);
+
+#define cv_write_i16(writer, value) cv_write_number(writer, CV_MARK_I16, 2, (uint64_t)(value))
+#define cv_write_i32(writer, value) cv_write_number(writer, CV_MARK_I32, 4, (uint64_t)(value))
+#define cv_write_i64(writer, value) cv_write_number(writer, CV_MARK_I64, 8, (uint64_t)(value))
+#define cv_write_u16(writer, value) cv_write_number(writer, CV_MARK_U16, 2, value)
+#define cv_write_u32(writer, value) cv_write_number(writer, CV_MARK_U32, 4, value)
+#define cv_write_u64(writer, value) cv_write_number(writer, CV_MARK_U64, 8, value)
+#define cv_write_map16(writer, n)                                                            \
+    cv_write_number(writer, CV_MARK_MAP16, 2, n) /* n keys and values */
+#define cv_write_array16(writer, n)                                                          \
+    cv_write_number(writer, CV_MARK_ARRAY16, 2, n) /* n entries follow */
+
 void cv_write_bool(cv_writer *writer, bool value);
 void cv_write_fixstr(cv_writer *writer, const char *text, uint8_t size); /* size <= 31 */
 void cv_write_str32(cv_writer *writer, const char *text, uint32_t size);
 void cv_write_bin32(cv_writer *writer, const uint8_t *bytes, uint32_t size);
-void cv_write_map16(cv_writer *writer, uint16_t n); /* n keys and values follow */
-void cv_write_array16(cv_writer *writer, uint16_t n); /* n entries follow */
 
-/* ---- msgpack_any ----
- * Msgpack as others pack it: any form of any value, read one after the other. For maps
- * that are not of a fixed layout; what is fixed is read by msgpack.h. */
-
-typedef enum cv_any_kind {
-    CV_ANY_NIL = 0, /* also after a failure */
-    CV_ANY_BOOL,
-    CV_ANY_INT, /* that int64_t holds */
-    CV_ANY_REAL,
-    CV_ANY_TEXT,
-    CV_ANY_BYTES,
-    CV_ANY_ARRAY,
-    CV_ANY_MAP,
-    CV_ANY_OTHER /* extensions, and integers above int64_t */
-} cv_any_kind;
-
-typedef struct cv_any {
-    cv_any_kind kind;
-    int64_t number;       /* CV_ANY_INT, CV_ANY_BOOL */
-    const uint8_t *bytes; /* CV_ANY_TEXT, CV_ANY_BYTES: borrowed, no NUL behind them */
-    uint32_t size;        /* of these, or entries of CV_ANY_ARRAY and CV_ANY_MAP */
-} cv_any;
-
-/* The next value. Of an array or map its entries follow: n values, or n keys and values in
- * turn; their count is never more than the bytes that are left. */
-cv_any cv_read_any(cv_reader *reader, const char *field);
-
-/* Passes over the next value with all that is in it. */
-void cv_skip_any(cv_reader *reader, const char *field);
-
-/* Whether it is this text. */
-bool cv_any_is(const cv_any *any, const char *text);
-
-/* ---- varint ----
+/* ---- Varints ----
+ *
  * Numbers of as many bytes as they take: seven bits in each, the low ones first, and the
- * eighth says that more follow. Read by the sticky reader of msgpack.h. */
+ * eighth says that more follow. */
 
 void cv_write_varint(cv_writer *writer, uint64_t value);
 

@@ -4,7 +4,7 @@
 
 #include "base/arith.h"
 #include "format/frame_header.h"
-#include "format/msgpack.h"
+#include "format/values.h"
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
 #include "store/descriptors.h"
@@ -36,8 +36,8 @@ static cv_status keep_text(cv_embed *e, const uint8_t *text, size_t size, cv_err
 }
 
 /* Each has two texts: its key, and its kind or nothing. */
-static cv_status add(cv_embed *e, const cv_embed_entry *entry, const cv_any *key,
-                     const cv_any *kind, cv_error *err)
+static cv_status add(cv_embed *e, const cv_embed_entry *entry, const cv_token *key,
+                     const cv_token *kind, cv_error *err)
 {
     if (e->n == e->room) {
         size_t room = e->room ? 2 * e->room : 16;
@@ -47,8 +47,8 @@ static cv_status add(cv_embed *e, const cv_embed_entry *entry, const cv_any *key
         e->list = grown;
         e->room = room;
     }
-    CV_TRY(keep_text(e, key->bytes, key->size, err));
-    CV_TRY(keep_text(e, kind->bytes, kind->size, err));
+    CV_TRY(keep_text(e, key->bytes, (size_t)key->number, err));
+    CV_TRY(keep_text(e, kind->bytes, (size_t)kind->number, err));
     e->list[e->n++] = *entry;
     return CV_OK;
 }
@@ -90,42 +90,53 @@ void cv_embed_free(cv_embed *e)
 typedef struct fields {
     int64_t offset, size; /* -1: not given */
     bool is_remote;
-    cv_any kind;
+    cv_token kind;
 } fields;
 
-/* The map that stands for one leaf or object; what else is in it is passed over. */
-static void read_fields(cv_reader *r, fields *out)
+static cv_status fail_map(cv_error *err)
 {
-    *out = (fields){.offset = -1, .size = -1};
-    size_t at = r->at;
-    cv_any map = cv_read_any(r, "an entry");
-    if (map.kind != CV_ANY_MAP)
-        cv_reader_fail(r, CATERVA_ECORRUPT, at, "an entry at byte %zu is no map", at);
-    for (uint32_t i = 0; i < map.size && r->status == CV_OK; i++) {
-        cv_any name = cv_read_any(r, "a field");
-        cv_reader value = *r;
-        cv_any any = cv_read_any(&value, "a value");
-        cv_skip_any(r, "a value");
-        bool is_count = any.kind == CV_ANY_INT && any.number >= 0;
-        if (cv_any_is(&name, "offset") && is_count) out->offset = any.number;
-        if (cv_any_is(&name, "length") && is_count) out->size = any.number;
-        if (cv_any_is(&name, "urlbase")) out->is_remote = true;
-        if (cv_any_is(&name, "kind") && any.kind == CV_ANY_TEXT) out->kind = any;
-    }
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "embed.b2e: the map of its leaves is damaged");
 }
 
-static cv_status check_key(const cv_any *key, cv_error *err)
+/* -1: it is no number of bytes. */
+static int64_t byte_count(const cv_token *token)
+{
+    bool is_number = token->kind == CV_TOKEN_INT || token->kind == CV_TOKEN_UINT;
+    return is_number && token->number <= INT64_MAX ? (int64_t)token->number : -1;
+}
+
+/* The map that stands for one leaf or object; other fields in it are passed over. */
+static cv_status read_fields(cv_tokens *t, fields *out, cv_error *err)
+{
+    *out = (fields){.offset = -1, .size = -1};
+    cv_token map = cv_token_next(t);
+    if (map.kind != CV_TOKEN_MAP) return fail_map(err);
+    for (uint64_t i = 0; i < map.number && !t->bad; i++) {
+        cv_token name = cv_token_next(t);
+        cv_tokens at = *t;
+        cv_token value = cv_token_next(&at);
+        int64_t count = byte_count(&value);
+        cv_tokens_skip(t);
+        if (cv_token_is_text(&name, "offset") && count >= 0) out->offset = count;
+        if (cv_token_is_text(&name, "length") && count >= 0) out->size = count;
+        if (cv_token_is_text(&name, "urlbase")) out->is_remote = true;
+        if (cv_token_is_text(&name, "kind") && value.kind == CV_TOKEN_TEXT) out->kind = value;
+    }
+    return t->bad ? fail_map(err) : CV_OK;
+}
+
+static cv_status check_key(const cv_token *key, cv_error *err)
 {
     const char *text = (const char *)key->bytes;
-    if (key->kind == CV_ANY_TEXT && key->size > 1 && text[0] == '/')
-        return cv_tree_check_path(text + 1, key->size - 1, err);
+    if (key->kind == CV_TOKEN_TEXT && key->number > 1 && text[0] == '/')
+        return cv_tree_check_path(text + 1, (size_t)key->number - 1, err);
     return cv_fail(err, CATERVA_ECORRUPT, -1, "embed.b2e: a leaf without a key");
 }
 
-static cv_status add_leaf(cv_embed *e, const cv_any *key, const fields *f, cv_error *err)
+static cv_status add_leaf(cv_embed *e, const cv_token *key, const fields *f, cv_error *err)
 {
     int64_t end;
-    static const cv_any none;
+    static const cv_token none;
     cv_embed_entry entry = {.what = f->is_remote ? CV_EMBED_REMOTE : CV_EMBED_LEAF};
     CV_TRY(check_key(key, err));
     if (f->is_remote) return add(e, &entry, key, &none, err);
@@ -134,64 +145,62 @@ static cv_status add_leaf(cv_embed *e, const cv_any *key, const fields *f, cv_er
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        "embed.b2e: leaf %.*s of %lld bytes at %lld does not lie in the %llu "
                        "bytes that it holds",
-                       (int)cv_min_i64(key->size, 100), (const char *)key->bytes,
+                       (int)cv_min_i64((int64_t)key->number, 100), (const char *)key->bytes,
                        (long long)f->size, (long long)f->offset, (unsigned long long)e->size);
     entry.offset = (uint64_t)f->offset;
     entry.size = (uint64_t)f->size;
     return add(e, &entry, key, &none, err);
 }
 
-static cv_status add_object(cv_embed *e, const cv_any *key, const fields *f, cv_error *err)
+static cv_status add_object(cv_embed *e, const cv_token *key, const fields *f, cv_error *err)
 {
-    static const cv_any unknown = {
-        .kind = CV_ANY_TEXT, .bytes = (const uint8_t *)"object", .size = 6};
+    static const cv_token unknown = {
+        .kind = CV_TOKEN_TEXT, .bytes = (const uint8_t *)"object", .number = 6};
     cv_embed_entry entry = {.what = CV_EMBED_OBJECT};
     CV_TRY(check_key(key, err));
-    return add(e, &entry, key, f->kind.size > 0 ? &f->kind : &unknown, err);
+    return add(e, &entry, key, f->kind.number > 0 ? &f->kind : &unknown, err);
 }
 
 /* A map of keys to entries. */
-static cv_status read_map(cv_reader *r, cv_embed *e,
-                          cv_status (*take)(cv_embed *, const cv_any *, const fields *,
+static cv_status read_map(cv_tokens *t, cv_embed *e,
+                          cv_status (*take)(cv_embed *, const cv_token *, const fields *,
                                             cv_error *),
                           cv_error *err)
 {
-    cv_any map = cv_read_any(r, "the map of leaves");
-    if (map.kind != CV_ANY_MAP)
-        cv_reader_fail(r, CATERVA_ECORRUPT, 0, "the leaves are no map");
-    for (uint32_t i = 0; i < map.size && r->status == CV_OK; i++) {
+    cv_token map = cv_token_next(t);
+    if (map.kind != CV_TOKEN_MAP) return fail_map(err);
+    for (uint64_t i = 0; i < map.number; i++) {
         fields f;
-        cv_any key = cv_read_any(r, "a key");
-        read_fields(r, &f);
-        if (r->status == CV_OK) CV_TRY(take(e, &key, &f, err));
+        cv_token key = cv_token_next(t);
+        CV_TRY(read_fields(t, &f, err));
+        CV_TRY(take(e, &key, &f, err));
     }
-    return cv_reader_check(r, err);
+    return CV_OK;
 }
 
 /* {"embed_map": {key: entry, ...}, "current_offset": n} */
-static cv_status read_leaves(cv_reader *r, cv_embed *e, cv_error *err)
+static cv_status read_leaves(cv_tokens *t, cv_embed *e, cv_error *err)
 {
-    cv_any map = cv_read_any(r, "the metadata");
-    if (map.kind != CV_ANY_MAP)
-        cv_reader_fail(r, CATERVA_ECORRUPT, 0, "the metadata are no map");
-    for (uint32_t i = 0; i < map.size && r->status == CV_OK; i++) {
-        cv_any name = cv_read_any(r, "a field");
-        if (cv_any_is(&name, "embed_map"))
-            CV_TRY(read_map(r, e, add_leaf, err));
+    cv_token map = cv_token_next(t);
+    if (map.kind != CV_TOKEN_MAP) return fail_map(err);
+    for (uint64_t i = 0; i < map.number && !t->bad; i++) {
+        cv_token name = cv_token_next(t);
+        if (cv_token_is_text(&name, "embed_map"))
+            CV_TRY(read_map(t, e, add_leaf, err));
         else
-            cv_skip_any(r, "a value");
+            cv_tokens_skip(t);
     }
-    return cv_reader_check(r, err);
+    return t->bad ? fail_map(err) : CV_OK;
 }
 
-static cv_status read_objects(cv_reader *r, cv_embed *e, cv_error *err)
+static cv_status read_objects(cv_tokens *t, cv_embed *e, cv_error *err)
 {
-    return read_map(r, e, add_object, err);
+    return read_map(t, e, add_object, err);
 }
 
 /* ---- Its attributes --------------------------------------------------------------- */
 
-typedef cv_status (*parse_fn)(cv_reader *, cv_embed *, cv_error *);
+typedef cv_status (*parse_fn)(cv_tokens *, cv_embed *, cv_error *);
 
 static cv_status read_attribute(const cv_trailer *trailer, const char *name, parse_fn parse,
                                 cv_embed *e, cv_error *err)
@@ -208,8 +217,8 @@ static cv_status read_attribute(const cv_trailer *trailer, const char *name, par
                        LONGEST);
     cv_status status = cv_frame_attribute(attribute, &value, NULL, err);
     if (status == CV_OK) {
-        cv_reader r = cv_reader_open(value.data, value.size, 0, name);
-        status = parse(&r, e, err);
+        cv_tokens tokens = cv_tokens_of(value.data, value.size);
+        status = parse(&tokens, e, err);
     }
     cv_buffer_free(&value);
     return status;
@@ -524,8 +533,8 @@ static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
     cv_session *own = NULL;
     CV_TRY(cv_check_built(remote, "CATERVA_REMOTE", err));
     if (!session) CV_TRY(remote->begin(tree->path, NULL, &own, err));
-    cv_status status = remote->open(session ? session : own, tree->path, 0, tree->watch,
-                                    &tree->store, err);
+    cv_status status =
+        remote->open(session ? session : own, tree->path, 0, tree->watch, &tree->store, err);
     if (own) remote->release(own);
     CV_TRY(status);
     tree->store->watch = tree->watch;
@@ -550,9 +559,9 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, c
     if (!tree) return cv_fail_memory(err, sizeof *tree, "a tree");
     name(tree, path);
     tree->watch = watch;
-    cv_status status = !tree->path             ? cv_fail_memory(err, strlen(path), "a path")
+    cv_status status = !tree->path       ? cv_fail_memory(err, strlen(path), "a path")
                        : cv_is_url(path) ? open_url(tree, session, err)
-                                               : open_any(tree, err);
+                                         : open_any(tree, err);
     if (status != CV_OK) {
         cv_tree_close(tree);
         return status;
