@@ -33,7 +33,7 @@ struct caterva_view {
 };
 void cv_base_release(cv_base *base);
 
-/* ---- view_read ----
+/* ---- Through a view ----
  * Reading through views. */
 
 /* A selection of a view in terms of its base, whose axes stand in their own order; a new

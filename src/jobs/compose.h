@@ -49,7 +49,7 @@ int64_t cv_part_file_chunk(const cv_part_file *file, const cv_grid *grid, int64_
 /* Puts the name of the part in front of a failure's sentence; returns the status. */
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err);
 
-/* ---- compose ----
+/* ---- One chunk ----
  * One chunk put together of what several parts wrote of it, or one wrote in part, and of what
  * the array has. */
 

@@ -38,12 +38,6 @@ typedef struct cv_mark_place {
 /* False when no item of the block lies in the array. */
 bool cv_block_valid(const cv_grid *grid, int64_t chunk, int64_t block, int64_t *shape);
 
-/* ---- Marking --------------------------------------------------------------------- */
-
-
-/* ---- Asking ---------------------------------------------------------------------- */
-
-
 /* Is there an item in both? */
 bool cv_marks_meet(const cv_grid *grid, const cv_mark *a, const cv_mark *b);
 
@@ -53,17 +47,7 @@ void cv_mark_copy(const cv_grid *grid, const cv_mark *mark, const uint8_t *src, 
 /* Whether the items of both that lie in the array are the same. */
 bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *b);
 
-/* ---- marks ----
- * Which items were written: of each touched chunk, block by block.
- *
- *     chunk   all of it                      nothing more to say
- *             or its blocks:   none of it
- *                              all of it
- *                              a box         writes of boxes mostly leave one
- *                              items         a bit for each, in C order
- *
- * Blocks and items that are nothing but padding are never marked, and nobody misses them. Not
- * for several threads at once. */
+/* ---- Marks of chunks ---- */
 
 typedef struct cv_marked_chunk {
     int64_t chunk;
@@ -82,9 +66,6 @@ typedef struct cv_marks {
 void cv_marks_init(cv_marks *marks, const cv_grid *grid);
 void cv_marks_clear(cv_marks *marks);
 
-/* ---- Marking --------------------------------------------------------------------- */
-
-
 cv_status cv_marks_add_box(cv_marks *marks, const cv_plan *plan, cv_error *err);
 cv_status cv_marks_add_chunk(cv_marks *marks, int64_t chunk, cv_error *err);
 
@@ -92,9 +73,6 @@ cv_status cv_marks_add_chunk(cv_marks *marks, int64_t chunk, cv_error *err);
 cv_status cv_marks_add_selection(cv_marks *marks, const cv_selection *selection,
                                  cv_error *err);
 cv_grid cv_marks_grid(const cv_marks *marks);
-
-/* ---- Asking ---------------------------------------------------------------------- */
-
 
 /* Puts the chunks in order of their numbers. */
 cv_status cv_marks_sort(cv_marks *marks, cv_error *err);
@@ -108,7 +86,7 @@ const cv_marked_chunk *cv_marks_find(const cv_marks *marks, int64_t chunk);
 cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t number,
                    int64_t block);
 
-/* ---- marks_bytes ----
+/* ---- Marks as bytes ----
  * Marks as bytes, as a finished part carries them:
  *
  *     "cvmk" 1         magic and version

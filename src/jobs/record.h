@@ -38,7 +38,7 @@ cv_status cv_job_record_write(const cv_job_record *record, cv_buffer *out, cv_er
 cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out,
                               cv_error *err);
 
-/* ---- part_token ----
+/* ---- Tokens of parts ----
  * The token of a finished part: which file it is, what vouches for it, and what chunks it
  * holds. It comes from anywhere, and is checked like the bytes of a file.
  *

@@ -44,7 +44,7 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
 cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *member,
                                 uint8_t *dst, size_t size, size_t *done, cv_error *err);
 
-/* ---- zip_rescue ----
+/* ---- Without a directory ----
  * Members of an archive whose directory is lost. */
 
 /* Finds members by the headers that stand before their data, in the order of the file; names
@@ -54,7 +54,7 @@ cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *me
 cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_all,
                         cv_error *err);
 
-/* ---- zip_settle ----
+/* ---- Contradictions ----
  * Members of an archive whose directory says something else than the headers before them. */
 
 /* Makes the complete list say of each such member what fits its bytes: the header's word or the

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "store/file.h"
 #include "tree/change.h"
-#include "tree/commit.h"
+#include "tree/handle.h"
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -105,66 +105,6 @@ caterva_status caterva_tree_open(const char *path, const caterva_tree_options *o
     return o.mode == CATERVA_MODE_WRITE ? sweep(out, err) : CV_OK;
 }
 
-caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
-{
-    if (!tree) return CV_OK;
-    cv_tree_handle_begin(tree);
-    cv_status status = cv_tree_handle_finish(tree, cv_tree_commit_groups(tree, err));
-    cv_groups_clear(&tree->groups);
-    cv_writers_release(tree->writers);
-    cv_keeper_release(tree->keeper);
-    cv_tree_close(tree->tree);
-    cv_watch_destroy(&tree->watch);
-    cv_mutex_destroy(&tree->lock);
-    cv_free(tree);
-    return status;
-}
-
-/* ---- Listing ------------------------------------------------------------------------ */
-
-static bool has_embedded(const cv_contents *c)
-{
-    for (size_t i = 0; i < c->embed.n; i++)
-        if (c->embed.list[i].what == CV_EMBED_LEAF) return true;
-    return false;
-}
-
-static cv_status list(const cv_tree *tree, const cv_contents *contents, const char *group,
-                      const caterva_tree_list **out, cv_error *err)
-{
-    cv_embed_bytes bytes = {0};
-    if (!cv_contents_has_group(contents, group))
-        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no group %.80s in %s", group,
-                       tree->shown.text);
-    if (has_embedded(contents)) CV_TRY(cv_embedded_open(tree, &bytes, err));
-    cv_status status = cv_catalog_make(tree, contents, &bytes, group, out, err);
-    cv_embedded_close(&bytes);
-    return status;
-}
-
-static cv_status look_and_list(const cv_tree *tree, const char *group,
-                               const caterva_tree_list **out, cv_error *err)
-{
-    cv_contents own;
-    const cv_contents *contents;
-    cv_status status = cv_tree_look(tree, &own, &contents, err);
-    if (status == CV_OK) status = list(tree, contents, group, out, err);
-    cv_contents_free(&own);
-    return status;
-}
-
-caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
-                                     const caterva_tree_list **out, caterva_error *err)
-{
-    CV_TRY(cv_tree_handle_check(tree, err));
-    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
-    *out = NULL;
-    if (!group) group = "/";
-    CV_TRY(cv_tree_check_key(group, err));
-    cv_tree_handle_begin(tree);
-    return cv_tree_handle_finish(tree, look_and_list(tree->tree, group, out, err));
-}
-
 caterva_status caterva_tree_state_id(caterva_tree *tree, uint8_t out[CATERVA_STATE_ID],
                                      caterva_error *err)
 {
@@ -172,8 +112,6 @@ caterva_status caterva_tree_state_id(caterva_tree *tree, uint8_t out[CATERVA_STA
     if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
     return cv_tree_identify(tree->tree, out, err);
 }
-
-void caterva_tree_list_release(const caterva_tree_list *list) { cv_catalog_free(list); }
 
 /* ---- Arrays ------------------------------------------------------------------------- */
 

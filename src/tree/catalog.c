@@ -3,12 +3,12 @@
  *
  * Several may claim one key; python-blosc2 finds a file first, and so do we: the claim of
  * the lowest rank counts. */
-#include "tree/catalog.h"
-
 #include "base/heap.h"
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
 #include "store/reading.h"
+#include "tree/handle.h"
+#include "tree/leaf.h"
 #include "tree/names.h"
 #include "tree/zip.h"
 
@@ -590,7 +590,9 @@ static cv_status publish(catalog *c, cv_error *err)
     return CV_OK;
 }
 
-cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
+/* Lists the group and all below it; "" is the whole tree. CATERVA_ENOTFOUND: there is no
+ * such group. The tree's watch counts files and what lies inside embed.b2e. */
+static cv_status make_catalog(const cv_tree *tree, const cv_contents *contents,
                           const cv_embed_bytes *bytes, const char *group,
                           const caterva_tree_list **out, cv_error *err)
 {
@@ -608,14 +610,14 @@ cv_status cv_catalog_make(const cv_tree *tree, const cv_contents *contents,
     cv_heads_free(&w.heads);
     cv_store_close(w.again);
     if (status != CV_OK) {
-        cv_catalog_free(&c->list);
+        caterva_tree_list_release(&c->list);
         return status;
     }
     *out = &c->list;
     return CV_OK;
 }
 
-void cv_catalog_free(const caterva_tree_list *list)
+void caterva_tree_list_release(const caterva_tree_list *list)
 {
     catalog *c = cv_unconst(list);
     if (!c) return;
@@ -624,3 +626,49 @@ void cv_catalog_free(const caterva_tree_list *list)
     cv_free(c->pointers);
     cv_free(c);
 }
+
+/* ---- The call ----------------------------------------------------------------------- */
+
+static bool has_embedded(const cv_contents *c)
+{
+    for (size_t i = 0; i < c->embed.n; i++)
+        if (c->embed.list[i].what == CV_EMBED_LEAF) return true;
+    return false;
+}
+
+static cv_status list(const cv_tree *tree, const cv_contents *contents, const char *group,
+                      const caterva_tree_list **out, cv_error *err)
+{
+    cv_embed_bytes bytes = {0};
+    if (!cv_contents_has_group(contents, group))
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no group %.80s in %s", group,
+                       tree->shown.text);
+    if (has_embedded(contents)) CV_TRY(cv_embedded_open(tree, &bytes, err));
+    cv_status status = make_catalog(tree, contents, &bytes, group, out, err);
+    cv_embedded_close(&bytes);
+    return status;
+}
+
+static cv_status look_and_list(const cv_tree *tree, const char *group,
+                               const caterva_tree_list **out, cv_error *err)
+{
+    cv_contents own;
+    const cv_contents *contents;
+    cv_status status = cv_tree_look(tree, &own, &contents, err);
+    if (status == CV_OK) status = list(tree, contents, group, out, err);
+    cv_contents_free(&own);
+    return status;
+}
+
+caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
+                                     const caterva_tree_list **out, caterva_error *err)
+{
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!out) return cv_fail(err, CATERVA_EINVAL, -1, "out is NULL");
+    *out = NULL;
+    if (!group) group = "/";
+    CV_TRY(cv_tree_check_key(group, err));
+    cv_tree_handle_begin(tree);
+    return cv_tree_handle_finish(tree, look_and_list(tree->tree, group, out, err));
+}
+

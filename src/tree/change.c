@@ -5,7 +5,6 @@
 #include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/place.h"
-#include "tree/find.h"
 #include "tree/make.h"
 #include "tree/names.h"
 

@@ -39,7 +39,7 @@ cv_status cv_groups_complete(const cv_groups *groups, const cv_tree *tree, bool 
                              cv_error *err);
 void cv_groups_abandon(cv_groups *groups, const cv_tree *tree);
 
-/* ---- change ----
+/* ---- Changes of keys ----
  * Changes of a tree that is a directory, open for writing: what stands at which key. The
  * bytes of arrays are their handles' business. */
 

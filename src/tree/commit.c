@@ -8,8 +8,6 @@
  *   4. the journal is removed
  *
  * One array or group alone needs no journal. */
-#include "tree/commit.h"
-
 #include "array/array.h"
 #include "array/wings.h"
 #include "base/heap.h"
@@ -19,7 +17,7 @@
 #include "store/file.h"
 #include "store/memory.h"
 #include "tree/change.h"
-#include "tree/find.h"
+#include "tree/handle.h"
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -285,7 +283,7 @@ static cv_status refuse_rest(const caterva_tree *tree, cv_error *err)
                    tree->groups.n, tree->tree->shown.text);
 }
 
-cv_status cv_tree_commit_groups(caterva_tree *tree, cv_error *err)
+static cv_status commit_groups(caterva_tree *tree, cv_error *err)
 {
     commit c = {.tree = tree};
     if (tree->groups.n == 0) return CV_OK;
@@ -296,6 +294,23 @@ cv_status cv_tree_commit_groups(caterva_tree *tree, cv_error *err)
     if (!c.steps) return cv_fail_memory(err, sizeof *c.steps, "a commit");
     cv_status status = run(&c, err);
     cv_free(c.steps);
+    return status;
+}
+
+/* ---- Close -------------------------------------------------------------------------------- */
+
+caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
+{
+    if (!tree) return CV_OK;
+    cv_tree_handle_begin(tree);
+    cv_status status = cv_tree_handle_finish(tree, commit_groups(tree, err));
+    cv_groups_clear(&tree->groups);
+    cv_writers_release(tree->writers);
+    cv_keeper_release(tree->keeper);
+    cv_tree_close(tree->tree);
+    cv_watch_destroy(&tree->watch);
+    cv_mutex_destroy(&tree->lock);
+    cv_free(tree);
     return status;
 }
 

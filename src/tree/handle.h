@@ -2,11 +2,47 @@
 #ifndef CV_TREE_HANDLE_H
 #define CV_TREE_HANDLE_H
 
+#include "array/array.h"
+#include "base/thread.h"
 #include "store/place.h"
 #include "tree/change.h"
-#include "tree/writers.h"
 
 #include <caterva_tree.h>
+
+/* ---- Arrays that are open for writing ----
+ * Those that a commit of the tree commits. The list is shared by the tree and the arrays: it lasts
+ * as long as one of them. */
+
+/* An array's attachment: its place in the list. */
+typedef struct cv_tree_writer {
+    cv_attachment base; /* first */
+    struct cv_writers *writers;
+    caterva_array *array;
+    char *path; /* of its file from the tree */
+    size_t place;
+} cv_tree_writer;
+
+typedef struct cv_writer_name cv_writer_name;
+
+typedef struct cv_writers {
+    cv_mutex lock; /* guards all below; taken before any lock of an array */
+    cv_tree_writer **list;
+    size_t n, room;
+    size_t references;
+    cv_writer_name **names; /* a table of the names of arrays and of the groups around them */
+    size_t n_names, n_buckets;
+} cv_writers;
+
+/* With one reference, or NULL without memory. */
+cv_writers *cv_writers_new(void);
+void cv_writers_release(cv_writers *writers); /* NULL is fine */
+
+/* Adds the array, whose file has that path, until its handle is released. Adding and leaving
+ * take the same time whatever the number of arrays. */
+cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char *path,
+                          cv_error *err);
+
+/* ---- The handle ---- */
 
 struct caterva_tree {
     cv_tree *tree;

@@ -45,7 +45,7 @@ cv_status cv_journal_write(const cv_journal_step *steps, size_t n, cv_buffer *ou
 cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **steps,
                            size_t *n, cv_error *err);
 
-/* ---- journal ----
+/* ---- In a directory ----
  * The commit of several files of a directory: published as one file, finished, and read by
  * who comes before it is finished.
  *

@@ -3,9 +3,14 @@
 #define CV_TREE_LEAF_H
 
 #include "array/array.h"
-#include "tree/catalog.h"
-#include "tree/find.h"
 #include "tree/opened.h"
+
+/* Who reads what lies inside embed.b2e. */
+typedef struct cv_embed_bytes {
+    void *context;
+    /* Reads up to `size` decompressed bytes at `pos`, all of which are there. */
+    cv_status (*read)(void *context, uint64_t pos, void *dst, size_t size, cv_error *err);
+} cv_embed_bytes;
 
 /* The bytes inside embed.b2e. Any thread. Release with cv_embedded_close. */
 cv_status cv_embedded_open(const cv_tree *tree, cv_embed_bytes *out, cv_error *err);
@@ -15,7 +20,7 @@ void cv_embedded_close(cv_embed_bytes *bytes);
 cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store **out,
                             cv_error *err);
 
-/* ---- leaf ----
+/* ---- Leaves ----
  * Arrays that are leaves of trees. */
 
 /* Opens the leaf of `key` as complete options say, and gives the handle its path. */

@@ -41,7 +41,7 @@ cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
 /* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
 cv_status cv_copy_check(const cv_copy_source *source, cv_copy_watch *watch, cv_error *err);
 
-/* ---- make ----
+/* ---- New trees ----
  * New trees: the bytes that every one begins with, and directories that appear whole. */
 
 /* The embed.b2e of a tree with nothing inside it, and the leaf of a group without
@@ -91,7 +91,7 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
 
-/* ---- pack ----
+/* ---- Archives and directories of a tree ----
  * A tree made an archive, or a directory. */
 
 /* See caterva_tree_pack and caterva_tree_unpack; `options` are complete. */

@@ -47,7 +47,7 @@ const cv_member *cv_members_find(const cv_members *members, const char *path);
 
 void cv_members_free(cv_members *members);
 
-/* ---- files_below ----
+/* ---- Files below a directory ----
  * The files below a directory. */
 
 /* Adds every file below `dir`, by its path from there. Links to directories are not

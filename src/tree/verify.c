@@ -5,7 +5,6 @@
 #include "base/heap.h"
 #include "frame/snapshot.h"
 #include "store/file.h"
-#include "tree/find.h"
 #include "tree/handle.h"
 #include "tree/leaf.h"
 #include "tree/make.h"

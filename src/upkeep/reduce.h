@@ -36,7 +36,7 @@ int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what);
 void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
                      uint8_t *dst);
 
-/* ---- reduction ----
+/* ---- A reduction ----
  * What statistics, histograms and reductions have in common: whose items, which of them,
  * and what they are. */
 
@@ -47,7 +47,7 @@ typedef struct cv_reduction {
     cv_watch *watch;               /* counts jobs */
 } cv_reduction;
 
-/* ---- reduce ----
+/* ---- Along axes ----
  * Reductions along axes, by block, in parallel; the array never stands in memory. Results
  * do not depend on the number of threads. */
 
@@ -67,7 +67,7 @@ typedef struct cv_axes_request {
 cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,
                          cv_error *err);
 
-/* ---- statistics ----
+/* ---- Over everything ----
  * Statistics and histograms, by block, in parallel; the array never stands in memory.
  * Results do not depend on the number of threads. */
 
