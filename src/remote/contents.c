@@ -186,103 +186,132 @@ static cv_range_cache *open_range_cache(const cv_remote_object *object, const ui
 
 /* ---- Waves through the cache ------------------------------------------------------------- */
 
-/* Ranges that are not in the cache. Their bytes are copied as they arrive, since the reader may
- * reuse its memory at once, and are added to the cache at the end. */
-typedef struct missing {
-    cv_reading base;
-    cv_reading *reading; /* of the server */
-    cv_arrivals arrivals;
-    cv_wave_target target;
-    cv_range_cache *cache;
-    cv_store_range *ranges;
-    size_t *numbers; /* among the reader's ranges */
-    size_t n;
-    uint8_t *bytes; /* NULL: no memory to keep them */
-    size_t *at;
-    bool *is_here;
-} missing;
-
-static void free_missing(missing *m)
+cv_status cv_subset_init(cv_subset *s, size_t n, const cv_arrivals *arrivals, cv_error *err)
 {
-    cv_free(m->ranges);
-    cv_free(m->numbers);
-    cv_free(m->bytes);
-    cv_free(m->at);
-    cv_free(m->is_here);
-    cv_free(m);
+    s->arrivals = *arrivals;
+    s->ranges = cv_calloc(n, sizeof *s->ranges);
+    s->numbers = cv_calloc(n, sizeof *s->numbers);
+    if (s->ranges && s->numbers) return CV_OK;
+    return cv_fail_memory(err, n * sizeof *s->ranges, "a list of ranges");
+}
+
+void cv_subset_free(cv_subset *s)
+{
+    cv_free(s->ranges);
+    cv_free(s->numbers);
+}
+
+void cv_subset_add(cv_subset *s, const cv_store_range *range, size_t number)
+{
+    s->ranges[s->n] = *range;
+    s->numbers[s->n++] = number;
+}
+
+cv_status cv_subset_arrived(const cv_subset *s, size_t number, cv_error *err)
+{
+    return s->arrivals.arrived(s->arrivals.context, number, err);
+}
+
+void cv_subset_failed(const cv_subset *s, size_t number)
+{
+    if (s->arrivals.failed) s->arrivals.failed(s->arrivals.context, number);
 }
 
 static cv_status range_arrived(void *context, size_t range, cv_error *err)
 {
-    missing *m = context;
-    const cv_store_range *r = &m->ranges[range];
-    if (m->bytes) memcpy(m->bytes + m->at[range], r->dst, r->size);
-    m->is_here[range] = true;
-    return m->arrivals.arrived(m->arrivals.context, m->numbers[range], err);
+    const cv_subset *s = context;
+    return cv_subset_arrived(s, s->numbers[range], err);
 }
 
 static void range_failed(void *context, size_t range)
 {
-    const missing *m = context;
-    if (m->arrivals.failed) m->arrivals.failed(m->arrivals.context, m->numbers[range]);
+    const cv_subset *s = context;
+    cv_subset_failed(s, s->numbers[range]);
 }
 
-static cv_status new_missing(size_t n, missing **out, cv_error *err)
+static cv_status lend_range(void *context, size_t range, size_t stuck, uint8_t **dst,
+                            cv_error *err)
 {
-    missing *m = cv_calloc(1, sizeof *m);
-    if (!m) return cv_fail_memory(err, sizeof *m, "a list of ranges");
-    m->ranges = cv_calloc(n, sizeof *m->ranges);
-    m->numbers = cv_calloc(n, sizeof *m->numbers);
-    m->at = cv_calloc(n, sizeof *m->at);
-    m->is_here = cv_calloc(n, sizeof *m->is_here);
-    *out = m;
-    if (m->ranges && m->numbers && m->at && m->is_here) return CV_OK;
-    free_missing(m);
-    return cv_fail_memory(err, n * sizeof *m->ranges, "a list of ranges");
+    const cv_subset *s = context;
+    return s->arrivals.lend(s->arrivals.context, s->numbers[range], stuck, dst, err);
+}
+
+cv_arrivals cv_subset_arrivals(cv_subset *s)
+{
+    cv_arrivals own = s->arrivals;
+    own.arrived = range_arrived;
+    own.failed = range_failed;
+    if (own.lend) own.lend = lend_range;
+    own.context = s;
+    return own;
+}
+
+/* Ranges that are not in the cache. Their bytes are copied as they arrive, since the reader may
+ * reuse its memory at once, and are added to the cache at the end. */
+typedef struct missing {
+    cv_subset subset; /* first */
+    cv_wave_target target;
+    cv_range_cache *cache;
+    uint8_t *bytes; /* NULL: no memory to keep them */
+    size_t *at;     /* where those of each range are */
+    bool *is_here;
+} missing;
+
+static cv_status missing_arrived(void *context, size_t range, cv_error *err)
+{
+    missing *m = context;
+    const cv_store_range *r = &m->subset.ranges[range];
+    if (m->bytes) memcpy(m->bytes + m->at[range], r->dst, r->size);
+    m->is_here[range] = true;
+    return range_arrived(context, range, err);
 }
 
 static cv_status take_cached(missing *m, const cv_store_range *ranges, size_t n,
                              cv_error *err)
 {
     const cv_wave_target *target = &m->target;
-    cv_range_cache *cache = m->cache;
     cv_session *s = target->object->session;
-    if (!target->is_anew) cv_range_cache_look(cache);
+    if (!target->is_anew) cv_range_cache_look(m->cache);
     for (size_t i = 0; i < n; i++) {
         const cv_store_range *r = &ranges[i];
         uint64_t pos = target->offset + r->pos;
-        if (target->is_anew || !cv_range_cache_get(cache, pos, r->dst, r->size)) {
-            m->ranges[m->n] = *r;
-            m->numbers[m->n++] = i;
+        if (target->is_anew || !cv_range_cache_get(m->cache, pos, r->dst, r->size)) {
+            cv_subset_add(&m->subset, r, i);
             continue;
         }
         atomic_fetch_add(&s->cached, (int64_t)r->size);
-        CV_TRY(m->arrivals.arrived(m->arrivals.context, i, err));
+        CV_TRY(cv_subset_arrived(&m->subset, i, err));
     }
     return CV_OK;
 }
 
-/* Lays out and allocates memory for the bytes. */
-static void expect(missing *m)
+/* Allocates memory for the bytes; without it they are not kept. */
+static cv_status prepare_missing(missing *m, cv_error *err)
 {
+    const cv_subset *s = &m->subset;
     size_t size = 0;
-    for (size_t i = 0; i < m->n; i++) {
+    m->at = cv_calloc(s->n, sizeof *m->at);
+    m->is_here = cv_calloc(s->n, sizeof *m->is_here);
+    if (!m->at || !m->is_here)
+        return cv_fail_memory(err, s->n * sizeof *m->at, "a list of ranges");
+    for (size_t i = 0; i < s->n; i++) {
         m->at[i] = size;
-        size += m->ranges[i].size;
+        size += s->ranges[i].size;
     }
     m->bytes = cv_malloc(size);
+    return CV_OK;
 }
 
 /* Adds the ranges up to the first one that did not come. */
 static void keep(const missing *m)
 {
-    uint64_t *positions = cv_calloc(m->n, sizeof *positions);
-    size_t *sizes = cv_calloc(m->n, sizeof *sizes), n = 0;
-    for (size_t i = 0; positions && sizes && i < m->n; i++) {
-        positions[i] = m->target.offset + m->ranges[i].pos;
-        sizes[i] = m->ranges[i].size;
+    const cv_subset *s = &m->subset;
+    uint64_t *positions = cv_calloc(s->n, sizeof *positions);
+    size_t *sizes = cv_calloc(s->n, sizeof *sizes), n = 0;
+    for (; positions && sizes && n < s->n && m->is_here[n]; n++) {
+        positions[n] = m->target.offset + s->ranges[n].pos;
+        sizes[n] = s->ranges[n].size;
     }
-    while (positions && sizes && n < m->n && m->is_here[n]) n++;
     if (n > 0) cv_range_cache_put(m->cache, positions, sizes, n, m->bytes);
     cv_free(positions);
     cv_free(sizes);
@@ -291,9 +320,13 @@ static void keep(const missing *m)
 static void end_missing(cv_reading *reading, bool gives_up)
 {
     missing *m = (missing *)reading; /* its first member */
-    cv_store_end_wave(m->reading, gives_up);
+    cv_store_end_wave(m->subset.reading, gives_up);
     if (m->bytes) keep(m);
-    free_missing(m);
+    cv_subset_free(&m->subset);
+    cv_free(m->bytes);
+    cv_free(m->at);
+    cv_free(m->is_here);
+    cv_free(m);
 }
 
 cv_status cv_cached_wave_begin(const cv_wave_target *target, cv_range_cache *cache,
@@ -301,28 +334,27 @@ cv_status cv_cached_wave_begin(const cv_wave_target *target, cv_range_cache *cac
                                const cv_arrivals *arrivals, cv_gathering *all,
                                cv_reading **out, cv_error *err)
 {
-    missing *m = NULL;
     if (!cache || n == 0)
         return cv_remote_wave_begin(target, ranges, n, arrivals, all, out, err);
     *out = NULL;
-    CV_TRY(new_missing(n, &m, err));
-    m->base.end = end_missing;
-    m->arrivals = *arrivals;
+    missing *m = cv_calloc(1, sizeof *m);
+    if (!m) return cv_fail_memory(err, sizeof *m, "a list of ranges");
+    m->subset.base.end = end_missing;
     m->target = *target;
     m->cache = cache;
-    cv_arrivals own = *arrivals;
-    own.arrived = range_arrived;
-    own.failed = range_failed;
-    own.context = m;
-    cv_status status = take_cached(m, ranges, n, err);
-    if (status == CV_OK && m->n > 0) {
-        expect(m);
-        status = cv_remote_wave_begin(target, m->ranges, m->n, &own, all, &m->reading, err);
+    cv_subset *s = &m->subset;
+    cv_status status = cv_subset_init(s, n, arrivals, err);
+    if (status == CV_OK) status = take_cached(m, ranges, n, err);
+    if (status == CV_OK && s->n > 0) status = prepare_missing(m, err);
+    if (status == CV_OK && s->n > 0) {
+        cv_arrivals own = cv_subset_arrivals(s);
+        own.arrived = missing_arrived;
+        status = cv_remote_wave_begin(target, s->ranges, s->n, &own, all, &s->reading, err);
     }
     if (status == CV_OK)
-        *out = &m->base;
+        *out = &s->base;
     else
-        end_missing(&m->base, true);
+        end_missing(&s->base, true);
     return status;
 }
 

@@ -471,7 +471,6 @@ static cv_status put_body(publishing *u, const cv_send_body *body, cv_error *err
                     .asks_first = !u->session->is_s3 && u->file->size > ASKING_BYTES,
                     .body = *body};
     cv_status status = cv_send_do(&send, &u->sends, u->watch, &why);
-    if (status == CV_OK && !cv_send_is_good(&send)) status = cv_send_refused(&send, &why);
     status = settle(u, status, send.may_be_done, &why, err);
     cv_send_free(&send);
     return status;

@@ -276,51 +276,29 @@ static cv_status check_chunk_range(const chunk *k, const cv_store_range *r, cv_e
     return cv_fail_past_end(err, k->object->name.text, r->pos, r->size, size);
 }
 
-/* Ranges that are not at hand, and the chunks that they are of. */
+/* Ranges of chunks that are being read. */
 typedef struct chunk_reading {
+    cv_subset subset;           /* first: ranges that are not at hand, */
+    cv_remote_object **objects; /* and what they are of */
     chunk_objects *chunks;
-    const cv_arrivals *arrivals;
-    chunk **chunks_in_use; /* of all ranges; NULL: not needed yet */
-    cv_remote_object **objects;
-    cv_store_range *ranges;
-    size_t *numbers;
-    size_t n;
+    chunk **in_use; /* of all ranges; NULL: not needed yet */
 } chunk_reading;
-
-static cv_status chunk_arrived(void *context, size_t range, cv_error *err)
-{
-    const chunk_reading *r = context;
-    return r->arrivals->arrived(r->arrivals->context, r->numbers[range], err);
-}
-
-static void report_failed(const chunk_reading *r, size_t number)
-{
-    if (r->arrivals->failed) r->arrivals->failed(r->arrivals->context, number);
-}
-
-static void chunk_failed(void *context, size_t range)
-{
-    const chunk_reading *r = context;
-    report_failed(r, r->numbers[range]);
-}
 
 /* What is at hand arrives at once. */
 static cv_status take_chunk_range(chunk_reading *r, size_t i, const cv_store_range *range,
                                   cv_error *err)
 {
-    chunk *k;
-    cv_watch *watch = r->arrivals->watch;
-    CV_TRY(use_chunk(r->chunks, range->object, watch, &r->chunks_in_use[i], err));
-    k = r->chunks_in_use[i];
+    cv_watch *watch = r->subset.arrivals.watch;
+    CV_TRY(use_chunk(r->chunks, range->object, watch, &r->in_use[i], err));
+    chunk *k = r->in_use[i];
     CV_TRY(check_chunk_range(k, range, err));
     if (range->pos + range->size > k->first.size) {
-        r->objects[r->n] = k->object;
-        r->ranges[r->n] = *range;
-        r->numbers[r->n++] = i;
+        r->objects[r->subset.n] = k->object;
+        cv_subset_add(&r->subset, range, i);
         return CV_OK;
     }
     if (range->size > 0) memcpy(range->dst, k->first.bytes + range->pos, range->size);
-    return r->arrivals->arrived(r->arrivals->context, i, err);
+    return cv_subset_arrived(&r->subset, i, err);
 }
 
 static cv_status read_chunk_ranges(chunk_reading *r, const cv_store_range *ranges, size_t n,
@@ -328,36 +306,30 @@ static cv_status read_chunk_ranges(chunk_reading *r, const cv_store_range *range
 {
     for (size_t i = 0; i < n; i++) {
         cv_status status = take_chunk_range(r, i, &ranges[i], err);
-        if (status != CV_OK) report_failed(r, i);
+        if (status != CV_OK) cv_subset_failed(&r->subset, i);
         CV_TRY(status);
     }
-    cv_arrivals own = *r->arrivals;
-    own.arrived = chunk_arrived;
-    own.failed = chunk_failed;
-    own.context = r;
+    const cv_arrivals own = cv_subset_arrivals(&r->subset);
     const cv_wave_target target = {.objects = r->objects,
                                    .is_anew = atomic_load(&r->chunks->is_anew)};
-    return cv_remote_wave_read(&target, r->ranges, r->n, &own, err);
+    return cv_remote_wave_read(&target, r->subset.ranges, r->subset.n, &own, err);
 }
 
 static cv_status read_chunks(chunk_objects *c, const cv_store_range *ranges, size_t n,
                              const cv_arrivals *arrivals, cv_error *err)
 {
     chunk_reading r = {.chunks = c,
-                       .arrivals = arrivals,
-                       .chunks_in_use = cv_calloc(n, sizeof *r.chunks_in_use),
-                       .objects = cv_calloc(n, sizeof *r.objects),
-                       .ranges = cv_calloc(n, sizeof *r.ranges),
-                       .numbers = cv_calloc(n, sizeof *r.numbers)};
-    bool has_room = r.chunks_in_use && r.objects && r.ranges && r.numbers;
-    cv_status status = has_room ? read_chunk_ranges(&r, ranges, n, err)
-                                : cv_fail_memory(err, n * sizeof *ranges, "ranges");
-    for (size_t i = 0; i < n && r.chunks_in_use; i++)
-        if (r.chunks_in_use[i]) leave_chunk(c, r.chunks_in_use[i]);
-    cv_free(r.chunks_in_use);
+                       .in_use = cv_calloc(n, sizeof *r.in_use),
+                       .objects = cv_calloc(n, sizeof *r.objects)};
+    cv_status status = cv_subset_init(&r.subset, n, arrivals, err);
+    if (status == CV_OK)
+        status = r.in_use && r.objects ? read_chunk_ranges(&r, ranges, n, err)
+                                       : cv_fail_memory(err, n * sizeof *ranges, "ranges");
+    for (size_t i = 0; i < n && r.in_use; i++)
+        if (r.in_use[i]) leave_chunk(c, r.in_use[i]);
+    cv_subset_free(&r.subset);
+    cv_free(r.in_use);
     cv_free(r.objects);
-    cv_free(r.ranges);
-    cv_free(r.numbers);
     return status;
 }
 
@@ -476,57 +448,27 @@ static cv_status remote_read(cv_store *store, cv_object object, uint64_t pos, vo
 
 /* ---- Waves ----------------------------------------------------------------------------- */
 
-/* Ranges that are not kept, and their numbers among the reader's ranges. */
-typedef struct wanted {
-    cv_reading base;
-    cv_reading *reading; /* of the wave below */
-    cv_arrivals arrivals;
-    cv_store_range *ranges;
-    size_t *numbers;
-    size_t n;
-} wanted;
-
-static cv_status wanted_arrived(void *context, size_t range, cv_error *err)
+/* What is kept arrives at once; the rest is added to the subset. */
+static cv_status take_kept(remote_store *s, const cv_store_range *ranges, size_t n,
+                           cv_subset *rest, cv_error *err)
 {
-    const wanted *w = context;
-    return w->arrivals.arrived(w->arrivals.context, w->numbers[range], err);
-}
-
-static cv_status wanted_lend(void *context, size_t range, size_t stuck, uint8_t **dst,
-                             cv_error *err)
-{
-    const wanted *w = context;
-    return w->arrivals.lend(w->arrivals.context, w->numbers[range], stuck, dst, err);
-}
-
-static void wanted_failed(void *context, size_t range)
-{
-    const wanted *w = context;
-    if (w->arrivals.failed) w->arrivals.failed(w->arrivals.context, w->numbers[range]);
-}
-
-/* What is at hand arrives at once. */
-static cv_status take_kept(remote_store *s, const cv_store_range *ranges, size_t n, wanted *w,
-                           cv_error *err)
-{
+    const cv_arrivals *a = &rest->arrivals;
     for (size_t i = 0; i < n; i++) {
         const cv_store_range *r = &ranges[i];
         cv_status status = check_range(s, r->pos, r->size, err);
-        const uint8_t *bytes =
-            status == CV_OK ? remote_view(&s->base, r->object, r->pos, r->size) : NULL;
-        if (status != CV_OK && w->arrivals.failed) w->arrivals.failed(w->arrivals.context, i);
+        if (status != CV_OK) cv_subset_failed(rest, i);
         CV_TRY(status);
+        const uint8_t *bytes = remote_view(&s->base, r->object, r->pos, r->size);
         if (!bytes && r->size > 0) {
-            w->ranges[w->n] = *r;
-            w->numbers[w->n++] = i;
+            cv_subset_add(rest, r, i);
             continue;
         }
         uint8_t *dst = r->dst;
         if (bytes && !dst)
             /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): without dst there is lend */
-            CV_TRY(w->arrivals.lend(w->arrivals.context, i, SIZE_MAX, &dst, err));
+            CV_TRY(a->lend(a->context, i, SIZE_MAX, &dst, err));
         if (bytes) memcpy(dst, bytes, r->size);
-        CV_TRY(w->arrivals.arrived(w->arrivals.context, i, err));
+        CV_TRY(cv_subset_arrived(rest, i, err));
     }
     return CV_OK;
 }
@@ -539,34 +481,12 @@ static bool are_all(const cv_store_range *ranges, size_t n, bool of_frame)
     return i == n;
 }
 
-static void free_wanted(wanted *w)
+static void end_rest(cv_reading *reading, bool gives_up)
 {
-    if (!w) return;
-    cv_free(w->ranges);
-    cv_free(w->numbers);
-    cv_free(w);
-}
-
-static void end_wanted(cv_reading *reading, bool gives_up)
-{
-    wanted *w = (wanted *)reading; /* its first member */
-    cv_store_end_wave(w->reading, gives_up);
-    free_wanted(w);
-}
-
-static cv_status new_wanted(size_t n, const cv_arrivals *arrivals, wanted **out,
-                            cv_error *err)
-{
-    wanted *w = cv_calloc(1, sizeof *w);
-    if (w)
-        *w = (wanted){.base = {end_wanted},
-                      .arrivals = *arrivals,
-                      .ranges = cv_calloc(n, sizeof *w->ranges),
-                      .numbers = cv_calloc(n, sizeof *w->numbers)};
-    *out = w;
-    if (w && w->ranges && w->numbers) return CV_OK;
-    free_wanted(w);
-    return cv_fail_memory(err, n * sizeof(cv_store_range), "a list of ranges");
+    cv_subset *rest = (cv_subset *)reading; /* its first member */
+    cv_store_end_wave(rest->reading, gives_up);
+    cv_subset_free(rest);
+    cv_free(rest);
 }
 
 static cv_status remote_begin_wave(cv_store *store, const cv_store_range *ranges, size_t n,
@@ -574,22 +494,21 @@ static cv_status remote_begin_wave(cv_store *store, const cv_store_range *ranges
                                    cv_reading **out, cv_error *err)
 {
     remote_store *s = (remote_store *)store;
-    wanted *w;
-    CV_TRY(new_wanted(n, arrivals, &w, err));
-    cv_arrivals own = *arrivals;
-    own.arrived = wanted_arrived;
-    own.failed = wanted_failed;
-    if (own.lend) own.lend = wanted_lend;
-    own.context = w;
-    const cv_wave_target target = target_of(s);
-    cv_status status = take_kept(s, ranges, n, w, err);
+    cv_subset *rest = cv_calloc(1, sizeof *rest);
+    if (!rest) return cv_fail_memory(err, sizeof *rest, "a list of ranges");
+    rest->base.end = end_rest;
+    cv_status status = cv_subset_init(rest, n, arrivals, err);
+    if (status == CV_OK) status = take_kept(s, ranges, n, rest, err);
+    if (status == CV_OK) {
+        const cv_arrivals own = cv_subset_arrivals(rest);
+        const cv_wave_target target = target_of(s);
+        status = cv_cached_wave_begin(&target, cache_of(s), rest->ranges, rest->n, &own, all,
+                                      &rest->reading, err);
+    }
     if (status == CV_OK)
-        status = cv_cached_wave_begin(&target, cache_of(s), w->ranges, w->n, &own, all,
-                                      &w->reading, err);
-    if (status == CV_OK)
-        *out = &w->base;
+        *out = &rest->base;
     else
-        free_wanted(w);
+        end_rest(&rest->base, true);
     return status;
 }
 

@@ -185,6 +185,29 @@ typedef struct cv_excerpt_order {
 cv_status cv_excerpts_read(cv_excerpt_order *orders, size_t n, cv_watch *watch,
                            cv_error *err);
 
+/* Those of a reader's ranges that are not at hand, passed on to another read. */
+typedef struct cv_subset {
+    cv_reading base;      /* for an owner that is one: first */
+    cv_reading *reading;  /* the other read; or NULL */
+    cv_arrivals arrivals; /* the reader's */
+    cv_store_range *ranges;
+    size_t *numbers; /* among the reader's ranges */
+    size_t n;
+} cv_subset;
+
+/* An empty subset of `n` ranges. Free it also on failure. */
+cv_status cv_subset_init(cv_subset *subset, size_t n, const cv_arrivals *arrivals,
+                         cv_error *err);
+void cv_subset_free(cv_subset *subset);
+void cv_subset_add(cv_subset *subset, const cv_store_range *range, size_t number);
+
+/* Reports to the reader that range `number` of its ranges has arrived or failed. */
+cv_status cv_subset_arrived(const cv_subset *subset, size_t number, cv_error *err);
+void cv_subset_failed(const cv_subset *subset, size_t number);
+
+/* Arrivals for the other read, which report under the reader's numbers. */
+cv_arrivals cv_subset_arrivals(cv_subset *subset);
+
 /* cv_remote_wave_begin and _read through a cache (NULL: none): only what it does not hold is
  * requested, and then added to it. With target.is_anew it is not asked. */
 cv_status cv_cached_wave_begin(const cv_wave_target *target, cv_range_cache *cache,
@@ -299,13 +322,9 @@ void cv_sends_init(cv_sends *sends);
 void cv_sends_destroy(cv_sends *sends); /* when none is under way */
 
 /* Sends a request and waits for its end, or until the watch stops it. A signed body is read once
- * before that. */
+ * before that. An answer that is not a success is an error, with a message of its own. */
 cv_status cv_send_do(cv_send *send, cv_sends *sends, cv_watch *watch, cv_error *err);
 void cv_send_free(cv_send *send);
-
-/* Whether the answer is a success; else its message. */
-bool cv_send_is_good(const cv_send *send);
-cv_status cv_send_refused(const cv_send *send, cv_error *err);
 
 enum { CV_UPLOAD_ID_SIZE = 1024 };
 

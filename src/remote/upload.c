@@ -119,7 +119,7 @@ static cv_xml document_of(const cv_send *s)
     return (cv_xml){bytes, bytes ? bytes + s->answer.size : bytes};
 }
 
-bool cv_send_is_good(const cv_send *s)
+static bool is_good(const cv_send *s)
 {
     int status = s->reply.status;
     if (s->status != CV_OK || status < 200 || status > 299) return false;
@@ -133,7 +133,7 @@ static bool is_transient(const cv_send *s)
 {
     int status = s->reply.status;
     if (status == 409) return s->object->session->is_s3;
-    if (status >= 200 && status <= 299) return !cv_send_is_good(s);
+    if (status >= 200 && status <= 299) return !is_good(s);
     return cv_reply_is_busy(status);
 }
 
@@ -226,6 +226,76 @@ static void gone(cv_wire *wire)
     cv_free(s->url);
     s->url = NULL;
     s->gone(s);
+}
+
+/* ---- Refusals ---------------------------------------------------------------------------- */
+
+static const struct {
+    int status;
+    cv_status code;
+    const char *sentence;
+} refusals[] = {
+    {400, CATERVA_EIO, "the server refuses it"},
+    {401, CATERVA_EIO, "it wants credentials"},
+    {403, CATERVA_EIO, "it may not be written with these credentials"},
+    {404, CATERVA_ENOTFOUND, "there is no such bucket, or nothing can be written there"},
+    {405, CATERVA_EUNSUPPORTED, "the server takes no files there"},
+    {409, CATERVA_EIO, "the folder is not there, or somebody else is writing"},
+    {411, CATERVA_EUNSUPPORTED, "the server refuses it"},
+    {412, CATERVA_EEXIST, "something is there already"},
+    {413, CATERVA_EUNSUPPORTED, "the server takes nothing so large"},
+    {501, CATERVA_EUNSUPPORTED, "the server does not know how"},
+    {507, CATERVA_EIO, "the server has no room for it"},
+};
+
+/* The object or upload that the request was made for is no longer there. */
+static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
+                        const char **sentence)
+{
+    int status = s->reply.status;
+    bool replaces = s->condition && strncmp(s->condition, "If-Match", 8) == 0;
+    if (status == 404 && strcmp(code, ", NoSuchUpload") == 0) {
+        *sentence = "the upload is not there any more: it was aborted, or finished, by "
+                    "somebody else or a rule of the bucket";
+    } else if (replaces && (status == 404 || status == 412)) {
+        *kind = CATERVA_EEXIST;
+        *sentence = status == 404 ? "what was to be replaced is gone meanwhile"
+                                  : "what was to be replaced is another now: somebody else "
+                                    "was quicker";
+    }
+}
+
+/* Describes an answer that is not a success. */
+static cv_status fail_refused(const cv_send *s, cv_error *err)
+{
+    char code[CV_XML_REFUSAL_SIZE];
+    int status = s->reply.status;
+    const char *sentence = status >= 300 && status < 400
+                               ? "the server redirects, which nothing that is written follows"
+                               : "the server answers";
+    cv_status kind = CATERVA_EIO;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        if (refusals[i].status != status) continue;
+        sentence = refusals[i].sentence;
+        kind = refusals[i].code;
+    }
+    cv_xml_refusal(s->answer.data, s->answer.size, code);
+    refuse_lost(s, code, &kind, &sentence);
+    (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->name.text, sentence,
+                  status, code);
+    if (err && (status == 401 || status == 403)) err->sys_errno = EACCES;
+    if (err)
+        cv_session_count_attempts(err, s->n_attempts,
+                                  cv_reply_is_busy(status) ? wait_requested(s) : 0);
+    return kind;
+}
+
+/* The status of a request that is gone; an answer that is not a success is a failure. */
+static cv_status result_of(const cv_send *s, cv_error *err)
+{
+    if (s->status != CV_OK && err) *err = s->error;
+    if (s->status != CV_OK || is_good(s)) return s->status;
+    return fail_refused(s, err);
 }
 
 /* ---- Beginning --------------------------------------------------------------------------- */
@@ -380,7 +450,7 @@ static void cancel_sends(cv_sends *sends)
 }
 
 /* `settles`: when it is stopped, the answer has half a second to arrive, so that what it makes on
- * the server is known; cv_send_is_good says whether it came, whatever the status. */
+ * the server is known; is_good says whether it came, whatever the status. */
 static cv_status do_send(cv_send *s, cv_sends *sends, bool settles, cv_watch *watch,
                          cv_error *err)
 {
@@ -395,8 +465,7 @@ static cv_status do_send(cv_send *s, cv_sends *sends, bool settles, cv_watch *wa
         cv_mutex_unlock(&sends->lock);
     }
     cancel_sends(sends);
-    if (status == CV_OK && s->status != CV_OK && err) *err = s->error;
-    return status == CV_OK ? s->status : status;
+    return status == CV_OK ? result_of(s, err) : status;
 }
 
 cv_status cv_send_do(cv_send *s, cv_sends *sends, cv_watch *watch, cv_error *err)
@@ -405,67 +474,6 @@ cv_status cv_send_do(cv_send *s, cv_sends *sends, cv_watch *watch, cv_error *err
 }
 
 void cv_send_free(cv_send *s) { cv_buffer_free(&s->answer); }
-
-/* ---- Refusals ---------------------------------------------------------------------------- */
-
-static const struct {
-    int status;
-    cv_status code;
-    const char *sentence;
-} refusals[] = {
-    {400, CATERVA_EIO, "the server refuses it"},
-    {401, CATERVA_EIO, "it wants credentials"},
-    {403, CATERVA_EIO, "it may not be written with these credentials"},
-    {404, CATERVA_ENOTFOUND, "there is no such bucket, or nothing can be written there"},
-    {405, CATERVA_EUNSUPPORTED, "the server takes no files there"},
-    {409, CATERVA_EIO, "the folder is not there, or somebody else is writing"},
-    {411, CATERVA_EUNSUPPORTED, "the server refuses it"},
-    {412, CATERVA_EEXIST, "something is there already"},
-    {413, CATERVA_EUNSUPPORTED, "the server takes nothing so large"},
-    {501, CATERVA_EUNSUPPORTED, "the server does not know how"},
-    {507, CATERVA_EIO, "the server has no room for it"},
-};
-
-/* The object or upload that the request was made for is no longer there. */
-static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
-                        const char **sentence)
-{
-    int status = s->reply.status;
-    bool replaces = s->condition && strncmp(s->condition, "If-Match", 8) == 0;
-    if (status == 404 && strcmp(code, ", NoSuchUpload") == 0) {
-        *sentence = "the upload is not there any more: it was aborted, or finished, by "
-                    "somebody else or a rule of the bucket";
-    } else if (replaces && (status == 404 || status == 412)) {
-        *kind = CATERVA_EEXIST;
-        *sentence = status == 404 ? "what was to be replaced is gone meanwhile"
-                                  : "what was to be replaced is another now: somebody else "
-                                    "was quicker";
-    }
-}
-
-cv_status cv_send_refused(const cv_send *s, cv_error *err)
-{
-    char code[CV_XML_REFUSAL_SIZE];
-    int status = s->reply.status;
-    const char *sentence = status >= 300 && status < 400
-                               ? "the server redirects, which nothing that is written follows"
-                               : "the server answers";
-    cv_status kind = CATERVA_EIO;
-    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        if (refusals[i].status != status) continue;
-        sentence = refusals[i].sentence;
-        kind = refusals[i].code;
-    }
-    cv_xml_refusal(s->answer.data, s->answer.size, code);
-    refuse_lost(s, code, &kind, &sentence);
-    (void)cv_fail(err, kind, -1, "%s: %s (status %d%s)", s->object->name.text, sentence,
-                  status, code);
-    if (err && (status == 401 || status == 403)) err->sys_errno = EACCES;
-    if (err)
-        cv_session_count_attempts(err, s->n_attempts,
-                                  cv_reply_is_busy(status) ? wait_requested(s) : 0);
-    return kind;
-}
 
 /* ---- Uploads in parts -------------------------------------------------------------------- */
 
@@ -523,9 +531,7 @@ cv_status cv_upload_begin(cv_upload *u, cv_watch *watch, cv_error *err)
                     .proof = "UploadId",
                     .has_body = true};
     cv_status status = do_send(&send, u->sends, true, watch, err);
-    bool is_made = cv_send_is_good(&send);
-    if (status == CV_OK && !is_made) status = cv_send_refused(&send, err);
-    if (is_made) {
+    if (is_good(&send)) { /* also if it was stopped */
         (void)cv_xml_text(document_of(&send), "UploadId", u->upload_id, sizeof u->upload_id);
         cv_status named = set_id(u, u->upload_id, status == CV_OK ? err : NULL);
         if (status == CV_OK) status = named;
@@ -571,15 +577,16 @@ static cv_status list_page(cv_upload *u, long *marker, cv_watch *watch, bool *is
                    u->encoded_id);
     cv_send send = {
         .object = u->object, .method = "GET", .query = query, .proof = "IsTruncated"};
-    cv_status status = cv_send_do(&send, u->sends, watch, err);
-    *is_known = status != CV_OK || send.reply.status != 404;
-    if (status == CV_OK && *is_known && !cv_send_is_good(&send))
-        status = cv_send_refused(&send, err);
-    if (status == CV_OK && *is_known)
+    cv_error why = {0};
+    cv_status status = cv_send_do(&send, u->sends, watch, &why);
+    *is_known = status != CATERVA_ENOTFOUND || send.reply.status != 404;
+    if (status == CV_OK)
         keep_page(u, document_of(&send), marker);
     else
         *marker = 0;
     cv_send_free(&send);
+    if (status == CV_OK || !*is_known) return CV_OK;
+    if (err) *err = why;
     return status;
 }
 
@@ -629,9 +636,7 @@ static cv_status end_part(sending *s, slot *from, cv_error *err)
 {
     cv_upload *u = s->upload;
     const cv_send *send = &from->send;
-    cv_status status = send->status;
-    if (status != CV_OK && err) *err = send->error;
-    if (status == CV_OK && !cv_send_is_good(send)) status = cv_send_refused(send, err);
+    cv_status status = result_of(send, err);
     if (status == CV_OK && (!*send->reply.etag || strpbrk(send->reply.etag, "<>&")))
         status = bad_answer(u, "part", err);
     if (status == CV_OK)
@@ -728,7 +733,6 @@ cv_status cv_upload_finish(cv_upload *u, const char *condition, cv_watch *watch,
                     .is_slow = true,
                     .body = {.bytes = list.data, .size = list.size}};
     if (status == CV_OK) status = cv_send_do(&send, u->sends, watch, err);
-    if (status == CV_OK && !cv_send_is_good(&send)) status = cv_send_refused(&send, err);
     *may_be_done = send.may_be_done || (status == CATERVA_ESTOPPED && send.n_attempts > 0);
     cv_send_free(&send);
     cv_buffer_free(&list);
