@@ -64,7 +64,6 @@ static const cv_receiver excerpt_receiver = {
 static cv_status begin_request(excerpt_request *r, cv_remote_object *object,
                                const cv_range_request *range, bool is_anew, cv_error *err)
 {
-    *r->out = (cv_excerpt){0};
     r->fetch.request = (cv_fetch_request){object, *range, is_anew, 1};
     r->fetch.delivery.receiver = &excerpt_receiver;
     return cv_fetch_begin(&r->fetch, err);
@@ -78,6 +77,7 @@ cv_status cv_excerpt_read(cv_remote_object *object, const cv_range_request *requ
     cv_gathering all;
     cv_gathered gathered;
     excerpt_request r = {.out = out, .all = &gathered};
+    *out = (cv_excerpt){0};
     cv_gathering_init(&all);
     cv_status status = cv_gathered_join(&gathered, &all, &none, 0, 1, err);
     if (status == CV_OK) {
