@@ -176,10 +176,10 @@ cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *co
 
 cv_source cv_array_source(caterva_array *array)
 {
-    bool changed = array->pending && cv_pending_any(array->pending);
+    cv_snapshot *changed = array->pending ? cv_pending_state(array->pending) : NULL;
     return (cv_source){
         .frame = array->frame,
-        .snapshot = changed ? cv_txn_snapshot(array->pending->txn) : array->snapshot,
+        .snapshot = changed ? changed : array->snapshot,
         .pending = changed ? array->pending : NULL,
         .workers = &array->workers,
         .threads = array->threads,
@@ -693,7 +693,7 @@ int caterva_has_pending(caterva_array *array)
 {
     if (!array || !array->pending) return 0;
     cv_array_lock_shared(array);
-    bool any = cv_pending_any(array->pending);
+    bool any = cv_pending_state(array->pending) != NULL;
     cv_array_unlock(array);
     return any;
 }
@@ -714,7 +714,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     const cv_store *store = array->frame->store;
     bool is_new = !store->published && store->ops->create_over; /* with a place for jobs */
     cv_status status = CV_OK;
-    if (cv_pending_any(array->pending)) {
+    if (cv_pending_state(array->pending)) {
         status = cv_pending_commit(array->pending, err);
         if (status == CV_OK) cv_array_renew(array);
     }
@@ -740,7 +740,7 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
 static cv_status commit_at_close(caterva_array *array, cv_error *err)
 {
     const cv_store *store = array->frame->store;
-    if (!cv_pending_any(array->pending) && cv_store_is_parents(store)) return CV_OK;
+    if (!cv_pending_state(array->pending) && cv_store_is_parents(store)) return CV_OK;
     CV_TRY(caterva_commit(array, err));
     if (!store->in_memory) cv_txn_tidy(array->pending->txn);
     compact_at_close(array);

@@ -131,4 +131,11 @@ CV_WARMING void cv_warm_bytes(const uint8_t *bytes, size_t size)
     if (size > 0) __builtin_prefetch(bytes + size - 1);
 }
 
+/* For writing; at least one byte. */
+CV_WARMING void cv_warm_to_write(const uint8_t *dst, size_t size)
+{
+    for (size_t at = 0; at < size; at += CV_LINE_BYTES) __builtin_prefetch(dst + at, 1);
+    __builtin_prefetch(dst + size - 1, 1);
+}
+
 #endif

@@ -44,14 +44,11 @@ cv_block_access cv_codec_access(const uint8_t chunk_header[32])
 
 cv_status cv_decoder_create(const cv_codec_spec *spec, cv_decoder **out, cv_error *err)
 {
-    cv_codec_init();
     cv_decoder *decoder = cv_calloc(1, sizeof *decoder);
     if (!decoder) return cv_fail_memory(err, sizeof *decoder, "a decoder");
     decoder->item_size = spec->item_size;
 
-    cv_status status = CV_OK;
-    if (cv_codec_needs_geometry(spec))
-        status = cv_codec_geometry_schunk(spec, &decoder->schunk, err);
+    cv_status status = cv_codec_prepare(spec, &decoder->schunk, err);
     if (status == CV_OK) {
         blosc2_dparams params = BLOSC2_DPARAMS_DEFAULTS;
         params.nthreads = 1;

@@ -45,7 +45,6 @@ static int32_t room_to_grow(const cv_codec_spec *spec)
 
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err)
 {
-    cv_codec_init();
     CV_TRY(cv_codec_check_encoding(spec, err));
     cv_encoder *encoder = cv_calloc(1, sizeof *encoder);
     if (!encoder) return cv_fail_memory(err, sizeof *encoder, "an encoder");
@@ -55,9 +54,7 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
     encoder->spoils_source = spoils_source(spec);
     encoder->room = room_to_grow(spec);
 
-    cv_status status = CV_OK;
-    if (cv_codec_needs_geometry(spec))
-        status = cv_codec_geometry_schunk(spec, &encoder->schunk, err);
+    cv_status status = cv_codec_prepare(spec, &encoder->schunk, err);
     if (status == CV_OK) {
         encoder->params = cv_codec_cparams(spec);
         encoder->params.schunk = encoder->schunk;

@@ -26,9 +26,11 @@ blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec)
     return params;
 }
 
-cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,
-                                   cv_error *err)
+cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry, cv_error *err)
 {
+    *geometry = NULL;
+    cv_codec_init();
+    if (!cv_codec_needs_geometry(spec)) return CV_OK;
     blosc2_cparams cparams = cv_codec_cparams(spec);
     blosc2_storage storage = {.cparams = &cparams};
     blosc2_schunk *schunk = blosc2_schunk_new(&storage);
@@ -39,6 +41,6 @@ cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **ou
         blosc2_schunk_free(schunk);
         return cv_fail_memory(err, (size_t)spec->geometry_size, "a codec's geometry");
     }
-    *out = schunk;
+    *geometry = schunk;
     return CV_OK;
 }

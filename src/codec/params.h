@@ -10,10 +10,9 @@
  * program may use libblosc2 too. */
 void cv_codec_init(void);
 
-/* An empty in-memory schunk that carries nothing but item size and `b2nd`
- * metalayer. Release with blosc2_schunk_free. */
-cv_status cv_codec_geometry_schunk(const cv_codec_spec *spec, blosc2_schunk **out,
-                                   cv_error *err);
+/* The same; and *geometry, NULL unless the codec needs it: an empty in-memory schunk that
+ * carries nothing but item size and `b2nd` metalayer. Release with blosc2_schunk_free. */
+cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry, cv_error *err);
 
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec);
 

@@ -115,7 +115,7 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
     for (size_t i = 0; i < c->n; i++) {
         part *p = &c->parts[i];
         cv_pending *pending = p->array->pending;
-        if (!cv_pending_any(pending)) continue;
+        if (!cv_pending_state(pending)) continue;
         CV_TRY(cv_pending_prepare(pending, c->durable, &p->prepared, err));
         if (p->prepared) c->n_prepared++;
         CV_TRY(cv_watch_tick(c->tree->tree->watch, 1, err));
@@ -127,7 +127,7 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
 static void announce(const commit *c)
 {
     int64_t n = 2 * (int64_t)c->tree->groups.n;
-    for (size_t i = 0; i < c->n; i++) n += cv_pending_any(c->parts[i].array->pending);
+    for (size_t i = 0; i < c->n; i++) n += cv_pending_state(c->parts[i].array->pending) != NULL;
     cv_watch_expect(c->tree->tree->watch, n);
 }
 

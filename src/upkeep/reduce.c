@@ -21,6 +21,61 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- Rows and slices -----------------------------------------------------------
+ *
+ * Rows of a part whose items stand in even steps along each axis: the last axis goes along
+ * each row, an odometer over the others. One row of one item with 0 dimensions. */
+
+typedef struct row_walk {
+    const cv_part *part;
+    int64_t index[CV_MAX_DIMS]; /* of the row, from the part's first item */
+    int64_t pos[2];             /* by cv_side: its first item, from the part's */
+    int64_t length;             /* items */
+    int64_t step[2];            /* by cv_side: from one to the next */
+    bool done;
+} row_walk;
+
+static void begin_rows(row_walk *r, const cv_part *part)
+{
+    *r = (row_walk){.part = part, .length = 1};
+    if (part->ndim == 0) return;
+    int last = part->ndim - 1;
+    r->length = part->n[last];
+    r->step[CV_IN_BLOCK] = part->strides[CV_IN_BLOCK][last];
+    r->step[CV_IN_BUFFER] = part->strides[CV_IN_BUFFER][last];
+}
+
+/* Along axis `d` by `steps`. */
+static void move_row(row_walk *r, int d, int64_t steps)
+{
+    r->pos[CV_IN_BLOCK] += steps * r->part->strides[CV_IN_BLOCK][d];
+    r->pos[CV_IN_BUFFER] += steps * r->part->strides[CV_IN_BUFFER][d];
+}
+
+static void next_row(row_walk *r)
+{
+    const cv_part *part = r->part;
+    for (int d = part->ndim - 2; d >= 0; d--) {
+        move_row(r, d, 1);
+        if (++r->index[d] < part->n[d]) return;
+        move_row(r, d, -part->n[d]);
+        r->index[d] = 0;
+    }
+    r->done = true;
+}
+
+/* How many items of a slice that runs forwards, and is not empty, lie in [lo, hi); *first is
+ * the first one's place among the selected. */
+static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *first)
+{
+    int64_t last = axis->start + (axis->n - 1) * axis->step;
+    lo = cv_max_i64(lo, axis->start);
+    hi = cv_min_i64(hi, last + 1);
+    *first = cv_ceil_div(lo - axis->start, axis->step);
+    if (hi <= lo) return 0;
+    return (hi - 1 - axis->start) / axis->step + 1 - *first;
+}
+
 /* ---- Cells ------------------------------------------------------------------------------
  *
  * What each reduction is: how numbers are added to a cell, cells to each other, and which
@@ -291,8 +346,8 @@ static void fold_repeated(const tile *t, const cv_fold_part *part)
         cells.n[d] = 1;
     }
     cv_cell *first = t->cells + cells.pos[CV_IN_BUFFER];
-    cv_rows rows;
-    for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows))
+    row_walk rows;
+    for (begin_rows(&rows, &cells); !rows.done; next_row(&rows))
         for (int64_t i = 0; i < rows.length; i++)
             cv_cell_repeat(first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], type,
                            what, value, times);
@@ -311,8 +366,8 @@ static void fold_part(void *context, const cv_fold_part *part)
     bool row_is_cell = ndim == 0 || t->task->request->reduced[ndim - 1];
     cv_cell *first = t->cells + part->part.pos[CV_IN_BUFFER];
     cv_wide values[CV_RUN];
-    cv_rows rows;
-    for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
+    row_walk rows;
+    for (begin_rows(&rows, &part->part); !rows.done; next_row(&rows)) {
         cv_cell *at = first + rows.pos[CV_IN_BUFFER];
         const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
         int64_t step = rows.step[CV_IN_BLOCK];
@@ -350,8 +405,8 @@ static void store_tile(const tile *t)
     int64_t first;
     cv_part cells = place_tile(t, cv_reduce_cell_size(type, request->what), &first);
     const cv_cell *c = t->cells;
-    cv_rows rows;
-    for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows)) {
+    row_walk rows;
+    for (begin_rows(&rows, &cells); !rows.done; next_row(&rows)) {
         uint8_t *row = request->dst + first + rows.pos[CV_IN_BUFFER];
         for (int64_t i = 0; i < rows.length; i++) {
             cv_wide value = cv_cell_result(c++, type, request->what, t->task->per_cell,
@@ -369,8 +424,8 @@ static void add_tile(const tile *t)
     int64_t first;
     cv_part cells = place_tile(t, 1, &first);
     const cv_cell *c = t->cells;
-    cv_rows rows;
-    for (cv_rows_begin(&rows, &cells); !rows.done; cv_rows_next(&rows))
+    row_walk rows;
+    for (begin_rows(&rows, &cells); !rows.done; next_row(&rows))
         for (int64_t i = 0; i < rows.length; i++)
             cv_cell_add(request->cells + first + rows.pos[CV_IN_BUFFER] +
                             i * rows.step[CV_IN_BUFFER],
@@ -420,7 +475,7 @@ static bool cut_axis(tile *t, int d, int64_t number)
     } else {
         int64_t lo, hi;
         tile_bounds(task, d, task->first_tile[d] + number, &lo, &hi);
-        axis->n = cv_stepped_count(all, lo, hi, &t->first[d]);
+        axis->n = count_in(all, lo, hi, &t->first[d]);
         axis->start = all->start + t->first[d] * all->step;
     }
     t->counts[d] = axis->n;
@@ -673,8 +728,8 @@ static void count_part(void *context, const cv_fold_part *part)
         cv_tally_repeat(c->tally, c->type, value, part->n_items);
         return;
     }
-    cv_rows rows;
-    for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
+    row_walk rows;
+    for (begin_rows(&rows, &part->part); !rows.done; next_row(&rows)) {
         const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
         int64_t step = rows.step[CV_IN_BLOCK];
         for (int64_t i = 0; i < rows.length;) {
@@ -784,8 +839,8 @@ static void count_part_in_bins(void *context, const cv_fold_part *part)
         count_run(c, values, 1, part->n_items);
         return;
     }
-    cv_rows rows;
-    for (cv_rows_begin(&rows, &part->part); !rows.done; cv_rows_next(&rows)) {
+    row_walk rows;
+    for (begin_rows(&rows, &part->part); !rows.done; next_row(&rows)) {
         const uint8_t *row = part->data + rows.pos[CV_IN_BLOCK];
         int64_t step = rows.step[CV_IN_BLOCK];
         for (int64_t i = 0; i < rows.length; i += CV_RUN) {

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Half ----
+/* ---- 16-bit floats ------------------------------------------------------------
  *
- * 16-bit floats by their bits, and with F16C eight at a time. Both give
+ * By their bits, and with F16C eight at a time. Both give
  * the same bits but for signalling NaN, which the instruction makes quiet. */
 
 #define CV_BFLOAT16 ((cv_half_format){7, 127})
@@ -155,7 +155,7 @@ void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t s
     (cv_cpu_can(CV_CPU_AVX2) ? from_doubles_f16c : from_doubles)(src, n, dst, step);
 }
 
-/* ---- Convert ---- */
+/* ---- Tiles of items ------------------------------------------------------------ */
 
 enum { TILE = 256 }; /* items: both tiles and the wide ones stay in the first cache */
 
@@ -408,10 +408,9 @@ void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *ds
     }
 }
 
-/* ---- Convert type ----
+/* ---- Which types are numbers, and which cast is allowed ---------------------------
  *
- * Which types are numbers, and which cast is allowed: NumPy's table,
- * written as the rules behind it. */
+ * NumPy's table, written as the rules behind it. */
 
 typedef struct number_kind {
     char kind; /* NumPy's */

@@ -28,11 +28,6 @@ uint16_t cv_double_to_half(double value, cv_half_format format);
 void cv_float16_to_doubles(const uint8_t *src, int64_t step, int64_t n, double *dst);
 void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t step);
 
-/* ---- convert ----
- * Numbers of one type into another, as NumPy casts them: bool, integers, floats of 2, 4
- * and 8 bytes, complex; either byte order. And bfloat16, which NumPy has no letter for:
- * its description is "bfloat16", its order little-endian, its casts those of ml_dtypes. */
-
 typedef enum cv_number {
     CV_BOOL,
     CV_I8,
@@ -70,9 +65,6 @@ typedef struct cv_conversion {
 /* Converts `n` items, one behind the other on both sides, any alignment; the sides do
  * not overlap. */
 void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *dst, int64_t n);
-
-/* ---- convert_type ----
- * Which conversion leads from one type of items to another, and whether it may. */
 
 /* From one NumPy description to another. Equal types need no conversion, whatever
  * they are. CATERVA_ECAST when the casting does not allow it, CATERVA_EINVAL when a

@@ -89,20 +89,14 @@ typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
  * large array. Runs that fill pages need no help. */
 enum { RUNS_AHEAD = 4, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
 
-CV_WARMING void warm_to_write(const uint8_t *dst, size_t size)
-{
-    for (size_t at = 0; at < size; at += CV_LINE_BYTES) __builtin_prefetch(dst + at, 1);
-    __builtin_prefetch(dst + size - 1, 1);
-}
-
 CV_WARMING void warm_ahead(const runs *r, int64_t i)
 {
     int64_t ahead = i + RUNS_AHEAD;
     if (!r->warms) return;
     if (ahead < r->n)
-        warm_to_write(r->dst + ahead * r->dst_step, r->size);
+        cv_warm_to_write(r->dst + ahead * r->dst_step, r->size);
     else if (r->behind)
-        warm_to_write(r->behind + (ahead - r->n) * r->dst_step, r->size);
+        cv_warm_to_write(r->behind + (ahead - r->n) * r->dst_step, r->size);
 }
 
 /* Runs of `half` to twice as many bytes: the first and the last `half`, which may
@@ -426,12 +420,6 @@ void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided
 {
     enum { MOST_LINES = 1024 };
     warm(ndim, shape, item_size, src, true, MOST_LINES);
-}
-
-void cv_warm_to_write(uint8_t *dst, size_t size)
-{
-    enum { MOST = 256 * 1024 }; /* more would push itself out */
-    if (size <= MOST) warm_to_write(dst, size);
 }
 
 /* Fills `size` contiguous bytes with one item, doubling what is filled. */

@@ -37,9 +37,6 @@ void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
  * it comes. */
 void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
-/* Asks for memory that is written soon. */
-void cv_warm_to_write(uint8_t *dst, size_t size);
-
 /* Fills the box with one item; NULL: zero bytes. */
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
                  cv_strided dst);

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Numbers ---- */
-
 enum { LANES = 8 };
 
 /* ---- Loading -------------------------------------------------------------- */
@@ -209,9 +207,9 @@ static double cv_numbers_squares(const cv_wide *values, int64_t n, double mean)
     return add_lanes(lanes);
 }
 
-/* ---- Tally ----
+/* ---- Tallies -------------------------------------------------------------------
  *
- * Adds up. Integers exactly; floats run by run, the runs with the
+ * Integers are added exactly; floats run by run, the runs with the
  * rounding error carried along; the spread by Chan, Golub and LeVeque's update
  * (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979),
  * which loses nothing where the mean is large and the spread small: of integers it is fed with

@@ -1,5 +1,5 @@
 /* Items as numbers: loaded from their stored form into one of three wide ones, so
- * that what computes with them is written three times, not thirty. */
+ * that what computes with them is written three times, not thirty; and tallies of them. */
 #ifndef CV_ENGINE_ITEMS_NUMBERS_H
 #define CV_ENGINE_ITEMS_NUMBERS_H
 
@@ -40,9 +40,8 @@ int64_t cv_numbers_drop_nan(const cv_number_type *type, cv_wide *values, int64_t
 /* The sum of n doubles: lanes side by side, so that the error grows with n / 8. */
 double cv_numbers_sum(const cv_wide *values, int64_t n);
 
-/* ---- tally ----
- * What is known of numbers seen so far: count, extremes, sum, mean and spread. Two
- * tallies can be added, so that threads count apart. */
+/* ---- Tallies: count, extremes, sum, mean and spread of numbers seen so far. Two can be
+ * added, so that threads count apart ---- */
 
 /* A sum of integers, exact: 128 bits in two's complement. */
 typedef struct cv_exact_sum {

@@ -1,5 +1,5 @@
-/* Room: engine/pending. The table of dirty blocks. Rebuilding chunks from it is in
- * flush.c. */
+/* Room: engine/pending. The table of dirty blocks, and the place where an encoded chunk waits
+ * to be put. Rebuilding chunks from dirty blocks is the business of engine/write. */
 #include "engine/pending/pending.h"
 
 #include "base/arith.h"
@@ -10,11 +10,10 @@
 
 #include <string.h>
 
-/* ---- Behind ----
+/* ---- Between encoding and storage ----------------------------------------------
  *
- * The place between encoding and storage. Knows nothing of what
- * chunks hold; order on storage does not matter before a commit, and a request ends when
- * all its chunks are there. */
+ * The order of chunks on storage does not matter before a commit, and a request ends when all
+ * its chunks are there. */
 
 /* Puts what is in the place, unless somebody does so already. */
 static bool put_one(void *context, cv_pool_after *after)
@@ -106,7 +105,7 @@ cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err)
     return behind->status;
 }
 
-/* ---- Pending ---- */
+/* ---- Making, and the fill --------------------------------------------------- */
 
 enum { FIRST_BUCKETS = 64 };
 
@@ -211,9 +210,10 @@ void cv_pending_free(cv_pending *pending)
     cv_free(pending);
 }
 
-bool cv_pending_any(const cv_pending *pending)
+cv_snapshot *cv_pending_state(const cv_pending *pending)
 {
-    return pending->n_chunks > 0 || cv_txn_pending(pending->txn);
+    bool any = pending->n_chunks > 0 || cv_txn_pending(pending->txn);
+    return any ? cv_txn_snapshot(pending->txn) : NULL;
 }
 
 /* ---- The table ---------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "engine/run/worker.h"
 #include "frame/txn.h"
 
+/* The place between encoding and storage, where one chunk waits that another thread puts. */
 typedef enum cv_behind_place {
     CV_PLACE_FREE,
     CV_PLACE_FULL,
@@ -40,14 +41,6 @@ cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv
 /* After the request, which ended with `status`: returns when all is put, with that or, when
  * it is CV_OK, the first failure of what was put behind it. */
 cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err);
-
-/* ---- pending ----
- * What a handle has written and not committed: chunks already put into the
- * transaction, and decoded dirty blocks that wait, so that many small writes
- * into one chunk cost one rebuild.
- *
- * The handle's lock lets either readers or one write in; inside a write several
- * threads work, each on chunks or blocks of its own. */
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
 
@@ -88,8 +81,8 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
                             cv_pending **out, cv_error *err);
 void cv_pending_free(cv_pending *pending); /* drops everything */
 
-/* True when a commit would change something. */
-bool cv_pending_any(const cv_pending *pending);
+/* The state with what is pending; NULL: nothing is, a commit would change nothing. */
+cv_snapshot *cv_pending_state(const cv_pending *pending);
 
 /* The dirty blocks of a chunk, or NULL. For readers, who hold the handle's
  * lock, and for the thread that works on the chunk. */

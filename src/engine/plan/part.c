@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- Buckets ----
+/* ---- Buckets -------------------------------------------------------------------
  *
  * Sorts wanted items by the block that holds them. A stable radix
  * sort: linear in the number of items, and of items asked for twice the later
@@ -166,7 +166,7 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
     return CV_OK;
 }
 
-/* ---- Part ---- */
+/* ---- Copies ------------------------------------------------------------------ */
 
 /* Where both sides stand while an odometer runs over the outer axes. */
 typedef struct cursor {
@@ -339,37 +339,4 @@ void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst)
     flat.pos[CV_IN_BLOCK] = 0;
     memset(flat.strides[CV_IN_BLOCK], 0, sizeof flat.strides[CV_IN_BLOCK]);
     cv_part_copy(&flat, CV_IN_BLOCK, item, dst);
-}
-
-/* ---- Rows ----
- *
- * An odometer over the outer axes of a part. */
-
-void cv_rows_begin(cv_rows *rows, const cv_part *part)
-{
-    *rows = (cv_rows){.part = part, .length = 1};
-    if (part->ndim == 0) return;
-    int last = part->ndim - 1;
-    rows->length = part->n[last];
-    rows->step[CV_IN_BLOCK] = part->strides[CV_IN_BLOCK][last];
-    rows->step[CV_IN_BUFFER] = part->strides[CV_IN_BUFFER][last];
-}
-
-/* Along axis `d` by `steps`. */
-static void move_row(cv_rows *rows, int d, int64_t steps)
-{
-    rows->pos[CV_IN_BLOCK] += steps * rows->part->strides[CV_IN_BLOCK][d];
-    rows->pos[CV_IN_BUFFER] += steps * rows->part->strides[CV_IN_BUFFER][d];
-}
-
-void cv_rows_next(cv_rows *rows)
-{
-    const cv_part *part = rows->part;
-    for (int d = part->ndim - 2; d >= 0; d--) {
-        move_row(rows, d, 1);
-        if (++rows->index[d] < part->n[d]) return;
-        move_row(rows, d, -part->n[d]);
-        rows->index[d] = 0;
-    }
-    rows->done = true;
 }

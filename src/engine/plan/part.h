@@ -44,12 +44,6 @@ void cv_buckets_free(cv_buckets *buckets);
  * block from then on. */
 cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error *err);
 
-/* ---- part ----
- * The items that a selection takes of one block, and their copy between block
- * and buffer. Along each axis items stand in even steps, or where a list of picks
- * says. Which side is copied from is the caller's: reading and writing share the
- * geometry and nothing else. */
-
 typedef struct cv_part {
     int ndim;
     int64_t item_size;
@@ -67,21 +61,5 @@ void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t
 
 /* Puts one item in the buffer's place of each: the block holds nothing else. */
 void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst);
-
-/* ---- rows ----
- * Rows of a part whose items stand in even steps along each axis: the last axis goes along
- * each row. One row of one item with 0 dimensions. */
-
-typedef struct cv_rows {
-    const cv_part *part;
-    int64_t index[CV_MAX_DIMS]; /* of the row, from the part's first item */
-    int64_t pos[2];             /* by cv_side: its first item, from the part's */
-    int64_t length;             /* items */
-    int64_t step[2];            /* by cv_side: from one to the next */
-    bool done;
-} cv_rows;
-
-void cv_rows_begin(cv_rows *rows, const cv_part *part);
-void cv_rows_next(cv_rows *rows);
 
 #endif

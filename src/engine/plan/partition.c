@@ -31,8 +31,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Partition ---- */
-
 enum {
     BLOCK_BYTES = 32 * 1024,
     CHUNK_BYTES = 4 * 1024 * 1024,
@@ -169,10 +167,9 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
     return cv_grid_init(&grid, ndim, shape, chunk_shape, block_shape, item_size, err);
 }
 
-/* ---- Slabs ----
+/* ---- Slabs of a copy between two partitions -----------------------------------
  *
- * The slabs of a copy between two partitions: arithmetic only, no
- * bytes are touched here.
+ * Arithmetic only, no bytes are touched here.
  *
  * A slab is a multiple of the new chunk along each axis. How many source blocks
  * an axis decodes is known from its slab length alone, and what is decoded

@@ -1,4 +1,4 @@
-/* Choosing chunk and block shapes. */
+/* Chunk and block shapes chosen, and copies between two partitions cut into slabs. */
 #ifndef CV_ENGINE_PLAN_PARTITION_H
 #define CV_ENGINE_PLAN_PARTITION_H
 
@@ -12,8 +12,7 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               const int32_t *given_block_shape, int32_t *chunk_shape,
                               int32_t *block_shape, cv_error *err);
 
-/* ---- slabs ----
- * Cutting a copy between two partitions into slabs: boxes that stand in memory
+/* Cutting a copy between two partitions into slabs: boxes that stand in memory
  * one at a time. Their edges are edges of the new chunks, so that each of these
  * is encoded once, whole. A block of the source that an edge cuts is decoded
  * for both sides, so edges lie where the source's blocks end, or far apart.

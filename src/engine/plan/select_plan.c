@@ -1,5 +1,6 @@
-/* Room: engine/plan. What the plans of all kinds of selection share: the buffer's
- * strides in terms of the array's axes, negative steps turned, memory. */
+/* Room: engine/plan. Plans of selections: points, masks, and axes of which each has a slice
+ * or a list. A plan says which chunks and blocks are touched, and which parts of each block;
+ * no bytes of the array are touched here. */
 #include "engine/plan/select_plan.h"
 
 #include "base/arith.h"
@@ -7,10 +8,9 @@
 
 #include <string.h>
 
-/* ---- Select points ----
+/* ---- Points -------------------------------------------------------------------
  *
- * The plan of a list of points: sorted by chunk and block once. A mask
- * with few items is such a list. */
+ * A list of points is sorted by chunk and block once. A mask with few items is such a list. */
 
 static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk *out)
 {
@@ -73,7 +73,7 @@ static cv_status group_points(cv_select_plan *plan, cv_error *err)
 }
 
 /* Plans `n` points, as in cv_selection. */
-static cv_status cv_select_points_init(cv_select_plan *plan, const int64_t *points, int64_t n,
+static cv_status plan_points(cv_select_plan *plan, const int64_t *points, int64_t n,
                                 cv_error *err)
 {
     const cv_grid *grid = plan->grid;
@@ -99,7 +99,7 @@ static int64_t next_selected(const uint8_t *mask, int64_t at, int64_t n)
 }
 
 /* Plans plan->mask, of which few items are selected, as points. */
-static cv_status cv_select_few_init(cv_select_plan *plan, cv_error *err)
+static cv_status plan_few(cv_select_plan *plan, cv_error *err)
 {
     const cv_grid *grid = plan->grid;
     cv_buckets *buckets = &plan->buckets[0];
@@ -118,9 +118,9 @@ static cv_status cv_select_few_init(cv_select_plan *plan, cv_error *err)
     return group_points(plan, err);
 }
 
-/* ---- Select mask ----
+/* ---- A mask of the array's shape -------------------------------------------------
  *
- * The plan of a mask of the array's shape. The result is in C order
+ * The result is in C order
  * and blocks are not, so the plan counts, once, how many selected items come
  * before each line of each block; from there a block finds its own places.
  *
@@ -288,7 +288,7 @@ static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
 }
 
 /* Plans plan->mask; as points, where few items are selected. */
-static cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err)
+static cv_status plan_mask(cv_select_plan *plan, cv_error *err)
 {
     static const cv_select_ops ops = {mask_chunk, mask_block, mask_parts};
     const cv_grid *grid = plan->grid;
@@ -298,7 +298,7 @@ static cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err)
     if (!cv_mul_i64(n_lines, plan->n_segments, &size) || !cv_add_i64(size, 1, &size) ||
         !cv_mul_i64(size, (int64_t)sizeof plan->ranks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the mask has too many lines");
-    if (plan->n_items <= size / POINT_BYTES) return cv_select_few_init(plan, err);
+    if (plan->n_items <= size / POINT_BYTES) return plan_few(plan, err);
     plan->ranks = cv_malloc((size_t)size);
     if (!plan->ranks) return cv_fail_memory(err, (size_t)size, "the ranks of a mask");
     fill_ranks(plan, n_lines);
@@ -308,10 +308,9 @@ static cv_status cv_select_mask_init(cv_select_plan *plan, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Select axes ----
+/* ---- Axis by axis: slices with steps, and lists ------------------------------------
  *
- * The plan of a selection axis by axis: slices with steps, and
- * lists. What a chunk or block holds is the product of what its axes hold, so
+ * What a chunk or block holds is the product of what its axes hold, so
  * all is computed one axis at a time, slices without any memory. */
 
 /* ---- Slices: item i is start + i * step, step >= 1 ----------------------- */
@@ -543,7 +542,7 @@ bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *
 }
 
 /* Plans plan->axes. */
-static cv_status cv_select_axes_init(cv_select_plan *plan, cv_error *err)
+static cv_status plan_axes(cv_select_plan *plan, cv_error *err)
 {
     const cv_grid *grid = plan->grid;
     plan->ops = &axes_ops;
@@ -562,7 +561,7 @@ static cv_status cv_select_axes_init(cv_select_plan *plan, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Select plan ---- */
+/* ---- Any kind ------------------------------------------------------------------- */
 
 /* Takes a slice that runs backwards forwards, and the buffer backwards. */
 static void turn_forward(cv_select_plan *plan, int d)
@@ -593,13 +592,13 @@ cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selectio
     plan->watch = watch;
     if (selection->kind == CATERVA_SELECTION_AXES) {
         take_axes(plan, selection, strides);
-        return cv_select_axes_init(plan, err);
+        return plan_axes(plan, err);
     }
     plan->strides[0] = strides[0];
     if (selection->kind == CATERVA_SELECTION_POINTS)
-        return cv_select_points_init(plan, selection->points, selection->shape[0], err);
+        return plan_points(plan, selection->points, selection->shape[0], err);
     plan->mask = selection->mask;
-    return cv_select_mask_init(plan, err);
+    return plan_mask(plan, err);
 }
 
 void cv_select_plan_free(cv_select_plan *plan)

@@ -60,20 +60,14 @@ struct cv_select_plan {
     int64_t n_segments; /* blocks of the last axis: ranks of each line of the array */
 };
 
-/* ---- select_axes ----
- * The kind of selection that takes of each axis a slice or a list. */
-
-/* All that a plan without lists takes of a chunk, as one part: of its places only the
- * buffer's are told. */
+/* All that a plan of axes without lists takes of a chunk, as one part; of its places only the
+ * buffer's are set. */
 void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk *chunk,
                                cv_part *out);
 
-/* True when all steps are 1: [start, stop), `strides` and `buffer_pos` then say
+/* True for a plan of axes whose steps are all 1: [start, stop), `strides` and `buffer_pos` then say
  * all, and nothing was allocated. */
 bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);
-
-/* ---- select_plan ----
- * From a selection to its plan, whatever its kind. */
 
 /* Plans a selection of at least one item; `strides` are the buffer's, bytes, one
  * for each axis of the result. `watch`, or NULL, hears of the sorting of very many items and

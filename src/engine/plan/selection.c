@@ -5,8 +5,6 @@
 
 #include "base/arith.h"
 
-/* ---- Selection ---- */
-
 /* ---- One axis ----------------------------------------------------------- */
 
 static cv_status check_index(int64_t index, int axis, int64_t length, cv_error *err)
@@ -233,18 +231,4 @@ cv_status cv_selection_init(cv_selection *selection, const cv_grid *grid,
             if (!selection->axes[d].dropped)
                 selection->shape[selection->ndim++] = selection->axes[d].n;
     return count_items(selection, err);
-}
-
-/* ---- Stepped ----
- *
- * Counting along one axis. */
-
-int64_t cv_stepped_count(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *first)
-{
-    int64_t last = axis->start + (axis->n - 1) * axis->step;
-    lo = cv_max_i64(lo, axis->start);
-    hi = cv_min_i64(hi, last + 1);
-    *first = cv_ceil_div(lo - axis->start, axis->step);
-    if (hi <= lo) return 0;
-    return (hi - 1 - axis->start) / axis->step + 1 - *first;
 }

@@ -40,11 +40,4 @@ static inline int64_t cv_index_from_start(int64_t index, int64_t length)
     return index < 0 ? index + length : index;
 }
 
-/* ---- stepped ----
- * Counting along an axis of which items in even steps are taken. */
-
-/* Items of a slice that runs forwards, and is not empty, that lie in [lo, hi): the first
- * one's place among the selected, and how many. */
-int64_t cv_stepped_count(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *first);
-
 #endif

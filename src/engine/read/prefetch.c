@@ -1,5 +1,5 @@
-/* Room: engine/read. Shares of boxes, taken by pool threads and decoded into the cache.
- * Why a box is wanted is not known here. */
+/* Room: engine/read. Shares of boxes, taken by pool threads and decoded into the cache; and
+ * which reads are a scan, and where it goes. */
 #include "engine/read/prefetch.h"
 
 #include "base/arith.h"
@@ -9,8 +9,6 @@
 #include "engine/run/thresholds.h"
 
 #include <string.h>
-
-/* ---- Prefetch ---- */
 
 enum { ENTRY_OVERHEAD = 256 };
 
@@ -299,9 +297,7 @@ void cv_prefetch_cancel(cv_prefetch *p)
     p->suspended = false;
 }
 
-/* ---- Read ahead ----
- *
- * Which reads are a scan, and where it goes; decoding is prefetch.c's. */
+/* ---- Read-ahead ------------------------------------------------------------------ */
 
 enum {
     SMALLEST_READ = 4096,     /* bytes: points and the like are not worth a look */

@@ -28,7 +28,7 @@ typedef struct cv_prefetch_box {
     int64_t stop[CV_MAX_DIMS];
     int64_t chunk,
         block;    /* the next share: of the k-th touched chunk, its j-th touched block */
-    bool of_scan; /* made by engine/read_ahead.h */
+    bool of_scan; /* made by read-ahead */
 } cv_prefetch_box;
 
 typedef struct cv_prefetch {
@@ -63,8 +63,9 @@ void cv_prefetch_resume(cv_prefetch *prefetch);
 /* The same as suspend, and the queue is emptied. */
 void cv_prefetch_cancel(cv_prefetch *prefetch);
 
-/* ---- read_ahead ----
- * Read-ahead: a scan is recognised by its reads, and what it will decode next is
+/* ---- Read-ahead ----
+ *
+ * A scan is recognised by its reads, and what it will decode next is
  * prefetched.
  *
  * A scan is boxes of one extent, each the one before shifted by the same step along

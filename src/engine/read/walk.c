@@ -6,6 +6,7 @@
 #include "engine/read/walk.h"
 
 #include "base/arith.h"
+#include "base/os_file.h"
 #include "engine/run/thresholds.h"
 
 #include <string.h>
@@ -163,7 +164,9 @@ static uint8_t *find_room(void *context, int64_t tag)
     if (is_kept_rotated(c, block)) return NULL;
     c->room = reserve(c, block);
     if (!c->room) return NULL;
-    cv_warm_to_write(c->room->bytes, (size_t)c->walk->source->snapshot->grid.block_bytes);
+    enum { MOST_WARMED = 256 * 1024 }; /* more would push itself out */
+    size_t size = (size_t)c->walk->source->snapshot->grid.block_bytes;
+    if (size <= MOST_WARMED) cv_warm_to_write(c->room->bytes, size);
     return c->room->bytes;
 }
 
@@ -455,8 +458,14 @@ cv_status cv_walk_blocks(cv_walk_chunk *c, int64_t first, int64_t last, cv_error
     return check_delivered(c, err);
 }
 
-cv_status cv_walk_find(cv_walk_chunk *c, cv_error *err)
+cv_status cv_walk_find(const cv_walk *w, int64_t k, int64_t room, cv_worker *worker,
+                       cv_walk_chunk *c, cv_error *err)
 {
+    CV_TRY(cv_walk_enter(c, w, k, worker, err));
+    CV_TRY(cv_watch_tick(w->source->watch, 0, err));
+    if (c->n_blocks > room) return CV_OK;
+    if (c->n_blocks > CV_WAVE_BLOCKS || c->ref.kind != CV_REF_STORED)
+        return cv_walk_blocks(c, 0, c->n_blocks, err);
     return find_list(c, 0, c->n_blocks, err);
 }
 

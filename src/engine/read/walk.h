@@ -137,10 +137,13 @@ cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stag
 cv_status cv_walk_set_stage(cv_walk *walk, int threads, int64_t memory, cv_stage *stage,
                             cv_error *err);
 
-/* For waves. The first delivers all blocks of a chunk that was entered which are there
- * decoded, and leaves the others at worker->wanted[0..chunk->n_wanted). The second decodes
- * and delivers some of those, of the k-th touched chunk, which is found at `ref`. */
-cv_status cv_walk_find(cv_walk_chunk *chunk, cv_error *err);
+/* For waves. The first enters the k-th touched chunk, delivers all its blocks that are there
+ * decoded, and leaves the others at worker->wanted[0..chunk->n_wanted); a chunk that is not
+ * stored, or has more blocks than a wave, is delivered whole. Nothing is done if it touches
+ * more than `room` blocks. The second decodes and delivers some of those that were left, when
+ * the chunk is found at `ref`. */
+cv_status cv_walk_find(const cv_walk *walk, int64_t k, int64_t room, cv_worker *worker,
+                       cv_walk_chunk *chunk, cv_error *err);
 cv_status cv_walk_decode(const cv_walk *walk, int64_t k, const cv_chunk_ref *ref,
                          const cv_block_list *list, cv_worker *worker, cv_error *err);
 

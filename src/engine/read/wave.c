@@ -119,24 +119,16 @@ static cv_status add_chunk(window *w, const cv_walk_chunk *c, cv_error *err)
     return CV_OK;
 }
 
-/* The next touched chunk: delivered as far as it is there, the rest listed. One of more
- * blocks than a window holds, and what is not stored, is done at once. */
+/* The next touched chunk: what is there is delivered, the rest listed. */
 static cv_status plan_chunk(window *w, bool *is_full, cv_error *err)
 {
-    const cv_source *s = w->walk->source;
+    int64_t room = w->n_wanted > 0 ? CV_WAVE_BLOCKS - (int64_t)w->n_wanted : INT64_MAX;
     cv_walk_chunk c;
-    CV_TRY(cv_walk_enter(&c, w->walk, w->next, w->worker, err));
-    CV_TRY(cv_watch_tick(s->watch, 0, err));
-    *is_full = w->n_wanted > 0 && (int64_t)w->n_wanted + c.n_blocks > CV_WAVE_BLOCKS;
+    CV_TRY(cv_walk_find(w->walk, w->next, room, w->worker, &c, err));
+    *is_full = c.n_blocks > room;
     if (*is_full) return CV_OK;
-    if (c.n_blocks > CV_WAVE_BLOCKS || c.ref.kind != CV_REF_STORED) {
-        CV_TRY(cv_walk_blocks(&c, 0, c.n_blocks, err));
-    } else {
-        CV_TRY(cv_walk_find(&c, err));
-        if (c.n_wanted > 0) CV_TRY(add_chunk(w, &c, err));
-    }
     w->next++;
-    return CV_OK;
+    return c.n_wanted > 0 ? add_chunk(w, &c, err) : CV_OK;
 }
 
 static size_t most_chunks(const cv_grid *grid)

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* ---- Pool ---- */
-
 /* Who waits looks for so long before it sleeps: being woken takes as long. */
 enum { MAX_THREADS = 256, SPIN_NS = 50000 };
 
@@ -344,20 +342,20 @@ void cv_pool_hold_steps(void)
 
 void cv_pool_resume_steps(void) { resume_steps(); }
 
-/* The pool's lock, for what jobs keep beside it: held for moments, around no other call of
- * the pool but these, it is free in every child of fork. */
-static void cv_pool_lock(void)
+/* The pool's lock, also for lists of errands: held for moments, it is free in every child of
+ * fork. */
+static void lock_pool(void)
 {
     cv_once_run(&pool.once, install_fork_handlers);
     cv_once_run(&pool.jobs_once, install_job_handlers);
     cv_mutex_lock(&pool.lock);
 }
 
-static void cv_pool_unlock(void) { cv_mutex_unlock(&pool.lock); }
+static void unlock_pool(void) { cv_mutex_unlock(&pool.lock); }
 
 /* The same as cv_pool_post, for who has the lock. False: the pool has no thread and could
  * start none. */
-static bool cv_pool_post_locked(cv_pool_job *job)
+static bool post_locked(cv_pool_job *job)
 {
     bool is_known = job->process == pool.process &&
                     atomic_load_explicit(&job->posted, memory_order_relaxed);
@@ -376,9 +374,9 @@ static bool cv_pool_post_locked(cv_pool_job *job)
 
 void cv_pool_post(cv_pool_job *job)
 {
-    cv_pool_lock();
-    (void)cv_pool_post_locked(job);
-    cv_pool_unlock();
+    lock_pool();
+    (void)post_locked(job);
+    unlock_pool();
 }
 
 void cv_pool_withdraw(cv_pool_job *job)
@@ -397,14 +395,9 @@ void cv_pool_withdraw(cv_pool_job *job)
 
 int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
 
-static void cv_pool_wait(cv_cond *changed) { cv_cond_wait(changed, &pool.lock); }
-
-static unsigned cv_pool_process(void) { return pool.process; }
-
-/* ---- Errands ----
+/* ---- Errands -------------------------------------------------------------------
  *
- * Lists of errands: who takes one, who has told it, who waits. What an
- * errand is about is not known here. All that is kept is guarded by the pool's lock, so
+ * What an errand is about is not known here. All that is kept is guarded by the pool's lock, so
  * that a child of fork finds it whole. */
 
 /* Functions of callers that this thread is in, one within another. */
@@ -472,8 +465,8 @@ static bool is_told_here(const cv_errand *e)
  * forked itself and will return. */
 static void disown(cv_errands *list)
 {
-    if (list->process == cv_pool_process()) return;
-    list->process = cv_pool_process();
+    if (list->process == pool.process) return;
+    list->process = pool.process;
     while (list->first) {
         cv_errand *e = list->first;
         unlink_waiting(list, e);
@@ -493,9 +486,9 @@ static void disown(cv_errands *list)
 
 bool cv_errand_is_told_here(const cv_errand *errand)
 {
-    cv_pool_lock();
+    lock_pool();
     bool here = is_told_here(errand);
-    cv_pool_unlock();
+    unlock_pool();
     return here;
 }
 
@@ -506,7 +499,7 @@ static void tell(void *context)
     n_telling++;
     if (e->tell) e->tell(e);
     n_telling--;
-    cv_pool_lock();
+    lock_pool();
     cv_errands *list = e->list;
     if (list) {
         remove_busy(list, e);
@@ -515,14 +508,14 @@ static void tell(void *context)
     e->list = NULL;
     e->state = CV_ERRAND_OVER;
     cv_cond_wake_all(&e->over);
-    cv_pool_unlock();
+    unlock_pool();
     e->free(e);
 }
 
 /* The first one, or NULL. */
 static cv_errand *take(cv_errands *list, bool suspended)
 {
-    cv_pool_lock();
+    lock_pool();
     disown(list);
     bool may_begin = suspended || !atomic_load(&list->is_held);
     cv_errand *e = may_begin ? list->first : NULL;
@@ -531,7 +524,7 @@ static cv_errand *take(cv_errands *list, bool suspended)
         e->state = CV_ERRAND_RUNNING;
         add_busy(list, e);
     }
-    cv_pool_unlock();
+    unlock_pool();
     return e;
 }
 
@@ -541,9 +534,9 @@ static bool do_first(void *context, cv_pool_after *after)
     cv_errand *e = take(list, false);
     if (!e) return false;
     e->run(e);
-    cv_pool_lock();
+    lock_pool();
     begin_telling(list, e);
-    cv_pool_unlock();
+    unlock_pool();
     *after = (cv_pool_after){tell, e};
     return true;
 }
@@ -551,24 +544,24 @@ static bool do_first(void *context, cv_pool_after *after)
 void cv_errand_cancel(cv_errand *errand)
 {
     cv_watch_stop(&errand->watch);
-    cv_pool_lock();
+    lock_pool();
     cv_errands *list = errand->list;
     if (list) disown(list);
     if (errand->list && errand->state == CV_ERRAND_WAITING) {
         unlink_waiting(list, errand);
         put_first(list, errand);
     }
-    cv_pool_unlock();
+    unlock_pool();
 }
 
 bool cv_errand_wait(cv_errand *errand)
 {
-    cv_pool_lock();
+    lock_pool();
     if (errand->list) disown(errand->list);
     bool may_wait = n_telling == 0;
-    while (may_wait && errand->state != CV_ERRAND_OVER) cv_pool_wait(&errand->over);
+    while (may_wait && errand->state != CV_ERRAND_OVER) cv_cond_wait(&errand->over, &pool.lock);
     bool is_known = errand->state == CV_ERRAND_OVER || is_told_here(errand);
-    cv_pool_unlock();
+    unlock_pool();
     return is_known;
 }
 
@@ -576,7 +569,7 @@ bool cv_errand_wait(cv_errand *errand)
 
 void cv_errands_init(cv_errands *list, int most)
 {
-    *list = (cv_errands){.process = cv_pool_process()};
+    *list = (cv_errands){.process = pool.process};
     list->job = (cv_pool_job){.step = do_first, .context = list, .most = most};
     if (most < 1) list->job.most = 1;
     cv_cond_init(&list->calm);
@@ -588,7 +581,7 @@ static cv_status make_ready(cv_errands *list, cv_error *err)
     disown(list);
     if (list->is_closed)
         return cv_fail(err, CATERVA_ESTOPPED, -1, "the array is being closed");
-    if (cv_pool_post_locked(&list->job)) return CV_OK;
+    if (post_locked(&list->job)) return CV_OK;
     return cv_fail(err, CATERVA_ENOMEM, -1,
                    "the system has no thread for work in the background");
 }
@@ -613,7 +606,7 @@ cv_status cv_errands_add(cv_errand *first, cv_error *err)
 {
     cv_status status = CV_OK;
     for (cv_errand *e = first; e; e = e->next) prepare(e);
-    cv_pool_lock();
+    lock_pool();
     for (cv_errand *e = first; e && status == CV_OK; e = e->next)
         status = make_ready(e->list, err);
     for (cv_errand *e = first, *next; e; e = next) {
@@ -624,7 +617,7 @@ cv_status cv_errands_add(cv_errand *first, cv_error *err)
         else
             e->list = NULL;
     }
-    cv_pool_unlock();
+    unlock_pool();
     return status;
 }
 
@@ -648,29 +641,29 @@ void cv_errands_settle(cv_errands *list)
 {
     int n = 0;
     if (!atomic_load(&list->is_used)) return;
-    cv_pool_lock();
+    lock_pool();
     disown(list);
     for (const cv_errand *e = list->first; e; e = e->next) n++;
-    cv_pool_unlock();
+    unlock_pool();
     for (; n > 0; n--) {
         cv_errand *e = take(list, true);
         if (!e) return;
         e->run(e);
-        cv_pool_lock();
+        lock_pool();
         e->state = CV_ERRAND_DONE;
         atomic_fetch_sub(&list->n_open, 1);
-        cv_pool_unlock();
+        unlock_pool();
     }
 }
 
 /* One that is done, from now on being told by this thread; or NULL. */
 static cv_errand *take_done(cv_errands *list)
 {
-    cv_pool_lock();
+    lock_pool();
     cv_errand *e = list->busy;
     while (e && e->state != CV_ERRAND_DONE) e = e->next;
     if (e) begin_telling(list, e);
-    cv_pool_unlock();
+    unlock_pool();
     return e;
 }
 
@@ -682,12 +675,12 @@ void cv_errands_tell_settled(cv_errands *list)
 /* All are to end. */
 static void stop_all(cv_errands *list)
 {
-    cv_pool_lock();
+    lock_pool();
     disown(list);
     list->is_closed = true;
     for (cv_errand *e = list->first; e; e = e->next) cv_watch_stop(&e->watch);
     for (cv_errand *e = list->busy; e; e = e->next) cv_watch_stop(&e->watch);
-    cv_pool_unlock();
+    unlock_pool();
 }
 
 static bool is_calm(const cv_errands *list)
@@ -704,13 +697,13 @@ void cv_errands_close(cv_errands *list)
     cv_errands_suspend(list);
     cv_errands_settle(list); /* each looks at its watch first */
     cv_errands_tell_settled(list);
-    cv_pool_lock();
-    while (!is_calm(list)) cv_pool_wait(&list->calm);
+    lock_pool();
+    while (!is_calm(list)) cv_cond_wait(&list->calm, &pool.lock);
     while (list->busy) { /* what has called this */
         cv_errand *e = list->busy;
         remove_busy(list, e);
         e->list = NULL;
     }
-    cv_pool_unlock();
+    unlock_pool();
     cv_pool_withdraw(&list->job); /* a function may have posted it in vain */
 }

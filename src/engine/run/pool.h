@@ -62,9 +62,9 @@ void cv_pool_resume_steps(void);
 /* Jobs posted and not finished. */
 int cv_pool_n_jobs(void);
 
-/* ---- errands ----
- * Errands: work that somebody asks for and does not wait for, and whose end is told, once.
- * A handle has a list of them; pool threads take the first one, as steps of a job.
+/* ---- Errands ----
+ *
+ * Work whose caller does not wait for it, and whose end is reported once. A handle has a list of them; pool threads take the first one, as steps of a job.
  *
  *     add        first ... last         a step            the end
  *   ------->  [ waiting | waiting ] -> [ running ] -> [ told | over ]

@@ -1,5 +1,6 @@
-/* Room: engine/write. From decoded blocks to stored chunks: encoding a whole chunk,
- * and rebuilding one from its dirty blocks and what is stored of the rest. */
+/* Room: engine/write. From decoded blocks to stored chunks: chunks written out of pieces,
+ * spliced from old and new streams, encoded whole, and rebuilt from their dirty blocks. Why
+ * blocks are dirty is not known here. */
 #include "engine/write/flush.h"
 
 #include "base/arith.h"
@@ -537,7 +538,7 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
     return status;
 }
 
-/* ---- Flush ---- */
+/* ---- Whole chunks ---------------------------------------------------------- */
 
 /* Block by block, so that threads can help, and that it can be stopped: a splice of
  * nothing old. */

@@ -1,5 +1,5 @@
-/* From dirty blocks to stored chunks, and on to a commit. What is dirty is pending.h's
- * to know; here it is encoded and put into the transaction. */
+/* From decoded and dirty blocks to stored chunks, and on to a commit. Which blocks are dirty
+ * is known to pending.h; here they are encoded and put into the transaction. */
 #ifndef CV_ENGINE_WRITE_FLUSH_H
 #define CV_ENGINE_WRITE_FLUSH_H
 
@@ -42,9 +42,7 @@ typedef enum cv_spliced {
  * than the data. The one place that decides. */
 cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err);
 
-/* ---- flush ----
- * From dirty blocks to stored chunks, and on to a commit. What is dirty is pending.h's
- * to know; here it is encoded and put into the transaction. */
+/* ---- Whole chunks, and all that is dirty ---- */
 
 /* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
  * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */

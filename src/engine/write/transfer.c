@@ -1,5 +1,6 @@
-/* Room: engine/jobs. A compact copy of a frame: chunk after chunk as they are
- * stored, through a transaction of the new frame like any other write. */
+/* Room: engine/write. Chunks on their way as they are stored: a compact copy of a frame, made
+ * through a transaction of the new frame like any other write; moves between arrays; and a
+ * frame's bytes handed over. Why chunks may move is not known here. */
 #include "engine/write/transfer.h"
 
 #include "base/arith.h"
@@ -13,10 +14,9 @@
 
 #include <string.h>
 
-/* ---- Hand over ----
+/* ---- Bytes of a frame on their way out ---------------------------------------
  *
- * Bytes of a frame on their way out, lent by the store where it can. The
- * header comes from the snapshot: in the store a later commit may have replaced it, and
+ * They are lent by the store where it can. The header comes from the snapshot: in the store a later commit may have replaced it, and
  * nothing else that the state stands on. */
 
 enum { PIECE = 1 << 20 };
@@ -59,7 +59,7 @@ cv_status cv_hand_over(cv_frame *frame, const cv_snapshot *snapshot, cv_take_fn 
     return status;
 }
 
-/* ---- Transfer ---- */
+/* ---- A compact copy of a frame ---------------------------------------------- */
 
 /* A special chunk that some writer stored: the index can say it. */
 static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
@@ -301,10 +301,7 @@ cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *con
     return status;
 }
 
-/* ---- Move ----
- *
- * Chunks that mean the same in two arrays go from one to the other as
- * they are stored. Must not know why they may. */
+/* ---- Moves between arrays in which chunks mean the same -------------------------- */
 
 static const cv_grid *target_grid(const cv_move *move)
 {

@@ -1,4 +1,5 @@
-/* Moving an array's chunks to another frame without decoding them. */
+/* Chunks moved to another frame or array without decoding them, and frames handed over as
+ * bytes. */
 #ifndef CV_ENGINE_WRITE_TRANSFER_H
 #define CV_ENGINE_WRITE_TRANSFER_H
 
@@ -12,9 +13,6 @@ typedef int (*cv_take_fn)(void *context, const void *piece, size_t size, uint64_
  * included, nothing checked. CATERVA_ESTOPPED when `take` has enough. */
 cv_status cv_hand_over(cv_frame *frame, const cv_snapshot *snapshot, cv_take_fn take,
                        void *context, cv_error *err);
-
-/* ---- transfer ----
- * Moving an array's chunks to another frame without decoding them. */
 
 /* Copies one chunk as it is stored into another transaction, as its chunk
  * `number`: without dead space, and a special one takes none. The worker has scratch,
@@ -35,12 +33,11 @@ cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
 cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
                                 cv_error *err);
 
-/* The same frame, handed over piece by piece: see hand_over.h. */
+/* The same frame, handed over piece by piece, as cv_hand_over does. */
 cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *context,
                              cv_error *err);
 
-/* ---- move ----
- * Moving chunks as they are stored from one array into a new one: a box of chunks,
+/* Moving chunks as they are stored from one array into a new one: a box of chunks,
  * whose axes the new array may have others between.
  *
  *     source  chunks of (c1, c2)      target  chunks of (1, c1, c2)

@@ -14,10 +14,7 @@
 
 #include <string.h>
 
-/* ---- Patch ----
- *
- * Blocks that will be written in part are put straight into their
- * dirty memory, by writes of boxes and of selections alike. */
+/* ---- Blocks that are written in part are decoded into their dirty memory -------------- */
 
 cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_worker *worker,
                         int64_t *n, cv_error *err)
@@ -30,7 +27,7 @@ cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_wor
     return cv_walk_listed(&walk, dirty->chunk, worker, n, err);
 }
 
-/* ---- Write ---- */
+/* ---- A box ------------------------------------------------------------------ */
 
 typedef struct write_task {
     cv_pending *pending;
@@ -313,9 +310,9 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
     return task.queues ? cv_pending_flush_queue(pending, err) : CV_OK;
 }
 
-/* ---- Select write ----
+/* ---- A selection ---------------------------------------------------------------
  *
- * The walk of a write through a selection. Touched blocks become
+ * Touched blocks become
  * dirty: one covered whole needs nothing of what is stored, another is decoded
  * first; then the parts are copied in. A job is a whole chunk, so of an item
  * selected twice the last value stays. */

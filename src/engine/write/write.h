@@ -1,4 +1,4 @@
-/* Writing a box into what is pending. */
+/* Boxes and selections written into what is pending. */
 #ifndef CV_ENGINE_WRITE_WRITE_H
 #define CV_ENGINE_WRITE_WRITE_H
 
@@ -13,16 +13,10 @@
 cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_worker *worker,
                         int64_t *n, cv_error *err);
 
-/* ---- write ----
- * Writing a box into what is pending. */
-
 /* Takes the planned box from `src`, C order. Chunks that the box covers are
  * encoded at once; blocks of others become dirty. One write at a time. */
 cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src,
                        cv_error *err);
-
-/* ---- select_write ----
- * Writing what a selection's plan names. */
 
 /* Writes the selected items from the buffer whose first item is `src`: touched blocks become
  * dirty. The caller holds the handle alone. */
