@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "codec/spec.h"
-#include "engine/read/measure.h"
+#include "engine/read/chunks.h"
 #include "engine/write/flush.h"
 #include "engine/write/transfer.h"
 #include "format/array_meta.h"

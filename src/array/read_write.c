@@ -8,7 +8,6 @@
 #include "engine/items/copy.h"
 #include "engine/plan/select_plan.h"
 #include "engine/read/chunks.h"
-#include "engine/read/measure.h"
 #include "engine/read/read.h"
 #include "engine/write/flush.h"
 #include "engine/write/transfer.h"

@@ -178,7 +178,8 @@ void cv_sweep_init(cv_sweep *sweep)
     atomic_init(&sweep->way, 0);
 }
 
-cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part)
+/* Inline: it is a part of each hit. */
+static inline cv_step note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part)
 {
     int64_t last = atomic_load_explicit(&sweep->last, memory_order_relaxed);
     int before = atomic_load_explicit(&sweep->way, memory_order_relaxed);
@@ -190,6 +191,11 @@ cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *
     if (!is_on) return CV_STEP_BACK;
     bool at_end = way < 0 || part->ends, at_begin = way > 0 || part->block_pos == 0;
     return at_end && at_begin ? CV_STEP_LAST : CV_STEP_ON;
+}
+
+cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part)
+{
+    return note(sweep, grid, part);
 }
 
 /* ---- Hash tables, locked by whoever has them ----------------------------------- */
@@ -698,17 +704,19 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
 void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
                       const cv_block_job *part)
 {
-    cv_step step = part ? cv_sweep_note(&found->sweep, grid, part) : CV_STEP_BACK;
+    cv_step step = part ? note(&found->sweep, grid, part) : CV_STEP_BACK;
     int uses = atomic_load_explicit(&found->uses, memory_order_relaxed);
-    if (step == CV_STEP_BACK && uses < MOST_USES)
-        atomic_store_explicit(&found->uses, uses + 1, memory_order_relaxed);
-    if (step != CV_STEP_BACK && uses < 0)
-        atomic_store_explicit(&found->uses, 0, memory_order_relaxed);
-    if (step == CV_STEP_LAST && uses <= 0 && !cv_cache_fits(cache, grid)) {
-        queue *q = &cache->queues[found->queue];
-        cv_mutex_lock(&q->lock);
-        queue_move_first(q, found);
-        cv_mutex_unlock(&q->lock);
+    if (step == CV_STEP_BACK) {
+        if (uses < MOST_USES)
+            atomic_store_explicit(&found->uses, uses + 1, memory_order_relaxed);
+    } else if (uses <= 0) {
+        if (uses < 0) atomic_store_explicit(&found->uses, 0, memory_order_relaxed);
+        if (step == CV_STEP_LAST && !cv_cache_fits(cache, grid)) {
+            queue *q = &cache->queues[found->queue];
+            cv_mutex_lock(&q->lock);
+            queue_move_first(q, found);
+            cv_mutex_unlock(&q->lock);
+        }
     }
     atomic_fetch_sub_explicit(&found->pins, 1, memory_order_release);
 }

@@ -1,10 +1,18 @@
-/* Single chunks and blocks: what they are, and their bytes in and out, decoded or
- * as they are stored. */
+/* Single chunks and blocks: what they are, the space that they take, and their bytes in and
+ * out, decoded or as they are stored. */
 #ifndef CV_ENGINE_CHUNKS_H
 #define CV_ENGINE_CHUNKS_H
 
 #include "engine/read/source.h"
 #include <caterva_upkeep.h>
+
+/* Counts stored and special chunks, live and dead bytes. */
+cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
+                     caterva_space *out, cv_error *err);
+
+/* One chunk's kind and place. */
+cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
+                            caterva_chunk_info *out, cv_error *err);
 
 /* One block's place and stored size, as of the snapshot's commit. `chunk` and `block`
  * lie in the grid. */

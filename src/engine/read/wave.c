@@ -127,8 +127,9 @@ static cv_status plan_chunk(window *w, bool *is_full, cv_error *err)
     CV_TRY(cv_walk_find(w->walk, w->next, room, w->worker, &c, err));
     *is_full = c.n_blocks > room;
     if (*is_full) return CV_OK;
+    if (c.n_wanted > 0) CV_TRY(add_chunk(w, &c, err));
     w->next++;
-    return c.n_wanted > 0 ? add_chunk(w, &c, err) : CV_OK;
+    return CV_OK;
 }
 
 static size_t most_chunks(const cv_grid *grid)
