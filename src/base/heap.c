@@ -97,7 +97,7 @@ char *cv_strndup(const char *text, size_t most)
 
 char *cv_strdup(const char *text) { return cv_strndup(text, SIZE_MAX); }
 
-/* ---- Buffer ----
+/* ---- Buffers ----
  *
  * The growable byte buffer. Capacity doubles, so that appending n
  * bytes costs O(n); memory is aligned for the SIMD loops of the codecs. */

@@ -89,7 +89,8 @@ static inline void cv_free(void *memory)
         cv_heap_release(memory);
 }
 
-/* ---- buffer ----
+/* ---- Buffers ----
+ *
  * A growable byte buffer, zero-initialised with `cv_buffer b = {0}`. */
 
 typedef struct cv_buffer {

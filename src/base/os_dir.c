@@ -227,7 +227,7 @@ void cv_listing_close(cv_listing *listing)
     *listing = (cv_listing){0};
 }
 
-/* ---- Os names ----
+/* ---- Names ----
  *
  * Names in directories of a POSIX system, with the calls of some systems that
  * rename specially. With the other os*.c and thread.c what a port writes anew. */
@@ -373,7 +373,7 @@ int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
     return error;
 }
 
-/* ---- Os access ----
+/* ---- Who may use a file ----
  *
  * Who may do what with a file of a POSIX system; the lists of access and the
  * extended attributes beside the permissions differ even between those. With the other

@@ -96,7 +96,8 @@ const char *cv_listing_next(cv_listing *listing, int *error);
 
 void cv_listing_close(cv_listing *listing);
 
-/* ---- os_names ----
+/* ---- Names ----
+ *
  * Names in an open directory: given, exchanged, and made up for what is temporary.
  * Functions that return int return 0 or an errno number. */
 
@@ -135,7 +136,8 @@ int cv_dir_create_temp_file(cv_dir dir, const char *name, uint32_t mode,
 int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
                                  char temp[CV_OS_TEMP_NAME], cv_dir *out);
 
-/* ---- os_access ----
+/* ---- Who may use a file ----
+ *
  * Who may do what with a file or directory. Functions that return int return 0 or an errno
  * number. */
 

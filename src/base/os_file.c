@@ -210,7 +210,7 @@ int cv_file_sync(cv_file file)
     return failed ? errno : 0;
 }
 
-/* ---- Os lock ----
+/* ---- Locks ----
  *
  * Locks on a POSIX system: flock, and record locks that belong to an opening.
  * With the other os*.c and thread.c what a port writes anew. */

@@ -64,7 +64,8 @@ int cv_file_truncate(cv_file file, uint64_t size);
 /* Returns when the file's bytes and size are on the medium. */
 int cv_file_sync(cv_file file);
 
-/* ---- os_lock ----
+/* ---- Locks ----
+ *
  * Advisory locks that go with one opening of a file or directory: closing gives them up,
  * children of fork share them. Functions that return int return 0 or an errno number. */
 
@@ -114,7 +115,8 @@ cv_os_moment cv_os_now(void);
 bool cv_os_is_other_process(cv_os_moment then);
 bool cv_os_has_forked(cv_os_moment then);
 
-/* ---- warm ----
+/* ---- Warming memory ----
+ *
  * Warming bytes: they are asked of memory before they are needed, since to wait for them
  * costs as much as some hundred instructions. */
 

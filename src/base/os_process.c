@@ -1,4 +1,5 @@
-/* Room: base. INTRO of base/os_process */
+/* Room: base. The environment, which is read here only, and libraries that are loaded while the
+ * program runs. Does not know which variables or libraries. */
 #include "base/os_process.h"
 
 #include "base/heap.h"
@@ -8,19 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Os environment ----
- *
- * The one place that reads the environment. */
-
 char *cv_os_variable(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? cv_strdup(value) : NULL;
 }
-
-/* ---- Os library ----
- *
- * The system's loader of libraries. */
 
 bool cv_library_load(const char *const *names, cv_library *out)
 {

@@ -1,4 +1,4 @@
-/* What the process's environment says. The library obeys no variable but those that hold
+/* The process's environment, and libraries that are loaded while the program runs. The library obeys no variable but those that hold
  * credentials of s3:// URLs, which every program for S3 looks for there, and those that name a
  * file of certificates. */
 #ifndef CV_BASE_OS_PROCESS_H
@@ -9,9 +9,7 @@
 /* Owned, free with cv_free; NULL: it is not set, or empty, or there is no memory. */
 char *cv_os_variable(const char *name);
 
-/* ---- os_library ----
- * Libraries that are looked for while the program runs: what is not there is missed by who
- * needs it only. */
+/* ---- Libraries ---- */
 
 /* One that is loaded; it stays until the process ends. {0} is none. */
 typedef struct cv_library {

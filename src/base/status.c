@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* ---- Text ----
+/* ---- Text of errors ----
  *
  * UTF-8, checked (Unicode, table 3-7) and made harmless. */
 

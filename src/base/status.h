@@ -37,7 +37,8 @@ static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
         int: cv_error_text_filled)(strerror_r(sys_errno, text, size), sys_errno, text, size);
 }
 
-/* ---- text ----
+/* ---- Text of errors ----
+ *
  * Text that came from elsewhere: is it UTF-8, and how it is shown to people. Names of
  * files, attributes and fields may hold any byte; what a terminal would obey does not
  * get there. */
@@ -56,7 +57,8 @@ size_t cv_utf8_encode(uint32_t code, char out[4]);
  * cut between characters. */
 void cv_show_text(char *dst, size_t size, const char *text);
 
-/* ---- status ----
+/* ---- Status and error ----
+ *
  * Statuses and errors inside the library: the public types under short names,
  * and the one way to fail. A failing function fills the caller's error (which
  * may be NULL) and returns its code, so that `return cv_fail(...)` is a line. */

@@ -8,8 +8,6 @@
 #include <blosc2.h>
 #include <string.h>
 
-/* ---- Spec ---- */
-
 typedef struct named_id {
     int id;
     const char *name;
@@ -153,7 +151,7 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
                    cv_codec_name(spec->codec));
 }
 
-/* ---- Pipeline ----
+/* ---- What a pipeline needs ----
  *
  * Which codecs and filters, in which order and for which items, give back
  * what went in; all others are refused before a byte is written, since libblosc2 takes

@@ -65,7 +65,8 @@ bool cv_codec_is_slow(const cv_codec_spec *spec);
 cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_header[32],
                                cv_error *err);
 
-/* ---- pipeline ----
+/* ---- What a pipeline needs ----
+ *
  * Codecs and filters that give back what went in. */
 
 /* As cv_codec_check, for writing: CATERVA_EPIPELINE, with a sentence that says what is needed, for

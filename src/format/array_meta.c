@@ -8,8 +8,6 @@
 #include <limits.h>
 #include <string.h>
 
-/* ---- Array meta ---- */
-
 enum {
     FIXARRAY = 0x90, /* + entries; 16 gives 0xa0, which is what C-Blosc2 writes and reads */
     LEGACY_ENTRIES = 5,
@@ -136,7 +134,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
     return writer.status;
 }
 
-/* ---- Own attribute ----
+/* ---- Our own attribute ----
  *
  * The `_caterva` attribute, bytes <-> struct. Widths are exact,
  * as everywhere in a frame; who else would write it? */

@@ -26,7 +26,8 @@ cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, in
 
 cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_error *err);
 
-/* ---- own_attribute ----
+/* ---- Our own attribute ----
+ *
  * Our own attribute, `_caterva`: what the frame has no field for. A msgpack map,
  * so that python-blosc2, which unpacks every attribute, can read it too.
  *

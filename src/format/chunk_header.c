@@ -384,7 +384,7 @@ cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *st
     return ordered ? CV_OK : find_ends(out, (int32_t)n_blocks, header->cbytes, err);
 }
 
-/* ---- Block table ----
+/* ---- The block table ----
  *
  * Checksums of a chunk's blocks, bytes <-> struct. */
 

@@ -70,7 +70,8 @@ cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *st
                                 int64_t n_blocks, const cv_chunk_expect *expect,
                                 cv_block_range *out, cv_error *err);
 
-/* ---- block_table ----
+/* ---- The block table ----
+ *
  * The block table: checksums of one stored chunk, so that reading a block
  * checks the block and not the chunk. It stands right behind its chunk, where
  * other readers see dead space. Little-endian, like the chunk:

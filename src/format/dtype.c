@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Literal ----
+/* ---- Literals of Python ----
  *
  * The text of a Python literal, token by token: spaces, marks,
  * words, numbers, quoted strings. Promises: never reads behind the text, and
@@ -33,7 +33,7 @@ typedef struct cv_literal {
 /* ---- Characters --------------------------------------------------------- */
 
 /* CATERVA_EINVAL with the place and a sentence. */
-static cv_status cv_literal_fail(const cv_literal *p, const char *fmt, ...)
+static cv_status literal_fail(const cv_literal *p, const char *fmt, ...)
 {
     char detail[160];
     va_list args;
@@ -44,7 +44,7 @@ static cv_status cv_literal_fail(const cv_literal *p, const char *fmt, ...)
 }
 
 /* The first character of the next token; 0 at the end. */
-static char cv_literal_peek(cv_literal *p)
+static char literal_peek(cv_literal *p)
 {
     while (p->at < p->size && strchr(" \t\r\n", p->text[p->at]) && p->text[p->at]) p->at++;
     if (p->at == p->size) return 0;
@@ -52,38 +52,38 @@ static char cv_literal_peek(cv_literal *p)
 }
 
 /* Steps over the mark or word if it is next. */
-static bool cv_literal_accept(cv_literal *p, char mark)
+static bool literal_accept(cv_literal *p, char mark)
 {
-    if (cv_literal_peek(p) != mark || p->at == p->size) return false;
+    if (literal_peek(p) != mark || p->at == p->size) return false;
     p->at++;
     return true;
 }
 
 /* Fails unless the mark is next. */
-static cv_status cv_literal_expect(cv_literal *p, char mark)
+static cv_status literal_expect(cv_literal *p, char mark)
 {
-    if (cv_literal_accept(p, mark)) return CV_OK;
-    return cv_literal_fail(p, "'%c' is missing", mark);
+    if (literal_accept(p, mark)) return CV_OK;
+    return literal_fail(p, "'%c' is missing", mark);
 }
 
-static bool cv_literal_accept_word(cv_literal *p, const char *word)
+static bool literal_accept_word(cv_literal *p, const char *word)
 {
     size_t length = strlen(word);
-    (void)cv_literal_peek(p);
+    (void)literal_peek(p);
     if (p->size - p->at < length || memcmp(p->text + p->at, word, length) != 0) return false;
     p->at += length;
     return true;
 }
 
 /* A number in [0, INT32_MAX]. */
-static cv_status cv_literal_number(cv_literal *p, int64_t *out)
+static cv_status literal_number(cv_literal *p, int64_t *out)
 {
-    char c = cv_literal_peek(p);
-    if (c < '0' || c > '9') return cv_literal_fail(p, "a number is missing");
+    char c = literal_peek(p);
+    if (c < '0' || c > '9') return literal_fail(p, "a number is missing");
     *out = 0;
     for (; p->at < p->size && p->text[p->at] >= '0' && p->text[p->at] <= '9'; p->at++) {
         *out = *out * 10 + (p->text[p->at] - '0');
-        if (*out > INT32_MAX) return cv_literal_fail(p, "the number exceeds %d", INT32_MAX);
+        if (*out > INT32_MAX) return literal_fail(p, "the number exceeds %d", INT32_MAX);
     }
     return CV_OK;
 }
@@ -105,11 +105,11 @@ static cv_status parse_hex_escape(cv_literal *p, int n_digits, char *out, size_t
     for (int i = 0; i < n_digits; i++, p->at++) {
         int digit = p->at < p->size ? hex_digit(p->text[p->at]) : -1;
         if (digit < 0)
-            return cv_literal_fail(p, "the escape needs %d hexadecimal digits", n_digits);
+            return literal_fail(p, "the escape needs %d hexadecimal digits", n_digits);
         code = code << 4 | (uint32_t)digit;
     }
     if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-        return cv_literal_fail(p, "U+%04X cannot stand in a name", code);
+        return literal_fail(p, "U+%04X cannot stand in a name", code);
     *length += cv_utf8_encode(code, out + *length);
     return CV_OK;
 }
@@ -123,7 +123,7 @@ static cv_status parse_escape(cv_literal *p, char *out, size_t *length)
     if (c == 'u') return parse_hex_escape(p, 4, out, length);
     if (c == 'U') return parse_hex_escape(p, 8, out, length);
     const char *letter = c ? strchr(letters, c) : NULL;
-    if (!letter) return cv_literal_fail(p, "unknown escape");
+    if (!letter) return literal_fail(p, "unknown escape");
     out[(*length)++] = meanings[letter - letters];
     return CV_OK;
 }
@@ -137,16 +137,16 @@ static cv_status decode_string(cv_literal *p, char *out, size_t *length)
         if (c == '\\')
             CV_TRY(parse_escape(p, out, length));
         else if (c == 0)
-            return cv_literal_fail(p, "a zero byte in a string");
+            return literal_fail(p, "a zero byte in a string");
         else
             out[(*length)++] = c;
     }
-    return cv_literal_expect(p, quote);
+    return literal_expect(p, quote);
 }
 
 /* Steps over the string whose quote is at p->at, to the end of the text when
  * it is not closed. */
-static void cv_literal_skip_string(cv_literal *p)
+static void literal_skip_string(cv_literal *p)
 {
     char quote = p->text[p->at++];
     while (p->at < p->size && p->text[p->at] != quote)
@@ -156,12 +156,12 @@ static void cv_literal_skip_string(cv_literal *p)
 
 /* No escape is shorter than what it stands for, so the literal's own length is
  * room enough. */
-static cv_status cv_literal_string(cv_literal *p, char **out)
+static cv_status literal_string(cv_literal *p, char **out)
 {
-    char c = cv_literal_peek(p);
-    if (c != '\'' && c != '"') return cv_literal_fail(p, "a string is missing");
+    char c = literal_peek(p);
+    if (c != '\'' && c != '"') return literal_fail(p, "a string is missing");
     cv_literal end = *p;
-    cv_literal_skip_string(&end);
+    literal_skip_string(&end);
 
     size_t room = end.at - p->at + 1, length = 0;
     char *text = cv_malloc(room);
@@ -173,7 +173,7 @@ static cv_status cv_literal_string(cv_literal *p, char **out)
     return status;
 }
 
-/* ---- Dtype scalar ----
+/* ---- Scalar types ----
  *
  * NumPy's scalar type descriptions: "<f4", "|S8", "<M8[25s]",
  * and the names that str(dtype) prints ("float32", "datetime64[ns]"). Knows no
@@ -383,7 +383,7 @@ static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_fiel
 {
     caterva_field *fields = (caterva_field *)type->fields;
     if (i == type->n_fields) {
-        if (i == INT32_MAX / 2) return cv_literal_fail(&p->in, "more than %d fields", i);
+        if (i == INT32_MAX / 2) return literal_fail(&p->in, "more than %d fields", i);
         if ((i & (i - 1)) == 0) {
             size_t room = (i ? 2 * (size_t)i : 1) * sizeof *fields;
             fields = cv_realloc(fields, (size_t)i * sizeof *fields, room);
@@ -399,7 +399,7 @@ static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_fiel
 
 static cv_status parse_field_type(parser *p, caterva_field *field)
 {
-    if (field->dtype) return cv_literal_fail(&p->in, "a second type for a field");
+    if (field->dtype) return literal_fail(&p->in, "a second type for a field");
     caterva_dtype *type = cv_calloc(1, sizeof *type);
     if (!type) return cv_fail_memory(p->in.err, sizeof *type, "a field");
     field->dtype = type;
@@ -409,7 +409,7 @@ static cv_status parse_field_type(parser *p, caterva_field *field)
 static cv_status parse_field_name(parser *p, caterva_field *field)
 {
     char *name = (char *)field->name;
-    cv_status status = cv_literal_string(&p->in, &name);
+    cv_status status = literal_string(&p->in, &name);
     field->name = name;
     return status;
 }
@@ -418,13 +418,13 @@ static cv_status parse_field_name(parser *p, caterva_field *field)
 static cv_status prepend_dims(parser *p, caterva_dtype *type, const int64_t *dims, int n)
 {
     if (n + type->ndim > CV_MAX_DIMS)
-        return cv_literal_fail(&p->in, "a sub-array of %d dimensions", n + type->ndim);
+        return literal_fail(&p->in, "a sub-array of %d dimensions", n + type->ndim);
     memmove(type->shape + n, type->shape, (size_t)type->ndim * sizeof *type->shape);
     for (int i = 0; i < n; i++) {
         type->shape[i] = dims[i];
         if (!cv_mul_i64(type->item_size, dims[i], &type->item_size) ||
             type->item_size > INT32_MAX)
-            return cv_literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
+            return literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     }
     type->ndim += n;
     return CV_OK;
@@ -435,13 +435,13 @@ static cv_status parse_shape(parser *p, caterva_dtype *type)
 {
     int64_t dims[CV_MAX_DIMS];
     int n = 0;
-    bool tuple = cv_literal_accept(&p->in, '(');
-    while (!(tuple && cv_literal_peek(&p->in) == ')')) {
-        if (n == CV_MAX_DIMS) return cv_literal_fail(&p->in, "more than %d dimensions", n);
-        CV_TRY(cv_literal_number(&p->in, &dims[n++]));
-        if (!tuple || !cv_literal_accept(&p->in, ',')) break;
+    bool tuple = literal_accept(&p->in, '(');
+    while (!(tuple && literal_peek(&p->in) == ')')) {
+        if (n == CV_MAX_DIMS) return literal_fail(&p->in, "more than %d dimensions", n);
+        CV_TRY(literal_number(&p->in, &dims[n++]));
+        if (!tuple || !literal_accept(&p->in, ',')) break;
     }
-    if (tuple) CV_TRY(cv_literal_expect(&p->in, ')'));
+    if (tuple) CV_TRY(literal_expect(&p->in, ')'));
     return prepend_dims(p, type, dims, n);
 }
 
@@ -479,7 +479,7 @@ static cv_status place_field(parser *p, caterva_dtype *type, caterva_field *fiel
     field->offset = type->item_size;
     if (!cv_add_i64(type->item_size, field->dtype->item_size, &type->item_size) ||
         type->item_size > INT32_MAX)
-        return cv_literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
+        return literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     return CV_OK;
 }
 
@@ -487,37 +487,37 @@ static cv_status place_field(parser *p, caterva_dtype *type, caterva_field *fiel
 
 static cv_status parse_titled_name(parser *p, caterva_field *field)
 {
-    bool titled = cv_literal_accept(&p->in, '(');
+    bool titled = literal_accept(&p->in, '(');
     CV_TRY(parse_field_name(p, field));
     if (!titled) return CV_OK;
-    CV_TRY(cv_literal_expect(&p->in, ','));
+    CV_TRY(literal_expect(&p->in, ','));
     CV_TRY(parse_field_name(p, field)); /* the title goes, the name stays */
-    return cv_literal_expect(&p->in, ')');
+    return literal_expect(&p->in, ')');
 }
 
 static cv_status parse_field(parser *p, caterva_dtype *type)
 {
     caterva_field *field = NULL;
-    CV_TRY(cv_literal_expect(&p->in, '('));
+    CV_TRY(literal_expect(&p->in, '('));
     CV_TRY(reach_field(p, type, type->n_fields, &field));
     CV_TRY(parse_titled_name(p, field));
-    CV_TRY(cv_literal_expect(&p->in, ','));
+    CV_TRY(literal_expect(&p->in, ','));
     CV_TRY(parse_field_type(p, field));
-    if (cv_literal_accept(&p->in, ',') && cv_literal_peek(&p->in) != ')')
+    if (literal_accept(&p->in, ',') && literal_peek(&p->in) != ')')
         CV_TRY(parse_shape(p, (caterva_dtype *)field->dtype));
-    CV_TRY(cv_literal_expect(&p->in, ')'));
+    CV_TRY(literal_expect(&p->in, ')'));
     return place_field(p, type, field);
 }
 
 static cv_status parse_field_list(parser *p, caterva_dtype *out)
 {
-    CV_TRY(cv_literal_expect(&p->in, '['));
-    while (cv_literal_peek(&p->in) != ']') {
+    CV_TRY(literal_expect(&p->in, '['));
+    while (literal_peek(&p->in) != ']') {
         CV_TRY(parse_field(p, out));
-        if (!cv_literal_accept(&p->in, ',')) break;
+        if (!literal_accept(&p->in, ',')) break;
     }
     pad_item(p, out, out);
-    return cv_literal_expect(&p->in, ']');
+    return literal_expect(&p->in, ']');
 }
 
 /* ---- {'names': [...], 'formats': [...], ...} ---------------------------- */
@@ -531,16 +531,16 @@ typedef cv_status parse_column(parser *p, caterva_field *field);
 
 static cv_status parse_offset(parser *p, caterva_field *field)
 {
-    return cv_literal_number(&p->in, &field->offset);
+    return literal_number(&p->in, &field->offset);
 }
 
 /* Titles are not kept. */
 static cv_status parse_title(parser *p, caterva_field *field)
 {
     (void)field;
-    if (cv_literal_accept_word(&p->in, "None")) return CV_OK;
+    if (literal_accept_word(&p->in, "None")) return CV_OK;
     char *title = NULL;
-    cv_status status = cv_literal_string(&p->in, &title);
+    cv_status status = literal_string(&p->in, &title);
     cv_free(title);
     return status;
 }
@@ -548,24 +548,24 @@ static cv_status parse_title(parser *p, caterva_field *field)
 /* One list with an entry for each field. */
 static cv_status parse_columns(parser *p, caterva_dtype *out, parse_column *parse, int *n)
 {
-    if (*n >= 0) return cv_literal_fail(&p->in, "the same list twice");
+    if (*n >= 0) return literal_fail(&p->in, "the same list twice");
     *n = 0;
-    CV_TRY(cv_literal_expect(&p->in, '['));
-    while (cv_literal_peek(&p->in) != ']') {
+    CV_TRY(literal_expect(&p->in, '['));
+    while (literal_peek(&p->in) != ']') {
         caterva_field *field = NULL;
         CV_TRY(reach_field(p, out, (*n)++, &field));
         CV_TRY(parse(p, field));
-        if (!cv_literal_accept(&p->in, ',')) break;
+        if (!literal_accept(&p->in, ',')) break;
     }
-    return cv_literal_expect(&p->in, ']');
+    return literal_expect(&p->in, ']');
 }
 
 static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *parts)
 {
     char *key = NULL;
     int n_titles = -1;
-    cv_status status = cv_literal_string(&p->in, &key);
-    if (status == CV_OK) status = cv_literal_expect(&p->in, ':');
+    cv_status status = literal_string(&p->in, &key);
+    if (status == CV_OK) status = literal_expect(&p->in, ':');
     if (status != CV_OK)
         ;
     else if (strcmp(key, "names") == 0)
@@ -577,12 +577,12 @@ static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *par
     else if (strcmp(key, "titles") == 0)
         status = parse_columns(p, out, parse_title, &n_titles);
     else if (strcmp(key, "itemsize") == 0)
-        status = cv_literal_number(&p->in, &parts->item_size);
+        status = literal_number(&p->in, &parts->item_size);
     else if (strcmp(key, "aligned") != 0)
-        status = cv_literal_fail(&p->in, "unknown key '%.20s'", key);
-    else if (!cv_literal_accept_word(&p->in, "True") &&
-             !cv_literal_accept_word(&p->in, "False"))
-        status = cv_literal_fail(&p->in, "'aligned' is neither True nor False");
+        status = literal_fail(&p->in, "unknown key '%.20s'", key);
+    else if (!literal_accept_word(&p->in, "True") &&
+             !literal_accept_word(&p->in, "False"))
+        status = literal_fail(&p->in, "'aligned' is neither True nor False");
     cv_free(key);
     return status;
 }
@@ -591,11 +591,11 @@ static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *par
 static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *parts)
 {
     if (parts->n_names < 0 || parts->n_formats < 0)
-        return cv_literal_fail(&p->in, "%s are missing",
+        return literal_fail(&p->in, "%s are missing",
                                parts->n_names < 0 ? "names" : "formats");
     if (parts->n_names != out->n_fields || parts->n_formats != out->n_fields ||
         (parts->n_offsets >= 0 && parts->n_offsets != out->n_fields))
-        return cv_literal_fail(&p->in, "%d names, %d formats and %d offsets", parts->n_names,
+        return literal_fail(&p->in, "%d names, %d formats and %d offsets", parts->n_names,
                                parts->n_formats, parts->n_offsets);
     int64_t end = 0;
     for (int i = 0; i < out->n_fields; i++) {
@@ -607,10 +607,10 @@ static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *pa
     pad_item(p, out, out);
     if (parts->item_size >= 0) out->item_size = parts->item_size;
     if (end > out->item_size)
-        return cv_literal_fail(&p->in, "a field ends at byte %lld of an item of %lld",
+        return literal_fail(&p->in, "a field ends at byte %lld of an item of %lld",
                                (long long)end, (long long)out->item_size);
     if (out->item_size > INT32_MAX)
-        return cv_literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
+        return literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     return CV_OK;
 }
 
@@ -621,12 +621,12 @@ static bool says_aligned(const parser *p)
     cv_literal in = p->in;
     int depth = 0;
     while (in.at < in.size && depth >= 0) {
-        char c = cv_literal_peek(&in);
-        if (depth == 0 && cv_literal_accept_word(&in, "'aligned': True")) return true;
+        char c = literal_peek(&in);
+        if (depth == 0 && literal_accept_word(&in, "'aligned': True")) return true;
         if (strchr("([{", c) && c) depth++;
         if (strchr(")]}", c) && c) depth--;
         if (c == '\'' || c == '"')
-            cv_literal_skip_string(&in);
+            literal_skip_string(&in);
         else
             in.at++;
     }
@@ -636,17 +636,17 @@ static bool says_aligned(const parser *p)
 static cv_status parse_dict_entries(parser *p, caterva_dtype *out)
 {
     dict_parts parts = {-1, -1, -1, -1};
-    while (cv_literal_peek(&p->in) != '}') {
+    while (literal_peek(&p->in) != '}') {
         CV_TRY(parse_dict_entry(p, out, &parts));
-        if (!cv_literal_accept(&p->in, ',')) break;
+        if (!literal_accept(&p->in, ',')) break;
     }
-    CV_TRY(cv_literal_expect(&p->in, '}'));
+    CV_TRY(literal_expect(&p->in, '}'));
     return finish_dict(p, out, &parts);
 }
 
 static cv_status parse_dict(parser *p, caterva_dtype *out)
 {
-    CV_TRY(cv_literal_expect(&p->in, '{'));
+    CV_TRY(literal_expect(&p->in, '{'));
     bool around = p->aligned;
     p->aligned = around || says_aligned(p);
     cv_status status = parse_dict_entries(p, out);
@@ -660,7 +660,7 @@ static cv_status parse_quoted_scalar(parser *p, caterva_dtype *out)
 {
     size_t at = p->in.at;
     char *text = NULL;
-    cv_status status = cv_literal_string(&p->in, &text);
+    cv_status status = literal_string(&p->in, &text);
     if (status == CV_OK)
         status = cv_dtype_parse_scalar(text, strlen(text), at + 1, out, p->in.err);
     cv_free(text);
@@ -670,27 +670,27 @@ static cv_status parse_quoted_scalar(parser *p, caterva_dtype *out)
 /* (type, shape) */
 static cv_status parse_sub_array(parser *p, caterva_dtype *out)
 {
-    CV_TRY(cv_literal_expect(&p->in, '('));
+    CV_TRY(literal_expect(&p->in, '('));
     CV_TRY(parse_type(p, out));
-    CV_TRY(cv_literal_expect(&p->in, ','));
+    CV_TRY(literal_expect(&p->in, ','));
     CV_TRY(parse_shape(p, out));
-    (void)cv_literal_accept(&p->in, ',');
-    return cv_literal_expect(&p->in, ')');
+    (void)literal_accept(&p->in, ',');
+    return literal_expect(&p->in, ')');
 }
 
 static cv_status parse_structured(parser *p, caterva_dtype *out)
 {
     out->kind = 'V';
     out->byte_order = '|';
-    return cv_literal_peek(&p->in) == '[' ? parse_field_list(p, out) : parse_dict(p, out);
+    return literal_peek(&p->in) == '[' ? parse_field_list(p, out) : parse_dict(p, out);
 }
 
 static cv_status parse_type(parser *p, caterva_dtype *out)
 {
     if (p->depth == MAX_DEPTH)
-        return cv_literal_fail(&p->in, "nested deeper than %d", MAX_DEPTH);
+        return literal_fail(&p->in, "nested deeper than %d", MAX_DEPTH);
     p->depth++;
-    char c = cv_literal_peek(&p->in);
+    char c = literal_peek(&p->in);
     cv_status status;
     if (c == '[' || c == '{')
         status = parse_structured(p, out);
@@ -704,13 +704,13 @@ static cv_status parse_type(parser *p, caterva_dtype *out)
 
 static cv_status parse_whole(parser *p, caterva_dtype *out)
 {
-    char c = cv_literal_peek(&p->in);
+    char c = literal_peek(&p->in);
     if (c != '[' && c != '{' && c != '(')
         return cv_dtype_parse_scalar(p->in.text + p->in.at, p->in.size - p->in.at, p->in.at,
                                      out, p->in.err);
     CV_TRY(parse_type(p, out));
-    (void)cv_literal_peek(&p->in);
-    if (p->in.at != p->in.size) return cv_literal_fail(&p->in, "text is left over");
+    (void)literal_peek(&p->in);
+    if (p->in.at != p->in.size) return literal_fail(&p->in, "text is left over");
     return CV_OK;
 }
 

@@ -11,7 +11,8 @@
 cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterva_dtype *out,
                                 cv_error *err);
 
-/* ---- dtype ----
+/* ---- Types of NumPy ----
+ *
  * NumPy type descriptions inside the library; the public half
  * (caterva_dtype_parse, caterva_dtype_free) is in caterva.h. */
 

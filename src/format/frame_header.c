@@ -59,7 +59,7 @@ static int read_count(cv_reader *reader)
 
 /* Number of entries the section at the reader's position claims, without
  * moving; 0 when malformed (the following read says how). */
-static int cv_metalayers_count(const cv_reader *reader)
+static int metalayers_count(const cv_reader *reader)
 {
     cv_reader copy = *reader;
     int n = read_count(&copy);
@@ -69,7 +69,7 @@ static int cv_metalayers_count(const cv_reader *reader)
 /* Reads the section at the reader's position: at most `max` entries into
  * `out`. Offsets must be those of the values (map_size is ignored, as by every
  * other reader). Sticky errors stay in the reader. */
-static void cv_metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
+static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
 {
     *n = 0;
     size_t at = reader->at;
@@ -113,7 +113,7 @@ static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, 
 
 /* Appends the section. `origin` is where header or trailer begins in
  * `buffer`; `in_trailer` picks the map size's origin (FORMAT.md section 1). */
-static cv_status cv_metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
+static cv_status metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
                               const cv_metalayer *layers, int n, cv_error *err)
 {
     size_t index_size = 0;
@@ -368,7 +368,7 @@ cv_status cv_frame_header_parse(const uint8_t *bytes, size_t size, cv_frame_head
     CV_TRY(check_pipeline(&wire, err));
 
     *out = from_wire(&wire);
-    cv_metalayers_read(&reader, out->metalayers, CV_MAX_METALAYERS, &out->n_metalayers);
+    metalayers_read(&reader, out->metalayers, CV_MAX_METALAYERS, &out->n_metalayers);
     return cv_reader_finish(&reader, err);
 }
 
@@ -414,7 +414,7 @@ static cv_status write_parts(cv_frame_header *header, size_t origin, cv_buffer *
     wire_header wire = to_wire(header);
     write_wire(&writer, &wire);
     CV_TRY(writer.status);
-    CV_TRY(cv_metalayers_write(out, origin, false, header->metalayers, header->n_metalayers,
+    CV_TRY(metalayers_write(out, origin, false, header->metalayers, header->n_metalayers,
                                err));
 
     size_t end = out->size; /* below 2 GiB, or there was an error */
@@ -440,7 +440,7 @@ cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_erro
     return status;
 }
 
-/* ---- Trailer ----
+/* ---- The trailer ----
  *
  * The frame's trailer, bytes <-> struct. Promises: the array of
  * attributes is no larger than the bytes justify. Does not look into the
@@ -487,7 +487,7 @@ cv_status cv_trailer_peek(const uint8_t tail[CV_TRAILER_TAIL], int64_t pos,
 
 static cv_status allocate_attributes(const cv_reader *reader, cv_trailer *out, cv_error *err)
 {
-    int n = cv_metalayers_count(reader);
+    int n = metalayers_count(reader);
     size_t justified = (reader->size - reader->at) / MIN_ATTRIBUTE_SIZE;
     if (n > CV_MAX_ATTRIBUTES || (size_t)n > justified)
         return cv_fail(err, CATERVA_ECORRUPT, reader->pos + (int64_t)reader->at,
@@ -513,7 +513,7 @@ cv_status cv_trailer_parse(const uint8_t *bytes, size_t size, int64_t pos, cv_tr
     CV_TRY(cv_reader_check(&reader, err));
     CV_TRY(allocate_attributes(&reader, &trailer, err));
 
-    cv_metalayers_read(&reader, trailer.attributes, CV_MAX_ATTRIBUTES, &trailer.n_attributes);
+    metalayers_read(&reader, trailer.attributes, CV_MAX_ATTRIBUTES, &trailer.n_attributes);
     read_tail(&reader, &trailer);
     if (trailer.size != size)
         cv_reader_fail(&reader, CATERVA_ECORRUPT, reader.at, "claims %u bytes, it has %zu",
@@ -541,7 +541,7 @@ static cv_status write_trailer(const cv_metalayer *attributes, int n, size_t ori
     cv_write_byte(&writer, 0x94);
     cv_write_byte(&writer, TRAILER_VERSION);
     CV_TRY(writer.status);
-    CV_TRY(cv_metalayers_write(out, origin, true, attributes, n, err));
+    CV_TRY(metalayers_write(out, origin, true, attributes, n, err));
 
     /* Attributes end below 2 GiB, or there was an error. */
     cv_trailer trailer = {.size = (uint32_t)(out->size - origin + CV_TRAILER_TAIL)};
@@ -558,7 +558,7 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
     return status;
 }
 
-/* ---- Header copy ----
+/* ---- The copy of the header ----
  *
  * The copy of a header, bytes <-> struct, and the search for it.
  * Knows nothing of where a file has room for one. */

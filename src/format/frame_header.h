@@ -18,9 +18,7 @@ typedef struct cv_metalayer {
 /* The entry called `name`, or NULL. */
 const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const char *name);
 
-/* ---- frame_header ----
- * The header of a Blosc2 frame: bytes <-> struct. Layout: FORMAT.md section 1,
- * written down once, as the field list in frame_header.c. */
+/* ---- The header ---- */
 
 /* Bytes that every frame begins with. */
 enum { CV_FRAME_MAGIC_SIZE = 10 };
@@ -72,7 +70,8 @@ cv_status cv_frame_header_parse(const uint8_t *bytes, size_t size, cv_frame_head
  * taken as they are. */
 cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_error *err);
 
-/* ---- trailer ----
+/* ---- The trailer ----
+ *
  * The trailer of a Blosc2 frame: attributes (variable-length metalayers) and a
  * fingerprint. Layout: FORMAT.md section 5. */
 
@@ -100,7 +99,8 @@ void cv_trailer_free(cv_trailer *trailer);
 cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out,
                            cv_error *err);
 
-/* ---- header_copy ----
+/* ---- The copy of the header ----
+ *
  * A copy of the frame's header in the dead space right before the index, from
  * which a torn header is restored. All numbers little-endian:
  *

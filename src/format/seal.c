@@ -9,9 +9,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* ---- Seal ---- */
-
-
 /* ---- The footer --------------------------------------------------------- */
 
 static const char FOOTER_MAGIC[8] = {'c', 'v', 's', 'e', 'a', 'l', '1', '\n'};
@@ -112,6 +109,17 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
  *  24 u32 CRC32C of the strays   28 u32 x index blocks   u32 x pages */
 enum { HEAD_FIXED = 28 };
 
+int64_t cv_seal_pages(int64_t n_chunks)
+{
+    return n_chunks / CV_SEAL_PAGE + (n_chunks % CV_SEAL_PAGE != 0);
+}
+
+size_t cv_seal_page_size(int64_t n_chunks, int64_t p)
+{
+    int64_t left = n_chunks - p * CV_SEAL_PAGE;
+    return CV_SEAL_NAME * (size_t)(left < CV_SEAL_PAGE ? left : CV_SEAL_PAGE);
+}
+
 size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks)
 {
     return HEAD_FIXED + 4 * (size_t)(n_index_blocks + cv_seal_pages(n_chunks));
@@ -207,7 +215,7 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
     return fits;
 }
 
-/* ---- Layout area ----
+/* ---- The layouts of all chunks ----
  *
  * Layouts in one place, bytes <-> struct. Which chunks have a record, and what
  * is done with it, is not known here. */
@@ -279,7 +287,7 @@ bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
     return out->head_size <= size && out->table_size <= size - out->head_size;
 }
 
-/* ---- State id ----
+/* ---- Identifiers of states ----
  *
  * Identifiers of states; pure. */
 

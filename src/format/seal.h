@@ -6,7 +6,7 @@
  *       footer                CRC32C of the seal's head
  *         head                CRC32C of the index, block by block; of each page
  *                             of the chunk list; of the strays
- *           chunk list        name of each chunk's block table (block_table.h),
+ *           chunk list        name of each chunk's block table (chunk_header.h),
  *                             0: none is known. Pages of zeros are left out
  *           strays            where tables are that stand elsewhere
  *
@@ -29,7 +29,6 @@
 #include <stdint.h>
 
 /* ---- The root ----------------------------------------------------------- */
-
 
 enum { CV_SEAL_FOOTER = 32 };
 
@@ -67,7 +66,6 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
 
 /* ---- The head ----------------------------------------------------------- */
 
-
 enum {
     CV_SEAL_NAME = 4,   /* bytes of a name in the chunk list */
     CV_SEAL_PAGE = 2048 /* names that share a checksum */
@@ -94,17 +92,11 @@ typedef struct cv_seal_head {
  * 0 stands for a page of zeros, which is left out. */
 uint32_t cv_seal_page_sum(const uint8_t *names, size_t size);
 
-static inline int64_t cv_seal_pages(int64_t n_chunks)
-{
-    return n_chunks / CV_SEAL_PAGE + (n_chunks % CV_SEAL_PAGE != 0);
-}
+/* Pages of a list of `n_chunks` names. */
+int64_t cv_seal_pages(int64_t n_chunks);
 
 /* Bytes of page `p` when it is stored, and of the stored pages before it. */
-static inline size_t cv_seal_page_size(int64_t n_chunks, int64_t p)
-{
-    int64_t left = n_chunks - p * CV_SEAL_PAGE;
-    return CV_SEAL_NAME * (size_t)(left < CV_SEAL_PAGE ? left : CV_SEAL_PAGE);
-}
+size_t cv_seal_page_size(int64_t n_chunks, int64_t p);
 uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p);
 
 size_t cv_seal_head_size(int64_t n_chunks, int64_t n_index_blocks);
@@ -126,7 +118,8 @@ void cv_seal_head_free(cv_seal_head *head);
 /* Bytes of the whole seal; false when that leaves 63 bits. */
 bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
 
-/* ---- layout_area ----
+/* ---- The layouts of all chunks ----
+ *
  * The layouts of an array's chunks in one place: what has to be known of a chunk before a
  * block of it can be asked for. It is there for readers to whom each read takes long, and
  * nobody needs it: what it says counts where the seal's chunk list has its names.
@@ -138,7 +131,7 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
  *
  *     head    the chunk's bytes before its first block: header and block starts, or
  *             a repeated item
- *     table   its block table (block_table.h), right behind
+ *     table   its block table (chunk_header.h), right behind
  *     zeros   to the record's end. A chunk whose head is longer has zeros alone
  *
  * The mark keeps who looks for chunks behind chunks from taking a record for one. The
@@ -186,7 +179,8 @@ typedef struct cv_record_parts {
 bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
                           cv_record_parts *out);
 
-/* ---- state_id ----
+/* ---- Identifiers of states ----
+ *
  * Identifiers of states: a hash of whatever tells one committed state from all others. */
 
 enum { CV_STATE_ID = 16 }; /* CATERVA_STATE_ID of caterva.h */

@@ -191,7 +191,7 @@ static level enter(cv_tokens *t, const cv_token *token)
     return (level){.left = parts_of(token), .is_map = token->kind == CV_TOKEN_MAP};
 }
 
-bool cv_tokens_are_value(cv_tokens t)
+static bool tokens_are_value(cv_tokens t)
 {
     level stack[CV_VALUE_DEPTH + 1] = {{.left = 1}};
     int depth = 0;
@@ -215,10 +215,10 @@ bool cv_tokens_are_value(cv_tokens t)
 
 bool cv_is_value(const void *bytes, size_t size)
 {
-    return cv_tokens_are_value(cv_tokens_of(bytes, size));
+    return tokens_are_value(cv_tokens_of(bytes, size));
 }
 
-/* ---- Pack ----
+/* ---- Writing values ----
  *
  * MessagePack written. A head says a number that is known only at the end:
  * heads are kept aside and put between the other bytes when all is there. */
@@ -356,7 +356,7 @@ static void append_told(cv_packer *p, const uint8_t *bytes, size_t size)
     }
 }
 
-static void cv_pack_binary_head(cv_packer *p, size_t size)
+static void pack_binary_head(cv_packer *p, size_t size)
 {
     uint8_t head[5];
     count_value(p);
@@ -366,7 +366,7 @@ static void cv_pack_binary_head(cv_packer *p, size_t size)
 
 void cv_pack_binary(cv_packer *p, const void *bytes, size_t size)
 {
-    cv_pack_binary_head(p, size);
+    pack_binary_head(p, size);
     append_told(p, bytes, size);
 }
 
@@ -385,7 +385,7 @@ static size_t put_ext(uint8_t *to, int type, uint64_t size)
 
 /* An extension of bytes that lie in two places, of which the watch hears of the second; and
  * the head of a binary whose `size` bytes come by themselves, as those do. */
-static void cv_pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
+static void pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
                         size_t size)
 {
     uint8_t head[6];
@@ -399,7 +399,7 @@ static void cv_pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, c
 
 void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size)
 {
-    cv_pack_ext_of_two(p, type, NULL, bytes, size);
+    pack_ext_of_two(p, type, NULL, bytes, size);
 }
 
 void cv_pack_value(cv_packer *p, const void *bytes, size_t size)
@@ -548,7 +548,7 @@ cv_status cv_pack_finish(cv_packer *p, cv_buffer *out, cv_error *err)
     return status;
 }
 
-/* ---- Typed ----
+/* ---- Arrays of numbers ----
  *
  * Arrays of NumPy inside values, bytes <-> struct. Does not look at items. */
 
@@ -648,7 +648,7 @@ static void pack_map(const cv_typed *typed, size_t size, cv_packer *p)
     for (int d = 0; d < typed->ndim; d++) cv_pack_int(p, typed->shape[d]);
     cv_pack_end(p);
     cv_pack_text(p, "data", 4);
-    cv_pack_binary_head(p, size);
+    pack_binary_head(p, size);
     cv_pack_end(p);
 }
 
@@ -660,7 +660,7 @@ void cv_typed_pack(const cv_typed *typed, cv_packer *p)
     pack_map(typed, size, &inner);
     cv_status status = cv_pack_finish(&inner, &map, &p->error);
     if (status == CV_OK)
-        cv_pack_ext_of_two(p, CV_EXT_ARRAY, &map, typed->items, size);
+        pack_ext_of_two(p, CV_EXT_ARRAY, &map, typed->items, size);
     else if (p->status == CV_OK)
         p->status = status;
     cv_buffer_free(&map);

@@ -62,9 +62,9 @@ bool cv_token_is_text(const cv_token *token, const char *text);
 /* True when the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no list
  * or map as the key of a map, the members of sets a list. */
 bool cv_is_value(const void *bytes, size_t size);
-bool cv_tokens_are_value(cv_tokens tokens); /* the same; false also when it was stopped */
 
-/* ---- pack ----
+/* ---- Writing values ----
+ *
  * Writes one MessagePack value, each number and each head in its shortest form, as
  * python-blosc2 does. Sticky: the first failure is kept, and the caller asks once, at the
  * end:
@@ -122,7 +122,8 @@ void cv_pack_end(cv_packer *p);
 cv_status cv_pack_finish(cv_packer *p, cv_buffer *out, cv_error *err);
 void cv_pack_free(cv_packer *p);
 
-/* ---- typed ----
+/* ---- Arrays of numbers ----
+ *
  * NumPy arrays as values: extension 46, whose payload is the MessagePack map
  *
  *     {"dtype": {"str": "<i2"}, "shape": [1], "data": bytes}

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Attribute ----
+/* ---- One attribute ----
  *
  * Values of attributes: each is a Blosc2 chunk of its own, whose header says
  * how long the value is. What it says is believed only as far as somebody asks for it:
@@ -145,7 +145,7 @@ static cv_status decode_piece(const cv_chunk_header *header, const cv_metalayer 
     return status;
 }
 
-static cv_status cv_frame_attribute_read(const cv_metalayer *attribute, int64_t start, void *dst,
+static cv_status frame_attribute_read(const cv_metalayer *attribute, int64_t start, void *dst,
                                   int64_t size, cv_error *err)
 {
     cv_chunk_header header;
@@ -188,7 +188,7 @@ cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err)
     if (!scratch) return cv_fail_memory(err, (size_t)piece, "an attribute");
     cv_status status = CV_OK;
     for (int64_t at = 0; at < header.nbytes && status == CV_OK; at += piece)
-        status = cv_frame_attribute_read(attribute, at, scratch,
+        status = frame_attribute_read(attribute, at, scratch,
                                          cv_min_i64(piece, header.nbytes - at), err);
     cv_free(scratch);
     return status;
@@ -230,7 +230,7 @@ cv_status cv_attribute_read(const cv_attribute *a, int64_t start, void *dst, int
 {
     if (a->form == CV_ATTRIBUTE_CHUNK) {
         cv_metalayer layer = layer_of(a);
-        return cv_frame_attribute_read(&layer, start, dst, size, err);
+        return frame_attribute_read(&layer, start, dst, size, err);
     }
     if (size > 0) memcpy(dst, a->data + start, (size_t)size);
     return CV_OK;
@@ -525,7 +525,7 @@ cv_status cv_attributes_check_name(const char *name, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Place attributes ----
+/* ---- Where attributes are to stand ----
  *
  * The places of attributes. A frame that C-Blosc2 can change has at most 16
  * keys; the map takes one of them as soon as there is one.

@@ -24,15 +24,7 @@ cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size,
                                   cv_error *err);
 cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err);
 
-/* ---- attributes ----
- * All attributes of a frame, wherever they stand. Two places:
- *
- *     trailer    "units"  -> chunk     a key of its own: a name of 31 bytes, 16 in all,
- *                "dims"   -> chunk     the library's own among them
- *                "attrs"  -> chunk     a map of all others:
- *                              {"straight_vertical_longitude_from_pole": -45.0, ...}
- *
- * An `attrs` that is no map of names, nor JSON text of one, is an attribute like others. */
+/* ---- All attributes ---- */
 
 /* The longest name that is written. */
 enum { CV_MAX_ATTRIBUTE_NAME = 65535 };
@@ -86,7 +78,8 @@ cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err)
 cv_status cv_attribute_read(const cv_attribute *a, int64_t start, void *dst, int64_t size,
                             cv_error *err);
 
-/* ---- place_attributes ----
+/* ---- Where attributes are to stand ----
+ *
  * Where attributes are to stand: a key of its own for each while they fit, else a map for
  * the rest (attributes.h). */
 

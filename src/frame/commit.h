@@ -13,7 +13,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
  * of them are; NULL: nobody. */
 void cv_txn_set_watch(cv_txn *txn, cv_watch *watch);
 
-/* Gives every chunk checksums that has none, see adopt.h, and commits, unless
+/* Gives checksums to every chunk that has none, and commits, unless
  * nothing is pending and all is sealed already. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
 

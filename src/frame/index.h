@@ -123,7 +123,8 @@ int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
 
 void cv_index_free(cv_index *index); /* leaves it empty */
 
-/* ---- index_encode ----
+/* ---- Encoding ----
+ *
  * A chunk index to bytes: what a commit puts into its tail. */
 
 /* Appends the index to `out` as it stands in a file: a Blosc2 chunk of int64.

@@ -71,7 +71,8 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
  * and giving a position to another chunk is announced here. */
 
 /* The cache: sets of four, at most 4 MiB unless eight layouts are more; what workers
- * have notes of (layout_memo.h) may stay longer. For chunks of `store`, which outlives it; `id` is the frame's. */
+ * have notes of may stay longer. For chunks of `store`, which outlives it; `id` is the
+ * frame's. */
 cv_layout_cache *cv_layout_cache_new(cv_store *store, uint64_t id,
                                      int64_t n_blocks); /* or NULL */
 void cv_layout_cache_free(cv_layout_cache *cache);

@@ -1,6 +1,7 @@
-/* Room: frame. What a snapshot is made of, and what follows from its header: metalayer
- * against header, both against the grid. It is loaded by snapshot_load.c. Nothing here
- * reads what is stored, or knows of blocks or selections. */
+/* Room: frame. One committed state of a frame: loaded from its store and checked once, header
+ * against file, metalayer and grid against the header, trailer and index in their places; and
+ * the states that follow from it by a change of shape, attributes or metalayers. Later code
+ * trusts a snapshot. Does not read chunks or the index. */
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
@@ -13,7 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Kinds ----
+/* ---- Which frames are arrays ----
  *
  * Which frames are arrays: those with the array's metalayer, unless
  * another one says that its items are not there (expressions, proxies), and plain
@@ -79,7 +80,7 @@ static cv_status check(const kind *kinds, size_t n_kinds, const cv_metalayer *la
 
 /* CATERVA_EUNSUPPORTED for a frame that metalayers mark as some other object, which is
  * named; `is_array`: it has the array's metalayer, too. */
-static cv_status cv_kind_check(const cv_frame_header *header, bool is_array, cv_error *err)
+static cv_status kind_check(const cv_frame_header *header, bool is_array, cv_error *err)
 {
     const cv_metalayer *layers = header->metalayers;
     int n = header->n_metalayers;
@@ -88,7 +89,7 @@ static cv_status cv_kind_check(const cv_frame_header *header, bool is_array, cv_
 }
 
 /* The same for the names of attributes, of a frame without the array's metalayer. */
-static cv_status cv_kind_check_attributes(const cv_metalayer *attributes, int n, cv_error *err)
+static cv_status kind_check_attributes(const cv_metalayer *attributes, int n, cv_error *err)
 {
     return check(objects, COUNT(objects), attributes, n, err);
 }
@@ -141,7 +142,7 @@ void cv_kind_name(const cv_frame_header *h, char name[CV_KIND_NAME], bool *reada
 /* A frame of chunks of one size, cut from items of one size, is a 1-d array of them.
  * Each chunk is one block here: real ones differ from chunk to chunk, and the last
  * chunk may be shorter. CATERVA_EUNSUPPORTED, with the reason, for other frames. */
-static cv_status cv_kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_error *err)
+static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_error *err)
 {
     CV_TRY(check_plain(h, err));
     int32_t chunk = h->chunk_size / h->type_size;
@@ -156,7 +157,7 @@ static cv_status cv_kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_
     return CV_OK;
 }
 
-/* ---- Far header ----
+/* ---- The header of a far frame ----
  *
  * One request brings the end of a far frame, and with it all that an opening
  * needs: another one for the beginning would take as long again. */
@@ -183,10 +184,10 @@ static bool is_vouched(const uint8_t *tail, size_t size, int64_t pos,
     return state == CV_SEAL_WHOLE;
 }
 
-/* Takes the header from the copy before the index (format/header_copy.h), when the store has
+/* Takes the header from the copy before the index (format/frame_header.h), when the store has
  * the end of its `stored` bytes at hand, the frame ends there, and the trailer vouches for
  * that header. *found false: it is to be read where it stands. */
-static cv_status cv_far_header(cv_store *store, uint64_t stored, cv_buffer *out, bool *found,
+static cv_status far_header(cv_store *store, uint64_t stored, cv_buffer *out, bool *found,
                         cv_error *err)
 {
     size_t size = stored < MOST_TAIL ? (size_t)stored : MOST_TAIL, at = size;
@@ -204,7 +205,7 @@ static cv_status cv_far_header(cv_store *store, uint64_t stored, cv_buffer *out,
     return *found ? cv_buffer_append(out, copy.header, copy.header_size, err) : CV_OK;
 }
 
-/* ---- Snapshot ---- */
+/* ---- The snapshot ---- */
 
 cv_snapshot *cv_snapshot_new(void)
 {
@@ -275,8 +276,8 @@ static cv_status parse_meta(cv_snapshot *s, cv_error *err)
     const cv_metalayer *layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "b2nd");
     bool legacy = !layer;
     if (legacy) layer = cv_metalayers_find(h->metalayers, h->n_metalayers, "caterva");
-    if (!s->any_kind) CV_TRY(cv_kind_check(h, layer != NULL, err));
-    if (!layer) return cv_kind_plain(h, &s->meta, err);
+    if (!s->any_kind) CV_TRY(kind_check(h, layer != NULL, err));
+    if (!layer) return kind_plain(h, &s->meta, err);
     return cv_array_meta_parse(layer->data, layer->size, legacy,
                                layer->data - s->header_bytes.data, &s->meta, err);
 }
@@ -366,13 +367,13 @@ bool cv_snapshot_has_older_readers(const cv_snapshot *s, cv_store *store)
 }
 
 /* A state without chunks is all in memory now. */
-static void cv_snapshot_note_reader(const cv_snapshot *s, cv_store *store)
+static void snapshot_note_reader(const cv_snapshot *s, cv_store *store)
 {
     uint64_t number = s->grid.n_chunks > 0 ? number_of(s) : 0;
     if (number || s->grid.n_chunks == 0) cv_store_reads_state(store, number);
 }
 
-/* ---- Snapshot load ----
+/* ---- Loading ----
  *
  * Loads one committed state of a frame from its store and checks it once:
  * header against file, trailer and index in their places. Later code trusts a snapshot. */
@@ -427,7 +428,7 @@ static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, c
 {
     bool is_found = false;
     uint32_t header_size;
-    if (stored > 0) CV_TRY(cv_far_header(store, stored, &s->header_bytes, &is_found, err));
+    if (stored > 0) CV_TRY(far_header(store, stored, &s->header_bytes, &is_found, err));
     if (is_found) return CV_OK;
     CV_TRY(read_first(s, store, &stored, err));
     size_t first = s->header_bytes.size;
@@ -506,7 +507,7 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     CV_TRY(cv_trailer_parse(s->trailer_bytes.data, size,
                             (int64_t)(s->header.frame_size - size), &s->trailer, err));
     if (s->meta.plain && !s->any_kind)
-        CV_TRY(cv_kind_check_attributes(s->trailer.attributes, s->trailer.n_attributes, err));
+        CV_TRY(kind_check_attributes(s->trailer.attributes, s->trailer.n_attributes, err));
     cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
     if (status != CV_OK) s->seal = CV_SEAL_NONE;
     if (s->seal == CV_SEAL_NONE) s->footer = (cv_seal_footer){0};
@@ -594,7 +595,7 @@ static cv_status load_once(cv_store *store, load_how how, cv_snapshot **out, cv_
         cv_snapshot_release(snapshot);
         return status;
     }
-    if (how != LOAD_HEADER) cv_snapshot_note_reader(snapshot, store);
+    if (how != LOAD_HEADER) snapshot_note_reader(snapshot, store);
     *out = snapshot;
     return CV_OK;
 }
@@ -742,7 +743,7 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Derive ----
+/* ---- From one state to the next ----
  *
  * From one state to the next: the header and trailer that a change
  * of shape, attributes or metalayers asks for. Chunks are not looked at.

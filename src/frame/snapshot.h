@@ -1,6 +1,5 @@
 /* A snapshot: one committed state of a frame, immutable and shared. Readers
- * hold a reference and need no lock; a commit publishes a new one. snapshot_load.h makes
- * them from what is stored. */
+ * hold a reference and need no lock; a commit publishes a new one. */
 #ifndef CV_FRAME_SNAPSHOT_H
 #define CV_FRAME_SNAPSHOT_H
 
@@ -22,11 +21,6 @@
 enum { CV_KIND_NAME = 32 };
 void cv_kind_name(const cv_frame_header *header, char name[CV_KIND_NAME], bool *readable);
 
-/* ---- snapshot ----
- * A snapshot: one committed state of a frame, immutable and shared. Readers
- * hold a reference and need no lock; a commit publishes a new one. snapshot_load.h makes
- * them from what is stored. */
-
 typedef struct cv_snapshot {
     atomic_int references;
     cv_frame_header header; /* metalayers borrow from header_bytes */
@@ -38,13 +32,13 @@ typedef struct cv_snapshot {
     uint64_t index_pos;  /* bytes from the frame's start */
     uint64_t index_size; /* 0 without chunks; the seal behind it is not counted */
 
-    /* What vouches for the state, see sealed.h. */
+    /* What vouches for the state, see format/seal.h. */
     cv_seal_state seal;
     cv_seal_footer footer; /* of a sealed state with chunks */
     cv_stamp stamp;        /* of the store when the state was loaded, unless sealed whole */
     bool unchecked;        /* nothing is checked against the seal */
     bool any_kind;         /* a frame of bytes and attributes, whatever it is kept for */
-    bool refound;          /* repair's: the index is not the stored one, see refind.h */
+    bool refound;          /* repair's: the index is not the stored one, see upkeep/rescue.h */
     cv_mutex head_lock;
     atomic_bool head_ready;
     cv_seal_head head;
@@ -96,8 +90,7 @@ cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
  * plain items. */
 int64_t cv_snapshot_chunk_bytes(const cv_snapshot *snapshot, int64_t chunk);
 
-/* ---- snapshot_load ----
- * Snapshots from what is stored. */
+/* ---- Loading ---- */
 
 /* Reads and checks the state that `store` holds: header, metalayer, grid,
  * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
@@ -120,7 +113,8 @@ cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapsho
 cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 
-/* ---- derive ----
+/* ---- From one state to the next ----
+ *
  * From one state to the next: what a change of shape, attributes or metalayers makes of
  * header and trailer. */
 

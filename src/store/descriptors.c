@@ -7,8 +7,6 @@
 
 #include <stddef.h>
 
-/* ---- Descriptors ---- */
-
 static struct {
     cv_mutex lock;
     cv_once once;
@@ -118,7 +116,7 @@ int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_
     return error;
 }
 
-/* ---- Rest ----
+/* ---- Files that rest ----
  *
  * The list of those that are awake, the one awake for longest first. State of the
  * process, as the limit is. Its lock is taken with the lock of one that wakes, and under it

@@ -31,7 +31,8 @@ int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_
 /* The holders give up some, unless `error` says something else. False: there were none. */
 bool cv_descriptors_make_room(int error);
 
-/* ---- rest ----
+/* ---- Files that rest ----
+ *
  * Files that are open for writing in numbers that no process has descriptors for: a few are
  * awake, with their descriptors, and the others rest, and are opened again when they are used.
  * Beyond CV_REST_AWAKE the one that has been awake for longest rests, and when the process has

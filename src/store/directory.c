@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Directory ---- */
-
 typedef struct directory_store {
     cv_store base;
     cv_dir dir;
@@ -39,7 +37,7 @@ typedef struct directory_store {
 } directory_store;
 
 /* The directory itself: for its locks, access and name. */
-static inline cv_file cv_directory_self(const directory_store *d)
+static inline cv_file directory_self(const directory_store *d)
 {
     return cv_dir_as_file(d->dir);
 }
@@ -119,7 +117,7 @@ static int read_held(const held_object *held, void *dst, size_t size, uint64_t p
     return 0;
 }
 
-static cv_status cv_directory_check_frame(cv_store *store, cv_error *err)
+static cv_status directory_check_frame(cv_store *store, cv_error *err)
 {
     cv_file_info info;
     directory_store *d = (directory_store *)store;
@@ -174,7 +172,7 @@ static int give_up(cv_fd_holder *holder)
 }
 
 /* Complete: from now on its descriptors are at others' disposal. */
-static void cv_directory_share_descriptors(directory_store *d)
+static void directory_share_descriptors(directory_store *d)
 {
     d->holder.give_up = give_up;
     cv_fd_holder_add(&d->holder);
@@ -183,7 +181,7 @@ static void cv_directory_share_descriptors(directory_store *d)
 /* A writer elsewhere may have put a new frame in place. Asking for the frame's
  * size, with which every look at a frame begins, turns to the new one; reads
  * in between stay with one and the same file. */
-static void cv_directory_follow(directory_store *d)
+static void directory_follow(directory_store *d)
 {
     cv_file frame;
     cv_rwlock_read(&d->frame_lock);
@@ -195,11 +193,11 @@ static void cv_directory_follow(directory_store *d)
 }
 
 /* The operations on bytes, for the table of operations. */
-static cv_status cv_directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
-    if (object == CV_FRAME_OBJECT && !store->writable) cv_directory_follow(d);
+    if (object == CV_FRAME_OBJECT && !store->writable) directory_follow(d);
     CV_TRY(hold(d, object, &held, err));
     int error = size_of_held(&held, size);
     let_go(d, held);
@@ -208,7 +206,7 @@ static cv_status cv_directory_size(cv_store *store, cv_object object, uint64_t *
 
 /* The frame's file is never changed in place by this library, but by others. One that was
  * given up keeps its zeros: the state was loaded before. */
-static void cv_directory_stamp(cv_store *store, cv_stamp *out)
+static void directory_stamp(cv_store *store, cv_stamp *out)
 {
     directory_store *d = (directory_store *)store;
     cv_file_info info;
@@ -219,7 +217,7 @@ static void cv_directory_stamp(cv_store *store, cv_stamp *out)
     *out = (cv_stamp){.object = info.inode, .time = info.changed_ns, .size = info.size};
 }
 
-static cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
+static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
                             size_t size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -235,7 +233,7 @@ static cv_status cv_directory_read(cv_store *store, cv_object object, uint64_t p
     return cv_fail_past_end(err, object_name(object).text, pos, size, end);
 }
 
-static cv_at_once cv_directory_read_at_once(cv_store *store, const cv_store_range *r)
+static cv_at_once directory_read_at_once(cv_store *store, const cv_store_range *r)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -255,7 +253,7 @@ static void ask_for(cv_store *store, const cv_store_range *range)
     let_go(d, held);
 }
 
-static cv_status cv_directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
+static cv_status directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
                                  const cv_arrivals *arrivals, cv_error *err)
 {
     return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
@@ -272,7 +270,7 @@ static cv_status check_chunk(const cv_store *store, cv_object object, cv_error *
                    "the frame of a directory is replaced, not written");
 }
 
-static cv_status cv_directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
+static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
                              size_t size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -328,7 +326,7 @@ static bool link_chunk(directory_store *d, cv_object object, directory_store *ot
     return false;
 }
 
-static bool cv_directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,
+static bool directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,
                         uint64_t size)
 {
     directory_store *d = (directory_store *)store, *other = (directory_store *)from;
@@ -342,7 +340,7 @@ static bool cv_directory_share(cv_store *store, cv_object object, cv_store *from
     return shared;
 }
 
-static cv_status cv_directory_truncate(cv_store *store, cv_object object, uint64_t size,
+static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t size,
                                 cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -357,7 +355,7 @@ static cv_status cv_directory_truncate(cv_store *store, cv_object object, uint64
 
 /* Of a directory, CV_FRAME_OBJECT means the names in it: the bytes of the
  * frame itself are synced by replace. */
-static cv_status cv_directory_sync(cv_store *store, cv_object object, cv_error *err)
+static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     if (object == CV_FRAME_OBJECT) {
@@ -407,7 +405,7 @@ static int write_new_frame(directory_store *d, const void *bytes, size_t size, b
     return error;
 }
 
-static cv_status cv_directory_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+static cv_status directory_replace(cv_store *store, const void *bytes, size_t size, bool durable,
                                cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -422,7 +420,7 @@ static cv_status cv_directory_replace(cv_store *store, const void *bytes, size_t
     return CV_OK;
 }
 
-static cv_status cv_directory_remove(cv_store *store, cv_object object, cv_error *err)
+static cv_status directory_remove(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     CV_TRY(check_chunk(store, object, err));
@@ -430,7 +428,7 @@ static cv_status cv_directory_remove(cv_store *store, cv_object object, cv_error
     return error ? fail_object(d, object, error, "remove", err) : CV_OK;
 }
 
-static cv_status cv_directory_list(cv_store *store, cv_object **objects, size_t *n, cv_error *err)
+static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     int error = cv_sframe_list(d->dir, objects, n);
@@ -439,7 +437,7 @@ static cv_status cv_directory_list(cv_store *store, cv_object **objects, size_t 
     return cv_fail_sys(err, error, "cannot list the directory %s", d->shown.text);
 }
 
-/* ---- Directory open ----
+/* ---- Opening and closing ----
  *
  * The store of a directory as a whole: who reads it, its name, locks and who
  * may see the files; opening, creating, publishing, closing and deleting it. What its bytes
@@ -449,7 +447,7 @@ static cv_status cv_directory_list(cv_store *store, cv_object **objects, size_t 
 
 static void directory_reads_state(cv_store *store, uint64_t state)
 {
-    cv_file self = cv_directory_self((directory_store *)store);
+    cv_file self = directory_self((directory_store *)store);
     if (state)
         (void)cv_file_share_number(self, state);
     else
@@ -458,12 +456,12 @@ static void directory_reads_state(cv_store *store, uint64_t state)
 
 static bool directory_has_readers(cv_store *store)
 {
-    return cv_file_is_shared(cv_directory_self((directory_store *)store));
+    return cv_file_is_shared(directory_self((directory_store *)store));
 }
 
 static bool directory_has_others(cv_store *store, uint64_t state)
 {
-    return cv_file_is_shared_but(cv_directory_self((directory_store *)store), state);
+    return cv_file_is_shared_but(directory_self((directory_store *)store), state);
 }
 
 /* ---- Publishing and closing --------------------------------------------- */
@@ -497,10 +495,10 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     if (store->published) return CV_OK;
-    cv_status status = cv_place_publish(&d->place, cv_directory_self(d), d->frame, durable,
+    cv_status status = cv_place_publish(&d->place, directory_self(d), d->frame, durable,
                                         &store->published, err);
     if (!store->published) return status;
-    cv_home_take(&d->place, cv_directory_self(d), &d->home);
+    cv_home_take(&d->place, directory_self(d), &d->home);
     int error = liken_files(d);
     if (!d->place.is_left) cv_place_close(&d->place);
     if (status == CV_OK && error)
@@ -514,7 +512,7 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
 static cv_status directory_check_name(cv_store *store, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
-    CV_TRY(cv_home_check(&d->home, cv_directory_self(d), &d->shown, err));
+    CV_TRY(cv_home_check(&d->home, directory_self(d), &d->shown, err));
     cv_rwlock_read(&d->frame_lock);
     bool current = cv_dir_names(d->dir, CV_SFRAME_FRAME, d->frame);
     cv_rwlock_unlock(&d->frame_lock);
@@ -535,7 +533,7 @@ static void directory_close(cv_store *store)
     cv_free(d->frame_bytes);
     if (cv_os_has_forked(store->opened)) {
         cv_file_unlock(d->lock);
-        cv_file_unlock(cv_directory_self(d));
+        cv_file_unlock(directory_self(d));
     }
     cv_file_close(&d->lock);
     cv_dir_close(&d->dir);
@@ -549,19 +547,19 @@ static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *er
 
 static const cv_store_ops directory_ops = {
     .name = "directory",
-    .stamp = cv_directory_stamp,
-    .size = cv_directory_size,
-    .check_frame = cv_directory_check_frame,
-    .read = cv_directory_read,
-    .read_many = cv_directory_read_many,
-    .read_at_once = cv_directory_read_at_once,
-    .write = cv_directory_write,
-    .share = cv_directory_share,
-    .truncate = cv_directory_truncate,
-    .sync = cv_directory_sync,
-    .replace = cv_directory_replace,
-    .remove = cv_directory_remove,
-    .list = cv_directory_list,
+    .stamp = directory_stamp,
+    .size = directory_size,
+    .check_frame = directory_check_frame,
+    .read = directory_read,
+    .read_many = directory_read_many,
+    .read_at_once = directory_read_at_once,
+    .write = directory_write,
+    .share = directory_share,
+    .truncate = directory_truncate,
+    .sync = directory_sync,
+    .replace = directory_replace,
+    .remove = directory_remove,
+    .list = directory_list,
     .publish = directory_publish,
     .reads_state = directory_reads_state,
     .has_readers = directory_has_readers,
@@ -661,7 +659,7 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
         take_access(d);
         status = take_lock(d, err);
         if (status == CV_OK)
-            status = cv_home_find(path, cv_directory_self(d), true, &d->home, err);
+            status = cv_home_find(path, directory_self(d), true, &d->home, err);
     }
     if (status != CV_OK) cv_store_close(&d->base);
     return status;
@@ -678,12 +676,12 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
         directory_store *d = NULL;
         CV_TRY(open_once(path, writable, &d, err));
         assert(d);
-        bool is_it = writable ? cv_home_leads_to(&d->home, cv_directory_self(d))
-                              : cv_dir_names(cv_dir_here, path, cv_directory_self(d));
+        bool is_it = writable ? cv_home_leads_to(&d->home, directory_self(d))
+                              : cv_dir_names(cv_dir_here, path, directory_self(d));
         if (is_it || (!writable && i == READER_TRIES)) {
             if (writable)
-                cv_directory_follow(d); /* as it is now that nobody can replace it */
-            cv_directory_share_descriptors(d);
+                directory_follow(d); /* as it is now that nobody can replace it */
+            directory_share_descriptors(d);
             *out = &d->base;
             return CV_OK;
         }
@@ -711,7 +709,7 @@ static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
         cv_store_close(&d->base);
         return status;
     }
-    cv_directory_share_descriptors(d);
+    directory_share_descriptors(d);
     *out = &d->base;
     return CV_OK;
 }
@@ -728,7 +726,7 @@ static cv_status directory_create_over(cv_store *old, cv_store **out, cv_error *
 {
     const directory_store *d = (directory_store *)old;
     cv_place place;
-    CV_TRY(cv_home_place(&d->home, cv_directory_self(d), d->frame, &d->shown, &place, err));
+    CV_TRY(cv_home_place(&d->home, directory_self(d), d->frame, &d->shown, &place, err));
     return create_at(&place, out, err);
 }
 
@@ -770,8 +768,8 @@ static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *er
 {
     directory_store *d = (directory_store *)store;
     cv_place place;
-    CV_TRY(cv_home_place(&d->home, cv_directory_self(d), d->frame, &d->shown, &place, err));
-    cv_status status = cv_home_check(&d->home, cv_directory_self(d), &d->shown, err);
+    CV_TRY(cv_home_place(&d->home, directory_self(d), d->frame, &d->shown, &place, err));
+    cv_status status = cv_home_check(&d->home, directory_self(d), &d->shown, err);
     if (status == CV_OK) status = cv_target_refuse_readers(&place.old, &d->shown, err);
     if (status == CV_OK && !cv_sframe_is_array_at(place.dir, place.name))
         status = cv_fail(err, CATERVA_EEXIST, -1,

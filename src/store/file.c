@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- File find ----
+/* ---- Finding the file ----
  *
  * Finds the file of a path: opened, locked or shared, and of the kind that can
  * hold a frame. What is in it is not looked at. */
@@ -91,7 +91,7 @@ static cv_status open_it(const char *path, bool writable, cv_file *file, cv_home
 /* Opens the regular file at `path`, in which a frame may begin at byte `offset`. Who is going
  * to write gets the writer's lock and `home`, the file's name; a reader's `home` stays as it
  * is. Both are the caller's to close; after a failure there is nothing to close. */
-static cv_status cv_file_find(const char *path, uint64_t offset, bool writable, cv_file *file,
+static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_file *file,
                        cv_home *home, cv_error *err)
 {
     cv_file_info info;
@@ -106,7 +106,7 @@ static cv_status cv_file_find(const char *path, uint64_t offset, bool writable, 
     return status;
 }
 
-/* ---- File copy ----
+/* ---- The copy of a file that is read often ----
  *
  * Which of several threads makes the copy is decided by what reads have
  * cost: one of them is the first beyond what the copy costs. */
@@ -163,7 +163,7 @@ const uint8_t *cv_file_copy_view(const cv_file_copy *copy, uint64_t pos, size_t 
     return bytes && inside ? bytes + pos : NULL;
 }
 
-/* ---- File ---- */
+/* ---- The store ---- */
 
 typedef struct file_store {
     cv_store base;
@@ -839,7 +839,7 @@ cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, c
     cv_file file;
     if (writable && offset > 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "a frame inside a file is read-only");
-    CV_TRY(cv_file_find(path, offset, writable, &file, &home, err));
+    CV_TRY(file_find(path, offset, writable, &file, &home, err));
     cv_status status = new_store(file, path, out, err);
     if (status != CV_OK) {
         cv_home_close(&home);

@@ -8,6 +8,10 @@
 
 #include <stdatomic.h>
 
+/* ---- A copy of a file that is read often ----
+ *
+ * Part of a file store; its functions are declared for its test. */
+
 typedef struct cv_file_copy {
     cv_file file;
     uint64_t offset;            /* of its first byte in the file */
@@ -34,8 +38,7 @@ void cv_file_copy_count(cv_file_copy *copy, size_t size);
 /* Nothing is lent from now on. Any thread. */
 void cv_file_copy_stop(cv_file_copy *copy);
 
-/* ---- file ----
- * Stores that are one regular file. */
+/* ---- Stores ---- */
 
 /* A regular file. `offset`: where the frame begins in it; only 0 for writing.
  * Writing takes an exclusive advisory lock, CATERVA_EBUSY when it is held (by
@@ -70,13 +73,13 @@ cv_status cv_store_file_hold_place(cv_store *store, cv_error *err);
 void cv_store_file_let_place_go(cv_store *store);
 
 /* From now on the store may close its file while nobody uses it, and opens it again: see
- * store/rest.h. `path` is where the file is, or a new one is to be, from the keeper's directory
+ * store/descriptors.h. `path` is where the file is, or a new one is to be, from the keeper's directory
  * on, and is copied; what lies elsewhere by way of links, and other stores, stay as they are.
  * Before other threads use the store. */
 cv_status cv_store_file_rest(cv_store *store, cv_keeper *keeper, const char *path,
                              cv_error *err);
 
-/* Lets a store of a file that is only read keep a copy of it, see file_copy.h, when it has at
+/* Lets a store of a file that is only read keep a copy of it, see cv_file_copy, when it has at
  * most `most` bytes; other stores: nothing. Before other threads use the store. */
 void cv_store_file_keep(cv_store *store, uint64_t most);
 

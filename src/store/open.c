@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-/* ---- Open ---- */
-
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err)
 {
@@ -58,7 +56,7 @@ cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err)
     return store->ops->unlink(store, watch, err);
 }
 
-/* ---- Append ----
+/* ---- Bytes behind a file ----
  *
  * Bytes behind the end of a file. */
 
@@ -158,7 +156,7 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
     return status;
 }
 
-/* ---- Headed ----
+/* ---- Another first part ----
  *
  * Another header in front of a file that has an older one: what a commit has
  * promised and not written yet. */

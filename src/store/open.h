@@ -19,7 +19,8 @@ cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrit
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);
 cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err);
 
-/* ---- append ----
+/* ---- Bytes behind a file ----
+ *
  * Bytes behind the end of a file that is no store of ours. */
 
 typedef struct cv_append {
@@ -35,7 +36,8 @@ typedef struct cv_append {
  * file's length is as before. */
 cv_status cv_store_file_append(const cv_append *append, uint64_t *pos, cv_error *err);
 
-/* ---- headed ----
+/* ---- Another first part ----
+ *
  * A store that is another one but for its first bytes. */
 
 /* Reads `size` bytes of `head`, which are copied, in the place of those that `inner` begins

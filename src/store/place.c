@@ -23,7 +23,7 @@ static cv_mutex list_lock = CV_MUTEX_INIT;
 static cv_temporary *list;
 
 /* Lists one that is there now; it stays where it is in memory until it is taken off. */
-static void cv_temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
+static void temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
     cv_mutex_lock(&list_lock);
     temporary->remove = remove;
@@ -55,7 +55,7 @@ void cv_temporaries_abandon(void)
     cv_mutex_unlock(&list_lock);
 }
 
-/* ---- Keeper ----
+/* ---- The keeper ----
  *
  * Marks of files that are written and closed at the moment. Must not know what
  * the files are, nor when they are closed. */
@@ -130,7 +130,7 @@ int cv_keeper_lock(cv_dir dir, cv_file file)
     return EWOULDBLOCK;
 }
 
-/* ---- Target ----
+/* ---- The target ----
  *
  * What a new array takes the place of. Must not know how: place.c moves. */
 
@@ -177,7 +177,7 @@ cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
     return CV_OK;
 }
 
-static void cv_target_unlock(cv_target *target)
+static void target_unlock(cv_target *target)
 {
     if (target->borrowed || !target->is_locked) return;
     cv_file_unlock(target->is_directory ? target->lock : target->self);
@@ -188,7 +188,7 @@ static void cv_target_unlock(cv_target *target)
 void cv_target_close(cv_target *target)
 {
     if (!target->borrowed) {
-        cv_target_unlock(target);
+        target_unlock(target);
         cv_file_close(&target->frame);
         cv_file_close(&target->lock);
         cv_file_close(&target->self);
@@ -199,7 +199,7 @@ void cv_target_close(cv_target *target)
 /* ---- In use? -------------------------------------------------------------- */
 
 /* May somebody read the directory? And the same as CATERVA_EBUSY. */
-static bool cv_target_has_readers(const cv_target *target)
+static bool target_has_readers(const cv_target *target)
 {
     return target->is_directory && cv_file_is_shared(target->self);
 }
@@ -207,7 +207,7 @@ static bool cv_target_has_readers(const cv_target *target)
 cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path *shown,
                                    cv_error *err)
 {
-    if (!cv_target_has_readers(target)) return CV_OK;
+    if (!target_has_readers(target)) return CV_OK;
     return cv_fail(err, CATERVA_EBUSY, -1,
                    "the directory %s is open for reading (by a copy of it, too)",
                    shown->text);
@@ -215,7 +215,7 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
 
 /* CATERVA_EBUSY when it is written, or is a directory that is read. An answer of the
  * moment, for who would otherwise work in vain. `dir` is where it lies. */
-static cv_status cv_target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
+static cv_status target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
                         cv_error *err)
 {
     cv_file lock = {0};
@@ -233,7 +233,7 @@ static cv_status cv_target_ask(const cv_target *target, cv_dir dir, const cv_sho
 }
 
 /* The same, and keeps writers out until the target is unlocked or closed. */
-static cv_status cv_target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
+static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
                          cv_error *err)
 {
     int error = 0;
@@ -287,7 +287,7 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
 
 /* Gives the new file or directory (and its frame, when that is not none) this access, and what
  * else goes with it, attributes and lists. Returns an errno number. */
-static int cv_target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
+static int target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
                    cv_file frame)
 {
     bool to_directory = cv_file_is_open(frame);
@@ -297,8 +297,6 @@ static int cv_target_give(const cv_target *target, const cv_likeness *likeness, 
     cv_file from = target->is_directory == to_directory ? target->self : (cv_file){0};
     return error ? error : cv_file_take_access(made, &likeness->outer, from);
 }
-
-/* ---- Place ---- */
 
 /* ---- Finding ------------------------------------------------------------ */
 
@@ -356,7 +354,7 @@ static cv_status ask_old(cv_place *place, cv_error *err)
     cv_status status = open_old(place, kind, err);
     if (status == CATERVA_ENOTFOUND) return CV_OK;
     if (status == CV_OK && cv_file_is_open(place->old.self))
-        status = cv_target_ask(&place->old, place->dir, &place->shown, err);
+        status = target_ask(&place->old, place->dir, &place->shown, err);
     return status;
 }
 
@@ -408,7 +406,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
 void cv_place_close(cv_place *place)
 {
     cv_temporaries_remove(&place->listed);
-    if (place->is_left && !cv_target_has_readers(&place->old)) cv_place_remove_temp(place);
+    if (place->is_left && !target_has_readers(&place->old)) cv_place_remove_temp(place);
     cv_target_close(&place->old);
     cv_dir_close(&place->dir);
     cv_free(place->name);
@@ -452,7 +450,7 @@ static void remove_listed(cv_temporary *temporary)
     if (!place->is_left) cv_place_remove_temp(place);
 }
 
-void cv_place_list(cv_place *place) { cv_temporaries_add(&place->listed, remove_listed); }
+void cv_place_list(cv_place *place) { temporaries_add(&place->listed, remove_listed); }
 
 /* ---- Publishing --------------------------------------------------------- */
 
@@ -514,7 +512,7 @@ static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
     if (holds_old(place, kind))
         return cv_target_refuse_readers(&place->old, &place->shown, err);
     CV_TRY(open_old(place, kind, err));
-    CV_TRY(cv_target_lock(&place->old, place->dir, &place->shown, err));
+    CV_TRY(target_lock(&place->old, place->dir, &place->shown, err));
     if (cv_dir_names(place->dir, place->name, place->old.self)) return CV_OK;
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s was replaced", place->shown.text);
 }
@@ -523,7 +521,7 @@ static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
 static cv_status liken(const cv_place *place, cv_file made, cv_file frame, cv_error *err)
 {
     cv_likeness like = cv_target_likeness(&place->old, place->is_directory);
-    int error = cv_target_give(&place->old, &like, made, frame);
+    int error = target_give(&place->old, &like, made, frame);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error, "cannot give %s the access of the one that it replaces",
                        place->shown.text);
@@ -565,7 +563,7 @@ cv_status cv_place_hold(cv_place *place, cv_error *err)
 
 void cv_place_let_go(cv_place *place)
 {
-    if (!place->is_held) cv_target_unlock(&place->old);
+    if (!place->is_held) target_unlock(&place->old);
 }
 
 /* A reader may have come to a directory after the last look: one that found it at its
@@ -581,7 +579,7 @@ cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool du
     int error = durable ? cv_dir_sync(place->dir) : 0;
     if (error) /* a displaced array stays: it may be the one a power loss leaves */
         return cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text);
-    place->is_left = displaced && cv_target_has_readers(&place->old);
+    place->is_left = displaced && target_has_readers(&place->old);
     if (displaced && !place->is_left) cv_place_remove_temp(place);
     return CV_OK;
 }
@@ -604,7 +602,7 @@ void cv_place_remove_temp(cv_place *place)
     }
 }
 
-/* ---- Home ----
+/* ---- The home ----
  *
  * The name that leads to a store. A file's is kept with the directory that it
  * is in; a directory finds its own through "..", which costs no descriptor. */

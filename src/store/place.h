@@ -25,7 +25,8 @@ void cv_temporaries_remove(cv_temporary *temporary);
 /* Removes all of them. */
 void cv_temporaries_abandon(void);
 
-/* ---- keeper ----
+/* ---- The keeper ----
+ *
  * Keeps writers away from files of a directory, or below it, that their own writer has closed
  * for a while to spare descriptors.
  *
@@ -55,7 +56,8 @@ bool cv_keeper_has(cv_dir dir, cv_file file);
 int cv_keeper_ask(cv_dir dir, cv_file file);
 int cv_keeper_lock(cv_dir dir, cv_file file);
 
-/* ---- target ----
+/* ---- The target ----
+ *
  * What stands where a new array is to go: is it in use, keep it from being written until
  * the new one has the name, and let that be accessible like it.
  *
@@ -94,7 +96,8 @@ typedef struct cv_likeness {
 
 cv_likeness cv_target_likeness(const cv_target *target, bool to_directory);
 
-/* ---- place ----
+/* ---- The place ----
+ *
  * Where an unpublished store lives and where it goes: a temporary name beside
  * a target name, both in one directory that is held open, so that neither
  * chdir nor a rename of that directory leads astray. */
@@ -148,7 +151,8 @@ void cv_place_remove_temp(cv_place *place);
 
 void cv_place_close(cv_place *place);
 
-/* ---- home ----
+/* ---- The home ----
+ *
  * The name under which a store that is open for writing was found or published, held so
  * that neither chdir nor a rename of a directory above leads astray. What no longer has
  * its name is somebody else's or nobody's: what is committed there is lost. */

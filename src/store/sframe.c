@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Sframe ---- */
-
 /* C-Blosc2's own lock file. */
 static const char foreign_lock[] = ".b2lock";
 

@@ -36,7 +36,8 @@ cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, siz
  * is left, the directory. Does what it can. */
 void cv_sframe_remove_at(cv_dir dir, const char *name);
 
-/* ---- chunk_files ----
+/* ---- Chunk files ----
+ *
  * The chunk files of a directory, and a bounded set of descriptors that stay
  * open so that repeated reads do not open again. All functions may run at once
  * in many threads. */
@@ -94,7 +95,8 @@ void cv_chunk_release(cv_chunk_handle handle);
  * fine. Returns 0 or an errno number. */
 int cv_chunk_remove(cv_chunk_files *files, cv_object id);
 
-/* ---- shared_chunks ----
+/* ---- Shared chunks ----
+ *
  * Chunk files that a directory shares with another one, from the merge that gave them a second
  * name to the commit: whoever writes into a part in between would change the array. */
 

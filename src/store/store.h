@@ -32,7 +32,7 @@ typedef int64_t cv_object;
 #define CV_FRAME_OBJECT ((cv_object) - 1)
 
 typedef struct cv_store cv_store;
-typedef struct cv_gathering cv_gathering; /* store/gather.h */
+typedef struct cv_gathering cv_gathering; /* store/reading.h */
 
 /* Which version of the frame object this is, as far as its storage can tell: inode, time and
  * size of a file, ETag and date of a URL. Two are equal when all numbers are. */
@@ -131,7 +131,7 @@ typedef struct cv_store_ops {
      * be NULL: nothing is kept. */
     void (*read_anew)(cv_store *store);
     /* Bytes were read that cannot be right: they are fetched past all caches from now on, and
-     * may be read once more (store/doubt.h). CATERVA_EIO: they are of another version than
+     * may be read once more (store/reading.h). CATERVA_EIO: they are of another version than
      * what was opened, unless the reader `begins` and remembers nothing. Op may be NULL: they
      * are what they are. */
     cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
@@ -298,11 +298,6 @@ static inline void cv_store_end_wave(cv_reading *reading, bool gives_up)
 {
     if (reading) reading->end(reading, gives_up);
 }
-static inline cv_status cv_store_meet(cv_store *s, const cv_object *objects, size_t n,
-                                      cv_error *e)
-{
-    return s->ops->meet ? s->ops->meet(s, objects, n, e) : CV_OK;
-}
 /* Is the first range near, the others mostly are: then a wave would cost, and gain nothing. */
 static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
@@ -323,10 +318,6 @@ static inline const uint8_t *cv_store_view(cv_store *s, cv_object o, uint64_t po
 static inline cv_status cv_store_bring(cv_store *s, uint64_t pos, uint64_t size, cv_error *e)
 {
     return s->ops->bring ? s->ops->bring(s, pos, size, e) : CV_OK;
-}
-static inline void cv_store_warm(cv_store *s, cv_object o, uint64_t pos, size_t size)
-{
-    if (s->ops->warm) s->ops->warm(s, o, pos, size);
 }
 static inline void cv_store_read_anew(cv_store *s)
 {

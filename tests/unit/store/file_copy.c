@@ -152,11 +152,11 @@ static void only_stores_that_read_keep(void **state)
         assert_int_equal(cv_store_file_open(f->path, 0, how == 0, &store, &err), CV_OK);
         if (how != 1) cv_store_file_keep(store, 1 << 20);
         for (int i = 0; i < READS; i++) {
-            cv_store_warm(store, CV_FRAME_OBJECT, 5, 1);
+            store->ops->warm(store, CV_FRAME_OBJECT, 5, 1);
             assert_null(cv_store_view(store, CV_FRAME_OBJECT, 5, 1));
             assert_int_equal(cv_store_read(store, CV_FRAME_OBJECT, 5, &byte, 1, &err), CV_OK);
         }
-        cv_store_warm(store, CV_FRAME_OBJECT, 5, 1);
+        store->ops->warm(store, CV_FRAME_OBJECT, 5, 1);
         const uint8_t *lent = cv_store_view(store, CV_FRAME_OBJECT, 5, 1);
         assert_int_equal(lent != NULL, how == 2);
         assert_null(cv_store_view(store, 0, 5, 1));
