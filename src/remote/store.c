@@ -312,7 +312,7 @@ static cv_status read_chunk_ranges(chunk_reading *r, const cv_store_range *range
     const cv_arrivals own = cv_subset_arrivals(&r->subset);
     const cv_wave_target target = {.objects = r->objects,
                                    .is_anew = atomic_load(&r->chunks->is_anew)};
-    return cv_remote_wave_read(&target, r->subset.ranges, r->subset.n, &own, err);
+    return cv_cached_wave_read(&target, NULL, r->subset.ranges, r->subset.n, &own, err);
 }
 
 static cv_status read_chunks(chunk_objects *c, const cv_store_range *ranges, size_t n,

@@ -121,13 +121,10 @@ typedef struct cv_wave_target {
     bool is_anew; /* past all caches of servers */
 } cv_wave_target;
 
-/* As cv_store_ops.begin_wave and .read_many, for ranges that lie in the object and are not
- * empty. */
+/* As cv_store_ops.begin_wave, for ranges that lie in the object and are not empty. */
 cv_status cv_remote_wave_begin(const cv_wave_target *target, const cv_store_range *ranges,
                                size_t n, const cv_arrivals *arrivals, cv_gathering *all,
                                cv_reading **out, cv_error *err);
-cv_status cv_remote_wave_read(const cv_wave_target *target, const cv_store_range *ranges,
-                              size_t n, const cv_arrivals *arrivals, cv_error *err);
 
 /* ---- Ranges in a folder (range_cache.c) -------------------------------------------------- */
 
@@ -208,8 +205,8 @@ void cv_subset_failed(const cv_subset *subset, size_t number);
 /* Arrivals for the other read, which report under the reader's numbers. */
 cv_arrivals cv_subset_arrivals(cv_subset *subset);
 
-/* cv_remote_wave_begin and _read through a cache (NULL: none): only what it does not hold is
- * requested, and then added to it. With target.is_anew it is not asked. */
+/* A wave through a cache (NULL: none): only what it does not hold is requested, and then added to
+ * it. With target.is_anew it is not asked. `read` returns when the wave is over. */
 cv_status cv_cached_wave_begin(const cv_wave_target *target, cv_range_cache *cache,
                                const cv_store_range *ranges, size_t n,
                                const cv_arrivals *arrivals, cv_gathering *all,

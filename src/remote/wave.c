@@ -539,15 +539,3 @@ cv_status cv_remote_wave_begin(const cv_wave_target *target, const cv_store_rang
     *out = &w->base;
     return CV_OK;
 }
-
-cv_status cv_remote_wave_read(const cv_wave_target *target, const cv_store_range *ranges,
-                              size_t n, const cv_arrivals *arrivals, cv_error *err)
-{
-    cv_gathering all;
-    cv_reading *reading;
-    cv_gathering_init(&all);
-    cv_status status = cv_remote_wave_begin(target, ranges, n, arrivals, &all, &reading, err);
-    if (status == CV_OK) status = cv_gathering_finish(&all, reading, arrivals->watch, err);
-    cv_gathering_destroy(&all);
-    return status;
-}
