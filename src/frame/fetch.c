@@ -188,21 +188,12 @@ static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *
 }
 
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                          int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
-                          cv_error *err)
+                          int64_t n, bool in_order, size_t budget, cv_buffer *buffer,
+                          int64_t *fetched, cv_error *err)
 {
     *fetched = n;
     if (borrow(frame, layout, wanted, n)) return CV_OK;
-    cv_fetch_sort(layout, wanted, n);
-    return read_runs(frame, layout, wanted, n, budget, buffer, fetched, err);
-}
-
-cv_status cv_fetch_in_order(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                            int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
-                            cv_error *err)
-{
-    *fetched = n;
-    if (borrow(frame, layout, wanted, n)) return CV_OK;
+    if (!in_order) cv_fetch_sort(layout, wanted, n);
     return read_runs(frame, layout, wanted, n, budget, buffer, fetched, err);
 }
 
@@ -461,11 +452,9 @@ static const staged_run *find_run(const cv_staged *s, const chunk *c, cv_block_r
 }
 
 /* Several threads may decode blocks of one run: what stands before a block is not theirs. */
-bool cv_staged_place(const cv_staged *s, const cv_chunk_ref *ref, cv_wanted *wanted,
-                     int64_t n)
+static bool place_staged(const cv_staged *s, const cv_chunk_ref *ref, const cv_layout *layout,
+                         cv_wanted *wanted, int64_t n)
 {
-    const cv_layout *layout = cv_staged_layout(s, ref);
-    if (!layout) return false;
     const chunk *c = chunk_at(s, find(s, ref));
     for (int64_t i = 0; i < n; i++) {
         const staged_run *r = find_run(s, c, cv_fetch_range(layout, wanted[i].block));
@@ -475,6 +464,18 @@ bool cv_staged_place(const cv_staged *s, const cv_chunk_ref *ref, cv_wanted *wan
         wanted[i].packed.in_place = false;
     }
     return true;
+}
+
+bool cv_staged_find(const cv_staged *s, const cv_chunk_ref *ref, cv_wanted *wanted, int64_t n,
+                    cv_staged_found *out)
+{
+    *out = (cv_staged_found){.layout = cv_staged_layout(s, ref)};
+    const cv_layout *layout = out->layout;
+    if (!layout) return false;
+    if (layout->header.special != CV_SPECIAL_NONE || layout->chunk) return true;
+    if (layout->access == CV_ACCESS_CHUNK)
+        return (out->chunk = cv_staged_chunk(s, ref)) != NULL;
+    return out->is_placed = place_staged(s, ref, layout, wanted, n);
 }
 
 cv_status cv_staged_get_layout(const cv_staged *s, cv_frame *frame,

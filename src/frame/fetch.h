@@ -18,13 +18,8 @@ typedef struct cv_wanted {
  * fetched; *fetched says how many. The bytes stand in `buffer` (or in the store) until the
  * next fetch. */
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                          int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
-                          cv_error *err);
-
-/* The same in the order of the list: with more reads, where it is not that of the file. */
-cv_status cv_fetch_in_order(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                            int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
-                            cv_error *err);
+                          int64_t n, bool in_order, size_t budget, cv_buffer *buffer,
+                          int64_t *fetched, cv_error *err);
 
 /* A run of blocks of the list that is read at once: bytes [start, start + size) of the chunk,
  * behind CV_BLOCK_PREFIX bytes of room. */
@@ -86,9 +81,16 @@ cv_status cv_staged_fetch(cv_staged *staged, size_t most, cv_watch *watch, cv_er
 const cv_layout *cv_staged_layout(const cv_staged *staged, const cv_chunk_ref *ref);
 const uint8_t *cv_staged_chunk(const cv_staged *staged, const cv_chunk_ref *ref);
 
-/* Describes wanted[0..n), if all of them are there. */
-bool cv_staged_place(const cv_staged *staged, const cv_chunk_ref *ref, cv_wanted *wanted,
-                     int64_t n);
+/* A chunk that was read ahead. */
+typedef struct cv_staged_found {
+    const cv_layout *layout;
+    bool is_placed;       /* the wanted blocks are described; or, if CV_ACCESS_CHUNK, */
+    const uint8_t *chunk; /* all bytes of the chunk */
+} cv_staged_found;
+
+/* Finds the layout, and what decoding wanted[0..n) needs. False: not all of it is there. */
+bool cv_staged_find(const cv_staged *staged, const cv_chunk_ref *ref, cv_wanted *wanted,
+                    int64_t n, cv_staged_found *out);
 
 /* As cv_layout_get, of a chunk that is there without reading. */
 cv_status cv_staged_get_layout(const cv_staged *staged, cv_frame *frame,

@@ -140,11 +140,8 @@ static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
     const size_t budget =
         task->frame->store->is_far ? (size_t)CV_WAVE_BYTES : (size_t)FETCH_BUDGET;
     cv_buffer *packed = &task->worker->packed;
-    if (task->sink->in_order)
-        return cv_fetch_in_order(task->frame, task->layout, wanted, n, budget, packed,
-                                 fetched, err);
-    return cv_fetch_blocks(task->frame, task->layout, wanted, n, budget, packed, fetched,
-                           err);
+    return cv_fetch_blocks(task->frame, task->layout, wanted, n, task->sink->in_order, budget,
+                           packed, fetched, err);
 }
 
 /* Blocks with streams of their own: the usual chunk. */
@@ -223,19 +220,6 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     return CV_OK;
 }
 
-/* Finds layout and bytes of a chunk that was read ahead. False: not all that is wanted was. */
-static bool find_staged(decode_task *task, const cv_chunk_ref *ref)
-{
-    const cv_staged *staged = task->worker->staged;
-    const cv_layout *layout = cv_staged_layout(staged, ref);
-    if (!layout) return false;
-    task->layout = layout;
-    if (layout->header.special != CV_SPECIAL_NONE || layout->chunk) return true;
-    if (layout->access == CV_ACCESS_CHUNK)
-        return (task->chunk = cv_staged_chunk(staged, ref)) != NULL;
-    return task->is_placed = cv_staged_place(staged, ref, task->wanted, task->n);
-}
-
 /* Whether the chunk is one item everywhere: *item, or NULL for zeros. */
 static bool is_same(const cv_grid *grid, const cv_chunk_ref *ref, const cv_layout *layout,
                     const uint8_t **item)
@@ -297,7 +281,13 @@ cv_status cv_decode_blocks(cv_frame *frame, const cv_snapshot *snapshot,
     const uint8_t *item;
     if (task.n == 0) return CV_OK;
     bool is_known = task.layout || ref->kind != CV_REF_STORED;
-    if (!is_known && worker->staged) is_known = find_staged(&task, ref);
+    if (!is_known && worker->staged) {
+        cv_staged_found found;
+        is_known = cv_staged_find(worker->staged, ref, task.wanted, task.n, &found);
+        task.layout = found.layout;
+        task.is_placed = found.is_placed;
+        task.chunk = found.chunk;
+    }
     if (!is_known)
         CV_TRY(cv_layout_borrow(frame->layouts, snapshot, ref, &worker->layouts, &task.layout,
                                 err));

@@ -125,7 +125,7 @@ static int fetch_all(scene *s, int64_t n, size_t budget)
     int steps = 0;
     for (int64_t done = 0; done < n; steps++) {
         int64_t fetched = 0;
-        assert_int_equal(cv_fetch_blocks(&s->frame, &s->layout, s->wanted + done, n - done,
+        assert_int_equal(cv_fetch_blocks(&s->frame, &s->layout, s->wanted + done, n - done, false,
                                          budget, &s->buffer, &fetched, NULL),
                          CV_OK);
         assert_in_range(fetched, 1, n - done);
@@ -273,7 +273,7 @@ static void a_failed_read_is_reported(void **state)
     lay_out(s, 3, 500, 0);
     s->layout.pos = CHUNK_BYTES - 1500;
     for (int i = 0; i < 3; i++) want(s, i, i);
-    assert_int_equal(cv_fetch_blocks(&s->frame, &s->layout, s->wanted, 3, 1 << 20, &s->buffer,
+    assert_int_equal(cv_fetch_blocks(&s->frame, &s->layout, s->wanted, 3, false, 1 << 20, &s->buffer,
                                      &fetched, NULL),
                      CATERVA_ECORRUPT);
     free_scene(s);
