@@ -14,9 +14,9 @@ typedef struct cv_wanted {
 } cv_wanted;
 
 /* Fetches blocks wanted[0..n), n at least 1, of a CV_ACCESS_BLOCK chunk; reorders the list by
- * stored position. As many as fit `budget` bytes, and one wave of reads (at least one), are
- * fetched; *fetched says how many. The bytes stand in `buffer` (or in the store) until the
- * next fetch. */
+ * stored position, unless `in_order`. As many as fit `budget` bytes, and one wave of reads (at
+ * least one), are fetched; *fetched says how many. The bytes stand in `buffer` (or in the
+ * store) until the next fetch. */
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
                           int64_t n, bool in_order, size_t budget, cv_buffer *buffer,
                           int64_t *fetched, cv_error *err);
