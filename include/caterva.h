@@ -393,7 +393,8 @@ typedef struct caterva_array caterva_array;
 /* Makes a new array at `url`: a path, or "mem:" for one in memory. All cells hold the fill.
  * Nothing appears at the path before the first commit (or close), and then the whole array:
  * the library writes under a temporary name beside it and renames. Returns CATERVA_EEXIST
- * when something is there and `overwrite` is 0.
+ * when something is there and `overwrite` is 0, and CATERVA_EINVAL for a directory in a tree:
+ * an array there is one file.
  *
  * With `overwrite` the new array replaces a file, or the directory of an array. It keeps
  * the permissions, owner and group of what it replaces as far as the process may set them.

@@ -91,8 +91,8 @@ typedef struct caterva_copy_options {
 /* Makes a new array at `url` (as caterva_create does) from a box of `source`, pending
  * changes included, and commits it: with another partition, codec or layout, and without
  * dead space. Attributes, metalayers and the fill travel along. `options` NULL: all as the
- * source. "mem:" is contiguous, also a copy of a directory; asking for another layout there is
- * CATERVA_EINVAL.
+ * source. "mem:" and an array in a tree are contiguous, also a copy of a directory; asking for
+ * another layout there is CATERVA_EINVAL.
  *
  * Where partition, codec, level and filters stay and the box begins where chunks do, this
  * moves chunks as they are stored, without decoding. Otherwise it decodes and encodes items

@@ -429,17 +429,23 @@ static cv_status create_at(const char *url, blueprint *b, caterva_array **out, c
     return create(store, strcmp(url, "mem:") == 0 ? NULL : url, b, out, err);
 }
 
+static cv_status place_leaf(const char *url, const caterva_create_options *options,
+                            char **place, cv_error *err)
+{
+    CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
+    if (options->layout != CATERVA_LAYOUT_CONTIGUOUS)
+        return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
+    return cv_wings.tree->leaf_place(url, options->overwrite != 0, place, err);
+}
+
 cv_status cv_array_create(const char *url, const caterva_create_options *options,
                           const cv_snapshot *like, caterva_array **out, cv_error *err)
 {
     blueprint b = {.options = *options, .like = like};
     char *place = NULL; /* of a leaf of a tree */
     cv_status status = draw(&b, err);
-    if (status == CV_OK && cv_array_is_leaf_url(url)) {
-        status = cv_check_built(cv_wings.tree, "CATERVA_TREES", err);
-        if (status == CV_OK)
-            status = cv_wings.tree->leaf_place(url, options->overwrite != 0, &place, err);
-    }
+    if (status == CV_OK && cv_array_is_leaf_url(url))
+        status = place_leaf(url, options, &place, err);
     if (status == CV_OK) status = create_at(place ? place : url, &b, out, err);
     cv_free(place);
     free_blueprint(&b);

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "array/attributes.h"
 #include "array/create.h"
+#include "array/open.h"
 #include "array/view.h"
 #include "base/arith.h"
 #include "base/heap.h"
@@ -371,7 +372,8 @@ static void cv_copy_set_kind(const caterva_array *source, const char *url, cv_co
         c->layout = cv_array_layout(source);
         if (cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
             c->metalayer = cv_array_metalayer(source);
-        if (strcmp(url, "mem:") == 0) c->layout = CATERVA_LAYOUT_CONTIGUOUS;
+        bool is_one_file = strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
+        if (is_one_file) c->layout = CATERVA_LAYOUT_CONTIGUOUS;
     }
     if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
         c->fill = CATERVA_FILL_VALUE;
