@@ -151,7 +151,8 @@ CATERVA_API caterva_status caterva_tree_create(const char *path,
  * commit on. The groups of the key are made. CATERVA_EEXIST: the key is a group's, or
  * something's already unless `options` say overwrite; or a part of it is an array's. Arrays
  * and attributes that are pending through this handle are in the way, too. CATERVA_EINVAL: a
- * name in it begins with a dot, which hides it, or is one of python-blosc2's own.
+ * name in it begins with a dot, which hides it, or is one of python-blosc2's own, or a group
+ * has the name of a folder of jobs, "x.b2nd.parts"; or the layout is that of a directory.
  * caterva_create with "weather.b2d::/group/name" does the same, and makes the tree where
  * there is nothing of that name. Release *out with caterva_close or caterva_discard.
  * Thread: turns. */
@@ -184,7 +185,7 @@ CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *k
                                                caterva_error *err);
 
 /* Gives the array, leaf or group another key, in one step; the groups of the new one are
- * made. The statuses of caterva_tree_remove, CATERVA_EEXIST when `to` is taken, and
+ * made. The statuses of caterva_tree_remove and caterva_tree_create_array, and
  * CATERVA_EBUSY for an array that has an open job, whether anybody works on it or not, and for
  * a group that holds one: merge or end it first.
  * Thread: turns. */
@@ -251,8 +252,9 @@ CATERVA_API caterva_status caterva_tree_attr_get(caterva_tree *tree, const char 
                                                  caterva_error *err);
 
 /* As caterva_attr_set. The group is made with its first attribute, at the commit, where
- * there is none. CATERVA_EREADONLY when the tree is open for reading, and for groups that are
- * python-blosc2's objects; CATERVA_EEXIST when the key is an array's.
+ * there is none; CATERVA_EINVAL when it cannot have the name. CATERVA_EREADONLY when the tree is
+ * open for reading, and for groups that are python-blosc2's objects; CATERVA_EEXIST when the key
+ * is an array's.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_attr_set(caterva_tree *tree, const char *group,
                                                  const char *name, const void *value,
@@ -431,7 +433,9 @@ CATERVA_API caterva_status caterva_tree_pack(caterva_tree *tree, const char *pat
                                              caterva_error *err);
 
 /* Writes the tree as a directory (.b2d) at `path`, which appears whole; CATERVA_EEXIST when
- * anything is there, whatever `overwrite` says. Otherwise as caterva_tree_pack.
+ * anything is there, whatever `overwrite` says. CATERVA_EINVAL when an archive has a group with
+ * the name of a folder of jobs, "x.b2nd.parts", which no directory can show. Otherwise as
+ * caterva_tree_pack.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
                                                const caterva_tree_pack_options *options,

@@ -211,7 +211,7 @@ static cv_status check_free_key(const char *key, cv_error *err)
 {
     CV_TRY(check_new_key(key, err));
     const char *hidden = strstr(key, "/.");
-    if (!hidden) return CV_OK;
+    if (!hidden) return cv_tree_check_groups(key + 1, false, err);
     return cv_fail(err, CATERVA_EINVAL, -1,
                    "the name \"%.100s\" begins with a dot: what is hidden is in no list of a "
                    "tree",
@@ -388,6 +388,7 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
     cv_embed embed = {0};
     CV_TRY(cv_tree_check_writable(tree, err));
     if (strcmp(key, "/") != 0) CV_TRY(check_free_key(key, err));
+    CV_TRY(cv_tree_check_groups(key + 1, true, err));
     CV_TRY(cv_tree_embed_store(tree, &store, err));
     CV_TRY(cv_embed_read(store, &embed, err));
     cv_status status = check_parts(tree, &embed, key, err);
@@ -414,6 +415,7 @@ cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
     char *name;
     cv_buffer bytes = {0};
     CV_TRY(look_and_check_free(tree, key, false, err));
+    CV_TRY(cv_tree_check_groups(key + 1, true, err));
     CV_TRY(name_of(key, "/" CV_TREE_ATTRIBUTES ".b2f", &name, err));
     cv_status status = cv_make_group(&bytes, err);
     if (status == CV_OK) status = cv_make_file(tree->dir, name, &bytes, tree->durable, err);
@@ -679,6 +681,7 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
     cv_status status = cv_tree_look(tree, &own, &contents, err);
     if (status == CV_OK) status = find_thing(tree, contents, from, PASSES, &t, err);
     if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
+    if (status == CV_OK && t.is_group) status = cv_tree_check_groups(to + 1, true, err);
     if (status == CV_OK) status = check_free(tree, contents, to, false, err);
     if (status == CV_OK) status = move_thing(tree, &t, to, err);
     cv_contents_free(&own);

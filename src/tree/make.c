@@ -735,11 +735,12 @@ static cv_status unpack_into(const cv_tree *tree, const cv_contents *c,
                              cv_error *err)
 {
     cv_buffer embed = {0};
-    for (size_t i = 0; i < c->members.n; i++) /* a journal in an archive is nobody's */
-        if (strcmp(c->members.list[i].path, CV_TREE_JOURNAL) != 0) {
-            CV_TRY(unpack_member(tree, &c->members.list[i], made->dir, watch, err));
-            CV_TRY(cv_watch_tick(tree->watch, 1, err));
-        }
+    for (size_t i = 0; i < c->members.n; i++)
+        CV_TRY(cv_tree_check_groups(c->members.list[i].path, false, err));
+    for (size_t i = 0; i < c->members.n; i++) {
+        CV_TRY(unpack_member(tree, &c->members.list[i], made->dir, watch, err));
+        CV_TRY(cv_watch_tick(tree->watch, 1, err));
+    }
     if (!c->has_embed) {
         cv_status status = cv_make_embed(&embed, err);
         if (status == CV_OK)

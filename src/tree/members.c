@@ -3,7 +3,6 @@
  * the list is complete, a member has the place of its path in it. */
 #include "tree/members.h"
 
-#include "array/wings.h"
 #include "base/heap.h"
 #include "store/descriptors.h"
 #include "tree/names.h"
@@ -68,6 +67,19 @@ void cv_members_complete(cv_members *m)
     m->n = kept;
 }
 
+void cv_members_hide(cv_members *m)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const cv_member next = m->list[i];
+        if (next.path[0] == '.' || strstr(next.path, "/.")) continue;
+        m->list[i] = m->list[kept];
+        m->list[kept++] = next;
+    }
+    m->n_replaced += m->n - kept;
+    m->n = kept;
+}
+
 const cv_member *cv_members_find(const cv_members *m, const char *path)
 {
     size_t low = 0, high = m->n;
@@ -116,20 +128,6 @@ static cv_status join(walk *w, const char *name, cv_error *err)
     return cv_buffer_append(&w->path, name, strlen(name) + 1, err);
 }
 
-/* Where many writers of an array have their parts: "x.b2nd.parts". */
-static bool is_job_folder(const char *name)
-{
-    static const char parts[] = CV_JOB_FOLDERS;
-    size_t size = strlen(name), length = sizeof parts - 1;
-    if (size <= length || strcmp(name + size - length, parts) != 0) return false;
-    for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
-        size_t n = strlen(cv_tree_suffixes[i]);
-        if (size > n + length && !memcmp(name + size - length - n, cv_tree_suffixes[i], n))
-            return true;
-    }
-    return false;
-}
-
 static cv_status tell(walk *w, cv_error *err)
 {
     if (w->announced > 0)
@@ -154,7 +152,8 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     }
     if (error)
         return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
-    if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && is_job_folder(name)) return CV_OK;
+    if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && cv_tree_is_job_folder(name, strlen(name)))
+        return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY)
         return cv_buffer_append(&w->queue, path, w->path.size, err);
     if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;

@@ -23,7 +23,8 @@ typedef struct cv_member {
 typedef struct cv_members {
     cv_member *list; /* sorted by path once they are complete */
     size_t n, room;
-    size_t n_replaced; /* behind the n of a complete list: those that another one replaces */
+    size_t n_replaced; /* behind the n of a complete list: those that another one replaces, and
+                        * hidden ones (cv_members_hide) */
     cv_buffer names;   /* where the paths lie */
     cv_buffer places;
 } cv_members;
@@ -41,6 +42,9 @@ const char *cv_members_other_name(const cv_members *members, const cv_member *me
 
 /* Sorts them and, of several with one path, counts the one that was added last. */
 void cv_members_complete(cv_members *members);
+
+/* Puts members with a name that begins with a dot behind the others of a complete list. */
+void cv_members_hide(cv_members *members);
 
 /* The one with that path, or NULL. */
 const cv_member *cv_members_find(const cv_members *members, const char *path);

@@ -2,6 +2,7 @@
  * before it is used. Knows neither files nor archives. */
 #include "tree/names.h"
 
+#include "array/wings.h"
 #include "base/heap.h"
 
 #include <string.h>
@@ -82,6 +83,34 @@ bool cv_tree_is_leaf(const char *path)
     for (int i = 0; i < CV_TREE_SUFFIXES; i++)
         found = found || strcmp(suffix, cv_tree_suffixes[i]) == 0;
     return found;
+}
+
+bool cv_tree_is_job_folder(const char *name, size_t size)
+{
+    static const char parts[] = CV_JOB_FOLDERS;
+    size_t length = sizeof parts - 1;
+    if (size <= length || memcmp(name + size - length, parts, length) != 0) return false;
+    for (int i = 0; i < CV_TREE_SUFFIXES; i++) {
+        size_t n = strlen(cv_tree_suffixes[i]);
+        if (size > n + length && !memcmp(name + size - length - n, cv_tree_suffixes[i], n))
+            return true;
+    }
+    return false;
+}
+
+cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err)
+{
+    while (*path) {
+        size_t size = strcspn(path, "/");
+        bool is_file = !path[size] && !is_group;
+        if (!is_file && cv_tree_is_job_folder(path, size))
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "a group cannot have the name \"%.*s\": the parts of an array's "
+                           "jobs lie in a folder of such a name, which no list of a tree shows",
+                           (int)(size < 100 ? size : 100), path);
+        path += size + (path[size] == '/');
+    }
+    return CV_OK;
 }
 
 bool cv_tree_is_named(const char *key, size_t size, const char *name)

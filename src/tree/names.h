@@ -25,6 +25,13 @@ cv_status cv_tree_check_key(const char *key, cv_error *err);
 /* Whether the path is a leaf's by its suffix: b2nd, b2f or b2b. */
 bool cv_tree_is_leaf(const char *path);
 
+/* Whether a name of `size` bytes is that of the folder of an array's jobs: "x.b2nd.parts". */
+bool cv_tree_is_job_folder(const char *name, size_t size);
+
+/* CATERVA_EINVAL if a group in the path has such a name, because lists pass over these folders.
+ * The path's last name is a group's only if the path `is_group`. */
+cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err);
+
 /* Bytes of the path without its last suffix, which does not begin its last name. */
 size_t cv_tree_stem(const char *path);
 

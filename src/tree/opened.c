@@ -436,12 +436,21 @@ static bool is_same_member(const cv_member *a, const cv_member *b)
            a->header_pos == b->header_pos && a->flags == b->flags && a->method == b->method;
 }
 
+/* What the directory of an archive lists, without what a list of files leaves out. */
+static cv_status read_members(const cv_tree *tree, const cv_zip_source *source,
+                              cv_members *out, cv_error *err)
+{
+    CV_TRY(cv_zip_directory_read(source, &tree->shown, out, err));
+    cv_members_hide(out);
+    return CV_OK;
+}
+
 cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err)
 {
     cv_members now = {0};
     const cv_members *then = &tree->contents.members;
     const cv_zip_source source = {.store = store, .watch = tree->watch};
-    cv_status status = cv_zip_directory_read(&source, &tree->shown, &now, err);
+    cv_status status = read_members(tree, &source, &now, err);
     bool is_same = status == CV_OK && now.n == then->n;
     for (size_t i = 0; is_same && i < now.n; i++)
         is_same = is_same_member(&now.list[i], &then->list[i]);
@@ -459,7 +468,7 @@ static cv_status open_archive(cv_tree *tree, cv_error *err)
 {
     tree->form = CV_TREE_ARCHIVE;
     const cv_zip_source source = cv_tree_source(tree);
-    CV_TRY(cv_zip_directory_read(&source, &tree->shown, &tree->contents.members, err));
+    CV_TRY(read_members(tree, &source, &tree->contents.members, err));
     return is_embed(&tree->contents) ? cv_tree_read_embed(tree, &tree->contents, err) : CV_OK;
 }
 

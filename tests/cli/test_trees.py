@@ -351,5 +351,47 @@ class Trees(Case):
         self.assertIn("caterva ls", self.fails(5, "get", self.path("tree.b2d")))
 
 
+class Names(Case):
+    """Names that no array of a directory can be listed under."""
+
+    def made(self, *names):
+        """An archive of other programs' with one array under each name."""
+        array, archive = self.path("x.b2nd"), self.path("made.b2z")
+        self.ok("create", "-f", array, "--shape", "3", "--dtype", "<i4", "--fill", "7")
+        with zipfile.ZipFile(archive, "w") as made:
+            for name in names:
+                made.write(array, name)
+        return archive
+
+    def test_hidden_members(self):
+        """Hidden names are in no list, of an archive as of a directory, and do not travel; damage
+        of theirs is found all the same."""
+        archive = self.made("g/.a.b2nd", ".caterva-commit", ".h/x.b2nd", "g/b.b2nd")
+        other, directory = self.path("other.b2z"), self.path("back.b2d")
+        self.assertEqual(self.text("ls", "-r", archive).split(), ["g/", "g/b"])
+        self.fails(3, "get", f"{archive}::/g/.a")
+        self.ok("pack", archive, other)
+        self.ok("unpack", archive, directory)
+        for tree in (other, directory):
+            self.assertEqual(self.text("ls", "-r", tree).split(), ["g/", "g/b"])
+        self.assertEqual(sorted(file.name for file in directory.rglob("*") if file.is_file()),
+                         ["b.b2nd", "embed.b2e"])
+        self.text("verify", archive)
+        data = bytearray(archive.read_bytes())
+        data[14] ^= 1  # the checksum of the first one, by its header
+        archive.write_bytes(data)
+        self.assertEqual(run("verify", archive)[0], 1)
+
+    def test_folders_of_jobs(self):
+        """A group that would be hidden in a directory is not unpacked; in an archive it is read."""
+        archive = self.made("g/x.b2nd.parts/y.b2nd")
+        self.assertEqual(self.text("get", f"{archive}::/g/x.b2nd.parts/y"), "7 7 7\n")
+        self.assertIn("x.b2nd.parts", self.fails(2, "unpack", archive, self.path("back.b2d")))
+        self.assertEqual(self.names(), ["made.b2z", "x.b2nd"])
+        self.assertIn("x.b2nd.parts", self.fails(
+            2, "create", f"{self.path('t.b2d')}::/x.b2nd.parts/y", "--shape", "3", "--dtype",
+            "<i4"))
+
+
 if __name__ == "__main__":
     main()

@@ -78,6 +78,8 @@ static void test_keys_in_the_way(void)
         {"/g/", CATERVA_EINVAL, "empty"},
         {"/.x", CATERVA_EINVAL, "dot"},
         {"/g/.x/y", CATERVA_EINVAL, "dot"},
+        {"/q.b2nd.parts/x", CATERVA_EINVAL, "q.b2nd.parts"},
+        {"/g/q.b2f.parts/h/x", CATERVA_EINVAL, "jobs"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         refused(caterva_tree_create_array(tree, cases[i].key, &o, &array, &err),
@@ -87,6 +89,14 @@ static void test_keys_in_the_way(void)
     }
     refused(caterva_tree_move(tree, "/a", "/g/.a", &err), CATERVA_EINVAL, "dot");
     refused(caterva_tree_attr_set(tree, "/.h", "a", "\x01", 1, &err), CATERVA_EINVAL, "dot");
+    static const char folder[] = "/g/q.b2nd.parts"; /* as a job of /g/q has */
+    refused(caterva_tree_create_group(tree, folder, &err), CATERVA_EINVAL, "jobs");
+    refused(caterva_tree_move(tree, "/g", "/q.b2nd.parts", &err), CATERVA_EINVAL, "jobs");
+    refused(caterva_tree_move(tree, "/a", "/q.b2nd.parts/a", &err), CATERVA_EINVAL, "jobs");
+    refused(caterva_tree_attr_set(tree, folder, "a", "\x01", 1, &err), CATERVA_EINVAL, "jobs");
+    put(folder, 7, 0); /* the name of an array hides nothing */
+    check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x /g/q.b2nd.parts ");
+    CHECK_OK(caterva_tree_remove(tree, folder, &err), err);
     put("/a", 100, 1);
     check_first(tree, "/a", 100);
     o.layout = CATERVA_LAYOUT_SPARSE;
@@ -233,6 +243,29 @@ static void test_removals(void)
     CHECK(count_files("t.b2d") == 2, "%d files", count_files("t.b2d"));
 }
 
+/* An array in a tree is one file, also the copy of a directory. */
+static void test_copies(void)
+{
+    char url[SCRATCH_PATH + 20], directory[SCRATCH_PATH];
+    caterva_array *array, *copy;
+    caterva_create_options o = create_options();
+    caterva_copy_options as_directory = CATERVA_COPY_INIT;
+    o.layout = CATERVA_LAYOUT_SPARSE;
+    as_directory.create = &o;
+    as_directory.layout_set = 1;
+    CHECK_OK(caterva_create(scratch_path(directory, "sparse"), &o, &array, &err), err);
+    fill(array, 20);
+    CHECK_OK(caterva_commit(array, &err), err);
+    snprintf(url, sizeof url, "%s::/u/copy", path);
+    refused(caterva_copy(array, url, &as_directory, NULL, &err), CATERVA_EINVAL, "one file");
+    CHECK_OK(caterva_copy(array, url, NULL, &copy, &err), err);
+    CHECK_OK(caterva_close(copy, &err), err);
+    CHECK_OK(caterva_close(array, &err), err);
+    CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
+    check_first(tree, "/u/copy", 20);
+    CHECK_OK(caterva_tree_close(tree, &err), err);
+}
+
 /* The URL of an array that is not there yet. */
 static void test_urls(void)
 {
@@ -242,6 +275,9 @@ static void test_urls(void)
     snprintf(url, sizeof url, "%s::/u/x", path);
     refused(caterva_create(url, &o, &array, &err), CATERVA_EBUSY, "elsewhere");
     CHECK_OK(caterva_tree_close(tree, &err), err);
+    o.layout = CATERVA_LAYOUT_SPARSE;
+    refused(caterva_create(url, &o, &array, &err), CATERVA_EINVAL, "one file");
+    o.layout = CATERVA_LAYOUT_CONTIGUOUS;
     CHECK_OK(caterva_create(url, &o, &array, &err), err);
     fill(array, 9);
     CHECK_OK(caterva_close(array, &err), err);
@@ -264,5 +300,6 @@ int main(void)
     test_moves();
     test_removals();
     test_urls();
+    test_copies();
     return 0;
 }
