@@ -28,6 +28,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     }
     gate_init(&self->gate);
     self->state = state;
+    Py_INCREF(state->module);
     self->handle = handle;
     self->writable = birth->again.mode == CATERVA_MODE_WRITE;
     self->again = birth->again;
@@ -83,9 +84,11 @@ static void dealloc(PyObject *object)
     Py_CLEAR(self->remote);
     Py_CLEAR(self->source);
     Py_CLEAR(self->place);
+    PyObject *module = self->state->module;
     freefunc release_memory = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release_memory(object);
     Py_DECREF(type);
+    Py_DECREF(module);
 }
 
 static int traverse(PyObject *object, visitproc visit, void *arg)

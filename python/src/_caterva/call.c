@@ -102,10 +102,6 @@ PyObject *name_encoded(PyObject *name)
 int raise_error(module_state *state, const caterva_error *err, PyObject *place)
 {
     bool is_source;
-    if (!state->raise) { /* the interpreter ends, and has cleared the module */
-        PyErr_SetString(PyExc_RuntimeError, err->message);
-        return -1;
-    }
     PyObject *exception = source_failure(state, err->sys_errno, &is_source);
     if (!exception)
         exception = PyObject_CallFunction(

@@ -15,9 +15,9 @@
 
 /* What every object begins with that calls are of. */
 typedef struct call_owner {
-    PyObject_HEAD module_state *state; /* of the module that its type keeps alive */
-    PyObject *place;                   /* str: where it is; or NULL               */
-    PyObject *progress;                /* callable, or NULL                       */
+    PyObject_HEAD module_state *state; /* of the module, which the owner keeps alive */
+    PyObject *place;                   /* str: where it is; or NULL                  */
+    PyObject *progress;                /* callable, or NULL                          */
 } call_owner;
 
 typedef struct call {

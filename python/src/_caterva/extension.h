@@ -24,7 +24,11 @@
 #define Py_END_CRITICAL_SECTION() }
 #endif
 
+/* Arrays and trees hold a reference to the module that the garbage collector does not see: their
+ * end may commit, and a commit that fails calls `raise`. Without it a collection of the module
+ * and its objects together, as at the end of the interpreter, frees the state first. */
 typedef struct module_state {
+    PyObject *module; /* that has this state */
     PyTypeObject *array_type, *view_type, *request_type, *tree_type, *remote_type;
     PyObject *raise;          /* caterva._errors.make: the exception for a status      */
     PyObject *read_fancy;     /* caterva._indexing: reading what is no basic index     */

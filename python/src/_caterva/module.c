@@ -60,6 +60,7 @@ static int execute(PyObject *module)
 {
     module_state *state = PyModule_GetState(module);
     import_array1(-1);
+    state->module = module;
     gate_watch_forks();
     if (foreign_init() < 0) return -1;
     if (import_helpers(state) < 0 || add_constants(module) < 0) return -1;

@@ -26,6 +26,7 @@ static PyObject *wrap(module_state *state, caterva_tree *handle,
     }
     gate_init(&self->gate);
     self->state = state;
+    Py_INCREF(state->module);
     self->handle = handle;
     self->again = *again;
     self->process = getpid();
@@ -64,9 +65,11 @@ static void dealloc(PyObject *object)
     Py_CLEAR(self->place);
     Py_CLEAR(self->remote);
     Py_CLEAR(self->progress);
+    PyObject *module = self->state->module;
     freefunc release_memory = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release_memory(object);
     Py_DECREF(type);
+    Py_DECREF(module);
 }
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
