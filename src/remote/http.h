@@ -58,7 +58,8 @@ typedef struct cv_reply {
     bool has_length, has_range, is_encoded, is_multipart;
     bool is_malformed; /* a field that cannot be read, or stands twice with two values */
     uint64_t length;   /* of the body */
-    uint64_t first, last, total; /* Content-Range; total UINT64_MAX: not stated */
+    uint64_t first, last, total; /* Content-Range; total UINT64_MAX: not stated. Of status 416
+                                  * total alone */
     char etag[CV_ETAG_SIZE];     /* with its quotes and W/; "": none */
     char modified[CV_MODIFIED_SIZE];
     char write_id[CV_WRITE_ID_SIZE]; /* "": none that fits */

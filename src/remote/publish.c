@@ -305,6 +305,8 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     CV_TRY(cv_remote_object_new(u->session, url, "", &object, err));
     cv_status status =
         cv_excerpt_read(object, request, true, u->watch, excerpt, &no_ranges, err);
+    if (status == CATERVA_EIO && no_ranges) /* status 416: it ends before the excerpt */
+        status = CATERVA_ECORRUPT;
     *found = object->version;
     *is_there = status != CATERVA_ENOTFOUND;
     cv_remote_object_free(object);

@@ -165,7 +165,10 @@ static void take_range(text value, cv_reply *out)
     bool is_known = begins(value, "bytes ") && !out->has_range;
     value.at += is_known ? 6 : 0;
     value = strip(value);
-    if (is_known && take_char(&value, '*')) return;
+    if (is_known && take_char(&value, '*')) {
+        if (take_char(&value, '/') && is_number(value, &total)) out->total = total;
+        return;
+    }
     bool good = is_known && take_number(&value, &first) && take_char(&value, '-') &&
                 take_number(&value, &last) && take_char(&value, '/') && first <= last;
     good = good && (equals(value, "*") || (is_number(value, &total) && last < total));
@@ -504,18 +507,27 @@ static cv_verdict judge_whole(const cv_reply *r, const cv_range_request *request
     return CV_REPLY_ACCEPT;
 }
 
-static cv_verdict judge_416(const cv_range_request *request, const char *name, cv_error *err)
+/* No byte arrived. That is damage only if the server states that the object ends before them. */
+static cv_verdict judge_416(const cv_reply *r, const cv_range_request *request,
+                            const char *name, cv_error *err)
 {
+    uint64_t first = request->is_suffix ? 0 : request->first;
     if (request->version->size != UINT64_MAX) return changed(err, name);
-    (void)failed(err, CATERVA_ECORRUPT, name,
-                 "it is empty, or the server does not send parts of it (status 416)");
+    if (r->total > first)
+        (void)failed(err, CATERVA_EIO, name,
+                     "it is empty, or the server does not send parts of it (status 416)");
+    else if (r->total == 0)
+        (void)failed(err, CATERVA_ECORRUPT, name, "it is empty");
+    else
+        (void)cv_fail(err, CATERVA_ECORRUPT, -1, "%s: it ends at byte %llu, before byte %llu",
+                      name, (unsigned long long)r->total, (unsigned long long)first);
     return CV_REPLY_NO_RANGES;
 }
 
 cv_verdict cv_reply_judge(const cv_reply *r, const cv_range_request *request,
                           const char *name, cv_content_range *content, cv_error *err)
 {
-    if (r->status == 416) return judge_416(request, name, err);
+    if (r->status == 416) return judge_416(r, request, name, err);
     if (r->status != 206 && r->status != 200)
         return judge_status(r, request->version, name, err);
     if (r->is_encoded)

@@ -363,7 +363,8 @@ class Directories(Served):
             self.assertRegex(self.reader.say(word), r"\Aerror CATERVA_EIO .*changed on the server")
 
     def test_a_chunk_is_refused(self):
-        for reply in (Reply(403), Reply(503), Reply(401), Reply(raw=b"")):
+        for reply in (Reply(403), Reply(503), Reply(401), Reply(raw=b""), Reply(416),
+                      Reply(416, {"Content-Range": "bytes */1056"})):
             server = self.serve()
             self.opened(server.url("/d.b2nd"))
             server.script = lambda r: reply if r.path == self.chunks()[1] else None

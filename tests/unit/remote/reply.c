@@ -151,7 +151,7 @@ static void statuses_mean_what_they_mean(void **state)
         {301, CV_REPLY_REDIRECT, CATERVA_EIO},
         {304, CV_REPLY_FAILED, CATERVA_EIO},
         {204, CV_REPLY_FAILED, CATERVA_EIO},
-        {416, CV_REPLY_NO_RANGES, CATERVA_ECORRUPT},
+        {416, CV_REPLY_NO_RANGES, CATERVA_EIO},
     };
     const cv_range_request ask = {false, 0, 10, &unknown};
     (void)state;
@@ -164,6 +164,35 @@ static void statuses_mean_what_they_mean(void **state)
         cv_verdict verdict = judge(text, &ask, &grant, &err);
         if (verdict != rows[i].verdict || err.code != rows[i].code)
             fail_msg("%d: %d, %s", rows[i].status, (int)verdict, err.message);
+    }
+}
+
+/* Status 416 brings no byte: it is damage if the object ends before those that were wanted. */
+static void what_cannot_be_had_is_damage_if_it_is_not_there(void **state)
+{
+    static const struct {
+        const char *range;
+        bool is_suffix;
+        cv_status code;
+    } rows[] = {
+        {"Content-Range: bytes */0\r\n", false, CATERVA_ECORRUPT},
+        {"Content-Range: bytes */0\r\n", true, CATERVA_ECORRUPT},
+        {"Content-Range: bytes */20\r\n", false, CATERVA_ECORRUPT},
+        {"Content-Range: bytes */20\r\n", true, CATERVA_EIO},
+        {"Content-Range: bytes */21\r\n", false, CATERVA_EIO},
+        {"Content-Range: bytes */*\r\n", false, CATERVA_EIO},
+        {"Content-Range: bytes *\r\n", false, CATERVA_EIO},
+        {"", true, CATERVA_EIO},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[100];
+        cv_content_range content;
+        cv_error err;
+        const cv_range_request request = {rows[i].is_suffix, 20, 30, &unknown};
+        snprintf(text, sizeof text, "HTTP/1.1 416 X\r\n%s\r\n", rows[i].range);
+        assert_int_equal(judge(text, &request, &content, &err), CV_REPLY_NO_RANGES);
+        if (err.code != rows[i].code) fail_msg("row %zu: %s", i, err.message);
     }
 }
 
@@ -298,6 +327,7 @@ int main(void)
         cmocka_unit_test(what_was_not_is_not),
         cmocka_unit_test(another_version_is_noticed),
         cmocka_unit_test(statuses_mean_what_they_mean),
+        cmocka_unit_test(what_cannot_be_had_is_damage_if_it_is_not_there),
         cmocka_unit_test(a_known_object_is_never_absent),
         cmocka_unit_test(waits_are_seconds_or_dates),
         cmocka_unit_test(a_large_whole_is_refused),
