@@ -498,3 +498,30 @@ def test_a_part_ends_finished_or_is_gone() -> None:
             a.commit()
         assert np.array_equal(a[:], NEW), "what was merged is pending"
     assert np.array_equal(caterva.load("a.b2nd"), NEW)
+
+
+def test_a_commit_that_fails_in_the_last_collection() -> None:
+    """The end of the interpreter drops a cycle with an array whose commit fails: what is
+    reported has the class that a caller gets, and nothing that is freed is used."""
+    program = f"""
+import caterva, numpy as np, resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+class Holder: pass
+tree = caterva.open_tree("last.b2d", "w")
+holder = Holder()
+holder.tree, holder.itself = tree, holder
+tree["new"] = np.random.default_rng(0).integers(0, 1 << 60, {N})
+array = caterva.create(({N},), "i8", "last.b2nd")
+array[:] = np.random.default_rng(0).integers(0, 1 << 60, {N})
+other = Holder()
+other.array, other.itself = array, other
+del tree, array
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("caterva._errors.StoreError: ") == 2, done.stderr
+    assert "RuntimeError" not in done.stderr
+    assert not [name for name in os.listdir() if "tmp-" in name]
