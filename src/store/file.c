@@ -303,13 +303,23 @@ static cv_status check_unchanged(const file_store *f, cv_file file, cv_error *er
                    f->shown.text);
 }
 
+/* The file was there when it was opened: that it is gone is a failure of this store, as where its
+ * descriptor was kept, and not CATERVA_ENOTFOUND. */
+static cv_status fail_again(const file_store *f, int error, cv_error *err)
+{
+    if (error != ENOENT && error != ENOTDIR) return cv_fail_open(err, error, f->shown.text);
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s was removed or renamed by others while it was open",
+                   f->shown.text);
+}
+
 /* A child of fork reads; the file is its parent's to lock. */
 static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_error *err)
 {
     bool reads = cv_store_is_parents(&f->base);
     unsigned how = (reads ? CV_OPEN_READ : CV_OPEN_BOTH) | CV_OPEN_NO_LINK;
     int error = cv_open_file(dir, name_of(f), how, 0, out);
-    if (error) return cv_fail_open(err, error, f->shown.text);
+    if (error) return fail_again(f, error, err);
     error = reads ? 0 : lock_again(*out);
     cv_status status =
         error ? cv_fail_lock(err, error, f->shown.text) : check_unchanged(f, *out, err);
@@ -337,7 +347,7 @@ static cv_status wake(cv_resting *rest, cv_error *err)
     file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
     cv_dir dir;
     int error = cv_open_dir(f->keeper->root, f->folder, 0, &dir);
-    if (error) return cv_fail_open(err, error, f->shown.text);
+    if (error) return fail_again(f, error, err);
     cv_status status = open_again(f, dir, &f->file, err);
     if (status != CV_OK) {
         cv_dir_close(&dir);

@@ -325,6 +325,36 @@ static void test_changed(void)
     close_tree();
 }
 
+static void check_gone(caterva_status status)
+{
+    CHECK(status == CATERVA_EIO && strstr(err.message, "by others"), "%s: %s",
+          caterva_status_name(status), err.message);
+}
+
+/* The file of an array at rest, or the group that it is in, has another name. */
+static void test_moved(void)
+{
+    static const int64_t start[] = {0, 0}, stop[] = {1, 1};
+    int32_t item;
+    char file[SCRATCH_PATH + 50], elsewhere[SCRATCH_PATH + 60];
+    for (int is_group = 0; is_group < 2; is_group++) {
+        open_tree(0);
+        open_some(FEW);
+        fill(arrays[0], 1);
+        file_of(file, 0);
+        if (is_group) *strrchr(file, '/') = '\0';
+        snprintf(elsewhere, sizeof elsewhere, "%s-moved", file);
+        CHECK(rename(file, elsewhere) == 0, "%s", file);
+        check_gone(caterva_tree_commit(tree, &err));
+        check_gone(caterva_commit(arrays[0], &err));
+        check_gone(caterva_read(arrays[0], start, stop, &item, sizeof item, &err));
+        check_gone(caterva_close(arrays[0], &err));
+        for (int i = 1; i < FEW; i++) caterva_discard(arrays[i]);
+        CHECK(rename(elsewhere, file) == 0, "%s", file);
+        close_tree();
+    }
+}
+
 /* ---- Threads ------------------------------------------------------------------------ */
 
 static atomic_int wrong;
@@ -460,6 +490,7 @@ int main(void)
     test_drop();
     test_busy();
     test_changed();
+    test_moved();
     test_threads();
     test_abandon();
     test_killed();
