@@ -247,3 +247,12 @@ cv_status cv_store_doubting(const cv_doubted *d, cv_error *err)
     if (status != CV_OK && err) *err = error;
     return status;
 }
+
+cv_status cv_store_read_again(const cv_doubted *d, cv_error *err)
+{
+    cv_error error = {0};
+    if (!d->store || !d->store->ops->doubt) return d->read(d->context, err);
+    cv_status status = read_again(d, &error);
+    if (status != CV_OK && err) *err = error;
+    return status;
+}

@@ -88,4 +88,7 @@ bool cv_is_doubtful(cv_status status);
  * when it was opened; else what the last reading says. */
 cv_status cv_store_doubting(const cv_doubted *d, cv_error *err);
 
+/* The second reading alone, for a caller that doubts what an earlier one returned. */
+cv_status cv_store_read_again(const cv_doubted *d, cv_error *err);
+
 #endif

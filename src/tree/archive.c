@@ -326,22 +326,33 @@ typedef struct looking {
     uint64_t pos;
     uint8_t *dst;
     size_t size, done;
+    bool is_check; /* the header must state all that the directory does */
 } looking;
+
+static cv_zip_member record_of(const cv_member *member)
+{
+    return (cv_zip_member){.name = (const uint8_t *)member->path,
+                           .name_size = (uint16_t)strlen(member->path),
+                           .needs = member->needs,
+                           .flags = member->flags,
+                           .method = member->method,
+                           .crc = member->crc,
+                           .packed_size = member->size,
+                           .size = member->full_size};
+}
 
 static cv_status locate(void *context, cv_error *err)
 {
     looking *l = context;
     const cv_member *member = l->member;
     uint8_t head[HEAD];
-    size_t name_size = strlen(member->path), n;
-    cv_zip_member record = {.name = (const uint8_t *)member->path,
-                            .name_size = (uint16_t)name_size,
-                            .flags = member->flags,
-                            .method = member->method};
+    size_t n;
+    uint64_t at;
+    const cv_zip_member record = record_of(member);
     CV_TRY(read_local(&l->source, member, head, &n, err));
     l->source.ahead = NULL; /* once more is from the store */
-    uint64_t at;
-    CV_TRY(cv_zip_local_parse(head, n, member->header_pos, &record, &at, err));
+    CV_TRY((l->is_check ? cv_zip_local_check : cv_zip_local_parse)(
+        head, n, member->header_pos, &record, &at, err));
     CV_TRY(check_room(member, at, err));
     l->pos = member->header_pos + at;
     l->done = 0;
@@ -352,23 +363,19 @@ static cv_status locate(void *context, cv_error *err)
     return CV_OK;
 }
 
+/* Bytes of a store that are wrong are read twice. */
+static cv_status look(looking *l, cv_error *err)
+{
+    cv_store *store = l->source.is_once ? NULL : l->source.store;
+    const cv_doubted twice = {.store = store, .read = locate, .context = l};
+    return cv_store_doubting(&twice, err);
+}
+
 cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *member,
                                  cv_error *err)
 {
-    uint8_t head[HEAD];
-    size_t n;
-    uint64_t at;
-    const cv_zip_member record = {.name = (const uint8_t *)member->path,
-                                  .name_size = (uint16_t)strlen(member->path),
-                                  .needs = member->needs,
-                                  .flags = member->flags,
-                                  .method = member->method,
-                                  .crc = member->crc,
-                                  .packed_size = member->size,
-                                  .size = member->full_size};
-    CV_TRY(read_local(source, member, head, &n, err));
-    CV_TRY(cv_zip_local_check(head, n, member->header_pos, &record, &at, err));
-    return check_room(member, at, err);
+    looking l = {.source = *source, .member = member, .is_check = true};
+    return look(&l, err);
 }
 
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
@@ -376,7 +383,7 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
                                   cv_error *err)
 {
     looking l = {.source = *source, .member = member, .dst = dst, .size = size};
-    const cv_doubted twice = {.store = source->store, .read = locate, .context = &l};
+    l.is_check = source->store && !source->is_lenient;
     bool is_near = !source->store || is_ahead(source, member);
     if (is_near && check_stored(member, NULL) != CV_OK) /* the header knows, too */
         CV_TRY(cv_zip_directory_check(source, member, err));
@@ -384,7 +391,7 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
     *done = 0;
     *pos = member->data_pos;
     if (member->data_pos > 0) return CV_OK;
-    CV_TRY(cv_store_doubting(&twice, err));
+    CV_TRY(look(&l, err));
     *pos = l.pos;
     *done = l.done;
     return CV_OK;

@@ -16,6 +16,8 @@ typedef struct cv_zip_source {
     uint64_t ahead_pos;
     size_t ahead_size;
     cv_watch *watch; /* hears of many members; NULL: nobody */
+    bool is_once;    /* the caller has the store read again what is wrong */
+    bool is_lenient; /* see cv_zip_directory_locate */
 } cv_zip_source;
 
 /* Reads up to `size` bytes and stops early only at the end; *done of them. */
@@ -35,7 +37,11 @@ cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *m
 /* Reads a member's local header, and as much behind it as there is and fits: at most
  * `size` bytes of its data into `dst`, *done of them. *pos is where its data begins in the
  * file. CATERVA_EUNSUPPORTED when it is deflated or encrypted; CATERVA_ECORRUPT when only one of
- * header and directory says so, which is looked at behind a store if the header was read ahead. */
+ * header and directory says so, which is looked at behind a store if the header was read ahead.
+ * Behind a store that is not `is_lenient` the header must also state the size, checksum and flags
+ * of the directory, CATERVA_ECORRUPT: either may have been damaged on its way, or the archive
+ * replaced since the directory was read. A file is as it is, and cv_zip_directory_check is for
+ * verify. */
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err);

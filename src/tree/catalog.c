@@ -29,6 +29,7 @@ typedef struct cv_heads {
     size_t first, stop;
     cv_buffer bytes;
     cv_store *again; /* read from there, and not what was read ahead; or NULL */
+    bool is_lenient; /* of the archive (cv_zip_source) */
     size_t *places;  /* where each begins, stop - first + 1 of them */
 } cv_heads;
 
@@ -115,6 +116,7 @@ static cv_status cv_heads_get(cv_heads *h, const cv_member *member, uint8_t *dst
 {
     size_t i = (size_t)(member - h->members->list);
     cv_zip_source source = cv_tree_source(h->tree);
+    source.is_lenient = h->is_lenient;
     if (h->tree->form != CV_TREE_ARCHIVE || !h->tree->store)
         return cv_tree_head(h->tree, member, dst, size, done, err);
     if (h->again) {
@@ -303,6 +305,7 @@ static cv_status look_at_head(void *context, cv_error *err)
     bool readable;
     w->head.size = 0;
     c->n_looks++;
+    w->heads.is_lenient = c->n_looks > 2;
     cv_status status = read_header(w, c->from, &header, err);
     c->is_closed = status == CATERVA_EUNSUPPORTED && c->from->member && w->head.size == 0;
     c->is_file =
@@ -331,9 +334,7 @@ static cv_status look_again(classifying *c, cv_error *err)
     return status;
 }
 
-/* Names the kind of what could not be read as a frame. Where bytes of a far member are wrong,
- * those of the archive's directory may be, which no checksum covers: they are fetched once
- * more, once for each list. */
+/* Names the kind of what could not be read as a frame. */
 static cv_status set_other_kind(const classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -341,6 +342,15 @@ static cv_status set_other_kind(const classifying *c, cv_error *err)
     if (c->is_closed)
         kind = c->from->member->flags & CV_ZIP_ENCRYPTED ? "encrypted" : "deflated";
     set_kind(c->item, CATERVA_TREE_OTHER, kind);
+    return c->from->member ? CV_OK : cv_tree_confirm(w->tree, err);
+}
+
+/* Where bytes of a far member are wrong, or its header is not as the archive's directory states,
+ * those of the directory may be wrong, which no checksum covers: they are fetched once more, once
+ * for each list. */
+static cv_status check_members(const classifying *c, cv_error *err)
+{
+    work *w = c->work;
     if (c->n_looks < 3 || w->has_doubted) return CV_OK;
     w->has_doubted = true;
     return cv_tree_check_members(w->tree, w->again, err);
@@ -365,7 +375,8 @@ static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, 
         return status;
     }
     bool is_known = status == CV_OK && !c.is_closed && !c.is_file;
-    return is_known ? CV_OK : set_other_kind(&c, err);
+    if (!is_known) CV_TRY(set_other_kind(&c, err));
+    return check_members(&c, err);
 }
 
 /* ---- Files ------------------------------------------------------------------------------ */
@@ -378,9 +389,12 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     size_t stem = cv_tree_stem(member->path), path_at;
     if (strcmp(member->path, CV_TREE_EMBED) == 0) return CV_OK;
     bool is_at_root = strlen(CV_TREE_ATTRIBUTES) == stem;
-    if (is_leaf && is_at_root && memcmp(member->path, CV_TREE_ATTRIBUTES, stem) == 0)
-        return CV_OK;
-    if (is_leaf && cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES))
+    is_at_root = is_at_root && memcmp(member->path, CV_TREE_ATTRIBUTES, stem) == 0;
+    bool is_attributes = is_at_root || cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES);
+    if (is_leaf && is_attributes && w->tree->store) /* has the member this name? */
+        CV_TRY(classify(w, &from, &it, &is_leaf, err));
+    if (is_leaf && is_at_root) return CV_OK;
+    if (is_leaf && is_attributes)
         return add_group(w, member->path, cv_tree_parent(member->path, stem), err);
 
     size_t text = w->made->text.size;
@@ -590,12 +604,22 @@ static cv_status publish(catalog *c, cv_error *err)
     return CV_OK;
 }
 
+/* A list that may lack members because bits of an archive's directory, or of embed.b2e, were
+ * flipped: no member's header contradicts that. */
+static bool is_suspect(const cv_tree *tree, const cv_contents *c)
+{
+    bool lacks_embed = tree->form == CV_TREE_ARCHIVE && !c->has_embed;
+    bool is_empty = c->embed.n == 0 && c->members.n <= (c->has_embed ? 1 : 0);
+    return lacks_embed || is_empty || c->members.n_replaced > 0;
+}
+
 /* Lists the group and all below it; "" is the whole tree. CATERVA_ENOTFOUND: there is no
  * such group. The tree's watch counts files and what lies inside embed.b2e. */
 static cv_status make_catalog(const cv_tree *tree, const cv_contents *contents,
                           const cv_embed_bytes *bytes, const char *group,
                           const caterva_tree_list **out, cv_error *err)
 {
+    if (is_suspect(tree, contents)) CV_TRY(cv_tree_confirm(tree, err));
     catalog *c = cv_calloc(1, sizeof *c);
     if (!c) return cv_fail_memory(err, sizeof *c, "the list of a tree");
     work w = {.made = c, .tree = tree, .contents = contents, .bytes = bytes, .group = group};

@@ -4,6 +4,7 @@
 #include "tree/opened.h"
 
 #include "base/arith.h"
+#include "base/crc.h"
 #include "base/heap.h"
 #include "format/frame_header.h"
 #include "format/values.h"
@@ -283,14 +284,32 @@ static cv_status bring_small(cv_store *store, const cv_member *member, cv_error 
     return size <= SMALL ? cv_store_bring(store, member->header_pos, size, err) : CV_OK;
 }
 
+/* Where header and directory contradict each other although both arrived as they are, the
+ * directory counts. While a tree is opened, all of it is read again before that. */
+static cv_status locate(const cv_tree *tree, const cv_member *member, uint64_t *pos,
+                        cv_error *err)
+{
+    size_t done;
+    cv_error why = {.position = -1};
+    cv_zip_source source = cv_tree_source(tree);
+    source.is_once = tree->n_openings > 0;
+    source.is_lenient = tree->n_openings > 1;
+    cv_status status = cv_zip_directory_locate(&source, member, pos, NULL, 0, &done, &why);
+    if (tree->store && cv_is_doubtful(status) && !source.is_once) {
+        CV_TRY(cv_tree_confirm(tree, err));
+        source.is_lenient = true;
+        status = cv_zip_directory_locate(&source, member, pos, NULL, 0, &done, &why);
+    }
+    if (status != CV_OK && err) *err = why;
+    return status;
+}
+
 static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_store **out,
                            cv_error *err)
 {
     uint64_t pos;
-    size_t done;
-    const cv_zip_source source = cv_tree_source(tree);
     if (tree->store) CV_TRY(bring_small(tree->store, member, err));
-    CV_TRY(cv_zip_directory_locate(&source, member, &pos, NULL, 0, &done, err));
+    CV_TRY(locate(tree, member, &pos, err));
     if (tree->store) return cv_wings.remote->part(tree->store, pos, member->size, out, err);
     return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
 }
@@ -357,13 +376,39 @@ void cv_contents_free(cv_contents *contents)
     cv_journal_free(&contents->journal);
 }
 
+/* Compares embed.b2e with the checksum of the archive's directory when its bytes came from a server
+ * for the first time; the list in it decides what the tree holds. */
+static cv_status check_embed(const cv_tree *tree, cv_store *store, cv_error *err)
+{
+    enum { MOST = 1 << 20 };
+    if (tree->form != CV_TREE_ARCHIVE || tree->n_openings != 1) return CV_OK;
+    const cv_member *member = cv_members_find(&tree->contents.members, CV_TREE_EMBED);
+    size_t size = (size_t)member->size;
+    if (member->size > MOST) return CV_OK;
+    uint8_t *bytes = cv_malloc(size + 1);
+    if (!bytes) return cv_fail_memory(err, size, CV_TREE_EMBED);
+    cv_status status =
+        size > 0 ? cv_store_read(store, CV_FRAME_OBJECT, 0, bytes, size, err) : CV_OK;
+    if (status == CV_OK && cv_crc32(0, bytes, size) != member->crc)
+        status = cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
+                         "its checksum is not that of the zip archive's directory");
+    cv_free(bytes);
+    return status;
+}
+
 /* Whose fault it is stands before what is wrong. */
 cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err)
 {
     cv_store *store;
     cv_error reason = {0};
     cv_status status = cv_tree_embed_store(tree, &store, &reason);
-    if (status == CV_OK) status = cv_embed_read(store, &contents->embed, &reason);
+    if (status == CV_OK) {
+        status = check_embed(tree, store, &reason);
+        if (status == CV_OK)
+            status = cv_embed_read(store, &contents->embed, &reason);
+        else
+            cv_store_close(store);
+    }
     contents->has_embed = status == CV_OK;
     if (status == CV_OK) return CV_OK;
     if (tree->form == CV_TREE_FILE) /* it may be anything else that was damaged */
@@ -433,7 +478,8 @@ cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents 
 static bool is_same_member(const cv_member *a, const cv_member *b)
 {
     return strcmp(a->path, b->path) == 0 && a->size == b->size &&
-           a->header_pos == b->header_pos && a->flags == b->flags && a->method == b->method;
+           a->header_pos == b->header_pos && a->flags == b->flags && a->method == b->method &&
+           a->crc == b->crc;
 }
 
 /* What the directory of an archive lists, without what a list of files leaves out. */
@@ -451,14 +497,68 @@ cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *
     const cv_members *then = &tree->contents.members;
     const cv_zip_source source = {.store = store, .watch = tree->watch};
     cv_status status = read_members(tree, &source, &now, err);
-    bool is_same = status == CV_OK && now.n == then->n;
+    bool is_same =
+        status == CV_OK && now.n == then->n && now.n_replaced == then->n_replaced;
     for (size_t i = 0; is_same && i < now.n; i++)
         is_same = is_same_member(&now.list[i], &then->list[i]);
     cv_members_free(&now);
     if (is_same || (status != CV_OK && !cv_is_doubtful(status))) return status;
     return cv_fail(err, CATERVA_EIO, -1,
-                   "%s: the archive's directory was damaged on its way: open it again",
+                   "%s: the archive's directory was damaged on its way, or the archive was "
+                   "replaced: open it again",
                    tree->shown.text);
+}
+
+static bool is_same_entry(const cv_embed_entry *a, const cv_embed_entry *b)
+{
+    return a->what == b->what && strcmp(a->key, b->key) == 0 && a->offset == b->offset &&
+           a->size == b->size && strcmp(a->kind, b->kind) == 0;
+}
+
+/* The same of a tree that is one file. */
+static cv_status check_entries(const cv_tree *tree, cv_store *store, cv_error *err)
+{
+    cv_store *own;
+    cv_embed now = {0};
+    const cv_embed *then = &tree->contents.embed;
+    CV_TRY(cv_wings.remote->part(store, 0, UINT64_MAX, &own, err));
+    cv_status status = cv_embed_read(own, &now, err);
+    bool is_same = status == CV_OK && now.n == then->n;
+    for (size_t i = 0; is_same && i < now.n; i++)
+        is_same = is_same_entry(&now.list[i], &then->list[i]);
+    cv_embed_free(&now);
+    if (is_same || (status != CV_OK && !cv_is_doubtful(status))) return status;
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s: its list of arrays was damaged on its way, or the file was replaced: "
+                   "open it again",
+                   tree->shown.text);
+}
+
+typedef struct confirmation {
+    const cv_tree *tree;
+    cv_store *store; /* of its own: the tree's goes on using what it has */
+} confirmation;
+
+static cv_status check_contents(void *context, cv_error *err)
+{
+    const confirmation *c = context;
+    return (c->tree->form == CV_TREE_FILE ? check_entries : cv_tree_check_members)(
+        c->tree, c->store, err);
+}
+
+cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err)
+{
+    confirmation c = {.tree = tree};
+    cv_tree *known = cv_unconst(tree);
+    if (!tree->store || atomic_load(&known->is_confirmed)) return CV_OK;
+    CV_TRY(cv_wings.remote->part(tree->store, 0, UINT64_MAX, &c.store, err));
+    c.store->watch = tree->watch;
+    const cv_doubted again = {
+        .store = c.store, .read = check_contents, .context = &c, .begins = true};
+    cv_status status = cv_store_read_again(&again, err);
+    cv_store_close(c.store);
+    if (status == CV_OK) atomic_store(&known->is_confirmed, true);
+    return status;
 }
 
 /* ---- Opening ---------------------------------------------------------------------- */
@@ -534,6 +634,7 @@ static cv_status open_file_anew(void *context, cv_error *err)
     cv_tree *tree = context;
     cv_contents_free(&tree->contents);
     tree->contents = (cv_contents){0};
+    tree->n_openings++;
     return open_file(tree, err);
 }
 
@@ -578,6 +679,7 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, c
         return status;
     }
     tree->watch = NULL;
+    tree->n_openings = 0;
     if (tree->store) tree->store->watch = NULL;
     *out = tree;
     return CV_OK;
@@ -863,9 +965,14 @@ cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_er
         if (status == CATERVA_ENOTFOUND) status = find_committed(tree, key, out, err);
         if (status != CATERVA_ENOTFOUND) return status;
     }
-    cv_status status = cv_tree_look(tree, &own, &contents, err);
-    if (status == CV_OK) status = find_in(tree, contents, key, out, err);
+    cv_error why = {.position = -1};
+    cv_status status = cv_tree_look(tree, &own, &contents, &why);
+    if (status == CV_OK) status = find_in(tree, contents, key, out, &why);
     cv_contents_free(&own);
+    if (status == CV_OK) return CV_OK;
+    if (status == CATERVA_ENOTFOUND || cv_is_doubtful(status))
+        CV_TRY(cv_tree_confirm(tree, err));
+    if (err) *err = why;
     return status;
 }
 
@@ -1007,7 +1114,11 @@ cv_status cv_tree_find_attributes(const cv_tree *tree, const char *group, cv_lea
         if (status != CV_OK || found) return status;
     }
     CV_TRY(attributes_key(group, &key, err));
-    cv_status status = find_attributes(tree, group, key, out, err);
+    cv_error why = {.position = -1};
+    cv_status status = find_attributes(tree, group, key, out, &why);
     cv_free(key);
+    bool is_none = status == CV_OK && !out->path && !out->is_embedded;
+    if (is_none || status == CATERVA_ENOTFOUND) CV_TRY(cv_tree_confirm(tree, err));
+    if (status != CV_OK && err) *err = why;
     return status;
 }

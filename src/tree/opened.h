@@ -14,6 +14,8 @@
 #include "tree/journal.h"
 #include "tree/members.h"
 
+#include <stdatomic.h>
+
 typedef enum cv_embed_what {
     CV_EMBED_LEAF,
     CV_EMBED_REMOTE, /* not here, but at some URL */
@@ -61,7 +63,7 @@ typedef struct cv_contents {
     cv_journal journal; /* of a directory */
 } cv_contents;
 
-/* Never changes while it is open; any thread. */
+/* Never changes while it is open, but for is_confirmed; any thread. */
 typedef struct cv_tree {
     cv_tree_form form;
     char *path; /* from the root */
@@ -76,6 +78,8 @@ typedef struct cv_tree {
     bool skips_journal;   /* files are read as they stand, for who repairs them */
     cv_watch *watch;      /* borrowed: hears of long calls, mostly in files; NULL: nobody */
     cv_contents contents; /* of an archive or file: such never change in place */
+    int n_openings;       /* readings of one behind a URL while it is opened; else 0 */
+    atomic_bool is_confirmed; /* see cv_tree_confirm */
 } cv_tree;
 
 /* Where the archive's bytes are. */
@@ -116,6 +120,12 @@ cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_err
 /* A store of a member's bytes, to be read. */
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err);
+
+/* Before it is reported that something behind a URL is missing, or is not what it should be: the
+ * directory of an archive, or the list in an embed.b2e, may have been damaged on its way when the
+ * tree was opened, which no checksum shows. Fetches it once more past all caches, once in the
+ * tree's life. CATERVA_EIO if it is not what the tree was opened by. Other trees: CATERVA_OK. */
+cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err);
 
 /* Reads the directory of an archive behind a URL once more, through a store that was doubted.
  * CATERVA_EIO if it is not what the tree was opened by: bytes were damaged on their way. */

@@ -181,26 +181,26 @@ static cv_status verify_header(verification *v, const cv_member *member, cv_erro
 /* Of those that others of the same name replace: such a name may be damaged. */
 static cv_status verify_replaced(verification *v, cv_error *err)
 {
-    if (!v->contents || v->tree->tree->store) return CV_OK;
+    if (!v->contents) return CV_OK;
     const cv_members *m = &v->contents->members;
     for (size_t i = 0; i < m->n_replaced; i++)
         CV_TRY(verify_header(v, &m->list[m->n + i], err));
     return CV_OK;
 }
 
-/* Of an archive, what its directory says of the member's bytes; of one behind a URL they are not
- * fetched once more for that. */
+/* Compares a member of an archive with what the directory states of it. The bytes of one behind a
+ * URL are not fetched once more for that: only its header is. */
 static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
 {
     cv_copy_source source;
     cv_error why = {.position = -1};
     const cv_tree *tree = v->tree->tree;
-    if (tree->form != CV_TREE_ARCHIVE || tree->store || !path) return CV_OK;
+    if (tree->form != CV_TREE_ARCHIVE || !path) return CV_OK;
     const cv_member *member = cv_members_find(&v->contents->members, path);
     if (!member) return CV_OK;
     if (v->seen) v->seen[member - v->contents->members.list] = true;
     CV_TRY(verify_header(v, member, err));
-    if (v->options.quick || member->method != STORED) return CV_OK;
+    if (v->options.quick || tree->store || member->method != STORED) return CV_OK;
     cv_status status = cv_copy_source_open(v->tree->tree, member, &source, &why);
     if (status == CV_OK) {
         status = cv_copy_check(&source, &v->watch, &why);
@@ -370,7 +370,7 @@ static cv_status verify_contents(verification *v, const caterva_tree_list *list,
     const cv_tree *tree = v->tree->tree;
     size_t n = tree->contents.members.n;
     if (tree->form != CV_TREE_DIRECTORY) v->contents = &tree->contents;
-    if (v->contents && !tree->store && !group[1] && n > 0) {
+    if (v->contents && !group[1] && n > 0) {
         v->seen = cv_calloc(n, sizeof *v->seen);
         if (!v->seen) return cv_fail_memory(err, n, "the members of a tree");
     }
@@ -386,6 +386,7 @@ static cv_status verify(verification *v, const char *group, cv_error *err)
     const caterva_tree_list *list;
     v->watch.tell = v->options.on_progress;
     v->watch.context = v->options.context;
+    CV_TRY(cv_tree_confirm(v->tree->tree, err));
     cv_status status = caterva_tree_get_list(v->tree, group, &list, &why);
     bool is_unknown = status == CATERVA_ENOTFOUND && group[1];
     if (is_unknown || status == CATERVA_EUNSUPPORTED) {

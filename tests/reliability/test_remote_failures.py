@@ -164,6 +164,73 @@ class Trees(Served):
                 if answer != whole:
                     self.assertRegex(answer, r"\Aerror CATERVA_EIO .*(damaged on its way|changed on the server)")
 
+    def small(self, fill, more=0):
+        """An archive of two arrays and a group's attributes, small enough to come whole unless there
+        is a third one of so many random bytes."""
+        tree, archive = self.folder / "s.b2d", self.folder / "s.b2z"
+        shutil.rmtree(tree, ignore_errors=True)
+        for name in ("g/a", "g/b"):
+            cli("create", "%s::/%s" % (tree, name), "--shape", "50", "--dtype", "<i4", "--fill",
+                fill).check_returncode()
+        cli("attr", "set", "%s::/g" % tree, "n", fill).check_returncode()
+        if more:
+            np.save(self.folder / "z.npy", np.random.default_rng(1).integers(0, 256, more, "u1"))
+            cli("convert", self.folder / "z.npy", "%s::/z" % tree).check_returncode()
+        cli("pack", "-f", tree, archive).check_returncode()
+        return archive.read_bytes()
+
+    def test_each_byte_that_came_wrong_once(self):
+        """Of directory and embed.b2e with the opening: nothing is missing, damaged, or another one
+        for that, neither in lists nor when it is opened."""
+        archive = self.small(5)
+        begin = archive.rindex(b"PK\3\4", 0, archive.index(b"PK\1\2"))  # embed.b2e is the last
+        server = self.serve(archive)
+        self.opened(server)
+        asked = (["list"], ["in", "/g/a"], ["in", "/none"], ["check"])
+        right = [self.say(*words).replace(server.url(""), "") for words in asked]
+        for at in range(begin, len(archive)):
+            server = self.serve(archive)
+
+            def flip(request):
+                reply = server.good(request)
+                for a, b in spans(request, len(archive)):
+                    if request.number == 0 and a <= at < b and len(reply.body) == b - a:
+                        bits = 1 << at % 8
+                        reply.body = (archive[a:at] + bytes([archive[at] ^ bits]) +
+                                      archive[at + 1:b])
+                return reply
+            server.script = flip
+            opened = self.say("tree", server.url("/t.b2z"))
+            for words, expected in zip(asked, right):
+                answer = self.say(*words) if opened == "ok" else opened
+                answer = answer.replace(server.url(""), "")
+                with self.subTest(at=at - begin, words=words):
+                    if answer != expected:
+                        self.assertRegex(answer, r"\Aerror CATERVA_EIO ")
+
+    def test_verify_finds_what_it_finds_in_a_file(self):
+        """Bits of the directory that are wrong in the archive itself."""
+        archive = self.small(5)
+        begin, file = archive.index(b"PK\1\2"), self.folder / "bad.b2z"
+        for at in range(begin, len(archive), 7):
+            bad = flipped(archive, at)
+            file.write_bytes(bad)
+            server = self.serve(bad)
+            with self.subTest(at=at - begin):
+                here = cli("verify", file).returncode
+                self.assertEqual(cli("verify", server.url("/t.b2z")).returncode != 0, here != 0)
+
+    def test_an_archive_of_equal_size_in_its_place(self):
+        """Without ETag and date: the headers before the members tell."""
+        one, two = self.small(5, 200000), self.small(6, 200000)
+        self.assertEqual(len(one), len(two))
+        for words in (["list"], ["in", "/g/b"], ["check"]):
+            server = self.serve(one)
+            server.etags = server.dates = False
+            self.opened(server)
+            server.objects["/t.b2z"] = two
+            self.assertRegex(self.say(*words), r"\Aerror CATERVA_EIO .*(changed|replaced)", words)
+
     def test_commands_end_with_the_error(self):
         """Or, where one request alone failed and was made again, with all that there is. Lines that
         came before the error may be printed; the status says that it failed."""
