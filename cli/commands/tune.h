@@ -16,6 +16,13 @@ typedef struct tune_read {
     int64_t lengths[CATERVA_MAX_DIMS];
 } tune_read;
 
+/* A chunk of a partition that was picked. Padding, outside of the array, is no item. */
+typedef struct tune_chunk {
+    double n_items;   /* of the array in the chunk                */
+    double n_sampled; /* of those in the blocks that were taken   */
+    double density;   /* bytes that the file takes now for one of them */
+} tune_chunk;
+
 /* Blocks of a partition from all over the array, as its chunks hold them. */
 typedef struct tune_blocks {
     uint8_t *items;       /* n_chunks times per_chunk blocks                    */
@@ -23,10 +30,9 @@ typedef struct tune_blocks {
     int64_t per_chunk;    /* blocks of each                                     */
     double stored_chunks; /* how many of all chunks will not be zeros, expected */
     int64_t blocks_of_chunk;
-    /* Bytes that the file takes now for an item there: of the n_chunks, then of those
-     * that are zeros; of none where the blocks are all that there are. */
-    double density[TUNE_MAX_CHUNKS];
+    tune_chunk chunks[TUNE_MAX_CHUNKS]; /* the n_chunks, then those that are zeros */
     int n_picked;
+    bool is_all; /* the blocks are all that there are */
 } tune_blocks;
 
 typedef struct tune_partition {
@@ -101,11 +107,12 @@ cli_exit tune_measure_density(tune_task *task, caterva_array *array);
 cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int64_t *item,
                           double *bytes, double *n_items);
 
-/* By how much the mean of `bytes`, a candidate's sizes of the n_chunks that were taken, is
- * to be multiplied because the file's density there is not that of the whole. */
-double tune_correction(const tune_task *task, const tune_blocks *b, const double *bytes);
+/* The bytes that the whole array takes in a candidate's blocks; `bytes` are those of the n_chunks
+ * that were taken. Corrected because the file's density there is not that of the whole. */
+double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes);
 
-/* Fills trial->bytes. *tried is false when the library refuses such an array. */
+/* Fills trial->bytes: of the file as it is its size, else an estimate. *tried is false when the
+ * library refuses such an array. */
 cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried);
 
 /* For an array of the trial's partition and codec, in memory; the shape is missing. */

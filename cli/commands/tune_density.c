@@ -50,20 +50,25 @@ cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int
     return CLI_OK;
 }
 
-/* Chunks that are zeros take nothing: their bytes are 0. */
-double tune_correction(const tune_task *task, const tune_blocks *b, const double *bytes)
+/* Means weigh each chunk by its items: those at the edge of the array have fewer. Chunks that are
+ * zeros take nothing: their bytes are 0. */
+double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes)
 {
-    double n = b->n_picked, x = 0, y = 0, xx = 0, xy = 0;
+    double all = 0, x = 0, y = 0, xx = 0, xy = 0, each[TUNE_MAX_CHUNKS] = {0};
+    for (int i = 0; i < b->n_picked; i++) all += b->chunks[i].n_items;
     for (int i = 0; i < b->n_picked; i++) {
-        x += b->density[i] / n;
-        y += i < b->n_chunks ? bytes[i] / n : 0;
+        const tune_chunk *c = &b->chunks[i];
+        if (i < b->n_chunks) each[i] = bytes[i] / c->n_sampled;
+        x += c->n_items / all * c->density;
+        y += c->n_items / all * each[i];
     }
     for (int i = 0; i < b->n_picked; i++) {
-        double away = b->density[i] - x;
-        xx += away * away;
-        xy += away * ((i < b->n_chunks ? bytes[i] : 0) - y);
+        double away = b->chunks[i].density - x, weight = b->chunks[i].n_items / all;
+        xx += weight * away * away;
+        xy += weight * away * (each[i] - y);
     }
-    if (n < MIN_PLACES || xx <= 0 || y <= 0) return 1;
+    double mean = y * (double)task->info->n_items;
+    if (b->is_all || b->n_picked < MIN_PLACES || xx <= 0 || y <= 0) return mean;
     double factor = 1 + xy / xx * (task->density - x) / y;
-    return factor < 1 / MOST ? 1 / MOST : factor > MOST ? MOST : factor;
+    return mean * (factor < 1 / MOST ? 1 / MOST : factor > MOST ? MOST : factor);
 }

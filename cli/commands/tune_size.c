@@ -9,8 +9,9 @@
  *     the array in memory         chunk 0: a a a   chunk 1: b b b   ...
  *
  * Where these places are easier or harder than the whole, tune_density.c makes up for it.
- * What a chunk has for itself (header, a start and a checksum for each block) is
- * counted; a chunk without content is stored as such and takes nothing. */
+ * What a chunk has for itself (header, a start and a checksum for each block) is counted. Blocks
+ * outside of the array are never picked: they take a start and a checksum. A chunk without
+ * content is stored as such and takes nothing. */
 #include "commands/tune.h"
 #include "sources/described.h"
 
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32 };
+enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32, EMPTY_BLOCK = 8 };
 #define BLOCKS_BYTES ((int64_t)24 << 20) /* of a partition's blocks in all */
 #define FEW_BYTES ((int64_t)64 << 20)    /* of MIN_CHUNKS large ones */
 #define WHOLE_CHUNK ((int64_t)16 << 20)  /* such a chunk is looked at as a whole */
@@ -61,7 +62,7 @@ static cut cut_up(const caterva_info *info, const tune_partition *p)
  * equal stretches of `total`, whose ends need not be whole: all are as likely. */
 static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 {
-    if (n == total) return i;
+    if (n >= total) return i * total / n;
     *state += UINT64_C(0x9E3779B97F4A7C15);
     uint64_t z = *state;
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -108,19 +109,44 @@ static void spread(const tune_task *task, const int32_t *block, const int64_t *l
     }
 }
 
-/* A block as a chunk holds it: zeros where it sticks out of the array. */
-static cli_exit read_block(const cut_array *from, int64_t chunk, int64_t block,
-                           uint8_t *items)
+/* Blocks of a chunk, along each axis, that have items of the array; their product. */
+static int64_t count_filled(const cut_array *from, int64_t chunk, int64_t *counts)
+{
+    const cut *c = &from->c;
+    int64_t at[CATERVA_MAX_DIMS], n = 1;
+    place_of(chunk, c->ndim, c->chunks, at);
+    for (int d = 0; d < c->ndim; d++) {
+        int64_t left = from->task->info->shape[d] - at[d] * from->p->chunk[d];
+        int64_t length = left < from->p->chunk[d] ? left : from->p->chunk[d];
+        n *= counts[d] = ceil_div(length, from->p->block[d]);
+    }
+    return n;
+}
+
+static double items_of_chunk(const cut_array *from, int64_t chunk)
+{
+    const cut *c = &from->c;
+    int64_t at[CATERVA_MAX_DIMS];
+    double n = 1;
+    place_of(chunk, c->ndim, c->chunks, at);
+    for (int d = 0; d < c->ndim; d++) {
+        int64_t left = from->task->info->shape[d] - at[d] * from->p->chunk[d];
+        n *= (double)(left < from->p->chunk[d] ? left : from->p->chunk[d]);
+    }
+    return n;
+}
+
+/* A block as a chunk holds it: zeros where it sticks out of the array. *n_items are inside. */
+static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *at_block,
+                           uint8_t *items, double *n_items)
 {
     const tune_task *task = from->task;
     const tune_partition *p = from->p;
     const cut *c = &from->c;
-    int64_t at_chunk[CATERVA_MAX_DIMS], at_block[CATERVA_MAX_DIMS];
+    int64_t at_chunk[CATERVA_MAX_DIMS];
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS], lengths[CATERVA_MAX_DIMS];
-    bool inside = true;
     size_t size = (size_t)task->info->item_size;
     place_of(chunk, c->ndim, c->chunks, at_chunk);
-    place_of(block, c->ndim, c->blocks, at_block);
     for (int d = 0; d < c->ndim; d++) {
         int64_t in_chunk = at_block[d] * p->block[d];
         start[d] = at_chunk[d] * p->chunk[d] + in_chunk;
@@ -128,15 +154,11 @@ static cli_exit read_block(const cut_array *from, int64_t chunk, int64_t block,
         if (lengths[d] > p->block[d]) lengths[d] = p->block[d];
         if (lengths[d] > task->info->shape[d] - start[d])
             lengths[d] = task->info->shape[d] - start[d];
-        inside = inside && lengths[d] > 0;
         stop[d] = start[d] + lengths[d];
-        size *= inside ? (size_t)lengths[d] : 0;
+        size *= (size_t)lengths[d];
     }
     caterva_error err;
-    if (!inside) {
-        memset(items, 0, (size_t)c->block_bytes);
-        return CLI_OK;
-    }
+    *n_items = (double)size / (double)task->info->item_size;
     if (caterva_read(from->array, start, stop, items, size, &err) != CATERVA_OK)
         return cli_fail_array(task->path, &err);
     if (size < (size_t)c->block_bytes) spread(task, p->block, lengths, items);
@@ -144,15 +166,14 @@ static cli_exit read_block(const cut_array *from, int64_t chunk, int64_t block,
 }
 
 /* What the file takes now for the items in the middle of a block. */
-static cli_exit add_density(const cut_array *from, int64_t chunk, int64_t block,
+static cli_exit add_density(const cut_array *from, int64_t chunk, const int64_t *at_block,
                             double *bytes, double *n_items)
 {
     const tune_task *task = from->task;
     const tune_partition *p = from->p;
     const cut *c = &from->c;
-    int64_t at_chunk[CATERVA_MAX_DIMS], at_block[CATERVA_MAX_DIMS], item[CATERVA_MAX_DIMS];
+    int64_t at_chunk[CATERVA_MAX_DIMS], item[CATERVA_MAX_DIMS];
     place_of(chunk, c->ndim, c->chunks, at_chunk);
-    place_of(block, c->ndim, c->blocks, at_block);
     for (int d = 0; d < c->ndim; d++) {
         int64_t in_chunk = at_block[d] * p->block[d] + p->block[d] / 2;
         if (in_chunk >= p->chunk[d]) in_chunk = p->chunk[d] - 1;
@@ -173,13 +194,17 @@ static cli_exit chunk_is_empty(const cut_array *from, int64_t chunk, bool *empty
 {
     const cut *c = &from->c;
     uint8_t *items = NULL;
+    int64_t counts[CATERVA_MAX_DIMS], at[CATERVA_MAX_DIMS];
+    double n_items;
     cli_exit code = CLI_OK;
     *empty = true;
     if (c->chunk_bytes > WHOLE_CHUNK) return CLI_OK;
     items = cli_alloc((size_t)c->block_bytes);
     if (!items) return CLI_IO;
-    for (int64_t i = 0; i < c->n_blocks && *empty && code == CLI_OK; i++) {
-        code = read_block(from, chunk, i, items);
+    int64_t n_filled = count_filled(from, chunk, counts);
+    for (int64_t i = 0; i < n_filled && *empty && code == CLI_OK; i++) {
+        place_of(i, c->ndim, counts, at);
+        code = read_block(from, chunk, at, items, &n_items);
         if (code == CLI_OK) *empty = is_zeros(items, (size_t)c->block_bytes);
     }
     free(items);
@@ -195,16 +220,20 @@ static int64_t at_least(int64_t value, int64_t least)
 }
 
 /* Blocks of a chunk, one from each of equal stretches. */
-static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, double *density)
+static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, tune_chunk *out)
 {
-    int64_t n = from->p->blocks.per_chunk;
-    double bytes = 0, n_items = 0;
+    int64_t n = from->p->blocks.per_chunk, counts[CATERVA_MAX_DIMS], at[CATERVA_MAX_DIMS];
+    int64_t n_filled = count_filled(from, chunk, counts);
+    double bytes = 0, n_items = 0, inside;
+    *out = (tune_chunk){.n_items = items_of_chunk(from, chunk)};
     for (int64_t k = 0; k < n; k++) {
-        int64_t block = pick(&from->random, k, n, from->c.n_blocks);
-        CLI_TRY(read_block(from, chunk, block, to + (size_t)(k * from->c.block_bytes)));
-        CLI_TRY(add_density(from, chunk, block, &bytes, &n_items));
+        place_of(pick(&from->random, k, n, n_filled), from->c.ndim, counts, at);
+        uint8_t *block = to + (size_t)(k * from->c.block_bytes);
+        CLI_TRY(read_block(from, chunk, at, block, &inside));
+        CLI_TRY(add_density(from, chunk, at, &bytes, &n_items));
+        out->n_sampled += inside;
     }
-    *density = n_items > 0 ? bytes / n_items : 0;
+    out->density = n_items > 0 ? bytes / n_items : 0;
     return CLI_OK;
 }
 
@@ -216,11 +245,11 @@ static cli_exit take_chunks(cut_array *from, tune_blocks *b, int64_t n_chunks)
     for (int64_t i = 0; i < n_chunks; i++) {
         int64_t chunk = pick(&from->random, i, n_chunks, from->c.n_chunks);
         uint8_t *to = b->items + (size_t)b->n_chunks * chunk_size;
-        double density;
+        tune_chunk taken;
         bool empty = false;
-        CLI_TRY(take_chunk(from, chunk, to, &density));
+        CLI_TRY(take_chunk(from, chunk, to, &taken));
         if (is_zeros(to, chunk_size)) CLI_TRY(chunk_is_empty(from, chunk, &empty));
-        b->density[empty ? n_chunks - ++n_empty : b->n_chunks++] = density;
+        b->chunks[empty ? n_chunks - ++n_empty : b->n_chunks++] = taken;
         if (cli_interrupted()) return CLI_INTERRUPTED;
     }
     b->n_picked = (int)n_chunks;
@@ -240,7 +269,7 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
     b->items = cli_alloc((size_t)(n_chunks * b->per_chunk * c->block_bytes));
     if (!b->items) return CLI_IO;
     CLI_TRY(take_chunks(&from, b, n_chunks));
-    if (n_chunks == c->n_chunks && b->per_chunk == c->n_blocks) b->n_picked = 0; /* all */
+    b->is_all = n_chunks == c->n_chunks && b->per_chunk == c->n_blocks;
     b->stored_chunks = (double)b->n_chunks / (double)n_chunks * (double)c->n_chunks;
     b->blocks_of_chunk = c->n_blocks;
     return CLI_OK;
@@ -262,22 +291,38 @@ static cli_exit sizes_of_chunks(caterva_array *array, double *sizes, double *sum
     return CLI_OK;
 }
 
-/* Streams and checksums grow with the blocks; a chunk's header and the file's stay. */
-static cli_exit scale(const tune_task *task, const tune_blocks *b, caterva_array *array,
+/* How many blocks of the whole array have items of it. */
+static double n_filled(const tune_task *task, const tune_partition *p)
+{
+    double n = 1;
+    for (int d = 0; d < task->info->ndim; d++) {
+        int64_t length = task->info->shape[d], whole = length / p->chunk[d];
+        n *= (double)(whole * ceil_div(p->chunk[d], p->block[d]) +
+                      ceil_div(length % p->chunk[d], p->block[d]));
+    }
+    return n;
+}
+
+/* Streams grow with the items, checksums with the blocks; a chunk's header and the file's
+ * stay. */
+static cli_exit scale(const tune_task *task, const tune_partition *p, caterva_array *array,
                       double *bytes)
 {
     const caterva_info *info = info_of(array);
+    const tune_blocks *b = &p->blocks;
     double sizes[TUNE_MAX_CHUNKS], chunks;
     CLI_TRY(sizes_of_chunks(array, sizes, &chunks));
-    double n_blocks = (double)(b->n_chunks * b->per_chunk);
-    double head = CHUNK_HEADER * (double)b->n_chunks;
+    for (int64_t i = 0; i < b->n_chunks; i++) sizes[i] -= CHUNK_HEADER;
+    double blocks = b->stored_chunks * (double)b->blocks_of_chunk;
+    double filled = n_filled(task, p);
     double fixed = 3 * (double)info->header_bytes; /* with its copy and the trailer */
     double rest = (double)info->frame_bytes - chunks;
     double of_blocks = rest > fixed ? rest - fixed : 0;
-    double each = (chunks - head + of_blocks) / n_blocks;
-    *bytes = (rest < fixed ? rest : fixed) +
-             b->stored_chunks * (CHUNK_HEADER + each * (double)b->blocks_of_chunk) *
-                 tune_correction(task, b, sizes);
+    *bytes = (rest < fixed ? rest : fixed) + tune_expected(task, b, sizes) +
+             b->stored_chunks * CHUNK_HEADER +
+             of_blocks / (double)(b->n_chunks * b->per_chunk) *
+                 (blocks < filled ? blocks : filled) +
+             EMPTY_BLOCK * (blocks > filled ? blocks - filled : 0);
     return CLI_OK;
 }
 
@@ -308,9 +353,10 @@ cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried)
     if (!*tried) return CLI_OK;
     if (status == CATERVA_OK) status = caterva_commit(array, &err);
     cli_exit code = status == CATERVA_OK ? CLI_OK : cli_fail_array("the sample", &err);
-    if (code == CLI_OK && b->n_chunks > 0) code = scale(task, b, array, &trial->bytes);
+    if (code == CLI_OK && b->n_chunks > 0) code = scale(task, p, array, &trial->bytes);
     if (code == CLI_OK && b->n_chunks == 0)
         trial->bytes = (double)info_of(array)->frame_bytes;
+    if (p->current && trial->codec->current) trial->bytes = (double)task->info->frame_bytes;
     caterva_discard(array);
     return code;
 }

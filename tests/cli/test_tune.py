@@ -228,6 +228,19 @@ class Tune(Measured):
             values[at:at + len(values) // 120] = rng.normal(0, 1, len(values) // 120)
         self.check_sizes(values, delta=0.05, seconds="2s")
 
+    def test_padding(self):
+        """Chunks that do not divide the shape hold blocks outside of it, which take no space;
+        the size of the file as it is is known."""
+        rng = np.random.default_rng(3)
+        for shape, chunks in (((130, 130, 130), "128,128,128"), ((70, 300, 300), "64,128,128"),
+                              ((33, 33, 33, 33), "32,32,32,32")):
+            values = sum(np.sin(axis / 9) for axis in np.ogrid[tuple(slice(n) for n in shape)])
+            values = (values + rng.normal(0, 1e-3, shape)).astype("<f4")
+            self.check_sizes(values, "--chunks", chunks)
+            path = self.path("v.b2nd")
+            current, = [c for c in self.tune(path, "--read", "0")["candidates"] if c["current"]]
+            self.assertEqual(current["bytes"], path.stat().st_size)
+
     def test_what_is_preferred(self):
         path = self.make()
         for prefer, weight in (("size", 0.9), ("balance", 0.5), ("speed", 0)):
