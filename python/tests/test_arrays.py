@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -557,6 +559,48 @@ def test_what_cannot_be_reduced_is_refused(dtype: str) -> None:
 
 
 # ---- What growing and shrinking accept ----------------------------------------------------
+
+
+@pytest.mark.parametrize("fill", (0, math.nan))
+def test_runs_of_special_chunks(fill: float) -> None:
+    """Chunks that are not stored are folded together, in boxes of any form."""
+    rng = np.random.default_rng(7)
+    for turn in range(40):
+        shape = tuple(map(int, rng.integers(1, (500, 40, 14, 8)[turn % 4], turn % 4 + 1)))
+        chunks = tuple(int(rng.integers(1, max(2, n // 3 + 1))) for n in shape)
+        path = f"{turn}.b2nd"
+        with caterva.full(shape, fill, "f4", path, chunks=chunks, blocks=chunks) as a:
+            for _ in range(rng.integers(0, 4)):
+                ends = [sorted(rng.integers(0, n + 1, 2).tolist()) for n in shape]
+                a[tuple(slice(*pair) for pair in ends)] = int(rng.integers(-9, 9))
+        a = caterva.open(path, threads=int(rng.integers(1, 4)))
+        ends = [sorted(rng.integers(0, n + 1, 2).tolist()) for n in shape]
+        for sel in (..., tuple(slice(*pair) for pair in ends), np.s_[shape[0] // 2 :]):
+            items, view = a[sel], a.view[sel]
+            numbers = items[~np.isnan(items)]
+            found = view.statistics()
+            assert (found.n_items, found.n_nan) == (items.size, items.size - numbers.size)
+            if numbers.size:
+                assert (found.min, found.max) == (numbers.min(), numbers.max())
+                assert found.sum == numbers.sum(dtype="f8")
+                assert math.isclose(found.std, numbers.std(dtype="f8"), abs_tol=1e-9)
+            counted = view.histogram(5, range=(-9, 9))[0]
+            assert (counted == np.histogram(numbers, 5, (-9, 9))[0]).all()
+            for axis in range(items.ndim):
+                sums = view.sum(axis=axis)
+                np.testing.assert_array_equal(sums, items.sum(axis=axis, dtype="f8"))
+
+
+def test_many_special_chunks_cost_little() -> None:
+    n = 2**28 - 5
+    caterva.zeros(n, "i4", "many.b2nd", chunks=1, blocks=1).close()
+    a = caterva.open("many.b2nd")
+    began = time.process_time()
+    assert a.statistics().n_items == n and a.sum() == 0 and a.max() == 0
+    assert a.histogram(3, range=(0, 3))[0].tolist() == [n, 0, 0]
+    assert a.verify() and a.space().special_chunks == n
+    a.copy("copy.b2nd").close()
+    assert time.process_time() - began < 10  # chunk by chunk it is minutes
 
 
 def test_remove_is_del_of_a_slice() -> None:

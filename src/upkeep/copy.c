@@ -97,11 +97,25 @@ static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
 
 /* ---- Slabs -------------------------------------------------------------- */
 
+/* How many chunks of the plan have to be looked at: one, if the index has one entry for all. */
+static cv_status count_different(const copying *c, const cv_plan *plan, int64_t *n,
+                                 cv_error *err)
+{
+    const cv_index *index;
+    *n = plan->n_chunks;
+    if (*n <= 1 || c->source.pending) return CV_OK;
+    CV_TRY(cv_snapshot_index(c->source.snapshot, c->source.frame->store, &index, err));
+    if (!index->pages) *n = 1;
+    return CV_OK;
+}
+
 /* Does every source chunk of the plan hold what the target holds unwritten? */
 static cv_status is_unwritten(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
 {
+    int64_t n;
+    CV_TRY(count_different(c, plan, &n, err));
     *out = !c->target->fill_is_stored;
-    for (int64_t k = 0; k < plan->n_chunks && *out; k++) {
+    for (int64_t k = 0; k < n && *out; k++) {
         cv_chunk_job job;
         cv_chunk_ref ref;
         cv_plan_chunk(plan, k, &job);
@@ -218,6 +232,19 @@ static cv_status copy_dirty(const moving *m, cv_error *err)
     return CV_OK;
 }
 
+/* Whether the source has one entry for all chunks, which the target's have already. */
+static cv_status all_are_fill(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
+{
+    int64_t n;
+    cv_chunk_ref ref;
+    *out = false;
+    CV_TRY(count_different(c, plan, &n, err));
+    if (n != 1 || plan->n_chunks == 1 || c->target->fill_is_stored) return CV_OK;
+    CV_TRY(cv_source_find(&c->source, 0, &ref, err));
+    *out = ref.kind == c->target->fill_kind;
+    return CV_OK;
+}
+
 static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
 {
     int64_t zeros[CV_MAX_DIMS] = {0}, from_stop[CV_MAX_DIMS] = {0};
@@ -225,6 +252,9 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
     moving m = {.copying = c};
     CV_TRY(cv_plan_box(c->from, c->repack->start, from_stop, &m.from, err));
     CV_TRY(cv_plan_box(c->to, zeros, stop, &m.to, err));
+    bool is_fill;
+    CV_TRY(all_are_fill(c, &m.from, &is_fill, err));
+    if (is_fill) return cv_watch_step(c->watch, m.to.n_chunks, err);
     int helpers = (int)cv_min_i64(c->source.threads, m.to.n_chunks) - 1;
     cv_watch_expect(c->watch, m.to.n_chunks * c->to->chunk_bytes);
     const cv_stage_plan plan = {.n_units = m.to.n_chunks,

@@ -506,10 +506,9 @@ static cv_status fold_chunks(tile *t, cv_fold *fold, cv_worker *worker, cv_error
     cv_status status = CV_OK;
     if (!t->task->by_tile)
         CV_TRY(cv_walk_set_stage(&fold->walk, 1, t->task->memory, &stage, err));
-    for (int64_t k = 0; status == CV_OK && k < fold->walk.n_chunks; k++) {
-        cv_share whole = {.chunk = k, .n_shares = 1};
-        status = cv_fold_share(fold, &whole, t, worker, err);
-    }
+    int64_t n = 1;
+    for (int64_t k = 0; status == CV_OK && k < fold->walk.n_chunks; k += n)
+        status = cv_fold_run(fold, k, fold->walk.n_chunks, t, worker, &n, err);
     cv_stage_destroy(&stage);
     return status;
 }
@@ -696,9 +695,12 @@ static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_w
                     list->n_units % list->n_jobs * job / list->n_jobs;
     int64_t last = list->n_units / list->n_jobs * (job + 1) +
                    list->n_units % list->n_jobs * (job + 1) / list->n_jobs;
-    for (int64_t unit = first; unit < last; unit++) {
+    for (int64_t unit = first, n = 1; unit < last; unit += n) {
         cv_share share = {unit / list->n_shares, unit % list->n_shares, list->n_shares};
-        CV_TRY(cv_fold_share(task->fold, &share, context, worker, err));
+        if (list->n_shares > 1)
+            CV_TRY(cv_fold_share(task->fold, &share, context, worker, err));
+        else
+            CV_TRY(cv_fold_run(task->fold, unit, last, context, worker, &n, err));
     }
     return cv_watch_step(task->reduction->watch, 1, err);
 }

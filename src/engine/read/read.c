@@ -387,6 +387,7 @@ typedef struct folding {
     void *context;
     const uint8_t *block; /* whose parts are seen; NULL: all of it is `item` */
     const uint8_t *item;
+    int64_t n_chunks; /* of a box: so many, from the share's on, hold `item` */
 } folding;
 
 static void see_even(const folding *f, const cv_part *part)
@@ -503,6 +504,23 @@ static void fold_fill(void *chunk, int64_t tag, const uint8_t *item)
     see_block(chunk, tag, NULL, item);
 }
 
+/* Makes the shape of the part in the job's chunk that of the run which begins there. */
+static void lengthen(const folding *f, const cv_chunk_job *job, int64_t *shape)
+{
+    const cv_plan *plan = &f->fold->box;
+    const cv_grid *grid = plan->grid;
+    int64_t unit = 1;
+    int d = grid->ndim - 1;
+    for (; d > 0 && unit * plan->chunk_counts[d] <= f->n_chunks; d--) {
+        unit *= plan->chunk_counts[d];
+        shape[d] = plan->stop[d] - plan->start[d];
+    }
+    int64_t length = grid->chunk_shape[d];
+    int64_t origin = job->chunk / grid->chunk_strides[d] % grid->chunk_counts[d] * length;
+    int64_t end = cv_min_i64(plan->stop[d], origin + f->n_chunks / unit * length);
+    shape[d] = end - (origin + job->lo[d]);
+}
+
 static void fold_fill_chunk(const cv_walk_chunk *c, const uint8_t *item)
 {
     folding f = *(const folding *)c->context;
@@ -511,6 +529,7 @@ static void fold_fill_chunk(const cv_walk_chunk *c, const uint8_t *item)
         int64_t shape[CV_MAX_DIMS];
         const cv_chunk_job *job = &c->at.box;
         for (int d = 0; d < f.fold->box.grid->ndim; d++) shape[d] = job->hi[d] - job->lo[d];
+        if (f.n_chunks > 1) lengthen(&f, job, shape);
         see_box(&f, shape, 0, job->buffer_pos);
         return;
     }
@@ -574,12 +593,76 @@ cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selectio
 
 void cv_fold_free(cv_fold *fold) { cv_select_plan_free(&fold->selection); }
 
+static cv_status fold_share(const cv_fold *fold, const cv_share *share, folding *f,
+                            cv_worker *worker, cv_error *err)
+{
+    cv_walk walk = fold->walk;
+    walk.context = f;
+    walk.n_shares = share->n_shares;
+    return cv_walk_part(&walk, share->chunk * share->n_shares + share->share, worker, err);
+}
+
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err)
 {
     folding f = {.fold = fold, .context = context};
-    cv_walk walk = fold->walk;
-    walk.context = &f;
-    walk.n_shares = share->n_shares;
-    return cv_walk_part(&walk, share->chunk * share->n_shares + share->share, worker, err);
+    return fold_share(fold, share, &f, worker, err);
+}
+
+/* Whether touched chunks have successive numbers: then their entries stand in the index one
+ * after another. */
+static bool is_contiguous(const cv_plan *plan)
+{
+    bool all = plan->grid->ndim > 0;
+    for (int d = 1; d < plan->grid->ndim; d++)
+        all = all && plan->chunk_counts[d] == plan->grid->chunk_counts[d];
+    return all;
+}
+
+/* The largest box of chunks [first, first + n) that begins at the first: whole rows, planes and so
+ * on, or a part of one. */
+static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
+{
+    int64_t unit = 1;
+    for (int d = plan->grid->ndim - 1;; d--) {
+        int64_t row = plan->chunk_counts[d], pos = first / unit % row;
+        if (d == 0 || pos > 0 || n < unit * row)
+            return unit * cv_min_i64(row - pos, n / unit);
+        unit *= row;
+    }
+}
+
+/* How many chunks from `first` on are special, of one kind, and a box; 1: no run. A writer's
+ * chunks may be dirty, and a small fold does not have the index read. */
+static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
+                          cv_error *err)
+{
+    enum { WORTH_AN_INDEX = 64 };
+    const cv_walk *walk = &fold->walk;
+    const cv_source *source = walk->source;
+    const cv_plan *plan = &fold->box;
+    *n = 1;
+    if (!walk->request.box || walk->n_chunks < WORTH_AN_INDEX || source->pending ||
+        (walk->stage && walk->stage->windows) || !is_contiguous(plan))
+        return CV_OK;
+    const cv_index *index;
+    cv_chunk_job job;
+    CV_TRY(cv_snapshot_index(source->snapshot, source->frame->store, &index, err));
+    cv_plan_chunk(plan, first, &job);
+    int64_t entry = cv_index_get(index, job.chunk), same = 1;
+    if (!cv_offset_is_special(entry)) return CV_OK;
+    if (!index->pages) same = last - first;
+    while (same < last - first && cv_index_get(index, job.chunk + same) == entry) same++;
+    *n = box_of_run(plan, first, same);
+    return CV_OK;
+}
+
+cv_status cv_fold_run(const cv_fold *fold, int64_t first, int64_t last, void *context,
+                      cv_worker *worker, int64_t *n, cv_error *err)
+{
+    const cv_share whole = {.chunk = first, .n_shares = 1};
+    folding f = {.fold = fold, .context = context};
+    CV_TRY(find_run(fold, first, last, n, err));
+    f.n_chunks = *n;
+    return fold_share(fold, &whole, &f, worker, err);
 }

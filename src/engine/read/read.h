@@ -69,4 +69,10 @@ typedef struct cv_share {
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err);
 
+/* Folds touched chunk `first`. If it and chunks that follow it, before `last`, take no bytes of
+ * the file and hold the same item everywhere, folds a box of them as one part. *n is the number
+ * of chunks that were folded. */
+cv_status cv_fold_run(const cv_fold *fold, int64_t first, int64_t last, void *context,
+                      cv_worker *worker, int64_t *n, cv_error *err);
+
 #endif
