@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from . import _options
 from ._attributes import Attributes, Metalayers
@@ -316,7 +316,12 @@ class Array(Growing, Stored):
 
     # ---- Copies ---------------------------------------------------------------------------
 
-    def copy(self, path: _options.Path | None = None, sel: Any = ..., **options: Any) -> Array:
+    def copy(
+        self,
+        path: _options.Path | None = None,
+        sel: Any = ...,
+        **options: Unpack[_options.Copying],
+    ) -> Array:
         """A new array of a box of this one, repacked as the options say.
 
         Parameters

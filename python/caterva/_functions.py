@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +17,23 @@ from ._array import Array
 from ._errors import (
     CorruptError,
     DTypeError,
+    NotFoundError,
     Status,
     UnsupportedError,
     make,
 )
 from ._filling import SLAB_BYTES, fill, incomplete, is_array, named
 from ._group import Group
-from ._options import Opening, Path, Storage
-from ._places import SUFFIXES, is_remote, is_tree, place_of, split_url
+from ._options import Copying, Either, Loading, Opening, Path, Saving, Storage
+from ._places import (
+    SUFFIXES,
+    hint_of_key,
+    is_remote,
+    is_tree,
+    place_of,
+    place_to_open,
+    split_url,
+)
 from ._remote import Remote, remote_of
 from ._shown import shown
 from ._sources import (
@@ -167,6 +177,20 @@ def empty(
     return create(shape, dtype, path, **options)
 
 
+@overload
+def open(
+    path: Path | FileLike,
+    mode: Mode = "r",
+    *,
+    shape: int | Sequence[int],
+    dtype: npt.DTypeLike | None = None,
+    remote: Remote | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[Either],
+) -> Array: ...
+
+
+@overload
 def open(
     path: Path | FileLike,
     mode: Mode = "r",
@@ -175,8 +199,20 @@ def open(
     dtype: npt.DTypeLike | None = None,
     remote: Remote | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Array:
+    **options: Unpack[Either],
+) -> Array | Any: ...
+
+
+def open(
+    path: Path | FileLike,
+    mode: Mode = "r",
+    *,
+    shape: int | Sequence[int] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    remote: Remote | Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[Either],
+) -> Array | Any:
     """Open the array at `path`, or make it; also a tree of arrays, or a group of it.
 
     Parameters
@@ -227,6 +263,7 @@ def open(
     Returns
     -------
     Array
+        Or a `Tree` or `Group`, see `path`, which type checkers do not tell apart.
 
     Raises
     ------
@@ -248,18 +285,19 @@ def open(
     >>> caterva.open("opened.b2nd")[:]
     array([0, 5, 0], dtype=int32)
     """
+    given: dict[str, Any] = {**options}
     if mode not in ("r", "r+", "a", "w", "x"):
         raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
     if is_file(path):
         refuse_words(None, remote, storage_options)
-        return _open_source(source_of_file(path), mode, options)
-    place = place_of(cast(Path, path))
+        return _open_source(source_of_file(path), mode, given)
+    place = place_to_open(cast(Path, path))
     refuse_words(place, remote)
     refuse_write(place, mode)
     if shape is None and _leads_to_a_tree(place, mode):
-        return cast(Array, open_tree(place, mode, remote=remote, **options))
+        return open_tree(place, mode, remote=remote, **given)
     if (source := source_of_url(place, storage_options or {})) is not None:
-        return _open_source(source, mode, options)
+        return _open_source(source, mode, given)
     native = remote_of(remote)
     asked = shape, dtype
     if mode == "a":
@@ -269,9 +307,9 @@ def open(
                 f"there is nothing at {shown(place)}: say shape and dtype of a new array"
             )
         meant, other = (Opening, Storage) if mode == "r+" else (Storage, Opening)
-        options = {
+        given = {
             k: v
-            for k, v in options.items()
+            for k, v in given.items()
             if k in meant.__annotations__
             or not (k in other.__annotations__ or (mode == "r+" and k == "fill_value"))
         }
@@ -280,16 +318,21 @@ def open(
     if mode in ("w", "x"):
         if shape is None:
             raise TypeError(f"mode {mode!r} makes an array: say its shape and dtype")
-        options["overwrite"] = mode == "w"
-        return create(shape, float if dtype is None else dtype, cast(Path, path), **options)
-    progress = _options.progress_of(options.pop("progress", None))
-    words = _options.open_options(mode == "r+", options)
+        given["overwrite"] = mode == "w"
+        return create(shape, float if dtype is None else dtype, cast(Path, path), **given)
+    progress = _options.progress_of(given.pop("progress", None))
+    words = _options.open_options(mode == "r+", given)
     try:
         return _is_as_asked(_caterva.open(Array, place, words, progress, native), *asked)
+    except NotFoundError:
+        if hint := hint_of_key(place):
+            message = f"{shown(place)} does not exist{hint}"
+            raise make(Status.ENOTFOUND, errno.ENOENT, -1, message, place) from None
+        raise
     except UnsupportedError:
-        if (group := _group_of(place, mode, options | {"remote": remote})) is None:
+        if (group := _group_of(place, mode, given | {"remote": remote})) is None:
             raise
-        return cast(Array, group)
+        return group
 
 
 def _is_as_asked(array: Array, shape: Any, dtype: Any) -> Array:
@@ -440,7 +483,7 @@ def asarray(
     *,
     dtype: npt.DTypeLike | None = None,
     fill_value: Any = None,
-    **options: Any,
+    **options: Unpack[Storage],
 ) -> Array:
     """Make an array of anything that has items.
 
@@ -489,7 +532,7 @@ def asarray(
     return array
 
 
-def save(path: Path, x: Any, **options: Any) -> None:
+def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
     """Write anything that `asarray` takes to a file, and commit it.
 
     When it fails or is interrupted, nothing is left, and a file that was to be replaced is as
@@ -509,7 +552,7 @@ def save(path: Path, x: Any, **options: Any) -> None:
         array.discard()
 
 
-def load(path: Path, **options: Any) -> npt.NDArray[Any]:
+def load(path: Path, **options: Unpack[Loading]) -> npt.NDArray[Any]:
     """Read the whole array at `path` into memory; the options are those of `open`."""
     with open(path, **options) as array:
         return np.asarray(array[...])
@@ -554,9 +597,16 @@ def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any
     return words, how
 
 
-def copy(x: Array | View, path: Path | None = None, sel: Any = ..., **options: Any) -> Array:
+def copy(
+    x: Array | View, path: Path | None = None, sel: Any = ..., **options: Unpack[Copying]
+) -> Array:
     """Copy an array or a view to a new place; see `Array.copy`."""
-    options = dict(options)
+    return _copied(x, path, sel, {**options})
+
+
+def _copied(
+    x: Array | View, path: Path | None, sel: Any, options: dict[str, Any]
+) -> Array:
     fill_value, dims = options.pop("fill_value", None), options.pop("dims", None)
     progress = _options.progress_of(options.pop("progress", None))
     source: Array | View = x

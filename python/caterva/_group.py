@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
@@ -52,12 +52,29 @@ def entries_of_new(keys: list[str], group: str) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+def _members_of(value: Mapping[Any, Any], name: str) -> list[tuple[str, Any]]:
+    """The values of nested mappings by their names; None for a mapping without any."""
+    found: list[tuple[str, Any]] = []
+    for key, member in value.items():
+        if not isinstance(key, str) or not key or "/" in key:
+            raise TypeError(f"a name in a tree is text without a slash, not {key!r}")
+        if isinstance(member, Mapping):
+            found += _members_of(member, f"{name}/{key}")
+        elif member is None:
+            raise TypeError(f"the value of {key!r} is None, of which no array is made")
+        else:
+            found.append((f"{name}/{key}", member))
+    return found or [(name, None)]
+
+
 class Group(MutableMapping[str, Any]):
     """Arrays and groups by name: a mapping, whose names may be paths.
 
     ``g["name"]`` is an `Array` or a `Group`, ``g["a/b"]`` one in the group ``a``, and
     ``g["/a"]`` is found from the root of the tree. ``g["name"] = x`` stores anything that
-    `asarray` takes as an array in the place of what is there.
+    `asarray` takes as an array in the place of what is there. Of a mapping, whose values may be
+    mappings, it makes a group with an array for each value; other arrays of a group that is
+    there stay.
 
     Examples
     --------
@@ -91,9 +108,17 @@ class Group(MutableMapping[str, Any]):
     def _full(self, name: str) -> str:
         if not isinstance(name, str):
             raise TypeError(f"a name in a tree is text, not {name!r}")
-        if name in ("", "/"):
-            return self._key if name == "" else ""
+        if not name:
+            raise ValueError('a name in a tree is not empty; "/" is the tree itself')
+        if name == "/":
+            return ""
         return name if name.startswith("/") else f"{self._key}/{name}"
+
+    def _full_of_member(self, name: str) -> str:
+        key = self._full(name)
+        if not key:
+            raise ValueError('"/" is the tree itself, and no member of it')
+        return key
 
     def entries(self) -> list[Entry]:
         """All that is in the group and below it, also what is no array, sorted by key.
@@ -132,16 +157,24 @@ class Group(MutableMapping[str, Any]):
         return Group(self._owner, key)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self.create_array(name, data=value, overwrite=True)
+        if not isinstance(value, Mapping):
+            self.create_array(name, data=value, overwrite=True)
+            return
+        members = _members_of(value, name)
+        for key, member in members:
+            if member is None:
+                self.require_group(key)
+            else:
+                self.create_array(key, data=member, overwrite=True)
 
     def __delitem__(self, name: str) -> None:
         try:
-            self._owner._drop(self._full(name))
+            self._owner._drop(self._full_of_member(name))
         except NotFoundError:
             raise KeyError(name) from None
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
             return False
         try:
             self[name]
@@ -180,7 +213,7 @@ class Group(MutableMapping[str, Any]):
         *,
         data: Any = None,
         fill_value: Any = None,
-        **options: Any,
+        **options: Unpack[_options.Storage],
     ) -> Array:
         """Make a new array in the group, and the groups of its name.
 
@@ -217,7 +250,7 @@ class Group(MutableMapping[str, Any]):
         >>> caterva.open("made.b2d::/g/x").dims
         ('y', 'x')
         """
-        key = self._full(name)
+        key = self._full_of_member(name)
         if data is None:
             if shape is None:
                 raise TypeError("say the shape of a new array, or the data that it holds")
@@ -235,7 +268,7 @@ class Group(MutableMapping[str, Any]):
         >>> t.create_group("a/b")
         <caterva.Group '/a/b' empty>
         """
-        key = self._full(name)
+        key = self._full_of_member(name)
         self._owner._writing()._create_group(key)
         return Group(self._owner, key)
 
@@ -262,7 +295,7 @@ class Group(MutableMapping[str, Any]):
         ['b']
         """
         try:
-            self._owner._rename(self._full(name), self._full(to))
+            self._owner._rename(self._full_of_member(name), self._full_of_member(to))
         except NotFoundError:
             raise KeyError(name) from None
 

@@ -153,6 +153,8 @@ def steps_into(
     """The steps that read a plan into `out` or a new array, which they return: of another
     dtype, or one field alone."""
     stored = field_dtype(source.dtype, field)
+    if not (out is None or isinstance(out, np.ndarray)):
+        raise TypeError(f"out is a NumPy array, not {type(out).__name__}")
     given = dtype if dtype is not None else stored.base if out is None else out.dtype
     wanted = _dtypes.sized(given, stored.base)
     if not np.can_cast(stored.base, wanted, casting):

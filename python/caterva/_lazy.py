@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _boxes, _dtypes
+from ._operators import Operators
 from ._plans import AnyArray
 
 _SLAB_BYTES = 1 << 24
 
 
-class Reduced:
+class Reduced(Operators):
     """The reductions of `Field` and `Astype`; results and dtypes are those of NumPy.
 
     Sums and means of floats narrower than 8 bytes are computed in doubles and rounded once.

@@ -5,12 +5,17 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _caterva, _dtypes, _indexing, _msgpack
 from ._errors import Status, make
+
+if TYPE_CHECKING:
+    from ._plans import Casting
+    from ._remote import Remote
 
 Durability: TypeAlias = Literal["full", "ordered", "none"]
 Layout: TypeAlias = Literal["contiguous", "sparse"]
@@ -63,6 +68,47 @@ class Opening(Handle, total=False):
     offset: int
     unchecked: bool
     keep_bytes: int
+
+
+class Either(Storage, Opening, total=False):
+    """Options of `open`, which opens or makes."""
+
+    fill_value: Any
+
+
+class Loading(Opening, total=False):
+    """Options of `load`."""
+
+    remote: Remote | Mapping[str, Any] | None
+    storage_options: Mapping[str, Any] | None
+
+
+class Saving(Storage, total=False):
+    """Options of `save`."""
+
+    dtype: npt.DTypeLike | None
+    fill_value: Any
+
+
+class Copying(Saving, total=False):
+    """Options of copies."""
+
+    casting: Casting
+    memory: int
+    for_remote: bool
+
+
+class Members(TypedDict, total=False):
+    """Options of the arrays that a tree opens."""
+
+    threads: int
+    durability: Durability
+    dirty_budget: int
+    cache_bytes: int
+    read_ahead: bool
+    unchecked: bool
+    keep_bytes: int
+    compact_percent: int
 
 
 def number_of(word: str, words: Sequence[str], what: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
+from ._errors import Status, make
 from ._options import MEMORY, Path, url_of
 
 SUFFIXES = (".b2d", ".b2z", ".b2e")
@@ -42,8 +43,29 @@ def place_of(path: Path | None) -> str:
     return whole(url) if key is None else f"{whole(tree)}::{key}"
 
 
+def place_to_open(path: Path | None) -> str:
+    """The place of something that is there: a path, and no memory."""
+    if path is None:
+        raise TypeError("path is None: arrays in memory are made by create or from_bytes")
+    place = place_of(path)
+    if place == MEMORY:
+        message = 'there is nothing to open at "mem:": from_bytes opens a frame in memory'
+        raise make(Status.EINVAL, 0, -1, message, place)
+    return place
+
+
+def hint_of_key(place: str) -> str:
+    """What to write for ``tree.b2d::key``, of which nothing is there; or no text."""
+    tree, colons, key = place.partition("::")
+    if not colons or key.startswith("/") or not os.path.lexists(tree) or not is_tree(tree):
+        return ""
+    return f": keys in a tree begin with a slash, {tree}::/{key}"
+
+
 def place_of_tree(path: Path) -> str:
     """The place as trees keep it: whole, whatever the working directory is later."""
+    if path is None:
+        raise TypeError("path is None: a tree is in a directory or file")
     url = url_of(path)
     return url if is_remote(url) else whole(url)
 

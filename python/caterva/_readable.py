@@ -13,6 +13,7 @@ from . import _caterva, _dtypes, _indexing, _plans
 from . import _reduce as _reductions
 from ._image import view_image
 from ._keys import make_plan
+from ._operators import Operators
 from ._plans import AnyArray
 from ._selectors import Astype, Fields, Outer, Vector
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ._async import Reading
 
 
-class Readable:
+class Readable(Operators):
     """What arrays and views have in common: reading, and what is computed of what is read."""
 
     __slots__ = ()

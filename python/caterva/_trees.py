@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 from . import _caterva, _options
 from ._errors import ReadOnlyError
@@ -37,7 +37,7 @@ def open_tree(
     *,
     remote: Remote | Mapping[str, Any] | None = None,
     progress: _options.Listener = None,
-    **options: Any,
+    **options: Unpack[_options.Members],
 ) -> Tree:
     """Open the tree at `path`, or make it.
 

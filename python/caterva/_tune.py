@@ -122,6 +122,8 @@ def tune(
     words += ["--threads", str(operator.index(threads))]
     if not isinstance(x, Array):
         with open_array(x) as array:
+            if not isinstance(array, Array):
+                raise ValueError(f"{array.path} is a tree: name one of its arrays")
             shape = array.shape
         found = _run(whole(os.fsdecode(x)), shape, reads, words)
     elif x.path is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from . import _boxes, _caterva, _indexing, _options
 from ._array import Array
@@ -113,7 +113,9 @@ class View(_caterva.View, Readable):
                 view = view._then("_squeeze", place)
         return view
 
-    def copy(self, path: _options.Path | None = None, **options: Any) -> Array:
+    def copy(
+        self, path: _options.Path | None = None, **options: Unpack[_options.Copying]
+    ) -> Array:
         """A new array of the view's items; the options are those of `Array.copy`."""
         from ._functions import copy
 

@@ -525,6 +525,47 @@ def test_what_python_blosc2_wrote() -> None:
     assert t["model/temp"][1, 2, 3] == 23 and t["small"][:].tolist() == [0, 1, 2]
 
 
+def test_nested_mappings_are_groups() -> None:
+    with caterva.open_tree("t.b2d", "w") as t:
+        t["old"] = [0]
+        t["model"] = {"lat": [1.0, 2.0], "ocean": {"t": np.arange(3), "s": 5}, "empty": {}}
+        t["model/lon"] = [7]
+        t["model"] = {"lat": [3]}
+    t = caterva.open_tree("t.b2d", "r+")
+    assert sorted(t["model"]) == ["empty", "lat", "lon", "ocean"] and len(t["model/empty"]) == 0
+    assert t["model/lat"].tolist() == [3] and t["model/ocean/s"].tolist() == 5
+    t["copy"] = t["model"]  # a group is a mapping
+    t["model/inside"] = t["model"]
+    assert t["copy/ocean/t"].tolist() == t["model/inside/ocean/t"].tolist() == [0, 1, 2]
+    assert "inside" not in t["model/inside"]
+    for wrong in ({3: [1]}, {"a/b": [1]}, {"": [1]}, {"a": [1], "b": {"c": None}}):
+        with pytest.raises(TypeError):
+            t["wrong"] = wrong
+        assert "wrong" not in t
+    with pytest.raises(FileExistsError):
+        t["old"] = {"a": [1]}
+    t.discard()
+    assert list(caterva.open_tree("t.b2d")) == ["model", "old"]
+
+
+def test_the_empty_name_is_none() -> None:
+    t = caterva.open_tree("t.b2d", "w")
+    t["g/x"] = [1]
+    for name, what in (("", "not empty"), ("/", "tree itself")):
+        for act in (
+            lambda name: t.__setitem__(name, [1]),
+            t.__delitem__,
+            t.create_group,
+            lambda name: t.create_array(name, 3),
+            lambda name: t.move("g", name),
+        ):
+            with pytest.raises(ValueError, match=what):
+                act(name)
+    with pytest.raises(ValueError, match="not empty"):
+        t[""]
+    assert "" not in t and t["/"] is t and t["g"]["/"] is t
+
+
 def test_many_arrays_need_few_descriptors() -> None:
     n, limits = 600, resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))

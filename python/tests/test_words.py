@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import time
 from collections.abc import Callable
@@ -299,6 +300,60 @@ def test_arrays_are_not_compared_with_numbers_by_mistake() -> None:
     assert a == a and a != caterva.zeros(5) and a in [None, a] and a != None  # noqa: E711
     assert (np.arange(5.0) == a).all() and (a == np.arange(5.0)).all()
     assert len({a, a.view[:], caterva.zeros(1)}) == 3
+
+
+OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "@": operator.matmul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@pytest.mark.parametrize("sign", OPERATORS)
+def test_operators_say_what_to_write_instead(sign: str) -> None:
+    compute = OPERATORS[sign]
+    items = np.arange(1, 5)
+    a = caterva.asarray(items)
+    for x in (a, a.view[:], a.astype("i8")):
+        for left, right in ((x, 2), (2, x), (x, x), (x, [1, 2, 3, 4])):
+            with pytest.raises(TypeError, match=r"read the array, or a part of it, with a\[...\]"):
+                compute(left, right)
+        assert np.array_equal(compute(x, items), compute(items, items))
+        assert np.array_equal(compute(items, x), compute(items, items))
+
+
+def test_refusals_name_what_was_meant() -> None:
+    a = caterva.asarray(np.arange(6))
+    for read in (a.read, a.view[:].read, a.read_async):
+        with pytest.raises(TypeError, match="out is a NumPy array, not list"):
+            read(out=[1])
+    for opening in (caterva.open, caterva.load, caterva.open_tree):
+        with pytest.raises(TypeError, match="path is None"):
+            opening(None)  # type: ignore[operator]
+    with pytest.raises(caterva.InvalidError, match="from_bytes opens a frame in memory"):
+        caterva.open("mem:")
+    with pytest.raises(ValueError, match="reads is empty"):
+        caterva.tune(a, [])
+    with caterva.open_tree("t.b2d", "w") as t:
+        t["x"] = [1, 2, 3]
+        t.pack("t.b2z")
+    with pytest.raises(ValueError, match=r"t\.b2d is a tree: name one of its arrays"):
+        caterva.tune("t.b2d", [0])
+    for tree in ("t.b2d", "t.b2z"):
+        with pytest.raises(FileNotFoundError, match=rf"{tree}::x does not exist: .*{tree}::/x"):
+            caterva.open(f"{tree}::x")
 
 
 # ---- What else is told -----------------------------------------------------------------------
