@@ -36,7 +36,7 @@ static const option options[] = {
     {CLI_OPT_OUTPUT, 'o', "output", "OUT", VALUE_TEXT, FIELD(output), 0, 0,
      "write to the file OUT instead of standard output"},
     {CLI_OPT_FROM, 0, "from", "FORMAT", VALUE_TEXT, FIELD(from), 0, 0,
-     "what input is whose bytes do not tell: raw, npy or b2nd"},
+     "what input is whose bytes do not tell: raw, npy, b2nd, csv, text"},
     {CLI_OPT_TO, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
      "format of the output: raw, npy, b2nd, text or csv"},
     {CLI_OPT_TO_BINARY, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
@@ -51,6 +51,8 @@ static const option options[] = {
      "shape of the array; '()' for no axes"},
     {CLI_OPT_DTYPE, 0, "dtype", "DTYPE", VALUE_TEXT, FIELD(dtype), 0, 0,
      "type of the items in NumPy's words: '<f4', '|S8', '<M8[ns]'"},
+    {CLI_OPT_FIELD, 0, "field", "NAME", VALUE_TEXT, FIELD(field), 0, 0,
+     "of structured items take only this field; 'a.b' of a nested one"},
     {CLI_OPT_ASTYPE, 0, "astype", "DTYPE", VALUE_TEXT, FIELD(astype), 0, 0,
      "convert the items to this type"},
     {CLI_OPT_ASTYPE, 0, "casting", "RULE", VALUE_TEXT, FIELD(casting), 0, 0,
@@ -198,6 +200,9 @@ static cli_exit unknown_option(const argument_list *list, const char *text)
 {
     words_hint hint = {""};
     if (text[1] == '-') hint = words_suggest_option(text + 2, list->command);
+    if (list->command->options & CLI_OPT_PICTURE &&
+        (strncmp(text, "-o", 2) == 0 || strncmp(text, "--output", 8) == 0))
+        hint = (words_hint){"; --png OUT writes the picture to a file"};
     if (hint.text[0])
         return cli_fail(CLI_USAGE, "%s has no option '%s'%s", list->command->name, text,
                         hint.text);

@@ -131,6 +131,7 @@ typedef struct cli_args {
     int64_t wait; /* milliseconds, default 0 */
     const char *part;
     bool last, live;
+    const char *field;
     const char *if_match, *resume, *read_url, *ca_file;
     int64_t part_size; /* bytes, 0: the library's choice */
     bool abandon;
@@ -175,6 +176,7 @@ typedef struct cli_args {
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
 #define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* of URLs: trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
+#define CLI_OPT_FIELD (UINT64_C(1) << 57)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */

@@ -28,6 +28,8 @@ static cli_exit open_input(const cli_args *args, input *in)
     if (in->format == FORMAT_RAW) return open_raw(args, in);
     if (args->shape || args->offset)
         return cli_fail(CLI_USAGE, "--shape and --offset are for raw input");
+    if (in->format == FORMAT_CSV || in->format == FORMAT_TEXT)
+        return input_open(args, NULL, args->dtype, in);
     if (args->dtype)
         return cli_fail(CLI_USAGE,
                         "--dtype says what raw input holds; of %s, --astype %s converts the "
@@ -118,14 +120,15 @@ static cli_exit run_convert(const cli_args *args)
 const cli_command cli_command_convert = {
     .name = "convert",
     .synopsis = "IN OUT",
-    .summary = "raw, npy, b2nd, either way",
+    .summary = "raw, npy, b2nd, either way; text in",
     .details =
         "Copies IN to OUT in another format. What IN is its first bytes tell; where they do\n"
         "not, as in raw items, --from or its name does. OUT's name tells its format (.raw\n"
         ".bin .dat, .npy, .b2nd), or --to. '-' is standard input or output, for raw and\n"
         "npy. A b2nd copy of a b2nd array keeps its chunks, blocks and codec unless options\n"
         "say otherwise. Raw input needs --shape and --dtype; --astype converts the items of\n"
-        "any input.",
+        "any input. CSV (.csv) and text (.txt) are integers or floats, or of --dtype; a first\n"
+        "row of other words is a header, and empty cells are NaN.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_TO_BINARY | CLI_OPT_SELECT |
                CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_ASTYPE | CLI_OPT_VIEW_DTYPE |
                CLI_OPT_OFFSET | CLI_OPT_PARTITION | CLI_OPT_MEMORY | CLI_OPT_FORCE |

@@ -7,6 +7,7 @@
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
+#include "sources/described.h"
 #include "sources/input.h"
 #include "sources/trees.h"
 #include "terminal/progress.h"
@@ -195,9 +196,14 @@ static bool same_number(const caterva_number *a, const caterva_number *b)
 static bool one_number(caterva_array *array, caterva_stats *out)
 {
     caterva_space space = CATERVA_SPACE_INIT;
+    caterva_chunk_info first = CATERVA_CHUNK_INFO_INIT;
     *out = (caterva_stats)CATERVA_STATS_INIT;
-    if (!array || caterva_measure(array, &space, NULL) != CATERVA_OK) return false;
-    if (space.stored_chunks > 0) return false;
+    if (!array || info_of(array)->n_chunks == 0) return false;
+    if (caterva_chunk_describe(array, 0, &first, NULL) != CATERVA_OK ||
+        first.kind == CATERVA_CHUNK_STORED)
+        return false;
+    if (caterva_measure(array, &space, NULL) != CATERVA_OK || space.stored_chunks > 0)
+        return false;
     if (caterva_statistics(array, NULL, out, NULL) != CATERVA_OK) return false;
     return out->n_nan == out->n_items || (out->n_nan == 0 && same_number(&out->min, &out->max));
 }

@@ -7,12 +7,20 @@
 #include "sources/coordinates.h"
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/input.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+static const char *picture_hint(const char *name)
+{
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    return dot && strcasecmp(dot, ".png") == 0 ? "; 'caterva view --png' writes pictures" : "";
+}
 
 /* Text, unless --to, --csv or the name of the output says otherwise. */
 static cli_exit output_format(const cli_args *args, data_format *format)
@@ -24,8 +32,8 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     if (args->csv || (standard && !args->to)) return CLI_OK;
     CLI_TRY(format_find(args->output ? args->output : "-", args->to, "--to", format));
     if (*format == FORMAT_NONE)
-        return cli_fail(CLI_USAGE, "the name %s does not tell a format; use --to",
-                        args->output);
+        return cli_fail(CLI_USAGE, "the name %s does not tell a format; use --to%s",
+                        args->output, picture_hint(args->output));
     if (standard && *format == FORMAT_ARRAY)
         return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output; use -o");
     return CLI_OK;
@@ -39,7 +47,7 @@ static cli_exit open_damaged(const cli_args *args, caterva_array *array, source 
     caterva_dtype *dtype;
     CLI_TRY(descr_parse(CLI_CORRUPT, path, info->dtype, &dtype));
     uint8_t *item = cli_alloc((size_t)info->item_size);
-    cli_exit code = item ? item_parse(dtype, args->fill, item) : CLI_IO;
+    cli_exit code = item ? item_parse("--fill", dtype, args->fill, item) : CLI_IO;
     if (code == CLI_OK) code = source_of_damaged(array, path, item, from);
     free(item);
     caterva_dtype_free(dtype);
@@ -85,9 +93,15 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
     selection sel;
     if (args->fill && !args->skip_damaged)
         return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
+    if (args->field && args->skip_damaged)
+        return cli_fail(CLI_USAGE, "--skip-damaged reads whole items, not a --field");
     CLI_TRY(parse_selection(args, array, &sel));
     cli_exit code = args->skip_damaged ? open_damaged(args, array, all)
                                        : source_of_array(array, path, all);
+    if (code == CLI_OK && args->field) {
+        code = source_take_field(*all, args->field);
+        if (code != CLI_OK) source_close(*all);
+    }
     if (code == CLI_OK) return source_select(*all, &sel, from);
     selection_free(&sel);
     return code;
@@ -131,9 +145,42 @@ static cli_exit get(const cli_args *args, caterva_array *array)
     return code;
 }
 
+/* A NumPy file, in boxes as an array. */
+static cli_exit get_npy(const cli_args *args, input *in)
+{
+    data_format format;
+    selection sel;
+    sink *to;
+    const char *text = args->n_positional > 1 ? args->positional[1] : NULL;
+    if (args->sel || args->skip_damaged || args->field || args->fill)
+        return cli_fail(CLI_USAGE,
+                        "%s is a NumPy file: --sel, --field and --skip-damaged are for b2nd",
+                        in->path);
+    CLI_TRY(output_format(args, &format));
+    CLI_TRY(output_check_input(args->output, in->path));
+    CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
+    source *from = in->from;
+    in->from = NULL; /* source_select owns it, also when it fails */
+    CLI_TRY(source_select(from, &sel, &in->from));
+    CLI_TRY(source_apply_dtypes(args, &in->from));
+    CLI_TRY(sink_open(args, args->output, format, in->from, NULL, &to));
+    return transfer(args, in->from, to);
+}
+
+static cli_exit run_get_npy(const cli_args *args)
+{
+    input in = {0};
+    cli_exit code = input_find(args, args->positional[0], &in);
+    if (code == CLI_OK) code = input_open(args, NULL, NULL, &in);
+    if (code == CLI_OK) code = get_npy(args, &in);
+    input_close(&in);
+    return code;
+}
+
 static cli_exit run_get(const cli_args *args)
 {
     caterva_array *array;
+    if (probe_is_npy(args->positional[0])) return run_get_npy(args);
     CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
     cli_exit code = get(args, array);
     caterva_discard(array);
@@ -154,10 +201,11 @@ const cli_command cli_command_get = {
         "are arrays of these names beside FILE, or in an enclosing group of its tree:\n"
         "'lat=40:50' is all from 40 to 50, 'time=2020-01:2020-02' two months to their end,\n"
         "'lat=45' the item of this value. Where there is no such array it takes indices.\n"
+        "--field takes one field of structured items. FILE may be a NumPy file.\n"
         "With --skip-damaged the exit status is 1 when a chunk was skipped. A chunk that\n"
         "cannot be read at all, because the disk or the server fails, is an error.",
     .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
-               CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
+               CLI_OPT_ASTYPE | CLI_OPT_FIELD | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 2,

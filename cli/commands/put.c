@@ -34,7 +34,7 @@ static cli_exit open_value(const target *to, const char *text, source **from)
     caterva_dtype *dtype;
     CLI_TRY(descr_parse(CLI_CORRUPT, to->path, to->dtype, &dtype));
     uint8_t *item = cli_alloc((size_t)dtype->item_size);
-    cli_exit code = item ? item_parse(dtype, text, item) : CLI_IO;
+    cli_exit code = item ? item_parse("--fill", dtype, text, item) : CLI_IO;
     if (code == CLI_OK) code = source_of_value(&to->shape, to->dtype, item, from);
     free(item);
     caterva_dtype_free(dtype);

@@ -26,7 +26,7 @@ cli_exit repair_parse_fill(const char *text, const caterva_info *info, void *ite
 {
     caterva_dtype *dtype;
     CLI_TRY(descr_parse(CLI_CORRUPT, "the array", info->dtype, &dtype));
-    cli_exit code = item_parse(dtype, text, item);
+    cli_exit code = item_parse("--fill", dtype, text, item);
     caterva_dtype_free(dtype);
     return code;
 }

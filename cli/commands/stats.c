@@ -4,7 +4,9 @@
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
+#include "sources/creation.h"
 #include "sources/described.h"
+#include "sources/input.h"
 #include "sources/selection.h"
 #include "sources/source.h"
 #include "terminal/progress.h"
@@ -17,6 +19,7 @@
 
 #define BAR_WIDTH 40
 #define LABEL_SIZE 64
+#define COPY_MEMORY (INT64_C(64) << 20)
 
 /* The library's call on its way, and what came of it. */
 typedef struct statistics {
@@ -287,9 +290,72 @@ static cli_exit stats(statistics *s)
     return code;
 }
 
+/* Writes all items of `from` to a new array in memory, encoded. */
+static cli_exit fill_array(source *from, caterva_array *array)
+{
+    walk w;
+    box at;
+    int64_t phase[CATERVA_MAX_DIMS] = {0};
+    const walk_plan plan = {.align = from->align,
+                            .phase = phase,
+                            .stretch = from->stretch,
+                            .in_order = from->in_order,
+                            .first_axis_fastest = from->first_axis_fastest,
+                            .memory = COPY_MEMORY};
+    walk_begin(&w, &from->shape, &plan);
+    if (w.done) return CLI_OK;
+    uint8_t *items = cli_alloc(walk_box_size(&w, from->shape.item_size));
+    cli_exit code = items ? CLI_OK : CLI_IO;
+    while (code == CLI_OK && walk_next(&w, &at)) {
+        size_t size = (size_t)(box_items(&at, from->shape.ndim) * from->shape.item_size);
+        caterva_error err;
+        code = cli_interrupted() ? CLI_INTERRUPTED : from->read(from, &at, items);
+        if (code == CLI_OK &&
+            caterva_write(array, at.start, at.stop, items, size, &err) != CATERVA_OK)
+            code = cli_fail_array("mem:", &err);
+    }
+    free(items);
+    return code;
+}
+
+/* The selected items of a NumPy file as an array, for the library to count. */
+static cli_exit copy_npy(const cli_args *args, input *in, caterva_array **out)
+{
+    selection sel;
+    creation c = {0};
+    caterva_error err;
+    const char *text = args->n_positional > 1 ? args->positional[1] : NULL;
+    CLI_TRY(input_find(args, args->positional[0], in));
+    CLI_TRY(input_open(args, NULL, NULL, in));
+    CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
+    source *from = in->from;
+    in->from = NULL; /* source_select owns it, also when it fails */
+    CLI_TRY(source_select(from, &sel, &in->from));
+    cli_exit code = creation_init(&c, args, &in->from->shape, in->from->dtype, NULL);
+    if (code == CLI_OK && caterva_create("mem:", &c.options, out, &err) != CATERVA_OK)
+        code = cli_fail_array(in->path, &err);
+    creation_free(&c);
+    return code == CLI_OK ? fill_array(in->from, *out) : code;
+}
+
+static cli_exit stats_of_npy(const cli_args *args)
+{
+    cli_args rest = *args;
+    input in = {0};
+    statistics s = {.args = &rest, .path = args->positional[0], .found = CATERVA_STATS_INIT};
+    rest.n_positional = 1; /* the selection is made */
+    cli_exit code = copy_npy(args, &in, &s.array);
+    input_close(&in);
+    if (code == CLI_OK) code = stats(&s);
+    selection_free(&s.sel);
+    caterva_discard(s.array);
+    return code;
+}
+
 static cli_exit run_stats(const cli_args *args)
 {
     statistics s = {.args = args, .path = args->positional[0], .found = CATERVA_STATS_INIT};
+    if (probe_is_npy(s.path)) return stats_of_npy(args);
     CLI_TRY(cli_open_array(args, s.path, CATERVA_MODE_READ, &s.array));
     cli_exit code = stats(&s);
     selection_free(&s.sel);
@@ -305,7 +371,7 @@ const cli_command cli_command_stats = {
         "Prints what the selected numbers, or all, are like. NaN are counted and left out\n"
         "of the rest; of times there are only the first and the last. --bins adds a\n"
         "histogram of equal bins between the smallest and the largest finite number, or\n"
-        "between the ends that --range gives.",
+        "between the ends that --range gives. FILE may be a NumPy file.",
     .options =
         CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,

@@ -8,6 +8,7 @@
 #include "pictures/picture.h"
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/input.h"
 #include "sources/source.h"
 #include "terminal/output.h"
 
@@ -156,47 +157,54 @@ static cli_exit view_source(viewing *v, source *from)
 }
 
 /* A single axis is one row. */
-static cli_exit parse_viewing(viewing *v, const caterva_info *info)
+static cli_exit parse_viewing(viewing *v, const source *of)
 {
     const char *text = v->args->n_positional > 1 ? v->args->positional[1] : NULL;
-    CLI_TRY(selection_parse(text, info->ndim, info->shape, &v->sel));
+    CLI_TRY(selection_parse(text, of->shape.ndim, of->shape.shape, &v->sel));
     if (v->sel.n_result == 1 && !v->sel.points) selection_add_axis(&v->sel);
     v->shape.ndim = selection_shape(&v->sel, v->shape.shape);
     for (int r = 0; r < v->shape.ndim; r++) v->axes[r] = dims_of_result(v->dims, &v->sel, r);
-    CLI_TRY(descr_parse(CLI_CORRUPT, v->args->positional[0], info->dtype, &v->dtype));
-    return check_viewing(v, info->dtype);
+    CLI_TRY(descr_parse(CLI_CORRUPT, v->args->positional[0], of->dtype, &v->dtype));
+    return check_viewing(v, of->dtype);
 }
 
-static cli_exit view(const cli_args *args, caterva_array *array)
+/* Takes in->from over. */
+static cli_exit view(const cli_args *args, input *in)
 {
-    viewing v = {.args = args, .dims = dims_of(array)};
-    source *from = NULL;
-    cli_exit code = parse_viewing(&v, info_of(array));
+    viewing v = {.args = args, .dims = in->array ? dims_of(in->array) : NULL};
+    cli_exit code = parse_viewing(&v, in->from);
     if (code == CLI_OK) {
+        source *from = in->from;
+        in->from = NULL; /* source_select owns it and the selection, also when it fails */
         thin(&v);
-        code = source_of_array(array, args->positional[0], &from);
+        code = source_select(from, &v.sel, &in->from);
+        v.sel = (selection){.ndim = 0};
     }
-    if (code == CLI_OK) {
-        code = source_select(from, &v.sel, &from);
-        v.sel = (selection){.ndim = 0}; /* the source's from here on */
-    }
-    if (code == CLI_OK) {
-        code = view_source(&v, from);
-        source_close(from);
-    }
+    if (code == CLI_OK) code = view_source(&v, in->from);
     selection_free(&v.sel);
     caterva_dtype_free(v.dtype);
     caterva_free(v.dims);
     return code;
 }
 
+static cli_exit open_seen(const cli_args *args, const char *path, input *in)
+{
+    *in = (input){.path = path, .probe = PROBE_INIT};
+    if (probe_is_npy(path)) {
+        CLI_TRY(input_find(args, path, in));
+        return input_open(args, NULL, NULL, in);
+    }
+    CLI_TRY(cli_open_array(args, path, CATERVA_MODE_READ, &in->array));
+    return source_of_array(in->array, path, &in->from);
+}
+
 static cli_exit run_view(const cli_args *args)
 {
-    caterva_array *array;
+    input in;
     CLI_TRY(output_check_input(args->png, args->positional[0]));
-    CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
-    cli_exit code = view(args, array);
-    caterva_discard(array);
+    cli_exit code = open_seen(args, args->positional[0], &in);
+    if (code == CLI_OK) code = view(args, &in);
+    input_close(&in);
     return code;
 }
 
@@ -210,7 +218,7 @@ const cli_command cli_command_view = {
         "colours, elsewhere or with NO_COLOR with plain characters; with --png as a file\n"
         "that has a pixel for each item. Of more than 16 million items a terminal shows a\n"
         "sample. Complex numbers show their absolute value; what is not finite stays\n"
-        "black, or empty.",
+        "black, or empty. FILE may be a NumPy file.",
     .options = CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,

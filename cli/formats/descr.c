@@ -221,3 +221,8 @@ cli_exit descr_for_array(cli_exit code, const char *where, const char *descr, ch
     caterva_dtype_free(type);
     return code;
 }
+
+cli_exit descr_of(const caterva_dtype *type, char **out)
+{
+    return respell(type, print_for_array, out);
+}

@@ -19,4 +19,7 @@ cli_exit descr_for_npy(const char *dtype, char **out);
  * `where` as above. Release *out with free. */
 cli_exit descr_for_array(cli_exit code, const char *where, const char *descr, char **out);
 
+/* What an array file says for a parsed type without a sub-array. Release *out with free. */
+cli_exit descr_of(const caterva_dtype *type, char **out);
+
 #endif

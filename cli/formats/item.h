@@ -21,13 +21,12 @@ void item_print(FILE *stream, const caterva_dtype *dtype, const uint8_t *bytes,
 bool item_is_number(const caterva_dtype *dtype);
 double item_number(const caterva_dtype *dtype, const uint8_t *bytes);
 
-/* Reads `text` as one item into `bytes`, item_size of them. CLI_USAGE when the
- * dtype cannot hold it. */
-cli_exit item_parse(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
+/* Reads `text` as one item into `bytes`, item_size of them; false if the dtype cannot hold it. */
+bool item_read(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
 
-/* Fills an item of dtype S or U, which is all zeros, with UTF-8 text; false if it is too
- * long. */
-bool item_fill_text(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
+/* The same, but CLI_USAGE with a sentence that begins with `where`. */
+cli_exit item_parse(const char *where, const caterva_dtype *dtype, const char *text,
+                    uint8_t *bytes);
 
 /* Bytes <-> integers and floats in the dtype's byte order. */
 uint64_t item_load_uint(const caterva_dtype *dtype, const uint8_t *bytes, int64_t size);

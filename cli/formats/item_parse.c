@@ -1,7 +1,8 @@
-/* Room: cli/formats. Text -> one item, for --fill. Refuses what the dtype cannot hold
- * exactly in range; floats are rounded as C rounds them. Reads the forms that
- * item_print.c writes, times excepted: they are counts of their unit. */
+/* Room: cli/formats. Text -> one item, for --fill and the cells of text. Refuses what the dtype
+ * cannot hold exactly in range; floats are rounded as C rounds them. Reads the forms that
+ * item_print.c writes, durations excepted: they are counts of their unit. */
 #include "formats/item.h"
+#include "formats/moment.h"
 #include "formats/numbers.h"
 
 #include <ctype.h>
@@ -10,69 +11,69 @@
 #include <string.h>
 #include <strings.h>
 
-static cli_exit does_not_fit(const caterva_dtype *dtype, const char *text)
+static cli_exit does_not_fit(const char *where, const caterva_dtype *dtype, const char *text)
 {
     char name[ITEM_NAME_SIZE];
     item_type_name(dtype, "this dtype", name);
-    return cli_fail(CLI_USAGE, "--fill: '%s' is no value of %s", text, name);
+    return cli_fail(CLI_USAGE, "%s: '%s' is no value of %s", where, text, name);
 }
 
-static cli_exit parse_int(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_int(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     int64_t value;
     const char *end = text;
     int bits = (int)dtype->item_size * 8;
-    if (!number_scan(&end, &value) || *end) return does_not_fit(dtype, text);
+    if (!number_scan(&end, &value) || *end) return false;
     int64_t high = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - 1)) - 1;
-    if (value > high || value < -high - 1) return does_not_fit(dtype, text);
+    if (value > high || value < -high - 1) return false;
     item_store_uint(dtype, (uint64_t)value, bytes, dtype->item_size);
-    return CLI_OK;
+    return true;
 }
 
-static cli_exit parse_uint(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_uint(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || errno) return does_not_fit(dtype, text);
+    if (!isdigit((unsigned char)*text) || *end || errno) return false;
     if (dtype->item_size < 8 && value >> (dtype->item_size * 8))
-        return does_not_fit(dtype, text);
+        return false;
     item_store_uint(dtype, value, bytes, dtype->item_size);
-    return CLI_OK;
+    return true;
 }
 
-static cli_exit parse_bool(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_bool(const char *text, uint8_t *bytes)
 {
     bool yes = strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
     if (!yes && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0)
-        return does_not_fit(dtype, text);
+        return false;
     bytes[0] = yes;
-    return CLI_OK;
+    return true;
 }
 
 /* Real, and for complex types "3", "2j" or "3-2j". */
-static cli_exit parse_real(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_real(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     bool complex = dtype->kind == 'c';
     int64_t size = complex ? dtype->item_size / 2 : dtype->item_size;
     char *end;
     double real = strtod(text, &end), imaginary = 0;
-    if (end == text) return does_not_fit(dtype, text);
+    if (end == text) return false;
     if (complex && strcmp(end, "j") == 0) {
         imaginary = real;
         real = 0;
         end++;
     } else if (complex && (*end == '+' || *end == '-')) {
         imaginary = strtod(end, &end);
-        if (*end++ != 'j') return does_not_fit(dtype, text);
+        if (*end++ != 'j') return false;
     }
-    if (*end) return does_not_fit(dtype, text);
+    if (*end) return false;
     item_store_real(dtype, real, bytes, size);
     if (complex) item_store_real(dtype, imaginary, bytes + size, size);
-    return CLI_OK;
+    return true;
 }
 
-static bool fill_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if ((int64_t)strlen(text) > dtype->item_size) return false;
     /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): items are padded, not ended */
@@ -94,7 +95,7 @@ static uint32_t next_character(const uint8_t **text)
     return c;
 }
 
-static bool fill_unicode(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_unicode(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     const uint8_t *at = (const uint8_t *)text;
     for (int64_t used = 0; *at; used += 4) {
@@ -105,11 +106,6 @@ static bool fill_unicode(const caterva_dtype *dtype, const char *text, uint8_t *
     return true;
 }
 
-bool item_fill_text(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
-{
-    return dtype->kind == 'U' ? fill_unicode(dtype, text, bytes) : fill_bytes(dtype, text, bytes);
-}
-
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -118,36 +114,59 @@ static int hex_digit(char c)
 }
 
 /* "0x" and two digits for each byte of the item, as get prints it. */
-static cli_exit parse_hex(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+static bool parse_hex(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if (strncmp(text, "0x", 2) != 0 || (int64_t)strlen(text) != 2 + 2 * dtype->item_size)
-        return does_not_fit(dtype, text);
+        return false;
     for (int64_t i = 0; i < dtype->item_size; i++) {
         int high = hex_digit(text[2 + 2 * i]), low = hex_digit(text[3 + 2 * i]);
-        if (high < 0 || low < 0) return does_not_fit(dtype, text);
+        if (high < 0 || low < 0) return false;
         bytes[i] = (uint8_t)(high << 4 | low);
     }
-    return CLI_OK;
+    return true;
 }
 
-cli_exit item_parse(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+/* "NaT", a count of the unit, or of datetimes ISO 8601: "2020", "2020-02-29T12:30". */
+static bool parse_time(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
-    memset(bytes, 0, (size_t)dtype->item_size);
-    bool scalar = dtype->ndim == 0 && dtype->n_fields == 0;
-    if (strcmp(text, "0") == 0 && (!scalar || dtype->kind == 'V')) return CLI_OK;
-    if (!scalar) return parse_hex(dtype, text, bytes);
+    int64_t value = INT64_MIN;
+    bool is_count = text[strspn(text, "+-0123456789")] == '\0' && !strchr(text + 1, '-');
+    if (strcasecmp(text, "NaT") != 0) {
+        if (is_count) return parse_int(dtype, text, bytes);
+        if (dtype->kind == 'm' || !moment_count(text, dtype->unit, &value)) return false;
+    }
+    item_store_uint(dtype, (uint64_t)value, bytes, dtype->item_size);
+    return true;
+}
+
+static bool parse_scalar(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+{
     switch (dtype->kind) {
-    case 'b': return parse_bool(dtype, text, bytes);
+    case 'b': return parse_bool(text, bytes);
     case 'u': return parse_uint(dtype, text, bytes);
-    case 'i':
+    case 'i': return parse_int(dtype, text, bytes);
     case 'M':
-    case 'm': return parse_int(dtype, text, bytes);
+    case 'm': return parse_time(dtype, text, bytes);
     case 'f':
     case 'c':
         return item_is_number(dtype) ? parse_real(dtype, text, bytes)
                                      : parse_hex(dtype, text, bytes);
-    case 'S':
-    case 'U': return item_fill_text(dtype, text, bytes) ? CLI_OK : does_not_fit(dtype, text);
+    case 'S': return parse_bytes(dtype, text, bytes);
+    case 'U': return parse_unicode(dtype, text, bytes);
     default: return parse_hex(dtype, text, bytes);
     }
+}
+
+bool item_read(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
+{
+    memset(bytes, 0, (size_t)dtype->item_size);
+    bool scalar = dtype->ndim == 0 && dtype->n_fields == 0;
+    if (strcmp(text, "0") == 0 && (!scalar || dtype->kind == 'V')) return true;
+    return scalar ? parse_scalar(dtype, text, bytes) : parse_hex(dtype, text, bytes);
+}
+
+cli_exit item_parse(const char *where, const caterva_dtype *dtype, const char *text,
+                    uint8_t *bytes)
+{
+    return item_read(dtype, text, bytes) ? CLI_OK : does_not_fit(where, dtype, text);
 }

@@ -341,3 +341,30 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
     *rest = (double)(all - *whole * count->nanoseconds) / (double)count->nanoseconds;
     return true;
 }
+
+/* Years and months since 1970, of which `many` are one count. */
+static bool count_months(const civil *c, int64_t many, bool years, int64_t *out)
+{
+    int64_t months = (c->year - 1970) * 12 + c->month - 1, each = many * (years ? 12 : 1);
+    bool whole = c->day == 1 && c->hour == 0 && c->minute == 0 && c->second == 0 &&
+                 c->nanoseconds == 0 && c->zone == 0 && each > 0 && months % each == 0;
+    if (whole) *out = months / each;
+    return whole;
+}
+
+bool moment_count(const char *text, const char *unit, int64_t *out)
+{
+    civil c;
+    moment at;
+    time_count count;
+    double rest;
+    char *name;
+    long many = strtol(unit, &name, 10);
+    if (name == unit) many = 1;
+    if (!take_civil(text, strlen(text), 2, &c) || !to_moment(&c, CALENDAR_GREGORIAN, &at))
+        return false;
+    if (strcmp(name, "Y") == 0 || strcmp(name, "M") == 0)
+        return count_months(&c, many, name[0] == 'Y', out);
+    return time_count_of_datetime(unit, &count) && time_count_of(&count, at, out, &rest) &&
+           rest == 0;
+}

@@ -28,6 +28,10 @@ bool calendar_find(const char *name, calendar *out);
  * when it is none, or no date of the calendar. */
 bool moment_parse(const char *text, size_t size, calendar of, moment *from, moment *until);
 
+/* The datetime64 of such a text in `unit` ("D", "25s", "M"), as NumPy counts it; false when it is
+ * none, falls between two counts, or does not fit. */
+bool moment_count(const char *text, const char *unit, int64_t *out);
+
 /* How a number counts time. */
 typedef struct time_count {
     calendar calendar;

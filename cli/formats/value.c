@@ -478,7 +478,7 @@ static void take_text(translation *t, const caterva_dtype *d, const json_t *v, u
     uint64_t whole;
     if (!text || load_integer(t, v, &negative, &whole))
         expected(t, "a text");
-    else if (memchr(text, '\0', json_string_length(v)) || !item_fill_text(d, text, item))
+    else if (memchr(text, '\0', json_string_length(v)) || !item_read(d, text, item))
         expected(t, "a text that fits the dtype");
 }
 

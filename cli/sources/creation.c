@@ -160,7 +160,7 @@ static cli_exit set_fill(creation *c, const char *text)
     if (!c->fill_value) return CLI_IO;
     o->fill = CATERVA_FILL_VALUE;
     o->fill_value = c->fill_value;
-    return item_parse(c->dtype, text, c->fill_value);
+    return item_parse("--fill", c->dtype, text, c->fill_value);
 }
 
 /* ---- As another array --------------------------------------------------- */

@@ -28,25 +28,30 @@ static bool is_pipe(const char *path)
 }
 
 /* What bytes without a known mark are, by `named`: --from's word, or the name's. */
-static cli_exit find_unmarked(const input *in, data_format named, data_format *out)
+static cli_exit find_unmarked(const cli_args *args, const input *in, data_format named,
+                              data_format *out)
 {
     const char *name = shown_name(in->path);
     *out = named;
     if (named == FORMAT_RAW) return CLI_OK;
-    if (in->probe.other) return probe_refuse(name, in->probe.other);
+    if (in->probe.other) {
+        CLI_TRY(probe_explain(args, in->path)); /* an archive of a tree */
+        return probe_refuse(name, in->probe.other);
+    }
     if (in->probe.empty && named != FORMAT_NONE)
         return cli_fail(CLI_CORRUPT, "%s is empty", name);
     if (named == FORMAT_NPY)
         return cli_fail(CLI_CORRUPT, "%s is no npy file: it does not begin with NumPy's mark",
                         name);
+    if (named == FORMAT_CSV || named == FORMAT_TEXT) return CLI_OK;
     bool standard = strcmp(in->path, "-") == 0;
     if (named == FORMAT_ARRAY && !standard) return CLI_OK; /* the library says more */
     if (named == FORMAT_ARRAY)
         return cli_fail(CLI_CORRUPT, "%s does not begin as a b2nd array does", name);
     return cli_fail(
         CLI_USAGE,
-        "%s: neither its bytes nor its name say what it is; input is b2nd, npy or "
-        "raw, and raw needs --from raw",
+        "%s: neither its bytes nor its name say what it is; input is b2nd, npy, csv, text "
+        "or raw, and raw needs --from raw",
         name);
 }
 
@@ -60,7 +65,7 @@ static cli_exit find_format(const cli_args *args, input *in)
         return cli_fail(CLI_IO, "%s is not a regular file", in->path);
     if (!raw) CLI_TRY(probe_open(in->path, &in->probe));
     found = in->probe.format;
-    if (raw || found == FORMAT_NONE) return find_unmarked(in, named, &in->format);
+    if (raw || found == FORMAT_NONE) return find_unmarked(args, in, named, &in->format);
     in->format = found;
     if (!args->from || named == found) return CLI_OK;
     return cli_fail(CLI_USAGE, "%s is %s, not what --from %s says", shown_name(in->path),
@@ -82,6 +87,9 @@ cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dt
                     input *in)
 {
     if (in->format == FORMAT_NPY) return source_of_npy(in->path, &in->probe, &in->from);
+    if (in->format == FORMAT_CSV || in->format == FORMAT_TEXT)
+        return source_of_text(in->path, &in->probe, in->format == FORMAT_CSV, raw, dtype,
+                              &in->from);
     if (in->format == FORMAT_ARRAY) {
         probe_close(&in->probe);
         CLI_TRY(cli_open_array(args, in->path, CATERVA_MODE_READ, &in->array));

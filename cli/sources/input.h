@@ -1,4 +1,4 @@
-/* An input: raw items, an npy file, an array. Nothing is broadcast, and nothing is cast
+/* An input: raw items, an npy file, text, an array. Nothing is broadcast, and nothing is cast
  * that was not asked for. */
 #ifndef CLI_INPUT_H
 #define CLI_INPUT_H
@@ -8,7 +8,7 @@
 
 typedef struct input {
     const char *path;
-    data_format format; /* npy, raw or array */
+    data_format format; /* npy, csv, text, raw or array */
     probe probe;
     caterva_array *array; /* NULL for the others */
     source *from;
@@ -19,7 +19,8 @@ typedef struct input {
  * input_close, also after a failure. */
 cli_exit input_find(const cli_args *args, const char *path, input *out);
 
-/* Opens it. Raw bytes, behind --offset, are items of `dtype` and have the shape `raw`. */
+/* Opens it. Raw bytes, behind --offset, are items of `dtype` and have the shape `raw`; of text
+ * both may be NULL, see source_of_text. */
 cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dtype,
                     input *in);
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,6 +120,37 @@ cli_exit probe_open(const char *path, probe *out)
     return code;
 }
 
+bool probe_is_npy(const char *path)
+{
+    struct stat st;
+    uint8_t head[HEAD_SIZE];
+    probe found = PROBE_INIT;
+    if (cli_is_url(path) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    close(fd);
+    if (n > 0) look(head, (size_t)n, &found);
+    return found.format == FORMAT_NPY;
+}
+
+/* For "tree.b2d::key", a key without its slash: CLI_OK if it is none. */
+static cli_exit explain_key(const char *path)
+{
+    struct stat st;
+    const char *key = strstr(path, "::");
+    if (!key || key[2] == '/' || !key[2] || stat(path, &st) == 0) return CLI_OK;
+    char *tree = cli_copy_text(path);
+    if (!tree) return CLI_IO;
+    tree[key - path] = '\0';
+    cli_exit code = CLI_OK;
+    if (stat(tree, &st) == 0)
+        code = cli_fail(CLI_IO, "%s does not exist: keys in a tree begin with a slash, %s::/%s",
+                        path, tree, key + 2);
+    free(tree);
+    return code;
+}
+
 void probe_close(probe *p)
 {
     if (p->fd > STDIN_FILENO) close(p->fd);
@@ -148,6 +180,7 @@ cli_exit probe_explain(const cli_args *args, const char *path)
 {
     probe p;
     struct stat st;
+    CLI_TRY(explain_key(path));
     bool plain = stat(path, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
     if (!plain || access(path, R_OK) != 0) return CLI_OK;
     CLI_TRY(probe_open(path, &p));

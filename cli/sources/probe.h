@@ -24,6 +24,9 @@ typedef struct probe {
 cli_exit probe_open(const char *path, probe *out);
 void probe_close(probe *p);
 
+/* Whether `path` is a file that begins as NumPy's do. */
+bool probe_is_npy(const char *path);
+
 /* After the library could not open `path`: a sentence that names what it is and CLI_OK
  * never, when that is something else; else CLI_OK, and nothing was said. */
 cli_exit probe_explain(const cli_args *args, const char *path);

@@ -45,6 +45,16 @@ typedef struct raw_items {
  * have exactly as many. */
 cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, source **out);
 
+/* CSV, or text whose cells are separated by blanks; all of it is held in memory. `dtype` NULL:
+ * int64, or float64 if a number is not whole or missing. `shape` (NULL: none) is taken if it has
+ * as many items; else one row or column has one axis, and more have two. A first row with a cell
+ * that is no number is a header. */
+cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_shape *shape,
+                        const char *dtype, source **out);
+
+/* The field `name` of structured items of an open array, alone. */
+cli_exit source_take_field(source *of_array, const char *name);
+
 /* Bytes of items in a raw file, behind --offset; -1 when only its end will tell: a
  * pipe. */
 cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size);

@@ -1,6 +1,7 @@
 /* Room: cli/sources. Sources that need no file of their own: an open array, one value
  * again and again, and the selected items of another source. None of them copies
  * more than the box that was asked for, or its bounds. */
+#include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/source.h"
 #include "sources/strided.h"
@@ -14,17 +15,8 @@ typedef struct array_source {
     source base;
     caterva_array *array;
     const char *path;
+    const char *field; /* NULL: whole items */
 } array_source;
-
-static cli_exit read_array(source *self, const box *b, void *dst)
-{
-    array_source *s = (array_source *)self;
-    size_t size = (size_t)(box_items(b, self->shape.ndim) * self->shape.item_size);
-    caterva_error err;
-    if (caterva_read(s->array, b->start, b->stop, dst, size, &err) != CATERVA_OK)
-        return cli_fail_array(s->path, &err);
-    return CLI_OK;
-}
 
 static cli_exit read_array_selected(source *self, const selection *sel, const box *b,
                                     void *dst)
@@ -37,7 +29,23 @@ static cli_exit read_array_selected(source *self, const selection *sel, const bo
     selection_of_box(sel, b, axes, &words);
     buffer.data = dst;
     buffer.size = (size_t)(box_items(b, sel->n_result) * self->shape.item_size);
+    buffer.field = s->field;
     if (caterva_read_selection(s->array, &words, &buffer, &err) != CATERVA_OK)
+        return cli_fail_array(s->path, &err);
+    return CLI_OK;
+}
+
+static cli_exit read_array(source *self, const box *b, void *dst)
+{
+    array_source *s = (array_source *)self;
+    size_t size = (size_t)(box_items(b, self->shape.ndim) * self->shape.item_size);
+    caterva_error err;
+    if (s->field) {
+        selection all;
+        selection_whole(self->shape.ndim, self->shape.shape, &all);
+        return read_array_selected(self, &all, b, dst);
+    }
+    if (caterva_read(s->array, b->start, b->stop, dst, size, &err) != CATERVA_OK)
         return cli_fail_array(s->path, &err);
     return CLI_OK;
 }
@@ -66,6 +74,47 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out)
     }
     *out = &s->base;
     return CLI_OK;
+}
+
+/* Of a nested field the part behind each dot is a field of the one before. */
+static const caterva_field *find_field(const caterva_dtype *dtype, const char *name)
+{
+    for (;;) {
+        size_t size = strcspn(name, ".");
+        const caterva_field *found = NULL;
+        for (int i = 0; i < dtype->n_fields && !found; i++)
+            if (strcmp(dtype->fields[i].name, name) == 0 ||
+                (strlen(dtype->fields[i].name) == size &&
+                 memcmp(dtype->fields[i].name, name, size) == 0))
+                found = &dtype->fields[i];
+        if (!found || strcmp(found->name, name) == 0 || !name[size]) return found;
+        dtype = found->dtype;
+        name += size + 1;
+    }
+}
+
+cli_exit source_take_field(source *of_array, const char *name)
+{
+    array_source *s = (array_source *)of_array;
+    caterva_dtype *dtype;
+    CLI_TRY(descr_parse(CLI_CORRUPT, s->path, of_array->dtype, &dtype));
+    const caterva_field *field = find_field(dtype, name);
+    cli_exit code = CLI_OK;
+    char *text = NULL;
+    if (!field)
+        code = cli_fail(CLI_USAGE, "--field: the items of %s, %s, have no field '%s'", s->path,
+                        of_array->dtype, name);
+    else if (field->dtype->ndim > 0)
+        code = cli_fail(CLI_UNSUPPORTED, "--field: '%s' is an array in each item", name);
+    if (code == CLI_OK) code = descr_of(field->dtype, &text);
+    if (code == CLI_OK) {
+        free(of_array->dtype);
+        of_array->dtype = text;
+        of_array->shape.item_size = field->dtype->item_size;
+        s->field = name;
+    }
+    caterva_dtype_free(dtype);
+    return code;
 }
 
 /* ---- One value ---------------------------------------------------------- */

@@ -164,7 +164,7 @@ class Marks(Case):
         raw.write_bytes(b"PK\3\4")
         self.ok("convert", raw, self.path("out.b2nd"), "--shape", "4", "--dtype", "u1")
         self.path("a.npy").write_bytes(npy(VALUES))
-        for command in ("info", "get", "verify", "stats", "view"):
+        for command in ("info", "verify", "bench"):
             self.assertIn("is a NumPy file and no b2nd array; 'caterva convert' makes one",
                           self.fails(5, command, self.path("a.npy")))
 
@@ -313,11 +313,146 @@ class Statuses(Case):
 
     def test_convert_tells_what_it_can(self):
         page = self.text("convert", "--help")
-        self.assertNotIn("csv", page)
+        self.assertIn("format of the output: raw, npy or b2nd\n", page)
         self.path("a.npy").write_bytes(npy(VALUES))
         self.assertIn("--to is raw, npy or b2nd", self.fails(
             2, "convert", self.path("a.npy"), self.path("a.csv"), "--to", "csv"))
         self.assertIn("csv", self.text("get", "--help"))
+
+
+class Text(Case):
+    """CSV and text in."""
+
+    def convert(self, text, *options, name="t.csv"):
+        self.path(name).write_text(text)
+        self.ok("convert", self.path(name), self.path("out.b2nd"), "-f", *options)
+        return blosc2.open(str(self.path("out.b2nd")))[...]
+
+    def refuse(self, status, text, *options, name="t.csv"):
+        self.path(name).write_text(text)
+        return self.fails(status, "convert", self.path(name), self.path("no.b2nd"), *options)
+
+    def test_numbers(self):
+        for text, values in (("1,2\n3,4\n", [[1, 2], [3, 4]]), ("1\n2\n3", [1, 2, 3]),
+                             ("1,2,3\n", [1, 2, 3]), ("-5\n", [-5]),
+                             ("# a note\n\n 1 , 2\r\n\n3,4\r\n", [[1, 2], [3, 4]]),
+                             ('"1","2"\n3,4\n', [[1, 2], [3, 4]]),
+                             ('x,"y, z"\n1,2\n3,4\n', [[1, 2], [3, 4]])):
+            got = self.convert(text)
+            self.assertEqual((got.dtype, got.tolist()), (np.dtype("<i8"), values), text)
+        got = self.convert("a,b\n1,\n2.5,nan\n1e3,inf\n")
+        np.testing.assert_array_equal(got, [[1, np.nan], [2.5, np.nan], [1000, np.inf]])
+        got = self.convert("1 2\t 3 \n4 5 6\n", name="t.txt")
+        self.assertEqual(got.tolist(), [[1, 2, 3], [4, 5, 6]])
+
+    def test_a_dtype(self):
+        self.assertEqual(self.convert("1,2\n3,4", "--dtype", "u1").dtype, np.uint8)
+        got = self.convert('ab,"c ""d"""\ne,\n', "--dtype", "|S8")
+        self.assertEqual(got.tolist(), [[b"ab", b'c "d"'], [b"e", b""]])
+        got = self.convert("2020-02-29,NaT\n1969-12-31,3\n", "--dtype", "M8[D]")
+        self.assertEqual(got.astype(str).tolist(),
+                         [["2020-02-29", "NaT"], ["1969-12-31", "1970-01-04"]])
+
+    def test_what_get_prints_is_read(self):
+        rng = np.random.default_rng(2)
+        for values in (rng.normal(size=(30, 4)), rng.integers(-9, 9, 50), rng.random((3, 1, 5)),
+                       np.array(["a,b", 'c"d', ""], "S5"), rng.random((2, 2)) < 0.5,
+                       np.array(["2020-01-01T05", "NaT"], "M8[h]")):
+            np.save(self.path("v.npy"), values)
+            for name in ("v.csv", "v.txt") if values.dtype.kind != "S" else ("v.csv",):
+                self.ok("get", self.path("v.npy"), "-o", self.path(name), "-f")
+                self.ok("convert", self.path(name), self.path("w.b2nd"), "-f", "--dtype",
+                        values.dtype.str)
+                got = blosc2.open(str(self.path("w.b2nd")))[...]
+                np.testing.assert_array_equal(got.ravel(), values.ravel())
+
+    def test_into_arrays(self):
+        np.save(self.path("v.npy"), np.zeros((2, 3), "f4"))
+        self.ok("convert", self.path("v.npy"), self.path("a.b2nd"))
+        self.ok("append", self.path("a.b2nd"), "-", "--from", "csv", stdin=b"1,2,3\n4,5,6\n")
+        self.ok("put", self.path("a.b2nd"), "0,:2", "-", "--from", "text", stdin=b"7\n8\n")
+        self.assertEqual(blosc2.open(str(self.path("a.b2nd")))[...].tolist(),
+                         [[7, 8, 0], [0, 0, 0], [1, 2, 3], [4, 5, 6]])
+
+    def test_refused(self):
+        self.assertIn("line 2 has 1 cells, the first row 2", self.refuse(4, "1,2\n3\n"))
+        self.assertIn("line 3, column 2: 'x' is no value of int32",
+                      self.refuse(2, "a,b\n1,2\n3,x\n", "--dtype", "i4"))
+        self.assertIn("line 2, column 1: '256' is no value of uint8",
+                      self.refuse(2, "1\n256\n", "--dtype", "u1"))
+        self.assertIn("the quote is not closed", self.refuse(4, '1,"2\n3,4'))
+        self.assertIn("is no text", self.refuse(4, "1,2\0,3"))
+
+    def test_fill_of_times(self):
+        for dtype, fill, got in (("M8[D]", "2020-02-29", "2020-02-29"), ("M8[D]", "5", "1970-01-06"),
+                                 ("M8[M]", "1969-11", "1969-11"), ("M8[Y]", "2020-01-01", "2020"),
+                                 ("M8[ns]", "2020-01-01T12:30:01.5", "2020-01-01T12:30:01.500000000"),
+                                 ("m8[s]", "-7", "-7s"), ("M8[s]", "nat", "NaT"), ("m8[h]", "NaT", "NaT")):
+            path = self.path("f.b2nd")
+            self.ok("create", path, "-f", "--shape", "1", "--dtype", dtype, "--fill", fill)
+            self.assertEqual(self.text("get", path).strip(), got, (dtype, fill))
+        for dtype, fill in (("M8[D]", "2020-02-30"), ("M8[h]", "2020-01-01T12:30"),
+                            ("M8[2Y]", "2021-01-01"), ("m8[s]", "2020-01-01"), ("M8[D]", "soon")):
+            self.fails(2, "create", self.path("g.b2nd"), "--shape", "1", "--dtype", dtype,
+                       "--fill", fill)
+
+
+class NumPyFiles(Case):
+    """get, stats and view take them as arrays."""
+
+    def test_all(self):
+        values = np.random.default_rng(1).integers(0, 250, (40, 30)).astype("<u1")
+        for order in "CF":
+            np.save(self.path("v.npy"), np.asarray(values, order=order))
+            self.ok("convert", self.path("v.npy"), self.path("v.b2nd"), "-f")
+            for arguments in (["get"], ["get", "3:5,::2"], ["get", "::-9,-1", "--csv"],
+                              ["stats", "--json"], ["stats", "1:,::3", "--bins", "5"], ["view"],
+                              ["view", "::4,:"]):
+                got = [self.text(arguments[0], self.path(name), *arguments[1:])
+                       .replace(name, "FILE") for name in ("v.npy", "v.b2nd")]
+                self.assertEqual(got[0].replace("|u1", "u1"), got[1].replace("|u1", "u1"), arguments)
+        self.assertIn("for b2nd", self.fails(2, "get", self.path("v.npy"), "--sel", "x=1"))
+
+
+class Fields(Case):
+    def test_get(self):
+        dtype = np.dtype([("a", "<f4"), ("b", [("c", "<i2"), ("d", "<M8[s]")]), ("v", "<i4", (2,))])
+        values = np.zeros((3, 4), dtype)
+        values["a"] = np.arange(12).reshape(3, 4)
+        values["b"]["c"] = -values["a"].astype("i2")
+        np.save(self.path("v.npy"), values)
+        path = self.path("v.b2nd")
+        self.ok("convert", self.path("v.npy"), path)
+        self.assertEqual(self.text("get", path, "1", "--field", "a"), "4 5 6 7\n")
+        self.assertEqual(self.text("get", path, "::2,[0,3]", "--field", "b.c"), "0 -3\n-8 -11\n")
+        self.ok("get", path, "--field", "b", "-o", self.path("b.npy"))
+        np.testing.assert_array_equal(np.load(self.path("b.npy")), values["b"])
+        self.ok("get", path, "--field", "a", "--astype", "f8", "-o", self.path("a.b2nd"))
+        self.assertEqual(blosc2.open(str(self.path("a.b2nd")))[...].tolist(),
+                         values["a"].tolist())
+        self.assertIn("no field 'z'", self.fails(2, "get", path, "--field", "z"))
+        self.fails(5, "get", path, "--field", "v")
+        self.fails(2, "get", path, "--field", "a", "--skip-damaged")
+
+
+class Hints(Case):
+    def test_hints(self):
+        path = self.array = self.path("a.b2nd")
+        self.ok("create", path, "--shape", "3,3", "--dtype", "f4")
+        self.assertIn("--png OUT", self.fails(2, "view", path, "-o", "x.png"))
+        self.assertIn("view --png", self.fails(2, "get", path, "-o", "x.png"))
+        tree = self.path("t.b2d")
+        with blosc2.TreeStore(str(tree), mode="w") as store:
+            store["/x"] = np.arange(3)
+        self.ok("pack", tree, self.path("t.b2z"))
+        for name in ("t.b2d", "t.b2z"):
+            said = self.fails(3, "get", f"{self.path(name)}::x")
+            self.assertIn(f"{name}::/x", said)
+            said = self.fails(5, "convert", self.path(name), self.path("y.npy"))
+            self.assertIn("is a tree of arrays", said)
+        self.path("token").write_bytes(b"1,2,3\n")
+        self.assertIn("no token of a part", self.fails(4, "jobs", "merge", path, self.path("token")))
+        self.assertNotIn("-1", self.fails(4, "jobs", "merge", path, self.path("token")))
 
 
 if __name__ == "__main__":
