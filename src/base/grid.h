@@ -24,7 +24,7 @@
  * one chunk of int64 offsets). */
 #define CV_MAX_CHUNK_BYTES ((int64_t)INT32_MAX - 32)
 #define CV_MAX_BLOCK_BYTES ((int64_t)536866816)
-#define CV_MAX_CHUNKS ((int64_t)268435455)
+#define CV_MAX_CHUNKS (CV_MAX_CHUNK_BYTES / (int64_t)sizeof(int64_t))
 
 typedef struct cv_grid {
     int ndim;                             /* 0..16; 0 has one chunk of one item */

@@ -305,7 +305,7 @@ static void disagreements_are_refused(void **state)
         {vl_without_metalayer, CATERVA_EUNSUPPORTED, "variable-length blocks"},
         {variable_chunks, CATERVA_EUNSUPPORTED, "variable-size chunks"},
         {variable_without_metalayer, CATERVA_EUNSUPPORTED, "variable-size chunks"},
-        {chunks_beyond_the_index, CATERVA_ECORRUPT, "chunks, the format allows 268435455"},
+        {chunks_beyond_the_index, CATERVA_ECORRUPT, "chunks, the format allows 268435451"},
         {a_sparse_frame, CATERVA_ECORRUPT, "directory"},
         {an_index_too_short, CATERVA_ECORRUPT, "index"},
         {an_index_without_header, CATERVA_ECORRUPT, "format version 0"},
