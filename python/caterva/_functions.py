@@ -84,10 +84,10 @@ def create(
     codec, level, filters, dictionary
         How blocks are compressed; by default ``"zstd"``, ``["shuffle"]`` and False. The
         default level of zstd is 3 if items have one byte and 2 if they have more; that of
-        other codecs is 5. A meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of float32 and float64, to
-        within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``, ``["trunc-prec:10"]``. Codecs of zfp
-        take floats as they are, and so have no filters unless said. ``dictionary`` is for
-        ``"zstd"``.
+        other codecs is 5. A meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of
+        float32 and float64, to within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``,
+        ``["trunc-prec:10"]``. Codecs of zfp take floats as they are, and so have no filters
+        unless said. ``dictionary`` is for ``"zstd"``.
     layout
         ``"contiguous"`` (one file) or ``"sparse"`` (a file for each chunk).
     metalayers
@@ -604,9 +604,7 @@ def copy(
     return _copied(x, path, sel, {**options})
 
 
-def _copied(
-    x: Array | View, path: Path | None, sel: Any, options: dict[str, Any]
-) -> Array:
+def _copied(x: Array | View, path: Path | None, sel: Any, options: dict[str, Any]) -> Array:
     fill_value, dims = options.pop("fill_value", None), options.pop("dims", None)
     progress = _options.progress_of(options.pop("progress", None))
     source: Array | View = x

@@ -6,8 +6,8 @@ from typing import Any
 
 
 def _refused(sign: str) -> Any:
-    """An operator that raises TypeError, unless the other operand takes part in NumPy's protocol
-    and so reads the array itself."""
+    """An operator that raises TypeError, unless the other operand takes part in NumPy's
+    protocol and so reads the array itself."""
 
     def refuse(self: Any, other: Any) -> Any:
         if not isinstance(other, Operators) and hasattr(other, "__array_ufunc__"):

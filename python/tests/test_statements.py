@@ -4,6 +4,7 @@ Here stands which: a test of another file, by the name of the file below the roo
 this file. A statement is a sentence or a row of a table. One that no entry covers fails, and so does
 an entry whose words or whose test are gone."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import os

@@ -545,7 +545,8 @@ def test_nested_mappings_are_groups() -> None:
     with pytest.raises(FileExistsError):
         t["old"] = {"a": [1]}
     t.discard()
-    assert list(caterva.open_tree("t.b2d")) == ["copy", "model", "old"]  # empty groups are made at once
+    # Empty groups are made at once.
+    assert list(caterva.open_tree("t.b2d")) == ["copy", "model", "old"]
 
 
 def test_the_empty_name_is_none() -> None:

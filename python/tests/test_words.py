@@ -328,7 +328,7 @@ def test_operators_say_what_to_write_instead(sign: str) -> None:
     a = caterva.asarray(items)
     for x in (a, a.view[:], a.astype("i8")):
         for left, right in ((x, 2), (2, x), (x, x), (x, [1, 2, 3, 4])):
-            with pytest.raises(TypeError, match=r"read the array, or a part of it, with a\[...\]"):
+            with pytest.raises(TypeError, match=r"read the array, or a part of it"):
                 compute(left, right)
         assert np.array_equal(compute(x, items), compute(items, items))
         assert np.array_equal(compute(items, x), compute(items, items))
