@@ -116,8 +116,9 @@ typedef struct caterva_merge_result {
  * Everything is checked before anything changes, except that the array grows first to the
  * shape of the job, which stays pending:
  *
- *   CATERVA_ECORRUPT   bytes that are no token; a part that is not, byte for byte, what its
- *                      token says
+ *   CATERVA_ECORRUPT   bytes that are not a token; a part whose index or chunks are not those
+ *                      that its token names by a checksum. Other bytes of the part's file, such
+ *                      as those behind its frame, do not count
  *   CATERVA_EINVAL     tokens of several jobs
  *   CATERVA_ENOTFOUND  a part, or the folder of the job beside this array, is not there
  *   CATERVA_ESHAPE     the array's geometry or dtype is not that of the job

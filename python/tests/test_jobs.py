@@ -191,6 +191,35 @@ def test_what_is_no_token() -> None:
         assert job.merge([bytearray(token), memoryview(token)]).parts == 1
 
 
+def test_a_part_that_was_changed_is_refused_or_right() -> None:
+    """Every byte of a part flipped, and the part cut everywhere: what a merge takes is right."""
+    items = np.random.default_rng(3).integers(0, 50, 40).astype("i2")
+    with caterva.zeros(80, "i2", "a.b2nd", chunks=20, blocks=10) as a:
+        job = a.job()
+    with job.part() as part:
+        part[:40] = items
+    token = part.token
+    (path,) = [p for p in Path("a.b2nd.parts").rglob("*") if p.suffix == ".b2nd"]
+    good = path.read_bytes()
+    n_refused = 0
+    damaged = [good[:i] + bytes([good[i] ^ 16]) + good[i + 1 :] for i in range(len(good))]
+    damaged += [good[:n] for n in range(len(good))]
+    for raw in damaged:
+        path.write_bytes(raw)
+        a = caterva.open("a.b2nd", "r+")
+        try:
+            a.merge(token)
+            assert a[:40].tolist() == items.tolist() and not a[40:].any()
+        except (caterva.Error, NotImplementedError):
+            n_refused += 1
+        a.discard()
+    assert len(damaged) / 2 < n_refused < len(damaged)
+    path.write_bytes(good)
+    with caterva.open("a.b2nd", "r+") as a:
+        a.merge(token)
+    assert caterva.load("a.b2nd")[:40].tolist() == items.tolist()
+
+
 def test_the_base_has_another_shape() -> None:
     """As NumPy has it, a ValueError; the code tells more."""
     with new() as a:

@@ -196,7 +196,7 @@ cv_status cv_part_token_parse(const void *bytes, size_t size, cv_part_token *out
                               cv_error *err)
 {
     *out = (cv_part_token){.n_chunks = 0};
-    if (size < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
+    if (size < sizeof token_magic || memcmp(bytes, token_magic, sizeof token_magic) != 0)
         return cv_fail(err, CATERVA_ECORRUPT, 0,
                        "these %zu bytes are no token of a part: they do not begin with its mark",
                        size);
