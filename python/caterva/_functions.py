@@ -514,7 +514,7 @@ def asarray(
     if isinstance(x, Array | View) and dtype is None and fill_value is None:
         return copy(x, path, **options)
     if isinstance(x, Iterator):
-        return _from_iterator(x, dtype, path, fill_value, options)
+        return _from_iterator(x, dtype, path, fill_value, {**options})
     if not is_array(x):
         x = np.asarray(x, dtype)
     stored = np.dtype(x.dtype)

@@ -255,8 +255,8 @@ class Group(MutableMapping[str, Any]):
             if shape is None:
                 raise TypeError("say the shape of a new array, or the data that it holds")
             items = float if dtype is None else dtype
-            return self._owner._create(key, shape, items, fill_value, options)
-        return self._owner._create_from(key, data, dtype, fill_value, options)
+            return self._owner._create(key, shape, items, fill_value, {**options})
+        return self._owner._create_from(key, data, dtype, fill_value, {**options})
 
     def create_group(self, name: str) -> Group:
         """Make an empty group, and those that it lies in: at once.

@@ -86,7 +86,7 @@ def open_tree(
     refuse_words(place, remote)
     refuse_write(place, mode)
     refuse_tree(place)
-    words = _options.open_options(False, options)
+    words = _options.open_options(False, {**options})
     heard = _options.progress_of(progress)
     there = os.path.lexists(place)
     if mode == "x" or (mode in ("a", "w") and not there):

@@ -142,7 +142,9 @@ def is_there(place: Path) -> bool:
 def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> Array:
     """The array at a path, open for writing; a new one where there is none."""
     if not options.get("overwrite") and is_there(place):
-        return open_array(place, "r+", **{k: v for k, v in options.items() if k != "overwrite"})
+        words = {k: v for k, v in options.items() if k != "overwrite"}
+        array: Array = open_array(place, "r+", **words)
+        return array
     if not anew:
         message = f"there is no array at {os.fsdecode(place)} to store a region in"
         raise refusal(Status.ENOTFOUND, message, place_of(place))

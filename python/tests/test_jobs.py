@@ -192,7 +192,7 @@ def test_what_is_no_token() -> None:
 
 
 def test_a_part_that_was_changed_is_refused_or_right() -> None:
-    """Every byte of a part flipped, and the part cut everywhere: what a merge takes is right."""
+    """Every byte of a part flipped, and every cut of it: what a merge takes is right."""
     items = np.random.default_rng(3).integers(0, 50, 40).astype("i2")
     with caterva.zeros(80, "i2", "a.b2nd", chunks=20, blocks=10) as a:
         job = a.job()

@@ -172,7 +172,8 @@ def test_what_hears_of_requests_cannot_use_arrays(server: Any) -> None:
     a = caterva.open(url + "?key=sesame", remote={"on_request": hear})
     assert heard[0][:4] == ("GET", url, None, 65536) and heard[0].status == 206
     holder.append(a)
-    assert a[9, 9, 9] == server.items[9, 9, 9]
+    # All of it: one item may be in what the opening has read, by what a request takes.
+    assert np.array_equal(a[...], server.items)
     assert len(heard) > 2 and isinstance(heard[-1], RuntimeError)
     assert not any("sesame" in str(each) for each in heard)
 

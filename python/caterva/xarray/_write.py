@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from xarray import Variable, conventions
@@ -308,7 +308,7 @@ class Writing(CatervaStore):
             variable.shape,
             variable.dtype,
             fill_value=_fill_of(variable),
-            dims=variable.dims,
+            dims=cast(tuple[str, ...], variable.dims),
             overwrite=True,
             **words,
         )
