@@ -182,23 +182,25 @@ static bool is_plain_text(const caterva_dtype *d, const uint8_t *item)
     return true;
 }
 
-/* Whether JSON holds the item so that the same bytes come back. */
+/* Whether JSON has a form for items of this dtype: not for half and long floats, for instance. */
+static bool has_json_form(const caterva_dtype *d)
+{
+    int64_t size = d->kind == 'c' ? d->item_size / 2 : d->item_size;
+    if (d->ndim > 0 || d->n_fields > 0 || d->item_size == 0) return false;
+    return strchr("fc", d->kind) ? size == 4 || size == 8 : strchr("biuMmSU", d->kind) != NULL;
+}
+
+/* Whether the item comes back from its JSON with the same bytes. */
 static bool is_plain(const caterva_dtype *d, const uint8_t *item)
 {
     int64_t size = d->item_size;
     switch (d->kind) {
     case 'b': return *item <= 1;
-    case 'i':
-    case 'u':
-    case 'M':
-    case 'm': return true;
-    case 'f': return (size == 4 || size == 8) && is_plain_real(d, item, size);
-    case 'c':
-        return (size == 8 || size == 16) && is_plain_real(d, item, size / 2) &&
-               is_plain_real(d, item + size / 2, size / 2);
+    case 'f': return is_plain_real(d, item, size);
+    case 'c': return is_plain_real(d, item, size / 2) && is_plain_real(d, item + size / 2, size / 2);
     case 'S':
     case 'U': return is_plain_text(d, item);
-    default: return false;
+    default: return true;
     }
 }
 
@@ -238,9 +240,9 @@ static void print_items(json *j, const caterva_dtype *d, const caterva_value *v)
 {
     const uint8_t *items = v->bytes;
     size_t item_size = (size_t)d->item_size, n = item_size ? v->size / item_size : 0;
-    bool is_plain_all = d->ndim == 0 && d->n_fields == 0;
-    for (size_t i = 0; i < n && is_plain_all; i++) is_plain_all = is_plain(d, items + i * item_size);
-    if (!is_plain_all || (n == 0 && !strchr("biufcSUMm", d->kind))) {
+    bool has_json = has_json_form(d);
+    for (size_t i = 0; i < n && has_json; i++) has_json = is_plain(d, items + i * item_size);
+    if (!has_json) {
         print_binary(j, "data", v->bytes, v->size);
         return;
     }
@@ -486,25 +488,23 @@ static void take_text(translation *t, const caterva_dtype *d, const json_t *v, u
 static void take_item(translation *t, const caterva_dtype *d, const json_t *v, uint8_t *item)
 {
     int64_t size = d->item_size;
-    bool has_reals = (d->kind == 'f' && (size == 4 || size == 8)) ||
-                     (d->kind == 'c' && (size == 8 || size == 16));
-    if (d->kind == 'b' && json_is_boolean(v)) {
+    if (!has_json_form(d)) {
+        expected(t, "{\"$binary\": base64}, for items of this dtype");
+    } else if (d->kind == 'b' && json_is_boolean(v)) {
         *item = json_is_true(v);
     } else if (d->kind == 'b') {
         expected(t, "true or false");
-    } else if (has_reals && d->kind == 'f') {
+    } else if (d->kind == 'f') {
         take_real(t, d, v, size, item);
-    } else if (has_reals && json_array_size(v) == 2) {
+    } else if (d->kind == 'c' && json_array_size(v) == 2) {
         take_real(t, d, json_array_get(v, 0), size / 2, item);
         take_real(t, d, json_array_get(v, 1), size / 2, item + size / 2);
-    } else if (has_reals) {
+    } else if (d->kind == 'c') {
         expected(t, "[real, imaginary]");
     } else if (strchr("iuMm", d->kind)) {
         take_whole(t, d, v, item);
-    } else if (strchr("SU", d->kind)) {
-        take_text(t, d, v, item);
     } else {
-        expected(t, "{\"$binary\": base64}, for items of this dtype");
+        take_text(t, d, v, item);
     }
 }
 
