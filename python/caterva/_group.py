@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import _options
 from ._array import Array
 from ._attributes import Attributes
-from ._errors import NotFoundError, UnsupportedError
+from ._errors import BusyError, CorruptError, NotFoundError, UnsupportedError
 from ._info import TreeReport, tree_report_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,12 @@ def _members_of(value: Mapping[Any, Any], name: str) -> list[tuple[str, Any]]:
         else:
             found.append((f"{name}/{key}", member))
     return found or [(name, None)]
+
+
+def says_group(error: UnsupportedError) -> bool:
+    """Whether an array could not be opened because its key is a group's: a list of all that is in
+    the tree would say the same, for longer."""
+    return str(error).endswith(" is a group, not an array")
 
 
 class Group(MutableMapping[str, Any]):
@@ -149,10 +155,10 @@ class Group(MutableMapping[str, Any]):
         try:
             return self._owner._array(key)
         except NotFoundError:
-            if not self._owner._has_group(key):  # of new arrays
+            if not self._owner._has_new_below(key):
                 raise KeyError(name) from None
-        except UnsupportedError:
-            if not self._owner._has_group(key):
+        except UnsupportedError as error:
+            if not says_group(error) and not self._owner._has_group(key):
                 raise
         return Group(self._owner, key)
 
@@ -275,9 +281,11 @@ class Group(MutableMapping[str, Any]):
     def require_group(self, name: str) -> Group:
         """The group of that name, made where there is none."""
         key = self._full(name)
-        if key and not self._owner._has_group(key):
-            return self.create_group(name)
-        return Group(self._owner, key)
+        try:
+            there: Any = self[name]
+        except (KeyError, BusyError, CorruptError, UnsupportedError):
+            there = None
+        return there if isinstance(there, Group) else self.create_group(name)
 
     def move(self, name: str, to: str) -> None:
         """Give an array or group another name: at once, after a commit of all that is pending.

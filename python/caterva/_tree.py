@@ -363,8 +363,11 @@ class Tree(Group):
             found |= {entry[0]: entry for entry in self._handle._list(key or None)}
         return sorted(found.values(), key=lambda entry: entry[0].split("/"))
 
+    def _has_new_below(self, key: str) -> bool:
+        return bool(self._opened.new_below(key))
+
     def _has_group(self, key: str) -> bool:
-        if self._opened.new_below(key):
+        if self._has_new_below(key):
             return True
         try:
             self._handle._list(key)

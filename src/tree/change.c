@@ -636,14 +636,13 @@ cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error 
     enum { PASSES = 3 }; /* writers, jobs, and the files go */
     cv_contents own;
     thing t = {0};
-    const cv_contents *contents;
     *gone = false;
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(key, err));
     CV_TRY(cv_change_sweep(tree, err));
-    cv_status status = cv_tree_look(tree, &own, &contents, err);
-    if (status == CV_OK) status = find_thing(tree, contents, key, PASSES, &t, err);
-    if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
+    cv_status status = cv_tree_look_near(tree, key, false, &own, err);
+    if (status == CV_OK) status = find_thing(tree, &own, key, PASSES, &t, err);
+    if (status == CV_OK) status = check_no_jobs(tree, &own, &t, err);
     if (status == CV_OK) status = remove_and_settle(tree, &t, gone, err);
     cv_contents_free(&own);
     cv_free(t.name);
@@ -672,17 +671,16 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
     enum { PASSES = 2 }; /* writers and jobs */
     cv_contents own;
     thing t = {0};
-    const cv_contents *contents;
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(from, err));
     CV_TRY(check_free_key(to, err));
     if (cv_tree_is_within(to, from))
         return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot move into itself", from);
-    cv_status status = cv_tree_look(tree, &own, &contents, err);
-    if (status == CV_OK) status = find_thing(tree, contents, from, PASSES, &t, err);
-    if (status == CV_OK) status = check_no_jobs(tree, contents, &t, err);
+    cv_status status = cv_tree_look_near(tree, from, false, &own, err);
+    if (status == CV_OK) status = find_thing(tree, &own, from, PASSES, &t, err);
+    if (status == CV_OK) status = check_no_jobs(tree, &own, &t, err);
     if (status == CV_OK && t.is_group) status = cv_tree_check_groups(to + 1, true, err);
-    if (status == CV_OK) status = check_free(tree, contents, to, false, err);
+    if (status == CV_OK) status = look_and_check_free(tree, to, false, err);
     if (status == CV_OK) status = move_thing(tree, &t, to, err);
     cv_contents_free(&own);
     cv_free(t.name);

@@ -113,6 +113,9 @@ typedef struct walk {
     cv_buffer path;  /* of the directory that is listed and a name in it */
     cv_members *out;
     bool takes_all;
+    const char *only; /* see cv_files_near: the name, while the folder it is in is listed */
+    bool is_first;
+    size_t n_below;
     cv_watch *watch;
     int64_t announced; /* files that the watch has heard of, and that were not found yet */
 } walk;
@@ -154,11 +157,13 @@ static cv_status take(walk *w, const char *name, cv_error *err)
         return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
     if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && cv_tree_is_job_folder(name, strlen(name)))
         return CV_OK;
+    if (info.kind == CV_KIND_DIRECTORY && w->only && strcmp(name, w->only) != 0) return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY)
         return cv_buffer_append(&w->queue, path, w->path.size, err);
     if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;
     cv_member member = {.size = info.size};
     CV_TRY(cv_members_add(w->out, &member, path, w->path.size - 1, err));
+    w->n_below += !w->only;
     return tell(w, err);
 }
 
@@ -179,6 +184,14 @@ static cv_status check_name(const char *name, bool *is_good, cv_error *err)
     return status;
 }
 
+/* Whether it is the name, or that and a suffix. */
+static bool is_called(const char *name, const char *only)
+{
+    size_t stem = cv_tree_stem(name);
+    return strcmp(name, only) == 0 ||
+           (strlen(only) == stem && memcmp(name, only, stem) == 0);
+}
+
 static cv_status list(walk *w, cv_error *err)
 {
     const char *path = (const char *)w->queue.data + w->next;
@@ -192,6 +205,7 @@ static cv_status list(walk *w, cv_error *err)
     const char *name;
     while (status == CV_OK && (name = cv_listing_next(&listing, &error)) != NULL) {
         bool is_good = w->takes_all;
+        if (w->only && !is_called(name, w->only)) continue;
         if (!is_good && name[0] != '.') status = check_name(name, &is_good, err);
         if (status == CV_OK && is_good) status = take(w, name, err);
     }
@@ -200,12 +214,15 @@ static cv_status list(walk *w, cv_error *err)
     return status;
 }
 
-static cv_status run(walk *w, cv_error *err)
+/* From the folder `start` on, which is "" for all. */
+static cv_status run(walk *w, const char *start, size_t size, cv_error *err)
 {
-    cv_status status = cv_buffer_append(&w->queue, "", 1, err);
-    while (status == CV_OK && w->next < w->queue.size) {
+    cv_status status = cv_buffer_append(&w->queue, start, size, err);
+    if (status == CV_OK) status = cv_buffer_append(&w->queue, "", 1, err);
+    while (status == CV_OK && w->next < w->queue.size && !(w->is_first && w->n_below > 0)) {
         status = list(w, err);
         w->next += strlen((const char *)w->queue.data + w->next) + 1;
+        w->only = NULL;
     }
     cv_buffer_free(&w->path);
     return status;
@@ -215,7 +232,42 @@ cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_memb
                          cv_error *err)
 {
     walk w = {.root = dir, .shown = shown, .out = out, .watch = watch};
-    cv_status status = run(&w, err);
+    cv_status status = run(&w, "", 0, err);
+    cv_buffer_free(&w.queue);
+    return status;
+}
+
+/* Whether the walk would come by the folder of `size` bytes: links are not followed. */
+static cv_status is_reached(walk *w, const char *path, size_t size, bool *out, cv_error *err)
+{
+    cv_file_info info;
+    *out = true;
+    while (*out && size > 0) {
+        w->path.size = 0;
+        CV_TRY(cv_buffer_append(&w->path, path, size, err));
+        CV_TRY(cv_buffer_append(&w->path, "", 1, err));
+        int error = cv_dir_get_link_info(w->root, (const char *)w->path.data, &info);
+        if (error && error != ENOENT && error != ENOTDIR)
+            return cv_fail_sys(err, error, "cannot look at %.80s in %.136s",
+                               (const char *)w->path.data, w->shown);
+        *out = !error && info.kind == CV_KIND_DIRECTORY;
+        size = cv_tree_parent(path, size);
+    }
+    return CV_OK;
+}
+
+cv_status cv_files_near(cv_dir dir, const char *shown, cv_watch *watch, const char *path,
+                        bool is_first, cv_members *out, cv_error *err)
+{
+    walk w = {.root = dir, .shown = shown, .out = out, .watch = watch, .is_first = is_first};
+    bool reached;
+    size_t size = cv_tree_parent(path, strlen(path));
+    w.only = path + size + (size > 0);
+    cv_status status = is_reached(&w, path, size, &reached, err);
+    if (status == CV_OK && reached)
+        status = run(&w, path, size, err);
+    else
+        cv_buffer_free(&w.path);
     cv_buffer_free(&w.queue);
     return status;
 }
@@ -227,7 +279,7 @@ cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
     walk w = {.root = dir, .shown = shown, .out = out, .takes_all = true};
     w.watch = watch;
     w.announced = announced;
-    cv_status status = run(&w, err);
+    cv_status status = run(&w, "", 0, err);
     *directories = w.queue;
     return status;
 }

@@ -62,6 +62,12 @@ void cv_members_free(cv_members *members);
 cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
                          cv_error *err);
 
+/* The same of those alone that one path from there, "g/x", may stand for: files "g/x" and "g/x.*"
+ * and files below a folder "g/x", all of them or, with `is_first`, only whether there is one. Lists
+ * the names in "g", and looks at no other file. */
+cv_status cv_files_near(cv_dir dir, const char *shown, cv_watch *watch, const char *path,
+                        bool is_first, cv_members *out, cv_error *err);
+
 /* The same with nothing passed over, for who removes it: links are files, hidden ones are
  * there, and `directories` gets the paths of directories, each behind the one it is in and
  * with its NUL. `announced` files the watch has heard of before. */

@@ -465,6 +465,23 @@ static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_err
                    tree->shown.text, CV_TREE_EMBED);
 }
 
+cv_status cv_tree_look_near(const cv_tree *tree, const char *key, bool is_first,
+                            cv_contents *own, cv_error *err)
+{
+    *own = (cv_contents){0};
+    bool is_hidden = strstr(key, "/.") || cv_tree_check_groups(key + 1, true, NULL) != CV_OK;
+    if (is_hidden || !key[1]) return look_at_directory(tree, own, err);
+    CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &own->journal, err));
+    bool stands = own->journal.n > 0; /* it has files that are to get their names */
+    cv_journal_free(&own->journal);
+    own->journal = (cv_journal){.n = 0};
+    if (stands) return look_at_directory(tree, own, err);
+    CV_TRY(cv_files_near(tree->dir, tree->shown.text, tree->watch, key + 1, is_first,
+                         &own->members, err));
+    cv_members_complete(&own->members);
+    return cv_tree_read_embed(tree, own, err);
+}
+
 cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
                        cv_error *err)
 {
@@ -966,7 +983,10 @@ cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_er
         if (status != CATERVA_ENOTFOUND) return status;
     }
     cv_error why = {.position = -1};
-    cv_status status = cv_tree_look(tree, &own, &contents, &why);
+    bool is_directory = tree->form == CV_TREE_DIRECTORY;
+    cv_status status = is_directory ? cv_tree_look_near(tree, key, true, &own, &why)
+                                    : cv_tree_look(tree, &own, &contents, &why);
+    if (is_directory) contents = &own;
     if (status == CV_OK) status = find_in(tree, contents, key, out, &why);
     cv_contents_free(&own);
     if (status == CV_OK) return CV_OK;

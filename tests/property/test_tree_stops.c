@@ -148,6 +148,33 @@ static void stop_moves(void)
     CHECK_OK(caterva_tree_move(tree, "/large", "/big", &err), err);
 }
 
+/* What is done with one key looks at no other files. */
+static void look_at_one(void)
+{
+    caterva_array *array;
+    put("/one", 1, 0);
+    wait_for(-1);
+    CHECK(caterva_tree_open_array(tree, "/big/g3/none", NULL, &array, &err) ==
+                  CATERVA_ENOTFOUND &&
+              heard.total == 0,
+          "%lld files for none", (long long)heard.total);
+    wait_for(-1);
+    CHECK(caterva_tree_open_array(tree, "/big", NULL, &array, &err) ==
+                  CATERVA_EUNSUPPORTED &&
+              strstr(err.message, "is a group, not an array") && heard.total <= EACH,
+          "%lld files for a group", (long long)heard.total);
+    wait_for(-1);
+    CHECK_OK(caterva_tree_move(tree, "/one", "/big/g3/two", &err), err);
+    CHECK(heard.total <= 1, "%lld files for a move", (long long)heard.total);
+    wait_for(-1);
+    CHECK(caterva_tree_move(tree, "/big/g3/two", "/big/g4", &err) == CATERVA_EEXIST, "moved");
+    wait_for(-1);
+    CHECK_OK(caterva_tree_remove(tree, "/big/g3/two", &err), err);
+    CHECK(heard.total <= 1, "%lld files for a removal", (long long)heard.total);
+    wait_for(-1);
+    CHECK(caterva_tree_remove(tree, "/big/g3/two", &err) == CATERVA_ENOTFOUND, "is there");
+}
+
 /* Stopped after so many calls; whether the group is gone then. Neither way is there a part. */
 static bool stop_remove(int chance)
 {
@@ -367,6 +394,7 @@ int main(void)
 {
     make_tree();
     stop_lists();
+    look_at_one();
     stop_moves();
     stop_removals();
     stop_values();
