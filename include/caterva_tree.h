@@ -49,7 +49,8 @@ typedef struct caterva_tree_entry {
                               "ctable", "lazyexpr", "batcharray", "remote", ...; "file" for
                               what is no frame, "deflated" and "encrypted" for members that
                               cannot be read in place, "damaged" for what should be a frame
-                              and was read, but is not one                               */
+                              and was read, but is not one, "unreadable" for what has the
+                              name of a frame and is a link that leads nowhere, or no file */
     int read_only;         /* 1: it can never be opened for writing where it is          */
     int embedded;          /* 1: it lies inside embed.b2e                                */
     int64_t stored_bytes;  /* of the file, member or frame; 0 for groups                 */

@@ -363,6 +363,10 @@ static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, 
     cv_error reason = {0};
     const cv_tree *tree = w->tree;
     classifying c = {.work = w, .from = from, .item = it, .is_leaf = *is_leaf};
+    if (from->member && from->member->is_unreadable) {
+        set_kind(it, CATERVA_TREE_OTHER, "unreadable");
+        return CV_OK;
+    }
     c.is_far = from->member && tree->form == CV_TREE_ARCHIVE && tree->store;
     cv_status status = look_at_head(&c, &reason);
     if (c.is_far && cv_is_doubtful(status)) status = look_again(&c, &reason);

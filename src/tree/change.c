@@ -433,9 +433,12 @@ typedef struct thing {
     int64_t n_files; /* of a group */
 } thing;
 
-static cv_status check_not_written(const cv_tree *tree, const char *name, cv_error *err)
+static cv_status check_not_written(const cv_tree *tree, const cv_member *member,
+                                   cv_error *err)
 {
     cv_file file;
+    const char *name = member->path;
+    if (member->is_unreadable) return CV_OK;
     int error = cv_open_file(tree->dir, name, CV_OPEN_READ, 0, &file);
     if (error) return cv_fail_open(err, error, name);
     error = cv_keeper_ask(tree->dir, file);
@@ -458,7 +461,7 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
     for (size_t i = 0; i < c->members.n; i++) {
         const char *path = c->members.list[i].path;
         if (!cv_tree_is_path_in(path, key + 1)) continue;
-        CV_TRY(check_not_written(tree, path, err));
+        CV_TRY(check_not_written(tree, &c->members.list[i], err));
         CV_TRY(cv_watch_tick(tree->watch, 1, err));
     }
     return CV_OK;
@@ -481,7 +484,7 @@ static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const cha
     CV_TRY(check_not_embedded(tree, c, key, err));
     const cv_member *file = find_file(c, key, strlen(key));
     if (file) {
-        CV_TRY(check_not_written(tree, file->path, err));
+        CV_TRY(check_not_written(tree, file, err));
         out->name = cv_strdup(file->path);
     } else if (cv_contents_has_group(c, key)) {
         announce(tree, c, key, passes, out);

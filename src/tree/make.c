@@ -23,6 +23,7 @@ enum { PIECE = 1 << 20 };
 
 static cv_status open_locked(cv_copy_source *s, cv_error *err)
 {
+    if (s->member->is_unreadable) return cv_fail_unreadable(s->member->path, err);
     int error = cv_open_file(s->tree->dir, s->member->path, CV_OPEN_READ, 0, &s->file);
     if (error) return cv_fail_open(err, error, s->member->path);
     error = cv_keeper_lock(s->tree->dir, s->file);

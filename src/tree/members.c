@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "store/descriptors.h"
+#include "store/path.h"
 #include "tree/names.h"
 
 #include <stdlib.h>
@@ -95,6 +96,13 @@ const cv_member *cv_members_find(const cv_members *m, const char *path)
     return NULL;
 }
 
+cv_status cv_fail_unreadable(const char *path, cv_error *err)
+{
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "%s cannot be read: it is a link that leads nowhere, or no regular file",
+                   cv_show_path(path).text);
+}
+
 void cv_members_free(cv_members *m)
 {
     cv_free(m->list);
@@ -143,6 +151,7 @@ static cv_status tell(walk *w, cv_error *err)
 static cv_status take(walk *w, const char *name, cv_error *err)
 {
     cv_file_info info, target;
+    cv_member member = {.size = 0};
     CV_TRY(join(w, name, err));
     const char *path = (const char *)w->path.data;
     int error = cv_dir_get_link_info(w->root, path, &info);
@@ -150,8 +159,9 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     if (!error && info.kind == CV_KIND_LINK && !w->takes_all) {
         error = cv_dir_get_info(w->root, path, &target);
         bool leads_nowhere = error == ENOENT || error == ENOTDIR || error == ELOOP;
-        if (leads_nowhere || (!error && target.kind != CV_KIND_FILE)) return CV_OK;
-        info = target;
+        if (!error && target.kind == CV_KIND_DIRECTORY) return CV_OK;
+        if (!error) info = target;
+        if (leads_nowhere) error = 0;
     }
     if (error)
         return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
@@ -160,8 +170,9 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     if (info.kind == CV_KIND_DIRECTORY && w->only && strcmp(name, w->only) != 0) return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY)
         return cv_buffer_append(&w->queue, path, w->path.size, err);
-    if (info.kind != CV_KIND_FILE && !w->takes_all) return CV_OK;
-    cv_member member = {.size = info.size};
+    member.is_unreadable = info.kind != CV_KIND_FILE && !w->takes_all;
+    if (member.is_unreadable && !cv_tree_is_leaf(path)) return CV_OK;
+    if (!member.is_unreadable) member.size = info.size;
     CV_TRY(cv_members_add(w->out, &member, path, w->path.size - 1, err));
     w->n_below += !w->only;
     return tell(w, err);
@@ -192,6 +203,8 @@ static bool is_called(const char *name, const char *only)
            (strlen(only) == stem && memcmp(name, only, stem) == 0);
 }
 
+static bool has_first(const walk *w) { return w->is_first && w->n_below > 0; }
+
 static cv_status list(walk *w, cv_error *err)
 {
     const char *path = (const char *)w->queue.data + w->next;
@@ -203,7 +216,8 @@ static cv_status list(walk *w, cv_error *err)
     if (!error) error = cv_listing_open(dir, &listing);
     if (error) return fail_listing(w, error, err);
     const char *name;
-    while (status == CV_OK && (name = cv_listing_next(&listing, &error)) != NULL) {
+    while (status == CV_OK && !has_first(w) &&
+           (name = cv_listing_next(&listing, &error)) != NULL) {
         bool is_good = w->takes_all;
         if (w->only && !is_called(name, w->only)) continue;
         if (!is_good && name[0] != '.') status = check_name(name, &is_good, err);
@@ -219,7 +233,7 @@ static cv_status run(walk *w, const char *start, size_t size, cv_error *err)
 {
     cv_status status = cv_buffer_append(&w->queue, start, size, err);
     if (status == CV_OK) status = cv_buffer_append(&w->queue, "", 1, err);
-    while (status == CV_OK && w->next < w->queue.size && !(w->is_first && w->n_below > 0)) {
+    while (status == CV_OK && w->next < w->queue.size && !has_first(w)) {
         status = list(w, err);
         w->next += strlen((const char *)w->queue.data + w->next) + 1;
         w->only = NULL;

@@ -17,6 +17,7 @@ typedef struct cv_member {
     uint16_t needs, flags, method;
     size_t other_name; /* see cv_members_other_name */
     bool is_settled;   /* header and directory contradicted each other, see cv_zip_settle */
+    bool is_unreadable; /* of a directory: a link that leads nowhere, or no regular file */
     const struct cv_journal_step *step; /* of a directory: has another name yet */
 } cv_member;
 
@@ -51,13 +52,16 @@ const cv_member *cv_members_find(const cv_members *members, const char *path);
 
 void cv_members_free(cv_members *members);
 
+/* CATERVA_EIO: why an unreadable member cannot be read. */
+cv_status cv_fail_unreadable(const char *path, cv_error *err);
+
 /* ---- Files below a directory ----
  * The files below a directory. */
 
 /* Adds every file below `dir`, by its path from there. Links to directories are not
  * followed, so there is no way round; links to files are files. What cannot be the name of
  * a leaf, hidden files, and the parts of many writers are passed over: they are nobody's
- * here. Each file is announced to the watch, or NULL, which may stop it. CATERVA_EIO if a
+ * here. What has the name of a leaf but cannot be a file is found, too, as unreadable. Each file is announced to the watch, or NULL, which may stop it. CATERVA_EIO if a
  * directory cannot be listed or a file cannot be looked at. */
 cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
                          cv_error *err);

@@ -625,6 +625,12 @@ static cv_status repair_member(cv_tree_repair *r, const cv_member *member, cv_er
     char *key;
     CV_TRY(key_of(member, &key, err));
     begin(r, key, "file");
+    if (member->is_unreadable) {
+        (void)cv_fail_unreadable(member->path, &r->reason);
+        cv_tree_repair_judge(r, CATERVA_OUTCOME_LOST);
+        cv_free(key);
+        return finish(r, err);
+    }
     const char *ending = member->path + cv_tree_stem(member->path);
     bool is_array = strcmp(ending, CV_TREE_ARRAY_SUFFIX) == 0;
     int64_t done = r->watch.done;

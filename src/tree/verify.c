@@ -252,7 +252,13 @@ static cv_status tell(verification *v, int64_t bytes, cv_error *err)
 static cv_status verify_leaf_of(verification *v, const caterva_tree_entry *entry,
                                 cv_error *err)
 {
+    cv_error why = {.position = -1};
     begin(v, entry->key, entry->kind_name);
+    if (strcmp(entry->kind_name, "unreadable") == 0) {
+        (void)cv_fail_unreadable(entry->path, &why);
+        report(v, &why);
+        return CV_OK;
+    }
     if (entry->kind == CATERVA_TREE_ARRAY) return verify_array(v, entry->key, err);
     if (is_closed(entry->kind_name) || strcmp(entry->kind_name, "file") == 0) return CV_OK;
     return verify_other(v, entry->key, err);

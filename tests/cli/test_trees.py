@@ -1,6 +1,7 @@
 """ls, tree, and the reporting commands on arrays in trees."""
 
 import json
+import os
 import shutil
 import zipfile
 
@@ -381,6 +382,30 @@ class Names(Case):
         data[14] ^= 1  # the checksum of the first one, by its header
         archive.write_bytes(data)
         self.assertEqual(run("verify", archive)[0], 1)
+
+    def test_what_has_an_arrays_name_and_is_no_file(self):
+        """A link whose target is away, or that leads in a circle, and a pipe: listed, named by
+        verify, and not left out of an archive without a word."""
+        tree, packed = self.path("t.b2d"), self.path("t.b2z")
+        self.ok("create", f"{tree}::/g/a", "--shape", "3", "--dtype", "<i4", "--fill", "7")
+        for make in (lambda place: place.symlink_to("unmounted.b2nd"),
+                     lambda place: place.symlink_to(place.name), os.mkfifo):
+            place = tree / "g" / "x.b2nd"
+            make(place)
+            (tree / "g" / "notes.txt").symlink_to("away")  # no array's name: passed over
+            self.assertEqual(self.text("ls", "-r", tree).split(), ["g/", "g/a", "g/x"])
+            self.assertIn("cannot be read", self.fails(3, "get", f"{tree}::/g/x"))
+            status, out, _ = run("verify", tree)
+            self.assertEqual((status, out.count(b"/g/x: damaged")), (1, 1), out)
+            self.assertIn("cannot be read", self.fails(3, "pack", tree, packed))
+            self.assertFalse(packed.exists())
+            status, out, _ = run("repair", tree)
+            self.assertEqual(status, 1, out)
+            with_group = f"{tree}::/g"
+            self.ok("attr", "set", with_group, "n", "1")
+            place.unlink()
+            (tree / "g" / "notes.txt").unlink()
+        self.ok("pack", tree, packed)
 
     def test_folders_of_jobs(self):
         """A group that would be hidden in a directory is not unpacked; in an archive it is read."""
