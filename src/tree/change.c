@@ -257,6 +257,10 @@ static cv_status check_parents(const cv_contents *c, const char *key, cv_error *
     size_t size = strlen(key);
     while ((size = cv_tree_parent(key, size)) > 0) {
         const cv_member *file = find_file(c, key, size);
+        for (size_t i = 0; i < c->members.n && !file; i++) /* "/q.b2nd/z" beside "/q" */
+            if (strlen(c->members.list[i].path) == size - 1 &&
+                memcmp(c->members.list[i].path, key + 1, size - 1) == 0)
+                file = &c->members.list[i];
         if (file)
             return cv_fail(err, CATERVA_EEXIST, -1,
                            "cannot create %.100s: %.100s is not a group", key, file->path);
@@ -354,13 +358,16 @@ static cv_status name_of(const char *key, const char *suffix, char **out, cv_err
 static cv_status check_no_leaf(const cv_tree *tree, const cv_embed *embed, const char *key,
                                cv_error *err)
 {
+    cv_file_info info;
+    bool is_file = key[1] && cv_dir_get_link_info(tree->dir, key + 1, &info) == 0 &&
+                   info.kind == CV_KIND_FILE;
     const cv_embed_entry *object = cv_embed_find(embed, CV_EMBED_OBJECT, key);
     if (object)
         return cv_fail(err, CATERVA_EREADONLY, -1,
                        "%.80s in %s is an object of python-blosc2, a %.30s: it is not "
                        "changed here",
                        key, tree->shown.text, object->kind);
-    if (!cv_embed_find(embed, CV_EMBED_LEAF, key) &&
+    if (!is_file && !cv_embed_find(embed, CV_EMBED_LEAF, key) &&
         !cv_embed_find(embed, CV_EMBED_REMOTE, key) && !cv_tree_has_file(tree, key))
         return CV_OK;
     return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is a leaf, not a group", key,

@@ -634,6 +634,19 @@ static cv_copy_watch watch_of(const caterva_tree_pack_options *o, int64_t total)
     return (cv_copy_watch){.tell = o->on_progress, .context = o->context, .total = total};
 }
 
+/* An archive in its own source would be a file of it, or replace one that is still to be copied. */
+static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
+{
+    if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
+    char *whole = cv_os_absolute(path);
+    if (!whole) return cv_fail_memory(err, strlen(path), "a path");
+    bool is_inside = cv_tree_is_path_in(whole, tree->path);
+    cv_free(whole);
+    if (!is_inside) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1, "%s lies in the tree %s, of which it is to be made",
+                   cv_show_path(path).text, tree->shown.text);
+}
+
 static cv_status pack_held(const cv_tree *tree, const char *path,
                            const caterva_tree_pack_options *o, cv_error *err)
 {
@@ -641,6 +654,7 @@ static cv_status pack_held(const cv_tree *tree, const char *path,
     cv_contents own;
     int64_t total;
     const cv_contents *contents;
+    CV_TRY(check_outside(tree, path, err));
     CV_TRY(cv_place_open(path, o->overwrite != 0, &place, err));
     cv_status status = cv_copy_look(tree, &own, &contents, &total, err);
     if (status == CV_OK) {

@@ -701,7 +701,7 @@ static cv_status tree_repair_open_output(cv_tree_repair *r, cv_error *err)
     char *path;
     const char *output = r->options.output;
     if (cv_os_same_file(r->tree->path, output))
-        return cv_fail(err, CATERVA_EEXIST, -1,
+        return cv_fail(err, CATERVA_EINVAL, -1,
                        "the output is the damaged tree itself, which is never replaced");
     size_t size = strlen(output), room = size + sizeof ".b2d";
     while (size > 1 && output[size - 1] == '/') size--;

@@ -384,7 +384,7 @@ static cv_status create_output(const repair *r, const char *output, cv_store **o
 {
     bool sparse = r->array->snapshot->header.sparse;
     if (cv_os_same_file(r->url, output))
-        return cv_fail(err, CATERVA_EEXIST, -1,
+        return cv_fail(err, CATERVA_EINVAL, -1,
                        "the output is the damaged array itself, which is never replaced");
     return cv_store_create(output, sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
                            r->options.overwrite != 0, out, err);

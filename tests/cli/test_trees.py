@@ -324,6 +324,7 @@ class Trees(Case):
         self.ok("pack", new, packed)
         self.fails(3, "pack", new, packed)
         self.ok("pack", "-f", new, packed)
+        self.assertIn("lies in the tree", self.fails(2, "pack", "-f", new, new / "zeros.b2nd"))
         self.assertEqual(self.text("ls", "-r", packed).split(), ["g/", "g/lat", "zeros"])
         self.assertEqual(self.text("get", f"{packed}::/g/lat"),
                          self.text("get", f"{self.tree}::/model/lat"))

@@ -71,6 +71,7 @@ static void test_keys_in_the_way(void)
         {"/empty", CATERVA_EEXIST, "is a group"},
         {"/a/b", CATERVA_EEXIST, "not a group"},
         {"/a/b/c/d", CATERVA_EEXIST, "not a group"},
+        {"/a.b2nd/z", CATERVA_EEXIST, "not a group"},
         {"/", CATERVA_EINVAL, "own"},
         {"/g/__vlmeta__", CATERVA_EINVAL, "name"},
         {"/g/../x", CATERVA_EINVAL, "\"..\""},
@@ -93,6 +94,7 @@ static void test_keys_in_the_way(void)
     refused(caterva_tree_create_group(tree, folder, &err), CATERVA_EINVAL, "jobs");
     refused(caterva_tree_move(tree, "/g", "/q.b2nd.parts", &err), CATERVA_EINVAL, "jobs");
     refused(caterva_tree_move(tree, "/a", "/q.b2nd.parts/a", &err), CATERVA_EINVAL, "jobs");
+    refused(caterva_tree_attr_set(tree, "/a.b2nd", "a", "\x01", 1, &err), CATERVA_EEXIST, "leaf");
     refused(caterva_tree_attr_set(tree, folder, "a", "\x01", 1, &err), CATERVA_EINVAL, "jobs");
     put(folder, 7, 0); /* the name of an array hides nothing */
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x /g/q.b2nd.parts ");
@@ -275,6 +277,9 @@ static void test_urls(void)
     snprintf(url, sizeof url, "%s::/u/x", path);
     refused(caterva_create(url, &o, &array, &err), CATERVA_EBUSY, "elsewhere");
     CHECK_OK(caterva_tree_close(tree, &err), err);
+    *(strstr(url, "::/") + 2) = 'x'; /* "t.b2d::xu/x" */
+    refused(caterva_create(url, &o, &array, &err), CATERVA_EINVAL, "begins with a slash");
+    snprintf(url, sizeof url, "%s::/u/x", path);
     o.layout = CATERVA_LAYOUT_SPARSE;
     refused(caterva_create(url, &o, &array, &err), CATERVA_EINVAL, "one file");
     o.layout = CATERVA_LAYOUT_CONTIGUOUS;
