@@ -93,10 +93,10 @@ class Group(MutableMapping[str, Any]):
     (['lat', 'lon'], array([2, 3]))
     """
 
-    __slots__ = ("_key", "_owner")
+    __slots__ = ("_key", "_tree")
 
     def __init__(self, owner: Tree, key: str) -> None:
-        self._owner = owner
+        self._tree = owner
         self._key = key  # "" is the root's, "/g" a group's
 
     # ---- Names --------------------------------------------------------------------
@@ -110,6 +110,10 @@ class Group(MutableMapping[str, Any]):
     def tree(self) -> Tree:
         """The tree that it is in."""
         return self._owner
+
+    @property
+    def _owner(self) -> Tree:
+        return self._tree
 
     def _full(self, name: str) -> str:
         if not isinstance(name, str):

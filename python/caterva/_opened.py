@@ -37,8 +37,8 @@ class Opened:
 
     def keep_new(self, key: str, array: Array) -> None:
         """Remember an array that was just made."""
+        self._new.add(key)  # first: an interruption must not make it one that was committed
         self._arrays[key] = array
-        self._new.add(key)
 
     def all(self) -> list[Array]:
         """Those that are still open."""

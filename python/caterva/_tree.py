@@ -62,7 +62,7 @@ class Tree(Group):
         options: dict[str, Any],
         remote: Remote | None = None,
     ) -> None:
-        super().__init__(self, "")
+        self._key = ""
         self._handle = handle
         self._remote = remote
         self._options = options  # of the arrays that it opens
@@ -70,6 +70,10 @@ class Tree(Group):
         self._expected: dict[str, bytes] = {}  # states of arrays that an unpickled tree reads
         self._lock = Lock()
         self._process = os.getpid()  # whose the tree is when it is written
+
+    @property
+    def _owner(self) -> Tree:  # an attribute would keep a dropped tree, and its lock, alive
+        return self
 
     # ---- Life ---------------------------------------------------------------------
 
@@ -412,6 +416,13 @@ class Tree(Group):
         return self._handle._open_array(Array, key, self._options | {"mode": 1}, None)
 
     def _create(
+        self, key: str, shape: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
+    ) -> Array:
+        array = self._incomplete(key, shape, dtype, fill_value, options)
+        array._complete()
+        return array
+
+    def _incomplete(
         self,
         key: str,
         shape: Any,
@@ -420,6 +431,8 @@ class Tree(Group):
         options: dict[str, Any],
         like: Any = None,
     ) -> Array:
+        """A new array that is dropped, not committed, when it is collected before `_complete`
+        is called: it replaces nothing when making or filling it is interrupted."""
         words, progress, dims = new_words(shape, dtype, fill_value, self._inherited(options))
         handle = self._writing()
         with self._lock:
@@ -468,14 +481,17 @@ class Tree(Group):
         if self._opened.is_source(data, key):
             source = source[...]  # what it is made of goes before it is there
         like = source if isinstance(source, np.ndarray) else None
-        array = self._create(key, source.shape, items, fill_value, options, like)
+        old = self._opened.get(key)
         try:
+            array = self._incomplete(key, source.shape, items, fill_value, options, like)
             fill(array, source)
             for name, value in attributes.items():
                 array.attrs.set_raw(name, value)
         except BaseException:
-            self._opened.drop(key)
+            if self._opened.get(key) is not old:
+                self._opened.drop(key)
             raise
+        array._complete()
         return array
 
     def _drop(self, key: str) -> None:

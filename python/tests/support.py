@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import caterva
 import numpy as np
@@ -103,3 +106,29 @@ def cube(path: str | None = None, n: int = 48, **options: object) -> np.ndarray:
     if path is not None:
         caterva.save(path, items, chunks=(16, 16, n), blocks=(8, 8, 16), **options)
     return items
+
+
+OWN = os.path.dirname(caterva.__file__)
+
+
+def interrupted_at(step: int, call: Callable[[], None]) -> bool:
+    """Raise KeyboardInterrupt before the n-th line of the package's; False: it has fewer."""
+    steps = itertools.count()
+    hit = False
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal hit
+        if not frame.f_code.co_filename.startswith(OWN):
+            return None
+        if event == "line" and not hit and next(steps) == step:
+            hit = True
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        with suppress(KeyboardInterrupt):
+            call()
+    finally:
+        sys.settrace(None)
+    return hit

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import run_program
+from support import interrupted_at, run_program, times
 
 N = 60_000
 OLD = np.zeros(N, "i8")
@@ -235,32 +236,6 @@ def test_an_interrupted_close_is_repeated(kind: str, end: str, how: str) -> None
     assert np.array_equal(caterva.load(place(kind)), BIG)
 
 
-OWN = os.path.dirname(caterva.__file__)
-
-
-def interrupted_at(step: int, call: Callable[[], None]) -> bool:
-    """Raise KeyboardInterrupt before the n-th line of the package's; False: it has fewer."""
-    steps = itertools.count()
-    hit = False
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal hit
-        if not frame.f_code.co_filename.startswith(OWN):
-            return None
-        if event == "line" and not hit and next(steps) == step:
-            hit = True
-            raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        with suppress(KeyboardInterrupt):
-            call()
-    finally:
-        sys.settrace(None)
-    return hit
-
-
 @pytest.mark.parametrize("end", ["close", "block", "discard"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interruption_at_any_line_of_python(kind: str, end: str) -> None:
@@ -278,6 +253,46 @@ def test_an_interruption_at_any_line_of_python(kind: str, end: str) -> None:
         if not hit:
             break
     assert step > 0
+
+
+def test_an_interruption_of_a_block_leaves_the_old_tree_or_the_new_one(
+    pytestconfig: pytest.Config,
+) -> None:
+    """Arrays that are made when the interruption comes replace none that are committed, and
+    the tree is not locked afterwards."""
+
+    def make() -> None:
+        with caterva.open_tree("t.b2d", "w") as tree:
+            tree["x"], tree["g/y"], tree["g"].attrs["n"] = [1, 2], [3, 4], 1
+
+    def change() -> None:
+        with caterva.open_tree("t.b2d", "r+") as tree:
+            tree["x"], tree["g"].attrs["n"] = [5, 6, 7], 2
+            tree["g/y"][0] = 9
+            tree["g/copy"] = tree["x"]
+            tree.create_array("g/filled", 3, dims=["q"])[1] = 8
+
+    def state() -> Any:
+        with caterva.open_tree("t.b2d") as tree:
+            items = [(key, array.dims, array[:].tolist()) for key, array in tree.arrays()]
+            return items, dict(tree["g"].attrs)
+
+    make()
+    old = state()
+    change()
+    new = state()
+    gc.disable()  # a cycle of references would keep the lock
+    try:
+        stride = times(pytestconfig, 5, 1)
+        for step in itertools.count(random.randrange(stride), stride):
+            make()
+            hit = interrupted_at(step, change)
+            assert state() in (old, new), step
+            caterva.open_tree("t.b2d", "r+").close()
+            if not hit:
+                break
+    finally:
+        gc.enable()
 
 
 # ---- The end of an object -------------------------------------------------------------------

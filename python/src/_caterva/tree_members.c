@@ -133,6 +133,7 @@ static PyObject *create_array(PyObject *object, PyObject *args)
     tree_leave(self);
     PyMem_Free(parts.metalayers);
     birth.again = open_options_like(&options);
+    birth.drops = true; /* until _complete: an interruption must not replace the old array */
     if (result == 0) return wrap_array(self, &r, &birth);
     if (status == CATERVA_OK) caterva_discard(birth.handle);
     return NULL;
