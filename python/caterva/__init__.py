@@ -7,6 +7,7 @@
 array([ 0,  7,  0,  9,  0, 11])
 """
 
+from . import _leaving as _leaving
 from ._array import Array
 from ._caterva import codec_version
 from ._caterva import version as __version__

@@ -410,6 +410,25 @@ def test_the_end_of_the_process(kind: str, end: str) -> None:
     assert is_new(kind) == commits
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_daemon_thread_holds_is_lost_with_a_warning(kind: str) -> None:
+    """It may be half of what the thread is about to write."""
+    opened(kind).discard()
+    caterva.save("new.b2nd", NEW)
+    hold = """
+import threading, time
+threading.Thread(target=lambda x: time.sleep(100), args=(handle,), daemon=True).start()
+"""
+    text = PENDING[kind].replace('warnings.simplefilter("ignore")', "") + hold
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, "PYTHONWARNINGS": "always"},
+        capture_output=True,
+    )
+    assert done.returncode == 0 and b"if a daemon thread holds the array" in done.stderr
+    assert not is_new(kind)
+
+
 def test_a_child_of_fork_commits_nothing() -> None:
     run_program(
         """
