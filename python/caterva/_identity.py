@@ -95,10 +95,11 @@ def pickle_of_view(view: View) -> tuple[Any, ...]:
 
 def pickle_of_tree(tree: Tree) -> tuple[Any, ...]:
     """What `Tree.__reduce__` returns. A directory's has the states of the arrays that the tree
-    has open: only these are known to have been seen."""
+    has open, and those that it was pickled with: only these are known to have been seen."""
     _refuse(tree, "tree")
     state = tree._handle._state_id()
-    seen = {} if state else {k: state_of(a) for k, a in tree._opened.by_key().items()}
+    opened = {k: state_of(a) for k, a in tree._opened.by_key().items()}
+    seen = {} if state else tree._expected | opened
     return tree_at, (tree.path, state, seen, tree._options, tree._remote)
 
 

@@ -423,6 +423,9 @@ def test_a_directory_is_pickled_with_the_states_that_were_seen() -> None:
         for _ in range(2):
             with pytest.raises(caterva.StaleError, match="::/x is not in the state"):
                 opened["x"]
+    for kept in (again(pickle.loads(seen)), again(pickle.loads(pickle.dumps(old["g"]))).tree):
+        with pytest.raises(caterva.StaleError, match="::/x is not in the state"):
+            kept["x"]  # also of a pickle that is passed on
     assert pickle.loads(unseen)["x"][0] == 9
     with caterva.open_tree("t.b2d", "r+") as t:
         t["g"].attrs["n"] = 1
