@@ -11,6 +11,7 @@ alike; workers must reach the file by the path that the client has.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
@@ -23,11 +24,11 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ._array import Array
-from ._errors import Status, refusal
+from ._errors import NotFoundError, Status, refusal
 from ._functions import create
 from ._functions import open as open_array
 from ._jobs import Job, Merged, Overlap, flat_tokens
-from ._options import Path, Storage
+from ._options import Handle, Path, Storage
 from ._places import place_of, split_url
 
 if TYPE_CHECKING:
@@ -43,7 +44,14 @@ FAN = 16  # lists of tokens that one task joins
 
 def write_part(job: Job, box: tuple[slice, ...], items: Any) -> bytes:
     """One block of the dask array, as a part; its token."""
-    with job.part() as part:
+    try:
+        part = job.part()
+    except NotFoundError:
+        if not is_there(job.path):
+            raise
+        message = f"the job at {job.path} is over: what stores later is computed once"
+        raise refusal(Status.ENOTFOUND, message, job.path) from None
+    with part:
         part[box] = np.asarray(items)
     return part.token
 
@@ -139,12 +147,24 @@ def is_there(place: Path) -> bool:
     return True
 
 
+def opened_at(place: Path, options: dict[str, Any]) -> Array:
+    """The array that is at a path, open for writing."""
+    if new := options.keys() - Handle.__annotations__.keys():
+        raise TypeError(
+            f"{os.fsdecode(place)} is there already, and {', '.join(sorted(new))} is of new "
+            "arrays: leave it out, or replace what is there with overwrite=True"
+        )
+    array: Any = open_array(place, "r+", **options)
+    if not isinstance(array, Array):
+        array.close()
+        raise TypeError(f"{array.path} is a tree: name the array in it, as {array.path}::/name")
+    return array
+
+
 def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> Array:
     """The array at a path, open for writing; a new one where there is none."""
     if not options.get("overwrite") and is_there(place):
-        words = {k: v for k, v in options.items() if k != "overwrite"}
-        array: Array = open_array(place, "r+", **words)
-        return array
+        return opened_at(place, {k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
         message = f"there is no array at {os.fsdecode(place)} to store a region in"
         raise refusal(Status.ENOTFOUND, message, place_of(place))
@@ -245,6 +265,34 @@ def run(
     job.merge(tokens, overlap=overlap)
 
 
+def undo(array: Array, job: Job, shape: tuple[int, ...]) -> None:
+    """Remove the job of a store that failed, and what it has changed in the array, which had
+    that shape."""
+    with contextlib.suppress(Exception):
+        if job._tried:  # to merge: what is pending is incomplete
+            array.rollback()
+        elif array.shape != shape:
+            array.resize(shape)
+    with contextlib.suppress(Exception):
+        job.discard()
+
+
+def store_now(
+    x: da.Array, array: Array, start: tuple[int, ...], shape: Any, overlap: Overlap, how: Any
+) -> str:
+    """Write, merge and commit, or leave the array as it was; the array's path."""
+    before, job = array.shape, None
+    try:
+        job = array.job(shape)
+        run(x, job, start, overlap, how)
+        array.commit()
+    except BaseException:
+        if job is not None:
+            undo(array, job, before)
+        raise
+    return job.path
+
+
 def defer(
     x: da.Array, array: Array, start: tuple[int, ...], shape: Any, overlap: Overlap
 ) -> tuple[HighLevelGraph, str]:
@@ -295,7 +343,8 @@ def store(
 ) -> Any:
     """Store a dask array by all workers at once: all of it, or, at a failure, nothing.
 
-    Blocks may lie as they like: no chunk of the array is written by two tasks.
+    Blocks may lie as they like: no chunk of the array is written by two tasks. A failure also
+    drops what was pending in an open array if the parts were being merged or committed.
 
     Parameters
     ----------
@@ -308,7 +357,8 @@ def store(
         Slices where x goes; None is the whole array.
     compute
         False: a Delayed that writes, merges and commits when it is computed, once. A new array,
-        or the growth, is committed at once. Needs a path.
+        or the growth, is committed at once. Needs a path. If computing it fails, the parts
+        that were written stay: `caterva.jobs` lists the job, `Job.discard` removes it.
     return_stored
         Return the stored items as a dask array.
     append_dim
@@ -371,6 +421,5 @@ def _store(
         if return_stored:
             return stored_later(x, place_of(array.path), start, graph, name)
         return Delayed(name, graph)
-    with array.job(shape) as job:
-        run(x, job, start, overlap, how or {})
-    return stored_now(x, job.path, start) if return_stored else None
+    path = store_now(x, array, start, shape, overlap, how or {})
+    return stored_now(x, path, start) if return_stored else None

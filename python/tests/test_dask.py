@@ -164,6 +164,36 @@ def test_a_failure_leaves_the_array_as_it_was() -> None:
     assert not os.path.exists("new.b2nd")
 
 
+@pytest.mark.parametrize("step", ["compute", "merge", "commit"])
+def test_a_failure_leaves_no_job(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*unused: Any, **words: Any) -> Any:
+        raise KeyboardInterrupt
+
+    x = dask_array(items_of())
+    with new() as a:
+        a[...] = 1
+    with caterva.open("a.b2nd", "r+") as a:
+        a[0, 0] = 7
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            if step == "compute":
+                x = da.map_blocks(fail, x, dtype="i4", meta=np.zeros((0, 0), "i4"))
+            else:
+                patched.setattr(caterva.Array, step, fail)
+            caterva.dask.store(x, a, append_dim=0, compute_kwargs={"scheduler": "sync"})
+        assert a.shape == SHAPE and (a[0, 0] == 7) == (step == "compute")
+        assert caterva.jobs("a.b2nd") == []
+        caterva.dask.store(dask_array(items_of()), a, append_dim=0)
+    assert np.array_equal(caterva.open("a.b2nd")[60:], items_of())
+
+
+def test_what_is_stored_later_is_stored_once() -> None:
+    new().close()
+    later = caterva.dask.store(dask_array(items_of()), "a.b2nd", compute=False)
+    later.compute()
+    with pytest.raises(FileNotFoundError, match="computed once"):
+        later.compute()
+
+
 def test_what_is_refused() -> None:
     x = dask_array(items_of())
     with pytest.raises(ValueError, match="path"):
@@ -182,6 +212,11 @@ def test_what_is_refused() -> None:
             caterva.dask.store(x[x[:, 0] > 5], a)
     with pytest.raises(FileNotFoundError):
         caterva.dask.store(x, "none.b2nd", append_dim=0)
+    with pytest.raises(TypeError, match=r"chunks, codec is of new arrays.*overwrite=True"):
+        caterva.dask.store(x, "a.b2nd", codec="lz4", chunks=(3, 3))
+    caterva.open_tree("t.b2d", "w").close()
+    with pytest.raises(TypeError, match=r"t.b2d is a tree.*t.b2d::/name"):
+        caterva.dask.store(x, "t.b2d")
 
 
 def test_no_blocks_and_many() -> None:
