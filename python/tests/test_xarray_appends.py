@@ -4,6 +4,8 @@ changes."""
 from __future__ import annotations
 
 import importlib.util
+import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,40 @@ def test_times_that_are_computed_later() -> None:
     is_refused(later.chunk(x=2), "units", append_dim="x")
 
 
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
+def test_times_in_floats_are_read_back_to_the_microsecond(unit: str) -> None:
+    def at(text: str) -> xr.Dataset:
+        return xr.Dataset({"when": ("x", np.array([text], f"M8[{unit}]"))})
+
+    days = {"when": {"units": "days since 1900-01-01", "dtype": "f8"}}
+    at("2000-01-01").to_caterva("s.b2d", encoding=days)
+    for minute in range(1, 60, 7):
+        later = at(f"2000-01-01T00:{minute:02}")
+        later.to_caterva("s.b2d", append_dim="x")
+        off = xr.open_dataset("s.b2d")["when"].values[-1] - later["when"].values[0]
+        assert abs(off) <= np.timedelta64(1, "us")
+    few_bits = {"when": {"units": "days since 1900-01-01", "dtype": "f4"}}
+    at("2000-01-01").to_caterva("s.b2d", encoding=few_bits)
+    is_refused(at("2000-01-01T00:01"), "finer units", append_dim="x")
+    at("2000-01-02").to_caterva("s.b2d", append_dim="x")
+
+
+@has_dask
+@pytest.mark.parametrize("kind", ["times", "spans"])
+def test_units_alone_of_times_that_are_computed_later(kind: str) -> None:
+    times = pd.date_range("2020-01-01", periods=4, freq="h")
+    items, units = times, "hours since 2020-01-01"
+    if kind == "spans":
+        items, units = times - times[0], "hours"
+    ds = xr.Dataset({"when": ("x", items)})
+    ds.chunk(x=2).to_caterva("s.b2d", encoding={"when": {"units": units}})
+    assert caterva.open("s.b2d::/when").dtype == "i8"
+    assert_equal(xr.open_dataset("s.b2d", decode_timedelta=True), ds)
+    half = ds.assign(when=("x", items + pd.Timedelta(minutes=30)))
+    with pytest.raises(ValueError, match="hours"):
+        half.chunk(x=2).to_caterva("t.b2d", encoding={"when": {"units": units}})
+
+
 # ---- Items of other kinds ------------------------------------------------------------------
 
 
@@ -165,6 +201,31 @@ def test_what_they_can_hold_is_put_there(there: Any, new: Any) -> None:
     xr.Dataset({"v": ("x", new)}).to_caterva("s.b2d", append_dim="x")
     again = xr.open_dataset("s.b2d")["v"].values
     assert (again == np.concatenate([there, new.astype(again.dtype)])).all()
+
+
+@pytest.mark.parametrize("mark", ["_FillValue", "missing_value"])
+def test_integers_beyond_the_stored_sign_are_refused(mark: str) -> None:
+    """With a fill value they are read as floats, whose way back to integers wraps."""
+    for dtype, wide in (("i2", "u4"), ("i4", "u4"), ("i8", "u8")):
+        ds = xr.Dataset({"v": ("x", np.array([1, 2], dtype))})
+        ds.to_caterva("s.b2d", encoding={"v": {"dtype": dtype, mark: 5}})
+        beyond = np.array([(1 << 8 * np.dtype(wide).itemsize) - 39, 6], wide)
+        is_refused(xr.Dataset({"v": ("x", beyond)}), "'v'", append_dim="x")
+        is_refused(xr.Dataset({"v": ("x", beyond)}), "'v'", region={"x": slice(0, 2)})
+        least = np.array([np.iinfo(dtype).min, 3], dtype)
+        xr.Dataset({"v": ("x", least)}).to_caterva("s.b2d", append_dim="x")
+        assert xr.open_dataset("s.b2d")["v"].values.tolist() == [1, 2, *least]
+
+
+def test_fewer_characters_than_are_stored() -> None:
+    characters = {"v": {"dtype": "S1"}}
+    xr.Dataset({"v": ("x", ["abc"])}).to_caterva("s.b2d", encoding=characters)
+    for text in ("ab", "x", "äb"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            xr.Dataset({"v": ("x", [text])}).to_caterva("s.b2d", append_dim="x")
+    assert xr.open_dataset("s.b2d")["v"].values.tolist() == ["abc", "ab", "x", "äb"]
+    is_refused(xr.Dataset({"v": ("x", ["abcd"])}), "'v'", append_dim="x")
 
 
 def test_packed_items() -> None:
@@ -363,3 +424,61 @@ def test_an_append_has_all_variables_of_the_dimension(place: str, mode: str) -> 
     part.to_caterva(place, region={"time": slice(0, 1)})  # regions may leave variables out
     later.drop_vars("height").to_caterva(place, append_dim="time", mode=mode)
     assert xr.open_dataset(place)["rain"].values.tolist() == [2.0, 1.0]
+
+
+# ---- Lengths ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["s.b2d", "s.b2z"])
+def test_variables_that_are_replaced_keep_the_lengths_of_dimensions(place: str) -> None:
+    xr.Dataset({"a": ("t", np.arange(4.0)), "b": ("t", np.arange(4))}).to_caterva(place)
+    for mode in ("r+", "a"):
+        is_refused(xr.Dataset({"a": ("t", np.arange(5.0))}), "'t'", place, mode=mode)
+    xr.Dataset({"a": ("t", np.ones(4))}).to_caterva(place, mode="r+")
+    assert xr.open_dataset(place)["a"].values.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("place", ["s.b2d", "s.b2z"])
+def test_groups_of_one_data_tree_grow_together(place: str) -> None:
+    def at(*steps: int) -> xr.DataTree:
+        values = np.array(steps, "f8")
+        top = xr.Dataset({"a": ("t", values)}, {"t": values})
+        below = xr.Dataset({"w": ("t", -values)})
+        other = xr.Dataset({"o": ("u", [1.0, 2.0])})
+        return xr.DataTree.from_dict({"/": top, "/g": below, "/g/h": below, "/o": other})
+
+    at(0, 1).to_caterva(place)
+    alone = at(2)["/"].to_dataset()
+    with pytest.raises(ValueError, match=r"'/g.*append a DataTree with both"):
+        alone.to_caterva(place, append_dim="t")
+    with pytest.raises(ValueError, match=r"group '/(g/h)?' of "):
+        at(2)["g"].to_dataset(inherit=False).to_caterva(place, append_dim="t", group="g")
+    assert xr.open_datatree(place)["g/h/w"].values.tolist() == [0, -1]
+    at(2).filter(lambda node: "o" not in node.data_vars).to_caterva(place, append_dim="t")
+    assert xr.open_datatree(place)["g/h/w"].values.tolist() == [0, -1, -2]
+    xr.Dataset({"o": ("u", [3.0])}).to_caterva(place, append_dim="u", group="o")
+
+
+# ---- Messages and attributes -----------------------------------------------------------------
+
+
+def test_attributes_that_say_how_texts_are_stored_are_refused() -> None:
+    for key in ("_vlen", "_Encoding"):
+        ds = xr.Dataset({"v": ("x", [1, 2], {key: "text"})})
+        with pytest.raises(ValueError, match=f"'v' has an attribute '{key}'"):
+            ds.to_caterva("s.b2d")
+    assert not os.path.exists("s.b2d")
+    xr.Dataset({"v": ("x", [b"abc"], {"_Encoding": "utf-8"})}).to_caterva("s.b2d")
+    assert xr.open_dataset("s.b2d")["v"].values.tolist() == ["abc"]
+
+
+def test_messages_name_the_path_and_the_variable() -> None:
+    ds = xr.Dataset({"v": ("x", [1])})
+    ds.to_caterva("s.b2z")
+    for words in ({"append_dim": "q"}, {"mode": "r+"}):
+        new = ds if "append_dim" in words else ds.rename(v="w")
+        with pytest.raises(ValueError, match=r"s\.b2z") as caught:
+            new.to_caterva("s.b2z", **words)
+        assert "tmp-" not in str(caught.value)
+    with pytest.raises(ValueError, match="variable 's' has"):
+        xr.Dataset({"s": ("x", np.array(["a\0"], object))}).to_caterva("t.b2d")

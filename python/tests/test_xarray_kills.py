@@ -1,19 +1,26 @@
-"""A process that appends to a data set is killed at any moment: every variable and the group's
-attributes are as before an append, or all of them as after it."""
+"""A process that saves or appends is killed or interrupted at any moment: every variable and
+the group's attributes are as before, or all of them as after it."""
 
 from __future__ import annotations
 
+import gc
+import itertools
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from support import times
+from support import interrupted_at, times
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
+import caterva  # noqa: E402
+import caterva.xarray  # noqa: E402
 from killed_saver import steps  # noqa: E402
 from xarray.testing import assert_identical  # noqa: E402
 
@@ -49,3 +56,46 @@ def test_a_killed_append_is_there_or_is_not(place: str, pytestconfig: pytest.Con
             assert_identical(ds.load().drop_encoding(), steps(0, n))
         done = n
     print(f"{done} appends; {between} kills left a commit that stood")
+
+
+SAVES = {"mode w": {"mode": "w"}, "mode a": {"mode": "a"}, "append": {"append_dim": "t"}}
+
+
+@pytest.mark.parametrize("how", SAVES)
+@pytest.mark.parametrize("place", ["x.b2d", "x.b2z"])
+def test_an_interrupted_save_is_there_or_is_not(
+    place: str, how: str, pytestconfig: pytest.Config
+) -> None:
+    """At any line of the package: nothing is locked or left behind afterwards."""
+    words = np.array(["v"] * 2, object)
+    first = xr.Dataset({"a": ("t", np.ones(2), {"units": "K"}), "s": ("t", words)})
+    second = first.assign(a=first.a + 1, s=("t", words + "wide")).assign_attrs(n=2)
+    first.to_caterva(place)
+    old = xr.load_dataset(place).to_dict()
+    kept = Path(f"kept-{place}")
+    shutil.move(place, kept)
+    new = None
+    gc.disable()  # a cycle of references would keep the lock
+    try:
+        stride = times(pytestconfig, 97, 1)
+        start = random.randrange(stride)
+        for step in itertools.chain([1 << 30], itertools.count(start, stride)):
+            if kept.is_dir():
+                shutil.copytree(kept, place)
+            else:
+                shutil.copy(kept, place)
+            hit = interrupted_at(step, lambda: second.to_caterva(place, **SAVES[how]))
+            found = xr.load_dataset(place).to_dict()
+            new = new or found
+            assert found in (old, new) and (hit or found == new), step
+            left = {n for n in os.listdir() if not n.endswith(".lock")}  # the next save uses it
+            assert left == {place, kept.name}, step
+            if kept.is_dir():
+                assert not [f for _, _, files in os.walk(place) for f in files if "tmp" in f]
+                caterva.open_tree(place, "r+").close()
+            shutil.rmtree(place) if kept.is_dir() else os.remove(place)
+            if not hit and step < 1 << 30:
+                break
+    finally:
+        gc.enable()
+    assert old != new

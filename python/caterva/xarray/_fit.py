@@ -81,13 +81,6 @@ def check_stored(name: Any, encoded: Variable, stored: Variable) -> None:
 # ---- Encoding ------------------------------------------------------------------------------
 
 
-class _Coder(WritableCFDataStore):
-    """Encodes as a store does, without one."""
-
-    def encode_variable(self, v: Variable, name: Any = None) -> Variable:
-        return _items.encode(v, name)
-
-
 _filters = threading.Lock()  # warnings.catch_warnings changes the process
 
 
@@ -102,14 +95,15 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Silences warnings about what `Fitting` refuses: changed units, missing fill values, and
-    dates that do not fit their type."""
+    """Silences warnings about what `Fitting` refuses or mends: changed units, missing fill
+    values, dates that do not fit their type, texts of fewer characters."""
     with _filters, warnings.catch_warnings():
         for text in (
             "Times can't be",
             "Timedeltas can't be",
             "saving variable",
             "Unable to dec",
+            "String dimension naming mismatch",
         ):
             warnings.filterwarnings("ignore", text)
         with np.errstate(all="ignore"):
@@ -143,6 +137,8 @@ class Fitting:
         self._stored.attrs = dict(stored.attrs)
         self._old = (_kind(decoded), decoded.dtype)
         self._mark = _items.kind_of(stored)
+        is_characters = stored.dtype == "S1" and stored.ndim == given.ndim + 1
+        self._n_characters = stored.shape[-1] if is_characters else 0
         self._is_plain = is_plain(unmasked(self._stored.copy()))
 
     def variable(self, given: Variable) -> Variable:
@@ -178,15 +174,24 @@ class Fitting:
         given.encoding = dict(self._encoding)
         try:
             with _quietly():
-                encoded, _ = _Coder().encode({name: _items.unbound(given)}, {})
+                encoded, _ = WritableCFDataStore().encode({name: _items.unbound(given)}, {})
+                variable = self._widened(_items.encode(encoded[name], name))
         except (ValueError, TypeError, OverflowError) as error:
             raise self._refusal(f"cannot hold what is given: {error}") from error
-        variable: Variable = encoded[name]
         check_stored(name, variable, stored)
         if variable.dtype.kind not in "USO":
             variable = variable.astype(stored.dtype, copy=False)
         self._check(items, _kind(given), variable)
         return variable
+
+    def _widened(self, variable: Variable) -> Variable:
+        """Texts that are stored as characters, with zeros up to the stored length."""
+        dims, n = self._stored.dims, self._n_characters
+        if not n or variable.dtype != "S1" or variable.shape[-1] > n:
+            return variable
+        items = np.zeros((*variable.shape[:-1], n), "S1")
+        items[..., : variable.shape[-1]] = variable.data
+        return Variable((*variable.dims[:-1], dims[-1]), items, variable.attrs)
 
     def _refusal(self, what: str, units: Any = None) -> ValueError:
         """The error for items that the stored encoding cannot hold."""
@@ -209,7 +214,7 @@ class Fitting:
     def _decoded(self, items: Any, new: Any) -> Any:
         """What is read of the items once they are stored, as times of the type of `new`."""
         stored = self._stored
-        unit: Any = np.datetime_data(new.dtype)[0] if new.dtype.kind == "M" else "ns"
+        unit: Any = _unit_of(new) if new.dtype.kind == "M" else "ns"
         times = CFDatetimeCoder(use_cftime=new.dtype.kind == "O", time_unit=unit)
         read = _items.as_read(items, _items.dtype_of(items.dtype, self._mark))
         with _quietly():
@@ -234,7 +239,7 @@ class Fitting:
         fits = missing & (_missing(back) | (kind in ("texts", "bytes")))
         fits[~missing] = self._same(flat[~missing], back[~missing], kind)
         if kind in _TIMES and encoded.dtype.kind == "f" and not fits.all():
-            fits |= self._nearly(flat, back, encoded)
+            fits |= _nearly(flat, back)
         if not fits.all():
             first = int(np.argmin(fits))
             if missing[first]:
@@ -286,15 +291,6 @@ class Fitting:
             near = np.abs(wide - back) <= step + 4 * eps * (np.abs(wide) + abs(offset))
         return (wide == back) | (np.isfinite(wide) & near)
 
-    def _nearly(self, new: Any, old: Any, encoded: Variable) -> Any:
-        """Which times are as near as the floats that they are stored as."""
-        following = self._decoded(np.nextafter(encoded.to_numpy(), np.inf), new).reshape(-1)
-        least = timedelta(microseconds=1)  # what decoding rounds to
-        try:
-            return np.asarray(np.abs(new - old) <= np.abs(following - old) + least, bool)
-        except TypeError:
-            return False
-
 
 # ---- Items that are equal --------------------------------------------------------------------
 
@@ -303,6 +299,26 @@ def _missing(items: Any) -> Any:
     if items.dtype == object:
         return np.array([item is None or item != item for item in items], bool)
     return items != items if items.dtype.kind in "fcmM" else np.zeros(items.shape, bool)
+
+
+def _unit_of(times: Any) -> Any:
+    """The unit that the times are decoded to: ``ns``, as data sets are opened unless another
+    one is asked for, if it holds them, and else their own."""
+    first, last = np.datetime64("1678", "s"), np.datetime64("2262", "s")
+    if (((times >= first) & (times < last)) | np.isnat(times)).all():
+        return "ns"
+    return np.datetime_data(times.dtype)[0]
+
+
+def _nearly(new: Any, old: Any) -> Any:
+    """Which times differ by a microsecond at most, which is what decoding floats rounds to."""
+    least: Any = np.timedelta64(1, "us")
+    if new.dtype == object:
+        least = timedelta(microseconds=1)
+    try:
+        return np.asarray(np.abs(new - old) <= least, bool)
+    except TypeError:  # dates of calendars that do not compare
+        return False
 
 
 def _same_floats(new: Any, old: Any) -> Any:
@@ -317,6 +333,8 @@ def _same_integers(new: Any, old: Any) -> Any:
         return new == old
     # Beyond what the integers reach, the way back is undefined.
     bits = 8 * new.dtype.itemsize - (new.dtype.kind == "i")
+    least = -(2.0**bits) if new.dtype.kind == "i" else 0.0
     with np.errstate(all="ignore"):
-        inside = np.abs(old.real.astype("f8")) < 2.0**bits
+        wide = old.real.astype("f8")
+        inside = (wide >= least) & (wide < 2.0**bits)
         return inside & (np.where(inside, old.real, 0).astype(new.dtype) == new)

@@ -18,6 +18,7 @@ from xarray.coding.strings import (
     check_vlen_dtype,
     create_vlen_dtype,
 )
+from xarray.namedarray.pycompat import is_chunked_array
 
 from .._plans import AnyArray
 
@@ -78,8 +79,14 @@ def _as_objects(data: Any) -> AnyArray:
 
 
 def unbound(variable: Variable) -> Variable:
-    """The variable without the encoding's width of texts: they may be longer."""
+    """The variable without the encoding's width of texts: they may be longer. Times that are
+    computed later, of which the units alone are given, are stored as integers."""
     dtype = variable.encoding.get("dtype")
+    is_later = variable.dtype.kind in "mM" and is_chunked_array(variable._data)
+    if is_later and dtype is None and variable.encoding.get("units") is not None:
+        variable = variable.copy(deep=False)
+        variable.encoding = {**variable.encoding, "dtype": np.dtype("i8")}
+        return variable
     if dtype is None or dtype is str or dtype == "S1" or np.dtype(dtype).kind not in "USOT":
         return variable
     variable = variable.copy(deep=False)

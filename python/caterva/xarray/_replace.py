@@ -10,6 +10,7 @@ import shutil
 import string
 import sys
 from collections.abc import Iterator
+from typing import Literal
 
 from .._errors import ReadOnlyError, Status, refusal
 from .._options import Durability
@@ -21,28 +22,49 @@ _ATTRIBUTES = "__vlmeta__.b2f"
 _LINUX, _MAC = ("renameat2", 2), ("renameatx_np", 2)  # and the flag: both change places
 
 
-def _make_hidden(place: str) -> str:
-    """A new folder with a name such as the library's temporary files have."""
+@contextlib.contextmanager
+def written(
+    path: str, mode: Literal["r+", "a", "x"], durability: Durability = "full"
+) -> Iterator[Tree]:
+    """A tree to write to. It is closed at the end of the block, also when an interruption
+    breaks off its `close`."""
+    tree = open_tree(path, mode, durability=durability)
+    try:
+        with tree:
+            yield tree
+    finally:
+        tree.discard()
+
+
+def _hidden_name(place: str) -> str:
+    """A free name such as the library's temporary files have."""
     folder, name = os.path.split(place)
     while True:
         letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(6))
         hidden = os.path.join(folder, f".{name[:200]}.tmp-{letters}")
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(hidden, 0o700)
+        if not os.path.lexists(hidden):
             return hidden
+
+
+def _remove_folder(path: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def beside(place: str) -> Iterator[str]:
-    """A hidden folder beside the place, which goes at the end with all that is in it; a child
-    of fork leaves it to its parent."""
-    hidden = _make_hidden(place)
+    """A hidden folder beside the place, which is removed at the end with all that is in it; a
+    child of fork leaves it to its parent."""
+    hidden = _hidden_name(place)
     process = os.getpid()
     try:
-        yield hidden
-    finally:
-        if os.getpid() == process:
-            shutil.rmtree(hidden, ignore_errors=True)
+        try:
+            os.mkdir(hidden, 0o700)
+            yield hidden
+        finally:
+            _remove_folder(hidden, process)
+    finally:  # an interruption may have broken off the first one
+        _remove_folder(hidden, process)
 
 
 def holds(tree: Tree, key: str) -> bool:
@@ -144,9 +166,9 @@ def replaced(place: str, key: str, durability: Durability) -> Iterator[Tree]:
     """A new tree to write to, whose group takes the place of the old one's at the end; the
     old one is locked until then."""
     place = os.path.realpath(place)
-    with beside(place) as hidden, open_tree(place, "r+", durability=durability) as old:
+    with beside(place) as hidden, written(place, "r+", durability) as old:
         inner = os.path.join(hidden, "tree.b2d")
-        with open_tree(inner, "x", durability=durability) as tree:
+        with written(inner, "x", durability) as tree:
             yield tree
         _keep_others(old, inner, place, key)
         if not key:

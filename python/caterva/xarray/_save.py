@@ -20,7 +20,8 @@ from .._tree import Tree
 from .._trees import open_tree
 from ._lock import saving
 from ._region import region_of, without_others
-from ._replace import beside, holds, replaced, sync_folder
+from ._replace import beside, holds, replaced, sync_folder, written
+from ._store import sizes_of
 from ._write import Pending, Writer, Writing
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _publish(inner: str, place: str, durability: Durability) -> None:
 def _new_directory(place: str, durability: Durability) -> Iterator[Tree]:
     with beside(place) as hidden:
         inner = os.path.join(hidden, "tree.b2d")
-        with open_tree(inner, "x", durability=durability) as tree:
+        with written(inner, "x", durability) as tree:
             yield tree
         _publish(inner, place, durability)
 
@@ -75,7 +76,7 @@ def _archive(
         if keep:
             with open_tree(place) as old:
                 old.unpack(inner)
-        with open_tree(inner, "a", durability="none") as tree:
+        with written(inner, "a", "none") as tree:
             if keep and gone and holds(tree, gone):
                 del tree[gone]
             yield tree
@@ -106,26 +107,35 @@ def _check_target(place: str, mode: str, key: str) -> bool:
     return there
 
 
+def _writable(
+    place: str, there: bool, replaces: bool, key: str, durability: Durability
+) -> contextlib.AbstractContextManager[Tree]:
+    if place.endswith(".b2z"):
+        keep = there and bool(key or not replaces)
+        return _archive(place, there, keep, key if replaces else "", durability)
+    if not there:
+        return _new_directory(place, durability)
+    if replaces:
+        return replaced(place, key, durability)
+    return written(place, "r+", durability)
+
+
 @contextlib.contextmanager
 def _target(path: Path, mode: str, key: str, durability: Durability) -> Iterator[Tree]:
-    """The tree to write to: what is written is there at the end of the block, or nothing."""
+    """The tree to write to: what is written is there at the end of the block, or nothing.
+
+    No ExitStack: its frame and the exception that leaves it refer to each other, and would keep
+    what the block holds alive until the next garbage collection.
+    """
     place = place_of_tree(path)
     there = _check_target(place, mode, key)
     replaces = mode in ("w", "w-", "x")
-    with contextlib.ExitStack() as held:
-        if place.endswith(".b2z") or not there or replaces:
-            held.enter_context(saving(place))
+    alone = place.endswith(".b2z") or not there or replaces
+    with saving(place) if alone else contextlib.nullcontext():
+        if alone:
             there = _check_target(place, mode, key)  # it may have come or gone meanwhile
-        if place.endswith(".b2z"):
-            keep = there and bool(key or not replaces)
-            gone = key if replaces else ""
-            yield held.enter_context(_archive(place, there, keep, gone, durability))
-        elif not there:
-            yield held.enter_context(_new_directory(place, durability))
-        elif replaces:
-            yield held.enter_context(replaced(place, key, durability))
-        else:
-            yield held.enter_context(open_tree(place, "r+", durability=durability))
+        with _writable(place, there, replaces, key, durability) as tree:
+            yield tree
 
 
 # ---- What is written --------------------------------------------------------------------
@@ -148,6 +158,7 @@ def _write(
     unlimited_dims: Any,
     append_dim: Hashable | None,
     region: Any,
+    place: str,
 ) -> None:
     _writers._validate_dataset_names(ds)
     for variable in ds.variables.values():
@@ -158,7 +169,7 @@ def _write(
     if region is not None:
         region = region_of(ds, region, Writing(group))
         ds = without_others(ds, region)
-    store = Writing(group, kind, append_dim, region)
+    store = Writing(group, kind, append_dim, region, place)
     there = set() if kind == "w" else set(store._members())
     if mode == "a-" and append_dim is not None:
         others = [k for k, v in ds.variables.items() if append_dim not in v.dims]
@@ -172,6 +183,26 @@ def _write(
 def _refuse_encoding(there: set[str], given: Mapping[Any, Any]) -> None:
     for name in there & set(given):
         raise ValueError(f"variable {name!r} is there already, but encoding was given")
+
+
+def _check_others(tree: Tree, keys: list[str], append_dim: Hashable | None, place: str) -> None:
+    """Refuse an append to groups that leaves the groups above or below them behind, with which
+    they are one ``DataTree``."""
+    if append_dim is None:
+        return
+    dim = str(append_dim)
+    with open_tree(tree.path) as before:
+        groups = ["", *(e.key for e in before.entries() if e.kind == "group")]
+        for key in set(groups) & set(keys):
+            n = sizes_of(Group(before, key)).get(dim)
+            grows = n is not None and sizes_of(Group(tree, key))[dim] != n
+            for other in set(groups) - set(keys) if grows else ():
+                related = key.startswith(f"{other}/") or other.startswith(f"{key}/")
+                if related and sizes_of(Group(before, other)).get(dim) == n:
+                    raise ValueError(
+                        f"group {other or '/'!r} of {place} has the dimension {append_dim!r}, "
+                        f"which would grow in {key or '/'!r} alone: append a DataTree with both"
+                    )
 
 
 def to_caterva(
@@ -201,6 +232,7 @@ def to_caterva(
         that is in it; ``"w-"`` (or ``"x"``) refuses to, ``"a"`` adds
         variables or replaces those of the same name, ``"a-"`` with `append_dim` leaves
         variables without that dimension alone, ``"r+"`` writes into what is there only.
+        Dimensions keep their lengths in ``"a"`` and ``"r+"``, but for `append_dim`.
         Left out it is ``"w"``, with `append_dim` ``"a"``, with `region` ``"r+"``.
     group
         Where in the tree it goes.
@@ -216,15 +248,17 @@ def to_caterva(
         encoded as they are. ValueError, and nothing changes, for items that would not be read
         back as they were given (times between whole numbers of their units, integers out of
         range, values that the stored fill value stands for, other kinds), and if a variable
-        that has the dimension is missing. Items of dask are checked as they are computed.
+        that has the dimension is missing, or a group above or below that has it with the same
+        length. Items of dask are checked as they are computed.
     region
         For each dimension a slice, or ``"auto"`` to find it by the coordinate's values: where
-        the variables are written.
+        the variables are written. Index coordinates are left out: the stored ones stay.
     durability
         As in `caterva.open`.
     compute
         False: commit all but the items of dask arrays, whose places hold the fill value, and
         return a ``dask.delayed.Delayed`` that writes and commits them when it is computed.
+        Texts of any length are computed and committed at once.
 
     Examples
     --------
@@ -240,11 +274,12 @@ def to_caterva(
     _check_order(mode, append_dim, region)
     nodes = _nodes(ds, group, encoding, unlimited_dims)
     keys = [_key_of(place) for _, place, _, _ in nodes]
-    writer = Writer()
-    with _target(path, mode, _key_of(group), durability) as tree:
+    writer, place = Writer(), place_of_tree(path)
+    with _target(place, mode, _key_of(group), durability) as tree:
         for key, (data, _, words, unlimited) in zip(keys, nodes, strict=True):
             target = Group(tree, key)
-            _write(data, target, mode, writer, words, unlimited, append_dim, region)
+            _write(data, target, mode, writer, words, unlimited, append_dim, region, place)
+        _check_others(tree, keys, append_dim, place)
         later = [] if compute else writer.take()
         writer.sync()
         for key in keys:  # only now: groups without anything are made at once

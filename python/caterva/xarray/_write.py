@@ -182,9 +182,11 @@ class Writing(CatervaStore):
         The dimension along which variables grow by those that are written.
     region
         Slices of dimensions: where in the arrays the variables are written.
+    path
+        What messages call the tree: None is its path.
     """
 
-    __slots__ = ("_append_dim", "_mode", "_region")
+    __slots__ = ("_append_dim", "_mode", "_path", "_region")
 
     def __init__(
         self,
@@ -192,8 +194,10 @@ class Writing(CatervaStore):
         mode: str = "a",
         append_dim: Hashable | None = None,
         region: Mapping[Hashable, slice] | None = None,
+        path: str | None = None,
     ) -> None:
         super().__init__(group)
+        self._path = group.tree.path if path is None else path
         self._mode = mode
         self._append_dim = append_dim
         self._region = region
@@ -202,11 +206,10 @@ class Writing(CatervaStore):
 
     def encode(self, variables: Any, attributes: Any) -> Any:
         """Variables and attributes as they are stored."""
-        return super().encode({k: _items.unbound(v) for k, v in variables.items()}, attributes)
-
-    def encode_variable(self, v: Variable, name: Any = None) -> Variable:
-        """Items that arrays have."""
-        return _items.encode(v, name)
+        encoded, attributes = super().encode(
+            {k: _items.unbound(v) for k, v in variables.items()}, attributes
+        )
+        return {k: _items.encode(v, k) for k, v in encoded.items()}, attributes
 
     def encode_attribute(self, a: Any) -> Any:
         """A value that attributes have."""
@@ -245,12 +248,13 @@ class Writing(CatervaStore):
         self._check(variables, old)
         self._check_growth(there - set(map(_encode_variable_name, old)))
         kept = old if self._region is not None or self._append_dim is not None else set()
+        _check_attributes({k: v for k, v in variables.items() if k not in kept})
         encoded, attributes = self.encode(
             {k: v for k, v in variables.items() if k not in kept}, attributes
         )
         if self._mode != "r+":
             self.set_attributes(attributes)
-            self._set_lengths(encoded, kept, unlimited_dims)
+        self._set_lengths(encoded, unlimited_dims)
         for name, variable in self._as_stored({k: variables[k] for k in kept}).items():
             self._write_into(_encode_variable_name(name), variable, writer)
         for name, variable in encoded.items():
@@ -265,12 +269,12 @@ class Writing(CatervaStore):
         new = [k for k in variables if k not in old]
         if self._mode == "r+" and new:
             raise ValueError(
-                f"the data set has variables {new!r} that are not in {self.group.tree.path}, "
+                f"the data set has variables {new!r} that are not in {self._path}, "
                 "which mode 'r+' does not write: use mode 'a'"
             )
         if self._append_dim is not None and self._append_dim not in self.get_dimensions():
             raise ValueError(
-                f"append_dim={self._append_dim!r} is no dimension of {self.group.tree.path}, "
+                f"append_dim={self._append_dim!r} is no dimension of {self._path}, "
                 f"which has {dict(self.get_dimensions())}"
             )
 
@@ -281,12 +285,12 @@ class Writing(CatervaStore):
         short = [k for k in sorted(others) if self._append_dim in self.open_variable(k).dims]
         if short:
             raise ValueError(
-                f"variables {short!r} of {self.group.tree.path} have the dimension "
+                f"variables {short!r} of {self._path} have the dimension "
                 f"{self._append_dim!r}, but the data set to append does not have them: all "
                 "variables grow along it together"
             )
 
-    def _set_lengths(self, encoded: Any, kept: set[Any], unlimited: Any) -> None:
+    def _set_lengths(self, encoded: Any, unlimited: Any) -> None:
         """Dimensions keep their lengths, but for the one along which is appended."""
         grows = self._append_dim
         variables = {k: v for k, v in encoded.items() if grows is None or grows not in v.dims}
@@ -400,6 +404,17 @@ def _set_attributes(array: Array, name: str, attributes: Mapping[Any, Any]) -> N
         except ValueError as error:
             error.add_note(f"attribute {key!r} of variable {name!r}")
             raise
+
+
+def _check_attributes(variables: Mapping[Any, Variable]) -> None:
+    """Refuse attributes that would make readers take the items for something else."""
+    for name, variable in variables.items():
+        is_bytes = variable.dtype.kind == "S" or _items.kind_of(variable) == "bytes"
+        for key in (_items.MARK, "_Encoding"):
+            if key in variable.attrs and not (key == "_Encoding" and is_bytes):
+                raise ValueError(
+                    f"variable {name!r} has an attribute {key!r}: it tells how texts are stored"
+                )
 
 
 def _check_name(name: str) -> None:
