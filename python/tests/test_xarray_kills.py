@@ -77,7 +77,7 @@ def test_an_interrupted_save_is_there_or_is_not(
     new = None
     gc.disable()  # a cycle of references would keep the lock
     try:
-        stride = times(pytestconfig, 97, 1)
+        stride = times(pytestconfig, 23, 1)
         start = random.randrange(stride)
         for step in itertools.chain([1 << 30], itertools.count(start, stride)):
             if kept.is_dir():
