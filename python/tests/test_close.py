@@ -553,7 +553,10 @@ del tree, array
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 """
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-X", "dev", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("caterva._errors.StoreError: ") == 2, done.stderr
