@@ -68,8 +68,8 @@ def _members_of(value: Mapping[Any, Any], name: str) -> list[tuple[str, Any]]:
 
 
 def says_group(error: UnsupportedError) -> bool:
-    """Whether an array could not be opened because its key is a group's: a list of all that is in
-    the tree would say the same, for longer."""
+    """Whether an array could not be opened because its key is a group's. A list of the whole
+    tree would say the same, and take longer."""
     return str(error).endswith(" is a group, not an array")
 
 
@@ -145,10 +145,15 @@ class Group(MutableMapping[str, Any]):
         return list(map(_entry, self._owner._listed(self._key)))
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """The arrays of the group and of those below it, by their keys."""
+        """The arrays of the group and of those below it, by their keys; without those that
+        another process removes meanwhile."""
         for entry in self.entries():
             if entry.kind == "array":
-                yield entry.key, self._owner._array(entry.key)
+                try:
+                    array = self._owner._array(entry.key)
+                except NotFoundError:
+                    continue
+                yield entry.key, array
 
     # ---- The mapping ---------------------------------------------------------------
 
@@ -284,7 +289,6 @@ class Group(MutableMapping[str, Any]):
 
     def require_group(self, name: str) -> Group:
         """The group of that name, made where there is none."""
-        key = self._full(name)
         try:
             there: Any = self[name]
         except (KeyError, BusyError, CorruptError, UnsupportedError):

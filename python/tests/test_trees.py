@@ -584,3 +584,33 @@ def test_many_arrays_need_few_descriptors() -> None:
             assert all(t[f"g/x{i}"][:2].tolist() == [-i, i + 1] for i in range(n))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_arrays_beside_a_process_that_removes_them() -> None:
+    with caterva.open_tree("removed.b2d", "w") as t:
+        for name in ("a", "b", "c"):
+            t[name] = [1, 2]
+    arrays = caterva.open_tree("removed.b2d").arrays()
+    assert next(arrays)[0] == "/a"
+    os.remove("removed.b2d/b.b2nd")
+    assert [key for key, _ in arrays] == ["/c"]
+
+
+def test_one_key_is_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of one name needs no list of all that is in the tree."""
+    with caterva.open_tree("named.b2d", "w") as t:
+        t["g/a"] = [1]
+        t.commit()
+        t["g"].attrs["n"] = 1
+
+        def refuse(*_: object) -> None:
+            raise AssertionError("listed")
+
+        monkeypatch.setattr(caterva.Tree, "_listed", refuse)
+        monkeypatch.setattr(caterva.Tree, "_has_group", refuse)
+        assert "g" in t and "none" not in t and "g/none" not in t
+        assert t["g"] == t.require_group("g")
+        assert t.require_group("new") == t["new"]
+        t.move("g/a", "g/b")
+        del t["g/b"]
+        assert "g/b" not in t
