@@ -46,10 +46,11 @@ static double copy(const bench_rivals *r, const copy_kind *kind)
         create.chunk_shape = r->spec.chunk;
         create.block_shape = blocks;
     }
-    create.codec_set = kind->level > 0;
-    create.codec = r->spec.zstd ? CATERVA_CODEC_ZSTD : CATERVA_CODEC_LZ4;
-    create.level = kind->level;
-    create.filters[0] = CATERVA_FILTER_SHUFFLE;
+    if (kind->level > 0) {
+        create.codec = r->spec.zstd ? CATERVA_CODEC_ZSTD : CATERVA_CODEC_LZ4;
+        create.level = kind->level;
+        create.filters[0] = CATERVA_FILTER_SHUFFLE;
+    }
     unlink(r->their_path);
     double begun = bench_now();
     bench_need_ok(caterva_open(r->our_path, &open, &source, &err), &err, "open");

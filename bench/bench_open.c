@@ -93,7 +93,6 @@ static void write_file(const char *path, int64_t n_chunks)
     options.shape = shape;
     options.chunk_shape = options.block_shape = part;
     options.dtype = "<i4";
-    options.codec_set = 1;
     options.codec = CATERVA_CODEC_LZ4;
     options.level = 5;
     options.filters[0] = CATERVA_FILTER_SHUFFLE;

@@ -87,7 +87,6 @@ static inline caterva_array *bench_create_ours(const char *path, const bench_spe
     options.chunk_shape = spec->chunk;
     options.block_shape = spec->block;
     options.dtype = bench_dtype(spec);
-    options.codec_set = 1;
     options.codec = spec->zstd ? CATERVA_CODEC_ZSTD : CATERVA_CODEC_LZ4;
     options.level = 5;
     options.filters[0] = CATERVA_FILTER_SHUFFLE;

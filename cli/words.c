@@ -10,11 +10,11 @@
 
 /* ---- Lists ----------------------------------------------------------------- */
 
-/* The i-th of the names that numbers from 0 to 255 have; `but` is none of them. */
+/* The i-th of the names, in the order of the numbers in frames: there the constant 256 is 0; `but` is none of them. */
 static const char *name_at(const char *(*name_of)(int), const char *but, size_t i)
 {
     for (int number = 0; number <= 255; number++) {
-        const char *name = name_of(number);
+        const char *name = name_of(number == 0 ? 256 : number);
         if (!name || strcmp(name, but) == 0) continue;
         if (i-- == 0) return name;
     }

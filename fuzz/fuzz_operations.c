@@ -429,7 +429,6 @@ static void create(subject *s)
     options.block_shape = block;
     options.item_size = s->item_size;
     options.threads = 1;
-    options.codec_set = 1;
     options.codec = codecs[fuzz_between(s->in, 0, 2)];
     options.level = (int)fuzz_between(s->in, 0, 5);
     options.filters[5] = fuzz_byte(s->in) % 2 ? CATERVA_FILTER_SHUFFLE : CATERVA_FILTER_NONE;

@@ -70,7 +70,6 @@ extern "C" {
 #define CATERVA_MAX_DIMS 16
 #define CATERVA_MAX_WRITE_DIMS 15
 #define CATERVA_MAX_FILTERS 6
-#define CATERVA_LEVEL_DEFAULT (-1)
 #define CATERVA_STATE_ID 16 /* bytes of caterva_info.state_id */
 
 /* ---- Statuses and errors ------------------------------------------------ */
@@ -122,15 +121,16 @@ CATERVA_API const char *caterva_status_name(caterva_status status);
 
 /* ---- Codecs and filters ------------------------------------------------- */
 
-/* Codecs, numbered as in Blosc2 frames. Those from 32 on are n-d plugins of libblosc2.
- * `level` is 0..9; plugins take `codec_meta` as libblosc2 documents it.
+/* Codecs. The low byte of a constant is the number in Blosc2 frames, where blosclz is 0.
+ * Those from 32 on are n-d plugins of libblosc2; they take `codec_meta` as libblosc2
+ * documents it.
  *
  * Some pipelines do not give back the items that went in, or not what their filters
  * promise: delta with two other filters, trunc-prec behind shuffle, zfp on integers, and
  * the like. Creating, copying or writing with one of them returns CATERVA_EPIPELINE and
  * names it. */
 typedef enum caterva_codec {
-    CATERVA_CODEC_BLOSCLZ = 0,
+    CATERVA_CODEC_DEFAULT = 0, /* zstd                                               */
     CATERVA_CODEC_LZ4 = 1,
     CATERVA_CODEC_LZ4HC = 2,
     CATERVA_CODEC_ZLIB = 4,
@@ -138,11 +138,13 @@ typedef enum caterva_codec {
     CATERVA_CODEC_NDLZ = 32,
     CATERVA_CODEC_ZFP_ACCURACY = 33,  /* lossy; codec_meta: 10^meta is the tolerance */
     CATERVA_CODEC_ZFP_PRECISION = 34, /* lossy; codec_meta: bits kept               */
-    CATERVA_CODEC_ZFP_RATE = 35       /* lossy; codec_meta: percent of the size     */
+    CATERVA_CODEC_ZFP_RATE = 35,      /* lossy; codec_meta: percent of the size     */
+    CATERVA_CODEC_BLOSCLZ = 256
 } caterva_codec;
 
+/* Filters, numbered in the same way; 0 of Blosc2 frames is "no filter". */
 typedef enum caterva_filter {
-    CATERVA_FILTER_NONE = 0,
+    CATERVA_FILTER_DEFAULT = 0, /* see caterva_create_options.filters                          */
     CATERVA_FILTER_SHUFFLE = 1,
     CATERVA_FILTER_BITSHUFFLE = 2,
     CATERVA_FILTER_DELTA = 3, /* C-Blosc2 misreads parts of chunks that have it               */
@@ -150,11 +152,13 @@ typedef enum caterva_filter {
     CATERVA_FILTER_NDCELL = 32,    /* meta: cell edge                                         */
     CATERVA_FILTER_NDMEAN = 33,    /* lossy; meta: cell edge                                  */
     CATERVA_FILTER_BYTEDELTA = 35, /* behind shuffle; meta: streams, 0 = item size            */
-    CATERVA_FILTER_INT_TRUNC = 36  /* lossy; meta: bits kept (or, negative, cleared)          */
+    CATERVA_FILTER_INT_TRUNC = 36, /* lossy; meta: bits kept (or, negative, cleared)          */
+    CATERVA_FILTER_NONE = 256
 } caterva_filter;
 
-/* Turn a name, as the command line spells it ("lz4", "bitshuffle", ...), into a number and
- * back. Return NULL or -1 when there is none. Names are static.
+/* Convert the name of a codec or filter, as the command line spells it ("lz4", "bitshuffle",
+ * ...), into its constant and back. Return -1 for an unknown name, NULL for an unknown
+ * constant. Names are static.
  * Thread: any. */
 CATERVA_API const char *caterva_codec_name(int codec);
 CATERVA_API int caterva_codec_number(const char *name);
@@ -273,10 +277,13 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 /* ---- Options ------------------------------------------------------------ */
 
 /* Options begin with struct_size, which keeps an old program valid with a new library:
- * start from the _INIT macro, never from garbage. Zero means "choose for me" everywhere.
- * The library borrows pointers for the call only. A program made for a newer library may
- * pass a longer struct to this one as long as the part that this one does not know is zero;
- * otherwise CATERVA_EINVAL names the byte. */
+ * start from the _INIT macro. The library borrows pointers for the call only. A program made
+ * for a newer library may pass a longer struct to this one if the part that this one does not
+ * know is zero; otherwise CATERVA_EINVAL names the byte.
+ *
+ * Zero and NULL mean "choose for me" in every member of every struct. Where "nothing" is a
+ * choice, too, it has a value of its own: CATERVA_NONE, or a constant of the enumeration. */
+#define CATERVA_NONE (-1)
 
 typedef enum caterva_durability {
     CATERVA_DURABILITY_FULL = 0, /* commit survives power loss (two syncs)                */
@@ -285,7 +292,8 @@ typedef enum caterva_durability {
 } caterva_durability;
 
 typedef enum caterva_fill {
-    CATERVA_FILL_ZEROS = 0,
+    CATERVA_FILL_DEFAULT = 0, /* zeros; of a copy: the fill of the source     */
+    CATERVA_FILL_ZEROS,
     CATERVA_FILL_UNINIT, /* reads as zeros until written; other libraries may
                             read any bytes there                              */
     CATERVA_FILL_NAN,    /* item size 4 or 8                                  */
@@ -293,12 +301,14 @@ typedef enum caterva_fill {
 } caterva_fill;
 
 typedef enum caterva_layout {
-    CATERVA_LAYOUT_CONTIGUOUS = 0, /* one file, or memory                 */
-    CATERVA_LAYOUT_SPARSE          /* a directory, one file for each chunk */
+    CATERVA_LAYOUT_DEFAULT = 0, /* contiguous; of a copy: as the source   */
+    CATERVA_LAYOUT_CONTIGUOUS,  /* one file, or memory                    */
+    CATERVA_LAYOUT_SPARSE       /* a directory with a file for each chunk */
 } caterva_layout;
 
 typedef enum caterva_metalayer_kind {
-    CATERVA_METALAYER_B2ND = 0,
+    CATERVA_METALAYER_DEFAULT = 0, /* b2nd; of a copy: as the source        */
+    CATERVA_METALAYER_B2ND,
     CATERVA_METALAYER_CATERVA, /* for readers before C-Blosc2 2.7: no dtype */
     CATERVA_METALAYER_NONE     /* of an open array: a frame of plain items  */
 } caterva_metalayer_kind;
@@ -322,14 +332,16 @@ typedef struct caterva_create_options {
     caterva_metalayer_kind metalayer;
     caterva_fill fill;
     const void *fill_value;     /* one item, for CATERVA_FILL_VALUE                   */
-    int codec_set;              /* 0: zstd, default level, shuffle; 1: as follows     */
-    int codec;                  /* caterva_codec                                      */
+    int codec;                  /* caterva_codec; 0: zstd                             */
     int codec_meta;             /* 0..255                                             */
-    int level;                  /* 0..9, or CATERVA_LEVEL_DEFAULT: for zstd 3 if items have
-                                   1 byte and 2 if they have more, for other codecs 5 */
+    int level;                  /* 1..9; CATERVA_NONE: blocks are stored uncompressed; 0: for
+                                   zstd 3 if items have 1 byte and 2 if they have more,
+                                   for other codecs 5                                 */
     int use_dict;               /* zstd only. C-Blosc2 misreads parts of such chunks,
                                    see docs/format.md                                 */
-    int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order        */
+    int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order; entries of 0
+                                   beside others do nothing. All 0: shuffle, and no filter
+                                   with an n-d codec. CATERVA_FILTER_NONE alone: no filter */
     int filters_meta[CATERVA_MAX_FILTERS]; /* -128..255, the low byte is stored       */
     const caterva_metalayer *metalayers;   /* user's fixed metalayers                 */
     int n_metalayers;                      /* 0..15                                   */
@@ -359,15 +371,15 @@ typedef struct caterva_open_options {
     caterva_durability durability;
     int64_t dirty_budget; /* bytes of decoded blocks a writer may hold back; 0: 64 MiB */
     int64_t cache_bytes;  /* decoded blocks kept for later reads: 0: in the cache that
-                             handles share; > 0: in one of the handle's own of so many
-                             bytes; -1: none                              */
+                             handles share; > 0: in a cache of this handle, of so many
+                             bytes; CATERVA_NONE: not kept                */
     int unchecked;        /* 1: what is read is not checked against checksums, to get
                              at what is left of a damaged array; a commit then takes
                              what it finds for good                       */
     int no_read_ahead;    /* 1: scans are not read ahead of, see caterva_prefetch      */
     int64_t keep_bytes;   /* reading: a file of at most so many bytes is kept in memory,
                              as it is stored, once what was read of it has cost as much
-                             as reading all of it. 0: 16 MiB; -1: never. What others do
+                             as reading all of it. 0: 16 MiB; CATERVA_NONE: never. What others do
                              to the file is then seen by caterva_refresh and
                              caterva_verify only                               */
     /* Hears of long calls through the handle, and stops them; see above. NULL: nobody. */
@@ -514,8 +526,8 @@ typedef struct caterva_info {
     int in_memory;
     int sealed;            /* 1: the last commit's checksums vouch for all of it;
                               caterva_measure counts chunks without            */
-    int codec, codec_meta, level;
-    int filters[CATERVA_MAX_FILTERS];
+    int codec, codec_meta, level; /* as in caterva_create_options, never 0 (codec_meta: or 0) */
+    int filters[CATERVA_MAX_FILTERS]; /* CATERVA_FILTER_NONE in entries without a filter  */
     int filters_meta[CATERVA_MAX_FILTERS];
     int use_dict;
     int64_t n_items;       /* of the array                                               */
@@ -595,7 +607,7 @@ typedef enum caterva_axis_kind {
 
 typedef struct caterva_axis {
     caterva_axis_kind kind;
-    int64_t start, stop, step; /* step is not 0; a missing one is 1, written out */
+    int64_t start, stop, step; /* step 0: 1             */
     const int64_t *indices;    /* borrowed for the call */
     const uint8_t *mask;       /* likewise              */
     int64_t n;                 /* of indices or mask    */
@@ -825,8 +837,8 @@ typedef struct caterva_cache_info {
 } caterva_cache_info;
 #define CATERVA_CACHE_INFO_INIT CATERVA_INIT_(caterva_cache_info)
 
-/* Sets the size of the shared cache in bytes. 0 empties it and keeps it empty. Below 0:
- * CATERVA_EINVAL.
+/* Sets the size of the shared cache in bytes. 0 restores the default of 64 MiB, CATERVA_NONE
+ * empties the cache and keeps it empty. Lower values are CATERVA_EINVAL.
  * Thread: any. */
 CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err);
 

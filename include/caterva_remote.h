@@ -33,6 +33,13 @@ typedef enum caterva_credentials {
     CATERVA_CREDENTIALS_NONE      /* of public objects */
 } caterva_credentials;
 
+/* Where a URL of s3:// has the name of the bucket. */
+typedef enum caterva_addressing {
+    CATERVA_ADDRESSING_DEFAULT = 0, /* PATH if `endpoint` is known, else HOST */
+    CATERVA_ADDRESSING_PATH,        /* ENDPOINT/BUCKET/KEY                    */
+    CATERVA_ADDRESSING_HOST         /* BUCKET.ENDPOINT/KEY                    */
+} caterva_addressing;
+
 /* A request that has ended, for on_request. */
 typedef struct caterva_transfer {
     const char *method;
@@ -55,11 +62,11 @@ struct caterva_remote_options {
     int connect_timeout_ms; /* for a connection; 0: 10 seconds                         */
     int stall_timeout_ms;   /* for 256 bytes each second, in whole seconds; 0: 30      */
     int retries;            /* of a request that failed for a while, at most 20; 0: 5;
-                               -1: none                                                */
+                               CATERVA_NONE: none                                      */
     int over_read_percent;  /* bytes that may be read over what is needed, where that
-                               saves requests and time, at most 1000000; 0: 100; -1:
-                               none. Any but that: chunks of at most 1 MiB together
-                               are read whole                                          */
+                               saves requests and time, at most 1000000; 0: 100;
+                               CATERVA_NONE: none. With any other value, chunks of at most
+                               1 MiB together are read whole                           */
     caterva_credentials credentials;
     const char *access_key; /* CATERVA_CREDENTIALS_GIVEN; NULL: none                   */
     const char *secret_key;
@@ -69,8 +76,7 @@ struct caterva_remote_options {
                                "us-east-1"                                             */
     const char *endpoint;   /* "https://HOST[:PORT]" of another service than Amazon's;
                                NULL: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's */
-    int path_style;         /* 1: ENDPOINT/BUCKET/KEY; -1: BUCKET.ENDPOINT/KEY; 0: the
-                               first with an endpoint, the second without              */
+    caterva_addressing addressing;
     const char *const *headers; /* "Name: value", for the URL's own server only        */
     int n_headers;
     /* More headers, for tokens that expire: calls `add` for each. Called before each attempt

@@ -64,12 +64,12 @@ typedef struct caterva_copy_options {
     size_t struct_size;
     const int64_t *start; /* the box to copy, ndim entries; NULL: from the first item */
     const int64_t *stop;  /* NULL: to the last one                                    */
-    /* What the new array is made of; NULL: as the source. In it, too, what is zero or
-     * NULL is as the source: chunk_shape, block_shape, dtype (of the same item size),
-     * codec (codec_set 0), fill, metalayers. ndim, shape and item_size are not looked
-     * at; overwrite, threads, durability and dirty_budget mean what they always mean. */
+    /* What the new array is made of; NULL: as the source. A member that is zero or NULL takes
+     * its value from the source: chunk_shape, block_shape, dtype (of the same item size),
+     * codec (with codec_meta, use_dict and, unless set, level), filters (unless codec is
+     * set), layout, metalayer, fill, metalayers. ndim, shape and item_size are ignored; other
+     * members mean what they mean for caterva_create. */
     const caterva_create_options *create;
-    int layout_set; /* 1: layout and metalayer as `create` says; 0: as the source     */
     int64_t memory; /* bytes that the copy may hold, at most; 0: 256 MiB              */
     /* Numbers are converted to this dtype, the fill with them, where `casting` allows
      * it; create->dtype must then be NULL.                                           */
@@ -83,7 +83,8 @@ typedef struct caterva_copy_options {
     /* 1: the new array is to be read through URLs: one file with the layouts of all chunks
      * (48 bytes for each, 8 for each block) in one place: a block takes one round trip. Other
      * readers pass over them, a later commit may leave them behind; CATERVA_EINVAL with a
-     * layout of directories. 0: as the source, where the copy is one file; -1: without. */
+     * layout of directories. 0: as the source, where the copy is one file; CATERVA_NONE:
+     * without. */
     int for_remote;
 } caterva_copy_options;
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)

@@ -98,7 +98,6 @@ double calls_write(const char *path, int64_t side, int chunk, const char *items)
     options.ndim = 3;
     options.dtype = "<i4";
     options.item_size = 4;
-    options.codec_set = 1;
     options.codec = CATERVA_CODEC_LZ4;
     options.level = 5;
     options.filters[0] = CATERVA_FILTER_SHUFFLE;

@@ -25,7 +25,7 @@ class CreateOptions(ctypes.Structure):
                 ("chunk_shape", POINTER(c_int32)), ("block_shape", POINTER(c_int32)),
                 ("dtype", c_char_p), ("item_size", c_int32), ("layout", c_int),
                 ("metalayer", c_int), ("fill", c_int), ("fill_value", c_void_p),
-                ("codec_set", c_int), ("codec", c_int), ("codec_meta", c_int),
+                ("codec", c_int), ("codec_meta", c_int),
                 ("level", c_int), ("use_dict", c_int), ("filters", c_int * 6),
                 ("filters_meta", c_int * 6), ("metalayers", c_void_p),
                 ("n_metalayers", c_int), ("overwrite", c_int), ("threads", c_int),
@@ -91,7 +91,7 @@ class Library:
         ndim = values.ndim
         options = CreateOptions(ndim=ndim, shape=(c_int64 * ndim)(*values.shape),
                                 chunk_shape=(c_int32 * ndim)(*chunks),
-                                dtype=values.dtype.str.encode(), codec_set=1, codec=LZ4,
+                                dtype=values.dtype.str.encode(), codec=LZ4,
                                 level=5, overwrite=1, threads=threads,
                                 durability=DURABLE_NONE)
         if blocks:

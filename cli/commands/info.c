@@ -134,7 +134,8 @@ static cli_exit print_codec(const report *r)
     const caterva_info *info = r->info;
     char number[16], bytes[NUMBER_TEXT_SIZE];
     printf("  %-8s %s %d", "codec",
-           report_name(caterva_codec_name(info->codec), info->codec, number), info->level);
+           report_name(caterva_codec_name(info->codec), info->codec, number),
+           report_level(info));
     if (info->codec_meta) printf(":%d", report_codec_meta(info));
     if (info->use_dict) printf(" with dictionary");
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {

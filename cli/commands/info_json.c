@@ -61,7 +61,7 @@ static void put_codec(json *j, const caterva_info *info)
     char number[16];
     json_begin_object(j, "codec");
     json_put_text(j, "name", report_name(caterva_codec_name(info->codec), info->codec, number));
-    json_put_int(j, "level", info->level);
+    json_put_int(j, "level", report_level(info));
     json_put_int(j, "meta", report_codec_meta(info));
     json_put_bool(j, "dictionary", info->use_dict);
     json_end_object(j);

@@ -3,6 +3,7 @@
  * another. */
 #include "commands/info_line.h"
 
+#include "commands/info_report.h"
 #include "formats/item.h"
 #include "formats/numbers.h"
 
@@ -30,7 +31,7 @@ static codec_text codec_of(const caterva_info *info)
 {
     codec_text text = {""};
     text = add(text, "", caterva_codec_name(info->codec), info->codec);
-    text = add(text, " ", NULL, info->level);
+    text = add(text, " ", NULL, report_level(info));
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
         if (info->filters[i] != CATERVA_FILTER_NONE)
             text = add(text, ", ", caterva_filter_name(info->filters[i]), info->filters[i]);

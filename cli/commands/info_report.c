@@ -45,6 +45,11 @@ kind_name report_kind(caterva_metalayer_kind kind)
     return names[kind];
 }
 
+int report_level(const caterva_info *info)
+{
+    return info->level == CATERVA_NONE ? 0 : info->level;
+}
+
 int report_codec_meta(const caterva_info *info)
 {
     bool power = info->codec == CATERVA_CODEC_ZFP_ACCURACY;

@@ -33,6 +33,9 @@ typedef struct kind_name {
 
 kind_name report_kind(caterva_metalayer_kind kind);
 
+/* The level as --level takes it. */
+int report_level(const caterva_info *info);
+
 /* The codec's meta as it was given: a power of ten may be negative, of which the file has
  * the low byte. */
 int report_codec_meta(const caterva_info *info);

@@ -139,7 +139,7 @@ static const char *filters_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
 {
     text[0] = '\0';
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
-        if (c->filters[i] == CATERVA_FILTER_NONE) continue;
+        if (c->filters[i] == 0 || c->filters[i] == CATERVA_FILTER_NONE) continue;
         if (text[0]) strncat(text, ",", CODEC_TEXT_SIZE - strlen(text) - 1);
         append_name(text, caterva_filter_name(c->filters[i]), c->filters[i],
                     c->filters_meta[i]);

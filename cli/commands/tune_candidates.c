@@ -117,7 +117,7 @@ static void choose_codecs(tune_task *task)
     const caterva_info *info = task->info;
     tune_codec own = {.codec = info->codec,
                       .meta = info->codec_meta,
-                      .level = info->level,
+                      .level = info->level > 0 ? info->level : 0,
                       .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
     /* Filters may leave gaps in a file; without them equal codecs look equal. */
@@ -126,6 +126,7 @@ static void choose_codecs(tune_task *task)
         own.filters[n] = info->filters[i];
         own.filters_meta[n++] = info->filters_meta[i];
     }
+    if (own.filters[0] == 0) own.filters[0] = CATERVA_FILTER_NONE;
     add_codec(task, &own);
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) add_codec(task, &usual[i]);
 }

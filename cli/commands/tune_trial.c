@@ -101,10 +101,9 @@ caterva_create_options tune_options(const tune_task *task, const tune_trial *tri
     o.block_shape = trial->partition->block;
     o.dtype = task->info->dtype;
     o.item_size = task->info->item_size;
-    o.codec_set = 1;
     o.codec = codec->codec;
     o.codec_meta = codec->meta;
-    o.level = codec->level;
+    o.level = codec->level > 0 ? codec->level : CATERVA_NONE;
     o.use_dict = codec->use_dict;
     memcpy(o.filters, codec->filters, sizeof o.filters);
     memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);

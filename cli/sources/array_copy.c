@@ -29,7 +29,7 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
     CLI_TRY(casting_find(args, &c->casting));
     c->convert_to = args->astype ? c->dtype_text : NULL;
     if (args->astype || !args->view_dtype) c->options.dtype = NULL;
-    if (!args->codec && !args->filters && args->level < 0) c->options.codec_set = 0;
+    if (!args->codec && !args->filters && args->level < 0) creation_drop_codec(c);
     return CLI_OK;
 }
 
@@ -75,7 +75,6 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.start = bounds.start;
     options.stop = bounds.stop;
     options.create = &c->options;
-    options.layout_set = 1;
     options.convert_to = c->convert_to;
     options.casting = c->casting;
     options.memory = args->memory;

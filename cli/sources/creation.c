@@ -33,7 +33,7 @@ static cli_exit fail_name(const naming *names, const char *name)
     char list[256] = "";
     size_t size = 0;
     for (int i = 0; i <= LAST && size < sizeof list; i++) {
-        const char *one = names->name_of(i);
+        const char *one = names->name_of(i == 0 ? LAST + 1 : i);
         if (one && strcmp(one, "bytedelta-old") != 0) /* for reading only */
             size += (size_t)snprintf(list + size, sizeof list - size, "%s%s",
                                      size > 0 ? ", " : "", one);
@@ -82,31 +82,25 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
         if (o->filters[n] == CATERVA_FILTER_DELTA)
             cli_warn("of arrays with filter delta C-Blosc2 reads parts of chunks wrong");
     }
+    if (o->filters[0] == CATERVA_FILTER_DEFAULT) o->filters[0] = CATERVA_FILTER_NONE;
     return CLI_OK;
 }
 
-/* One option given means that all are set; the others keep what `like` or the
- * library's default says. */
+/* What no argument sets stays as the other array has it, or the library's default. */
 static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
-    if (!args->codec && !args->filters && args->level < 0) return CLI_OK;
-    if (!o->codec_set) {
-        o->codec = CATERVA_CODEC_ZSTD;
-        o->level = CATERVA_LEVEL_DEFAULT;
-        o->filters[0] = CATERVA_FILTER_SHUFFLE;
-        o->codec_set = 1;
-    }
-    if (args->level >= 0) o->level = (int)args->level;
+    if (args->level >= 0) o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
     if (args->filters) CLI_TRY(set_filters(o, args->filters));
     if (!args->codec) return CLI_OK;
     const char *text = args->codec;
     int codec_before = o->codec;
     o->use_dict = 0;
     CLI_TRY(scan_named_meta(&text, &codec_names, &o->codec, &o->codec_meta));
-    if (o->codec != codec_before && args->level < 0) o->level = CATERVA_LEVEL_DEFAULT;
+    if (o->codec != codec_before && args->level < 0) o->level = 0;
     if (o->codec_meta < 0) o->codec_meta += 256; /* the byte that is stored */
     /* The n-d codecs look at numbers, which filters would scatter. */
-    if (o->codec >= CATERVA_CODEC_NDLZ && !args->filters) CLI_TRY(set_filters(o, ""));
+    bool is_nd = o->codec >= CATERVA_CODEC_NDLZ && o->codec != CATERVA_CODEC_BLOSCLZ;
+    if (is_nd && !args->filters) CLI_TRY(set_filters(o, ""));
     return *text ? cli_fail(CLI_USAGE, "--codec takes one codec") : CLI_OK;
 }
 
@@ -132,6 +126,7 @@ static cli_exit set_partition(const char *text, const char *what, int ndim, int3
 
 static cli_exit set_metalayer(caterva_create_options *o, const char *kind)
 {
+    o->metalayer = CATERVA_METALAYER_B2ND;
     if (!kind || strcmp(kind, "b2nd") == 0) return CLI_OK;
     if (strcmp(kind, "caterva") != 0)
         return cli_fail(CLI_USAGE, "--metalayer is b2nd or caterva, not '%s'", kind);
@@ -167,7 +162,6 @@ static cli_exit set_fill(creation *c, const char *text)
 
 static void copy_codec(caterva_create_options *o, const caterva_info *info)
 {
-    o->codec_set = 1;
     o->codec = info->codec;
     o->codec_meta = info->codec_meta;
     o->level = info->level;
@@ -275,6 +269,14 @@ cli_exit creation_choose_partition(creation *c)
     c->options.chunk_shape = c->chunk_shape;
     c->options.block_shape = c->block_shape;
     return CLI_OK;
+}
+
+void creation_drop_codec(creation *c)
+{
+    caterva_create_options *o = &c->options;
+    o->codec = o->codec_meta = o->level = o->use_dict = 0;
+    memset(o->filters, 0, sizeof o->filters);
+    memset(o->filters_meta, 0, sizeof o->filters_meta);
 }
 
 void creation_free(creation *c)

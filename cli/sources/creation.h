@@ -24,6 +24,9 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
                        const char *dtype, caterva_array *like);
 void creation_free(creation *c);
 
+/* Leaves codec, level and filters to the library. */
+void creation_drop_codec(creation *c);
+
 /* Has the library choose chunks and blocks now. */
 cli_exit creation_choose_partition(creation *c);
 

@@ -178,7 +178,9 @@ def choose_partition(
 
 def set_cache_limit(nbytes: int) -> None:
     """Set the size of the cache of decoded blocks that arrays share; 0 is none."""
-    _caterva.cache_limit(nbytes)
+    if nbytes < 0:
+        raise ValueError(f"a cache of {nbytes} bytes")
+    _caterva.cache_limit(nbytes or _options.NONE)
 
 
 def cache() -> dict[str, int]:

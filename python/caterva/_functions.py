@@ -86,8 +86,8 @@ def create(
         default level of zstd is 3 if items have one byte and 2 if they have more; that of
         other codecs is 5. A meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of
         float32 and float64, to within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``,
-        ``["trunc-prec:10"]``. Codecs of zfp take floats as they are, and so have no filters
-        unless said. ``dictionary`` is for ``"zstd"``.
+        ``["trunc-prec:10"]``. The codecs of zfp and ndlz have no filters by default.
+        ``dictionary`` is for ``"zstd"``.
     layout
         ``"contiguous"`` (one file) or ``"sparse"`` (a file for each chunk).
     metalayers
@@ -587,8 +587,6 @@ def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any
         how["casting"] = _options.number_of(casting, _options.CASTINGS, "casting")
     far = options.pop("for_remote", None)
     how["for_remote"] = None if far is None else bool(_options.flag_of(far, "for_remote"))
-    if "layout" in options or "metalayer" in options:
-        how["layout_set"] = True
     words = _options.storage_options(x.shape, x.dtype, options)
     for name in ("shape", "dtype"):
         del words[name]

@@ -82,8 +82,8 @@ class Info:
         self.chunk_counts: tuple[int, ...] = parts["chunk_counts"]
         self.block_counts: tuple[int, ...] = parts["block_counts"]
         self.dtype_stored: str | None = parts["dtype_stored"]
-        self.layout: str = _options.LAYOUTS[parts["layout"]]
-        self.metalayer: str = _options.METALAYERS[parts["metalayer"]]
+        self.layout: str = _options.LAYOUTS[parts["layout"] - 1]
+        self.metalayer: str = _options.METALAYERS[parts["metalayer"] - 1]
         self.in_memory: bool = parts["in_memory"]
         self.sealed: bool = parts["sealed"]
         self.codec = _name(parts["codec"], _caterva.codec_name, parts["codec_meta"])

@@ -28,10 +28,12 @@ DURABILITIES: tuple[Durability, ...] = ("full", "ordered", "none")
 LAYOUTS: tuple[Layout, ...] = ("contiguous", "sparse")
 CASTINGS = ("same_kind", "safe", "unsafe")
 METALAYERS = ("b2nd", "caterva", "none")
-MEMORY = "mem:"
-ZFP = (33, 34, 35)  # numbers of the codecs that take nothing but floats
 
-FILL_ZEROS, FILL_UNINIT, FILL_NAN, FILL_VALUE = range(4)
+NONE = -1  # CATERVA_NONE: of what zero leaves to the library, nothing
+NO_FILTER = BLOSCLZ = 256  # what 0 is in Blosc2 frames
+MEMORY = "mem:"
+
+FILL_ZEROS, FILL_UNINIT, FILL_NAN, FILL_VALUE = range(1, 5)
 
 
 class Handle(TypedDict, total=False):
@@ -170,7 +172,7 @@ def _numbered(spec: Filter, number: Callable[[str], int], what: str) -> tuple[in
     if isinstance(spec, tuple):
         return _numbered(spec[0], number, what)[0], operator.index(spec[1])
     if not isinstance(spec, str):
-        return operator.index(spec), 0
+        return operator.index(spec) or BLOSCLZ, 0
     name, _, meta = spec.partition(":")
     found = number(name)
     if found < 0:
@@ -184,24 +186,26 @@ def codec_options(
     filters: str | Iterable[Filter] | None,
     dictionary: bool,
 ) -> dict[str, Any]:
-    """The options that say how blocks are compressed; none: as the library chooses."""
-    if codec is None and level is None and filters is None and not dictionary:
-        return {}
-    number, meta = _numbered("zstd" if codec is None else codec, _caterva.codec_number, "codec")
-    if filters is None:
-        filters = [] if number in ZFP else ["shuffle"]  # zfp takes floats as they are
-    elif isinstance(filters, str):
-        filters = [f for f in filters.split(",") if f and f != "none"]
-    pairs = [_numbered(f, _caterva.filter_number, "filter") for f in filters]
-    return {
-        "codec_set": 1,
-        "codec": number,
-        "codec_meta": meta & 255 if -128 <= meta < 0 else meta,
-        "level": -1 if level is None else operator.index(level),
-        "use_dict": flag_of(dictionary, "dictionary"),
-        "filters": [n for n, _ in pairs],
-        "filters_meta": [m for _, m in pairs],
-    }
+    """The options that say how blocks are compressed; what is None the library chooses."""
+    out: dict[str, Any] = {}
+    if codec is not None:
+        number, meta = _numbered(codec, _caterva.codec_number, "codec")
+        out["codec"] = number
+        out["codec_meta"] = meta & 255 if -128 <= meta < 0 else meta
+    if level is not None:
+        number = operator.index(level)
+        if not 0 <= number <= 9:
+            raise ValueError(f"compression level {number} is not in 0..9")
+        out["level"] = number or NONE
+    if filters is not None:
+        if isinstance(filters, str):
+            filters = [f for f in filters.split(",") if f and f != "none"]
+        pairs = [_numbered(f, _caterva.filter_number, "filter") for f in filters]
+        out["filters"] = [n for n, _ in pairs] or [NO_FILTER]
+        out["filters_meta"] = [m for _, m in pairs]
+    if flag_of(dictionary, "dictionary"):
+        out["use_dict"] = 1
+    return out
 
 
 # ---- Progress -------------------------------------------------------------------------
@@ -316,8 +320,11 @@ def storage_options(
     )
     out["shape"] = shape
     out["dtype"] = _dtypes.text_of(dtype)
-    out["layout"] = number_of(options.pop("layout", "contiguous"), LAYOUTS, "layout")
-    out["metalayer"] = number_of(options.pop("metalayer", "b2nd"), METALAYERS[:2], "metalayer")
+    if "layout" in options:
+        out["layout"] = 1 + number_of(options.pop("layout"), LAYOUTS, "layout")
+    if "metalayer" in options:
+        word = options.pop("metalayer")
+        out["metalayer"] = 1 + number_of(word, METALAYERS[:2], "metalayer")
     out["metalayers"] = _metalayers(options.pop("metalayers", None), dtype)
     out["overwrite"] = flag_of(options.pop("overwrite", False), "overwrite")
     _refuse_rest(options)

@@ -172,7 +172,7 @@ class Remote:
 
     def _native(self) -> _caterva.Remote:
         """The same for the library, which takes 0 for its defaults and -1 for none."""
-        style = 0 if self.path_style is None else 1 if self.path_style else -1
+        addressing = 0 if self.path_style is None else 1 if self.path_style else 2
         words: dict[str, Any] = {
             "connections": _number(self.connections, "connections", 1),
             "connect_timeout_ms": _milliseconds(self.connect_timeout, "connect_timeout"),
@@ -180,7 +180,7 @@ class Remote:
             "retries": _number(self.retries, "retries", 0) or -1,
             "over_read_percent": _number(self.over_read_percent, "over_read_percent", 0) or -1,
             "credentials": CREDENTIALS.index(self.credentials),
-            "path_style": style,
+            "addressing": addressing,
             "cache_bytes": _number(self.cache_bytes, "cache_bytes", 0),
         }
         if self.cache is not None:

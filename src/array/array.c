@@ -241,12 +241,12 @@ static void describe_header(const caterva_array *array, caterva_info *info)
     const cv_frame_header *h = &s->header;
     info->layout = cv_array_layout(array);
     info->metalayer = cv_array_metalayer(array);
-    info->codec = h->codec;
+    info->codec = h->codec ? h->codec : CATERVA_CODEC_BLOSCLZ;
     info->codec_meta = h->codec_meta;
-    info->level = h->level;
+    info->level = h->level ? h->level : CATERVA_NONE;
     info->use_dict = h->use_dict;
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
-        info->filters[i] = h->filters[i];
+        info->filters[i] = h->filters[i] ? h->filters[i] : CATERVA_FILTER_NONE;
         info->filters_meta[i] = h->filters_meta[i];
     }
     info->frame_bytes = (int64_t)h->frame_size + (h->sparse ? h->cbytes : 0);

@@ -53,12 +53,12 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written",
                        o->ndim, CATERVA_MAX_WRITE_DIMS);
     if (o->ndim > 0 && !o->shape) return cv_fail(err, CATERVA_EINVAL, -1, "shape is NULL");
-    if (o->layout != CATERVA_LAYOUT_CONTIGUOUS && o->layout != CATERVA_LAYOUT_SPARSE)
+    if (o->layout < CATERVA_LAYOUT_DEFAULT || o->layout > CATERVA_LAYOUT_SPARSE)
         return cv_fail(err, CATERVA_EINVAL, -1, "layout %d is not known", (int)o->layout);
-    if (o->metalayer != CATERVA_METALAYER_B2ND && o->metalayer != CATERVA_METALAYER_CATERVA)
+    if (o->metalayer < CATERVA_METALAYER_DEFAULT || o->metalayer > CATERVA_METALAYER_CATERVA)
         return cv_fail(err, CATERVA_EINVAL, -1, "metalayer %d is not known",
                        (int)o->metalayer);
-    if (o->fill < CATERVA_FILL_ZEROS || o->fill > CATERVA_FILL_VALUE)
+    if (o->fill < CATERVA_FILL_DEFAULT || o->fill > CATERVA_FILL_VALUE)
         return cv_fail(err, CATERVA_EINVAL, -1, "fill %d is not known", (int)o->fill);
     if (o->fill == CATERVA_FILL_VALUE && !o->fill_value)
         return cv_fail(err, CATERVA_EINVAL, -1,
@@ -134,29 +134,37 @@ static cv_status check_fill(const blueprint *b, cv_error *err)
 
 /* ---- Building the header ------------------------------------------------ */
 
+/* The byte that a header has for a public constant of a codec or filter. */
+static bool byte_of(int number, uint8_t *out)
+{
+    *out = (uint8_t)number;
+    return number >= 0 && number <= CATERVA_CODEC_BLOSCLZ;
+}
+
 static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h,
                              cv_error *err)
 {
     for (int i = 0; i < CV_MAX_FILTERS; i++) {
-        if (o->filters[i] < 0 || o->filters[i] > 255)
-            return cv_fail(err, CATERVA_EINVAL, -1, "filters[%d] is %d, not in 0..255", i,
+        if (!byte_of(o->filters[i], &h->filters[i]))
+            return cv_fail(err, CATERVA_EINVAL, -1, "filters[%d] is %d, not in 0..256", i,
                            o->filters[i]);
         if (o->filters_meta[i] < -128 || o->filters_meta[i] > 255)
             return cv_fail(err, CATERVA_EINVAL, -1,
                            "filters_meta[%d] is %d, not in -128..255", i, o->filters_meta[i]);
-        h->filters[i] = (uint8_t)o->filters[i];
         h->filters_meta[i] = (uint8_t)o->filters_meta[i];
     }
     return CV_OK;
 }
 
-static void copy_codec(const cv_frame_header *like, cv_frame_header *h)
+/* The n-d codecs look at numbers, which a shuffle would scatter. */
+static void set_default_filters(cv_frame_header *h)
 {
-    h->codec = like->codec;
-    h->codec_meta = like->codec_meta;
-    h->level = like->level;
-    h->split_mode = like->split_mode;
-    h->use_dict = like->use_dict;
+    if (h->codec < CATERVA_CODEC_NDLZ)
+        h->filters[CV_MAX_FILTERS - 1] = CATERVA_FILTER_SHUFFLE;
+}
+
+static void copy_filters(const cv_frame_header *like, cv_frame_header *h)
+{
     memcpy(h->filters, like->filters, sizeof h->filters);
     memcpy(h->filters_meta, like->filters_meta, sizeof h->filters_meta);
 }
@@ -169,35 +177,48 @@ static uint8_t default_level(int codec, int64_t item_size)
     return item_size == 1 ? 3 : 2;
 }
 
+static cv_status set_level(const blueprint *b, cv_frame_header *h, cv_error *err)
+{
+    int level = b->options.level;
+    if (level < CATERVA_NONE || level > 9)
+        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in -1..9", level);
+    if (level != 0) h->level = level == CATERVA_NONE ? 0 : (uint8_t)level;
+    return CV_OK;
+}
+
+/* Codec, level and filters: as the options say, else as `like` has them, else the default. */
 static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
+    const cv_frame_header *like =
+        b->like && o->codec == CATERVA_CODEC_DEFAULT ? &b->like->header : NULL;
+    if (!byte_of(o->codec, &h->codec) || o->codec_meta < 0 || o->codec_meta > 255)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "codec %d with meta %d: not in 0..256 and 0..255", o->codec,
+                       o->codec_meta);
     h->split_mode = SPLIT_AUTO;
-    if (!o->codec_set && b->like) {
-        copy_codec(&b->like->header, h);
-        return CV_OK;
-    }
-    if (!o->codec_set) {
-        h->codec = CATERVA_CODEC_ZSTD;
-        h->level = default_level(h->codec, b->item_size);
-        h->filters[CV_MAX_FILTERS - 1] = CATERVA_FILTER_SHUFFLE;
-        return CV_OK;
-    }
-    if (o->codec < 0 || o->codec > 255 || o->codec_meta < 0 || o->codec_meta > 255)
-        return cv_fail(err, CATERVA_EINVAL, -1, "codec %d with meta %d is not in 0..255",
-                       o->codec, o->codec_meta);
-    if (o->level < CATERVA_LEVEL_DEFAULT || o->level > 9)
-        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in -1..9",
-                       o->level);
-    h->codec = (uint8_t)o->codec;
-    h->codec_meta = (uint8_t)o->codec_meta;
-    h->level = o->level == CATERVA_LEVEL_DEFAULT ? default_level(o->codec, b->item_size)
-                                                 : (uint8_t)o->level;
     h->use_dict = o->use_dict != 0;
-    if (h->use_dict && !cv_codec_makes_dict(o->codec))
+    h->codec_meta = (uint8_t)o->codec_meta;
+    if (like) {
+        h->codec = like->codec;
+        h->codec_meta = like->codec_meta;
+        h->split_mode = like->split_mode;
+        h->use_dict = h->use_dict || like->use_dict;
+    } else if (o->codec == CATERVA_CODEC_DEFAULT) {
+        h->codec = CATERVA_CODEC_ZSTD;
+    }
+    h->level = like ? like->level : default_level(h->codec, b->item_size);
+    CV_TRY(set_level(b, h, err));
+    if (o->use_dict && !cv_codec_makes_dict(h->codec))
         return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd does",
-                       cv_codec_name(o->codec));
-    return set_filters(o, h, err);
+                       cv_codec_name(h->codec));
+    static const int unset[CV_MAX_FILTERS];
+    if (memcmp(o->filters, unset, sizeof o->filters) != 0) return set_filters(o, h, err);
+    if (like)
+        copy_filters(like, h);
+    else
+        set_default_filters(h);
+    return CV_OK;
 }
 
 static cv_status add_metalayer(cv_frame_header *h, const char *name, const void *content,

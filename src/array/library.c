@@ -17,10 +17,14 @@
 const char *caterva_version(void) { return CATERVA_VERSION_STRING; }
 const char *caterva_codec_version(void) { return cv_codec_engine_version(); }
 
-const char *caterva_codec_name(int codec) { return cv_codec_name(codec); }
-int caterva_codec_number(const char *name) { return cv_codec_number(name); }
-const char *caterva_filter_name(int filter) { return cv_filter_name(filter); }
-int caterva_filter_number(const char *name) { return cv_filter_number(name); }
+/* Numbers of frames as public constants: 256 stands for their 0, -1 for no number. */
+static int of_frame(int number) { return number == 0 ? 256 : number; }
+static int in_frame(int number) { return number == 256 ? 0 : number == 0 ? -1 : number; }
+
+const char *caterva_codec_name(int codec) { return cv_codec_name(in_frame(codec)); }
+int caterva_codec_number(const char *name) { return of_frame(cv_codec_number(name)); }
+const char *caterva_filter_name(int filter) { return cv_filter_name(in_frame(filter)); }
+int caterva_filter_number(const char *name) { return of_frame(cv_filter_number(name)); }
 
 const char *caterva_status_name(caterva_status status)
 {
@@ -68,7 +72,7 @@ cv_status caterva_set_allocator(const caterva_allocator *allocator, cv_error *er
 
 cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err)
 {
-    if (cache_bytes >= -1) return CV_OK;
+    if (cache_bytes >= CATERVA_NONE) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "a block cache of %lld bytes",
                    (long long)cache_bytes);
 }
@@ -85,10 +89,9 @@ cv_status cv_array_set_cache(caterva_array *array, int64_t cache_bytes, cv_error
 
 caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err)
 {
-    if (bytes < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a block cache of %lld bytes",
-                       (long long)bytes);
-    cv_cache_set_limit(cv_cache_shared(), bytes);
+    CV_TRY(cv_array_check_cache(bytes, err));
+    if (bytes == 0) bytes = CV_CACHE_BYTES;
+    cv_cache_set_limit(cv_cache_shared(), bytes == CATERVA_NONE ? 0 : bytes);
     return CV_OK;
 }
 

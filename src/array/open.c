@@ -234,7 +234,7 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     caterva_open_options o = array->opened;
     cv_store *store = NULL;
     *out = NULL;
-    o.cache_bytes = -1; /* it takes the place of `array`, whose cache stays */
+    o.cache_bytes = CATERVA_NONE; /* it takes the place of `array`, whose cache stays */
     if (cv_wings.remote)
         CV_TRY(cv_wings.remote->reopen(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);

@@ -98,9 +98,10 @@ static void make_endpoint(const cv_session *s, char *to, size_t size)
 /* Certificates do not cover bucket names with dots. */
 static bool is_path_style(const cv_session *s, const cv_url *bucket)
 {
-    int style = s->options.path_style;
+    caterva_addressing asked = s->options.addressing;
+    if (asked != CATERVA_ADDRESSING_DEFAULT) return asked == CATERVA_ADDRESSING_PATH;
     bool has_dots = memchr(bucket->host, '.', bucket->host_size) != NULL;
-    return style > 0 || (style == 0 && (s->credentials.endpoint || has_dots));
+    return s->credentials.endpoint || has_dots;
 }
 
 static cv_status place_s3(cv_remote_object *o, const cv_url *u, const char *member, text *t,

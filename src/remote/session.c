@@ -132,11 +132,12 @@ static cv_status check_options(const caterva_remote_options *o, cv_error *err)
     CV_TRY(check_between("connections", o->connections, 0, 256, err));
     CV_TRY(check_between("connect_timeout_ms", o->connect_timeout_ms, 0, INT32_MAX, err));
     CV_TRY(check_between("stall_timeout_ms", o->stall_timeout_ms, 0, INT32_MAX - 999, err));
-    CV_TRY(check_between("retries", o->retries, -1, 20, err));
-    CV_TRY(check_between("over_read_percent", o->over_read_percent, -1, 1000000, err));
+    CV_TRY(check_between("retries", o->retries, CATERVA_NONE, 20, err));
+    CV_TRY(check_between("over_read_percent", o->over_read_percent, CATERVA_NONE, 1000000, err));
     CV_TRY(
         check_between("credentials", (int)o->credentials, 0, CATERVA_CREDENTIALS_NONE, err));
-    CV_TRY(check_between("path_style", o->path_style, -1, 1, err));
+    CV_TRY(check_between("addressing", (int)o->addressing, CATERVA_ADDRESSING_DEFAULT,
+                         CATERVA_ADDRESSING_HOST, err));
     CV_TRY(check_between("n_headers", o->n_headers, 0, 100, err));
     if (o->cache_bytes < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "a cache folder of %lld bytes",

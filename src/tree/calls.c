@@ -182,7 +182,7 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
         return cv_fail(err, CATERVA_EINVAL, -1, "key, options or out is NULL");
     *out = NULL;
     CV_TRY(cv_options_copy(&o, sizeof o, options, "create options", err));
-    if (o.layout != CATERVA_LAYOUT_CONTIGUOUS)
+    if (o.layout == CATERVA_LAYOUT_SPARSE)
         return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
     cv_tree_handle_lock(tree);
     cv_status status = place_new(tree, key, o.overwrite != 0, &path, err);

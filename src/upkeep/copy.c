@@ -394,18 +394,17 @@ static cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_ord
     return CV_OK;
 }
 
-/* Layout, metalayer and fill as `source` has them, where nothing else was asked for. */
+/* Takes layout, metalayer and fill from `source` unless they are set. */
 static void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
 {
     caterva_create_options *c = &order->create;
-    if (!order->options.layout_set) {
-        c->layout = cv_array_layout(source);
-        if (cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
-            c->metalayer = cv_array_metalayer(source);
-        bool is_one_file = strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
-        if (is_one_file) c->layout = CATERVA_LAYOUT_CONTIGUOUS;
-    }
-    if (c->fill == CATERVA_FILL_ZEROS && source->fill) {
+    bool is_one_file = strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
+    if (c->layout == CATERVA_LAYOUT_DEFAULT)
+        c->layout = is_one_file ? CATERVA_LAYOUT_CONTIGUOUS : cv_array_layout(source);
+    if (c->metalayer == CATERVA_METALAYER_DEFAULT &&
+        cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
+        c->metalayer = cv_array_metalayer(source);
+    if (c->fill == CATERVA_FILL_DEFAULT && source->fill) {
         c->fill = CATERVA_FILL_VALUE;
         c->fill_value = source->fill;
         if (!order->conversion.needed) return;

@@ -58,7 +58,7 @@ static void set_trial(trial *t, const int *filters, int n, int32_t item_size, rn
     *t = (trial){.n = n, .item_size = item_size};
     o.ndim = 2, o.shape = shape, o.chunk_shape = chunk_shape, o.block_shape = block_shape;
     o.item_size = item_size;
-    o.codec_set = 1, o.codec = codecs[rng_int(r, 0, 4)], o.level = rng_int(r, 1, 9);
+    o.codec = codecs[rng_int(r, 0, 4)], o.level = rng_int(r, 1, 9);
     int at = snprintf(t->name, sizeof t->name, "items of %d, %s %d:", item_size,
                       caterva_codec_name(o.codec), o.level);
     for (int i = 0; i < n; i++) {

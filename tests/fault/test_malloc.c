@@ -138,7 +138,6 @@ static caterva_status copy_it(life *l, caterva_error *err)
     caterva_copy_options options = CATERVA_COPY_INIT;
     create.threads = 1;
     options.create = &create;
-    options.layout_set = 1; /* in memory */
     CV_TRY(caterva_copy(l->array, "mem:", &options, NULL, err));
     create.chunk_shape = &chunk;
     return caterva_copy(l->array, "mem:", &options, NULL, err);

@@ -284,8 +284,8 @@ class Errors(unittest.TestCase):
             if dims:
                 call("dims_set", source, (c.c_char_p * 2)(*dims))
             call("commit", source)
-            for codec_set in (0, 1):
-                made = api.new("create_options", overwrite=1, codec_set=codec_set)
+            for codec in (0, api.CODEC_BLOSCLZ):
+                made = api.new("create_options", overwrite=1, codec=codec)
                 options = api.new("copy_options", create=c.pointer(made))
                 for name in ("mem:", "copy.b2nd"):
                     where = name.encode() if name == "mem:" else self.path(name)

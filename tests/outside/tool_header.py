@@ -131,7 +131,7 @@ class Api:
             function.restype = result
             function.argtypes = [argument(a) for a in arguments]
             setattr(self, name.removeprefix(PREFIX), function)
-        macros = re.findall(r"^#define CATERVA_(\w+) (-?\d+)\s*$", text, re.MULTILINE)
+        macros = re.findall(r"^#define CATERVA_(\w+) \(?(-?\d+)\)?\s*$", text, re.MULTILINE)
         for name, value in macros:
             setattr(self, name, int(value))
         for name, value in parsed.constants.items():

@@ -62,13 +62,12 @@ class Life:
 
     def encoding(self, options, exact):
         rng, api = self.rng, self.api
-        options.codec_set = 1
         options.codec = getattr(api, "CODEC_" + draw.pick(
             rng, ["BLOSCLZ", "LZ4", "LZ4HC", "ZLIB", "ZSTD"]))
-        options.level = draw.below(rng, 10)
+        options.level = draw.below(rng, 10) or api.NONE
         options.use_dict = int(options.codec in (api.CODEC_LZ4, api.CODEC_ZSTD) and
                                draw.chance(rng, 0.1))
-        filters = draw.pipeline(rng, api)
+        filters = draw.pipeline(rng, api) or [(api.FILTER_NONE, 0)]
         chosen = None if exact or draw.chance(rng, 0.85) else \
             draw.lossy(rng, api, self.dtype)
         if chosen:
@@ -125,7 +124,7 @@ class Life:
         self.described = (f"{self.place} {self.dtype} {tuple(lengths)} chunks "
                           f"{list(self.writer.info.chunk_shape[:len(lengths)])} blocks "
                           f"{list(self.writer.info.block_shape[:len(lengths)])} encoding "
-                          f"{self.encoding_words(options) if options.codec_set else 'default'}")
+                          f"{self.encoding_words(options) if options.codec else 'default'}")
 
     @staticmethod
     def encoding_words(options):

@@ -203,7 +203,6 @@ class Steps(Life):
                 options.create = c.pointer(options.kept_create)
             options.kept_create.layout = draw.pick(self.rng, [self.api.LAYOUT_CONTIGUOUS,
                                                               self.api.LAYOUT_SPARSE])
-            options.layout_set = 1
         return path
 
     def copy(self):
@@ -230,7 +229,7 @@ class Steps(Life):
         try:
             made = (view or handle).copy(place, options)
         except Failure as failure:
-            need(options.create and options.kept_create.codec_set and any(
+            need(options.create and options.kept_create.codec and any(
                 w in failure.message for w in ("filter", "delta", "codec", "block", "dict")),
                  f"copy was refused: {failure}")
         else:

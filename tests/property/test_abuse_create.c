@@ -338,7 +338,6 @@ static void abuse_copy(void)
     create.block_shape = zero;
     refuse_copy(source, &options, EINVAL_BIT);
     create = (caterva_create_options)CATERVA_CREATE_INIT;
-    create.codec_set = 1;
     create.codec = 99;
     refuse_copy(source, &options, EUNSUPPORTED_BIT);
     create = (caterva_create_options)CATERVA_CREATE_INIT;
@@ -346,7 +345,6 @@ static void abuse_copy(void)
     refuse_copy(source, &options, EINVAL_BIT);
     create = (caterva_create_options)CATERVA_CREATE_INIT;
     create.layout = CATERVA_LAYOUT_SPARSE;
-    options.layout_set = 1;
     REFUSE(EINVAL_BIT, caterva_copy(source, "mem:", &options, &copy, err));
     check_small_array(source);
     caterva_discard(source);

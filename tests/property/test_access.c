@@ -108,7 +108,6 @@ static void copy(caterva_layout layout)
     options.overwrite = 1;
     options.layout = layout;
     how.create = &options;
-    how.layout_set = 1;
     CHECK_OK(caterva_copy(array, target, &how, NULL, &err), err);
     caterva_discard(array);
 }

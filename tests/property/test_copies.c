@@ -200,12 +200,17 @@ static caterva_array *make_copy(trial *t)
     caterva_create_options create = options_for(&t->to, &t->to_pipeline);
     caterva_copy_options options = CATERVA_COPY_INIT;
     int64_t done = 0;
-    create.codec_set = !t->moves && rng_one_in(t->random, 2);
-    if (!create.codec_set) t->to_pipeline = t->from_pipeline;
+    if (t->moves || !rng_one_in(t->random, 2)) {
+        t->to_pipeline = t->from_pipeline;
+        create.codec = create.level = 0;
+        memset(create.filters, 0, sizeof create.filters);
+    }
     create.ndim = 99; /* not looked at */
     create.shape = NULL;
-    create.layout =
-        rng_one_in(t->random, 4) ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    static const caterva_layout layouts[] = {
+        CATERVA_LAYOUT_DEFAULT, CATERVA_LAYOUT_DEFAULT, CATERVA_LAYOUT_CONTIGUOUS,
+        CATERVA_LAYOUT_SPARSE};
+    create.layout = layouts[rng_int(t->random, 0, 3)];
     t->has_new_item = rng_one_in(t->random, 5);
     rng_fill(t->random, t->new_item, (size_t)t->from.item_size);
     if (t->has_new_item) create.fill = CATERVA_FILL_VALUE;
@@ -216,7 +221,6 @@ static caterva_array *make_copy(trial *t)
     options.create = &create;
     options.start = t->box.start;
     options.stop = t->box.stop;
-    options.layout_set = rng_one_in(t->random, 2);
     options.memory = rng_one_in(t->random, 2) ? 0 : rng_between(t->random, 1, 100000);
     options.on_progress = count_progress;
     options.context = &done;
@@ -249,7 +253,8 @@ static void check_info(const trial *t, caterva_array *copy)
              to->shape[d] == t->to.shape[d] && to->chunk_shape[d] == t->to.chunk_shape[d] &&
                  to->block_shape[d] == t->to.block_shape[d],
              "axis %d", d);
-    NEED(t, to->codec == t->to_pipeline.codec && to->level == t->to_pipeline.level,
+    int level = to->level == CATERVA_NONE ? 0 : to->level;
+    NEED(t, to->codec == t->to_pipeline.codec && level == t->to_pipeline.level,
          "codec %d %d", to->codec, to->level);
     NEED(t, to->n_attributes == 1 && to->n_metalayers == from->n_metalayers, "%d and %d",
          to->n_attributes, to->n_metalayers);

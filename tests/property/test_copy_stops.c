@@ -35,7 +35,6 @@ static int stop_everywhere(caterva_array *source, const char *path,
     caterva_copy_options options = CATERVA_COPY_INIT;
     patience p = {0};
     options.create = create;
-    options.layout_set = 1;
     options.memory = 1; /* chunk by chunk */
     options.on_progress = patience_hear;
     options.context = &p;

@@ -148,7 +148,6 @@ static caterva_array *make(scene *s, const char *name, int64_t n, int32_t chunk)
     options.overwrite = 1;
     options.threads = 1;
     options.durability = s->durability;
-    options.codec_set = 1;
     options.codec = CATERVA_CODEC_LZ4;
     options.level = 1;
     caterva_array *array;

@@ -28,8 +28,9 @@ static void create(const char *path, int64_t n, int value, caterva_layout layout
     options.chunk_shape = chunks;
     options.block_shape = chunks;
     options.dtype = "|u1";
-    options.codec_set = 1;
     options.codec = CATERVA_CODEC_LZ4;
+    options.level = CATERVA_NONE;
+    options.filters[0] = CATERVA_FILTER_NONE;
     options.layout = layout;
     caterva_array *array;
     CHECK_OK(caterva_create_from_memory(path, &options, bytes, (size_t)n, &array, &err), err);

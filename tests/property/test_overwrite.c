@@ -182,7 +182,6 @@ static caterva_status copy(verb v, caterva_layout layout, caterva_error *err)
     create.layout = layout;
     create.durability = CATERVA_DURABILITY_NONE;
     options.create = &create;
-    options.layout_set = 1;
     if (v == COPY_CONVERTED) {
         options.convert_to = "|i1";
         options.casting = CATERVA_CASTING_UNSAFE;

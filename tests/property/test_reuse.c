@@ -249,7 +249,6 @@ static void begin(game *g)
     options.block_shape = &block;
     options.dtype = "<u2";
     options.overwrite = 1;
-    options.codec_set = 1;
     options.codec = CATERVA_CODEC_LZ4;
     options.level = 1;
     CHECK_OK(caterva_create(g->path, &options, &g->writer, &err), err);

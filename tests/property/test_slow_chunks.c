@@ -55,7 +55,6 @@ static caterva_status write_all(int level, watching *w, void **frame, size_t *si
     o.chunk_shape = chunk_shape;
     o.block_shape = block_shape;
     o.dtype = "<u4";
-    o.codec_set = 1;
     o.codec = CATERVA_CODEC_ZSTD;
     o.level = level;
     o.filters[0] = CATERVA_FILTER_SHUFFLE;

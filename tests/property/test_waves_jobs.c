@@ -159,7 +159,6 @@ static void copy_recoded(caterva_array *array)
     caterva_copy_options o = CATERVA_COPY_INIT;
     caterva_array *copy;
     caterva_error err;
-    create.codec_set = 1;
     create.codec = CATERVA_CODEC_LZ4;
     create.level = 1;
     o.create = &create;

@@ -196,7 +196,7 @@ class Store(unittest.TestCase):
         if not self.server.domain:
             self.skipTest("%s has buckets in paths" % self.server.name)
         reader = self.reader()
-        self.assertEqual(reader.say("open", self.put("host.b2nd"), "nocache", "style=-1"), "ok")
+        self.assertEqual(reader.say("open", self.put("host.b2nd"), "nocache", "addressing=2"), "ok")
         self.assertEqual(reader.say("point", 7, 50, 3),
                          "ok " + self.items[7, 50, 3].tobytes().hex())
 

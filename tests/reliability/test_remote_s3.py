@@ -130,7 +130,7 @@ class S3(Case):
         url = url.replace(" ", "_")  # the helper's words end there
         server.objects = {path.replace("%20", "_"): body for path, body in server.objects.items()}
         reader = self.reader_of(server, AWS_SESSION_TOKEN=self.TOKEN)
-        self.assertEqual(reader.say("open", url, "nocache", "style=-1"), "ok")
+        self.assertEqual(reader.say("open", url, "nocache", "addressing=2"), "ok")
         self.assertEqual(reader.say("read"), "ok " + self.hash)
         self.assertGreater(len(server.requests), 1)
         self.assertEqual(self.hosts(server), {"bucket.localhost:%d" % server.port})
@@ -141,16 +141,16 @@ class S3(Case):
         server, _ = self.serve_s3()
         server.objects = {"/bucket/a.b2nd": self.frame}
         reader = self.reader_of(server)
-        for words in ((), ("style=1",)):
+        for words in ((), ("addressing=1",)):
             self.assertEqual(reader.say("open", "s3://bucket/a.b2nd", *words), "ok")
         self.assertEqual(self.hosts(server), {"localhost:%d" % server.port})
-        self.fails(reader.say("open", "s3://bucket/a.b2nd", "style=-1"), "does not exist",
+        self.fails(reader.say("open", "s3://bucket/a.b2nd", "addressing=2"), "does not exist",
                    "CATERVA_ENOTFOUND")
 
     def test_a_wrong_key_in_the_hosts_name(self):
         server, _ = self.serve_s3(prefix="")
         reader = self.reader_of(server, AWS_SECRET_ACCESS_KEY="hidden-wrong")
-        answer = reader.say("open", "s3://bucket/a.b2nd", "style=-1")
+        answer = reader.say("open", "s3://bucket/a.b2nd", "addressing=2")
         self.fails(answer, "forbidden or absent", "CATERVA_ENOTFOUND")
         self.assertNotIn("hidden", answer)
 
@@ -162,10 +162,10 @@ class S3(Case):
             r, self.ACCESS, self.SECRET) else Reply(403)
         reader = self.reader_of(server, AWS_CA_BUNDLE=str(authority.file),
                                 AWS_ENDPOINT_URL="https://store.localhost:%d" % server.port)
-        self.assertEqual(reader.say("open", "s3://bucket/a.b2nd", "nocache", "style=-1"), "ok")
+        self.assertEqual(reader.say("open", "s3://bucket/a.b2nd", "nocache", "addressing=2"), "ok")
         self.assertEqual(reader.say("read"), "ok " + self.hash)
         self.assertEqual(self.hosts(server), {"bucket.store.localhost:%d" % server.port})
-        answer = reader.say("open", "s3://dotted.bucket/a.b2nd", "style=-1")
+        answer = reader.say("open", "s3://dotted.bucket/a.b2nd", "addressing=2")
         self.fails(answer, "the certificate of dotted.bucket.store.localhost is refused")
 
 

@@ -103,6 +103,7 @@ static caterva_status open_url(char *words, const char *key,
     caterva_open_options options = CATERVA_OPEN_INIT;
     char *url = strtok(words, " "), *word, token[256];
     const char *headers[] = {token};
+    int addressing = 0;
     options.remote = &remote;
     options.on_progress = on_progress;
     remote.headers = headers;
@@ -112,7 +113,7 @@ static caterva_status open_url(char *words, const char *key,
                     number(word, "stall=", &remote.stall_timeout_ms) ||
                     number(word, "connect=", &remote.connect_timeout_ms) ||
                     number(word, "over=", &remote.over_read_percent) ||
-                    number(word, "style=", &remote.path_style);
+                    number(word, "addressing=", &addressing);
         if (strncmp(word, "offset=", 7) == 0)
             options.offset = strtoull(word + 7, NULL, 10), known = 1;
         if (strncmp(word, "cache=", 6) == 0) remote.cache_folder = word + 6, known = 1;
@@ -128,6 +129,7 @@ static caterva_status open_url(char *words, const char *key,
         }
         if (!known) exit(2);
     }
+    remote.addressing = (caterva_addressing)addressing;
     return key ? open_leaf(url, key, &remote) : caterva_open(url, &options, &array, &err);
 }
 

@@ -138,9 +138,8 @@ void cube_create(const char *url, int32_t *model, int64_t cache_bytes, bool even
     o.cache_bytes = cache_bytes;
     o.layout = strcmp(url, "mem:") != 0 && rng_one_in(&r, 3) ? CATERVA_LAYOUT_SPARSE
                                                              : CATERVA_LAYOUT_CONTIGUOUS;
-    o.codec_set = 1;
     o.codec = CATERVA_CODEC_ZSTD;
-    o.level = rng_one_in(&r, 4) ? 0 : 1;
+    o.level = rng_one_in(&r, 4) ? CATERVA_NONE : 1;
     o.use_dict = o.level > 0 && rng_one_in(&r, 3); /* blocks that need their chunk */
     o.filters[0] = CATERVA_FILTER_SHUFFLE;
     CHECK_OK(

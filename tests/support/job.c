@@ -153,6 +153,21 @@ static void parse_storage(const job *j, caterva_create_options *o)
     o->dirty_budget = find_number(j, "dirty_budget");
 }
 
+/* Numbers and level as a frame has them: 0 is blosclz, no filter, no compression. A level
+ * of -1 is the default. */
+static void parse_codec(const job *j, caterva_create_options *o)
+{
+    int level = (int)find_number(j, "level");
+    o->codec = (int)find_number(j, "codec");
+    if (o->codec == 0) o->codec = CATERVA_CODEC_BLOSCLZ;
+    o->codec_meta = (int)find_number(j, "codec_meta");
+    o->level = level == 0 ? CATERVA_NONE : level < 0 ? 0 : level;
+    o->use_dict = (int)find_number(j, "use_dict");
+    parse_list32(find_word(j, "filters"), o->filters);
+    parse_list32(find_word(j, "filters_meta"), o->filters_meta);
+    if (o->filters[0] == 0) o->filters[0] = CATERVA_FILTER_NONE;
+}
+
 caterva_create_options parse_options(const job *j, spec *s)
 {
     caterva_create_options o = CATERVA_CREATE_INIT;
@@ -163,14 +178,9 @@ caterva_create_options parse_options(const job *j, spec *s)
     o.block_shape = parse_list32(find_word(j, "blocks"), s->blocks) > 0 ? s->blocks : NULL;
     o.dtype = find_word(j, "dtype");
     o.item_size = (int32_t)find_number(j, "item_size");
-    o.codec_set = find_word(j, "codec") != NULL;
-    o.codec = (int)find_number(j, "codec");
-    o.codec_meta = (int)find_number(j, "codec_meta");
-    o.level = (int)find_number(j, "level");
-    o.use_dict = (int)find_number(j, "use_dict");
-    parse_list32(find_word(j, "filters"), o.filters);
-    parse_list32(find_word(j, "filters_meta"), o.filters_meta);
-    o.fill = (caterva_fill)find_number(j, "fill");
+    if (find_word(j, "codec")) parse_codec(j, &o);
+    if (find_word(j, "fill"))
+        o.fill = (caterva_fill)(CATERVA_FILL_ZEROS + (int)find_number(j, "fill"));
     if (find_word(j, "fill_value") != NULL &&
         parse_hex(find_word(j, "fill_value"), s->fill) > 0)
         o.fill_value = s->fill;

@@ -31,10 +31,10 @@ caterva_create_options options_for(const geometry *g, const pipeline *p)
     options.chunk_shape = g->chunk_shape;
     options.block_shape = g->block_shape;
     options.item_size = g->item_size;
-    options.codec_set = 1;
     options.codec = p->codec;
-    options.level = p->level;
+    options.level = p->level == 0 ? CATERVA_NONE : p->level;
     memcpy(options.filters, p->filters, sizeof(p->filters));
+    if (options.filters[0] == 0) options.filters[0] = CATERVA_FILTER_NONE;
     memcpy(options.filters_meta, p->filters_meta, sizeof(p->filters_meta));
     return options;
 }

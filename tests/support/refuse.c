@@ -32,7 +32,6 @@ caterva_create_options small_options(void)
     o.chunk_shape = small_chunks;
     o.block_shape = small_blocks;
     o.dtype = "<i4";
-    o.codec_set = 1;
     o.codec = CATERVA_CODEC_LZ4;
     o.level = 5;
     o.filters[0] = CATERVA_FILTER_SHUFFLE;

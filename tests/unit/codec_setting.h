@@ -18,7 +18,8 @@
 
 enum { BLOCK_ITEMS = 512, MAX_BLOCKS = 100 };
 
-static const int codecs[] = {CATERVA_CODEC_BLOSCLZ, CATERVA_CODEC_LZ4,  CATERVA_CODEC_LZ4HC,
+enum { FRAME_BLOSCLZ = 0 }; /* the number in frames, which a spec has */
+static const int codecs[] = {FRAME_BLOSCLZ, CATERVA_CODEC_LZ4,  CATERVA_CODEC_LZ4HC,
                              CATERVA_CODEC_ZLIB,    CATERVA_CODEC_ZSTD, CATERVA_CODEC_NDLZ};
 static const int32_t sizes[] = {1, 2, 3, 4, 8, 12, 16, 300};
 

@@ -148,7 +148,6 @@ static inline cv_store *made_store(const made_kind *kind, caterva_array *array)
     create.durability = CATERVA_DURABILITY_NONE;
     caterva_copy_options options = CATERVA_COPY_INIT;
     options.create = &create;
-    options.layout_set = 1;
     made_path(kind, path);
     CHECK_OK(caterva_copy(array, path, &options, &copy, &err), err);
     CHECK_OK(caterva_close(copy, &err), err);

@@ -39,11 +39,17 @@ static PyObject *metalayers_of(const caterva_info *info)
     return dict;
 }
 
+/* Python counts as frames do: level 0 is no compression, filter 0 none. */
+static int level_of(const caterva_info *info)
+{
+    return info->level == CATERVA_NONE ? 0 : info->level;
+}
+
 static PyObject *filters_of(const int *numbers)
 {
     PyObject *tuple = PyTuple_New(CATERVA_MAX_FILTERS);
     for (int i = 0; tuple && i < CATERVA_MAX_FILTERS; i++) {
-        PyObject *number = PyLong_FromLong(numbers[i]);
+        PyObject *number = PyLong_FromLong(numbers[i] == CATERVA_FILTER_NONE ? 0 : numbers[i]);
         if (!number || PyTuple_SetItem(tuple, i, number) < 0) Py_CLEAR(tuple);
     }
     return tuple;
@@ -71,7 +77,7 @@ static PyObject *dict_of(const caterva_info *i)
         "layout", (int)i->layout, "metalayer", (int)i->metalayer,
         "in_memory", i->in_memory ? Py_True : Py_False,
         "sealed", i->sealed ? Py_True : Py_False,
-        "codec", i->codec, "codec_meta", i->codec_meta, "level", i->level,
+        "codec", i->codec, "codec_meta", i->codec_meta, "level", level_of(i),
         "filters", filters_of(i->filters), "filters_meta", filters_of(i->filters_meta),
         "use_dict", i->use_dict ? Py_True : Py_False,
         "n_items", (long long)i->n_items, "n_chunks", (long long)i->n_chunks,
@@ -162,7 +168,7 @@ static PyObject *describe_stored(PyObject *object, PyObject *unused)
         result = Py_BuildValue(
             "NNN(iiiNN)N", tuple_of_int64s(i->shape, i->ndim),
             tuple_of_int32s(i->chunk_shape, i->ndim), tuple_of_int32s(i->block_shape, i->ndim),
-            i->codec, i->codec_meta, i->level, filters_of(i->filters),
+            i->codec, i->codec_meta, level_of(i), filters_of(i->filters),
             filters_of(i->filters_meta), values_of(&s));
     release_stored(&s);
     return result;

@@ -140,11 +140,11 @@ static PyObject *item_of(PyObject *dict, const char *name)
     return item == Py_None ? NULL : item;
 }
 
-/* The box, layout_set, memory, convert_to, casting and for_remote. */
+/* The box, memory, convert_to, casting and for_remote. */
 static int parse_copy(PyObject *dict, copying *out)
 {
     PyObject *start = item_of(dict, "start"), *stop = item_of(dict, "stop");
-    PyObject *layout = item_of(dict, "layout_set"), *memory = item_of(dict, "memory");
+    PyObject *memory = item_of(dict, "memory");
     PyObject *dtype = item_of(dict, "convert_to"), *casting = item_of(dict, "casting");
     PyObject *far = item_of(dict, "for_remote");
     out->options = (caterva_copy_options)CATERVA_COPY_INIT;
@@ -152,10 +152,9 @@ static int parse_copy(PyObject *dict, copying *out)
     if (stop && parse_int64s(stop, "stop", out->stop) < 0) return -1;
     if (start) out->options.start = out->start;
     if (stop) out->options.stop = out->stop;
-    if (layout) out->options.layout_set = PyObject_IsTrue(layout);
     if (memory) out->options.memory = PyLong_AsLongLong(memory);
     if (dtype) out->options.convert_to = PyUnicode_AsUTF8AndSize(dtype, NULL);
-    if (far) out->options.for_remote = PyObject_IsTrue(far) ? 1 : -1;
+    if (far) out->options.for_remote = PyObject_IsTrue(far) ? 1 : CATERVA_NONE;
     if (casting) out->options.casting = (caterva_casting)PyLong_AsLong(casting);
     return PyErr_Occurred() ? -1 : 0;
 }

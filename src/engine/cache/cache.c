@@ -388,7 +388,6 @@ static void queue_step_back(queue *q, cv_cached *entry, uint64_t time)
 
 /* ---- The cache ---------------------------------------------------------------- */
 
-enum { SHARED_BYTES = 64 << 20 }; /* the shared cache, unless a limit is set */
 
 enum { N_SHARDS = 32, N_QUEUES = 8 };
 
@@ -471,7 +470,7 @@ static void after_fork_in_child(void)
 
 static void init_shared(void)
 {
-    init(&shared, SHARED_BYTES);
+    init(&shared, CV_CACHE_BYTES);
     cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork_in_child);
 }
 

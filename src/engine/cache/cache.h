@@ -103,6 +103,8 @@ typedef struct cv_cached {
 
 typedef struct cv_cache cv_cache;
 
+enum { CV_CACHE_BYTES = 64 << 20 }; /* the default limit of the shared cache */
+
 /* The process's cache. Survives fork: a child has its own copy. */
 cv_cache *cv_cache_shared(void);
 

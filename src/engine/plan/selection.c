@@ -23,14 +23,11 @@ static int64_t clamp_bound(int64_t bound, int64_t missing, int64_t length, int64
     return cv_max_i64(lowest, cv_min_i64(cv_index_from_start(bound, length), highest));
 }
 
-static cv_status init_slice(const caterva_axis *words, int axis, int64_t length, cv_axis *out,
-                            cv_error *err)
+static void init_slice(const caterva_axis *words, int64_t length, cv_axis *out)
 {
-    if (words->step == 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the step of the slice on axis %d is 0",
-                       axis);
     bool back = words->step < 0;
     int64_t step = cv_max_i64(words->step, -INT64_MAX); /* can be negated */
+    if (step == 0) step = 1;
     int64_t lowest = back ? -1 : 0, highest = back ? length - 1 : length;
     int64_t first = back ? highest : lowest, end = back ? lowest : highest;
     int64_t start = clamp_bound(words->start, first, length, lowest, highest);
@@ -39,7 +36,6 @@ static cv_status init_slice(const caterva_axis *words, int axis, int64_t length,
     *out = (cv_axis){.start = start, .step = step};
     if (span > 0) out->n = (span - 1) / (back ? -step : step) + 1;
     if (out->n <= 1) out->step = 1; /* any step would do; this one makes a box */
-    return CV_OK;
 }
 
 /* A list in even steps is a slice, which costs no memory and copies faster. */
@@ -96,7 +92,7 @@ static cv_status init_axis(const caterva_axis *words, int axis, int64_t length, 
                          .step = 1,
                          .dropped = true};
         return CV_OK;
-    case CATERVA_AXIS_SLICE: return init_slice(words, axis, length, out, err);
+    case CATERVA_AXIS_SLICE: init_slice(words, length, out); return CV_OK;
     case CATERVA_AXIS_LIST: return init_list(words, axis, length, out, err);
     case CATERVA_AXIS_MASK: return init_mask(words, axis, length, out, err);
     }

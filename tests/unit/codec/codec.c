@@ -169,7 +169,7 @@ static void dictionaries_need_their_chunk(void **state)
         assert_int_equal(together, with_dict[c] == CATERVA_CODEC_ZSTD);
         free_setting(&s);
     }
-    setting s = make_setting(CATERVA_CODEC_BLOSCLZ, shuffle, 8, 64);
+    setting s = make_setting(FRAME_BLOSCLZ, shuffle, 8, 64);
     s.spec.use_dict = true;
     assert_int_equal(cv_codec_check_encoding(&s.spec, NULL), CATERVA_EPIPELINE);
     free_setting(&s);

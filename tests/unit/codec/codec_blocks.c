@@ -138,7 +138,7 @@ static void check_gathered_setting(setting *s)
 static void gathered_chunks_are_the_same(void **state)
 {
     (void)state;
-    static const int filters[][2] = {{0, CATERVA_FILTER_NONE},
+    static const int filters[][2] = {{0, 0},
                                      {0, CATERVA_FILTER_SHUFFLE},
                                      {CATERVA_FILTER_BITSHUFFLE, 0}};
     static const int32_t n_blocks[] = {1, 2, 9};

@@ -18,7 +18,7 @@
 enum { EDGE = 8, N_BLOCKS = 4, BLOCK = EDGE * EDGE, MAX_ITEM = 300, MAX_LENGTH = 6 };
 
 static const int32_t item_sizes[] = {1, 2, 4, 7, 8, 16, 300};
-static const int block_codecs[] = {CATERVA_CODEC_BLOSCLZ, CATERVA_CODEC_LZ4,
+static const int block_codecs[] = {FRAME_BLOSCLZ, CATERVA_CODEC_LZ4,
                                    CATERVA_CODEC_LZ4HC, CATERVA_CODEC_ZLIB,
                                    CATERVA_CODEC_ZSTD};
 

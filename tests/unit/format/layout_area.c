@@ -99,7 +99,7 @@ static void a_longer_head_is_left_out(void **state)
     caterva_create_options create = CATERVA_CREATE_INIT;
     caterva_copy_options options = CATERVA_COPY_INIT;
     caterva_array *source = make_source(&made_lz4), *copy;
-    create.codec_set = create.use_dict = options.for_remote = 1;
+    create.use_dict = options.for_remote = 1;
     create.codec = CATERVA_CODEC_ZSTD;
     create.level = 5;
     options.create = &create;
@@ -128,7 +128,7 @@ static void there_is_none_without_leave_or_room(void **state)
     caterva_copy_options options = CATERVA_COPY_INIT;
     caterva_create_options create = CATERVA_CREATE_INIT;
     char path[SCRATCH_PATH];
-    options.for_remote = options.layout_set = 1;
+    options.for_remote = 1;
     options.create = &create;
     create.layout = CATERVA_LAYOUT_SPARSE;
     assert_int_equal(caterva_copy(source, scratch_path(path, "d"), &options, NULL, &err),
@@ -394,7 +394,6 @@ static void directories_have_none(void **state)
     caterva_array *sparse;
     create.layout = CATERVA_LAYOUT_SPARSE;
     options.create = &create;
-    options.layout_set = 1;
     CHECK_OK(caterva_copy(copy, scratch_path(path, "sparse"), &options, &sparse, &err), err);
     assert_int_equal(made_item(sparse, 4 * CHUNK), 1);
     assert_int_equal(area_of(sparse).size, 0);
