@@ -52,7 +52,7 @@ static caterva_array *create(int threads)
     caterva_array *array;
     caterva_create_options o = options();
     o.threads = threads;
-    (void)caterva_unlink(path, NULL,
+    (void)caterva_delete(path, NULL,
                          NULL); /* off the clock: a commit would delete the old one */
     bench_need_ok(caterva_create(path, &o, &array, &err), &err, "create");
     return array;
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
     bench_many(quick ? 1000 : 10000, 1);
     bench_conclude(&table);
     bench_write_json(&table, table.json);
-    (void)caterva_unlink(path, NULL, NULL);
+    (void)caterva_delete(path, NULL, NULL);
     free(data);
     return 0;
 }

@@ -94,7 +94,7 @@ static const option options[] = {
     {CLI_OPT_JOBS, 0, "last", NULL, VALUE_FLAG, FIELD(last), 0, 0,
      "of items in several parts take those of the last token"},
     {CLI_OPT_JOBS, 0, "live", NULL, VALUE_FLAG, FIELD(live), 0, 0,
-     "discard a job also while its coordinator is at work"},
+     "delete a job also while its coordinator is at work"},
     {CLI_OPT_PUBLISH, 0, "if-match", "ETAG", VALUE_TEXT, FIELD(if_match), 0, 0,
      "replace the object of this ETag (with quotes) only"},
     {CLI_OPT_PUBLISH, 0, "part-size", "SIZE", VALUE_SIZE, FIELD(part_size), 5 << 20,

@@ -41,8 +41,8 @@ LIST(metalayers, "b2nd", "caterva")
 LIST(castings, "safe", "same_kind", "unsafe")
 LIST(occasions, "auto", "yes", "no")
 LIST(fills, "0", "nan", "uninit")
-LIST(verbs, "list", "get", "set", "rm")
-LIST(job_verbs, "begin", "list", "merge", "discard")
+LIST(verbs, "list", "get", "set", "delete")
+LIST(job_verbs, "begin", "list", "merge", "delete")
 LIST(shells, "bash", "zsh", "fish")
 #undef LIST
 

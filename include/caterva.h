@@ -218,7 +218,7 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *                                   each 8 MiB       then those of the frame
  *   frame_open with `copy`          each 8 MiB       bytes of the frame
  *   compact, seal                   each chunk       bytes, of the call
- *   caterva_unlink of a directory   each chunk file  files, of the call
+ *   caterva_delete of a directory   each chunk file  files, of the call
  *   caterva_buffer_convert          each 2^18 items  items, of the call
  *   caterva_attr_get                each MiB         bytes, of the handle
  *   caterva_attr_set                each block of a  bytes, of the handle
@@ -235,7 +235,7 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *   trees: commit, close            each array and   these, of the tree's handle
  *                                   each group
  *   trees: attr_get, attr_set       as of arrays     bytes, of the tree's handle
- *   jobs_list, job_discard          each part        parts, of the call
+ *   jobs_list, job_delete           each part        parts, of the call
  *   commit and close after a merge, each part        bytes and parts, of the handle
  *   job_begin: folders that go
  *   caterva_read_async, and of views  cancel it      tells nobody
@@ -491,7 +491,7 @@ CATERVA_API void caterva_discard(caterva_array *array);
  * for nothing afterwards. In a child of fork it leaves alone what the parent has. Not for
  * signal handlers.
  * Thread: any. */
-CATERVA_API void caterva_abandon(void);
+CATERVA_API void caterva_delete_temporaries(void);
 
 /* Turns a handle for reading to the last committed state; until then the handle goes on
  * seeing the state it opened. It keeps all options, and looks at the path that caterva_open
@@ -1055,7 +1055,7 @@ CATERVA_API caterva_status caterva_attr_set(caterva_array *array, const char *na
 /* Removes an attribute; pending until the commit. Returns CATERVA_ENOTFOUND when there is
  * none.
  * Thread: turns. */
-CATERVA_API caterva_status caterva_attr_remove(caterva_array *array, const char *name,
+CATERVA_API caterva_status caterva_attr_delete(caterva_array *array, const char *name,
                                                caterva_error *err);
 
 /* Replaces the content of one of your metalayers; its length stays. Pending until the

@@ -152,7 +152,7 @@ CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const
  * the job is what it was. Later it has ended, caterva_jobs_list lists what is left of it, with
  * `has_ended`, and calling this again removes that.
  * Thread: any. */
-CATERVA_API caterva_status caterva_job_discard(const char *url, const void *job,
+CATERVA_API caterva_status caterva_job_delete(const char *url, const void *job,
                                                size_t job_size,
                                                const caterva_upkeep_options *options,
                                                caterva_error *err);
@@ -182,7 +182,7 @@ typedef struct caterva_job_list {
 
 /* Lists the jobs beside the array at `url` that were begun and neither merged and committed
  * nor discarded; and, `has_ended`, what is left of those that were, where a part could not be
- * removed: caterva_job_discard tries again. Looks at every part; on_progress of `options`
+ * removed: caterva_job_delete tries again. Looks at every part; on_progress of `options`
  * hears of them (NULL: nobody). Release *out with caterva_job_list_release.
  * Thread: any. */
 CATERVA_API caterva_status caterva_jobs_list(const char *url,

@@ -95,7 +95,7 @@ typedef struct caterva_store {
  *
  * CATERVA_MODE_WRITE needs the functions to write; nobody but this handle may write while
  * it is open. caterva_refresh reads the state anew. There is no URL: caterva_compact,
- * caterva_seal, caterva_repair and caterva_unlink do not reach the array; caterva_copy
+ * caterva_seal, caterva_repair and caterva_delete do not reach the array; caterva_copy
  * makes a file of it. caterva_open_options.offset must be 0, and keep_bytes has no effect.
  * Thread: any. */
 CATERVA_API caterva_status caterva_store_open(const caterva_store *store,

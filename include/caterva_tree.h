@@ -88,7 +88,7 @@ typedef struct caterva_tree_options {
  * while another handle has the tree open for writing. Release *out with caterva_tree_close.
  * A tree that is open for writing is the process's that opened it: in a child of fork all
  * that changes, commits, rolls back or packs it returns CATERVA_EBUSY. Opening for writing
- * removes what a caterva_tree_remove has left that was stopped or killed; where that is stopped
+ * removes what a caterva_tree_delete has left that was stopped or killed; where that is stopped
  * (CATERVA_ESTOPPED), the next one goes on.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open(const char *path,
@@ -171,7 +171,7 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
  * removed. CATERVA_EREADONLY: it lies inside embed.b2e, or is one of python-blosc2's objects.
  * CATERVA_EBUSY, when nothing else is in the way: an array of it is open for writing, or has
  * an open job, whether anybody works on it or not: merge it, or end it by
- * caterva_job_discard.
+ * caterva_job_delete.
  *
  * Stopped by the handle's on_progress (CATERVA_ESTOPPED), it leaves one of two states:
  *
@@ -179,14 +179,14 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
  *   the group is gone, with its attributes that were pending, once its files go: the sentence
  *   says so. No list and no archive has any part of it, and its key is free. What is left of
  *   its files lies in a hidden directory of the tree, ".group.deleted-" and six characters,
- *   which the next caterva_tree_remove, of any key, or caterva_tree_open for writing removes
+ *   which the next caterva_tree_delete, of any key, or caterva_tree_open for writing removes
  *
  * Thread: turns. */
-CATERVA_API caterva_status caterva_tree_remove(caterva_tree *tree, const char *key,
+CATERVA_API caterva_status caterva_tree_delete(caterva_tree *tree, const char *key,
                                                caterva_error *err);
 
 /* Gives the array, leaf or group another key, in one step; the groups of the new one are
- * made. The statuses of caterva_tree_remove and caterva_tree_create_array, and
+ * made. The statuses of caterva_tree_delete and caterva_tree_create_array, and
  * CATERVA_EBUSY for an array that has an open job, whether anybody works on it or not, and for
  * a group that holds one: merge or end it first.
  * Thread: turns. */
@@ -261,9 +261,9 @@ CATERVA_API caterva_status caterva_tree_attr_set(caterva_tree *tree, const char 
                                                  const char *name, const void *value,
                                                  size_t size, caterva_error *err);
 
-/* As caterva_attr_remove; the group stays.
+/* As caterva_attr_delete; the group stays.
  * Thread: turns. */
-CATERVA_API caterva_status caterva_tree_attr_remove(caterva_tree *tree, const char *group,
+CATERVA_API caterva_status caterva_tree_attr_delete(caterva_tree *tree, const char *group,
                                                     const char *name, caterva_error *err);
 
 /* ---- Verify of trees ------------------------------------------------------ */

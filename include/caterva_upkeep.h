@@ -14,12 +14,12 @@ extern "C" {
 
 /* ---- Deleting, compacting, sealing --------------------------------------- */
 
-/* Options of caterva_compact, caterva_seal and caterva_unlink. NULL in their place means the defaults. */
+/* Options of caterva_compact, caterva_seal and caterva_delete. NULL in their place means the defaults. */
 typedef struct caterva_upkeep_options {
     size_t struct_size;
     caterva_durability durability; /* of caterva_compact and caterva_seal */
-    /* Hears in decoded bytes (caterva_unlink: files; of jobs: parts), and stops; nothing has
-     * changed then (but see caterva_unlink and caterva_job_discard). NULL: nobody. */
+    /* Hears in decoded bytes (caterva_delete: files; of jobs: parts), and stops; nothing has
+     * changed then (but see caterva_delete and caterva_job_delete). NULL: nobody. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_upkeep_options;
@@ -52,9 +52,9 @@ CATERVA_API caterva_status caterva_seal(const char *url,
  *
  * A directory goes from view at once, and then file after file. If on_progress stops it before
  * the first file is gone, nothing has changed. Later the rest lies under another name, which
- * the sentence of CATERVA_ESTOPPED says, and which caterva_unlink deletes like any array.
+ * the sentence of CATERVA_ESTOPPED says, and which caterva_delete deletes like any array.
  * Thread: any. */
-CATERVA_API caterva_status caterva_unlink(const char *url,
+CATERVA_API caterva_status caterva_delete(const char *url,
                                           const caterva_upkeep_options *options,
                                           caterva_error *err);
 

@@ -95,7 +95,7 @@ def store(name, pool, boxes, side):
         done = list(pool.map(write, [os.path.abspath("a.zarr")] * n, boxes))
         return time.perf_counter() - begin, sum(t for _, t in done), 0.0
     with contextlib.suppress(FileNotFoundError):  # as zarr's goes, off the clock
-        caterva.remove("a.b2nd")
+        caterva.delete("a.b2nd")
     a = caterva.zeros((side,) * 3, "i2", "a.b2nd", chunks=(CHUNK // 2, CHUNK, CHUNK),
                       codec="zstd", level=LEVEL, durability="none", overwrite=True,
                       layout="sparse" if how == "directory" else "contiguous")

@@ -169,7 +169,7 @@ static cli_exit run_set(const cli_args *args)
     return attributes_close(&all, code);
 }
 
-static cli_exit run_rm(const cli_args *args)
+static cli_exit run_delete(const cli_args *args)
 {
     const char *path = args->positional[1], *name = args->positional[2];
     attributes all;
@@ -197,7 +197,7 @@ static const attr_verb verbs[] = {
     {"list", "FILE", 2, run_list},
     {"get", "FILE KEY", 3, run_get},
     {"set", "FILE KEY VALUE", 4, run_set},
-    {"rm", "FILE KEY", 3, run_rm},
+    {"delete", "FILE KEY", 3, run_delete},
 };
 
 static cli_exit run_attr(const cli_args *args)
@@ -210,7 +210,7 @@ static cli_exit run_attr(const cli_args *args)
         if (args->n_positional == v->n_args) return v->run(args);
         return cli_fail(CLI_USAGE, "usage: caterva attr %s %s", v->name, v->arguments);
     }
-    return cli_fail(CLI_USAGE, "attr knows list, get, set and rm, not '%s'%s",
+    return cli_fail(CLI_USAGE, "attr knows list, get, set and delete, not '%s'%s",
                     args->positional[0],
                     words_suggest(args->positional[0], words_of_command("attr")).text);
 }
@@ -223,7 +223,7 @@ const cli_command cli_command_attr = {
         "attr list FILE            prints every attribute\n"
         "attr get FILE KEY         prints the value of one\n"
         "attr set FILE KEY VALUE   sets it to VALUE, or with '-' to standard input\n"
-        "attr rm FILE KEY          removes it\n\n"
+        "attr delete FILE KEY      deletes it\n\n"
         "FILE can be a tree or a group of one, TREE.b2d::/group, too.\n"
         "Values are JSON: text stands in double quotes, inside single ones for a shell\n"
         "('\"kelvin\"'). In the file they are MessagePack, as python-blosc2 stores them; "

@@ -1,6 +1,6 @@
 /* Room: cli/commands. `caterva jobs`: one array written by many, from scripts. A job begun here
  * has no coordinator that lives on: its folder beside the array is all there is of it, until
- * it is merged or discarded. */
+ * it is merged or deleted. */
 #include "sources/jobs.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -101,7 +101,7 @@ static void print_job(const caterva_job_entry *job)
     printf("%s  %s  %lld %s, %s  %s\n", job->id, time_text(job->began_ns, began),
            (long long)job->n_parts, job->n_parts == 1 ? "part" : "parts",
            number_bytes(job->part_bytes, bytes),
-           job->has_ended ? "ended, not all could be removed"
+           job->has_ended ? "ended, not all could be deleted"
            : job->is_live ? "coordinator at work"
                           : "no coordinator");
 }
@@ -226,8 +226,8 @@ static bool was_open(const caterva_job_list *list, const char *id)
 static void warn_of_rest(const char *path, const caterva_job_entry *job)
 {
     char bytes[NUMBER_TEXT_SIZE];
-    cli_warn("%s: job %s is merged, but %lld of its parts, %s, could not be removed; "
-             "'caterva jobs discard', by who may, removes them",
+    cli_warn("%s: job %s is merged, but %lld of its parts, %s, could not be deleted; "
+             "'caterva jobs delete', by who may, deletes them",
              path, job->id, (long long)job->n_parts, number_bytes(job->part_bytes, bytes));
 }
 
@@ -269,9 +269,9 @@ static cli_exit run_merge(const cli_args *args)
     return code;
 }
 
-/* ---- discard ------------------------------------------------------------------------------ */
+/* ---- delete ------------------------------------------------------------------------------ */
 
-static cli_exit discard(const cli_args *args, const caterva_job_list *list, const char *word)
+static cli_exit delete_job(const cli_args *args, const caterva_job_list *list, const char *word)
 {
     caterva_error err;
     progress bar;
@@ -280,23 +280,23 @@ static cli_exit discard(const cli_args *args, const caterva_job_list *list, cons
     o.on_progress = progress_tell;
     CLI_TRY(jobs_find(list, file_of(args), word, &job));
     if (job->is_live && !args->live)
-        return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live discards it",
+        return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live deletes it",
                         job->id);
     progress_start_telling(&bar, args);
     caterva_status status =
-        caterva_job_discard(file_of(args), job->job, job->job_size, &o, &err);
+        caterva_job_delete(file_of(args), job->job, job->job_size, &o, &err);
     progress_end(&bar);
     if (status != CATERVA_OK) return cli_fail_array(file_of(args), &err);
     return CLI_OK;
 }
 
-static cli_exit run_discard(const cli_args *args)
+static cli_exit run_delete(const cli_args *args)
 {
     const caterva_job_list *list;
     cli_exit code = CLI_OK;
     CLI_TRY(list_of(args, &list));
     for (int i = 2; i < args->n_positional && code == CLI_OK; i++)
-        code = discard(args, list, args->files[i]);
+        code = delete_job(args, list, args->files[i]);
     caterva_job_list_release(list);
     return code;
 }
@@ -313,7 +313,7 @@ static const jobs_verb verbs[] = {
     {"begin", "FILE", 2, 2, run_begin},
     {"list", "FILE", 2, 2, run_list},
     {"merge", "FILE TOKEN...", 3, CLI_ANY_NUMBER, run_merge},
-    {"discard", "FILE JOB...", 3, CLI_ANY_NUMBER, run_discard},
+    {"delete", "FILE JOB...", 3, CLI_ANY_NUMBER, run_delete},
 };
 
 static cli_exit run_jobs(const cli_args *args)
@@ -325,7 +325,7 @@ static cli_exit run_jobs(const cli_args *args)
             return v->run(args);
         return cli_fail(CLI_USAGE, "usage: caterva jobs %s %s", v->name, v->arguments);
     }
-    return cli_fail(CLI_USAGE, "jobs knows begin, list, merge and discard, not '%s'%s",
+    return cli_fail(CLI_USAGE, "jobs knows begin, list, merge and delete, not '%s'%s",
                     args->files[0],
                     words_suggest(args->files[0], words_of_command("jobs")).text);
 }
@@ -333,12 +333,12 @@ static cli_exit run_jobs(const cli_args *args)
 const cli_command cli_command_jobs = {
     .name = "jobs",
     .synopsis = "VERB FILE [WORD]...",
-    .summary = "many writers of one array: jobs begun, merged, discarded",
+    .summary = "many writers of one array: jobs begun, merged, deleted",
     .details =
         "jobs begin FILE              begins a job and prints its id\n"
         "jobs list FILE               prints the jobs that were begun and not ended\n"
         "jobs merge FILE TOKEN...     merges the parts of these token files and commits\n"
-        "jobs discard FILE JOB...     removes jobs and their parts\n\n"
+        "jobs delete FILE JOB...      deletes jobs and their parts\n\n"
         "Between begin and merge any number of 'caterva put FILE SEL IN --part JOB -o "
         "TOKEN'\n"
         "write parts, at once and on any machine that sees FILE. --shape lets begin grow\n"

@@ -94,6 +94,6 @@ caterva_status attributes_set(attributes *all, const char *name, const void *val
 
 caterva_status attributes_remove(attributes *all, const char *name, caterva_error *err)
 {
-    if (all->array) return caterva_attr_remove(all->array, name, err);
-    return caterva_tree_attr_remove(all->tree, all->group, name, err);
+    if (all->array) return caterva_attr_delete(all->array, name, err);
+    return caterva_tree_attr_delete(all->tree, all->group, name, err);
 }

@@ -110,7 +110,7 @@ static void *wait_for_second(void *unused)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_FILES; i++)
         if (files[i]) unlink(files[i]);
-    caterva_abandon();
+    caterva_delete_temporaries();
     signal(atomic_load(&first), SIG_DFL);
     kill(getpid(), atomic_load(&first));
     poll(NULL, 0, 1000); /* the signal is for another thread: this one blocks it */

@@ -17,7 +17,7 @@ from ._options import Path
 from ._places import place_of
 
 
-def remove(path: Path, *, progress: _options.Listener = None) -> None:
+def delete(path: Path, *, progress: _options.Listener = None) -> None:
     """Delete the array at `path`, and nothing that is none.
 
     Parameters
@@ -27,17 +27,17 @@ def remove(path: Path, *, progress: _options.Listener = None) -> None:
         ``"tqdm"``; a true answer stops it, as Ctrl-C does and what the function raises. When
         the first files are gone by then, the name is free and the others lie in
         ``.NAME.deleted-XXXXXX`` beside it, which the exception tells, by its text or by a
-        note: `remove` that.
+        note: `delete` that.
 
     Examples
     --------
     >>> import caterva, os
     >>> caterva.save("gone.b2nd", [1, 2])
-    >>> caterva.remove("gone.b2nd")
+    >>> caterva.delete("gone.b2nd")
     >>> os.path.exists("gone.b2nd")
     False
     """
-    _caterva.unlink(place_of(path), 0, _options.progress_of(progress))
+    _caterva.delete(place_of(path), 0, _options.progress_of(progress))
 
 
 class Upkeep(TypedDict, total=False):

@@ -165,9 +165,9 @@ class Job:
 
     It pickles: send it to workers, each of which makes parts, writes them, and sends their
     tokens back. At the end of a ``with`` block what `target` wrote is merged, unless it was
-    already, and what was merged is committed; a job of which nothing was merged is discarded.
+    already, and what was merged is committed; a job of which nothing was merged is deleted.
     At an exception nothing is committed; the parts stay where `merge` was tried, and else are
-    discarded.
+    deleted.
 
     Examples
     --------
@@ -311,25 +311,25 @@ class Job:
         self._kept = keep
         return merged
 
-    def discard(self, *, progress: _options.Listener = None) -> None:
-        """Remove the job with all its parts; tokens are good for nothing afterwards.
+    def delete(self, *, progress: _options.Listener = None) -> None:
+        """Delete the job with all its parts; tokens are good for nothing afterwards.
 
         Parameters
         ----------
         progress
             A function ``(done, total)`` that hears of what goes, or ``"tqdm"``. Returning a
             true value stops: while ``done`` is 0 the job stays what it was; later it has ended
-            (`JobInfo.has_ended`), and discarding it again removes the rest.
+            (`JobInfo.has_ended`), and deleting it again removes the rest.
 
         Examples
         --------
         >>> import caterva
         >>> with caterva.zeros(6, path="dropped.b2nd", overwrite=True) as a:
-        ...     a.job().discard()
+        ...     a.job().delete()
         >>> caterva.jobs("dropped.b2nd")
         []
         """
-        _caterva.job_discard(self._path, self._content, _options.progress_of(progress))
+        _caterva.job_delete(self._path, self._content, _options.progress_of(progress))
 
     def _target_tokens(self) -> list[bytes]:
         tokens = []
@@ -382,20 +382,20 @@ class Job:
             array.commit()
         elif not self._kept:
             with contextlib.suppress(NotFoundError):
-                self.discard()
+                self.delete()
 
     def _abandon(self, error: BaseException) -> None:
         array = self._array
         if not self._tried:
             with contextlib.suppress(Exception):
-                self.discard()
+                self.delete()
             return
         if array is not None and not array.closed:
             with contextlib.suppress(Exception):
                 array.rollback()
         if self._folder is not None and os.path.isdir(self._folder):
             error.add_note(
-                f"the parts stay in {self._folder}: merge them again, or discard them"
+                f"the parts stay in {self._folder}: merge them again, or delete them"
             )
 
 
@@ -445,12 +445,12 @@ def _name_of(key: Any) -> str:
 
 @dataclass(frozen=True)
 class JobInfo:
-    """A job that was begun, and is neither merged and committed nor discarded, or not quite.
+    """A job that was begun, and is neither merged and committed nor deleted, or not quite.
 
     Attributes
     ----------
     job : Job
-        For workers, and to be discarded; its parts are merged by `Array.merge`.
+        For workers, and to be deleted; its parts are merged by `Array.merge`.
     id, folder, host, process
         Its name and place; where and by which process it was begun.
     began : datetime.datetime
@@ -462,8 +462,8 @@ class JobInfo:
     n_parts, part_bytes : int
         Finished, also those whose task was done again.
     has_ended : bool
-        Merged or discarded, but parts could not be removed, as those of other users;
-        `job.discard` tries again.
+        Merged or deleted, but parts could not be deleted, as those of other users;
+        `job.delete` tries again.
     """
 
     job: Job
@@ -497,7 +497,7 @@ def jobs(path: Path, *, progress: _options.Listener = None) -> list[JobInfo]:
     ...         part[2:4] = 1
     >>> [(found.n_parts, found.is_live) for found in caterva.jobs("jobs.b2nd")]
     [(1, False)]
-    >>> caterva.jobs("jobs.b2nd")[0].job.discard()
+    >>> caterva.jobs("jobs.b2nd")[0].job.delete()
     """
     place = place_of(path)
     found = []

@@ -230,7 +230,7 @@ def test_the_base_has_another_shape() -> None:
             a.merge(token)
         assert isinstance(caught.value, ValueError)
         assert caught.value.code == caterva.Status.ESHAPE
-    job.discard()
+    job.delete()
 
 
 def test_the_base_changed() -> None:
@@ -240,9 +240,9 @@ def test_the_base_changed() -> None:
         a[3, 3] = 77
         with pytest.raises(caterva.StaleError):
             a.merge(token)
-    job.discard()
+    job.delete()
     with pytest.raises(FileNotFoundError):
-        job.discard()
+        job.delete()
     with pytest.raises(FileNotFoundError):
         job.part()
 
@@ -329,7 +329,7 @@ def test_arrays_of_trees(file: str, opened: Callable[[], Any]) -> None:
     assert os.listdir("t.b2d/g") == [file]
     with caterva.open("t.b2d::/g/x", "r+") as a:
         a.job()
-    caterva.jobs("t.b2d::/g/x")[0].job.discard()
+    caterva.jobs("t.b2d::/g/x")[0].job.delete()
     assert os.listdir("t.b2d/g") == [file]
 
 

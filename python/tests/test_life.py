@@ -264,7 +264,7 @@ def test_compact_and_seal() -> None:
     caterva.seal("a.b2nd")
     with pytest.raises(ValueError, match="memory"):
         caterva.zeros(3).compact()
-    caterva.remove("a.b2nd")
+    caterva.delete("a.b2nd")
     assert not os.path.exists("a.b2nd")
 
 

@@ -317,7 +317,7 @@ def run_trial(t: Trial) -> None:
     a.commit()
     a.close()
     check(t, path)
-    caterva.remove(path)
+    caterva.delete(path)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -165,7 +165,7 @@ def test_every_rank_hears_of_a_failure() -> None:
     first, *others = on_ranks(3, overlapping)
     assert isinstance(first, FileExistsError)
     assert all("rank 0: ExistsError" in str(other) for other in others)
-    caterva.jobs("a.b2nd")[0].job.discard()
+    caterva.jobs("a.b2nd")[0].job.delete()
 
     def last(comm: Rank) -> None:
         with caterva.mpi.part("a.b2nd", comm, overlap="last") as part:

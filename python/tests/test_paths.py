@@ -53,7 +53,7 @@ def _takers() -> dict[str, Callable[[Any], Any]]:
         "repair to": lambda p: caterva.repair("sound.b2nd", p, overwrite=True),
         "tune": lambda p: caterva.tune(p, [np.s_[0]], seconds=0.01),
         "image": lambda p: caterva.zeros((4, 4)).view_image().save(p),
-        "remove": caterva.remove,
+        "remove": caterva.delete,
     }
 
 
@@ -166,7 +166,7 @@ def _errors() -> list[tuple[Callable[[], Any], type[OSError], int, str | None]]:
     Path("junk").write_bytes(b"no array" * 100)
     return [
         (lambda: caterva.open("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
-        (lambda: caterva.remove("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
+        (lambda: caterva.delete("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
         (lambda: caterva.compact("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
         (lambda: caterva.seal("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
         (lambda: caterva.repair("nowhere"), FileNotFoundError, errno.ENOENT, "nowhere"),
@@ -207,7 +207,7 @@ def test_oserrors_carry_errno_and_filename(i: int) -> None:
 def _job_that_is_over() -> None:
     with caterva.zeros(3, path="j", overwrite=True) as a:
         job = a.job()
-        job.discard()
+        job.delete()
         _ = caterva.Job(job.path, job._content).folder
 
 
@@ -323,7 +323,7 @@ def test_the_parent_behind_a_link_is_that_of_its_target(linked: str) -> None:
     assert caterva.load("there/copy.b2nd").tolist() == [1, 2]
     caterva.save(f"{linked}/a.b2nd", [3], overwrite=True)
     assert caterva.load("there/a.b2nd").tolist() == [3]
-    caterva.remove(f"{linked}/a.b2nd")
+    caterva.delete(f"{linked}/a.b2nd")
     assert not os.path.exists("there/a.b2nd") and caterva.load("a.b2nd").tolist() == [9, 9]
 
 
@@ -368,7 +368,7 @@ for mode in ("r", "r+", "a"):
 for make in (lambda: caterva.open("pipe.b2nd", "w", shape=3),
              lambda: caterva.save("pipe.b2nd", [1], overwrite=True),
              lambda: caterva.open_tree("pipe.b2nd"), lambda: caterva.open("pipe.b2nd::/x"),
-             lambda: caterva.remove("pipe.b2nd"), lambda: caterva.repair("pipe.b2nd")):
+             lambda: caterva.delete("pipe.b2nd"), lambda: caterva.repair("pipe.b2nd")):
     try: make()
     except OSError as error: assert "is not a regular file" in str(error), error
     else: raise AssertionError

@@ -117,6 +117,6 @@ def test_jobs_tell_of_their_parts() -> None:
         (found,) = caterva.jobs("a.b2nd", progress=hear)
         assert found.n_parts == 20 and heard[-1][0] == heard[-1][1] >= 20
         heard.clear()
-        job.discard(progress=hear)
+        job.delete(progress=hear)
         assert heard[-1][0] == heard[-1][1] >= 20
         assert caterva.jobs("a.b2nd", progress=hear) == []

@@ -105,7 +105,7 @@ def test_an_array_with_an_open_job_is_not_deleted() -> None:
             with pytest.raises(caterva.BusyError, match="open job"):
                 del t[name]
         assert t["g/x"] is x and x[0] == 77  # what is pending stays
-        job.discard()
+        job.delete()
         t.commit()
         del t["g/x"]
         assert "g/x" not in t

@@ -490,7 +490,7 @@ def test_writing_to_a_url_is_refused_in_one_sentence(server: Any) -> None:
         lambda: caterva.seal(url),
         lambda: caterva.compact(url),
         lambda: caterva.repair(url),
-        lambda: caterva.remove(url),
+        lambda: caterva.delete(url),
     ):
         with pytest.raises(caterva.ReadOnlyError, match="a URL can be read only"):
             write()

@@ -430,7 +430,7 @@ def _stopped_removal(progress: Any, kind: type[BaseException]) -> BaseException:
     while True:
         caterva.save("rm.d", np.zeros(n, "u1") + 1, layout="sparse", chunks=1)
         try:
-            caterva.remove("rm.d", progress=progress)
+            caterva.delete("rm.d", progress=progress)
         except kind as error:
             return error
         n *= 2
@@ -449,5 +449,5 @@ def test_who_stops_a_removal_is_told_what_is_left() -> None:
         (left,) = os.listdir()
         told = [str(error), *getattr(error, "__notes__", [])]
         assert len([text for text in told if left in text]) == 1, told
-        caterva.remove(left)
+        caterva.delete(left)
         assert os.listdir() == []

@@ -128,7 +128,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     return cv_array_finish(array, replace_attribute(array, name, &added, err));
 }
 
-caterva_status caterva_attr_remove(caterva_array *array, const char *name, caterva_error *err)
+caterva_status caterva_attr_delete(caterva_array *array, const char *name, caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
     CV_TRY(cv_array_refuse(array, "a change of attributes", err));
@@ -290,7 +290,7 @@ static cv_status check_names(const char *const *names, int ndim, cv_error *err)
 static cv_status remove_if_there(caterva_array *array, const char *name, cv_error *err)
 {
     cv_error ignored;
-    cv_status status = caterva_attr_remove(array, name, &ignored);
+    cv_status status = caterva_attr_delete(array, name, &ignored);
     if (status == CV_OK || status == CATERVA_ENOTFOUND) return CV_OK;
     if (err) *err = ignored;
     return status;

@@ -490,7 +490,7 @@ caterva_status caterva_create(const char *url, const caterva_create_options *opt
     return cv_array_create(url, &o, NULL, out, err);
 }
 
-void caterva_abandon(void) { cv_temporaries_abandon(); }
+void caterva_delete_temporaries(void) { cv_temporaries_abandon(); }
 
 caterva_status caterva_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                                         const int32_t *given_chunk_shape,

@@ -205,7 +205,7 @@ caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
     return cv_tree_handle_unlock(tree, status);
 }
 
-caterva_status caterva_tree_remove(caterva_tree *tree, const char *key, caterva_error *err)
+caterva_status caterva_tree_delete(caterva_tree *tree, const char *key, caterva_error *err)
 {
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");

@@ -532,7 +532,7 @@ caterva_status caterva_tree_attr_set(caterva_tree *tree, const char *group, cons
     return cv_tree_handle_unlock(tree, change(tree, group, name, &added, err));
 }
 
-caterva_status caterva_tree_attr_remove(caterva_tree *tree, const char *group,
+caterva_status caterva_tree_attr_delete(caterva_tree *tree, const char *group,
                                         const char *name, caterva_error *err)
 {
     CV_TRY(check(tree, &group, err));

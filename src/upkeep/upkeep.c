@@ -63,7 +63,7 @@ static cv_status delete_store(cv_store *store, const caterva_upkeep_options *o, 
     return status;
 }
 
-caterva_status caterva_unlink(const char *url, const caterva_upkeep_options *options,
+caterva_status caterva_delete(const char *url, const caterva_upkeep_options *options,
                               caterva_error *err)
 {
     caterva_upkeep_options o;

@@ -288,7 +288,7 @@ class Refusals(Growing):
         self.array.chmod(0o444)
         self.folder.chmod(0o755)
         commands = (["append", self.array, self.array], ["resize", self.array, "1,1,1"],
-                    ["attr", "set", self.array, "k", "1"], ["attr", "rm", self.array, "k"])
+                    ["attr", "set", self.array, "k", "1"], ["attr", "delete", self.array, "k"])
         root = os.geteuid() == 0  # whom no mode stops
         if root and not shutil.which("setpriv"):
             self.skipTest("setpriv is not there, and nobody else can run the program")
@@ -344,7 +344,7 @@ class Held(Growing):
         path = self.make(np.ones((500, 1000), "u1"), chunks=(100, 1000))
         child = self.hold(path)
         for command in (["append", path, path], ["resize", path, "1,1"],
-                        ["attr", "set", path, "k", "1"], ["attr", "rm", path, "k"],
+                        ["attr", "set", path, "k", "1"], ["attr", "delete", path, "k"],
                         ["put", path, "0", "--fill", "1"]):
             self.assertIn(str(path), self.fails(3, *command))
         self.assertEqual(self.text("get", path, "-1,0"), "1\n")

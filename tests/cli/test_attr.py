@@ -146,13 +146,13 @@ class Attributes(Case):
             self.ok("attr", "set", self.array, key, value)
         self.ok("attr", "set", self.array, "b", "-5")
         self.assertEqual(self.text("attr", "list", self.array), '"a": 1\n"b": -5\n"c": 3\n')
-        self.ok("attr", "rm", self.array, "a")
+        self.ok("attr", "delete", self.array, "a")
         self.ok("attr", "set", self.array, "--", "-key", '"v"')
         array = blosc2.open(str(self.array))
         self.assertEqual(array.schunk.vlmeta.getall(), {"b": -5, "c": 3, "-key": "v"})
         for key in ("b", "c"):
-            self.ok("attr", "rm", self.array, key)
-        self.ok("attr", "rm", self.array, "--", "-key")
+            self.ok("attr", "delete", self.array, key)
+        self.ok("attr", "delete", self.array, "--", "-key")
         self.assertEqual(self.text("attr", "list", self.array), "")
         array = blosc2.open(str(self.array))
         self.assertEqual(len(array.schunk.vlmeta), 0)
@@ -165,7 +165,7 @@ class Attributes(Case):
         array.schunk.vlmeta["ours"] = "changed"
         self.assertEqual(self.text("attr", "list", self.array),
                          '"ours": "changed"\n"theirs": {"b": {"$binary": "AAE="}}\n')
-        self.ok("attr", "rm", self.array, "ours")
+        self.ok("attr", "delete", self.array, "ours")
         array = blosc2.open(str(self.array))
         self.assertEqual(array.schunk.vlmeta.getall(), {"theirs": {"b": b"\0\1"}})
 
@@ -174,7 +174,7 @@ class Attributes(Case):
         self.ok("create", self.array, "--shape", "4", "--dtype", "u1", "--sparse")
         self.ok("attr", "set", self.array, "k", "[1, 2]")
         self.assertEqual(self.stored("k")[1], [1, 2])
-        self.ok("attr", "rm", self.array, "k")
+        self.ok("attr", "delete", self.array, "k")
         self.fails(1, "attr", "get", self.array, "k")
 
     def test_no_json(self):
@@ -244,19 +244,19 @@ class Attributes(Case):
 
     def test_refusals(self):
         before = self.array.read_bytes()
-        self.assertIn("no attribute 'what'", self.fails(1, "attr", "rm", self.array, "what"))
+        self.assertIn("no attribute 'what'", self.fails(1, "attr", "delete", self.array, "what"))
         for key in ("", "k" * 65536):
             self.assertIn("1 to 65535 bytes",
                           self.fails(2, "attr", "set", self.array, key, "1"))
         own = [self.array, "_caterva"]
         self.assertIn("library's own", self.fails(2, "attr", "set", *own, "1"))
-        self.assertIn("library's own", self.fails(2, "attr", "rm", *own))
+        self.assertIn("library's own", self.fails(2, "attr", "delete", *own))
         self.assertIn("FILE KEY VALUE", self.fails(2, "attr", "set", self.array, "k"))
-        self.assertIn("FILE KEY", self.fails(2, "attr", "rm", self.array))
-        self.assertIn("FILE KEY", self.fails(2, "attr", "rm", self.array, "k", "1"))
+        self.assertIn("FILE KEY", self.fails(2, "attr", "delete", self.array))
+        self.assertIn("FILE KEY", self.fails(2, "attr", "delete", self.array, "k", "1"))
         self.assertIn("list, get, set and rm", self.fails(2, "attr", "add", self.array))
         self.fails(3, "attr", "set", self.path("none.b2nd"), "k", "1")
-        self.fails(3, "attr", "rm", self.path("none.b2nd"), "k")
+        self.fails(3, "attr", "delete", self.path("none.b2nd"), "k")
         self.assertEqual(self.array.read_bytes(), before)
         self.assertIn("--dtype is for", self.fails(2, "attr", "get", self.array, "k", "--dtype",
                                                    "i2"))
@@ -288,7 +288,7 @@ class Attributes(Case):
         self.ok("repack", self.array, copy)
         self.assertEqual(self.text("attr", "list", copy), self.text("attr", "list", self.array))
         for i in range(20): # those behind move up
-            self.ok("attr", "rm", self.array, f"k{i}")
+            self.ok("attr", "delete", self.array, f"k{i}")
         array = blosc2.open(str(self.array))
         seen = array.schunk.vlmeta.getall()
         self.assertEqual(set(seen), {f"k{i}" for i in range(20, 34)} | {"_FillValue", "attrs"})
@@ -313,8 +313,8 @@ class Attributes(Case):
         self.ok("attr", "set", self.array, "n" * 40, '"x"')
         self.assertEqual(self.stored("attrs")[1], {"attrs": 5, "n" * 40: "x"})
         self.assertEqual(self.text("attr", "get", self.array, "attrs"), "5\n")
-        self.ok("attr", "rm", self.array, "attrs")
-        self.ok("attr", "rm", self.array, "n" * 40)
+        self.ok("attr", "delete", self.array, "attrs")
+        self.ok("attr", "delete", self.array, "n" * 40)
         self.assertEqual(self.text("attr", "list", self.array), '"units": "K"\n')
         array = blosc2.open(str(self.array))
         self.assertEqual(array.schunk.vlmeta.getall(), {"units": "K"})

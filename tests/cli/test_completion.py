@@ -68,7 +68,7 @@ class Completion(Case):
         self.assertEqual(self.offered("convert", "--codec", "=", "zs"), ["zstd"])
         self.assertEqual(self.offered("create", "--filters", "shuffle,bytede"),
                          ["shuffle,bytedelta"])
-        self.assertEqual(self.offered("attr", ""), ["list", "get", "set", "rm"])
+        self.assertEqual(self.offered("attr", ""), ["list", "get", "set", "delete"])
         self.assertEqual(self.offered("info", "a.b2nd", ""), [])
         self.assertEqual(self.offered("get", "--output", ""), [])
 
@@ -99,7 +99,7 @@ class Completion(Case):
         for option, some in self.VALUES.items():
             self.assertLessEqual(some, offered(f"caterva {self.TAKES[option]} a --{option} "))
         self.assertEqual(offered("caterva convert a --codec zs"), {"zstd"})
-        self.assertLessEqual({"list", "get", "set", "rm"}, offered("caterva attr "))
+        self.assertLessEqual({"list", "get", "set", "delete"}, offered("caterva attr "))
         self.assertEqual(offered("caterva tu"), {"tune"})
 
     def test_zsh(self):

@@ -165,7 +165,7 @@ class Coordinates(Case):
         self.ok("get", path, ":,None,1:,0", "-o", out, "--force")
         self.assertEqual(json.loads(self.text("info", out, "--json"))["dims"], ["a", None, "b"])
         self.assertIn("\n  dims     a, -, b\n", self.text("info", out))
-        self.ok("attr", "rm", out, "dims")
+        self.ok("attr", "delete", out, "dims")
         self.assertIsNone(json.loads(self.text("info", out, "--json"))["dims"])
         self.assertNotIn("dims", self.text("info", out))
 

@@ -87,7 +87,7 @@ class Diff(Case):
         self.ok("attr", "set", b, "n", "8")
         self.ok("attr", "set", a, "y", '"' + "long " * 30 + '"')
         self.ok("attr", "set", b, "only", "null")
-        self.ok("attr", "rm", b, "x")
+        self.ok("attr", "delete", b, "x")
         lines = self.differs(a, b).splitlines()
         self.assertEqual(sorted(lines), sorted([
             f"{a} and {b}: the attribute 'n' differs, 7 and 8",
@@ -125,7 +125,7 @@ class Diff(Case):
         self.assertEqual((facts["dims"], facts["equal"], "attributes" in facts),
                          ({"a": ["y", None], "b": ["y", "x"]}, False, False))
         self.ok("attr", "set", b, "dims", '["odd"]')
-        self.ok("attr", "rm", b, "_ARRAY_DIMENSIONS")
+        self.ok("attr", "delete", b, "_ARRAY_DIMENSIONS")
         lines = self.differs(a, b).splitlines()
         self.assertEqual(lines, [f"{a} and {b}: the dims differ, (y, x) and ()"])
 

@@ -225,7 +225,7 @@ class Results(Case):
         for command, stream, status in (
                 (f"put {array} 0 {wrong}", "no", 4), (f"put {array} 999 --fill 1", "no", 2),
                 (f"append {array} {wrong}", "no", 4), (f"resize {array} 3", "no", 2),
-                (f"attr rm {array} nokey", "no", 1), (f"get {array} 0,0", "out", 3),
+                (f"attr delete {array} nokey", "no", 1), (f"get {array} 0,0", "out", 3),
                 (f"get {array} --to npy", "out", 3), (f"info {array}", "out", 3),
                 ("convert - x.b2nd --from raw --shape 3 --dtype u1", "in", 3),
                 (f"put {array} 0 - --from raw", "in", 3), (f"append {array} -", "in", 3)):

@@ -193,7 +193,7 @@ class Wait(Appending):
     def commands(self, path):
         self.path("one.raw").write_bytes(self.rows(0, 1).tobytes())
         return (["append", path, self.path("one.raw")], ["resize", path, f"9,{self.WIDTH}"],
-                ["attr", "set", path, "k", "1"], ["attr", "rm", path, "k"], ["compact", path],
+                ["attr", "set", path, "k", "1"], ["attr", "delete", path, "k"], ["compact", path],
                 ["put", path, "0", "--fill", "7"], ["seal", path])
 
     def test_over(self):

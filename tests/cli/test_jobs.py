@@ -65,8 +65,8 @@ class Jobs(Case):
     def test_discard(self):
         job = self.begin()
         self.put(job, "0:5,0:5", 1, "t")
-        self.fails(1, "jobs", "discard", self.array, "xyz")
-        self.ok("jobs", "discard", self.array, job)
+        self.fails(1, "jobs", "delete", self.array, "xyz")
+        self.ok("jobs", "delete", self.array, job)
         self.assertFalse(os.path.exists(f"{self.array}.parts"))
         self.fails(3, "jobs", "merge", self.array, self.path("t"))
         self.fails(1, "put", self.array, "0,0", "--fill", "1", "--part", job)
@@ -87,7 +87,7 @@ class Jobs(Case):
         self.ok("jobs", "merge", self.array, self.path("u"))  # one warning is enough
         self.assertIn(f"{job}  ", self.text("jobs", "list", self.array))
         os.rmdir(f"{os.path.dirname(folder)}/.gone-{job}/others/inner")
-        self.ok("jobs", "discard", self.array, job)
+        self.ok("jobs", "delete", self.array, job)
         self.assertFalse(os.path.exists(f"{self.array}.parts"))
 
     def test_what_does_not_fit(self):
@@ -116,7 +116,7 @@ class Jobs(Case):
         self.ok("pack", tree, archive)
         self.ok("jobs", "merge", self.array, self.path("t"))
         self.assertEqual(self.items("1:3,0"), [3, 7])
-        self.ok("jobs", "discard", self.array, self.begin())
+        self.ok("jobs", "delete", self.array, self.begin())
         self.assertEqual(os.listdir(f"{tree}/g"), ["x.b2nd"])
         self.array = f"{archive}::/g/x"
         self.assertEqual(self.items("1:3,0"), [7, 7])

@@ -291,9 +291,9 @@ class Trees(Case):
                          {"source": "x", "title": "air",
                           "straight_vertical_longitude_from_pole": -45.0,
                           "_FillValue": {"$array": {"dtype": "<i2", "shape": [], "data": [-1]}}})
-        self.ok("attr", "rm", group, "source")
+        self.ok("attr", "delete", group, "source")
         self.fails(1, "attr", "get", group, "source")
-        self.fails(1, "attr", "rm", group, "source")
+        self.fails(1, "attr", "delete", group, "source")
         self.fails(2, "attr", "set", f"{self.tree}::/model", "x", "1")
         self.ok("attr", "set", self.path("tree.b2d"), "title", '"all"')
         self.ok("pack", self.path("tree.b2d"), self.path("p.b2z"))

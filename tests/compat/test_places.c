@@ -112,7 +112,7 @@ static void arrays_are_appended(const char *path)
     check_status(caterva_frame_append(array, "", CATERVA_DURABILITY_FULL, NULL, &err),
                  CATERVA_EINVAL, &err);
     caterva_discard(array);
-    CHECK_OK(caterva_unlink(path, NULL, &err), err);
+    CHECK_OK(caterva_delete(path, NULL, &err), err);
 }
 
 /* ---- Deleting -------------------------------------------------------------------- */
@@ -127,21 +127,21 @@ static void arrays_are_deleted(const char *path, caterva_layout layout)
     save(path, layout);
     options.mode = CATERVA_MODE_WRITE;
     CHECK_OK(caterva_open(path, &options, &reader, &err), err);
-    check_status(caterva_unlink(path, NULL, &err), CATERVA_EBUSY, &err);
+    check_status(caterva_delete(path, NULL, &err), CATERVA_EBUSY, &err);
     caterva_discard(reader);
 
     options.mode = CATERVA_MODE_READ;
     CHECK_OK(caterva_open(path, &options, &reader, &err), err);
     if (layout == CATERVA_LAYOUT_SPARSE) {
-        check_status(caterva_unlink(path, NULL, &err), CATERVA_EBUSY, &err);
+        check_status(caterva_delete(path, NULL, &err), CATERVA_EBUSY, &err);
         caterva_discard(reader);
         reader = NULL;
     }
-    CHECK_OK(caterva_unlink(path, NULL, &err), err);
+    CHECK_OK(caterva_delete(path, NULL, &err), err);
     CHECK(!exists(path), "%s is still there", path);
     if (reader) CHECK_OK(caterva_read(reader, &start, &stop, items, sizeof items, &err), err);
     caterva_discard(reader);
-    check_status(caterva_unlink(path, NULL, &err), CATERVA_ENOTFOUND, &err);
+    check_status(caterva_delete(path, NULL, &err), CATERVA_ENOTFOUND, &err);
 }
 
 static void others_are_left(const char *path)
@@ -150,22 +150,22 @@ static void others_are_left(const char *path)
     char inside[SCRATCH_PATH + 16];
     snprintf(inside, sizeof inside, "%s/notes.txt", path);
     scratch_save(path, "not an array, but somebody's text", 33);
-    check_status(caterva_unlink(path, NULL, &err), CATERVA_ECORRUPT, &err);
+    check_status(caterva_delete(path, NULL, &err), CATERVA_ECORRUPT, &err);
     CHECK(exists(path), "a text is gone");
     CHECK(unlink(path) == 0 && mkdir(path, 0777) == 0, "mkdir");
-    check_status(caterva_unlink(path, NULL, &err), CATERVA_ENOTFOUND, &err);
+    check_status(caterva_delete(path, NULL, &err), CATERVA_ENOTFOUND, &err);
     CHECK(exists(path) && rmdir(path) == 0, "an empty directory is gone");
 
     save(path, CATERVA_LAYOUT_SPARSE);
     scratch_save(inside, "notes", 5);
-    check_status(caterva_unlink(path, NULL, &err), CATERVA_EEXIST, &err);
+    check_status(caterva_delete(path, NULL, &err), CATERVA_EEXIST, &err);
     caterva_array *array = NULL;
     CHECK_OK(caterva_open(path, NULL, &array, &err), err); /* all of it is there */
     caterva_discard(array);
     CHECK(unlink(inside) == 0, "notes are gone");
-    CHECK_OK(caterva_unlink(path, NULL, &err), err);
-    check_status(caterva_unlink("mem:", NULL, &err), CATERVA_EINVAL, &err);
-    check_status(caterva_unlink(NULL, NULL, &err), CATERVA_EINVAL, &err);
+    CHECK_OK(caterva_delete(path, NULL, &err), err);
+    check_status(caterva_delete("mem:", NULL, &err), CATERVA_EINVAL, &err);
+    check_status(caterva_delete(NULL, NULL, &err), CATERVA_EINVAL, &err);
 }
 
 static void a_link_stays(const char *path, const char *link)
@@ -173,7 +173,7 @@ static void a_link_stays(const char *path, const char *link)
     caterva_error err;
     save(path, CATERVA_LAYOUT_CONTIGUOUS);
     CHECK(symlink(path, link) == 0, "symlink");
-    CHECK_OK(caterva_unlink(link, NULL, &err), err);
+    CHECK_OK(caterva_delete(link, NULL, &err), err);
     CHECK(!exists(path) && exists(link), "not the array was deleted");
     CHECK(unlink(link) == 0, "unlink");
 }

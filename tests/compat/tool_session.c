@@ -224,7 +224,7 @@ static caterva_status run_attr_set(const job *j, FILE *to, caterva_error *err)
 static caterva_status run_attr_remove(const job *j, FILE *to, caterva_error *err)
 {
     (void)to;
-    return caterva_attr_remove(writer, need_word(j, "name"), err);
+    return caterva_attr_delete(writer, need_word(j, "name"), err);
 }
 
 static caterva_status run_meta_update(const job *j, FILE *to, caterva_error *err)

@@ -157,7 +157,7 @@ static void discard_jobs(void)
     const caterva_job_list *list;
     CHECK_OK(caterva_jobs_list(path, NULL, &list, &err), err);
     for (size_t i = 0; i < list->n; i++)
-        CHECK_OK(caterva_job_discard(path, list->entries[i]->job, list->entries[i]->job_size,
+        CHECK_OK(caterva_job_delete(path, list->entries[i]->job, list->entries[i]->job_size,
                                      NULL, &err),
                  err);
     caterva_job_list_release(list);

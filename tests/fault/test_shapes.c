@@ -92,7 +92,7 @@ static void change_something(trial *t)
     } else if (what == 4) {
         CHECK_OK(caterva_attr_set(t->array, "note", note, strlen(note), &err), err);
     } else if (what == 5) {
-        caterva_status status = caterva_attr_remove(t->array, "note", &err);
+        caterva_status status = caterva_attr_delete(t->array, "note", &err);
         CHECK(status == CATERVA_OK || status == CATERVA_ENOTFOUND, "%s", err.message);
     } else if (shape[0] * shape[1] <= MOST_ITEMS) {
         const int64_t origin[2] = {0, 0};

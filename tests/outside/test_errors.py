@@ -150,7 +150,7 @@ class Errors(unittest.TestCase):
             self.closed(reader)
             call("compact", self.path(name), None)
             call("seal", self.path(name), None)
-            call("unlink", self.path(name), None)
+            call("delete", self.path(name), None)
         self.kept(out("create_from_memory", "array", b"mem:", c.byref(self.options()),
                       self.items.ctypes.data, self.items.nbytes))
         call("close", None)
@@ -344,7 +344,7 @@ class Errors(unittest.TestCase):
                 self.assertEqual(bytes_of("attr_get", array, b"name"), value)
             size = c.c_int64()
             call("attr_read", array, b"name", 0, None, 0, c.byref(size))
-            call("attr_remove", array, b"name")
+            call("attr_delete", array, b"name")
             names = c.POINTER(c.c_char_p)()
             for given in (None, (c.c_char_p * 2)(b"y", None)):
                 call("dims_set", array, given)
@@ -405,7 +405,7 @@ class Errors(unittest.TestCase):
             call("merge", array, tokens, (c.c_size_t * 1)(len(token)), 1, None,
                  c.byref(api.new("merge_result")))
             job = bytes_of("job_begin", array, None)
-            call("job_discard", self.path("a.b2nd"), job, len(job), None)
+            call("job_delete", self.path("a.b2nd"), job, len(job), None)
             self.closed(array)
 
     def test_trees(self):
@@ -420,12 +420,12 @@ class Errors(unittest.TestCase):
             names, n = c.POINTER(c.c_char_p)(), c.c_size_t()
             call("tree_attr_list", tree, group, c.byref(names), c.byref(n))
             api.free(names)
-            call("tree_attr_remove", tree, group, b"name")
+            call("tree_attr_delete", tree, group, b"name")
         call("tree_move", tree, b"/g/y", b"/h/y")
-        call("tree_remove", tree, b"/g/z")
+        call("tree_delete", tree, b"/g/z")
         call("tree_commit", tree)
         call("tree_state_id", tree, (c.c_uint8 * 16)())
-        call("tree_remove", tree, b"/x")
+        call("tree_delete", tree, b"/x")
         call("tree_rollback", tree)
         call("tree_pack", tree, self.path("a.b2z"), None)
         call("tree_close", tree)

@@ -293,7 +293,7 @@ class Array:
         self.call("attr_set", name.encode(), value, len(value))
 
     def remove_attribute(self, name):
-        self.call("attr_remove", name.encode())
+        self.call("attr_delete", name.encode())
 
     def metalayer(self, name):
         layer = self.api.info_metalayer(c.byref(self.info), name.encode()).contents

@@ -90,7 +90,7 @@ class Steps(Life):
             return
         api, where = self.api, self.path.encode()
         for attempt in (lambda: self.library.open(self.path, mode=api.MODE_WRITE),
-                        lambda: self.library.call("unlink", where, None)):
+                        lambda: self.library.call("delete", where, None)):
             self.refused(attempt, api.EBUSY, "beside a writer")
 
     def reopen_writer(self):

@@ -68,10 +68,10 @@ static void abuse_names(caterva_array *a)
     REFUSE(EINVAL_BIT, caterva_attr_set(a, "a", items, SIZE_MAX, err));
     REFUSE(EINVAL_BIT, caterva_attr_set(a, "a", items, (size_t)INT32_MAX + 1, err));
     REFUSE(EINVAL_BIT, caterva_attr_set(a, "_caterva", items, 4, err));
-    REFUSE(EINVAL_BIT, caterva_attr_remove(NULL, "a", err));
-    REFUSE(EINVAL_BIT, caterva_attr_remove(a, NULL, err));
-    REFUSE(ENOTFOUND_BIT, caterva_attr_remove(a, "nothing", err));
-    REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_attr_remove(a, longest, err));
+    REFUSE(EINVAL_BIT, caterva_attr_delete(NULL, "a", err));
+    REFUSE(EINVAL_BIT, caterva_attr_delete(a, NULL, err));
+    REFUSE(ENOTFOUND_BIT, caterva_attr_delete(a, "nothing", err));
+    REFUSE(ENOTFOUND_BIT | EINVAL_BIT, caterva_attr_delete(a, longest, err));
     REFUSE(EINVAL_BIT, caterva_metalayer_update(NULL, "a", items, 4, err));
     REFUSE(EINVAL_BIT, caterva_metalayer_update(a, NULL, items, 4, err));
     REFUSE(EINVAL_BIT, caterva_metalayer_update(a, "b2nd", items, 4, err));
@@ -291,7 +291,7 @@ static void abuse_reader(void)
     REFUSE(EREADONLY_BIT, caterva_insert(a, 0, 0, 1, NULL, err));
     REFUSE(EREADONLY_BIT, caterva_remove(a, 0, 0, 1, err));
     REFUSE(EREADONLY_BIT, caterva_attr_set(a, "a", items, 4, err));
-    REFUSE(EREADONLY_BIT, caterva_attr_remove(a, "a", err));
+    REFUSE(EREADONLY_BIT, caterva_attr_delete(a, "a", err));
     REFUSE(EREADONLY_BIT, caterva_metalayer_update(a, "a", items, 4, err));
     REFUSE(EREADONLY_BIT, caterva_chunk_write_stored(a, 0, chunk, size, err));
     check_small_array(a);

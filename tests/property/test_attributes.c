@@ -83,7 +83,7 @@ static void step(rng *r, caterva_array *array, model *m)
     caterva_error err;
     int i = rng_int(r, 0, rng_one_in(r, 2) ? N_NAMES - 1 : 20);
     if (rng_one_in(r, 3)) {
-        caterva_status status = caterva_attr_remove(array, m->names[i], &err);
+        caterva_status status = caterva_attr_delete(array, m->names[i], &err);
         CHECK(status == (m->values[i] ? CATERVA_OK : CATERVA_ENOTFOUND), "%s",
               caterva_status_name(status));
         free(m->values[i]);
@@ -193,7 +193,7 @@ static void bytes_have_keys(void)
     set(array, "a name that is longer than 31 bytes", "no value", CATERVA_EINVAL);
     set(array, "a name that is longer than 31 bytes", "\x02", CATERVA_OK);
     caterva_error err;
-    CHECK_OK(caterva_attr_remove(array, "raw3", &err), err);
+    CHECK_OK(caterva_attr_delete(array, "raw3", &err), err);
     CHECK(has_key(array, "v0") && !has_key(array, "v1"), "the first does not move up");
     caterva_discard(array);
 }

@@ -75,7 +75,7 @@ static void delete_rest(const caterva_error *err)
     CHECK(find_entry(name) == 1, "nothing is left");
     CHECK(strstr(err->message, name) != NULL, "%s: not %s", err->message, name);
     snprintf(rest, sizeof rest, "%s/%s", folder, name);
-    CHECK_OK(caterva_unlink(rest, NULL, &again), again);
+    CHECK_OK(caterva_delete(rest, NULL, &again), again);
 }
 
 static void stop_unlink(void)
@@ -88,7 +88,7 @@ static void stop_unlink(void)
         options.on_progress = patience_hear;
         options.context = &p;
         save();
-        caterva_status status = caterva_unlink(path, &options, &err);
+        caterva_status status = caterva_delete(path, &options, &err);
         CHECK(p.total == CHUNKS, "%lld files", (long long)p.total);
         if (status == CATERVA_OK) {
             CHECK(p.done == CHUNKS && chance >= CHUNKS, "%lld files at chance %d",
@@ -102,7 +102,7 @@ static void stop_unlink(void)
             check_whole();
         else
             delete_rest(&err);
-        if (chance == 0) CHECK_OK(caterva_unlink(path, NULL, &err), err);
+        if (chance == 0) CHECK_OK(caterva_delete(path, NULL, &err), err);
         CHECK(find_entry(name) == 0, "%s is left at chance %d", name, chance);
     }
 }

@@ -202,7 +202,7 @@ static void change(shared *s, rng *random)
     if (rng_one_in(random, 2))
         CHECK_OK(caterva_attr_set(s->array, name, content, sizeof content, &err), err);
     else
-        check_status(caterva_attr_remove(s->array, name, &err), &err, "attr_remove");
+        check_status(caterva_attr_delete(s->array, name, &err), &err, "attr_remove");
     static const int64_t origin[2] = {0, 0};
     int32_t items[MIN_ROWS * COLUMNS];
     const int64_t stop[2] = {MIN_ROWS, COLUMNS};

@@ -99,7 +99,7 @@ static void a_child_abandons_only_its_own(void)
     pid_t child = fork();
     CHECK(child >= 0, "fork");
     if (child == 0) {
-        caterva_abandon();
+        caterva_delete_temporaries();
         _exit(0);
     }
     CHECK(wait_for(child) == 0, "the child");
@@ -298,9 +298,9 @@ static int change_anything(caterva_tree *tree)
         caterva_tree_open_array(tree, "/x", &writing, &array, NULL),
         caterva_tree_create_group(tree, "/h", NULL),
         caterva_tree_move(tree, "/x", "/y", NULL),
-        caterva_tree_remove(tree, "/x", NULL),
+        caterva_tree_delete(tree, "/x", NULL),
         caterva_tree_attr_set(tree, "/g", "c", "\x01", 1, NULL),
-        caterva_tree_attr_remove(tree, "/g", "x", NULL),
+        caterva_tree_attr_delete(tree, "/g", "x", NULL),
         caterva_tree_pack(tree, packed, NULL, NULL),
         caterva_tree_unpack(tree, packed, NULL, NULL),
         caterva_tree_close(tree, NULL),
@@ -346,8 +346,8 @@ static void a_child_leaves_a_tree_alone(void)
     tree = open_tree(false);
     expect_attributes(tree, 2);
     expect_attributes(reader, 2);
-    CHECK_OK(caterva_tree_remove(tree, "/x", &err), err);
-    CHECK_OK(caterva_tree_remove(tree, "/y", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/x", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/y", &err), err);
     CHECK_OK(caterva_tree_close(reader, &err), err);
     CHECK_OK(caterva_tree_close(tree, &err), err);
     dismiss(child);

@@ -94,7 +94,7 @@ static caterva_status discard(patience *p)
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
     o.on_progress = patience_hear;
     o.context = p;
-    return caterva_job_discard(path, job, job_size, &o, &err);
+    return caterva_job_delete(path, job, job_size, &o, &err);
 }
 
 /* ---- Stopped ---------------------------------------------------------------------------- */

@@ -225,7 +225,7 @@ static caterva_status run(verb v, caterva_layout layout, caterva_error *err)
     case FROM_BUFFER: return create_filled(layout, err);
     case REPAIR: return repair(layout, err);
     case COMPACT: return caterva_compact(target, NULL, err);
-    case UNLINK: return caterva_unlink(target, NULL, err);
+    case UNLINK: return caterva_delete(target, NULL, err);
     default: return copy(v, layout, err);
     }
 }

@@ -427,12 +427,12 @@ static void abandon_all(void)
     CHECK_OK(caterva_create_from_memory(other, &o, others, sizeof others, &directory, &err),
              err);
     CHECK(count_entries() == 3, "%d entries before", count_entries());
-    caterva_abandon();
+    caterva_delete_temporaries();
     check_committed();
     caterva_discard(file);
     caterva_discard(directory);
     check_committed();
-    caterva_abandon(); /* nothing is left to do */
+    caterva_delete_temporaries(); /* nothing is left to do */
     check_committed();
 }
 

@@ -147,8 +147,8 @@ static void test_move_with_job(void)
     caterva_discard(b);
     refused(caterva_tree_move(tree, "/g/b", "/moved", &err), CATERVA_EBUSY, "open job");
     refused(caterva_tree_move(tree, "/g", "/moved", &err), CATERVA_EBUSY, "open job");
-    refused(caterva_tree_remove(tree, "/g/b", &err), CATERVA_EBUSY, "open job");
-    refused(caterva_tree_remove(tree, "/g", &err), CATERVA_EBUSY, "open job");
+    refused(caterva_tree_delete(tree, "/g/b", &err), CATERVA_EBUSY, "open job");
+    refused(caterva_tree_delete(tree, "/g", &err), CATERVA_EBUSY, "open job");
     check_stored("/g/b", 21);
     b = write_elsewhere("g/b.b2nd");
     const void *const tokens[] = {token};
@@ -175,9 +175,9 @@ static int on_member(void *context, const caterva_tree_member *member)
     char *keys = context;
     strcat(strcat(keys, member->key), " ");
     if (strcmp(member->key, "/a") != 0) return 0;
-    CHECK_OK(caterva_tree_remove(tree, "/c", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/c", &err), err);
     CHECK_OK(caterva_tree_move(tree, "/d", "/moved", &err), err);
-    CHECK_OK(caterva_tree_remove(tree, "/e", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/e", &err), err);
     put("/e", 60, 0);
     CHECK_OK(caterva_tree_commit(tree, &err), err);
     return 0;

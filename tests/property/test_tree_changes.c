@@ -146,9 +146,9 @@ static void test_pending_in_the_way(void)
     put("/n/b", 1, 0);
     put("/p", 1, 0);
     put("/t", 1, 0);
-    CHECK_OK(caterva_tree_remove(tree, "/n", &err), err);
-    CHECK_OK(caterva_tree_remove(tree, "/p", &err), err);
-    CHECK_OK(caterva_tree_remove(tree, "/t", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/n", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/p", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/t", &err), err);
     CHECK(rmdir(scratch_path(folder, "t.b2d/p")) == 0,
           "the folder of what was discarded is not empty");
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
@@ -196,7 +196,7 @@ static void test_folders_are_synced(void)
     CHECK_OK(caterva_tree_move(tree, "/s/u/v", "/s/w/v", &err), err);
     CHECK(was_synced("t.b2d/s") && was_synced("t.b2d/s/w") && was_synced("t.b2d/s/u"),
           "a move of %d syncs", n_synced);
-    CHECK_OK(caterva_tree_remove(tree, "/s", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/s", &err), err);
 }
 #else
 static void test_folders_are_synced(void) {}
@@ -217,7 +217,7 @@ static void test_moves(void)
     refused(caterva_tree_move(tree, "/m/n/x", "/g/k/a", &err), CATERVA_EEXIST, "exists");
     CHECK_OK(caterva_tree_open_array(tree, "/m/n/x", &writing, &array, &err), err);
     refused(caterva_tree_move(tree, "/m/n/x", "/q", &err), CATERVA_EBUSY, "open for writing");
-    refused(caterva_tree_remove(tree, "/m", &err), CATERVA_EBUSY, "open for writing");
+    refused(caterva_tree_delete(tree, "/m", &err), CATERVA_EBUSY, "open for writing");
     caterva_discard(array);
     check_list(tree, "/empty/ /g/ /g/k/ /g/k/a /m/ /m/n/ /m/n/x ");
 }
@@ -230,17 +230,17 @@ static void test_removals(void)
     writing.mode = CATERVA_MODE_WRITE;
     put("/m/n/y", 3, 0);
     scratch_save(scratch_path(file, "t.b2d/m/notes.txt"), "mine", 4);
-    refused(caterva_tree_remove(tree, "/m", &err), CATERVA_EEXIST, "notes.txt");
+    refused(caterva_tree_delete(tree, "/m", &err), CATERVA_EEXIST, "notes.txt");
     CHECK_OK(caterva_tree_open_array(tree, "/m/n/x", &writing, &array, &err), err);
-    refused(caterva_tree_remove(tree, "/m", &err), CATERVA_EEXIST, "notes.txt");
+    refused(caterva_tree_delete(tree, "/m", &err), CATERVA_EEXIST, "notes.txt");
     caterva_discard(array);
     check_list(tree, "/empty/ /g/ /g/k/ /g/k/a /m/ /m/n/ /m/n/x /m/n/y /m/notes.txt ");
     unlink(file);
-    CHECK_OK(caterva_tree_remove(tree, "/m/n/y", &err), err);
-    CHECK_OK(caterva_tree_remove(tree, "/m", &err), err);
-    CHECK_OK(caterva_tree_remove(tree, "/empty", &err), err);
-    refused(caterva_tree_remove(tree, "/m", &err), CATERVA_ENOTFOUND, "/m");
-    refused(caterva_tree_remove(tree, "/", &err), CATERVA_EINVAL, "own");
+    CHECK_OK(caterva_tree_delete(tree, "/m/n/y", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/m", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/empty", &err), err);
+    refused(caterva_tree_delete(tree, "/m", &err), CATERVA_ENOTFOUND, "/m");
+    refused(caterva_tree_delete(tree, "/", &err), CATERVA_EINVAL, "own");
     check_list(tree, "/g/ /g/k/ /g/k/a ");
     CHECK(count_files("t.b2d") == 2, "%d files", count_files("t.b2d"));
 }
@@ -290,9 +290,9 @@ static void test_urls(void)
     CHECK_OK(caterva_seal(url, NULL, &err), err);
     CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
     check_first(tree, "/u/x", 9);
-    CHECK_OK(caterva_unlink(url, NULL, &err), err);
+    CHECK_OK(caterva_delete(url, NULL, &err), err);
     check_list(tree, "/g/ /g/k/ /g/k/a ");
-    refused(caterva_tree_remove(tree, "/g", &err), CATERVA_EREADONLY, "reading");
+    refused(caterva_tree_delete(tree, "/g", &err), CATERVA_EREADONLY, "reading");
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 

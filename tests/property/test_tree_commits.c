@@ -234,7 +234,7 @@ static void test_rollback(void)
 
     /* A close commits attributes. */
     set_number("/g", "n", 5);
-    CHECK_OK(caterva_tree_attr_remove(tree, "/", "top", &err), err);
+    CHECK_OK(caterva_tree_attr_delete(tree, "/", "top", &err), err);
     CHECK_OK(caterva_tree_close(tree, &err), err);
     CHECK(stored_number("/g", "n") == 5 && stored_number("/", "top") == -1, "not committed");
 }
@@ -284,8 +284,8 @@ static void test_refusals(void)
             "name");
     refused(caterva_tree_attr_set(tree, "g", "n", &one, 1, &err), CATERVA_EINVAL, "slash");
     refused(caterva_tree_attr_set(tree, "/g", "", &one, 1, &err), CATERVA_EINVAL, "name");
-    refused(caterva_tree_attr_remove(tree, "/g", "none", &err), CATERVA_ENOTFOUND, "none");
-    refused(caterva_tree_attr_remove(tree, "/nowhere", "none", &err), CATERVA_ENOTFOUND,
+    refused(caterva_tree_attr_delete(tree, "/g", "none", &err), CATERVA_ENOTFOUND, "none");
+    refused(caterva_tree_attr_delete(tree, "/nowhere", "none", &err), CATERVA_ENOTFOUND,
             "/nowhere");
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
@@ -302,7 +302,7 @@ static void test_moves(void)
     CHECK_OK(caterva_tree_commit(tree, &err), err);
     CHECK(stored_number("/q/n", "x") == 2, "not moved");
     set_number("/q/n", "x", 3);
-    CHECK_OK(caterva_tree_remove(tree, "/q", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/q", &err), err);
     CHECK_OK(caterva_tree_commit(tree, &err), err);
     CHECK(number_of(tree, "/q/n", "x") == -1, "still there");
     CHECK_OK(caterva_tree_close(tree, &err), err);
@@ -330,7 +330,7 @@ static void test_many_attributes(void)
                  i % 3 ? "a" : "straight_vertical_longitude_from_pole", i);
         CHECK(number_of(tree, "/many", name) == i % 100, "%s", name);
     }
-    CHECK_OK(caterva_tree_remove(tree, "/many", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/many", &err), err);
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 

@@ -233,13 +233,13 @@ static caterva_status unlink_it(int i)
 {
     char file[SCRATCH_PATH + 50];
     file_of(file, i);
-    return caterva_unlink(file, NULL, &err);
+    return caterva_delete(file, NULL, &err);
 }
 
 static caterva_status remove_it(int i)
 {
     char key[40];
-    return caterva_tree_remove(tree, key_of(key, i), &err);
+    return caterva_tree_delete(tree, key_of(key, i), &err);
 }
 
 typedef caterva_status (*attempt)(int i);
@@ -465,7 +465,7 @@ static void test_abandon(void)
         open_tree(0);
         for (int i = 0; i < FEW; i++) make(i, 1);
         if (count_hidden("g00") == 0) _exit(2);
-        caterva_abandon();
+        caterva_delete_temporaries();
         _exit(count_hidden("g00") == 0 ? 0 : 1);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child, "fork");

@@ -179,7 +179,7 @@ static void look_at_one(void)
 static bool stop_remove(int chance)
 {
     wait_for(chance);
-    check_stopped(caterva_tree_remove(tree, "/big", &err));
+    check_stopped(caterva_tree_delete(tree, "/big", &err));
     CHECK(heard.calls == chance + 1, "%d calls", heard.calls);
     caterva_error said = err;
     int left = count("/big");
@@ -199,14 +199,14 @@ static void sweep(int way)
     caterva_tree_options o = CATERVA_TREE_INIT;
     wait_for(-1);
     if (way == 0) { /* once more */
-        CHECK(caterva_tree_remove(tree, "/big", &err) == CATERVA_ENOTFOUND, "it is there");
+        CHECK(caterva_tree_delete(tree, "/big", &err) == CATERVA_ENOTFOUND, "it is there");
     } else if (way == 1) { /* another removal, itself stopped before */
         put("/b", 5, 0);
         wait_for(1);
-        check_stopped(caterva_tree_remove(tree, "/b", &err));
+        check_stopped(caterva_tree_delete(tree, "/b", &err));
         check_first(tree, "/b", 5);
         wait_for(-1);
-        CHECK_OK(caterva_tree_remove(tree, "/b", &err), err);
+        CHECK_OK(caterva_tree_delete(tree, "/b", &err), err);
     } else { /* the next opening, stopped before; who reads leaves it */
         CHECK_OK(caterva_tree_close(tree, &err), err);
         CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
@@ -239,7 +239,7 @@ static void stop_removals(void)
     }
     CHECK(n_gone >= 3 && n_whole >= 6, "%d gone, %d whole", n_gone, n_whole);
     wait_for(-1);
-    CHECK_OK(caterva_tree_remove(tree, "/big", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/big", &err), err);
     check_told(4 * N);
     CHECK(heard.calls > 4 * N && count_hidden() == 0, "%d calls", heard.calls);
     CHECK(count("/") == 1, "something is left");

@@ -45,7 +45,7 @@ static void arrays(const char *url)
     o = small();
     refused(caterva_open(url, &writing, &array, &err), CATERVA_EREADONLY, "open", url);
     refused(caterva_repair(url, &repair, &repaired, &err), CATERVA_EREADONLY, "repair", url);
-    refused(caterva_unlink(url, NULL, &err), CATERVA_EREADONLY, "unlink", url);
+    refused(caterva_delete(url, NULL, &err), CATERVA_EREADONLY, "unlink", url);
 
     CHECK_OK(caterva_create("mem:", &o, &memory, &err), err);
     refused(caterva_copy(memory, url, NULL, &array, &err), CATERVA_EREADONLY, "copy", url);

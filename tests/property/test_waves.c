@@ -302,7 +302,7 @@ static void cold_reads(rng *r, caterva_layout layout)
         }
         caterva_discard(array);
     }
-    CHECK_OK(caterva_unlink(path, NULL, &err), err);
+    CHECK_OK(caterva_delete(path, NULL, &err), err);
 }
 
 int main(int argc, char **argv)

@@ -369,7 +369,7 @@ static void discard_jobs(const char *path)
     for (size_t i = 0; i < list->n; i++) {
         const caterva_job_entry *job = list->entries[i];
         CHECK(!job->is_live, "job %s is live", job->id);
-        CHECK_OK(caterva_job_discard(path, job->job, job->job_size, NULL, &err), err);
+        CHECK_OK(caterva_job_delete(path, job->job, job->job_size, NULL, &err), err);
     }
     caterva_job_list_release(list);
     snprintf(parts, sizeof parts, "%s.parts", path);

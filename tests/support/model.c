@@ -214,7 +214,7 @@ static caterva_status set_note(step *s)
 {
     if (s->m->note_size > 0 && rng_one_in(&s->random, 3)) {
         s->m->note_size = 0;
-        return s->array ? caterva_attr_remove(s->array, "note", s->err) : CATERVA_OK;
+        return s->array ? caterva_attr_delete(s->array, "note", s->err) : CATERVA_OK;
     }
     s->m->note_size = (size_t)rng_between(&s->random, 1, MODEL_NOTE);
     rng_fill(&s->random, s->m->note, s->m->note_size);

@@ -102,7 +102,7 @@ static bool takes_no_pointer(const char *name)
 {
     static const char *const names[] = {"caterva_version(",     "caterva_codec_version(",
                                         "caterva_status_name(", "caterva_codec_name(",
-                                        "caterva_filter_name(", "caterva_abandon(",
+                                        "caterva_filter_name(", "caterva_delete_temporaries(",
                                         "caterva_background_"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strncmp(names[i], name, strlen(names[i])) == 0) return true;

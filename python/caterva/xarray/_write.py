@@ -111,7 +111,7 @@ def _write_parts(
     except BaseException:
         for job in jobs:
             with contextlib.suppress(Exception):
-                job.discard()
+                job.delete()
         raise
     for job, given in zip(jobs, tokens, strict=True):
         job.merge(given)

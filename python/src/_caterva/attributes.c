@@ -63,7 +63,7 @@ static PyObject *attribute_remove(PyObject *object, PyObject *args)
     if (!parse_and_enter(self, args, "U", &name, NULL, NULL)) return NULL;
     call_begin(&c, self, NULL);
     caterva_status status =
-        caterva_attr_remove(self->handle, PyBytes_AsString(name), &c.err);
+        caterva_attr_delete(self->handle, PyBytes_AsString(name), &c.err);
     if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }

@@ -35,7 +35,7 @@ PyObject *function_open_source(PyObject *module, PyObject *args);
 PyObject *function_compact(PyObject *module,
                            PyObject *args);                  /* (url, durability, progress) */
 PyObject *function_seal(PyObject *module, PyObject *args);   /* the same                    */
-PyObject *function_unlink(PyObject *module, PyObject *args); /* (url)                       */
+PyObject *function_delete(PyObject *module, PyObject *args); /* (url)                       */
 PyObject *function_repair(PyObject *module, PyObject *args); /* (url, options, progress)    */
 
 /* ---- publish.c ----------------------------------------------------------------- */

@@ -225,7 +225,7 @@ PyObject *function_job_discard(PyObject *module, PyObject *args)
     call_begin(&c, NULL, progress);
     c.own = true;
     c.place = place;
-    caterva_status status = caterva_job_discard(text, job, (size_t)size, &options, &c.err);
+    caterva_status status = caterva_job_delete(text, job, (size_t)size, &options, &c.err);
     int result = call_end(module_state_of(module), &c, status);
     Py_DECREF(url);
     if (result < 0) return NULL;

@@ -41,9 +41,9 @@ PyObject *function_seal(PyObject *module, PyObject *args)
     return keep_up(module, args, caterva_seal);
 }
 
-PyObject *function_unlink(PyObject *module, PyObject *args)
+PyObject *function_delete(PyObject *module, PyObject *args)
 {
-    return keep_up(module, args, caterva_unlink);
+    return keep_up(module, args, caterva_delete);
 }
 
 /* ---- Repair ----------------------------------------------------------------------- */

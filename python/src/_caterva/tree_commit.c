@@ -151,7 +151,7 @@ static PyObject *attribute_remove(PyObject *object, PyObject *args)
     if (!parse_and_enter(self, args, "sU", &group, &name, NULL, NULL)) return NULL;
     call_begin(&c, self, self->progress);
     caterva_status status =
-        caterva_tree_attr_remove(self->handle, group, PyBytes_AsString(name), &c.err);
+        caterva_tree_attr_delete(self->handle, group, PyBytes_AsString(name), &c.err);
     if (end(self, &c, name, status) < 0) return NULL;
     Py_RETURN_NONE;
 }

@@ -164,7 +164,7 @@ static PyObject *create_group(PyObject *object, PyObject *args)
 
 static PyObject *remove_member(PyObject *object, PyObject *args)
 {
-    return with_key(object, args, caterva_tree_remove);
+    return with_key(object, args, caterva_tree_delete);
 }
 
 static PyObject *move_member(PyObject *object, PyObject *args)

@@ -62,7 +62,7 @@ static void opening(void **state)
     REFUSED(caterva_frame_pieces(array, NULL, NULL, &err));
     REFUSED(caterva_frame_append(NULL, "x", CATERVA_DURABILITY_NONE, NULL, &err));
     REFUSED(caterva_frame_append(array, NULL, CATERVA_DURABILITY_NONE, NULL, &err));
-    REFUSED(caterva_unlink(NULL, NULL, &err));
+    REFUSED(caterva_delete(NULL, NULL, &err));
     REFUSED(caterva_set_allocator(NULL, &err));
     caterva_store store = CATERVA_STORE_INIT; /* without functions */
     REFUSED(caterva_store_open(NULL, NULL, &out, &err));
@@ -299,8 +299,8 @@ static void attributes(void **state)
     REFUSED(caterva_attr_set(NULL, "name", "x", 1, &err));
     REFUSED(caterva_attr_set(array, NULL, "x", 1, &err));
     REFUSED(caterva_attr_set(array, "name", NULL, 1, &err));
-    REFUSED(caterva_attr_remove(NULL, "name", &err));
-    REFUSED(caterva_attr_remove(array, NULL, &err));
+    REFUSED(caterva_attr_delete(NULL, "name", &err));
+    REFUSED(caterva_attr_delete(array, NULL, &err));
     SAYS(caterva_info_metalayer(NULL, "b2nd"), NULL);
     SAYS(caterva_has_pending(NULL), 0);
     SAYS(caterva_info_metalayer(info_of(array), NULL), NULL);

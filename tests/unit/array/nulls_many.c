@@ -46,7 +46,7 @@ static void trees(void **state)
     REFUSED(caterva_tree_create("none.b2d", NULL, NULL, &err));
     REFUSED(caterva_tree_create_array(NULL, "/a", &create_options, &other, &err));
     REFUSED(caterva_tree_create_group(NULL, "/g", &err));
-    REFUSED(caterva_tree_remove(NULL, "/a", &err));
+    REFUSED(caterva_tree_delete(NULL, "/a", &err));
     REFUSED(caterva_tree_move(NULL, "/a", "/b", &err));
     REFUSED(caterva_tree_pack(NULL, "none.b2z", NULL, &err));
     REFUSED(caterva_tree_unpack(NULL, "none.b2d", NULL, &err));
@@ -59,7 +59,7 @@ static void trees(void **state)
     REFUSED(caterva_tree_attr_list(NULL, "/g", &names, &n, &err));
     REFUSED(caterva_tree_attr_get(NULL, "/g", "name", &value, &n, &err));
     REFUSED(caterva_tree_attr_set(NULL, "/g", "name", "", 0, &err));
-    REFUSED(caterva_tree_attr_remove(NULL, "/g", "name", &err));
+    REFUSED(caterva_tree_attr_delete(NULL, "/g", "name", &err));
     caterva_tree_verify_result verified = CATERVA_TREE_VERIFY_RESULT_INIT;
     REFUSED(caterva_tree_verify(NULL, NULL, NULL, &verified, &err));
     caterva_tree_repair_result repaired = CATERVA_TREE_REPAIR_RESULT_INIT;
@@ -86,8 +86,8 @@ static void jobs(void **state)
     REFUSED(caterva_merge(NULL, none, &size, 1, NULL, NULL, &err));
     REFUSED(caterva_merge(array, NULL, &size, 1, NULL, NULL, &err));
     REFUSED(caterva_merge(array, none, NULL, 1, NULL, NULL, &err));
-    REFUSED(caterva_job_discard(NULL, "x", 1, NULL, &err));
-    REFUSED(caterva_job_discard("x", NULL, 1, NULL, &err));
+    REFUSED(caterva_job_delete(NULL, "x", 1, NULL, &err));
+    REFUSED(caterva_job_delete("x", NULL, 1, NULL, &err));
     REFUSED(caterva_jobs_list(NULL, NULL, &list, &err));
     REFUSED(caterva_jobs_list("x", NULL, NULL, &err));
     QUIET(caterva_job_list_release(NULL));

@@ -68,7 +68,7 @@ static caterva_status merge(caterva_error *err)
 
 static void end_job(void)
 {
-    (void)caterva_job_discard(path, job, job_size, NULL, NULL);
+    (void)caterva_job_delete(path, job, job_size, NULL, NULL);
     caterva_discard(array);
     caterva_free(token);
     caterva_free(job);
@@ -139,7 +139,7 @@ static void an_array_of_the_same_kind(caterva_layout layout)
     assert_non_null(strstr(err.message, path));
     assert_int_equal(caterva_has_pending(array), 0);
     expect_replaced(&err, caterva_part_open(path, job, job_size, NULL, &part, &err));
-    assert_int_equal(caterva_job_discard(path, job, job_size, NULL, NULL), CATERVA_OK);
+    assert_int_equal(caterva_job_delete(path, job, job_size, NULL, NULL), CATERVA_OK);
 
     caterva_free(job);
     caterva_free(token);
@@ -183,7 +183,7 @@ static void a_symbolic_link(caterva_layout layout, bool begin_by_link)
     scratch_path(link, "link");
     assert_int_equal(symlink(path, link), 0);
     if (begin_by_link) {
-        assert_int_equal(caterva_job_discard(link, job, job_size, NULL, NULL), CATERVA_OK);
+        assert_int_equal(caterva_job_delete(link, job, job_size, NULL, NULL), CATERVA_OK);
         caterva_free(job);
         open_by(link);
         assert_int_equal(caterva_job_begin(array, NULL, &job, &job_size, NULL), CATERVA_OK);
@@ -250,10 +250,10 @@ static void test_parts_that_stay(void **state)
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     expect_ended();
     assert_int_equal(merge(NULL), CATERVA_ENOTFOUND);
-    assert_int_equal(caterva_job_discard(path, job, job_size, NULL, NULL), CATERVA_EIO);
+    assert_int_equal(caterva_job_delete(path, job, job_size, NULL, NULL), CATERVA_EIO);
     expect_ended();
     assert_int_equal(rmdir(stubborn), 0);
-    assert_int_equal(caterva_job_discard(path, job, job_size, NULL, NULL), CATERVA_OK);
+    assert_int_equal(caterva_job_delete(path, job, job_size, NULL, NULL), CATERVA_OK);
     expect_job(path, 0);
     end_job();
 }

@@ -71,7 +71,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    caterva_job_discard(path, job, job_size, NULL, NULL);
+    caterva_job_delete(path, job, job_size, NULL, NULL);
     caterva_discard(array);
     caterva_free(job);
     scratch_remove(path);
@@ -258,8 +258,8 @@ static void another_job(void **state)
     job_size = other_size;
     t[1] = write_part(4, 8, 0, 4, 1);
     assert_int_equal(merge(t, 2, &err), CATERVA_EINVAL);
-    assert_int_equal(caterva_job_discard(path, other, other_size, NULL, NULL), CATERVA_OK);
-    assert_int_equal(caterva_job_discard(path, other, other_size, NULL, NULL),
+    assert_int_equal(caterva_job_delete(path, other, other_size, NULL, NULL), CATERVA_OK);
+    assert_int_equal(caterva_job_delete(path, other, other_size, NULL, NULL),
                      CATERVA_ENOTFOUND);
     assert_int_equal(merge(t + 1, 1, &err), CATERVA_ENOTFOUND);
     assert_unchanged();
@@ -381,7 +381,7 @@ static void what_a_part_refuses(void **state)
         caterva_insert(part, 0, 1, 1, NULL, NULL),
         caterva_remove(part, 0, 0, 1, NULL),
         caterva_attr_set(part, "x", "y", 1, NULL),
-        caterva_attr_remove(part, "x", NULL),
+        caterva_attr_delete(part, "x", NULL),
         caterva_dims_set(part, names, NULL),
         caterva_dims_set(part, NULL, NULL),
         caterva_metalayer_update(part, "x", "y", 1, NULL),

@@ -91,7 +91,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    (void)caterva_job_discard(path, job, job_size, NULL, NULL);
+    (void)caterva_job_delete(path, job, job_size, NULL, NULL);
     for (int i = 0; i < PARTS; i++) caterva_free(tokens[i]);
     caterva_free(job);
     caterva_discard(array);
