@@ -238,7 +238,7 @@ static void select_items(subject *s)
     int ndim, write = fuzz_byte(s->in) % 2;
     pick_any(s->in, s->ndim, s->shape, &p);
     memory_make(s, &p, &m);
-    need_ok(caterva_selection_shape(s->array, &p.selection, shape, &ndim, &error), &error,
+    need_ok(caterva_selection_shape(s->array, &p.selection, &ndim, shape, &error), &error,
             "selection_shape");
     FUZZ_NEED(ndim == p.ndim && memcmp(shape, p.shape, (size_t)ndim * sizeof *shape) == 0,
               "the shape of the result differs");

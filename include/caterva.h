@@ -6,9 +6,15 @@
  * they write.
  *
  * Start simple: caterva_open, caterva_read, caterva_close. Every function that can fail
- * returns a caterva_status and takes a caterva_error last (NULL is fine). What a function
- * hands out through `**out` belongs to you, and its comment names the function that
- * releases it. What a function returns is borrowed. Releasing NULL is fine.
+ * returns a caterva_status and takes a caterva_error last (NULL is fine).
+ *
+ * Arguments. First the object, then inputs, then options (NULL: the defaults), then results,
+ * last the error. The number of axes stands before their lengths; other counts stand behind
+ * what they count. A handle is never const, because a read changes its caches; what never
+ * changes is const wherever it is passed: views, infos, lists, dtypes.
+ *
+ * Ownership. What a function stores through `**out` belongs to the caller; its comment names
+ * the function that releases it. What a function returns is borrowed. Releasing NULL is fine.
  *
  * Threads. The comment of each function names its class:
  *
@@ -98,13 +104,15 @@ typedef enum caterva_status {
     CATERVA_EPIPELINE = -18    /* codec and filters cannot encode these items         */
 } caterva_status;
 
-/* A function fills it when it fails and leaves it alone when it succeeds. */
+/* A function fills it when it fails and does not touch it when it succeeds: it need not be
+ * initialised. */
 typedef struct caterva_error {
     caterva_status code;
     int sys_errno;     /* 0 unless a system call failed               */
     int64_t position;  /* byte offset in the frame, or -1             */
     char message[240]; /* one English sentence, NUL-terminated UTF-8. Control
                           characters and other bytes in names stand as \xNN */
+    int64_t reserved[4]; /* set to 0 by this version; for members to come */
 } caterva_error;
 
 /* Returns the library's version, "MAJOR.MINOR.PATCH". Static.
@@ -175,6 +183,7 @@ typedef struct caterva_field {
     const char *name;           /* NUL-terminated UTF-8              */
     int64_t offset;             /* bytes from the item's start       */
     const caterva_dtype *dtype; /* of the field, sub-array included  */
+    int64_t reserved[2];        /* 0                                 */
 } caterva_field;
 
 struct caterva_dtype {
@@ -279,7 +288,8 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 /* Options begin with struct_size, which keeps an old program valid with a new library:
  * start from the _INIT macro. The library borrows pointers for the call only. A program made
  * for a newer library may pass a longer struct to this one if the part that this one does not
- * know is zero; otherwise CATERVA_EINVAL names the byte.
+ * know is zero; otherwise CATERVA_EINVAL names the byte. Structs that stand in arrays, or that
+ * need not be initialised, have reserved members instead.
  *
  * Zero and NULL mean "choose for me" in every member of every struct. Where "nothing" is a
  * choice, too, it has a value of its own: CATERVA_NONE, or a constant of the enumeration. */
@@ -318,6 +328,7 @@ typedef struct caterva_metalayer {
     const char *name; /* 1..31 bytes of UTF-8; "b2nd" and "caterva" are taken */
     const void *content;
     size_t size;
+    int64_t reserved[2]; /* 0 */
 } caterva_metalayer;
 
 typedef struct caterva_create_options {
@@ -611,6 +622,7 @@ typedef struct caterva_axis {
     const int64_t *indices;    /* borrowed for the call */
     const uint8_t *mask;       /* likewise              */
     int64_t n;                 /* of indices or mask    */
+    int64_t reserved[2];       /* must be 0             */
 } caterva_axis;
 
 typedef enum caterva_selection_kind {
@@ -696,13 +708,13 @@ CATERVA_API caterva_status caterva_write(caterva_array *array, const int64_t *st
 
 /* ---- Selections in and out ---------------------------------------------- */
 
-/* Computes the shape of a selection's result. `shape` has room for CATERVA_MAX_DIMS
- * entries; the first *ndim are set. CATERVA_ERANGE names the axis and the number that does
+/* Computes the shape of a selection's result. `shape` has room for CATERVA_MAX_DIMS entries, of
+ * which the first *ndim are set. CATERVA_ERANGE names the axis and the number that does
  * not fit the array. Goes over lists and masks once.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_selection_shape(caterva_array *array,
                                                    const caterva_selection *selection,
-                                                   int64_t *shape, int *ndim,
+                                                   int *ndim, int64_t *shape,
                                                    caterva_error *err);
 
 /* Copies the selected items into `dst` (`selection` NULL: everything). Decodes only the
@@ -845,7 +857,7 @@ CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error 
 /* Counts what is in the cache that `array` uses (all zero without one), or, with NULL, in
  * the shared one.
  * Thread: any. */
-CATERVA_API caterva_status caterva_cache_describe(const caterva_array *array,
+CATERVA_API caterva_status caterva_cache_describe(caterva_array *array,
                                                   caterva_cache_info *out,
                                                   caterva_error *err);
 

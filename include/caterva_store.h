@@ -18,6 +18,7 @@ typedef struct caterva_store_range {
     uint64_t pos;
     size_t size; /* 1 at least; all of them are to be read */
     void *dst;
+    int64_t reserved; /* 0 */
 } caterva_store_range;
 
 /* Functions of yours that keep a frame where there is neither a file nor memory: in a blob

@@ -276,7 +276,7 @@ typedef struct caterva_tree_member {
     const char *kind_name; /* as there; "attributes", "tree"                             */
     int64_t damages;       /* places that on_damage was called for                       */
     int sealed;            /* 1: checksums of this library vouch for what it holds        */
-    caterva_verify_result result; /* of arrays                                           */
+    const caterva_verify_result *result; /* of an array; all zeros of other members      */
     int ndim;              /* of an array that opens: of the damages' `index`             */
     int skipped;           /* 1: its bytes were not looked at: it is deflated or encrypted, or
                               a reference to another place                                */
@@ -346,7 +346,7 @@ typedef struct caterva_tree_repaired {
     const char *reason;    /* a sentence, or NULL                                        */
     const char *beside;    /* the file in the tree that holds what was saved of an array
                               that stays as it is: "g/x.b2nd.repaired"; NULL: none       */
-    caterva_repair_result result; /* of arrays                                           */
+    const caterva_repair_result *result; /* of an array; all zeros of other members      */
 } caterva_tree_repaired;
 
 typedef struct caterva_tree_repair_options {

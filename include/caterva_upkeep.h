@@ -149,6 +149,7 @@ typedef struct caterva_reduce_options {
 
 typedef struct caterva_number {
     char kind;  /* which member holds it exactly: 'i', 'u' or 'f'; 0: there is none */
+    char reserved[7]; /* 0                                                          */
     int64_t i;
     uint64_t u; /* bool: 0 or 1                                                     */
     double f;   /* always the nearest double                                        */
@@ -182,9 +183,9 @@ CATERVA_API caterva_status caterva_statistics(caterva_array *array,
  * holds its lower edge, the last one also its upper. Other numbers and NaN are not counted. `counts` has n_bins entries.
  * Returns CATERVA_EINVAL for a range that doubles cannot cut into so many bins.
  * Thread: shared. */
-CATERVA_API caterva_status caterva_histogram(caterva_array *array,
+CATERVA_API caterva_status caterva_histogram(caterva_array *array, const double range[2],
+                                             int64_t n_bins,
                                              const caterva_reduce_options *options,
-                                             const double range[2], int64_t n_bins,
                                              int64_t *counts, caterva_error *err);
 
 typedef enum caterva_reduction {
@@ -225,8 +226,8 @@ CATERVA_API caterva_status caterva_view_statistics(const caterva_view *view,
                                                    const caterva_reduce_options *options,
                                                    caterva_stats *out, caterva_error *err);
 CATERVA_API caterva_status caterva_view_histogram(const caterva_view *view,
-                                                  const caterva_reduce_options *options,
                                                   const double range[2], int64_t n_bins,
+                                                  const caterva_reduce_options *options,
                                                   int64_t *counts, caterva_error *err);
 CATERVA_API caterva_status caterva_view_reduce(const caterva_view *view,
                                                caterva_reduction what,

@@ -105,7 +105,7 @@ static const char *outcome_word(caterva_outcome outcome)
 
 static void put_member(repairing *r, const caterva_tree_repaired *m)
 {
-    const caterva_repair_result *result = &m->result;
+    const caterva_repair_result *result = m->result;
     begin_member(r, m->key);
     r->is_begun = false;
     json_end_array(r->j);
@@ -145,7 +145,7 @@ static void print_member(const repairing *r, const caterva_tree_repaired *m)
     if (m->reason) fputs(m->reason, stdout);
     if (m->reason && m->outcome == CATERVA_OUTCOME_LOST) fputs(": lost", stdout);
     if (m->reason && m->outcome == CATERVA_OUTCOME_PARTLY) fputs(": lost in part", stdout);
-    if (!m->reason && m->outcome == CATERVA_OUTCOME_PARTLY) print_losses(&m->result);
+    if (!m->reason && m->outcome == CATERVA_OUTCOME_PARTLY) print_losses(m->result);
     if (m->outcome == CATERVA_OUTCOME_WHOLE)
         printf("%snothing of it is lost", m->reason ? ": " : "repaired, ");
     if (m->beside)

@@ -70,7 +70,7 @@ static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
     caterva_error err;
     s->started = false;
     caterva_status status =
-        caterva_histogram(s->array, options, s->range, s->n_bins, s->counts, &err);
+        caterva_histogram(s->array, s->range, s->n_bins, options, s->counts, &err);
     progress_end(&s->bar);
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(s->path, &err);
 }

@@ -83,16 +83,16 @@ static bool is_unread(const caterva_tree_member *m)
 {
     bool is_array =
         strcmp(m->kind_name, "array") == 0 || strcmp(m->kind_name, "damaged") == 0;
-    return is_array && m->damages > 0 && m->result.checked_chunks == 0;
+    return is_array && m->damages > 0 && m->result->checked_chunks == 0;
 }
 
 static void print_chunks(const caterva_tree_member *m, char text[64])
 {
-    long long checked = (long long)m->result.checked_chunks;
+    long long checked = (long long)m->result->checked_chunks;
     if (checked == 0)
         snprintf(text, 64, "-");
     else if (m->damages > 0)
-        snprintf(text, 64, "%lld of %lld chunks", (long long)m->result.damaged_chunks,
+        snprintf(text, 64, "%lld of %lld chunks", (long long)m->result->damaged_chunks,
                  checked);
     else
         snprintf(text, 64, "%lld %s", checked, checked == 1 ? "chunk" : "chunks");
@@ -126,10 +126,10 @@ static void put_member(verification *v, const caterva_tree_member *m)
     json_put_text(&v->j, "kind_name", m->kind_name);
     json_put_bool(&v->j, "ok", m->damages == 0);
     if (m->skipped) json_put_bool(&v->j, "skipped", true);
-    json_put_int(&v->j, "checked_chunks", m->result.checked_chunks);
-    json_put_int(&v->j, "damaged_chunks", m->result.damaged_chunks);
+    json_put_int(&v->j, "checked_chunks", m->result->checked_chunks);
+    json_put_int(&v->j, "damaged_chunks", m->result->damaged_chunks);
     json_put_bool(&v->j, "sealed", m->sealed);
-    json_put_int(&v->j, "unverified_chunks", m->result.unverified_chunks);
+    json_put_int(&v->j, "unverified_chunks", m->result->unverified_chunks);
     json_end_object(&v->j);
     putchar('\n');
 }

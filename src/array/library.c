@@ -95,7 +95,7 @@ caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err)
     return CV_OK;
 }
 
-caterva_status caterva_cache_describe(const caterva_array *array, caterva_cache_info *out,
+caterva_status caterva_cache_describe(caterva_array *array, caterva_cache_info *out,
                                       caterva_error *err)
 {
     CV_TRY(cv_output_check(out, sizeof *out, "cache info", err));

@@ -245,8 +245,8 @@ static cv_status plan_box(const cv_select_plan *plan, const int64_t *start,
 }
 
 caterva_status caterva_selection_shape(caterva_array *array,
-                                       const caterva_selection *selection, int64_t *shape,
-                                       int *ndim, caterva_error *err)
+                                       const caterva_selection *selection, int *ndim,
+                                       int64_t *shape, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
     if (!shape || !ndim) return cv_fail(err, CATERVA_EINVAL, -1, "shape or ndim is NULL");

@@ -109,6 +109,7 @@ static cv_status fill(cv_error *err, cv_status code, int sys_errno, int64_t pos,
     err->code = code;
     err->sys_errno = sys_errno;
     err->position = pos;
+    memset(err->reserved, 0, sizeof err->reserved);
     char text[2 * sizeof err->message];
     vsnprintf(text, sizeof text, fmt, args);
     cv_show_text(err->message, sizeof err->message, text);

@@ -204,7 +204,8 @@ static cv_status ask_program(program *p, const cv_store_range *ranges, custom_wa
     bool fits = true;
     for (size_t i = 0; i < w->n; i++) {
         uint64_t end_pos;
-        given[i] = (caterva_store_range){ranges[i].pos, ranges[i].size, ranges[i].dst};
+        given[i] = (caterva_store_range){
+            .pos = ranges[i].pos, .size = ranges[i].size, .dst = ranges[i].dst};
         fits = fits && ranges[i].object == CV_FRAME_OBJECT && ranges[i].size > 0 &&
                cv_add_u64(ranges[i].pos, ranges[i].size, &end_pos) && end_pos <= INT64_MAX;
     }

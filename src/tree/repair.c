@@ -29,6 +29,7 @@ typedef struct cv_tree_repair {
     cv_new_directory made;        /* with an output */
     char *made_path;              /* of it; NULL: in place */
     caterva_tree_repaired member; /* the one that is looked at */
+    caterva_repair_result array;  /* what became of it, if it is an array */
     char *beside;
     cv_error reason;
 } cv_tree_repair;
@@ -146,7 +147,7 @@ static cv_status repair_to(cv_tree_repair *r, const cv_member *member, const cha
     char *path;
     cv_store *store;
     const caterva_repair_options o = options_of(r, output);
-    caterva_repair_result *result = &r->member.result;
+    caterva_repair_result *result = &r->array;
     result->struct_size = sizeof *result;
     CV_TRY(cv_tree_path(r->tree, member->path, &path, err));
     cv_status status = CV_OK;
@@ -194,8 +195,8 @@ static cv_status replace(const cv_tree_repair *r, const char *path, cv_error *er
 static cv_status settle_beside(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     char *path;
-    if (!r->member.result.written) return CV_OK;
-    if (r->member.result.complete) {
+    if (!r->array.written) return CV_OK;
+    if (r->array.complete) {
         CV_TRY(cv_tree_path(r->tree, member->path, &path, err));
         cv_status status = replace(r, path, err);
         cv_free(path);
@@ -209,7 +210,7 @@ static cv_status settle_beside(cv_tree_repair *r, const cv_member *member, cv_er
 static cv_status repair_in_place(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     CV_TRY(repair_to(r, member, NULL, err));
-    cv_tree_repair_judge(r, outcome_of(&r->member.result));
+    cv_tree_repair_judge(r, outcome_of(&r->array));
     return settle_beside(r, member, err);
 }
 
@@ -219,7 +220,7 @@ static void judge_copy(cv_tree_repair *r, const cv_error *why)
     caterva_outcome outcome = CATERVA_OUTCOME_SOUND;
     if (why->code != CATERVA_OK) {
         r->reason = *why;
-        bool vouched = r->member.result.unverified_chunks == 0;
+        bool vouched = r->array.unverified_chunks == 0;
         outcome = vouched ? CATERVA_OUTCOME_WHOLE : CATERVA_OUTCOME_PARTLY;
     }
     cv_tree_repair_judge(r, outcome);
@@ -234,8 +235,8 @@ static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, 
     cv_status status = repair_to(r, member, output, err);
     cv_free(output);
     CV_TRY(status);
-    cv_tree_repair_judge(r, outcome_of(&r->member.result));
-    if (r->member.result.written) return CV_OK;
+    cv_tree_repair_judge(r, outcome_of(&r->array));
+    if (r->array.written) return CV_OK;
     CV_TRY(copy_bytes(r, member, &why, err));
     judge_copy(r, &why);
     return CV_OK;
@@ -408,9 +409,11 @@ static cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member
 static void begin(cv_tree_repair *r, const char *key, const char *kind_name)
 {
     r->reason = (cv_error){.code = CATERVA_OK, .position = -1};
-    r->member = (caterva_tree_repaired){
-        .struct_size = sizeof r->member, .key = key, .kind_name = kind_name};
-    r->member.result.struct_size = sizeof r->member.result;
+    r->array = (caterva_repair_result)CATERVA_REPAIR_RESULT_INIT;
+    r->member = (caterva_tree_repaired){.struct_size = sizeof r->member,
+                                        .key = key,
+                                        .kind_name = kind_name,
+                                        .result = &r->array};
 }
 
 static cv_status finish(cv_tree_repair *r, cv_error *err)

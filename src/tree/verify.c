@@ -26,6 +26,7 @@ typedef struct verification {
     bool *seen;                  /* its members, each as it has had its turn; or NULL */
     cv_copy_watch watch;
     caterva_tree_member member; /* the one that is looked at */
+    caterva_verify_result array; /* what was found in it, if it is an array */
     int tries;                  /* so often it may be missing before that is damage */
     bool is_missing;            /* as it was in this try */
 } verification;
@@ -72,9 +73,11 @@ static cv_status settle(verification *v, cv_status status, const cv_error *why, 
 
 static void begin(verification *v, const char *key, const char *kind_name)
 {
-    v->member = (caterva_tree_member){
-        .struct_size = sizeof v->member, .key = key, .kind_name = kind_name};
-    v->member.result.struct_size = sizeof v->member.result;
+    v->array = (caterva_verify_result)CATERVA_VERIFY_RESULT_INIT;
+    v->member = (caterva_tree_member){.struct_size = sizeof v->member,
+                                      .key = key,
+                                      .kind_name = kind_name,
+                                      .result = &v->array};
 }
 
 static cv_status finish(verification *v, cv_error *err)
@@ -99,7 +102,7 @@ static cv_status verify_handle(verification *v, caterva_array *array, cv_error *
     o.context = v;
     v->member.sealed = array->snapshot->seal == CV_SEAL_WHOLE;
     v->member.ndim = array->snapshot->grid.ndim;
-    return caterva_verify(array, &o, &v->member.result, err);
+    return caterva_verify(array, &o, &v->array, err);
 }
 
 static cv_status verify_other(verification *v, const char *key, cv_error *err);

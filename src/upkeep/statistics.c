@@ -605,8 +605,8 @@ static cv_status check_pointers(const double *range, const int64_t *counts, cv_e
     return cv_fail(err, CATERVA_EINVAL, -1, "range or counts is NULL");
 }
 
-caterva_status caterva_histogram(caterva_array *array, const caterva_reduce_options *options,
-                                 const double range[2], int64_t n_bins, int64_t *counts,
+caterva_status caterva_histogram(caterva_array *array, const double range[2], int64_t n_bins,
+                                 const caterva_reduce_options *options, int64_t *counts,
                                  caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
@@ -615,10 +615,9 @@ caterva_status caterva_histogram(caterva_array *array, const caterva_reduce_opti
     return histogram_of(&(items_of){array, NULL}, options, &bins, err);
 }
 
-caterva_status caterva_view_histogram(const caterva_view *view,
-                                      const caterva_reduce_options *options,
-                                      const double range[2], int64_t n_bins, int64_t *counts,
-                                      caterva_error *err)
+caterva_status caterva_view_histogram(const caterva_view *view, const double range[2],
+                                      int64_t n_bins, const caterva_reduce_options *options,
+                                      int64_t *counts, caterva_error *err)
 {
     CV_TRY(check_view(view, err));
     items_of items = items_below(view);

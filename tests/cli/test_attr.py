@@ -1,4 +1,4 @@
-"""attr set and rm: JSON in, the bytes of python-blosc2 in the file."""
+"""attr set and delete: JSON in, the bytes of python-blosc2 in the file."""
 
 import json
 import os
@@ -254,7 +254,7 @@ class Attributes(Case):
         self.assertIn("FILE KEY VALUE", self.fails(2, "attr", "set", self.array, "k"))
         self.assertIn("FILE KEY", self.fails(2, "attr", "delete", self.array))
         self.assertIn("FILE KEY", self.fails(2, "attr", "delete", self.array, "k", "1"))
-        self.assertIn("list, get, set and rm", self.fails(2, "attr", "add", self.array))
+        self.assertIn("list, get, set and delete", self.fails(2, "attr", "add", self.array))
         self.fails(3, "attr", "set", self.path("none.b2nd"), "k", "1")
         self.fails(3, "attr", "delete", self.path("none.b2nd"), "k")
         self.assertEqual(self.array.read_bytes(), before)

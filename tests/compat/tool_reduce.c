@@ -138,7 +138,7 @@ static caterva_status run_histogram(const job *j, caterva_array *a, reply *r,
     int64_t n = find_number(j, "bins");
     r->size = (size_t)n * sizeof(int64_t);
     r->bytes = check_alloc(r->size);
-    return caterva_histogram(a, &o, range, n, r->bytes, err);
+    return caterva_histogram(a, range, n, &o, r->bytes, err);
 }
 
 static caterva_status run_reduce(const job *j, caterva_array *a, reply *r, caterva_error *err)

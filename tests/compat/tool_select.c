@@ -264,7 +264,7 @@ static void answer_shape(caterva_array *array, const caterva_selection *selectio
     char text[512] = "";
     int64_t shape[CATERVA_MAX_DIMS];
     int ndim = 0, used = 0;
-    caterva_status status = caterva_selection_shape(array, selection, shape, &ndim, &err);
+    caterva_status status = caterva_selection_shape(array, selection, &ndim, shape, &err);
     for (int d = 0; d < ndim; d++)
         used +=
             snprintf(text + used, sizeof(text) - (size_t)used, "%lld ", (long long)shape[d]);

@@ -53,6 +53,12 @@ class Symbols(unittest.TestCase):
         self.assertEqual(foreign, sanitizers)
         self.assertEqual(exported() - foreign, set(names))
 
+    def test_the_soname(self):
+        """0.8 is the first version with this number, and 1.0 keeps it."""
+        out = subprocess.run(["readelf", "-d", BUILD / "lib" / "libcaterva.so"],
+                             capture_output=True, text=True, check=True).stdout
+        self.assertEqual(re.findall(r"\(SONAME\).*\[(.*)\]", out), ["libcaterva.so.1"])
+
     def test_the_package_promises_them(self):
         first, *lines = SYMBOLS.read_text().splitlines()
         self.assertEqual(first, "libcaterva.so.1 libcaterva1 #MINVER#")
@@ -99,11 +105,11 @@ class Header(unittest.TestCase):
             self.compiles("clang++", dialect, text)
 
     def test_each_struct_says_its_size(self):
-        """What callers allocate can grow: it begins with its size, and a macro named
-        after it sets that. Those that cannot grow are these."""
+        """What callers allocate can grow: it begins with its size, and a macro named after it
+        sets that. Those that stand in arrays, or need no initialisation, have room instead."""
         fixed = {"caterva_error", "caterva_axis", "caterva_metalayer", "caterva_number",
-                 "caterva_store_range"}
-        lent = {"caterva_dtype", "caterva_field", "caterva_damage", "caterva_transfer"}
+                 "caterva_store_range", "caterva_field"}
+        lent = {"caterva_dtype", "caterva_damage", "caterva_transfer"} # one at a time
         # These the library makes.
         made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list",
                 "caterva_tree_member", "caterva_tree_repaired", "caterva_job_entry",
@@ -112,6 +118,9 @@ class Header(unittest.TestCase):
                                 TEXT, re.S))
         sized = {name for name, member in first.items() if member == "size_t struct_size"}
         self.assertEqual(set(first) - sized, fixed | lent)
+        for name in fixed:
+            body = re.search(r"struct %s \{(.*?)^\}" % name, TEXT, re.S | re.M).group(1)
+            self.assertRegex(body, r"\b(int64_t|char) reserved\b", name)
         self.assertEqual({kind for _, kind in initialisers()}, sized - made)
 
 

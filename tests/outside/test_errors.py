@@ -241,7 +241,7 @@ class Errors(unittest.TestCase):
         call("write_selection", array, None, c.byref(self.memory(b"<f8")))
         selection = api.new("selection", start=start, stop=stop)
         shape, ndim = (c.c_int64 * 16)(), c.c_int()
-        call("selection_shape", array, c.byref(selection), shape, c.byref(ndim))
+        call("selection_shape", array, c.byref(selection), c.byref(ndim), shape)
         call("buffer_convert", c.byref(self.memory(b"<f8", 4)), 4, c.byref(self.memory(b"<i8", 4)),
              None)
         request = out("read_async", "request", array, None, c.byref(self.memory()), None)
@@ -256,7 +256,7 @@ class Errors(unittest.TestCase):
         view = out("view_of", "view", array)
         for of, prefix in ((array, ""), (view, "view_")):
             call(prefix + "statistics", of, None, c.byref(api.new("stats")))
-            call(prefix + "histogram", of, None, (c.c_double * 2)(0, 60), 3, int64s(0, 0, 0))
+            call(prefix + "histogram", of, (c.c_double * 2)(0, 60), 3, None, int64s(0, 0, 0))
             for what in range(4):
                 call(prefix + "reduce", of, what, None, (c.c_double * 1)(), 8)
                 options = api.new("reduce_options", axes=(c.c_int * 1)(0), n_axes=1)

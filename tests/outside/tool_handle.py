@@ -227,8 +227,8 @@ class Array:
 
     def selection_shape(self, kind, what):
         shape, ndim = int64s([0] * self.api.MAX_DIMS), c.c_int()
-        self.call("selection_shape", c.byref(self.library.selection(kind, what)), shape,
-                  c.byref(ndim))
+        self.call("selection_shape", c.byref(self.library.selection(kind, what)),
+                  c.byref(ndim), shape)
         return tuple(shape[:ndim.value])
 
     # ---- shape ----------------------------------------------------------------------
@@ -338,7 +338,7 @@ class Array:
 
     def histogram(self, options, low, high, bins):
         counts = np.zeros(bins, np.int64)
-        self.call("histogram", c.byref(options), (c.c_double * 2)(low, high), bins,
+        self.call("histogram", (c.c_double * 2)(low, high), bins, c.byref(options),
                   c.cast(counts.ctypes.data, c.POINTER(c.c_int64)))
         return counts
 

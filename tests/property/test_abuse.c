@@ -268,7 +268,7 @@ static void abuse_partition(void)
 
 static void abuse_lookups(void)
 {
-    static const int numbers[] = {-1, 3, 6, 31, 99, 256, INT32_MAX, INT32_MIN};
+    static const int numbers[] = {-1, 0, 3, 6, 31, 99, 257, INT32_MAX, INT32_MIN};
     for (int i = 0; i < COUNT(numbers); i++) {
         CHECK(caterva_codec_name(numbers[i]) == NULL, "codec %d has a name", numbers[i]);
         if (numbers[i] != 3) /* filter 3 is delta */

@@ -172,7 +172,7 @@ static void abuse_reductions(caterva_array *a)
                                        {0, 0, 6, -1},
                                        {0, 0, INT64_MAX, 7}};
     static const caterva_axis broken[][2] = {
-        {{.kind = CATERVA_AXIS_SLICE, .stop = 6}}, /* of step 0 */
+        {{.kind = CATERVA_AXIS_SLICE, .stop = 6, .reserved = {0, 1}}},
         {{.kind = (caterva_axis_kind)7}}};
     static const int axes[][2] = {{0, 0}, {-1, 0}, {2, 0}, {1, INT32_MAX}};
     double range[2] = {0, 100}, out[64];
@@ -182,7 +182,7 @@ static void abuse_reductions(caterva_array *a)
     for (int i = 0; i < COUNT(boxes); i++) {
         o.selection = BOX(boxes[i], boxes[i] + 2);
         REFUSE(ERANGE_BIT, caterva_statistics(a, &o, &stats, err));
-        REFUSE(ERANGE_BIT, caterva_histogram(a, &o, range, 8, counts, err));
+        REFUSE(ERANGE_BIT, caterva_histogram(a, range, 8, &o, counts, err));
         REFUSE(ERANGE_BIT,
                caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     }
@@ -193,7 +193,7 @@ static void abuse_reductions(caterva_array *a)
     for (int i = 0; i < COUNT(broken); i++) {
         selection.axes = broken[i];
         REFUSE(EINVAL_BIT, caterva_statistics(a, &o, &stats, err));
-        REFUSE(EINVAL_BIT, caterva_histogram(a, &o, range, 8, counts, err));
+        REFUSE(EINVAL_BIT, caterva_histogram(a, range, 8, &o, counts, err));
         REFUSE(EINVAL_BIT,
                caterva_reduce(a, CATERVA_REDUCTION_SUM, &o, out, sizeof out, err));
     }
@@ -224,13 +224,13 @@ static void abuse_reductions(caterva_array *a)
     static const double ranges[][2] = {
         {0, NAN}, {NAN, 0}, {0, INFINITY}, {-INFINITY, 0}, {2, 1}};
     for (int i = 0; i < COUNT(ranges); i++)
-        REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, ranges[i], 8, counts, err));
-    REFUSE(EINVAL_BIT, caterva_histogram(NULL, NULL, range, 8, counts, err));
-    REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, NULL, 8, counts, err));
-    REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, range, 8, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, range, 0, counts, err));
-    REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, range, -1, counts, err));
-    REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, range, CATERVA_MAX_BINS + 1, counts, err));
+        REFUSE(EINVAL_BIT, caterva_histogram(a, ranges[i], 8, NULL, counts, err));
+    REFUSE(EINVAL_BIT, caterva_histogram(NULL, range, 8, NULL, counts, err));
+    REFUSE(EINVAL_BIT, caterva_histogram(a, NULL, 8, NULL, counts, err));
+    REFUSE(EINVAL_BIT, caterva_histogram(a, range, 8, NULL, NULL, err));
+    REFUSE(EINVAL_BIT, caterva_histogram(a, range, 0, NULL, counts, err));
+    REFUSE(EINVAL_BIT, caterva_histogram(a, range, -1, NULL, counts, err));
+    REFUSE(EINVAL_BIT, caterva_histogram(a, range, CATERVA_MAX_BINS + 1, NULL, counts, err));
     check_small_array(a);
 }
 
@@ -269,7 +269,7 @@ static void abuse_paths(void)
     REFUSE(EINVAL_BIT, caterva_create_from_memory("mem:", NULL, items, 168, &array, err));
     REFUSE(EINVAL_BIT, caterva_create_from_memory("mem:", &o, items, 168, NULL, err));
     REFUSE(EINVAL_BIT, caterva_refresh(NULL, err));
-    REFUSE(EINVAL_BIT, caterva_cache_set_limit(-1, err));
+    REFUSE(EINVAL_BIT, caterva_cache_set_limit(-2, err));
     REFUSE(EINVAL_BIT, caterva_cache_set_limit(INT64_MIN, err));
 }
 

@@ -126,9 +126,9 @@ static void abuse_codec(void)
     } codecs[] = {
         {NUMBER, -1, 0, 5, 0},  {UNKNOWN, 3, 0, 5, 0},  {UNKNOWN, 6, 0, 5, 0},
         {UNKNOWN, 31, 0, 5, 0}, {UNKNOWN, 99, 0, 5, 0}, {UNKNOWN, 255, 0, 5, 0},
-        {NUMBER, 256, 0, 5, 0}, {NUMBER, 1, -1, 5, 0},  {NUMBER, 1, 256, 5, 0},
+        {NUMBER, 257, 0, 5, 0}, {NUMBER, 1, -1, 5, 0},  {NUMBER, 1, 256, 5, 0},
         {NUMBER, 1, 0, -2, 0},  {NUMBER, 1, 0, 10, 0},  {NUMBER, 5, 0, 100, 0},
-        {DICT, 0, 0, 5, 1},     {DICT, 4, 0, 5, 1},     {NUMBER, 5, 0, INT32_MIN, 0},
+        {DICT, 256, 0, 5, 1},    {DICT, 4, 0, 5, 1},     {NUMBER, 5, 0, INT32_MIN, 0},
         {DICT, 1, 0, 5, 1},     {DICT, 2, 0, 5, 1}};
     for (int i = 0; i < COUNT(codecs); i++) {
         caterva_create_options o = small_options();
@@ -143,7 +143,7 @@ static void abuse_codec(void)
 static void abuse_filters(void)
 {
     static const int filters[][2] = {{-1, 0},      {5, 0},         {31, 0},       {37, 0},
-                                     {255, 0},     {256, 0},       {1, 256},      {1, -129},
+                                     {255, 0},     {257, 0},       {1, 256},      {1, -129},
                                      {1 << 20, 0}, {INT32_MIN, 0}, {1, INT32_MAX}};
     for (int i = 0; i < COUNT(filters); i++) {
         caterva_create_options o = small_options();
@@ -181,13 +181,13 @@ static void abuse_choices(void)
 static void abuse_metalayers(void)
 {
     static const caterva_metalayer layers[] = {
-        {NULL, "x", 1},
-        {"", "x", 1},
-        {"b2nd", "x", 1},
-        {"caterva", "x", 1},
-        {"a-name-of-more-than-31-characters", "x", 1},
-        {"user", NULL, 1},
-        {"user", "x", (size_t)1 << 40},
+        {.name = NULL, .content = "x", .size = 1},
+        {.name = "", .content = "x", .size = 1},
+        {.name = "b2nd", .content = "x", .size = 1},
+        {.name = "caterva", .content = "x", .size = 1},
+        {.name = "a-name-of-more-than-31-characters", .content = "x", .size = 1},
+        {.name = "user", .content = NULL, .size = 1},
+        {.name = "user", .content = "x", .size = (size_t)1 << 40},
     };
     for (int i = 0; i < COUNT(layers); i++) {
         caterva_create_options o = small_options();
@@ -195,7 +195,9 @@ static void abuse_metalayers(void)
         o.n_metalayers = 1;
         refuse_create(&o, EINVAL_BIT, "metalayer", i);
     }
-    static const caterva_metalayer same[] = {{"user", "x", 1}, {"user", "y", 1}};
+    static const caterva_metalayer same[] = {
+        {.name = "user", .content = "x", .size = 1},
+        {.name = "user", .content = "y", .size = 1}};
     static const int counts[] = {-1, 16, 1000, INT32_MAX};
     caterva_create_options o = small_options();
     o.metalayers = same;

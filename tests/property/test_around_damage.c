@@ -122,7 +122,7 @@ static size_t lay_out(words *w, caterva_array *array, rng *r)
     caterva_error err;
     int64_t result[CATERVA_MAX_DIMS], size = w->dst.dtype ? 8 : 4;
     int ndim;
-    CHECK_OK(caterva_selection_shape(array, &w->selection, result, &ndim, &err), err);
+    CHECK_OK(caterva_selection_shape(array, &w->selection, &ndim, result, &err), err);
     int fortran = rng_one_in(r, 2);
     for (int i = 0; i < ndim; i++) {
         int d = fortran ? i : ndim - 1 - i;

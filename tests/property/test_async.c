@@ -148,7 +148,7 @@ static size_t lay_out(words *w, caterva_array *array, caterva_error *err)
 {
     int64_t shape[CATERVA_MAX_DIMS], stride = w->dtype[1] == 'f' ? 8 : 4;
     int ndim;
-    CHECK_OK(caterva_selection_shape(array, &w->selection, shape, &ndim, err), *err);
+    CHECK_OK(caterva_selection_shape(array, &w->selection, &ndim, shape, err), *err);
     for (int d = 0; d < ndim; d++) {
         w->strides[d] = stride;
         stride *= shape[d];

@@ -70,7 +70,7 @@ static void check_read(const subject *s, caterva_array *array, const oracle *exp
 }
 
 /* Counts hits of handles that are about to go. */
-static void check_counts(const caterva_array *array, int64_t cache_bytes)
+static void check_counts(caterva_array *array, int64_t cache_bytes)
 {
     caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
     caterva_cache_describe(array, &counts, NULL);

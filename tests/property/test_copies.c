@@ -132,7 +132,7 @@ static void make_foreign_source(trial *t)
 
 static void make_source(trial *t)
 {
-    static const caterva_metalayer layer = {"mine", "fixed", 5};
+    static const caterva_metalayer layer = {.name = "mine", .content = "fixed", .size = 5};
     caterva_error err;
     caterva_create_options options = options_for(&t->from, &t->from_pipeline);
     int kind = rng_int(t->random, 0, 3); /* sparse, contiguous, memory */

@@ -131,7 +131,8 @@ static void copy_box(rng *r, const geometry *g, caterva_array *array)
     box b = random_box(r, g);
     int target = rng_int(r, 0, N_TARGETS - 1);
     for (int d = 0; d < g->ndim; d++)
-        axes[d] = (caterva_axis){CATERVA_AXIS_SLICE, b.start[d], b.stop[d], 1, NULL, NULL, 0};
+        axes[d] = (caterva_axis){
+            .kind = CATERVA_AXIS_SLICE, .start = b.start[d], .stop = b.stop[d]};
     CHECK_OK(caterva_view_of(array, &whole, &err), err);
     CHECK_OK(caterva_view_select(whole, axes, g->ndim, &part, &err), err);
     options.start = b.start;

@@ -219,7 +219,8 @@ static void create(shared *s)
     caterva_error err;
     const int64_t shape[2] = {MIN_ROWS, COLUMNS};
     const int32_t chunks[2] = {10, 8}, blocks[2] = {5, 4};
-    const caterva_metalayer layer = {"mine", "................", 16};
+    const caterva_metalayer layer = {
+        .name = "mine", .content = "................", .size = 16};
     caterva_create_options options = CATERVA_CREATE_INIT;
     options.ndim = 2;
     options.shape = shape;

@@ -85,7 +85,7 @@ static void reductions(caterva_array *array)
     static const double range[] = {-1e6, 1e6};
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
     told("statistics", caterva_statistics(array, NULL, &stats, &err), 7);
-    told("a histogram", caterva_histogram(array, NULL, range, 4, counts, &err), 7);
+    told("a histogram", caterva_histogram(array, range, 4, NULL, counts, &err), 7);
     o.axes = last;
     o.n_axes = 1;
     told("sums of rows",

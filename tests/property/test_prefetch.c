@@ -16,7 +16,7 @@
 
 enum { PATIENCE_MS = 60000, LAYERS = CUBE_SIDE / 16, LAYER_BLOCKS = LAYERS * LAYERS };
 
-static caterva_cache_info counts_of(const caterva_array *array)
+static caterva_cache_info counts_of(caterva_array *array)
 {
     caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
     caterva_cache_describe(array, &counts, NULL);
@@ -24,7 +24,7 @@ static caterva_cache_info counts_of(const caterva_array *array)
 }
 
 /* False when so many were not prefetched after a long while. */
-static bool wait_for(const caterva_array *array, int64_t prefetched)
+static bool wait_for(caterva_array *array, int64_t prefetched)
 {
     for (int ms = 0; ms < PATIENCE_MS; ms++) {
         if (counts_of(array).prefetched >= prefetched) return true;

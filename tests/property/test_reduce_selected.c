@@ -287,8 +287,8 @@ static void check_everything(const scene *s, const words *w, const result *want)
                        : caterva_statistics(s->array, &o, &stats, &err),
              err);
     check_stats(want, &stats);
-    CHECK_OK(s->turned ? caterva_view_histogram(s->view, &o, range, BINS, counts, &err)
-                       : caterva_histogram(s->array, &o, range, BINS, counts, &err),
+    CHECK_OK(s->turned ? caterva_view_histogram(s->view, range, BINS, &o, counts, &err)
+                       : caterva_histogram(s->array, range, BINS, &o, counts, &err),
              err);
     check_bins(want, counts);
 }

@@ -69,8 +69,8 @@ static void histogram(caterva_array *array)
     const double range[2] = {0, N_ITEMS};
     int64_t a[N_BINS], b[N_BINS];
     caterva_error err;
-    CHECK_OK(caterva_histogram(array, NULL, range, N_BINS, a, &err), err);
-    CHECK_OK(caterva_histogram(near_array, NULL, range, N_BINS, b, &err), err);
+    CHECK_OK(caterva_histogram(array, range, N_BINS, NULL, a, &err), err);
+    CHECK_OK(caterva_histogram(near_array, range, N_BINS, NULL, b, &err), err);
     CHECK(memcmp(a, b, sizeof a) == 0, "histograms differ");
 }
 

@@ -83,8 +83,8 @@ static PyObject *histogram(const origin *from, PyObject *args)
     listen(&r, &c);
     caterva_status status =
         from->view
-            ? caterva_view_histogram(from->view->view, &r.options, range, n, counts, &c.err)
-            : caterva_histogram(from->first->handle, &r.options, range, n, counts, &c.err);
+            ? caterva_view_histogram(from->view->view, range, n, &r.options, counts, &c.err)
+            : caterva_histogram(from->first->handle, range, n, &r.options, counts, &c.err);
     int result = call_end(from->first->state, &c, status);
     origin_leave(from);
     if (result < 0) return NULL;

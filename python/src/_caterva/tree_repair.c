@@ -73,7 +73,7 @@ static int on_member(void *context, const caterva_tree_repaired *m)
     repairing *r = context;
     member *kept = m->outcome == CATERVA_OUTCOME_SOUND ? NULL : new_member(r);
     if (kept) {
-        *kept = (member){.outcome = m->outcome, .result = m->result, .ndim = r->ndim};
+        *kept = (member){.outcome = m->outcome, .result = *m->result, .ndim = r->ndim};
         kept->key = copy_of(m->key, &r->lost);
         kept->kind_name = copy_of(m->kind_name, &r->lost);
         kept->reason = copy_of(m->reason, &r->lost);

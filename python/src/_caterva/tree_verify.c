@@ -56,7 +56,7 @@ static int on_member(void *context, const caterva_tree_member *m)
     member *kept = new_member(v);
     v->lost = v->lost || !kept;
     if (!kept) return 1;
-    *kept = (member){.sealed = m->sealed, .result = m->result, .ndim = m->ndim};
+    *kept = (member){.sealed = m->sealed, .result = *m->result, .ndim = m->ndim};
     kept->key = strdup(m->key);
     kept->kind_name = strdup(m->kind_name);
     kept->found = v->found;

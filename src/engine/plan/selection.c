@@ -83,6 +83,10 @@ static cv_status init_mask(const caterva_axis *words, int axis, int64_t length, 
 static cv_status init_axis(const caterva_axis *words, int axis, int64_t length, cv_axis *out,
                            cv_error *err)
 {
+    if (words->reserved[0] != 0 || words->reserved[1] != 0)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "the reserved members of axis %d are not 0: start from a zeroed struct",
+                       axis);
     switch (words->kind) {
     case CATERVA_AXIS_ALL: *out = (cv_axis){.n = length, .step = 1}; return CV_OK;
     case CATERVA_AXIS_INDEX:

@@ -19,7 +19,7 @@ static const int64_t shape[] = {10};
 static caterva_array *new_array(void)
 {
     static const uint32_t seven = 7;
-    const caterva_metalayer layer = {"mine", "some bytes", 10};
+    const caterva_metalayer layer = {.name = "mine", .content = "some bytes", .size = 10};
     caterva_create_options o = CATERVA_CREATE_INIT;
     caterva_array *array = NULL;
     o.ndim = 1;

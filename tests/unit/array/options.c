@@ -144,7 +144,7 @@ static caterva_status pass_histogram(caterva_array *array, const void *o, cv_err
 {
     int64_t counts[2];
     const double range[2] = {0, 1};
-    return caterva_histogram(array, o, range, 2, counts, err);
+    return caterva_histogram(array, range, 2, o, counts, err);
 }
 
 static caterva_status pass_reduce(caterva_array *array, const void *o, cv_error *err)
@@ -189,7 +189,7 @@ static caterva_status pass_selection(caterva_array *array, const void *o, cv_err
 {
     int64_t lengths[CATERVA_MAX_DIMS];
     int ndim;
-    return caterva_selection_shape(array, o, lengths, &ndim, err);
+    return caterva_selection_shape(array, o, &ndim, lengths, err);
 }
 
 static caterva_status pass_buffer(caterva_array *array, const void *o, cv_error *err)

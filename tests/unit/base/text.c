@@ -86,7 +86,7 @@ static void names_that_are_no_utf8_are_refused(void **state)
     caterva_error err;
     caterva_create_options options = CATERVA_CREATE_INIT;
     const int64_t shape[] = {3};
-    caterva_metalayer layer = {"\xff", "x", 1};
+    caterva_metalayer layer = {.name = "\xff", .content = "x", .size = 1};
     options.ndim = 1;
     options.shape = shape;
     options.dtype = "[('\xff', '<i4')]";

@@ -44,14 +44,14 @@ static caterva_array *make(uint64_t seed)
     return array;
 }
 
-static int64_t hits(const caterva_array *array)
+static int64_t hits(caterva_array *array)
 {
     caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
     assert_int_equal(caterva_cache_describe(array, &counts, NULL), CATERVA_OK);
     return counts.hits;
 }
 
-static int64_t kept(const caterva_array *array)
+static int64_t kept(caterva_array *array)
 {
     caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
     assert_int_equal(caterva_cache_describe(array, &counts, NULL), CATERVA_OK);
@@ -98,8 +98,14 @@ static void statistics_leave_parts(void **state)
 {
     (void)state;
     static const caterva_axis axes[] = {
-        {CATERVA_AXIS_SLICE, CATERVA_AXIS_OMIT, CATERVA_AXIS_OMIT, 2, NULL, NULL, 0},
-        {CATERVA_AXIS_SLICE, CATERVA_AXIS_OMIT, CATERVA_AXIS_OMIT, 3, NULL, NULL, 0}};
+        {.kind = CATERVA_AXIS_SLICE,
+         .start = CATERVA_AXIS_OMIT,
+         .stop = CATERVA_AXIS_OMIT,
+         .step = 2},
+        {.kind = CATERVA_AXIS_SLICE,
+         .start = CATERVA_AXIS_OMIT,
+         .stop = CATERVA_AXIS_OMIT,
+         .step = 3}};
     caterva_array *array = make(2);
     caterva_selection every = CATERVA_SELECTION_INIT;
     every.kind = CATERVA_SELECTION_AXES;

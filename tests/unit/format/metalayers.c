@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-static const caterva_metalayer LAYERS[] = {{"first", "0123456789", 10}, {"none", "", 0}};
+static const caterva_metalayer LAYERS[] = {
+    {.name = "first", .content = "0123456789", .size = 10},
+    {.name = "none", .content = ""}};
 
 static caterva_array *create(const char *url)
 {

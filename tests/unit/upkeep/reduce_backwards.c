@@ -33,7 +33,10 @@ static caterva_array *make(void)
 static caterva_status sum(caterva_array *array, int axis, int64_t *out, caterva_error *err)
 {
     static const caterva_axis backwards = {
-        CATERVA_AXIS_SLICE, CATERVA_AXIS_OMIT, CATERVA_AXIS_OMIT, -1, NULL, NULL, 0};
+        .kind = CATERVA_AXIS_SLICE,
+        .start = CATERVA_AXIS_OMIT,
+        .stop = CATERVA_AXIS_OMIT,
+        .step = -1};
     caterva_selection turned = CATERVA_SELECTION_INIT;
     turned.kind = CATERVA_SELECTION_AXES;
     turned.axes = &backwards;
