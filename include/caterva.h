@@ -941,12 +941,11 @@ CATERVA_API caterva_status caterva_view_stack(const caterva_view *const *views, 
                                               int axis, caterva_view **out,
                                               caterva_error *err);
 
-/* Return the number of axes, their lengths (ndim entries) and the dtype. Borrowed from the
- * view. Of NULL: 0 and NULL.
+/* Return the number of axes, and their lengths (ndim entries, borrowed from the view). Of
+ * NULL: 0 and NULL. The dtype is that of the arrays below.
  * Thread: any. */
 CATERVA_API int caterva_view_ndim(const caterva_view *view);
 CATERVA_API const int64_t *caterva_view_shape(const caterva_view *view);
-CATERVA_API const char *caterva_view_dtype(const caterva_view *view); /* borrowed */
 
 /* Read and write as caterva_read_selection and caterva_write_selection do, with the view in
  * place of the array. Lists and points take 8 bytes more for each index; a mask of the view

@@ -94,11 +94,6 @@ const int64_t *caterva_view_shape(const caterva_view *view)
     return view ? view->grid.shape : NULL;
 }
 
-const char *caterva_view_dtype(const caterva_view *view)
-{
-    return view ? view->base->dtype : NULL;
-}
-
 /* ---- Views of views ----------------------------------------------------- */
 
 /* A second view like the first, to be changed before it is shown. */

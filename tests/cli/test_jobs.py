@@ -81,7 +81,7 @@ class Jobs(Case):
         status, out, err = run("jobs", "merge", self.array, self.path("t"))
         self.assertEqual((status, out), (0, b""))
         self.assertRegex(err, rf"\Acaterva: warning: [^\n]+ job {job} is merged, but 1 of its "
-                              r"parts, [^\n]+, could not be removed; [^\n]+\n\Z")
+                              r"parts, [^\n]+, could not be deleted; [^\n]+\n\Z")
         self.assertEqual(self.items("4:6,0"), [1, 7])
         self.put(other, "8:10,0:5", 2, "u")
         self.ok("jobs", "merge", self.array, self.path("u"))  # one warning is enough

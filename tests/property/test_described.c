@@ -107,7 +107,6 @@ static void ask_views(caterva_array *array)
     CHECK_OK(caterva_view_of(array, &view, &err), err);
     CHECK_OK(caterva_view_transpose(view, NULL, &turned, &err), err);
     CHECK(caterva_view_shape(turned)[0] == COLUMNS, "a view's shape");
-    CHECK(strcmp(caterva_view_dtype(turned), "<i4") == 0, "a view's dtype");
     check_status(caterva_view_read(turned, NULL, &dst, &err), &err, "view_read");
     caterva_view_free(view);
     caterva_view_free(turned);

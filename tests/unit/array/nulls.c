@@ -231,7 +231,6 @@ static void views(void **state)
     REFUSED(caterva_view_stack((const caterva_view *const *)&view, 1, 0, NULL, &err));
     SAYS(caterva_view_ndim(NULL), 0);
     SAYS(caterva_view_shape(NULL), NULL);
-    SAYS(caterva_view_dtype(NULL), NULL);
     REFUSED(caterva_view_read(NULL, NULL, &buffer, &err));
     REFUSED(caterva_view_read(view, NULL, NULL, &err));
     TAKEN(caterva_view_read(view, NULL, &buffer, &err));
