@@ -360,7 +360,7 @@ def test_a_job_of_another_user() -> None:
             def work() -> None:
                 os.setuid(65534)
                 assert caterva.jobs(path)[0].n_parts == 1
-                for attempt in (job.part, job.discard, lambda: caterva.open(path, "r+")):
+                for attempt in (job.part, job.delete, lambda: caterva.open(path, "r+")):
                     with pytest.raises(PermissionError, match="Permission denied"):
                         attempt()
 

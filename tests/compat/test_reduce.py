@@ -363,7 +363,7 @@ class Test:
         run = self.helper.run
         for words, status in (({"axes": "2"}, "ERANGE"), ({"axes": "-1"}, "ERANGE"),
                               ({"axes": "0,0"}, "EINVAL"), ({"start": "0,5"}, "ERANGE"),
-                              ({"step": "0,1"}, "EINVAL"), ({"what": len(REDUCTIONS)}, "EINVAL"),
+                              ({"what": len(REDUCTIONS)}, "EINVAL"),
                               ({"what": -1}, "EINVAL"),
                               ({"axes": "0", "bytes": 15}, "ESHORT")):
             self.refused(lambda: run("reduce", url=url, **{"bytes": 96, **words}),

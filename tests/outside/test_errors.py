@@ -356,7 +356,7 @@ class Errors(unittest.TestCase):
         for packed in (b"\xc0", b"\x93\x01\xcb\x40\x04\0\0\0\0\0\0\xa1x", b"\x81\xa1a\x91\xc3"):
             at = c.c_size_t(0)
             call("value_next", packed, len(packed), c.byref(at), c.byref(api.new("value")))
-        value = api.new("value", kind=api.constants["CATERVA_VALUE_REAL"], real=2.5)
+        value = api.new("value", kind=api.VALUE_REAL, real=2.5)
         bytes_of("value_pack", c.byref(value), 1)
 
     def test_repairs(self):

@@ -201,8 +201,9 @@ static int needs_plugin(caterva_array *array)
 {
     const caterva_info *info = info_of(array);
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
-        if (info->filters[i] >= 32) return 1;
-    return info->codec >= 32;
+        if (info->filters[i] >= 32 && info->filters[i] != CATERVA_FILTER_NONE)
+            return 1;
+    return info->codec >= 32 && info->codec != CATERVA_CODEC_BLOSCLZ;
 }
 
 static void move_chunks(trial *t)
