@@ -54,14 +54,20 @@ void put_info(FILE *to, const caterva_info *info)
     put_list(to, "shape", info->ndim, info->shape, NULL);
     put_list(to, "chunks", info->ndim, NULL, info->chunk_shape);
     put_list(to, "blocks", info->ndim, NULL, info->block_shape);
-    put_list(to, "filters", CATERVA_MAX_FILTERS, NULL, info->filters);
+    /* Numbers and level as the frame has them. */
+    int filters[CATERVA_MAX_FILTERS];
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
+        filters[i] = info->filters[i] == CATERVA_FILTER_NONE ? 0 : info->filters[i];
+    put_list(to, "filters", CATERVA_MAX_FILTERS, NULL, filters);
     put_list(to, "filters_meta", CATERVA_MAX_FILTERS, NULL, info->filters_meta);
     put_key_text(to, "dtype", info->dtype);
     put_key_text(to, "dtype_stored", info->dtype_stored);
     fprintf(to, ",\"disagrees\":%d,\"item_size\":%d,\"codec\":%d,\"codec_meta\":%d",
-            info->dtype_disagrees, (int)info->item_size, info->codec, info->codec_meta);
-    fprintf(to, ",\"level\":%d,\"use_dict\":%d,\"n_chunks\":%lld", info->level,
-            info->use_dict, (long long)info->n_chunks);
+            info->dtype_disagrees, (int)info->item_size,
+            info->codec == CATERVA_CODEC_BLOSCLZ ? 0 : info->codec, info->codec_meta);
+    fprintf(to, ",\"level\":%d,\"use_dict\":%d,\"n_chunks\":%lld",
+            info->level == CATERVA_NONE ? 0 : info->level, info->use_dict,
+            (long long)info->n_chunks);
     put_key_text(to, "kind", info->metalayer == CATERVA_METALAYER_B2ND ? "b2nd" : "caterva");
     put_key_text(to, "layout",
                  info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
