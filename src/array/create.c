@@ -460,7 +460,7 @@ static cv_status place_leaf(const char *url, const caterva_create_options *optio
 {
     CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
     CV_TRY(cv_refuse_url(url, err));
-    if (options->layout != CATERVA_LAYOUT_CONTIGUOUS)
+    if (options->layout == CATERVA_LAYOUT_SPARSE)
         return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
     return cv_wings.tree->leaf_place(url, options->overwrite != 0, place, err);
 }

@@ -98,7 +98,7 @@ static void test_keys_in_the_way(void)
     refused(caterva_tree_attr_set(tree, folder, "a", "\x01", 1, &err), CATERVA_EINVAL, "jobs");
     put(folder, 7, 0); /* the name of an array hides nothing */
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x /g/q.b2nd.parts ");
-    CHECK_OK(caterva_tree_remove(tree, folder, &err), err);
+    CHECK_OK(caterva_tree_delete(tree, folder, &err), err);
     put("/a", 100, 1);
     check_first(tree, "/a", 100);
     o.layout = CATERVA_LAYOUT_SPARSE;
@@ -254,7 +254,6 @@ static void test_copies(void)
     caterva_copy_options as_directory = CATERVA_COPY_INIT;
     o.layout = CATERVA_LAYOUT_SPARSE;
     as_directory.create = &o;
-    as_directory.layout_set = 1;
     CHECK_OK(caterva_create(scratch_path(directory, "sparse"), &o, &array, &err), err);
     fill(array, 20);
     CHECK_OK(caterva_commit(array, &err), err);
