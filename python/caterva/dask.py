@@ -274,7 +274,7 @@ def undo(array: Array, job: Job, shape: tuple[int, ...]) -> None:
         elif array.shape != shape:
             array.resize(shape)
     with contextlib.suppress(Exception):
-        job.discard()
+        job.delete()
 
 
 def store_now(

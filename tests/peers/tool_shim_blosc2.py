@@ -237,7 +237,7 @@ def remove_urlpath(path: Any) -> None:
             array.close()
     opened.clear()
     if path is not None and os.path.lexists(path):
-        caterva.remove(path)
+        caterva.delete(path)
 
 
 sys.modules["blosc2"] = sys.modules[__name__]

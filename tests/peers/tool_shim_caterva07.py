@@ -92,7 +92,7 @@ def remove(path: str) -> None:
     for array in [a for ref in opened if (a := ref()) is not None]:
         array.close()
     opened.clear()
-    caterva.remove(path)
+    caterva.delete(path)
 
 
 def _as(array: caterva.Array) -> Any:

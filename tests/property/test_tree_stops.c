@@ -169,10 +169,10 @@ static void look_at_one(void)
     wait_for(-1);
     CHECK(caterva_tree_move(tree, "/big/g3/two", "/big/g4", &err) == CATERVA_EEXIST, "moved");
     wait_for(-1);
-    CHECK_OK(caterva_tree_remove(tree, "/big/g3/two", &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/big/g3/two", &err), err);
     CHECK(heard.total <= 1, "%lld files for a removal", (long long)heard.total);
     wait_for(-1);
-    CHECK(caterva_tree_remove(tree, "/big/g3/two", &err) == CATERVA_ENOTFOUND, "is there");
+    CHECK(caterva_tree_delete(tree, "/big/g3/two", &err) == CATERVA_ENOTFOUND, "is there");
 }
 
 /* Stopped after so many calls; whether the group is gone then. Neither way is there a part. */
