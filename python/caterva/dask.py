@@ -358,7 +358,7 @@ def store(
     compute
         False: a Delayed that writes, merges and commits when it is computed, once. A new array,
         or the growth, is committed at once. Needs a path. If computing it fails, the parts
-        that were written stay: `caterva.jobs` lists the job, `Job.discard` removes it.
+        that were written stay: `caterva.jobs` lists the job, `Job.delete` deletes it.
     return_stored
         Return the stored items as a dask array.
     append_dim
