@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from . import _options
+import numpy as np
+
+from . import _boxes, _caterva, _indexing, _options
 from ._attributes import Attributes, Metalayers
-from ._growing import Growing
-from ._info import Info
+from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
+from ._plans import AnyArray, Casting
+from ._readable import Readable
 from ._remote import Transfers
 from ._selectors import Views
 from ._shown import shown
-from ._stored import Stored
 
 if TYPE_CHECKING:
     from ._jobs import Job, Merged, Overlap, Tokens
     from ._view import View
 
 
-class Array(Growing, Stored):
+class Array(_caterva.Array, Readable):
     """An n-dimensional array in compressed chunks, in a file, a directory or memory.
 
     Made by `open`, `create`, `zeros`, `full`, `empty`, `asarray`, `from_bytes` and `copy`.
@@ -314,6 +317,152 @@ class Array(Growing, Stored):
         """Metalayers, whose number and lengths are fixed when the array is made: bytes."""
         return Metalayers(self)
 
+    # ---- Shape ----------------------------------------------------------------------------
+
+    def resize(self, *shape: int | Sequence[int]) -> None:
+        """Grow or shrink axes at their ends; new items hold the fill.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.full((1, 2), 7)
+        >>> a.resize(2, 3)
+        >>> a[:]
+        array([[7, 7, 7],
+               [7, 7, 7]])
+        """
+        lengths = shape[0] if len(shape) == 1 else shape
+        self._resize(_options.shape_of(lengths))
+
+    def _items_for(self, items: Any, axis: int, casting: Casting) -> AnyArray:
+        """`items` as an array that fits the array but for its length along `axis`."""
+        if isinstance(items, Readable):
+            items = np.asarray(items)
+        if casting != "unsafe":
+            given = items.dtype if hasattr(items, "dtype") else np.asarray(items).dtype
+            if not np.can_cast(given, self.dtype, casting):
+                raise TypeError(
+                    f"items of dtype {given} cannot be cast to {self.dtype} by the rule "
+                    f"{casting!r}"
+                )
+        array = _indexing.convert_value(items, self.dtype)
+        if array.ndim == self.ndim - 1:
+            array = np.expand_dims(array, axis)
+        fits = array.ndim == self.ndim and all(
+            d == axis or n == m
+            for d, (n, m) in enumerate(zip(array.shape, self.shape, strict=True))
+        )
+        if not fits:
+            raise ValueError(
+                f"items of shape {array.shape} do not fit an array of shape {self.shape} "
+                f"along axis {axis}"
+            )
+        return array
+
+    def append(self, items: Any, axis: int = 0, *, casting: Casting = "unsafe") -> None:
+        """Add items at the end of an axis.
+
+        Parameters
+        ----------
+        items
+            Shaped as the array but for its length along `axis`, or without that axis.
+        axis
+            Where they go.
+        casting
+            What may be lost. The default converts as an assignment ``a[...] = items`` does in
+            NumPy: of floats an array of integers keeps the whole part. ``"same_kind"`` and
+            ``"safe"`` raise TypeError for such items, as NumPy's `can_cast` has it.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros((0, 2), "i4")
+        >>> a.append([[1, 2], [3, 4]])
+        >>> a.append([5, 6])
+        >>> a[:]
+        array([[1, 2],
+               [3, 4],
+               [5, 6]], dtype=int32)
+        """
+        axis = _boxes.axis_in(axis, self.ndim)
+        array = self._items_for(items, axis, casting)
+        self._insert(axis, -1, array.shape[axis], array)
+
+    def insert(
+        self,
+        at: int,
+        items: Any = None,
+        axis: int = 0,
+        *,
+        n: int | None = None,
+        casting: Casting = "unsafe",
+    ) -> None:
+        """Put items in front of position `at` of an axis; what is behind moves up.
+
+        Parameters
+        ----------
+        at
+            The position; negative counts from the end.
+        items
+            As for `append`; None is the fill.
+        axis
+            Where they go.
+        n
+            How many, where `items` is None.
+        casting
+            As for `append`.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(4))
+        >>> a.insert(1, [8, 9])
+        >>> a.insert(0, n=2)
+        >>> a[:]
+        array([0, 0, 0, 8, 9, 1, 2, 3])
+        """
+        axis = _boxes.axis_in(axis, self.ndim)
+        length, at = self.shape[axis], operator.index(at)
+        if items is not None and n is not None:
+            raise TypeError("items and n: the items are as many as they are")
+        if not -length <= at <= length:
+            raise IndexError(
+                f"position {at} is out of bounds for axis {axis} with size {length}"
+            )
+        at = at + length if at < 0 else at
+        if items is None:
+            self._insert(axis, at, 1 if n is None else operator.index(n), None)
+            return
+        array = self._items_for(items, axis, casting)
+        self._insert(axis, at, array.shape[axis], array)
+
+    def remove(self, start: int, stop: int | None = None, axis: int = 0) -> None:
+        """Take items out of an axis; what is behind moves up.
+
+        With `stop` this is Python's ``del`` of a slice, which clips bounds to the axis. Without
+        `stop` it is the item at `start`, and IndexError when there is none.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.asarray(np.arange(6))
+        >>> a.remove(1, 4)
+        >>> a[:]
+        array([0, 4, 5])
+        """
+        axis = _boxes.axis_in(axis, self.ndim)
+        length = self.shape[axis]
+        if stop is None:
+            start = operator.index(start)
+            if not -length <= start < length:
+                raise IndexError(
+                    f"index {start} is out of bounds for axis {axis} with size {length}"
+                )
+            start %= length
+            stop = start + 1
+        first, last, _ = slice(start, stop).indices(length)
+        self._remove(axis, first, max(first, last))
+
     # ---- Copies ---------------------------------------------------------------------------
 
     def copy(
@@ -347,3 +496,143 @@ class Array(Growing, Stored):
         from ._functions import copy
 
         return copy(self, path, sel, **options)
+
+    # ---- Chunks ---------------------------------------------------------------------------
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Shape of the chunks."""
+        chunks: tuple[int, ...] = self._describe()["chunks"]
+        return chunks
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Shape of the blocks that chunks are made of."""
+        blocks: tuple[int, ...] = self._describe()["blocks"]
+        return blocks
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks."""
+        return int(self._describe()["n_chunks"])
+
+    def iter_chunks(self, sel: Any = ...) -> Iterator[tuple[slice, ...]]:
+        """Go over the chunks that a box touches: the slices of what each holds of it.
+
+        The box is slices without steps, and ints, which stand for slices of one item.
+
+        Examples
+        --------
+        >>> import caterva, numpy as np
+        >>> a = caterva.zeros((4, 6), chunks=(2, 4))
+        >>> [tuple(p.shape) for p in map(a.__getitem__, a.iter_chunks(np.s_[1:, :5]))]
+        [(1, 4), (1, 1), (2, 4), (2, 1)]
+        """
+        return _boxes.iter_boxes(sel, self.shape, self.chunks)
+
+    def chunk(self, number: int) -> ChunkInfo:
+        """Where chunk `number` (in C order) is and how it is stored, as of the last commit."""
+        return ChunkInfo(number, *self._chunk_info(number))
+
+    def block(self, chunk: int, block: int) -> BlockInfo:
+        """Where a block of a chunk is, as of the last commit."""
+        return BlockInfo(chunk, block, *self._block_info(chunk, block))
+
+    def chunk_infos(self) -> Iterator[ChunkInfo]:
+        """All chunks, as `chunk` describes them."""
+        return map(self.chunk, range(self.n_chunks))
+
+    def read_chunk(self, number: int) -> bytes:
+        """A chunk as it is stored: a Blosc2 chunk."""
+        return self._chunk_read(number)
+
+    def write_chunk(self, number: int, chunk: bytes) -> None:
+        """Make a Blosc2 chunk chunk `number` of the array; it is decoded once before.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a, b = caterva.full(9, 5), caterva.zeros(9, int)
+        >>> b.write_chunk(0, a.read_chunk(0))
+        >>> b[-1]
+        np.int64(5)
+        """
+        self._chunk_write(number, chunk)
+
+    def prefetch(self, sel: Any = ...) -> None:
+        """Have the smallest box around a selection decoded into the cache, in background."""
+        self._prefetch(*_boxes.box_around(sel, self.shape))
+
+    @property
+    def cache(self) -> dict[str, int]:
+        """Counts of the cache that this array uses."""
+        return self._cache_counts()
+
+    # ---- Upkeep ---------------------------------------------------------------------------
+
+    def space(self) -> Space:
+        """How chunks are stored, and how many bytes of the file are dead: looks at each chunk.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros((4, 6), chunks=(2, 6))
+        >>> a[0] = range(6)
+        >>> a.commit()
+        >>> s = a.space()
+        >>> s.stored_chunks, s.special_chunks, s.dead_bytes
+        (1, 1, 0)
+        """
+        return Space(*self._measure())
+
+    def verify(self, *, quick: bool = False, progress: _options.Listener = None) -> Report:
+        """Check structure and checksums, and decode every block.
+
+        Parameters
+        ----------
+        quick
+            Look at the structure only.
+        progress
+            Hears of chunks done.
+
+        Returns
+        -------
+        Report
+            True when nothing is damaged.
+
+        Examples
+        --------
+        >>> import caterva
+        >>> a = caterva.zeros(3)
+        >>> a.commit()
+        >>> bool(a.verify())
+        True
+        """
+        return make_report(*self._verify(quick, _options.progress_of(progress)))
+
+    def read_around_damage(
+        self, sel: Any = ..., *, fill_value: Any = None
+    ) -> tuple[AnyArray, Report]:
+        """Read a box although chunks are damaged: these become the fill, and are reported.
+
+        The box is slices without steps; an axis with an int stays, with one item.
+
+        A chunk is damaged when its bytes were read and are wrong, or when its file is missing
+        from a directory that is there. A chunk that cannot be read (no permission, an object
+        that is gone, a connection that breaks) raises the error, because it may be sound.
+        """
+        start, stop = _boxes.box_of(sel, self.shape)
+        out = np.empty([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
+        fill = None
+        if fill_value is not None:
+            fill = _indexing.as_source(fill_value, self.dtype, (), True).tobytes()
+        damages = self._read_skipping(start, stop, out, fill)
+        return out, make_report(0, len({d[0] for d in damages}), 0, damages)
+
+    def compact(self, *, progress: _options.Listener = None) -> None:
+        """Rewrite the file without its dead space. The array is reopened for it."""
+        self._upkeep(0, _options.progress_of(progress))
+
+    def seal(self, *, progress: _options.Listener = None) -> None:
+        """Give checksums to chunks that have none. The array is reopened for it."""
+        self._upkeep(1, _options.progress_of(progress))

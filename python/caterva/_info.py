@@ -168,8 +168,29 @@ class Damage:
     message: str
 
 
+class Outcome:
+    """What verify and repair give: true if all is well, and text that names what is not."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged or lost."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
 @dataclass(frozen=True)
-class Report:
+class Member:
+    """One member of a tree; the key ``/`` is of the tree itself."""
+
+    key: str
+    kind_name: str
+    """As that of an `Entry`; ``attributes``, ``tree``, ``frame`` or ``file``."""
+
+
+@dataclass(frozen=True)
+class Report(Outcome):
     """What verify found; true when nothing is damaged."""
 
     checked_chunks: int
@@ -181,9 +202,6 @@ class Report:
     def ok(self) -> bool:
         """Whether nothing is damaged."""
         return not self.damages
-
-    def __bool__(self) -> bool:
-        return self.ok
 
     def __str__(self) -> str:
         if self.ok:
@@ -207,12 +225,9 @@ def make_report(checked: int, damaged: int, unverified: int, places: list[Any]) 
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What was found in one damaged member of a tree; the key ``/`` is of the tree itself."""
+class Verified(Member):
+    """What was found in one damaged member of a tree."""
 
-    key: str
-    kind_name: str
-    """As that of an `Entry`; ``attributes``, ``tree``."""
     sealed: bool
     """Whether checksums vouch for what it holds."""
     report: Report
@@ -220,7 +235,7 @@ class Verified:
 
 
 @dataclass(frozen=True)
-class TreeReport:
+class TreeReport(Outcome):
     """What verify found in a tree; true when nothing is damaged."""
 
     n_members: int
@@ -236,9 +251,6 @@ class TreeReport:
     def ok(self) -> bool:
         """Whether nothing is damaged."""
         return not self.members
-
-    def __bool__(self) -> bool:
-        return self.ok
 
     def __str__(self) -> str:
         if self.ok:
@@ -260,8 +272,8 @@ def tree_report_of(
 
 
 @dataclass(frozen=True)
-class Repair:
-    """What a repair stood on and what it lost."""
+class Repair(Outcome):
+    """What a repair stood on and what it lost; true when nothing is lost."""
 
     found: str
     complete: bool
@@ -272,6 +284,15 @@ class Repair:
     in_place: bool
     written: bool
     damages: tuple[Damage, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is lost."""
+        return self.complete
+
+    def __str__(self) -> str:
+        found = f"{self.found} state, {self.lost_chunks} of {self.n_chunks} chunks lost"
+        return "\n".join([found, *(d.message for d in self.damages)])
 
 
 def repair_of(
@@ -301,12 +322,9 @@ def repair_of(
 
 
 @dataclass(frozen=True)
-class Repaired:
-    """What became of one member of a tree; the key ``/`` is of the tree itself."""
+class Repaired(Member):
+    """What became of one member of a tree."""
 
-    key: str
-    kind_name: str
-    """``array``, ``attributes``, ``tree``, ``frame`` or ``file``."""
     outcome: str
     """``whole``: nothing is lost, ``partly``, or ``lost``: nothing can be made of it."""
     reason: str | None
@@ -317,7 +335,7 @@ class Repaired:
 
 
 @dataclass(frozen=True)
-class TreeRepair:
+class TreeRepair(Outcome):
     """What was done to a tree; true when nothing is lost."""
 
     complete: bool
@@ -328,8 +346,17 @@ class TreeRepair:
     members: tuple[Repaired, ...]
     """Those that were not sound."""
 
-    def __bool__(self) -> bool:
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is lost."""
         return self.complete
+
+    def __str__(self) -> str:
+        words = (
+            f"{m.key}: {m.outcome}" + (f", {m.reason}" if m.reason else "")
+            for m in self.members
+        )
+        return "\n".join([f"{self.n_members} members looked at", *words])
 
 
 def _repaired(
