@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _boxes, _caterva, _indexing, _options
 from ._attributes import Attributes, Metalayers
+from ._copies import copied
 from ._info import BlockInfo, ChunkInfo, Info, Report, Space, make_report
 from ._plans import AnyArray, Casting
 from ._readable import Readable
@@ -97,9 +98,8 @@ class Array(_caterva.Array, Readable):
         return token_of_array(self)
 
     def __copy__(self) -> Array:
-        from ._functions import from_bytes
-
-        return from_bytes(self.to_bytes(), writable=True)
+        words = _options.open_options(True, {})
+        return _caterva.open_frame(Array, self.to_bytes(), True, words, None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()
@@ -493,9 +493,7 @@ class Array(_caterva.Array, Readable):
         >>> a.copy("part.b2nd", np.s_[1:], dtype="f4", codec="lz4")[0]
         array([4., 5., 6., 7.], dtype=float32)
         """
-        from ._functions import copy
-
-        return copy(self, path, sel, **options)
+        return copied(Array, self, path, sel, {**options})
 
     # ---- Chunks ---------------------------------------------------------------------------
 

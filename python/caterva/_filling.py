@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _boxes, _caterva, _options
 from ._array import Array
+from ._copies import named
 from ._places import place_of
 
 SLAB_BYTES = 1 << 26  # that are moved at once
@@ -27,18 +28,6 @@ def new_words(
         lengths, items = lengths + items.shape, items.base
     words = _options.storage_options(lengths, items, asked)
     return words | _options.fill_options(fill_value, items), progress, dims
-
-
-def named(array: Array, dims: Any) -> Array:
-    """A new array with its dimensions named, where they are to be."""
-    if dims is None:
-        return array
-    try:
-        array.dims = dims
-    except BaseException:
-        array.discard()
-        raise
-    return array
 
 
 def incomplete(

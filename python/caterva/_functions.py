@@ -12,17 +12,17 @@ from typing import Any, Unpack, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import _boxes, _caterva, _dtypes, _options
+from . import _caterva, _dtypes, _options
 from ._array import Array
+from ._copies import copied
 from ._errors import (
     CorruptError,
-    DTypeError,
     NotFoundError,
     Status,
     UnsupportedError,
     make,
 )
-from ._filling import SLAB_BYTES, fill, incomplete, is_array, named
+from ._filling import SLAB_BYTES, fill, incomplete, is_array
 from ._group import Group
 from ._options import Copying, Either, Loading, Opening, Path, Saving, Storage
 from ._places import (
@@ -30,7 +30,6 @@ from ._places import (
     hint_of_key,
     is_remote,
     is_tree,
-    place_of,
     place_to_open,
     split_url,
 )
@@ -47,7 +46,7 @@ from ._sources import (
     source_of_url,
 )
 from ._trees import Mode, open_tree
-from ._view import View, view_of
+from ._view import View
 
 _FIRST_ITEMS = 1 << 20  # of an iterator, at most, that decide about the dtype
 
@@ -561,58 +560,8 @@ def load(path: Path, **options: Unpack[Loading]) -> npt.NDArray[Any]:
 # ---- Copies ---------------------------------------------------------------------------
 
 
-def _is_box(x: Array | View, sel: Any) -> bool:
-    """True for what caterva_copy takes: slices of step 1 that drop no axis."""
-    axes, new = _boxes.view_axes(sel, x.shape)
-    return not new and all(isinstance(a, slice) and a.step == 1 for a in axes)
-
-
-def _conversion(stored: np.dtype[Any], wanted: np.dtype[Any]) -> str:
-    """The dtype that a copy converts to, in the library's words."""
-    if all(_dtypes.converts(dtype) == dtype.str for dtype in (stored, wanted)):
-        return wanted.str
-    raise DTypeError(
-        f"a copy does not convert items of dtype {stored} to {wanted}: only bool, integers, "
-        "floats of 2, 4 and 8 bytes, and complex; caterva.asarray(a.astype(dtype), path) does"
-    )
-
-
-def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Options of creating and of copying, from those of `copy`."""
-    how: dict[str, Any] = {"memory": options.pop("memory", 0)}
-    dtype = options.pop("dtype", None)
-    casting = options.pop("casting", "same_kind")
-    if dtype is not None and np.dtype(dtype) != x.dtype:
-        how["convert_to"] = _conversion(x.dtype, np.dtype(dtype))
-        how["casting"] = _options.number_of(casting, _options.CASTINGS, "casting")
-    far = options.pop("for_remote", None)
-    how["for_remote"] = None if far is None else bool(_options.flag_of(far, "for_remote"))
-    words = _options.storage_options(x.shape, x.dtype, options)
-    for name in ("shape", "dtype"):
-        del words[name]
-    if not words["metalayers"] or options.get("metalayers") is None:
-        del words["metalayers"]
-    return words, how
-
-
 def copy(
     x: Array | View, path: Path | None = None, sel: Any = ..., **options: Unpack[Copying]
 ) -> Array:
     """Copy an array or a view to a new place; see `Array.copy`."""
-    return _copied(x, path, sel, {**options})
-
-
-def _copied(x: Array | View, path: Path | None, sel: Any, options: dict[str, Any]) -> Array:
-    fill_value, dims = options.pop("fill_value", None), options.pop("dims", None)
-    progress = _options.progress_of(options.pop("progress", None))
-    source: Array | View = x
-    if isinstance(x, View) or not _is_box(x, sel):
-        source = view_of(x).select(sel)
-    words, how = _copy_words(source, options)
-    items = np.dtype(options.get("dtype") or source.dtype)
-    words |= _options.fill_options(fill_value, items)
-    if "chunks" in words or "blocks" in words:
-        words["shape"] = source.shape
-    if source is x and isinstance(x, Array):
-        how["start"], how["stop"] = _boxes.box_around(sel, x.shape)
-    return named(_caterva.copy(Array, source, place_of(path), words, how, progress), dims)
+    return copied(Array, x, path, sel, {**options})

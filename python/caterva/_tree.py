@@ -11,8 +11,9 @@ import numpy as np
 
 from . import _caterva, _dtypes, _options
 from ._array import Array
+from ._copies import named
 from ._errors import BusyError, Error, NotFoundError, ReadOnlyError, Status, refusal
-from ._filling import as_stored, fill, is_array, named, new_words, sized
+from ._filling import as_stored, fill, is_array, new_words, sized
 from ._group import Group, entries_of_new
 from ._info import TreeRepair
 from ._locks import Lock

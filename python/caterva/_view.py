@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from . import _boxes, _caterva, _indexing, _options
 from ._array import Array
+from ._copies import copied
 from ._errors import DTypeError, Status, make
 from ._readable import Readable
 
@@ -117,9 +118,7 @@ class View(_caterva.View, Readable):
         self, path: _options.Path | None = None, **options: Unpack[_options.Copying]
     ) -> Array:
         """A new array of the view's items; the options are those of `Array.copy`."""
-        from ._functions import copy
-
-        return copy(self, path, **options)
+        return copied(Array, self, path, ..., {**options})
 
 
 class _Parts:

@@ -40,6 +40,7 @@ PAGES = (
 COVERED: dict[str, dict[str, str]] = {
     "README.md": {
         "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
+        "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
     },
     "docs/python.md": {
         "`refresh` raises a `ValueError`": "python/tests/test_life.py::test_refresh_to_another_array",
@@ -66,6 +67,7 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/python-recipes.md": {
         "task raises `StaleError`": "python/tests/test_identity.py::test_threads_and_processes_give_one_sum_or_stale_error",
+        "A stale array is a `RuntimeError` there": "python/tests/test_identity.py::test_distributed_workers_give_one_sum_or_stale_error",
     },
     "docs/xarray.md": {
         "reading it raises `StaleError`": "python/tests/test_identity.py::test_data_sets_of_two_states",
@@ -92,9 +94,10 @@ COVERED: dict[str, dict[str, str]] = {
         "268,435,451 chunks": "test_limits_of_the_format",
         "| a commit fails, or its answer is lost |": "python/tests/test_jobs.py::test_a_merge_that_failed_is_tried_again",
         "| two coordinators |": "test_the_table_of_exceptions",
-        "at most 8 bytes for each chunk": "tests/unit/test_job_bases.c",
+        "at most 8 bytes for each chunk": "tests/unit/jobs/job_bases.c",
     },
     "docs/reliability.md": {
+        "| the interpreter ends: last line": "python/tests/test_close.py::test_what_a_daemon_thread_holds_is_lost_with_a_warning",
         "status `CATERVA_ESTOPPED`": "tests/property/test_call_stops.c",
         "for headers up to 512 bytes": "tests/fault/test_faults.c",
         "| commit is stopped:": "python/tests/test_close.py::test_an_interrupted_close_is_repeated",
@@ -115,7 +118,7 @@ COVERED: dict[str, dict[str, str]] = {
         "4 MiB together and at most 1 MiB of each": "tests/reliability/test_remote.py::test_a_directory_is_read_in_waves",
         "at most 64 MiB, are one wave": "tests/reliability/test_remote_waves.py",
         "at most 8 MiB as it is stored, the layout": "tests/reliability/test_remote_parts.py",
-        "up to 100 ranges (and 8 MiB) in each": "tests/unit/test_http_multipart.c",
+        "up to 100 ranges (and 8 MiB) in each": "tests/unit/remote/multipart.c",
         "only gaps of up to 4 KiB": "tests/reliability/test_remote_parts.py",
         "at most 16 requests are under way": "tests/reliability/test_remote_over.py",
         "at most 64 KiB there is opened by 1 request": "tests/reliability/test_remote.py::test_an_opening_is_one_request",
@@ -134,7 +137,8 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/concepts.md": {
         "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
-        "at most 8 bytes for each chunk": "tests/unit/test_index_pages.c",
+        "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
+        "at most 8 bytes for each chunk": "tests/unit/frame/index_pages.c",
         "A file of at most 16 MiB is kept whole": "tests/property/test_kept.c",
     },
     "docs/format.md": {
