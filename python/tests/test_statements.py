@@ -137,7 +137,6 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/concepts.md": {
         "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
-        "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
         "at most 8 bytes for each chunk": "tests/unit/frame/index_pages.c",
         "A file of at most 16 MiB is kept whole": "tests/property/test_kept.c",
     },
