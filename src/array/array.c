@@ -22,9 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Structs of callers ---------------------------------------------------------
- *
- * The one place that knows how structs of other ages are read and filled. */
+/* ---- Structs of callers, of older and newer versions ----------------------------------- */
 
 static size_t size_of(const void *sized)
 {
@@ -69,9 +67,9 @@ void cv_output_fill(void *out, const void *full, size_t size)
 
 /* ---- The dtype ------------------------------------------------------------------ */
 
-/* Files exist whose dtype does not fit their item size: then the items are
- * opaque, and the info says so. */
-static cv_status item_type_init(cv_item_type *type, const cv_snapshot *snapshot, cv_error *err)
+/* Files exist whose dtype contradicts their item size: items are opaque then. */
+static cv_status item_type_init(cv_item_type *type, const cv_snapshot *snapshot,
+                                cv_error *err)
 {
     const cv_array_meta *meta = &snapshot->meta;
     *type = (cv_item_type){.dtype = NULL};
@@ -100,8 +98,6 @@ static void item_type_free(cv_item_type *type)
     cv_free(type->stored);
     *type = (cv_item_type){.dtype = NULL};
 }
-
-/* ---- Checks ----------------------------------------------------------------------- */
 
 cv_status cv_array_check(const caterva_array *array, cv_error *err)
 {
@@ -254,14 +250,12 @@ static void describe_header(const caterva_array *array, caterva_info *info)
     info->sealed = s->seal == CV_SEAL_WHOLE;
 }
 
-/* One piece of memory, the struct at its front. Measuring, `at` is NULL and only `used`
- * moves. */
+/* One piece of memory with the struct in front. Measuring, `at` is NULL and `used` moves. */
 typedef struct arena {
     uint8_t *at;
     size_t used;
 } arena;
 
-/* Aligned for whatever an item may be. */
 static void *take(arena *a, size_t size)
 {
     enum { ALIGNMENT = 16 };
@@ -356,8 +350,7 @@ void cv_description_release(const cv_description *description)
     if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
 }
 
-/* Made at once, so that a caller who asks does not wait for a long write; without memory, when
- * a caller asks. */
+/* Made at once, so that callers need not wait for a long write; later if out of memory. */
 void cv_array_changed(caterva_array *array)
 {
     cv_description *fresh = NULL;
@@ -379,7 +372,6 @@ static const cv_description *latest(caterva_array *array)
     return d;
 }
 
-/* Another thread may be first: then its description stays. */
 static cv_status offer(caterva_array *array, cv_error *err)
 {
     cv_description *fresh;
@@ -497,8 +489,6 @@ void cv_gate_note_call(cv_gate *gate, cv_passing *self, bool calls)
     cv_mutex_unlock(&gate->lock);
 }
 
-/* ---- Attachments ---------------------------------------------------------------------- */
-
 void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
                      cv_attachment *attachment)
 {
@@ -541,8 +531,6 @@ static void free_attached(caterva_array *array)
         a->kind->free(a);
     }
 }
-
-/* ---- The fill -------------------------------------------------------------------------- */
 
 static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *err)
 {
@@ -678,8 +666,8 @@ static bool is_worth_it(caterva_array *array)
     return dead >= MIN_DEAD && (double)dead * 100 >= (double)size * array->compact_percent;
 }
 
-/* Compacts a file with nothing pending where so much of it is dead that its options ask
- * for it, before the handle is released. Best effort. */
+/* Best effort: compacts before the handle goes, if so much is dead that its options ask for
+ * it. */
 static void compact_at_close(caterva_array *array)
 {
     if (!is_worth_it(array)) return;

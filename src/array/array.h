@@ -10,8 +10,8 @@
 #include "engine/run/pool.h"
 #include "frame/snapshot.h"
 
-/* Copies a struct of any known size over zeros. `what` names it in errors.
- * CATERVA_EINVAL for NULL, for sizes that cannot be, and for a tail that is set. */
+/* Copies a struct of any known size over zeros. CATERVA_EINVAL, with `what` as its name, for
+ * NULL, impossible sizes and a nonzero tail. */
 cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
                           cv_error *err);
 
@@ -21,9 +21,7 @@ cv_status cv_output_check(const void *out, size_t size, const char *what, cv_err
 /* Fills it, as far as the caller's size goes, from one of ours of `size` bytes. */
 void cv_output_fill(void *out, const void *full, size_t size);
 
-/* ---- Descriptions ----
- * What an array is, as values that never change. A change of the array makes the handle turn to a
- * new description, and callers keep the one that they have, so that they need no lock. */
+/* ---- Descriptions: immutable values. A change makes the handle use a new one; no locks - */
 
 typedef struct cv_description {
     caterva_info info; /* first: its address is what callers hold */
@@ -34,16 +32,14 @@ typedef struct cv_description {
 cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err);
 void cv_description_release(const cv_description *description); /* NULL is fine */
 
-/* The handle sees another state than before. Called with the lock alone, or by the only thread
- * that has the handle. */
+/* The handle has a new state. Call with the lock alone, or as its only thread. */
 void cv_array_changed(caterva_array *array);
 
 /* CATERVA_LAYOUT and so on of the committed state. */
 caterva_layout cv_array_layout(const caterva_array *array);
 caterva_metalayer_kind cv_array_metalayer(const caterva_array *array);
 
-/* ---- Gate ----
- * Keeps commits out while a thread verifies the array: the committed state must not change. */
+/* ---- Gate: keeps commits out while a thread verifies the array ------------------------- */
 
 /* A thread that verifies. */
 typedef struct cv_passing {
@@ -58,8 +54,8 @@ typedef struct cv_gate {
     cv_passing *passing;
 } cv_gate;
 
-/* Waits until no thread verifies, and lets none begin until the gate is open again. Called before
- * the array is locked. CATERVA_EBUSY in a function that verify calls. */
+/* Waits until no thread verifies and keeps new ones out. Call before the lock. CATERVA_EBUSY
+ * in a function that verify calls. */
 cv_status cv_gate_close(cv_gate *gate, cv_error *err);
 void cv_gate_open(cv_gate *gate);
 
@@ -70,9 +66,7 @@ void cv_gate_leave(cv_gate *gate, const cv_passing *self);
 /* A function of the caller's begins (`calls`) or ends, on this thread. */
 void cv_gate_note_call(cv_gate *gate, cv_passing *self, bool calls);
 
-/* ---- Attachments ----
- * What a wing keeps with a handle. The handle owns its attachments and calls the functions of
- * their kinds, with its lock; the core does not know what they are. */
+/* ---- Attachments: what wings keep with a handle, which owns them. Called with the lock - */
 
 /* Items that are about to be written: one of the three. */
 typedef struct cv_written {
@@ -142,8 +136,8 @@ struct caterva_array {
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_mutex description_lock;   /* of: */
     cv_description *description; /* the latest; NULL: of a state that was not asked for yet */
-    cv_attachment *attached; /* of wings; most handles have none */
-    int compact_percent;     /* as in caterva_open_options */
+    cv_attachment *attached;     /* of wings; most handles have none */
+    int compact_percent;         /* as in caterva_open_options */
 };
 
 /* Takes over the frame, also on failure. */
@@ -153,16 +147,15 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 /* Releases everything; what is pending is dropped. */
 void cv_array_free(caterva_array *array);
 
-/* The state as this handle sees it: the committed one, or with what is pending
- * of shape, attributes and metalayers. */
+/* The committed state, or the one with pending shape, attributes and metalayers. */
 const cv_snapshot *cv_array_state(const caterva_array *array);
 
-/* Who hears of long calls through the handle; NULL: nobody. */
+/* Watches long calls through the handle; NULL: none. */
 cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *context,
                              cv_error *err);
 
-/* The lock, where the handle has one. Alone, also the background stands still. A watch
- * takes what is between lock and unlock for one call. */
+/* The handle's lock, if it has one. Alone also stops background work. A watch counts what is
+ * between lock and unlock as one call. */
 void cv_array_lock_shared(caterva_array *array);
 void cv_array_lock_alone(caterva_array *array);
 void cv_array_unlock(caterva_array *array);
@@ -173,15 +166,14 @@ cv_status cv_array_finish(caterva_array *array, cv_status status);
 /* What a read through this handle stands on. Called with the lock. */
 cv_source cv_array_source(caterva_array *array);
 
-/* Checks the handle, takes the shared lock, and gives what a read stands on. After CV_OK end
- * the read with cv_array_finish. */
+/* Checks the handle, locks it shared and gives what a read stands on. End with
+ * cv_array_finish. */
 cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *err);
 
 /* CATERVA_EREADONLY unless the handle is open for writing. */
 cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
 
-/* The same for changes of items: nor where codec and filters, which others chose, give
- * back something else than what goes in. */
+/* The same for items: also if chosen codec and filters do not restore their input. */
 cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err);
 
 /* CATERVA_EINVAL for a NULL handle. */
@@ -190,9 +182,9 @@ cv_status cv_array_check(const caterva_array *array, cv_error *err);
 /* CATERVA_EINVAL unless it is 0 to 100. */
 cv_status cv_array_check_compact(int percent, cv_error *err);
 
-/* Puts a compact copy in the place of the array's file or directory. The handle keeps other
- * writers out until then; afterwards it can only be released. Called with the lock alone.
- * CATERVA_EBUSY for a directory that is open for reading elsewhere. */
+/* Replaces the array's file or directory by a compact copy, keeping writers out. The handle
+ * can only be released then. With the lock alone. CATERVA_EBUSY for a directory that is open
+ * for reading elsewhere. */
 cv_status cv_array_compact(caterva_array *array, cv_error *err);
 
 /* After a commit: reads see the frame's current state. Called with the lock. */

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read of one array, and where it goes. Behind it lies what the selection points at,
- * unless that is in `mapped.lists`. */
+/* What is read of one array, and where it goes. The selection's data follows it, unless it is
+ * in `mapped.lists`. */
 typedef struct cv_read_piece {
     struct cv_read_piece *next;
     caterva_array *array;
@@ -48,15 +48,11 @@ struct caterva_request {
     cv_error error; /* of the first failure */
 };
 
-/* ---- Requests ------------------------------------------------------------------------ */
-
 static cv_turn *turn_of(cv_errand *errand) { return (cv_turn *)(void *)errand; }
 
-/* ---- Making and releasing -------------------------------------------------- */
-
-/* `is_held`: somebody will ask for it. Release it with cv_request_free unless it begins. */
-static cv_status cv_request_new(const caterva_async_options *options, bool is_held,
-                         caterva_request **out, cv_error *err)
+/* `is_held`: the caller will ask for it. Free it with request_free unless it begins. */
+static cv_status request_new(const caterva_async_options *options, bool is_held,
+                             caterva_request **out, cv_error *err)
 {
     static const caterva_async_options defaults = CATERVA_ASYNC_INIT;
     caterva_async_options o;
@@ -74,8 +70,8 @@ static cv_status cv_request_new(const caterva_async_options *options, bool is_he
 }
 
 /* A new piece of the request, with room for `size` bytes behind it. */
-static cv_status cv_request_add_piece(caterva_request *request, caterva_array *array, size_t size,
-                               cv_read_piece **out, cv_error *err)
+static cv_status request_add_piece(caterva_request *request, caterva_array *array,
+                                   size_t size, cv_read_piece **out, cv_error *err)
 {
     cv_read_piece *piece = cv_malloc(sizeof *piece + size);
     if (!piece) return cv_fail_memory(err, sizeof *piece + size, "a read in the background");
@@ -85,7 +81,7 @@ static cv_status cv_request_add_piece(caterva_request *request, caterva_array *a
     return CV_OK;
 }
 
-/* Those of the turns, which they were shared out to, or those that are not yet. */
+/* Frees pieces, shared out to turns or not. */
 static void free_pieces(cv_read_piece *piece)
 {
     for (cv_read_piece *next; piece; piece = next) {
@@ -95,7 +91,7 @@ static void free_pieces(cv_read_piece *piece)
     }
 }
 
-static void cv_request_free(caterva_request *request)
+static void request_free(caterva_request *request)
 {
     for (int i = 0; i < request->n_turns; i++) {
         cv_watch_destroy(&request->turns[i].errand.watch);
@@ -117,12 +113,10 @@ static void cv_request_free(caterva_request *request)
 static void drop_reference(caterva_request *request)
 {
     if (atomic_fetch_sub_explicit(&request->references, 1, memory_order_acq_rel) == 1)
-        cv_request_free(request);
+        request_free(request);
 }
 
 static void free_turn(cv_errand *errand) { drop_reference(turn_of(errand)->request); }
-
-/* ---- Reading ----------------------------------------------------------------- */
 
 /* The array may have been reshaped since, or the handle turned to another one. */
 static cv_status check_array(const caterva_array *array, const caterva_info *info,
@@ -150,7 +144,7 @@ static cv_status read_piece(cv_turn *turn, cv_read_piece *piece, cv_error *err)
                                   &piece->mapped.memory, err);
 }
 
-/* The others end soon. */
+/* The other turns end soon. */
 static void fail(cv_turn *turn, cv_status status, const cv_error *error)
 {
     caterva_request *request = turn->request;
@@ -229,9 +223,9 @@ static cv_status share_out(caterva_request *request, cv_error *err)
     return status;
 }
 
-/* Begins it; *out, unless `out` is NULL, is set before. After a failure, which sets it to
- * NULL, the request is still the caller's. */
-static cv_status cv_request_begin(caterva_request *request, caterva_request **out, cv_error *err)
+/* Begins it; *out, unless NULL, is set before. On failure sets it to NULL, and the caller
+ * keeps the request. */
+static cv_status request_begin(caterva_request *request, caterva_request **out, cv_error *err)
 {
     CV_TRY(share_out(request, err));
     int n = request->n_turns;
@@ -249,8 +243,6 @@ static cv_status cv_request_begin(caterva_request *request, caterva_request **ou
     if (status != CV_OK && out) *out = NULL;
     return status;
 }
-
-/* ---- Of who asked ---------------------------------------------------------------- */
 
 void caterva_request_cancel(caterva_request *request)
 {
@@ -298,7 +290,6 @@ void caterva_background_resume(void) { cv_pool_resume_steps(); }
 
 /* ---- Reads of arrays ----------------------------------------------------------------- */
 
-/* Of an array all that selections look at. */
 static cv_grid grid_of(const caterva_info *info)
 {
     cv_grid grid = {
@@ -345,8 +336,7 @@ static void keep_borrowed(cv_selection *s, uint8_t *at)
     s->mask = keep(&at, s->mask, (size_t)s->grid->n_items);
 }
 
-/* The one piece of the request: all that the call asks for, checked, with copies of what it
- * borrows. */
+/* The request's one piece: all that the call asks for, checked, with copies. */
 static cv_status add_selected(caterva_request *request, caterva_array *array,
                               const caterva_selection *words, const caterva_buffer *dst,
                               cv_error *err)
@@ -359,7 +349,7 @@ static cv_status add_selected(caterva_request *request, caterva_array *array,
     CV_TRY(cv_array_selection(&grid, words, &s, err));
     cv_result result = cv_result_of(&s, info->dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
-    CV_TRY(cv_request_add_piece(request, array, borrowed_size(&s), &piece, err));
+    CV_TRY(request_add_piece(request, array, borrowed_size(&s), &piece, err));
     piece->mapped.selection = s;
     piece->mapped.memory = memory;
     keep_borrowed(&piece->mapped.selection, (uint8_t *)(piece + 1));
@@ -374,24 +364,22 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
     caterva_request *request;
     if (out) *out = NULL;
     CV_TRY(cv_array_check(array, err));
-    CV_TRY(cv_request_new(options, out != NULL, &request, err));
+    CV_TRY(request_new(options, out != NULL, &request, err));
     cv_status status = cv_array_describe(array, &request->description, err);
     if (status == CV_OK) status = add_selected(request, array, selection, dst, err);
-    if (status == CV_OK) status = cv_request_begin(request, out, err);
-    if (status != CV_OK) cv_request_free(request);
+    if (status == CV_OK) status = request_begin(request, out, err);
+    if (status != CV_OK) request_free(request);
     return status;
 }
 
-/* ---- Reads of views ---------------------------------------------------------------------
- *
- * What each array below has to give is found by the call, and read by requests. */
+/* ---- Reads of views: the call finds what each array gives, requests read it ------------ */
 
 /* The lists of the share are the piece's from now on. */
 static cv_status add_share(void *request, const cv_base *base, cv_mapped *share,
                            cv_error *err)
 {
     cv_read_piece *piece;
-    CV_TRY(cv_request_add_piece(request, base->array, 0, &piece, err));
+    CV_TRY(request_add_piece(request, base->array, 0, &piece, err));
     piece->base = base;
     piece->mapped = *share;
     memset(share->lists, 0, sizeof share->lists);
@@ -409,13 +397,13 @@ static cv_status add_rest(void *context, const cv_rest *rest, cv_error *err)
     return CV_OK;
 }
 
-/* Of no item: one array tells that it is done. */
+/* No item is read: one array ends the request. */
 static cv_status add_nothing(caterva_request *request, const cv_selection *s, cv_error *err)
 {
     const cv_base *base = request->base;
     cv_read_piece *piece;
     while (!base->array) base = base->parts[0]->base;
-    CV_TRY(cv_request_add_piece(request, base->array, 0, &piece, err));
+    CV_TRY(request_add_piece(request, base->array, 0, &piece, err));
     piece->base = base;
     piece->mapped.selection = *s;
     return CV_OK;
@@ -445,11 +433,11 @@ caterva_status caterva_view_read_async(const caterva_view *view,
     caterva_request *request;
     if (out) *out = NULL;
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
-    CV_TRY(cv_request_new(options, out != NULL, &request, err));
+    CV_TRY(request_new(options, out != NULL, &request, err));
     request->base = view->base;
     atomic_fetch_add(&view->base->n_views, 1);
     cv_status status = add_shares(request, view, selection, dst, err);
-    if (status == CV_OK) status = cv_request_begin(request, out, err);
-    if (status != CV_OK) cv_request_free(request);
+    if (status == CV_OK) status = request_begin(request, out, err);
+    if (status != CV_OK) request_free(request);
     return status;
 }

@@ -168,10 +168,7 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
 static const char *const conventions[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
 enum { N_CONVENTIONS = 3, LONGEST = 1 << 20 };
 
-/* ---- Reading ------------------------------------------------------------ */
-
-/* The names behind a list's head: how many bytes they take with their NULs; false when
- * they are none. */
+/* Bytes of the names behind a list's head with their NULs; false if there are none. */
 static bool measure(cv_tokens t, int ndim, size_t *size)
 {
     *size = 0;
@@ -205,7 +202,6 @@ static cv_status keep_names(cv_tokens t, int ndim, size_t size, const char ***ou
     return CV_OK;
 }
 
-/* *out stays NULL when the value is none. */
 static cv_status parse(const cv_buffer *value, int ndim, const char ***out, cv_error *err)
 {
     cv_tokens t = cv_tokens_of(value->data, value->size);
@@ -234,7 +230,7 @@ static cv_status read_one(const cv_snapshot *s, const cv_attribute *a, const cha
     return status;
 }
 
-/* *out is NULL where there are none; *passed is the attribute that is there, and is none. */
+/* *out is NULL without names; *passed is an attribute that exists but has none. */
 static cv_status read_dims(const cv_snapshot *s, const char ***out, const char **passed,
                            cv_error *err)
 {
@@ -272,8 +268,6 @@ caterva_status caterva_dims_get(caterva_array *array, const char ***names, cater
                        passed, ndim);
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "the dimensions have no names");
 }
-
-/* ---- Writing ------------------------------------------------------------ */
 
 static cv_status check_names(const char *const *names, int ndim, cv_error *err)
 {
@@ -316,7 +310,7 @@ static cv_status set_names(caterva_array *array, const char *const *names, int n
     return status;
 }
 
-/* `dims` comes first: after a failure in between it is what counts. */
+/* `dims` comes first: after a failure in between it decides. */
 caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
                                 caterva_error *err)
 {

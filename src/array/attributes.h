@@ -4,8 +4,8 @@
 
 #include "array/array.h"
 
-/* Axis d of `to` takes the name of axis axes[d] of the other array, -1: none. Nothing
- * happens where that one has no names, or the axes are its own. */
+/* Axis d of `to` takes the name of axis axes[d], -1: none. Does nothing if there are no
+ * names, or if the axes are its own. */
 cv_status cv_dims_carry(const cv_snapshot *from, const int *axes, caterva_array *to,
                         cv_error *err);
 

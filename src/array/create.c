@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A frame header in the making, with what it borrows. */
 typedef struct blueprint {
     caterva_create_options options;
     const cv_snapshot *like; /* of a copy: what the options leave open; else NULL */
@@ -74,7 +73,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     return cv_array_check_cache(o->cache_bytes, err);
 }
 
-/* A dtype that nobody here understands is carried along unjudged. */
+/* An unknown dtype is kept unchecked. */
 static void copy_dtype(blueprint *b)
 {
     const cv_snapshot *like = b->like;
@@ -304,8 +303,7 @@ static void swap_bytes(uint8_t *bytes, size_t size)
     }
 }
 
-/* A fill other than zeros is kept in our own attribute. A big-endian NaN is a value
- * like any other. */
+/* A fill other than zeros is kept in our own attribute, also a big-endian NaN. */
 static cv_status set_fill(blueprint *b, cv_error *err)
 {
     caterva_create_options *o = &b->options;
@@ -332,7 +330,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     return status;
 }
 
-/* Ours has no key left: others make room. */
+/* Others make room for our own attribute. */
 static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_error *err)
 {
     const cv_attributes *all;
@@ -367,7 +365,7 @@ static cv_status set_attributes(blueprint *b, cv_error *err)
     return CV_OK;
 }
 
-/* Before there is a file, or another is overwritten. */
+/* Checked before a file is made or overwritten. */
 static cv_status check_encoding(const blueprint *b, cv_error *err)
 {
     const cv_frame_header *h = &b->seed.header;

@@ -12,8 +12,6 @@
 #include <caterva_value.h>
 #include <string.h>
 
-/* ---- Names and versions -------------------------------------------------------------- */
-
 const char *caterva_version(void) { return CATERVA_VERSION_STRING; }
 const char *caterva_codec_version(void) { return cv_codec_engine_version(); }
 
@@ -106,9 +104,7 @@ caterva_status caterva_cache_describe(caterva_array *array, caterva_cache_info *
     return CV_OK;
 }
 
-/* ---- Conversions ------------------------------------------------------------------------
- *
- * Casts between two buffers, with no array behind either. */
+/* ---- Conversions between two buffers --------------------------------------------------- */
 
 static cv_status take_side(const caterva_buffer *given, const char *side, caterva_buffer *out,
                            cv_error *err)
@@ -136,7 +132,7 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-/* What is told at once: about a millisecond's work. */
+/* Items between two progress calls, about a millisecond's work. */
 enum { PIECE = 1 << 18 };
 
 typedef struct sides {

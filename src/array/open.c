@@ -86,8 +86,8 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
     if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch_init(&watch, o->on_progress, o->context);
-    cv_status status =
-        cv_wings.remote->open(session, url, o->offset, o->on_progress ? &watch : NULL, out, err);
+    cv_status status = cv_wings.remote->open(session, url, o->offset,
+                                             o->on_progress ? &watch : NULL, out, err);
     cv_watch_destroy(&watch);
     cv_wings.remote->release(session); /* the store has it */
     return status;
@@ -101,7 +101,7 @@ static uint64_t bytes_to_keep(const caterva_open_options *o)
     return o->keep_bytes > 0 ? (uint64_t)o->keep_bytes : KEEP_BYTES;
 }
 
-/* Who is to hear of the handle's calls hears of the opening, where that may take long. */
+/* The watch of the options also counts the opening, which may take long. */
 static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_frame **out,
                             cv_error *err)
 {
@@ -185,7 +185,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     return status;
 }
 
-/* Everything but locks and cache, which stay where they are. */
+/* Locks and cache stay where they are. */
 static void swap_state(caterva_array *a, caterva_array *b)
 {
     cv_frame *frame = a->frame;
@@ -228,7 +228,7 @@ caterva_status caterva_store_open(const caterva_store *store,
     return CV_OK;
 }
 
-/* Opens what the handle reads once more: NULL where that cannot have changed. */
+/* Opens once more what the handle reads; NULL if that cannot have changed. */
 static cv_status open_again(const caterva_array *array, caterva_array **out, cv_error *err)
 {
     caterva_open_options o = array->opened;
@@ -266,7 +266,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     return CV_OK;
 }
 
-/* In pieces, between which the function of the options hears. */
+/* In pieces, so that the watch can stop it. */
 static cv_status copy_pieces(const uint8_t *frame, size_t size, cv_watch *watch,
                              cv_store *store, cv_error *err)
 {

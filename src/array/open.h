@@ -18,13 +18,12 @@ const char *cv_tree_url_key(const char *url, size_t *path_size);
 /* Whether the URL names an array in a tree: "TREE::/key", and no file has that whole name. */
 bool cv_array_is_leaf_url(const char *url);
 
-/* A session as a program's remote options (or NULL) say, to be released; NULL where `url` is
- * none. */
+/* A session of a program's remote options (or NULL), to be released; NULL if `url` is no
+ * URL. */
 cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,
                                 cv_session **out, cv_error *err);
 
-/* Opens what `store` holds as complete `options` say; takes over the store, also on
- * failure. */
+/* Opens the array in `store` with complete options; takes over the store, also on failure. */
 cv_status cv_array_open_store(cv_store *store, const caterva_open_options *options,
                               caterva_array **out, cv_error *err);
 

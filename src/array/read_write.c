@@ -17,10 +17,7 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Memory -------------------------------------------------------------------
- *
- * A caller's buffer -> its first item and one stride for each axis of the result, every item
- * inside what the caller says is theirs. */
+/* ---- Memory ---------------------------------------------------------------------------- */
 
 /* The buffer's own axes, before they are laid beside the result's. */
 typedef struct axes {
@@ -104,8 +101,7 @@ static cv_status take_buffer(const caterva_buffer *buffer, caterva_buffer *out, 
     return cv_options_copy(out, sizeof *out, buffer, "buffer", err);
 }
 
-/* No item has a place: strides may be anything (NumPy's are often 0), and nothing is
- * looked at. */
+/* An empty result: strides may be anything (NumPy's are often 0). */
 static bool is_empty(axes *a)
 {
     bool empty = false;
@@ -151,7 +147,7 @@ cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result
     return CV_OK;
 }
 
-/* Lays the buffer's axes beside the result's, the last ones beside each other. */
+/* Aligns the buffer's axes with the result's, from the last. */
 static cv_status broadcast(const axes *a, const cv_result *result, int64_t *strides,
                            cv_error *err)
 {
@@ -172,8 +168,7 @@ static cv_status broadcast(const axes *a, const cv_result *result, int64_t *stri
     return CV_OK;
 }
 
-/* Brings what the buffer holds, each item once, into C order and then into the array's
- * dtype. */
+/* Brings the buffer's items, each once, into C order and the array's dtype. */
 static cv_status convert_source(const cv_conversion *c, const cv_result *result, cv_memory *m,
                                 void **converted, cv_error *err)
 {
@@ -260,8 +255,8 @@ caterva_status caterva_selection_shape(caterva_array *array,
     return CV_OK;
 }
 
-/* A converted selection is planned on a grid of converted items, `grid`: blocks are
- * converted whole before anything is copied out of them. */
+/* A converted selection is planned on `grid`, of converted items: whole blocks are converted
+ * before items are copied. */
 static cv_selection convert_selection(const cv_selection *selection, int64_t item_size,
                                       cv_grid *grid)
 {
@@ -282,12 +277,12 @@ static cv_status read_planned(caterva_array *array, const cv_source *source,
     const cv_conversion *conversion = dst->conversion.needed ? &dst->conversion : NULL;
     int64_t start[CV_MAX_DIMS], stop[CV_MAX_DIMS];
     if (conversion || !cv_select_plan_is_box(plan, start, stop))
-        return (source->skip ? cv_select_read_skipping : cv_select_read)(
-            source, plan, conversion, dst->data, err);
+        return (source->skip ? cv_select_read_skipping
+                             : cv_select_read)(source, plan, conversion, dst->data, err);
     cv_plan box;
     CV_TRY(plan_box(plan, start, stop, &box, err));
-    CV_TRY((source->skip ? cv_read_box_skipping : cv_read_box)(
-        source, &box, dst->data + plan->buffer_pos, err));
+    CV_TRY((source->skip ? cv_read_box_skipping
+                         : cv_read_box)(source, &box, dst->data + plan->buffer_pos, err));
     cv_read_ahead_note(&array->ahead, &array->prefetch, source, &box);
     return CV_OK;
 }
@@ -366,7 +361,8 @@ static cv_status write_selection(caterva_array *array, const caterva_selection *
     CV_TRY(cv_array_selection(&cv_array_state(array)->grid, words, &selection, err));
     cv_result result = cv_result_of(&selection, array->type.dtype);
     cv_status status = cv_memory_of_source(src, &result, &memory, &converted, err);
-    if (status == CV_OK) status = cv_array_note_write(array, &(cv_written){.selection = &selection}, err);
+    if (status == CV_OK)
+        status = cv_array_note_write(array, &(cv_written){.selection = &selection}, err);
     if (status == CV_OK)
         status = cv_array_write_selected(array->pending, &selection, &memory, err);
     cv_free(converted);
@@ -382,8 +378,6 @@ caterva_status caterva_write_selection(caterva_array *array,
     cv_status status = write_selection(array, selection, src, err);
     return cv_array_finish(array, status);
 }
-
-/* ---- Boxes ------------------------------------------------------------------ */
 
 static cv_status plan_given_box(const cv_grid *grid, const int64_t *start,
                                 const int64_t *stop, cv_plan *plan, cv_error *err)
@@ -440,7 +434,8 @@ caterva_status caterva_write(caterva_array *array, const int64_t *start, const i
     if (status == CV_OK)
         status = plan_transfer(&cv_array_state(array)->grid, start, stop, src, src_size,
                                &plan, err);
-    if (status == CV_OK) status = cv_array_note_write(array, &(cv_written){.box = &plan}, err);
+    if (status == CV_OK)
+        status = cv_array_note_write(array, &(cv_written){.box = &plan}, err);
     if (status == CV_OK) status = cv_write_box(array->pending, &plan, src, err);
     return cv_array_finish(array, status);
 }
@@ -460,8 +455,6 @@ caterva_status caterva_create_from_memory(const char *url,
     }
     return status;
 }
-
-/* ---- Reads that go on after damage ---------------------------------------- */
 
 caterva_status caterva_read_skipping(caterva_array *array, const caterva_selection *selection,
                                      const caterva_buffer *dst,
@@ -540,7 +533,7 @@ caterva_status caterva_block_describe(caterva_array *array, int64_t chunk, int64
 
 /* ---- One after another ---------------------------------------------------- */
 
-/* What an iterator describes comes last in it: a newer header makes both longer. */
+/* An iterator's description comes last: newer headers make both longer. */
 static size_t size_inside(size_t iter_size, size_t offset)
 {
     return iter_size > offset ? iter_size - offset : 0;
@@ -664,7 +657,8 @@ caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
     cv_status status = cv_pending_check(array->pending, err);
     if (status == CV_OK)
         status = check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err);
-    if (status == CV_OK) status = cv_array_note_write(array, &(cv_written){.chunk = &chunk}, err);
+    if (status == CV_OK)
+        status = cv_array_note_write(array, &(cv_written){.chunk = &chunk}, err);
     if (status == CV_OK) status = cv_chunk_put(array->pending, chunk, src, src_size, err);
     return cv_array_finish(array, status);
 }

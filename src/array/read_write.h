@@ -24,29 +24,27 @@ typedef struct cv_result {
     const char *dtype;
 } cv_result;
 
-/* A destination: its shape is the result's, no two items in one place as far as a
- * stride of 0 would tell. */
+/* A destination has the result's shape; no stride of 0 puts two items in one place. */
 cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result *result,
                                    cv_memory *out, cv_error *err);
 
-/* A source: its shape may be broadcast to the result's. Of another dtype it is
- * converted to `*converted`, which the caller frees; else that is NULL. */
+/* A source may be broadcast to the result. Converted items are in `*converted`, which the
+ * caller frees; else that is NULL. */
 cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
                               cv_memory *out, void **converted, cv_error *err);
 
 /* What a buffer must hold; `dtype` is borrowed. */
 cv_result cv_result_of(const cv_selection *selection, const char *dtype);
 
-/* Called with the handle's lock; the selection is of its present grid, and `source` is
- * the handle's. */
+/* Call with the handle's lock, a selection of its present grid and its own `source`. */
 cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
                                  const cv_selection *selection, const cv_memory *dst,
                                  cv_error *err);
 cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
                                   const cv_memory *src, cv_error *err);
 
-/* The caller's selection as the grid sees it; of the grid only ndim, shape, n_items and
- * item_size count. NULL is everything. */
+/* The caller's selection on the grid (only ndim, shape, n_items and item_size); NULL is
+ * all. */
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
                              cv_selection *out, cv_error *err);
 

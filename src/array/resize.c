@@ -1,10 +1,10 @@
 /* Room: array. Changes of shape: arguments checked, the lock taken, the engine
  * called. */
+#include "engine/write/resize.h"
 #include "array/array.h"
 #include "array/read_write.h"
 #include "base/arith.h"
 #include "base/heap.h"
-#include "engine/write/resize.h"
 
 static cv_status check_axis(const cv_grid *grid, int axis, cv_error *err)
 {
@@ -22,7 +22,7 @@ static cv_status check_shape(const cv_grid *grid, const int64_t *shape, cv_error
     return CV_OK;
 }
 
-/* What an insert takes: `n` items along `axis`, all of the others. */
+/* An insert's `n` items along `axis`, all of the others. */
 typedef struct slab {
     cv_grid grid; /* ndim, shape and item_size count */
     int axis;
@@ -41,8 +41,8 @@ static cv_status check_slab(slab *s, cv_error *err)
     return fits ? CV_OK : cv_fail(err, CATERVA_EINVAL, -1, "the size does not fit 64 bits");
 }
 
-/* A change that failed after its first step leaves something that nobody asked
- * for; checks come before it. */
+/* A change that fails after its first step leaves a state that was not requested; so checks
+ * come first. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     if (status != CV_OK) array->pending->broken = true;

@@ -7,11 +7,8 @@
 
 #include <string.h>
 
-/* ---- Making views -------------------------------------------------------------------- */
-
-
 /* Fills n_items; CATERVA_EINVAL when it does not fit. */
-static cv_status cv_view_count(cv_grid *grid, cv_error *err)
+static cv_status view_count(cv_grid *grid, cv_error *err)
 {
     bool fits = true, empty = false;
     grid->n_items = 1;
@@ -38,8 +35,7 @@ void cv_base_release(cv_base *base)
     cv_free(base);
 }
 
-/* A view of the whole base, which it takes over, also after a failure. */
-static cv_status cv_view_of_base(cv_base *base, caterva_view **out, cv_error *err)
+static cv_status view_of_base(cv_base *base, caterva_view **out, cv_error *err)
 {
     caterva_view *view = cv_calloc(1, sizeof *view);
     if (!view) {
@@ -77,7 +73,7 @@ caterva_status caterva_view_of(caterva_array *array, caterva_view **out, caterva
     base->grid.n_items = grid->n_items;
     memcpy(base->grid.shape, grid->shape, sizeof grid->shape);
     cv_array_unlock(array);
-    return cv_view_of_base(base, out, err);
+    return view_of_base(base, out, err);
 }
 
 void caterva_view_free(caterva_view *view)
@@ -96,7 +92,6 @@ const int64_t *caterva_view_shape(const caterva_view *view)
 
 /* ---- Views of views ----------------------------------------------------- */
 
-/* A second view like the first, to be changed before it is shown. */
 static cv_status start_view(const caterva_view *view, caterva_view **out, cv_error *err)
 {
     if (!view || !out) return cv_fail(err, CATERVA_EINVAL, -1, "the view or out is NULL");
@@ -210,10 +205,7 @@ caterva_status caterva_view_squeeze(const caterva_view *view, int axis, caterva_
     return CV_OK;
 }
 
-/* ---- Through a view ---------------------------------------------------------------------
- *
- * A selection of the view becomes one of its base, with the buffer's strides in the base's
- * order of axes. */
+/* ---- Through a view -------------------------------------------------------------------- */
 
 void cv_mapped_free(cv_mapped *m)
 {
@@ -230,9 +222,7 @@ static cv_status new_list(cv_mapped *m, int i, int64_t n, int64_t width, cv_erro
     return m->lists[i] ? CV_OK : cv_fail_memory(err, (size_t)size, "a selection of a view");
 }
 
-/* ---- Axis by axis ------------------------------------------------------- */
-
-/* Axis `d` of the view, which is axis `b` of the base. */
+/* Axis `d` of the view is axis `b` of the base. */
 static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, int b,
                           cv_mapped *m, cv_error *err)
 {
@@ -260,8 +250,8 @@ static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, 
     return CV_OK;
 }
 
-/* The shape and strides of the result as the base's axes stand. A new axis is not
- * among them: `memory` says where its last item lies. */
+/* Shape and strides of the result in the base's order of axes; `memory` has the last item of
+ * a new axis, which is none of them. */
 static cv_status map_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
@@ -340,8 +330,8 @@ void cv_rest_free(cv_rest *rest)
     cv_free(rest->items);
 }
 
-/* Does the rest of a visit that is a read, or leaves it for later; takes over what it owns. */
-static cv_status cv_visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
+/* Finishes a read, or leaves that for later; takes over what `rest` owns. */
+static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
 {
     cv_status status = CV_OK;
     if (visit->later) {
@@ -354,7 +344,7 @@ static cv_status cv_visit_end(const cv_visit *visit, cv_rest *rest, cv_error *er
     return status;
 }
 
-/* A list may take a new axis' only item several times: the last one was read. */
+/* A list may repeat a new axis' only item: the last one was read. */
 static cv_status end_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *dst, const cv_visit *visit, cv_error *err)
 {
@@ -367,7 +357,7 @@ static cv_status end_axes(const caterva_view *view, const cv_selection *s,
         repeats = repeats || (rest.is_new[rest.ndim] && s->axes[d].n > 1);
         rest.ndim++;
     }
-    return repeats ? cv_visit_end(visit, &rest, err) : CV_OK;
+    return repeats ? visit_end(visit, &rest, err) : CV_OK;
 }
 
 /* ---- Points and masks --------------------------------------------------- */
@@ -434,7 +424,7 @@ cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
     return map_points(view, s, memory, m, err);
 }
 
-/* A refresh may have turned the handle to an array of other items. */
+/* After a refresh the handle may have other items. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 {
     const char *dtype = base->array->type.dtype;
@@ -484,8 +474,8 @@ static cv_status write_array(const cv_base *base, cv_mapped *m, cv_error *err)
     cv_status status = cv_pending_check(pending, err);
     if (status == CV_OK) status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)
-        status = cv_array_note_write(base->array, &(cv_written){.selection = &m->selection},
-                                     err);
+        status =
+            cv_array_note_write(base->array, &(cv_written){.selection = &m->selection}, err);
     if (status == CV_OK)
         status = cv_array_write_selected(pending, &m->selection, &m->memory, err);
     return cv_array_finish(base->array, status);
@@ -528,7 +518,7 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
 
 /* ---- Calls ---------------------------------------------------------------- */
 
-/* Of a call that does not come to the arrays: that the view is stale is said first. */
+/* A call that reads nothing still reports a stale view first. */
 static cv_status end_early(const caterva_view *view, cv_status status, cv_error *err)
 {
     CV_TRY(cv_view_check_arrays(view->base, err));
@@ -590,11 +580,7 @@ caterva_status caterva_view_write(const caterva_view *view,
     return status;
 }
 
-/* ---- Several views in a row -------------------------------------------------------------
- *
- * Joined as one, and visited by giving each part its share of the selection. */
-
-/* ---- Axis by axis ------------------------------------------------------- */
+/* ---- Several views in a row ------------------------------------------------------------ */
 
 /* A selection of a join and how its axis lies in the result. */
 typedef struct share {
@@ -606,8 +592,7 @@ typedef struct share {
     int64_t stride;
 } share;
 
-/* Of the selected items those from `first` on that are one part's: `axis` says which of
- * its own. */
+/* Visits a part's run of selected items from `first` on; `axis` is in its terms. */
 static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t first,
                              cv_error *err)
 {
@@ -661,8 +646,8 @@ static int find_part(const cv_base *base, int64_t at)
     return low;
 }
 
-/* A list goes in runs of one part each; of an axis of one item, which may be a new one, a
- * reduction takes it in runs of one. */
+/* A list is visited in runs of one part; on an axis of one item, which may be new, a
+ * reduction takes runs of one. */
 static cv_status visit_list(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
@@ -699,8 +684,8 @@ static cv_status visit_axes(const cv_base *base, const cv_selection *s,
 
 /* ---- Points ------------------------------------------------------------- */
 
-/* Those of one part: their indices in it; of a read their places in the result, and their
- * items, behind those of the parts before it. */
+/* One part's points: their indices; for a read their places in the result and their items,
+ * behind those of earlier parts. */
 typedef struct chosen {
     int64_t *points;
     int64_t *places;
@@ -763,7 +748,7 @@ static cv_status visit_points(const cv_base *base, const cv_selection *s,
     cv_free(c.points);
     cv_rest rest = {.memory = *memory, .n_points = c.n_before, .places = c.places};
     rest.items = c.items;
-    if (status == CV_OK && visit->is_read) return cv_visit_end(visit, &rest, err);
+    if (status == CV_OK && visit->is_read) return visit_end(visit, &rest, err);
     cv_rest_free(&rest);
     return status;
 }
@@ -807,7 +792,7 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
     return CV_OK;
 }
 
-/* The parts' places along the axis, and each part held by a view of our own. */
+/* The parts' places along the axis, with a view of our own for each. */
 static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
                            cv_error *err)
 {
@@ -826,7 +811,7 @@ static cv_status fill_join(cv_base *base, const caterva_view *const *views, int 
     }
     base->grid.shape[base->axis] = base->starts[n];
     base->visit = visit_join;
-    return cv_view_count(&base->grid, err);
+    return view_count(&base->grid, err);
 }
 
 caterva_status caterva_view_concat(const caterva_view *const *views, int n, int axis,
@@ -839,7 +824,7 @@ caterva_status caterva_view_concat(const caterva_view *const *views, int n, int 
     base->n_views = 1;
     base->axis = axis;
     cv_status status = fill_join(base, views, n, err);
-    if (status == CV_OK) return cv_view_of_base(base, out, err);
+    if (status == CV_OK) return view_of_base(base, out, err);
     cv_base_release(base);
     return status;
 }

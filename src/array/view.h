@@ -1,5 +1,5 @@
-/* Views inside this room. A view is a map of axes over a base; the base, shared by
- * all views made of one another, is an array or several views in a row. */
+/* Views inside this room: a map of axes over a base, which views of views share: an array or
+ * several views in a row. */
 #ifndef CV_ARRAY_VIEW_H
 #define CV_ARRAY_VIEW_H
 
@@ -33,19 +33,16 @@ struct caterva_view {
 };
 void cv_base_release(cv_base *base);
 
-/* ---- Through a view ----
- * Reading through views. */
+/* ---- Through a view -------------------------------------------------------------------- */
 
-/* A selection of a view in terms of its base, whose axes stand in their own order; a new
- * axis of the view is not among them. */
+/* A selection in terms of the base, with its axes in their order and no new axes. */
 typedef struct cv_mapped {
     cv_selection selection;
     cv_memory memory;
     int64_t *lists[CV_MAX_DIMS]; /* owned; of points the first */
 } cv_mapped;
 
-/* Maps a selection of at least one item, and the memory of its result. Release with
- * cv_mapped_free, also after a failure. */
+/* Maps a nonempty selection and its result's memory. Always release with cv_mapped_free. */
 cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
                       const cv_memory *memory, cv_mapped *m, cv_error *err);
 void cv_mapped_free(cv_mapped *mapped);
@@ -56,8 +53,8 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 /* The same of all arrays below. Not with a lock of theirs. */
 cv_status cv_view_check_arrays(const cv_base *base, cv_error *err);
 
-/* What a read has left to do when the arrays below have given their items: points go to their
- * places in the result, or the item of a new axis to all the indices that it is taken at. */
+/* What remains of a read when the arrays have given their items: points go to their places,
+ * and a new axis' item to all its indices. */
 typedef struct cv_rest {
     struct cv_rest *next;
     cv_memory memory; /* of the result */
@@ -72,20 +69,20 @@ typedef struct cv_rest {
 void cv_rest_do(const cv_rest *rest);
 void cv_rest_free(cv_rest *rest); /* what it owns */
 
-/* What becomes of each array below a view: called one after the other, with the array's share
- * of the selection, of one item at least, and of the memory. */
+/* Called for each array below a view in turn, with its nonempty share of the selection and
+ * the memory. */
 typedef struct cv_visit {
     cv_status (*array)(void *context, const cv_base *base, cv_mapped *share, cv_error *err);
-    /* Of a read that is done later: takes over what `rest` owns, on success; rests are done in
-     * the order of these calls. NULL: each is done at once. */
+    /* Finishes reads later: takes over what `rest` owns, on success, in the order of calls.
+     * NULL: at once. */
     cv_status (*later)(void *context, const cv_rest *rest, cv_error *err);
     void *context;
     bool is_read; /* each item goes to its place: points come with a memory of their own, and
                      items that are selected several times are copied there */
 } cv_visit;
 
-/* Visits the arrays of a selection, checked. CATERVA_EUNSUPPORTED, unless it is a read, for a
- * list that takes the item of a new axis several times. */
+/* Visits the arrays of a checked selection. CATERVA_EUNSUPPORTED for a list that repeats a
+ * new axis' item, unless it is a read. */
 cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
                         const cv_memory *memory, const cv_visit *visit, cv_error *err);
 

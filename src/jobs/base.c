@@ -7,7 +7,7 @@
 
 /* ---- The state of a chunk ---------------------------------------------------- */
 
-/* The name that the block table of a chunk of the fill gets when the first commit stores it. */
+/* The name that a chunk of the fill gets when the first commit stores it. */
 static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
 {
     cv_buffer chunk = {0};
@@ -20,9 +20,9 @@ static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
     return status;
 }
 
-/* The name of a chunk's block table stands for what it holds; a chunk that has none is known
- * by its place. A fill that is due has the state that it has once it is stored, so that the
- * first commit of a new array changes no state. */
+/* The name of a chunk's block table stands for its contents; a chunk without one is known by
+ * its place. A due fill has the state of the stored one, so that the first commit changes
+ * none. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err)
 {
     enum { UNNAMED = 15 };
@@ -40,8 +40,6 @@ cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_e
         *out = (uint64_t)UNNAMED << 60 | ((uint64_t)ref.object + 1 + ref.pos) << 4 >> 4;
     return CV_OK;
 }
-
-/* ---- The list ------------------------------------------------------------------ */
 
 enum { AT_ONCE = 65536 };
 

@@ -8,11 +8,11 @@
 /* A number that changes when the chunk does. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err);
 
-/* Writes the states of all chunks to `path`, which is new. Called with the lock; nothing of the
- * array is dirty. */
+/* Writes the states of all chunks to a new file `path`. Call with the lock and no dirty
+ * block. */
 cv_status cv_job_base_write(caterva_array *array, const char *path, cv_error *err);
 
-/* Reads them, some at a time. All zeros to begin with. */
+/* Reads them, some at a time. Initialize with zeros. */
 typedef struct cv_job_base {
     caterva_array *array;
     uint64_t *states; /* of chunks [first, first + n) */

@@ -21,7 +21,6 @@
 
 /* ---- Files of parts ------------------------------------------------------------------ */
 
-/* Open at once beside those that are in use. */
 enum { MAX_OPEN = 48 };
 
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err)
@@ -36,8 +35,6 @@ cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error
     return status;
 }
 
-/* ---- Is it the part --------------------------------------------------------------------- */
-
 static cv_status check_root(const cv_snapshot *s, const cv_part_token *token, cv_error *err)
 {
     if (s->seal == CV_SEAL_WHOLE && s->header.frame_size == token->frame_size &&
@@ -50,7 +47,7 @@ static cv_status check_root(const cv_snapshot *s, const cv_part_token *token, cv
                    (unsigned long long)token->frame_size);
 }
 
-/* Its shape is that of its box of chunks, as far as the array reaches. */
+/* A part has the shape of its box of chunks, clipped to the array. */
 static cv_status check_grid(const cv_grid *part, const cv_part_token *token,
                             const cv_grid *grid, cv_error *err)
 {
@@ -95,7 +92,7 @@ static bool is_origin(const cv_own *own, const cv_part_token *token)
     return is;
 }
 
-/* Chunks that the token says were written in part must have marks, and no others. */
+/* Exactly the chunks that the token calls partly written have marks. */
 static cv_status check_marks(const cv_part_file *file, cv_error *err)
 {
     const cv_part_token *token = file->token;
@@ -129,8 +126,6 @@ static cv_status read_own(cv_part_file *file, const cv_grid *grid, cv_error *err
     cv_buffer_free(&value);
     return status;
 }
-
-/* ---- Opening ------------------------------------------------------------------------------ */
 
 static void close_file(cv_part_file *file)
 {
@@ -205,8 +200,6 @@ int64_t cv_part_file_chunk(const cv_part_file *file, const cv_grid *grid, int64_
     return number;
 }
 
-/* ---- Many ----------------------------------------------------------------------------------- */
-
 cv_status cv_part_files_init(cv_part_files *all, const cv_part_files *what, cv_error *err)
 {
     *all = *what;
@@ -226,7 +219,7 @@ void cv_part_files_destroy(cv_part_files *all)
     cv_mutex_destroy(&all->lock);
 }
 
-/* Closes the one that was not used for longest. With the lock. */
+/* Closes the least recently used one. With the lock. */
 static void make_room(cv_part_files *all)
 {
     int64_t oldest = -1;
@@ -288,7 +281,6 @@ static cv_mark mark_of(const cv_composition *c, int64_t file, int64_t block)
     return cv_mark_of(marks, cv_marks_find(marks, c->chunk), c->chunk, block);
 }
 
-/* Where a block's items come from. */
 typedef struct origin {
     int64_t first; /* file that counts: what came before is covered. c->n: nobody wrote any */
     bool covers;   /* it wrote all of the block */
@@ -306,8 +298,6 @@ static origin find_origin(const cv_composition *c, int64_t block)
     }
     return o;
 }
-
-/* ---- Laying items over blocks --------------------------------------------------------- */
 
 /* What a part's decoded block becomes: its marked items are copied over the array's. */
 typedef struct laying {
@@ -337,8 +327,7 @@ static void lay_item(void *context, int64_t block, const uint8_t *item)
     lay_block(context, block, repeat(context, item));
 }
 
-/* Decodes blocks of a file's chunk and has `sink` take them; `wanted` says of each block
- * whether. */
+/* Decodes the `wanted` blocks of a file's chunk and has `sink` take them. */
 static cv_status decode_file(const cv_composition *c, int64_t number, const bool *wanted,
                              const cv_block_sink *sink, cv_error *err)
 {
@@ -355,7 +344,8 @@ static cv_status decode_file(const cv_composition *c, int64_t number, const bool
         if (wanted[b]) worker->wanted[n++] = (cv_wanted){.block = b, .tag = b};
     const cv_block_list list = {.wanted = worker->wanted, .n = n};
     if (status == CV_OK && n > 0)
-        status = cv_decode_blocks(file->frame, file->snapshot, &ref, worker, &list, sink, err);
+        status =
+            cv_decode_blocks(file->frame, file->snapshot, &ref, worker, &list, sink, err);
     cv_worker_give(&file->workers, worker);
     return cv_fail_in_part(file->token, status, err);
 }
@@ -389,7 +379,7 @@ static cv_status add_blocks(composing *s, cv_error *err)
     return cv_patch_fill(s->c->target, s->dirty, s->worker, &n_stored, err);
 }
 
-/* Lays what a file has over `blocks`, where its items are not covered all. */
+/* Lays a file's items over `blocks` unless other files cover them all. */
 static cv_status lay_file(composing *s, int64_t file, uint8_t *const *blocks, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks;
@@ -407,8 +397,6 @@ static cv_status lay_all(composing *s, cv_error *err)
     for (int64_t i = 0; i < s->c->n; i++) CV_TRY(lay_file(s, i, s->dirty->blocks, err));
     return CV_OK;
 }
-
-/* ---- Blocks as they are stored -------------------------------------------------------------- */
 
 static cv_status open_source(composing *s, int64_t number, cv_error *err)
 {
@@ -428,7 +416,7 @@ static cv_status open_source(composing *s, int64_t number, cv_error *err)
     return CV_OK;
 }
 
-/* Where the block can be taken as it is stored. Of padding any file has as much as another. */
+/* The stored block to take, if any. Padding is the same in all files. */
 static const cv_splice_source *source_of(const composing *s, int64_t block)
 {
     int64_t shape[CV_MAX_DIMS],
@@ -476,7 +464,7 @@ static cv_status splice(composing *s, cv_error *err)
     return CV_OK;
 }
 
-/* What cannot be spliced is decoded, too, and the chunk written as any other. */
+/* Blocks that cannot be spliced are decoded, and the chunk is encoded like any other. */
 static cv_status compose(composing *s, cv_error *err)
 {
     cv_composition *c = s->c;
@@ -528,9 +516,7 @@ cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* ---- Asking -------------------------------------------------------------------------------- */
-
-/* Lays the parts over a copy of the chunk, whose blocks they must leave as they are. */
+/* Lays the parts over a copy of the chunk and checks that no block changes. */
 static cv_status compare(composing *s, const uint8_t *chunk, uint8_t *copy, uint8_t **blocks,
                          bool *same, cv_error *err)
 {

@@ -37,8 +37,8 @@ typedef struct cv_part_files {
 cv_status cv_part_files_init(cv_part_files *all, const cv_part_files *what, cv_error *err);
 void cv_part_files_destroy(cv_part_files *all);
 
-/* Part `number`, open until it is released. CATERVA_ENOTFOUND: it is not there;
- * CATERVA_ECORRUPT: it is not what its token says. Any thread. */
+/* Opens part `number` until it is released. CATERVA_ENOTFOUND if missing, CATERVA_ECORRUPT if
+ * it contradicts its token. Any thread. */
 cv_status cv_part_files_take(cv_part_files *all, int64_t number, cv_part_file **out,
                              cv_error *err);
 void cv_part_files_give(cv_part_files *all, cv_part_file *file); /* NULL is fine */
@@ -49,9 +49,7 @@ int64_t cv_part_file_chunk(const cv_part_file *file, const cv_grid *grid, int64_
 /* Puts the name of the part in front of a failure's sentence; returns the status. */
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err);
 
-/* ---- One chunk ----
- * One chunk put together of what several parts wrote of it, or one wrote in part, and of what
- * the array has. */
+/* ---- One chunk ------------------------------------------------------------------------- */
 
 typedef struct cv_composition {
     cv_pending *target;

@@ -16,7 +16,7 @@
 
 #define CV_JOB_RECORD "job"
 
-/* Of a directory that is no link: a part is nobody's way to somewhere else. */
+/* Links are refused: a part must not lead elsewhere. */
 static int list_directory(cv_dir parent, const char *name, cv_listing *listing)
 {
     cv_dir dir;
@@ -24,8 +24,7 @@ static int list_directory(cv_dir parent, const char *name, cv_listing *listing)
     return error ? error : cv_listing_open(dir, listing);
 }
 
-/* How much is in a directory; 0: it cannot be listed. */
-static int64_t cv_parts_count(cv_dir parent, const char *name)
+static int64_t parts_count(cv_dir parent, const char *name)
 {
     cv_listing listing;
     int error;
@@ -36,13 +35,11 @@ static int64_t cv_parts_count(cv_dir parent, const char *name)
     return n;
 }
 
-/* So much is done. */
-static int cv_parts_tell(cv_watch *watch, int64_t n)
+static int parts_tell(cv_watch *watch, int64_t n)
 {
     return cv_watch_tick(watch, n, NULL) == CV_OK ? 0 : ECANCELED;
 }
 
-/* Removes the files of a directory. */
 static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
 {
     cv_listing listing;
@@ -52,14 +49,14 @@ static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
     while (!error && (entry = cv_listing_next(&listing, &error))) {
         error = cv_dir_remove(listing.dir, entry);
         if (error == ENOENT) error = 0;
-        if (!error) error = cv_parts_tell(watch, 0);
+        if (!error) error = parts_tell(watch, 0);
     }
     cv_listing_close(&listing);
     return error;
 }
 
 /* Removes a part, which is a file, or a directory of files. It is not counted. */
-static int cv_part_remove(cv_dir dir, const char *name, cv_watch *watch)
+static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
 {
     int error = cv_dir_remove(dir, name);
     if (error != EISDIR && error != EPERM) return error == ENOENT ? 0 : error;
@@ -68,7 +65,7 @@ static int cv_part_remove(cv_dir dir, const char *name, cv_watch *watch)
     return error == ENOENT ? 0 : error;
 }
 
-/* All that can be: parts of other users may stay, and the first reason comes back. */
+/* Removes what it can (other users' parts may stay) and returns the first error. */
 static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
 {
     cv_listing listing;
@@ -78,9 +75,9 @@ static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
     int failed = 0;
     while (failed != ECANCELED && (entry = cv_listing_next(&listing, &error))) {
         int one =
-            strcmp(entry, CV_JOB_RECORD) != 0 ? cv_part_remove(listing.dir, entry, watch) : 0;
+            strcmp(entry, CV_JOB_RECORD) != 0 ? part_remove(listing.dir, entry, watch) : 0;
         if (one && !failed) failed = one;
-        if (one != ECANCELED) one = cv_parts_tell(watch, 1);
+        if (one != ECANCELED) one = parts_tell(watch, 1);
         if (one == ECANCELED) failed = one;
     }
     cv_listing_close(&listing);
@@ -88,7 +85,7 @@ static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
 }
 
 /* Removes a folder and the parts in it, the record last; counts what is in it. */
-static int cv_parts_remove(cv_dir all, const char *name, cv_watch *watch)
+static int parts_remove(cv_dir all, const char *name, cv_watch *watch)
 {
     int error = ENOTEMPTY; /* twice: a worker may have put something there meanwhile */
     for (int i = 0; i < 2 && (error == ENOTEMPTY || error == EEXIST); i++) {
@@ -99,9 +96,9 @@ static int cv_parts_remove(cv_dir all, const char *name, cv_watch *watch)
     return error;
 }
 
-/* The same of all folders whose names begin so, of jobs whose beginning or end was cut short.
- * Announces what is in them. Best effort, until it is stopped. */
-static int cv_parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
+/* The same for all folders of unfinished or ended jobs with this prefix. Announces their
+ * parts. Best effort, until it is stopped. */
+static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 {
     cv_dir again;
     cv_listing listing;
@@ -110,8 +107,8 @@ static int cv_parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
     const char *name;
     while (!stopped && (name = cv_listing_next(&listing, &error))) {
         if (strncmp(name, prefix, strlen(prefix)) != 0) continue;
-        cv_watch_expect(watch, watch ? cv_parts_count(all, name) : 0);
-        if (cv_parts_remove(all, name, watch) == ECANCELED) stopped = ECANCELED;
+        cv_watch_expect(watch, watch ? parts_count(all, name) : 0);
+        if (parts_remove(all, name, watch) == ECANCELED) stopped = ECANCELED;
     }
     cv_listing_close(&listing);
     return stopped;
@@ -125,8 +122,7 @@ static int cv_parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 
 enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
 
-/* Of a symbolic link the name behind it counts, as it does to who opens the array; one that
- * leads nowhere stays what it is. *out: owned. */
+/* Follows a symbolic link as opening the array does, unless it leads nowhere. *out: owned. */
 static cv_status array_path(const char *path, char **out, cv_error *err)
 {
     cv_file_info info;
@@ -181,9 +177,7 @@ static cv_status fail(cv_error *err, int error, const char *what, const char *pa
     return cv_fail_sys(err, error, "the %s at %s", what, cv_show_path(path).text);
 }
 
-/* ---- Removing ------------------------------------------------------------------------ */
-
-/* In one step for who looks for it, whatever happens while its parts go. One that has lost it
+/* Hides the job in one step, whatever happens while its parts go. A job that lost its name
  * before, and could not be removed, is removed again. */
 static int take_name(cv_dir all, const char *id, const char *gone)
 {
@@ -213,13 +207,13 @@ static int list_gone(cv_job_removal *r)
     return error ? error : cv_listing_open(dir, &r->listing);
 }
 
-/* What is in the folder is announced; the last chance before the job has ended. */
+/* Announces the folder's content; the last chance to stop before the job ends. */
 static int announce(const cv_job_removal *r, const char *id)
 {
     if (!r->watch) return 0;
-    int64_t n = cv_parts_count(r->all, id);
-    cv_watch_expect(r->watch, n > 0 ? n : cv_parts_count(r->all, r->gone));
-    return cv_parts_tell(r->watch, 0);
+    int64_t n = parts_count(r->all, id);
+    cv_watch_expect(r->watch, n > 0 ? n : parts_count(r->all, r->gone));
+    return parts_tell(r->watch, 0);
 }
 
 static int begin_removal(cv_job_removal *r, const char *id)
@@ -261,7 +255,6 @@ cv_status cv_job_removal_begin(const char *path, const char *id, cv_watch *watch
     return status;
 }
 
-/* The next name that is a part's. */
 static bool next_part(cv_job_removal *r, char *name, size_t size)
 {
     const char *entry = NULL;
@@ -280,8 +273,8 @@ bool cv_job_removal_step(cv_job_removal *r)
     char name[CV_OS_TEMP_NAME];
     if (atomic_load(&r->stopped) || !next_part(r, name, sizeof name)) return false;
     int error =
-        cv_part_remove(r->listing.dir, name, r->watch); /* what stays, the end comes to */
-    if (error != ECANCELED) error = cv_parts_tell(r->watch, 1);
+        part_remove(r->listing.dir, name, r->watch); /* what stays, the end comes to */
+    if (error != ECANCELED) error = parts_tell(r->watch, 1);
     if (error == ECANCELED) atomic_store(&r->stopped, true);
     return error != ECANCELED;
 }
@@ -289,8 +282,8 @@ bool cv_job_removal_step(cv_job_removal *r)
 static int finish_removal(cv_job_removal *r)
 {
     if (atomic_load(&r->stopped)) return ECANCELED;
-    int error = cv_parts_remove(r->all, r->gone, r->watch);
-    int swept = error == ECANCELED ? error : cv_parts_sweep(r->all, GONE, r->watch);
+    int error = parts_remove(r->all, r->gone, r->watch);
+    int swept = error == ECANCELED ? error : parts_sweep(r->all, GONE, r->watch);
     return error ? error : swept;
 }
 
@@ -320,8 +313,8 @@ static int make_folder(const char *parts, const char *temp, cv_watch *watch)
     if (error && error != EEXIST) return error;
     error = cv_open_dir(cv_dir_here, parts, 0, &all);
     if (error) return error;
-    error = cv_parts_sweep(all, TEMP, watch);
-    if (!error) error = cv_parts_sweep(all, GONE, watch);
+    error = parts_sweep(all, TEMP, watch);
+    if (!error) error = parts_sweep(all, GONE, watch);
     cv_dir_close(&all);
     return error ? error : cv_dir_make(cv_dir_here, temp);
 }
@@ -417,7 +410,6 @@ cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record
     return status;
 }
 
-/* Adds the bytes of a part: of its file, or of the files in its directory. */
 static int add_part(cv_dir dir, const char *name, cv_watch *watch, int64_t *bytes)
 {
     cv_file_info info;
@@ -434,7 +426,7 @@ static int add_part(cv_dir dir, const char *name, cv_watch *watch, int64_t *byte
     const char *file;
     while (!stopped && (file = cv_listing_next(&listing, &error))) {
         if (!cv_dir_get_link_info(listing.dir, file, &info)) *bytes += (int64_t)info.size;
-        stopped = cv_parts_tell(watch, 0);
+        stopped = parts_tell(watch, 0);
     }
     cv_listing_close(&listing);
     return stopped;
@@ -460,14 +452,14 @@ static int look(cv_dir dir, cv_watch *watch, cv_job_look *out)
     cv_listing listing;
     const char *name;
     out->is_live = is_locked(dir);
-    cv_watch_expect(watch, watch ? cv_parts_count(dir, ".") : 0);
+    cv_watch_expect(watch, watch ? parts_count(dir, ".") : 0);
     int error = cv_listing_open(dir, &listing);
     if (error) return error;
     int stopped = 0;
     while (!stopped && (name = cv_listing_next(&listing, &error))) {
         out->n_parts += is_part(name);
         if (is_part(name)) stopped = add_part(listing.dir, name, watch, &out->part_bytes);
-        if (!stopped) stopped = cv_parts_tell(watch, 1);
+        if (!stopped) stopped = parts_tell(watch, 1);
     }
     cv_listing_close(&listing);
     return stopped ? stopped : error;

@@ -1,5 +1,5 @@
-/* What is in the folders of jobs, told to a watch (or NULL), which may stop it: functions that
- * return int return 0 or an errno number, ECANCELED once it has said so. */
+/* Folders of jobs. A watch, or NULL, counts parts and may stop calls: those that return int
+ * return 0 or an errno number, ECANCELED if stopped. */
 #ifndef CV_JOBS_FOLDER_H
 #define CV_JOBS_FOLDER_H
 
@@ -10,20 +10,19 @@
 
 #define CV_JOB_BASE "base.b2nd"
 
-/* The path that parts of the array at `url` lie beside. A URL that is no path stays as it is:
- * there are no parts beside it. Owned: cv_free. */
+/* The path that parts of the array at `url` lie beside; a URL that is no path stays as it is,
+ * and has no parts. Owned: cv_free. */
 cv_status cv_job_place(const char *url, char **path, cv_error *err);
 
-/* The folder of the job called `id` of the array at `path`, and what is called `name` in it;
- * NULL: the folder itself. `id` NULL: the directory of all jobs. Owned: cv_free. */
+/* The job folder `id` of the array at `path`, and `name` in it (NULL: the folder). `id` NULL:
+ * the directory of all jobs. Owned: cv_free. */
 cv_status cv_job_path(const char *path, const char *id, const char *name, char **out,
                       cv_error *err);
 
-/* Makes the folder under a temporary name, whose path is *temp, and sweeps away those of
- * others: the caller alone may begin jobs of the array. Then, when all is in it, puts the
- * record there, locks it and gives the folder its name. *lock stays open as long as the job
- * is somebody's; none where the file system knows no locks. The watch, or NULL, may stop the
- * sweep, and the making with it. */
+/* First makes the folder under a temporary name, *temp, and sweeps those of others: only the
+ * caller may begin jobs. Then, when it is filled, adds the record, locks it and renames the
+ * folder. *lock is open while the job is owned; none if the file system has no locks. The
+ * watch may stop the first call. */
 cv_status cv_job_folder_make(const char *path, const char *id, cv_watch *watch, char **temp,
                              cv_error *err);
 cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *record,
@@ -37,9 +36,9 @@ cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *
 cv_status cv_job_folder_remove(const char *path, const char *id, cv_watch *watch,
                                cv_error *err);
 
-/* The same in steps: many threads may take them, each of which deletes a part, until one
- * returns false; after the last one has returned, the end deletes the rest and frees. Freeing
- * what the system keeps of a large file in memory takes 0.07 ms for each MB. */
+/* The same in steps that many threads may take, each deleting a part, until one returns
+ * false; after the last, the end deletes the rest and frees. Freeing the page cache of a
+ * large file takes 0.07 ms for each MB. */
 typedef struct cv_job_removal cv_job_removal;
 cv_status cv_job_removal_begin(const char *path, const char *id, cv_watch *watch,
                                cv_job_removal **out, cv_error *err);
@@ -50,8 +49,8 @@ cv_status cv_job_removal_end(cv_job_removal *removal, cv_error *err);
 cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record,
                              cv_error *err);
 
-/* Another array has been put at the path: notes it in the folders of all jobs but those that
- * `is_own` knows. Best effort. */
+/* Notes in all jobs' folders but those `is_own` accepts that another array replaced theirs.
+ * Best effort. */
 typedef bool (*cv_job_is_own_fn)(const void *context, const char *id);
 void cv_job_folders_replaced(const char *path, cv_job_is_own_fn is_own, const void *context);
 
@@ -70,8 +69,8 @@ typedef struct cv_job_look {
 cv_status cv_job_folder_look(const char *path, const char *id, cv_watch *watch,
                              cv_job_look *out, cv_error *err);
 
-/* Calls `visit` with the name of each folder, in any order: the job's id, or what is left of one
- * that has ended. Either does for an id in cv_job_folder_read and _look. No job: CV_OK. */
+/* Calls `visit` for each folder, in any order, with a job's id, or the name of what is left
+ * of an ended one; both do for cv_job_folder_read and _look. No job: CV_OK. */
 typedef cv_status (*cv_job_visit_fn)(void *context, const char *name, cv_error *err);
 cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
                          cv_error *err);

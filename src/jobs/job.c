@@ -274,7 +274,7 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
 
 /* ---- Who hears ------------------------------------------------------------------------ */
 
-/* A call that has no handle hears by a watch of its own; NULL when nobody listens. */
+/* Watches a call without a handle; NULL if there is no function to call. */
 static cv_status begin_watch(const caterva_upkeep_options *options, cv_watch *room,
                              cv_watch **out, cv_error *err)
 {
@@ -316,7 +316,6 @@ caterva_status caterva_job_delete(const char *url, const void *job, size_t job_s
 
 /* ---- Listing -------------------------------------------------------------------------- */
 
-/* An entry and what it points at. */
 typedef struct listed_job {
     caterva_job_entry entry; /* first */
     char id[CV_JOB_NAME];
@@ -381,7 +380,7 @@ static cv_status make_room(listing *all, cv_error *err)
     return CV_OK;
 }
 
-/* A job that goes while it is looked at is not there. */
+/* A job that ends meanwhile is skipped. */
 static cv_status add_job(void *context, const char *name, cv_error *err)
 {
     listing *all = context;

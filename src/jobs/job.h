@@ -8,9 +8,9 @@
 
 typedef struct cv_held_job {
     char id[CV_JOB_NAME];
-    bool begun;            /* by this handle */
-    cv_file lock;          /* on its record, if it was begun: shows that a process has the job */
-    bool merged;           /* the next commit ends it */
+    bool begun;   /* by this handle */
+    cv_file lock; /* on its record, if it was begun: shows that a process has the job */
+    bool merged;  /* the next commit ends it */
     uint64_t merged_bytes; /* of the parts */
     struct cv_held_job *next;
 } cv_held_job;

@@ -5,10 +5,9 @@
 
 #include "array/array.h"
 
-/* After a commit, with the lock: deletes the folders of merged jobs. After the first commit of a
- * new array, jobs of an array that was at its path before, other than the handle's, take no
- * more parts, and their parts are not merged into this one. Best effort: folders that stay are
- * listed. */
+/* After a commit, with the lock: deletes the folders of merged jobs. After a new array's
+ * first commit, jobs of an earlier array at its path, except the handle's, accept no more
+ * parts and cannot be merged. Best effort: folders that stay are listed. */
 void cv_jobs_committed(caterva_array *array, bool is_first);
 
 /* CATERVA_EBUSY if the array at `path` has an open job; `name` names the array in sentences. */

@@ -13,14 +13,12 @@
  *
  * Boxes are joined while they make a box; if they do not, bits take their place. */
 
-static void cv_mark_free(cv_mark *mark)
+static void mark_free(cv_mark *mark)
 {
     cv_free(mark->box);
     cv_free(mark->bits);
     *mark = (cv_mark){CV_MARK_NONE, NULL, NULL};
 }
-
-/* ---- Blocks ------------------------------------------------------------------------ */
 
 bool cv_block_valid(const cv_grid *grid, int64_t chunk, int64_t block, int64_t *shape)
 {
@@ -41,14 +39,16 @@ static int64_t block_items(const cv_grid *grid)
     return grid->block_bytes / grid->item_size;
 }
 
-static size_t cv_mark_bits_size(const cv_grid *grid) { return (size_t)(block_items(grid) + 7) / 8; }
+static size_t mark_bits_size(const cv_grid *grid)
+{
+    return (size_t)(block_items(grid) + 7) / 8;
+}
 
 static bool get_bit(const uint8_t *bits, int64_t i) { return bits[i / 8] >> i % 8 & 1; }
 
 static void set_bit(uint8_t *bits, int64_t i) { bits[i / 8] |= (uint8_t)(1u << i % 8); }
 
-/* Calls `line` with the first item and the length of each line of the box along the last
- * axis. */
+/* Gets the first item and the length of each line of the box along the last axis. */
 typedef void (*line_fn)(void *context, int64_t first, int64_t n);
 
 static void each_line(const cv_grid *grid, const int32_t *box, line_fn line, void *context)
@@ -111,20 +111,18 @@ static bool has_bit(const cv_grid *grid, const int32_t *box, const uint8_t *bits
     return m.found;
 }
 
-/* ---- Marking ------------------------------------------------------------------------ */
-
 /* Each leaves ALL as soon as every item is marked. */
-static void cv_mark_all(cv_mark *mark)
+static void mark_all(cv_mark *mark)
 {
-    cv_mark_free(mark);
+    mark_free(mark);
     mark->kind = CV_MARK_ALL;
 }
 
 static cv_status to_bits(cv_mark *mark, const cv_grid *grid, cv_error *err)
 {
     if (mark->kind == CV_MARK_ITEMS) return CV_OK;
-    uint8_t *bits = cv_calloc(1, cv_mark_bits_size(grid));
-    if (!bits) return cv_fail_memory(err, cv_mark_bits_size(grid), "marks");
+    uint8_t *bits = cv_calloc(1, mark_bits_size(grid));
+    if (!bits) return cv_fail_memory(err, mark_bits_size(grid), "marks");
     if (mark->kind == CV_MARK_BOX) set_box_bits(grid, mark->box, bits);
     cv_free(mark->box); /* it has no bits yet */
     mark->box = NULL;
@@ -140,8 +138,8 @@ static bool is_inside(int ndim, const int32_t *box, const int32_t *other)
     return true;
 }
 
-/* Makes `old` the box that both are together, if they are one: they differ on one axis
- * only, and leave no gap there; or one is in the other. */
+/* Extends `old` to both boxes if their union is a box: they differ on one axis, without a
+ * gap, or one contains the other. */
 static bool join_boxes(int ndim, const int32_t *box, int32_t *old)
 {
     int differs = -1;
@@ -177,11 +175,11 @@ static void settle(cv_mark *mark, const cv_mark_place *place)
     whole_box(grid, place->valid, whole);
     if (mark->kind == CV_MARK_BOX ? is_inside(grid->ndim, whole, mark->box)
                                   : !has_bit(grid, whole, mark->bits, false))
-        cv_mark_all(mark);
+        mark_all(mark);
 }
 
-static cv_status cv_mark_add_box(cv_mark *mark, const cv_mark_place *place, const int32_t *box,
-                          cv_error *err)
+static cv_status mark_add_box(cv_mark *mark, const cv_mark_place *place, const int32_t *box,
+                              cv_error *err)
 {
     const cv_grid *grid = place->grid;
     if (mark->kind == CV_MARK_ALL) return CV_OK;
@@ -195,8 +193,8 @@ static cv_status cv_mark_add_box(cv_mark *mark, const cv_mark_place *place, cons
 }
 
 /* A byte for each item, not 0 where it is marked. */
-static cv_status cv_mark_add_bytes(cv_mark *mark, const cv_mark_place *place, const uint8_t *bytes,
-                            cv_error *err)
+static cv_status mark_add_bytes(cv_mark *mark, const cv_mark_place *place,
+                                const uint8_t *bytes, cv_error *err)
 {
     if (mark->kind == CV_MARK_ALL) return CV_OK;
     CV_TRY(to_bits(mark, place->grid, err));
@@ -218,9 +216,9 @@ static void copy_bits(void *context, int64_t first, int64_t n)
         if (get_bit(c->src, i)) set_bit(c->dst, i);
 }
 
-/* The same from a file: the box is checked already; bits that lie in padding are cleared. */
-static cv_status cv_mark_add_bits(cv_mark *mark, const cv_mark_place *place, const uint8_t *bits,
-                           cv_error *err)
+/* From a file; the box is checked already, and bits of padding are cleared. */
+static cv_status mark_add_bits(cv_mark *mark, const cv_mark_place *place, const uint8_t *bits,
+                               cv_error *err)
 {
     int32_t whole[2 * CV_MAX_DIMS];
     whole_box(place->grid, place->valid, whole);
@@ -230,8 +228,6 @@ static cv_status cv_mark_add_bits(cv_mark *mark, const cv_mark_place *place, con
     settle(mark, place);
     return CV_OK;
 }
-
-/* ---- Asking ------------------------------------------------------------------------- */
 
 static bool boxes_meet(int ndim, const int32_t *a, const int32_t *b)
 {
@@ -248,7 +244,7 @@ bool cv_marks_meet(const cv_grid *grid, const cv_mark *a, const cv_mark *b)
         return boxes_meet(grid->ndim, a->box, b->box);
     if (a->kind == CV_MARK_BOX) return cv_marks_meet(grid, b, a);
     if (b->kind == CV_MARK_BOX) return has_bit(grid, b->box, a->bits, true);
-    for (size_t i = 0; i < cv_mark_bits_size(grid); i++)
+    for (size_t i = 0; i < mark_bits_size(grid); i++)
         if (a->bits[i] & b->bits[i]) return true;
     return false;
 }
@@ -306,8 +302,8 @@ bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *
 
 /* ---- Marks of chunks ----------------------------------------------------------------- */
 
-/* One block of a chunk, for who reads marks: `*mark` is marked by the functions of mark.h, and
- * closed then. Of a chunk that was written whole there is none. */
+/* A reader's view of one block: `*mark` is used by mark functions and then closed. Chunks
+ * written whole have none. */
 typedef struct cv_marking {
     cv_marks *marks;
     cv_marked_chunk *chunk;
@@ -323,7 +319,7 @@ void cv_marks_init(cv_marks *marks, const cv_grid *grid)
 static void free_blocks(const cv_marks *marks, cv_marked_chunk *chunk)
 {
     for (int64_t b = 0; chunk->marks && b < marks->grid.n_blocks; b++)
-        cv_mark_free(&chunk->marks[b]);
+        mark_free(&chunk->marks[b]);
     cv_free(chunk->marks);
     chunk->marks = NULL;
 }
@@ -412,29 +408,25 @@ cv_status cv_marks_sort(cv_marks *marks, cv_error *err)
     return set_table(marks, marks->n_slots, err);
 }
 
-/* ---- Marking blocks ------------------------------------------------------------------ */
-
-static cv_status cv_marking_open(cv_marking *m, cv_marks *marks, int64_t chunk, cv_error *err)
+static cv_status marking_open(cv_marking *m, cv_marks *marks, int64_t chunk, cv_error *err)
 {
     *m = (cv_marking){.marks = marks, .place = {.grid = &marks->grid}};
     return get(marks, chunk, &m->chunk, err);
 }
 
-static void cv_marking_enter(cv_marking *m, int64_t block)
+static void marking_enter(cv_marking *m, int64_t block)
 {
     m->mark = &m->chunk->marks[block];
     (void)cv_block_valid(&m->marks->grid, m->chunk->chunk, block, m->place.valid);
     m->chunk->n_open += m->mark->kind == CV_MARK_ALL;
 }
 
-static void cv_marking_leave(cv_marking *m) { m->chunk->n_open -= m->mark->kind == CV_MARK_ALL; }
+static void marking_leave(cv_marking *m) { m->chunk->n_open -= m->mark->kind == CV_MARK_ALL; }
 
-static void cv_marking_close(cv_marking *m)
+static void marking_close(cv_marking *m)
 {
     if (m->chunk->n_open == 0) free_blocks(m->marks, m->chunk);
 }
-
-/* ---- Marking chunks ------------------------------------------------------------------ */
 
 cv_status cv_marks_add_chunk(cv_marks *marks, int64_t chunk, cv_error *err)
 {
@@ -463,20 +455,20 @@ static cv_status add_job(cv_marks *marks, const cv_plan *plan, const cv_chunk_jo
                          cv_error *err)
 {
     cv_marking m;
-    cv_status status = cv_marking_open(&m, marks, job->chunk, err);
+    cv_status status = marking_open(&m, marks, job->chunk, err);
     for (int64_t j = 0; j < job->n_blocks && status == CV_OK && m.chunk->marks; j++) {
         cv_block_job block;
         int32_t box[2 * CV_MAX_DIMS];
         cv_plan_block(plan, job, j, &block);
         box_of_job(&marks->grid, job, block.block, box);
-        cv_marking_enter(&m, block.block);
+        marking_enter(&m, block.block);
         if (block.covers)
-            cv_mark_all(m.mark);
+            mark_all(m.mark);
         else
-            status = cv_mark_add_box(m.mark, &m.place, box, err);
-        cv_marking_leave(&m);
+            status = mark_add_box(m.mark, &m.place, box, err);
+        marking_leave(&m);
     }
-    if (status == CV_OK) cv_marking_close(&m);
+    if (status == CV_OK) marking_close(&m);
     return status;
 }
 
@@ -504,7 +496,7 @@ cv_grid cv_marks_grid(const cv_marks *marks)
     return grid;
 }
 
-/* Copies a byte that stands for any item to the place of each selected one. */
+/* A byte stands for any item. */
 static void copy_byte(void *context, const cv_part *part)
 {
     static const uint8_t one = 1;
@@ -521,15 +513,15 @@ static cv_status add_selected(cv_marks *marks, const cv_select_plan *plan,
         cv_select_block block;
         plan->ops->block(plan, chunk, j, &block);
         if (!block.wanted) continue;
-        if (!m.marks) CV_TRY(cv_marking_open(&m, marks, chunk->chunk, err));
+        if (!m.marks) CV_TRY(marking_open(&m, marks, chunk->chunk, err));
         if (!m.chunk->marks) break;
         memset(bytes, 0, (size_t)plan->grid->block_bytes);
         plan->ops->parts(plan, chunk, j, copy_byte, bytes);
-        cv_marking_enter(&m, block.block);
-        status = cv_mark_add_bytes(m.mark, &m.place, bytes, err);
-        cv_marking_leave(&m);
+        marking_enter(&m, block.block);
+        status = mark_add_bytes(m.mark, &m.place, bytes, err);
+        marking_leave(&m);
     }
-    if (status == CV_OK && m.marks) cv_marking_close(&m);
+    if (status == CV_OK && m.marks) marking_close(&m);
     return status;
 }
 
@@ -551,8 +543,6 @@ cv_status cv_marks_add_selection(cv_marks *marks, const cv_selection *selection,
     cv_buffer_free(&bytes);
     return status;
 }
-
-/* ---- Asking ------------------------------------------------------------------------- */
 
 void cv_marks_box(const cv_marks *marks, int64_t *first, int64_t *n)
 {
@@ -578,17 +568,13 @@ cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t 
     return cv_block_valid(&marks->grid, number, block, valid) ? all : none;
 }
 
-/* ---- Marks as bytes ---------------------------------------------------------------------
- *
- * Bytes are accepted as far as they fit the grid. */
+/* ---- Marks as bytes: accepted as far as they fit the grid ------------------------------ */
 
 static const char magic[5] = {'c', 'v', 'm', 'k', 1};
 
-/* ---- Writing ------------------------------------------------------------------------ */
-
 static void write_mark(cv_writer *w, const cv_grid *grid, const cv_mark *mark)
 {
-    if (mark->kind == CV_MARK_ITEMS) cv_write_bytes(w, mark->bits, cv_mark_bits_size(grid));
+    if (mark->kind == CV_MARK_ITEMS) cv_write_bytes(w, mark->bits, mark_bits_size(grid));
     for (int i = 0; mark->kind == CV_MARK_BOX && i < 2 * grid->ndim; i++)
         cv_write_varint(w, (uint64_t)mark->box[i]);
 }
@@ -621,8 +607,6 @@ cv_status cv_marks_write(const cv_marks *marks, cv_buffer *out, cv_error *err)
     return w.status;
 }
 
-/* ---- Reading ------------------------------------------------------------------------ */
-
 static cv_status read_box(cv_reader *r, cv_marking *m, cv_error *err)
 {
     int32_t box[2 * CV_MAX_DIMS];
@@ -637,14 +621,14 @@ static cv_status read_box(cv_reader *r, cv_marking *m, cv_error *err)
                            box[ndim + d], d);
     }
     CV_TRY(cv_reader_check(r, err));
-    return cv_mark_add_box(m->mark, place, box, err);
+    return mark_add_box(m->mark, place, box, err);
 }
 
 static cv_status read_bits(cv_reader *r, cv_marking *m, cv_error *err)
 {
-    const uint8_t *bits = cv_read_bytes(r, cv_mark_bits_size(m->place.grid), "the items");
+    const uint8_t *bits = cv_read_bytes(r, mark_bits_size(m->place.grid), "the items");
     CV_TRY(cv_reader_check(r, err));
-    return cv_mark_add_bits(m->mark, &m->place, bits, err);
+    return mark_add_bits(m->mark, &m->place, bits, err);
 }
 
 static cv_status read_mark(cv_reader *r, cv_marking *m, cv_mark_kind kind, cv_error *err)
@@ -652,7 +636,7 @@ static cv_status read_mark(cv_reader *r, cv_marking *m, cv_mark_kind kind, cv_er
     switch (kind) {
     case CV_MARK_BOX: return read_box(r, m, err);
     case CV_MARK_ITEMS: return read_bits(r, m, err);
-    case CV_MARK_ALL: cv_mark_all(m->mark); break;
+    case CV_MARK_ALL: mark_all(m->mark); break;
     default: break;
     }
     return CV_OK;
@@ -677,9 +661,9 @@ static cv_status read_blocks(cv_reader *r, cv_marking *m, cv_error *err)
                                "block %lld of chunk %lld has no items", (long long)b,
                                (long long)m->chunk->chunk);
             CV_TRY(cv_reader_check(r, err));
-            cv_marking_enter(m, b);
+            marking_enter(m, b);
             cv_status status = read_mark(r, m, (cv_mark_kind)(run & 3), err);
-            cv_marking_leave(m);
+            marking_leave(m);
             CV_TRY(status);
         }
     }
@@ -699,9 +683,9 @@ cv_status cv_marks_read(cv_marks *marks, const uint8_t *bytes, size_t size, cv_e
             cv_reader_fail(&r, CATERVA_ECORRUPT, r.at, "chunk %lld of %lld", (long long)next,
                            (long long)most);
         CV_TRY(cv_reader_check(&r, err));
-        CV_TRY(cv_marking_open(&m, marks, next++, err));
+        CV_TRY(marking_open(&m, marks, next++, err));
         CV_TRY(read_blocks(&r, &m, err));
-        cv_marking_close(&m);
+        marking_close(&m);
     }
     return cv_reader_finish(&r, err);
 }

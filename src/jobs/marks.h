@@ -99,8 +99,8 @@ cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t 
 /* Appends them; after cv_marks_sort. */
 cv_status cv_marks_write(const cv_marks *marks, cv_buffer *out, cv_error *err);
 
-/* Adds to empty marks what the bytes say, and checks that it can be; other chunks than those
- * may have been written whole. */
+/* Adds the bytes' marks to empty ones and checks them; other chunks may have been written
+ * whole. */
 cv_status cv_marks_read(cv_marks *marks, const uint8_t *bytes, size_t size, cv_error *err);
 
 #endif

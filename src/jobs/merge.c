@@ -13,8 +13,8 @@
 #include "engine/write/flush.h"
 #include "engine/write/resize.h"
 #include "engine/write/transfer.h"
-#include "frame/txn.h"
 #include "frame/snapshot.h"
+#include "frame/txn.h"
 #include "jobs/base.h"
 #include "jobs/compose.h"
 #include "jobs/folder.h"
@@ -42,7 +42,6 @@ typedef struct cv_merge {
 
 /* ---- What is to be done ------------------------------------------------ */
 
-/* A chunk of a part. */
 typedef struct entry {
     int64_t chunk;
     int32_t part;
@@ -104,8 +103,6 @@ static cv_status list_entries(merging *m, cv_error *err)
     return CV_OK;
 }
 
-/* ---- The parts of one chunk -------------------------------------------- */
-
 typedef struct together {
     cv_composition c;
     cv_part_file **files;
@@ -134,8 +131,6 @@ static cv_status open_together(merging *m, const group *g, together *t, cv_error
     if (status != CV_OK) close_together(m, t);
     return status;
 }
-
-/* ---- Checking ---------------------------------------------------------- */
 
 static cv_status check_parts(merging *m, cv_error *err)
 {
@@ -255,7 +250,7 @@ static cv_status put_group(void *context, int64_t number, cv_worker *worker, cv_
     return cv_watch_step(m->merge->watch, 1, err);
 }
 
-/* Those of one part one after another: few parts are open at once then. */
+/* Sorted by part, so that few parts are open at once. */
 static int by_part(const void *a, const void *b, const entry *entries)
 {
     const group *x = a, *y = b;
@@ -368,7 +363,7 @@ static cv_status fail_in_token(size_t number, cv_status status, cv_error *err)
     return cv_fail(err, status, err->position, "tokens[%zu]: %.200s", number, text);
 }
 
-/* One that holds nothing says only whose it is. */
+/* A token without chunks only names its job. */
 static cv_status add_token(token_list *list, const void *bytes, size_t size, cv_error *err)
 {
     cv_part_token *token = &list->tokens[list->n];
@@ -399,7 +394,7 @@ static bool is_same(const cv_part_token *a, const cv_part_token *b)
            memcmp(a->root, b->root, CV_PART_ROOT) == 0;
 }
 
-/* Of a part that comes twice the last one stays. */
+/* The last token of a part counts. */
 static cv_status drop_twins(token_list *list, cv_error *err)
 {
     size_t n = (size_t)list->n, size = (n + 1) * sizeof(cv_part_token *);
@@ -452,7 +447,7 @@ static bool same_dtype(const cv_array_meta *a, const cv_array_meta *b)
            (a->dtype_size == 0 || memcmp(a->dtype, b->dtype, a->dtype_size) == 0);
 }
 
-/* Another array may have been made at the path since. The codec is each chunk's own. */
+/* The path may have another array by now. Codecs may differ. */
 static cv_status check_kind(const cv_snapshot *state, const cv_snapshot *job, cv_error *err)
 {
     const cv_array_meta *is = &state->meta, *was = &job->meta;
@@ -479,7 +474,7 @@ typedef struct merge_merging {
     cv_merge merge;
 } merge_merging;
 
-/* The array that the job was begun for, not one that was made at its path since. */
+/* The array must be the job's, not another one made at its path. */
 static cv_status check_array(const merge_merging *m, const cv_held_job *held,
                              const cv_snapshot *job, cv_error *err)
 {
@@ -491,7 +486,7 @@ static cv_status check_array(const merge_merging *m, const cv_held_job *held,
                    m->id);
 }
 
-/* The array as the job has it: one that was not grown yet is grown now. */
+/* Grows an array that has not reached the job's shape yet. */
 static cv_status fit_shape(caterva_array *array, const cv_job_record *record,
                            const cv_snapshot *job, cv_error *err)
 {
@@ -545,8 +540,8 @@ static uint64_t bytes_of(const token_list *list)
     return bytes;
 }
 
-static cv_status merge_job(merge_merging *m, const cv_job_record *record, const cv_snapshot *job,
-                           cv_error *err)
+static cv_status merge_job(merge_merging *m, const cv_job_record *record,
+                           const cv_snapshot *job, cv_error *err)
 {
     cv_held_job *held;
     CV_TRY(cv_held_job_get(m->array, m->id, &held, err));

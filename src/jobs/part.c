@@ -8,8 +8,8 @@
 #include "engine/write/flush.h"
 #include "format/array_meta.h"
 #include "frame/commit.h"
-#include "frame/txn.h"
 #include "frame/snapshot.h"
+#include "frame/txn.h"
 #include "jobs/folder.h"
 #include "jobs/marks.h"
 #include "jobs/record.h"
@@ -20,7 +20,6 @@
 
 /* ---- Marks of a handle ------------------------------------------------------------------ */
 
-/* What makes a handle write a part: whose part it is, and what was written. */
 typedef struct part_of_job {
     cv_attachment base; /* first */
     uint8_t job[CV_JOB_ID];
@@ -72,8 +71,8 @@ static const cv_attachment_kind part_kind = {
 
 /* ---- Opening ------------------------------------------------------------------------- */
 
-/* Host, process and chance: nobody else has it. What a host's name may hold besides is
- * left out. */
+/* Host, process and random bytes, so that it is unique. Drops special characters of host
+ * names. */
 static void choose_name(char out[CV_PART_NAME])
 {
     enum { HOST = 32 };
@@ -125,7 +124,7 @@ static cv_status begin_marks(caterva_array *array, const cv_job_record *job, con
     return CV_OK;
 }
 
-/* The job has not ended, and its array is there. Not by listing its folder, which may hold very many parts. */
+/* Checks that the job is open and its array exists, without listing a large folder. */
 static cv_status check_folder(const char *path, const char *id, cv_error *err)
 {
     cv_buffer record = {0};
@@ -177,7 +176,7 @@ caterva_status caterva_part_open(const char *url, const void *job, size_t job_si
 
 /* ---- Finishing ------------------------------------------------------------------------ */
 
-/* Cut down to the box of chunks that were written. */
+/* Crops to the box of chunks that were written. */
 static cv_status crop(cv_txn *txn, const cv_marks *marks, cv_part_token *token, cv_error *err)
 {
     const cv_grid *grid = &marks->grid;

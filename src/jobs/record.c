@@ -109,7 +109,7 @@ cv_status cv_part_token_write(const cv_part_token *token, cv_buffer *out, cv_err
     return w.status;
 }
 
-/* What leads out of the folder, or is hidden in it, is no name of a part. */
+/* A name of a part neither leads out of the folder nor is hidden. */
 static bool is_name(const uint8_t *name, uint32_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -197,9 +197,9 @@ cv_status cv_part_token_parse(const void *bytes, size_t size, cv_part_token *out
 {
     *out = (cv_part_token){.n_chunks = 0};
     if (size < sizeof token_magic || memcmp(bytes, token_magic, sizeof token_magic) != 0)
-        return cv_fail(err, CATERVA_ECORRUPT, 0,
-                       "these %zu bytes are no token of a part: they do not begin with its mark",
-                       size);
+        return cv_fail(
+            err, CATERVA_ECORRUPT, 0,
+            "these %zu bytes are no token of a part: they do not begin with its mark", size);
     cv_reader r = cv_reader_open(bytes, size, -1, "the token");
     cv_status status = read_token(&r, out, err);
     if (status != CV_OK) cv_part_token_free(out);

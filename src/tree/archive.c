@@ -85,8 +85,7 @@ static cv_status read_end(const cv_zip_source *source, uint64_t file_size, cv_zi
 
 enum { HEAD = 8192 }; /* longer than any name */
 
-/* Members of one of several parts begin in others. Where the first one begins right here, as its
- * record says, the end is damaged. */
+/* Members may begin in an earlier part; if the first one begins here, the end is damaged. */
 static bool is_whole(const cv_zip_source *source, const cv_zip_end *end)
 {
     uint8_t bytes[HEAD], head[HEAD];
@@ -116,7 +115,7 @@ static cv_status find_directory(const cv_zip_source *source, uint64_t file_size,
     return status;
 }
 
-/* Adds the member of one record. What ends with a slash is a directory, and nothing. */
+/* A name that ends with a slash is a directory, and is skipped. */
 static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_members *out,
                       cv_error *err)
 {
@@ -156,8 +155,7 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
     return is_directory ? CV_OK : cv_members_add(out, &member, name, record->name_size, err);
 }
 
-/* A directory while it is read: bytes [at, size) of `bytes` are not parsed yet, the first
- * of them at `pos` in the file. */
+/* Bytes [at, size) of `bytes` are not parsed yet; the first is at `pos` in the file. */
 typedef struct scan {
     const cv_zip_source *source;
     const cv_zip_end *end;
@@ -166,7 +164,6 @@ typedef struct scan {
     uint64_t pos, left; /* `left` bytes of the directory are not in memory yet */
 } scan;
 
-/* Has as much in memory as one record may need. */
 static cv_status fill(scan *s, cv_error *err)
 {
     if (s->size - s->at >= LONGEST_RECORD || s->left == 0) return CV_OK;
@@ -319,7 +316,6 @@ static cv_status check_room(const cv_member *member, uint64_t at, cv_error *err)
                    (unsigned long long)member->header_pos);
 }
 
-/* Where a member stands, and its first bytes, looked for. */
 typedef struct looking {
     cv_zip_source source;
     const cv_member *member;
@@ -539,8 +535,6 @@ typedef struct settling {
     uint8_t *header, *bytes;
 } settling;
 
-/* ---- Who is right ----------------------------------------------------------------------- */
-
 /* Whether `size` bytes from `pos` on have the checksum. */
 static cv_status fits(const settling *s, uint64_t pos, uint64_t size, uint32_t crc, bool *out,
                       cv_error *err)
@@ -603,8 +597,6 @@ static cv_status try_both(const settling *s, const cv_member *record,
     return record->size < room ? try_claim(s, record, room - record->size, out, err) : CV_OK;
 }
 
-/* ---- Names ------------------------------------------------------------------------------ */
-
 static bool is_anothers(const settling *s, const cv_member *record, const char *path)
 {
     for (size_t i = 0; i < s->old->n + s->old->n_replaced; i++)
@@ -632,7 +624,7 @@ static bool is_reserved(const char *path)
            strcmp(slash ? slash + 1 : path, CV_TREE_ATTRIBUTES ".b2f") == 0;
 }
 
-/* How much speaks for a name: none at all for what nobody may be called, or another is. */
+/* How plausible a name is: 0 for a reserved one, or one that another member has. */
 static int sense_of(const settling *s, const cv_member *record, const char *path)
 {
     if (cv_tree_check_path(path, strlen(path), NULL) != CV_OK) return 0;
@@ -651,8 +643,6 @@ static bool has_name(const settling *s, const cv_zip_member *header, uint64_t da
     if (header->name_size != size && at != CV_ZIP_LOCAL_SIZE + size + extra) return false;
     return memcmp(s->header + CV_ZIP_LOCAL_SIZE, path, size) == 0;
 }
-
-/* ---- All members ------------------------------------------------------------------------ */
 
 static cv_status add(settling *s, const cv_member *member, const char *path, cv_error *err)
 {
@@ -711,7 +701,8 @@ cv_status cv_zip_settle(const cv_zip_source *source, cv_members *members, cv_err
 {
     settling s = {.source = source, .old = members};
     s.header = cv_malloc(zip_settle_HEADER + zip_settle_PIECE);
-    if (!s.header) return cv_fail_memory(err, zip_settle_HEADER + zip_settle_PIECE, "a zip archive");
+    if (!s.header)
+        return cv_fail_memory(err, zip_settle_HEADER + zip_settle_PIECE, "a zip archive");
     s.bytes = s.header + zip_settle_HEADER;
     cv_status status = zip_settle_run(&s, err);
     cv_free(s.header);

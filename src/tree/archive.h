@@ -24,24 +24,23 @@ typedef struct cv_zip_source {
 cv_status cv_zip_source_read(const cv_zip_source *source, uint64_t pos, void *dst,
                              size_t size, size_t *done, cv_error *err);
 
-/* All members but directories. Takes memory for names and numbers of those that are really
- * there, whatever the archive claims. CATERVA_ECORRUPT for an archive that was cut, for
- * members that overlap, and for names that lead elsewhere. */
+/* Reads all members but directories. Memory grows with what is there, not with what the
+ * archive claims. CATERVA_ECORRUPT if it was cut, members overlap or a name leads
+ * elsewhere. */
 cv_status cv_zip_directory_read(const cv_zip_source *source, const cv_shown_path *shown,
                                 cv_members *out, cv_error *err);
 
-/* Whether a member's local header says of it what the directory does: CATERVA_ECORRUPT. */
+/* CATERVA_ECORRUPT unless a member's local header says the same as the directory. */
 cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *member,
                                  cv_error *err);
 
-/* Reads a member's local header, and as much behind it as there is and fits: at most
- * `size` bytes of its data into `dst`, *done of them. *pos is where its data begins in the
- * file. CATERVA_EUNSUPPORTED when it is deflated or encrypted; CATERVA_ECORRUPT when only one of
- * header and directory says so, which is looked at behind a store if the header was read ahead.
- * Behind a store that is not `is_lenient` the header must also state the size, checksum and flags
- * of the directory, CATERVA_ECORRUPT: either may have been damaged on its way, or the archive
- * replaced since the directory was read. A file is as it is, and cv_zip_directory_check is for
- * verify. */
+/* Reads a member's local header and at most `size` bytes of its data into `dst`, *done of
+ * them. *pos is where its data begins in the file. CATERVA_EUNSUPPORTED if it is deflated
+ * or encrypted; CATERVA_ECORRUPT if only one of header and directory says so (checked
+ * behind a store only if the header was read ahead). Behind a store that is not
+ * `is_lenient` the header must also state the directory's size, checksum and flags, else
+ * CATERVA_ECORRUPT: it was damaged on its way, or the archive was replaced.
+ * cv_zip_directory_check checks files. */
 cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *member,
                                   uint64_t *pos, uint8_t *dst, size_t size, size_t *done,
                                   cv_error *err);
@@ -50,25 +49,22 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
 cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *member,
                                 uint8_t *dst, size_t size, size_t *done, cv_error *err);
 
-/* ---- Without a directory ----
- * Members of an archive whose directory is lost. */
+/* ---- Without a directory --------------------------------------------------------------- */
 
-/* Finds members by the headers that stand before their data, in the order of the file; names
- * that lead elsewhere are passed over. The last one of an archive that was cut ends with the
- * file. Reads from member to member, and all bytes where no member begins. *is_all: nothing
- * else lay there, but what a directory begins with, or the end behind embed.b2e. */
+/* Finds members by the headers before their data, in file order; passes over names that lead
+ * elsewhere. The last member of a cut archive ends with the file. Reads from member to
+ * member, and every byte where none begins. *is_all: nothing else is there but the beginning
+ * of a directory, or the end behind embed.b2e. */
 cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_all,
                         cv_error *err);
 
-/* ---- Contradictions ----
- * Members of an archive whose directory says something else than the headers before them. */
+/* ---- Contradictions -------------------------------------------------------------------- */
 
-/* Makes the complete list say of each such member what fits its bytes: the header's word or the
- * directory's, whichever has the right checksum. What neither fits stays as the directory has it.
- * Names have no checksum: where there are two, the one that makes more sense counts, and the
- * member keeps the other one (cv_members_other_name). A name of attributes or embed.b2e comes before
- * a leaf's in a group that has other members, any leaf's before one that is none, and that before
- * another member's; between equal ones the directory's counts. Reads the header of each member, and the bytes of those alone. */
+/* Settles each member whose header contradicts the directory: the one with the right checksum
+ * counts, and if neither has it, the directory. Names have no checksum: the more plausible
+ * one counts and the other is kept (cv_members_other_name). In a group with other members
+ * attributes or embed.b2e come first, then leaves; a leaf comes before what is none; else the
+ * directory counts. Reads each header, and the bytes of those members alone. */
 cv_status cv_zip_settle(const cv_zip_source *source, cv_members *members, cv_error *err);
 
 #endif

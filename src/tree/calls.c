@@ -13,8 +13,6 @@
 #include <caterva_tree.h>
 #include <string.h>
 
-/* ---- Opening ------------------------------------------------------------------------ */
-
 static cv_status check_durability(caterva_durability durability, cv_error *err)
 {
     if (durability >= CATERVA_DURABILITY_FULL && durability <= CATERVA_DURABILITY_NONE)
@@ -81,7 +79,7 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
     return status;
 }
 
-/* What removals have left that were stopped, or killed. Closes the tree on failure. */
+/* Removes what stopped or killed removals left. Closes the tree on failure. */
 static cv_status sweep(caterva_tree **tree, cv_error *err)
 {
     cv_tree_handle_begin(*tree);
@@ -122,8 +120,7 @@ static cv_status join(caterva_tree *tree, caterva_array **array, cv_error *err)
     cv_status status =
         tree->keeper ? cv_store_file_rest((*array)->frame->store, tree->keeper, path, err)
                      : CV_OK;
-    if (status == CV_OK)
-        status = cv_writers_join(tree->writers, *array, path, err);
+    if (status == CV_OK) status = cv_writers_join(tree->writers, *array, path, err);
     if (status == CV_OK) return CV_OK;
     cv_array_free(*array);
     *array = NULL;

@@ -25,7 +25,6 @@
 typedef struct cv_heads {
     const cv_tree *tree; /* given, with its members; the rest zero */
     const cv_members *members;
-    /* What was read ahead: the beginnings of members [first, stop), where an archive has them. */
     size_t first, stop;
     cv_buffer bytes;
     cv_store *again; /* read from there, and not what was read ahead; or NULL */
@@ -33,8 +32,7 @@ typedef struct cv_heads {
     size_t *places;  /* where each begins, stop - first + 1 of them */
 } cv_heads;
 
-/* Bytes of each: a local header, and what a frame's header mostly takes; of its extra fields;
- * of all. */
+/* Bytes: a local header and most frame headers; its extra fields; all of a wave. */
 enum { EACH = 4096, EXTRA = 256, AT_ONCE = 4 << 20 };
 
 static size_t bytes_ahead(const cv_member *member)
@@ -46,7 +44,6 @@ static size_t bytes_ahead(const cv_member *member)
     return room < size ? (size_t)room : (size_t)size;
 }
 
-/* The wave's return says all. */
 static cv_status ignore(void *context, size_t range, cv_error *err)
 {
     (void)context, (void)range, (void)err;
@@ -72,7 +69,7 @@ static cv_status read_wave(cv_heads *h, cv_error *err)
     return status;
 }
 
-static void cv_heads_free(cv_heads *h)
+static void heads_free(cv_heads *h)
 {
     cv_buffer_free(&h->bytes);
     cv_free(h->places);
@@ -86,7 +83,7 @@ static cv_status plan(cv_heads *h, size_t first, cv_error *err)
     enum { MOST = AT_ONCE / EACH };
     size_t n = h->members->n - first;
     if (n > MOST) n = MOST;
-    cv_heads_free(h);
+    heads_free(h);
     h->first = h->stop = first;
     h->places = cv_calloc(n + 1, sizeof *h->places);
     if (!h->places) return cv_fail_memory(err, n * sizeof *h->places, "heads of members");
@@ -97,7 +94,7 @@ static cv_status plan(cv_heads *h, size_t first, cv_error *err)
     return CV_OK;
 }
 
-/* Who reads one at a time says whose fault it is; nothing is at hand then. */
+/* After a failure nothing is at hand: each member is read by itself and reports its own. */
 static cv_status read_ahead(cv_heads *h, size_t first, cv_error *err)
 {
     cv_error reason = {0};
@@ -110,9 +107,8 @@ static cv_status read_ahead(cv_heads *h, size_t first, cv_error *err)
     return status;
 }
 
-/* As cv_tree_head, of one of the list. */
-static cv_status cv_heads_get(cv_heads *h, const cv_member *member, uint8_t *dst, size_t size,
-                       size_t *done, cv_error *err)
+static cv_status heads_get(cv_heads *h, const cv_member *member, uint8_t *dst, size_t size,
+                           size_t *done, cv_error *err)
 {
     size_t i = (size_t)(member - h->members->list);
     cv_zip_source source = cv_tree_source(h->tree);
@@ -174,8 +170,6 @@ typedef struct work {
     bool has_doubted; /* the archive's directory */
 } work;
 
-/* ---- Entries ------------------------------------------------------------------------ */
-
 static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at,
                            cv_error *err)
 {
@@ -184,8 +178,7 @@ static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at
     return cv_buffer_append(&c->text, "", 1, err);
 }
 
-/* Adds the key "/" + name, or name where that has a slash already; NULL where it does not
- * lie in the group that is listed. */
+/* Adds the key "/" + name (name, if it has a slash); NULL if it is outside the group. */
 static cv_status add(work *w, const char *name, size_t size, const item *like, item **out,
                      cv_error *err)
 {
@@ -230,7 +223,7 @@ static void set_kind(item *it, caterva_tree_kind kind, const char *name)
     (void)snprintf(it->kind_name, sizeof it->kind_name, "%s", name);
 }
 
-/* Reads `size` first bytes of one thing or another. */
+/* The beginning of one thing or another. */
 typedef struct source {
     const cv_member *member; /* NULL: an embedded leaf */
     uint64_t pos, size;
@@ -242,7 +235,7 @@ static cv_status read_head(work *w, const source *from, size_t size, cv_error *e
     CV_TRY(cv_buffer_resize(&w->head, size, err));
     cv_status status = CV_OK;
     if (from->member) {
-        status = cv_heads_get(&w->heads, from->member, w->head.data, size, &done, err);
+        status = heads_get(&w->heads, from->member, w->head.data, size, &done, err);
     } else {
         done = from->size < size ? (size_t)from->size : size;
         status = w->bytes->read(w->bytes->context, from->pos, w->head.data, done, err);
@@ -345,9 +338,8 @@ static cv_status set_other_kind(const classifying *c, cv_error *err)
     return c->from->member ? CV_OK : cv_tree_confirm(w->tree, err);
 }
 
-/* Where bytes of a far member are wrong, or its header is not as the archive's directory states,
- * those of the directory may be wrong, which no checksum covers: they are fetched once more, once
- * for each list. */
+/* No checksum covers an archive's directory: if a far member contradicts it, the directory is
+ * fetched once more, once for each list. */
 static cv_status check_members(const classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -383,8 +375,6 @@ static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, 
     return check_members(&c, err);
 }
 
-/* ---- Files ------------------------------------------------------------------------------ */
-
 static cv_status add_file(work *w, const cv_member *member, cv_error *err)
 {
     item it = {.entry = {.stored_bytes = (int64_t)member->size}}, *made;
@@ -394,7 +384,8 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     if (strcmp(member->path, CV_TREE_EMBED) == 0) return CV_OK;
     bool is_at_root = strlen(CV_TREE_ATTRIBUTES) == stem;
     is_at_root = is_at_root && memcmp(member->path, CV_TREE_ATTRIBUTES, stem) == 0;
-    bool is_attributes = is_at_root || cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES);
+    bool is_attributes =
+        is_at_root || cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES);
     if (is_leaf && is_attributes && w->tree->store) /* has the member this name? */
         CV_TRY(classify(w, &from, &it, &is_leaf, err));
     if (is_leaf && is_at_root) return CV_OK;
@@ -464,8 +455,7 @@ static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
     return status;
 }
 
-/* Before there was a registry, a table was known by the kind that its manifest has. One that is
- * damaged is none. */
+/* Before there was a registry, the kind in its manifest made a table; damaged, it is none. */
 static cv_status is_table(const work *w, const cv_member *member, bool *found, cv_error *err)
 {
     cv_store *store;
@@ -497,7 +487,6 @@ static cv_status add_old_table(work *w, const cv_member *member, cv_error *err)
     return add(w, member->path, cv_tree_parent(member->path, stem), &it, &made, err);
 }
 
-/* What no look has announced. */
 static void announce(const work *w)
 {
     const cv_contents *c = w->contents;
@@ -573,8 +562,7 @@ static int compare(const void *x, const void *y)
     return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* One entry for each key; what is inside an object can be read only, and its manifest is
- * nobody's business. */
+/* One entry for each key. The inside of an object is read-only; its manifest is skipped. */
 static void settle(catalog *c)
 {
     size_t kept = 0;
@@ -608,8 +596,7 @@ static cv_status publish(catalog *c, cv_error *err)
     return CV_OK;
 }
 
-/* A list that may lack members because bits of an archive's directory, or of embed.b2e, were
- * flipped: no member's header contradicts that. */
+/* The list may lack members: a bit of an archive's directory or of embed.b2e was flipped. */
 static bool is_suspect(const cv_tree *tree, const cv_contents *c)
 {
     bool lacks_embed = tree->form == CV_TREE_ARCHIVE && !c->has_embed;
@@ -620,8 +607,8 @@ static bool is_suspect(const cv_tree *tree, const cv_contents *c)
 /* Lists the group and all below it; "" is the whole tree. CATERVA_ENOTFOUND: there is no
  * such group. The tree's watch counts files and what lies inside embed.b2e. */
 static cv_status make_catalog(const cv_tree *tree, const cv_contents *contents,
-                          const cv_embed_bytes *bytes, const char *group,
-                          const caterva_tree_list **out, cv_error *err)
+                              const cv_embed_bytes *bytes, const char *group,
+                              const caterva_tree_list **out, cv_error *err)
 {
     if (is_suspect(tree, contents)) CV_TRY(cv_tree_confirm(tree, err));
     catalog *c = cv_calloc(1, sizeof *c);
@@ -635,7 +622,7 @@ static cv_status make_catalog(const cv_tree *tree, const cv_contents *contents,
     if (status == CV_OK) settle(c);
     if (status == CV_OK) status = publish(c, err);
     cv_buffer_free(&w.head);
-    cv_heads_free(&w.heads);
+    heads_free(&w.heads);
     cv_store_close(w.again);
     if (status != CV_OK) {
         caterva_tree_list_release(&c->list);
@@ -699,4 +686,3 @@ caterva_status caterva_tree_get_list(caterva_tree *tree, const char *group,
     cv_tree_handle_begin(tree);
     return cv_tree_handle_finish(tree, look_and_list(tree->tree, group, out, err));
 }
-

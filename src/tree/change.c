@@ -11,11 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Pending attributes of groups -------------------------------------------------------
- *
- * What is in the leaves is decided elsewhere. */
-
-/* ---- The list ------------------------------------------------------------- */
+/* ---- Pending attributes of groups ------------------------------------------------------ */
 
 static cv_group_change *find(const cv_groups *g, const char *group)
 {
@@ -123,8 +119,6 @@ void cv_groups_clear(cv_groups *g)
     *g = (cv_groups){.n = 0};
 }
 
-/* ---- The commit ----------------------------------------------------------- */
-
 cv_status cv_groups_prepare(cv_groups *g, const cv_tree *tree, bool durable, cv_error *err)
 {
     for (size_t i = 0; i < g->n; i++) {
@@ -136,7 +130,6 @@ cv_status cv_groups_prepare(cv_groups *g, const cv_tree *tree, bool durable, cv_
     return CV_OK;
 }
 
-/* The directory of the leaf. */
 static cv_status open_parent(const cv_tree *tree, const cv_group_change *change, cv_dir *out,
                              cv_error *err)
 {
@@ -184,14 +177,11 @@ void cv_groups_abandon(cv_groups *g, const cv_tree *tree)
     }
 }
 
-/* ---- Names of python-blosc2 ---------------------------------------------------------- */
-
 static const char *const own_names[] = {CV_TREE_ATTRIBUTES, "_meta", "_cols", "_valid_rows"};
 
 /* ---- Keys ----------------------------------------------------------------------------- */
 
-/* A key that may be somebody's: not the root, and no name that python-blosc2 has for parts
- * of its own. */
+/* The root, and python-blosc2's own names, are not keys. */
 static cv_status check_new_key(const char *key, cv_error *err)
 {
     size_t size = strlen(key);
@@ -205,8 +195,7 @@ static cv_status check_new_key(const char *key, cv_error *err)
     return CV_OK;
 }
 
-/* One that something new may have: a name with a dot in front is hidden, and would be left
- * out of lists and archives. */
+/* New names begin with no dot: such files are hidden, and left out of lists and archives. */
 static cv_status check_free_key(const char *key, cv_error *err)
 {
     CV_TRY(check_new_key(key, err));
@@ -284,9 +273,8 @@ static cv_status check_free(const cv_tree *tree, const cv_contents *c, const cha
                    tree->shown.text);
 }
 
-/* Whether some file in the directory, of which the others are not listed, may be in the way
- * of the key: a leaf at a parent of it, anything that has the key as its name, or a leaf at
- * the key. With `overwrite` an array may stand there. */
+/* Whether an unlisted file may be in the way: a leaf at a parent of the key, anything named
+ * like the key, or a leaf at it. With `overwrite` an array may be there. */
 static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
 {
     cv_file_info info;
@@ -302,8 +290,7 @@ static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
     return found;
 }
 
-/* Most new keys are free, and for that a few names are looked up and no directory is listed:
- * *out then. False leaves open what is in the way. */
+/* *out: a few look-ups, without a listing, show that the key is free. False is no answer. */
 static cv_status find_free(const cv_tree *tree, const char *key, bool overwrite, bool *out,
                            cv_error *err)
 {
@@ -431,8 +418,6 @@ cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
     return status;
 }
 
-/* ---- What may be removed or moved ------------------------------------------------------- */
-
 /* Something of the tree, found: a file by its name, or a group's directory. */
 typedef struct thing {
     char *name; /* owned */
@@ -453,8 +438,8 @@ static cv_status check_not_written(const cv_tree *tree, const cv_member *member,
     return error ? cv_fail_lock(err, error, name) : CV_OK;
 }
 
-/* All files of the group are leaves, and nobody writes to one: in this order, so that who
- * hears of a writer, maybe himself, knows that nothing else is in the way. */
+/* All files of the group must be leaves that nothing writes to. Writers come last: on
+ * CATERVA_EBUSY, which the caller's own writers may cause, nothing else is in the way. */
 static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
                              cv_error *err)
 {
@@ -474,8 +459,7 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
     return CV_OK;
 }
 
-/* The files of the group are gone through `passes` times. All that the look has announced is
- * done with it. */
+/* Announces `passes` passes over the group's files; the listing's own are done. */
 static void announce(const cv_tree *tree, const cv_contents *c, const char *key, int passes,
                      thing *out)
 {
@@ -505,7 +489,7 @@ static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const cha
     return out->name ? CV_OK : cv_fail_memory(err, strlen(key), "a path");
 }
 
-/* The names are on the medium where this is asked for. */
+/* Syncs the directory of the name if the tree is durable. */
 static cv_status settle(const cv_tree *tree, const char *name, cv_error *err)
 {
     cv_dir dir;
@@ -539,7 +523,7 @@ static bool is_rest(const char *name)
     return strncmp(name, begin, sizeof begin - 1) == 0;
 }
 
-/* `announced` of its files the watch has heard of. */
+/* `announced` of its files were announced to the watch. */
 static cv_status remove_rest(const cv_tree *tree, const char *name, int64_t announced,
                              cv_error *err)
 {
@@ -584,7 +568,7 @@ static cv_status fail_rest(const cv_tree *tree, const thing *t, const char *rest
                    t->name, tree->shown.text, rest);
 }
 
-/* Out of sight by one rename, then for good. */
+/* One rename hides the group; then its files are removed. */
 static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)
 {
     char temp[CV_OS_TEMP_NAME];
@@ -608,7 +592,7 @@ static cv_status remove_thing(const cv_tree *tree, const thing *t, bool *gone, c
     return error ? fail_change(tree, "remove", t, error, err) : CV_OK;
 }
 
-/* What is gone stays gone, also where the rest of it is not removed yet. */
+/* A removed group stays removed even if the removal of its files failed. */
 static cv_status remove_and_settle(const cv_tree *tree, const thing *t, bool *gone,
                                    cv_error *err)
 {
@@ -658,8 +642,6 @@ cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error 
     cv_free(t.name);
     return status;
 }
-
-/* ---- Moved ------------------------------------------------------------------------------ */
 
 static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
                             cv_error *err)

@@ -25,7 +25,6 @@
 #include <caterva_tree.h>
 #include <string.h>
 
-/* One array of a commit. */
 typedef struct part {
     caterva_array *array;
     const char *path;
@@ -62,7 +61,7 @@ static cv_status list_parts(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* All gates before the first lock: who verifies one array may read another meanwhile. */
+/* All gates before the first lock: a thread that verifies one array may read another. */
 static cv_status lock_parts(commit *c, cv_error *err)
 {
     for (size_t i = 0; i < c->n; i++) CV_TRY(cv_array_check_writable(c->parts[i].array, err));
@@ -123,11 +122,12 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* Each array, and each group twice: until the journal appears that may be stopped. */
+/* Announces each array once and each group twice, until the journal appears. */
 static void announce(const commit *c)
 {
     int64_t n = 2 * (int64_t)c->tree->groups.n;
-    for (size_t i = 0; i < c->n; i++) n += cv_pending_state(c->parts[i].array->pending) != NULL;
+    for (size_t i = 0; i < c->n; i++)
+        n += cv_pending_state(c->parts[i].array->pending) != NULL;
     cv_watch_expect(c->tree->tree->watch, n);
 }
 
@@ -154,8 +154,6 @@ static void abandon(commit *c)
     }
     cv_groups_abandon(&c->tree->groups, c->tree->tree);
 }
-
-/* ---- Committed ------------------------------------------------------------ */
 
 /* Whether new files stay when their arrays are closed unpublished: others know of them. */
 static void leave_temps(const commit *c, bool leave)
@@ -188,7 +186,7 @@ static cv_status publish(commit *c, cv_error *err)
     return status;
 }
 
-/* All of them, also when one fails: the first failure is told. */
+/* Completes all parts and reports the first failure. */
 static cv_status complete_parts(commit *c, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -248,7 +246,6 @@ static cv_status run(commit *c, cv_error *err)
     return status;
 }
 
-/* Called with the tree's lock. */
 static cv_status commit_tree(caterva_tree *tree, cv_error *err)
 {
     commit c = {.tree = tree};
@@ -297,8 +294,6 @@ static cv_status commit_groups(caterva_tree *tree, cv_error *err)
     return status;
 }
 
-/* ---- Close -------------------------------------------------------------------------------- */
-
 caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
 {
     if (!tree) return CV_OK;
@@ -339,11 +334,7 @@ caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err)
     return status;
 }
 
-/* ---- Attributes of groups ---------------------------------------------------------------
- *
- * What is pending of a group is the whole leaf that it will have; it is read like a stored one. */
-
-/* ---- The leaf ------------------------------------------------------------- */
+/* ---- Attributes of groups: the pending leaf is read like a stored one ------------------ */
 
 static cv_status open_stored(const cv_tree *tree, const char *group, cv_store **out,
                              cv_error *err)
@@ -388,8 +379,6 @@ static cv_status check(const caterva_tree *tree, const char **group, cv_error *e
     if (!*group) *group = "/";
     return cv_tree_check_key(*group, err);
 }
-
-/* ---- Reading ---------------------------------------------------------------- */
 
 /* One block: the pointers, and the names behind them. */
 static cv_status copy_names(const cv_attributes *all, const char ***names, size_t *n,
@@ -467,9 +456,6 @@ caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group, cons
     return CV_OK;
 }
 
-/* ---- Changing --------------------------------------------------------------- */
-
-/* The leaf with these attributes is pending. */
 static cv_status put(caterva_tree *tree, const char *group, const cv_snapshot *old,
                      const cv_attribute *attributes, int n, cv_error *err)
 {

@@ -100,8 +100,8 @@ static void drop_if_unused(cv_writers *w, cv_writer_name **link)
     cv_free(name);
 }
 
-/* Takes an array off its name and off the groups around it, up to the one of `down_to`
- * bytes, which is left as it is. */
+/* Takes an array off its name and the groups around it, down to the one of `down_to`
+ * bytes. */
 static void uncount(cv_writers *w, const char *path, size_t down_to)
 {
     size_t stem = cv_tree_stem(path);
@@ -127,8 +127,7 @@ static cv_status count(cv_writers *w, const char *path, cv_error *err)
     return CV_OK;
 }
 
-/* What the arrays make of a name, which is a path without its suffix: "g/x". Call with the
- * lock. */
+/* What the arrays make of a name "g/x", a path without its suffix. Call with the lock. */
 typedef enum name_use {
     CV_NAME_FREE,
     CV_NAME_OF_ARRAY,
@@ -142,13 +141,12 @@ static name_use use_of(const cv_writers *w, const char *name, size_t size)
     return found->n_arrays > 0 ? CV_NAME_OF_ARRAY : CV_NAME_OF_GROUP;
 }
 
-/* ---- The list ------------------------------------------------------------- */
-
 static cv_status add(cv_writers *w, cv_tree_writer *writer, cv_error *err)
 {
     if (w->n == w->room) {
         size_t room = w->room ? 2 * w->room : 8;
-        cv_tree_writer **grown = cv_realloc(w->list, w->n * sizeof *grown, room * sizeof *grown);
+        cv_tree_writer **grown =
+            cv_realloc(w->list, w->n * sizeof *grown, room * sizeof *grown);
         if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the arrays of a tree");
         w->list = grown;
         w->room = room;
@@ -203,8 +201,6 @@ cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char 
     return status;
 }
 
-/* ---- Checks of the handle ------------------------------------------------------------------ */
-
 cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err)
 {
     if (tree) return CV_OK;
@@ -220,8 +216,6 @@ cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err)
                    "a commit to %s could not be finished: close all and open the tree again",
                    tree->tree->shown.text);
 }
-
-/* ---- Calls ----------------------------------------------------------------- */
 
 void cv_tree_handle_begin(caterva_tree *tree)
 {
@@ -246,8 +240,6 @@ cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status)
     cv_mutex_unlock(&tree->lock);
     return status;
 }
-
-/* ---- Keys ------------------------------------------------------------------ */
 
 /* Writers have the names of the arrays that they hold, and of the groups around them. */
 static cv_status check_writers(const caterva_tree *tree, const char *key, cv_new_thing thing,

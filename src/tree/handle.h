@@ -9,9 +9,7 @@
 
 #include <caterva_tree.h>
 
-/* ---- Arrays that are open for writing ----
- * Those that a commit of the tree commits. The list is shared by the tree and the arrays: it lasts
- * as long as one of them. */
+/* ---- Arrays that are open for writing: shared by the tree and the arrays --------------- */
 
 /* An array's attachment: its place in the list. */
 typedef struct cv_tree_writer {
@@ -37,8 +35,7 @@ typedef struct cv_writers {
 cv_writers *cv_writers_new(void);
 void cv_writers_release(cv_writers *writers); /* NULL is fine */
 
-/* Adds the array, whose file has that path, until its handle is released. Adding and leaving
- * take the same time whatever the number of arrays. */
+/* Adds the array with that path until its handle is released. Takes constant time. */
 cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char *path,
                           cv_error *err);
 
@@ -59,8 +56,8 @@ struct caterva_tree {
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
 
-/* A call that may be long begins and ends: what it tells the handle's watch is heard of. All
- * that tell it stand between these, or stops of earlier calls would be theirs. */
+/* Begin and end a call that may be long. Everything that reports to the handle's watch lies
+ * between them, or stops of earlier calls would count. */
 void cv_tree_handle_begin(caterva_tree *tree);
 cv_status cv_tree_handle_finish(caterva_tree *tree, cv_status status);
 
@@ -72,10 +69,9 @@ cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status);
  * could not be finished. */
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
 
-/* CATERVA_EEXIST when what is pending through this handle leaves no room at the key: an array
- * that is open for writing there, unless the new thing is one that overwrites it, one in
- * whose place a group would have to be, or a group in the place of a new array. Committed
- * files are cv_change_place's to look at. And what cv_tree_check_writable says. */
+/* CATERVA_EEXIST if a pending array or group of this handle is in the way of the key; an
+ * array open for writing there is not if the new one overwrites it. Also checks what
+ * cv_tree_check_writable does. cv_change_place checks committed files. */
 typedef enum cv_new_thing {
     CV_NEW_ARRAY,
     CV_NEW_OVERWRITING_ARRAY,

@@ -20,8 +20,6 @@
 static const char magic[] = "caterva-commit", header_word[] = "header", file_word[] = "file";
 enum { VERSION = 1, CRC_SIZE = 5, LEAST_STEP = 20 };
 
-/* ---- Writing -------------------------------------------------------------- */
-
 static void write_text(cv_writer *w, const char *text)
 {
     cv_write_bin32(w, (const uint8_t *)text, (uint32_t)strlen(text) + 1);
@@ -56,8 +54,6 @@ cv_status cv_journal_write(const cv_journal_step *steps, size_t n, cv_buffer *ou
         cv_write_u32(&w, cv_crc32c(0, out->data + start, out->size - start));
     return w.status;
 }
-
-/* ---- Parsing -------------------------------------------------------------- */
 
 /* NULL after a failure. */
 static const char *read_text(cv_reader *r, const char *field)
@@ -155,8 +151,6 @@ cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **
 
 enum { LONGEST = 1 << 30 };
 
-/* ---- Read ----------------------------------------------------------------- */
-
 void cv_journal_free(cv_journal *journal)
 {
     cv_free(journal->steps);
@@ -232,7 +226,6 @@ const cv_journal_step *cv_journal_find(const cv_journal *journal, const char *pa
     return NULL;
 }
 
-/* Bytes of the path that are its directory, with the slash. */
 static int parent_size(const cv_journal_step *step)
 {
     const char *slash = strrchr(step->path, '/');
@@ -260,9 +253,6 @@ bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size
     return found;
 }
 
-/* ---- A state judged ------------------------------------------------------- */
-
-/* Does the store hold the whole state that the step's header tells of? */
 static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *out,
                            cv_error *err)
 {
@@ -273,8 +263,7 @@ static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ? CV_OK : status;
 }
 
-/* Does the header stand that the step replaces? One that cannot be read was torn by the
- * very write. */
+/* Does the header stand that the step replaces? If it cannot be read, that write tore it. */
 static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out,
                          cv_error *err)
 {
@@ -287,8 +276,8 @@ static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out
     return status == CATERVA_ECORRUPT ? CV_OK : status;
 }
 
-/* *out: the file of `store` as after the step, a store that owns it; NULL when the file has
- * the new header already, or one that is neither. Takes over `store`, also on failure. */
+/* *out owns the file of `store` as after the step; NULL if its header is new, or neither.
+ * Takes over `store`, also on failure. */
 static cv_status judge(cv_store *store, const cv_journal_step *step, cv_store **out,
                        cv_error *err)
 {
@@ -307,8 +296,6 @@ static cv_status judge(cv_store *store, const cv_journal_step *step, cv_store **
         cv_store_close(headed ? headed : store);
     return status;
 }
-
-/* ---- As a reader sees it -------------------------------------------------- */
 
 static cv_status join(const char *root, const char *path, char **out, cv_error *err)
 {
@@ -363,7 +350,7 @@ cv_status cv_journal_open(const cv_journal *journal, const char *root, const cha
 
 /* ---- Published and removed ------------------------------------------------ */
 
-/* Under another name first: what is called a journal is whole. */
+/* Writes under another name first, so that a journal is always whole. */
 static cv_status write_temp(cv_dir dir, const cv_buffer *bytes, bool durable,
                             char temp[CV_OS_TEMP_NAME], cv_error *err)
 {
@@ -411,7 +398,7 @@ cv_status cv_journal_remove(cv_dir dir, const char *shown, cv_error *err)
 
 /* ---- Finished ------------------------------------------------------------- */
 
-/* Without chunks its trailer stands twice, and the second is written by who closes it. */
+/* Without chunks the trailer is written twice, the second time at the end. */
 static cv_status write_second_trailer(cv_store *store, cv_error *err)
 {
     cv_txn *txn;
@@ -436,7 +423,7 @@ static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_err
     return status;
 }
 
-/* Locked before it is judged: nobody changes it meanwhile. */
+/* The lock keeps writers out while the header is judged. */
 static cv_status finish_header(const char *root, const cv_journal_step *step, cv_error *err)
 {
     cv_store *reader, *store, *headed = NULL;
@@ -465,7 +452,7 @@ static cv_status move_file(cv_place *place, const cv_journal_step *step, cv_erro
     return status;
 }
 
-/* Where somebody else's file has the name meanwhile, it stays. */
+/* A file of another writer that has the name by now stays. */
 static cv_status finish_file(cv_dir dir, const char *root, const cv_journal_step *step,
                              cv_error *err)
 {

@@ -40,8 +40,7 @@ typedef struct cv_journal_step {
 cv_status cv_journal_write(const cv_journal_step *steps, size_t n, cv_buffer *out,
                            cv_error *err);
 
-/* Parses one; *steps has *n of them: free with cv_free. CATERVA_EUNSUPPORTED for a newer
- * version. */
+/* Parses one; *steps has *n: free with cv_free. CATERVA_EUNSUPPORTED for newer versions. */
 cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **steps,
                            size_t *n, cv_error *err);
 
@@ -63,8 +62,7 @@ typedef struct cv_journal {
     size_t n;
 } cv_journal;
 
-/* Reads the journal of the directory, named `shown` in sentences. CATERVA_ECORRUPT when it is
- * damaged. Release with cv_journal_free. */
+/* Reads the journal, CATERVA_ECORRUPT if damaged. Release with cv_journal_free. */
 cv_status cv_journal_look(cv_dir dir, const char *shown, cv_journal *out, cv_error *err);
 void cv_journal_free(cv_journal *journal);
 
@@ -81,16 +79,15 @@ bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size
 cv_status cv_journal_open(const cv_journal *journal, const char *root, const char *path,
                           cv_store **out, cv_error *err);
 
-/* Publishes a commit of these steps. *doubtful: it failed, and nobody knows whether the
- * commit stands. */
+/* Publishes a commit of these steps. *doubtful: it failed, but may be published. */
 cv_status cv_journal_publish(cv_dir dir, const char *shown, const cv_journal_step *steps,
                              size_t n, bool durable, bool *doubtful, cv_error *err);
 
-/* All steps are done. */
+/* Removes the journal of a finished commit. */
 cv_status cv_journal_remove(cv_dir dir, const char *shown, cv_error *err);
 
-/* Does what is left of the commit that stands, if any, in the tree at `root`, which nobody
- * else has open for writing. What others have changed since the commit stays theirs. */
+/* Finishes the published commit, if any, of the tree at `root`, which only the caller may
+ * write. Later changes by others stay. */
 cv_status cv_journal_finish(cv_dir dir, const char *root, const char *shown, cv_error *err);
 
 #endif

@@ -21,8 +21,6 @@
  * embed.b2e is an array of bytes, and a leaf in it is a store that reads through that array.
  * Only blocks that hold requested bytes are decoded; the cache that handles share keeps them. */
 
-/* ---- The bytes -------------------------------------------------------------------- */
-
 static cv_status read_bytes(void *context, uint64_t pos, void *dst, size_t size,
                             cv_error *err)
 {
@@ -33,7 +31,7 @@ static cv_status read_bytes(void *context, uint64_t pos, void *dst, size_t size,
     return cv_read_box(&source, &plan, dst, err);
 }
 
-/* One thread: who reads the leaf may be one of the pool's. */
+/* One thread: the reader may itself be a pool thread. */
 cv_status cv_embedded_open(const cv_tree *tree, cv_embed_bytes *out, cv_error *err)
 {
     cv_store *store;
@@ -61,8 +59,6 @@ void cv_embedded_close(cv_embed_bytes *bytes)
     cv_array_free(bytes->context);
     *bytes = (cv_embed_bytes){0};
 }
-
-/* ---- One leaf in them --------------------------------------------------------------- */
 
 typedef struct embedded_store {
     cv_store base;
@@ -154,8 +150,8 @@ static cv_status url_of(const cv_tree *tree, const char *key, char **out, cv_err
     return CV_OK;
 }
 
-/* Before an array is opened for writing by its URL: a commit that nobody finished is. While
- * its writer lives, the tree is his, and so are the files of the commit. */
+/* Finishes an interrupted commit before an array is opened for writing by its URL. While its
+ * writer lives, the tree and the commit's files are locked. */
 static cv_status finish_commit(const cv_tree *tree, cv_error *err)
 {
     cv_tree *own;
@@ -173,7 +169,7 @@ static cv_status finish_commit(const cv_tree *tree, cv_error *err)
     return status == CATERVA_EBUSY ? CV_OK : status;
 }
 
-/* The file is locked: no commit that holds it can come now, but one may have been left. */
+/* With the file locked no commit can take it; one may have been left. */
 static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *err)
 {
     cv_journal journal;
@@ -235,7 +231,6 @@ static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const 
     return status;
 }
 
-/* To open it again as it was opened now. */
 typedef struct kept_session {
     cv_attachment base; /* first */
     cv_session *session;
@@ -288,7 +283,7 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
     return status;
 }
 
-/* Who is to hear of the array's calls hears of the opening; without options nobody does. */
+/* The watch of the options also counts the opening. */
 static cv_status open_tree_of(cv_session *session, const char *url,
                               const caterva_open_options *o, const char **key, cv_tree **out,
                               cv_error *err)
@@ -318,7 +313,7 @@ static cv_status open_in(cv_session *session, const char *url, const caterva_ope
 }
 
 cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *o,
-                                 caterva_array **out, cv_error *err)
+                                caterva_array **out, cv_error *err)
 {
     cv_session *session;
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
@@ -326,8 +321,6 @@ cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *o,
     if (session) cv_wings.remote->release(session);
     return status;
 }
-
-/* ---- Files ---------------------------------------------------------------------------- */
 
 static cv_status file_of(const cv_tree *tree, const char *key, char **path, cv_error *err)
 {
@@ -381,8 +374,6 @@ cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_er
     return status;
 }
 
-/* ---- Beside files ---------------------------------------------------------------------- */
-
 /* "TREE/g/x.b2nd" of a tree and "/g/x". */
 static cv_status join_leaf(const char *tree, const char *key, const char *suffix, char **out,
                            cv_error *err)
@@ -394,7 +385,7 @@ static cv_status join_leaf(const char *tree, const char *key, const char *suffix
     return CV_OK;
 }
 
-/* Of several names the one that has parts; else what python-blosc2 would call it. */
+/* The existing name that has parts, else python-blosc2's name for the key. */
 static cv_status parts_place(const char *tree, const char *key, char **path, cv_error *err)
 {
     for (int i = 0; i < CV_TREE_SUFFIXES; i++) {

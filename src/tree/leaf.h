@@ -5,7 +5,7 @@
 #include "array/array.h"
 #include "tree/opened.h"
 
-/* Who reads what lies inside embed.b2e. */
+/* Reads what lies inside embed.b2e. */
 typedef struct cv_embed_bytes {
     void *context;
     /* Reads up to `size` decompressed bytes at `pos`, all of which are there. */
@@ -20,8 +20,7 @@ void cv_embedded_close(cv_embed_bytes *bytes);
 cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store **out,
                             cv_error *err);
 
-/* ---- Leaves ----
- * Arrays that are leaves of trees. */
+/* ---- Leaves ---------------------------------------------------------------------------- */
 
 /* Opens the leaf of `key` as complete options say, and gives the handle its path. */
 cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,

@@ -135,10 +135,9 @@ cv_status cv_copy_check(const cv_copy_source *s, cv_copy_watch *watch, cv_error 
     return status == CV_OK ? check_crc(s, crc, err) : status;
 }
 
-/* The contents of the tree to be copied: not of a tree that is one file. *total is the sum
- * of all bytes. */
-static cv_status cv_copy_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
-                       int64_t *total, cv_error *err)
+/* The contents of the tree, which is not one file, and the sum of its bytes, *total. */
+static cv_status copy_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
+                           int64_t *total, cv_error *err)
 {
     *own = (cv_contents){0};
     if (tree->form == CV_TREE_FILE)
@@ -280,7 +279,7 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
     return error ? fail_making(name, error, err) : CV_OK;
 }
 
-/* Under another name first: what has its name is whole. */
+/* Writes under another name first, so that a named file is always whole. */
 cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        cv_error *err)
 {
@@ -410,7 +409,7 @@ cv_status cv_make_tree(const char *path, bool durable, cv_error *err)
     return status;
 }
 
-/* Directories go from below: each after what its path begins. */
+/* Removes directories from below: each after those whose paths continue its own. */
 static cv_status remove_directories(cv_dir dir, const cv_buffer *paths, cv_watch *watch,
                                     cv_error *err)
 {
@@ -566,8 +565,6 @@ static cv_status write_archive(archive *a, const cv_tree *tree, const cv_content
     return finish_archive(a, err);
 }
 
-/* ---- Its place -------------------------------------------------------------------------- */
-
 static cv_status publish(cv_place *place, cv_file file, bool durable, cv_error *err)
 {
     bool moved;
@@ -607,10 +604,7 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
     return status;
 }
 
-/* ---- The tree that is copied -------------------------------------------------------------- */
-
-/* Nobody makes or removes files meanwhile, but who has it open for writing already: we. A
- * commit that is not finished is: what is copied is files. */
+/* Other writers are kept out, and an unfinished commit is finished: files are copied. */
 static cv_status hold(const cv_tree *tree, cv_error *err)
 {
     if (tree->writable)
@@ -656,7 +650,7 @@ static cv_status pack_held(const cv_tree *tree, const char *path,
     const cv_contents *contents;
     CV_TRY(check_outside(tree, path, err));
     CV_TRY(cv_place_open(path, o->overwrite != 0, &place, err));
-    cv_status status = cv_copy_look(tree, &own, &contents, &total, err);
+    cv_status status = copy_look(tree, &own, &contents, &total, err);
     if (status == CV_OK) {
         cv_copy_watch watch = watch_of(o, total);
         bool durable = o->durability != CATERVA_DURABILITY_NONE;
@@ -675,8 +669,6 @@ cv_status cv_tree_pack(const cv_tree *tree, const char *path,
     let_go(tree);
     return status;
 }
-
-/* ---- A directory ---------------------------------------------------------------------------- */
 
 static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_dir dir,
                                cv_copy_watch *watch, cv_error *err)
@@ -725,8 +717,7 @@ static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *
     return CV_OK;
 }
 
-/* Many files are synced together with all else of their file system, where that can be: one
- * after the other they would take minutes. */
+/* Syncs the file system at once if that is possible: many single syncs take minutes. */
 static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_error *err)
 {
     enum { MANY = 100 };
@@ -775,7 +766,7 @@ static cv_status unpack_held(const cv_tree *tree, const char *path,
     cv_new_directory made;
     const cv_contents *contents;
     CV_TRY(cv_new_directory_open(path, &made, err));
-    cv_status status = cv_copy_look(tree, &own, &contents, &total, err);
+    cv_status status = copy_look(tree, &own, &contents, &total, err);
     if (status == CV_OK) {
         cv_copy_watch watch = watch_of(o, total);
         bool durable = o->durability != CATERVA_DURABILITY_NONE;

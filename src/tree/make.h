@@ -11,14 +11,14 @@
 
 #include <caterva_tree.h>
 
-/* Who hears of it; tell NULL: nobody. */
+/* Counts copied bytes; tell NULL: no watch. */
 typedef struct cv_copy_watch {
     int (*tell)(void *context, int64_t done, int64_t total);
     void *context;
     int64_t done, total; /* bytes */
 } cv_copy_watch;
 
-/* A file of the tree that is open to be copied: nobody writes to it meanwhile. */
+/* A file of the tree, locked against writers while it is copied. */
 typedef struct cv_copy_source {
     const cv_tree *tree;
     const cv_member *member;
@@ -27,30 +27,29 @@ typedef struct cv_copy_source {
     bool any_checksum; /* whatever the archive says: who copies it compares */
 } cv_copy_source;
 
-/* CATERVA_EBUSY while somebody writes to it, CATERVA_EUNSUPPORTED for a member that is not
- * stored as it is. Release with cv_copy_source_close. */
+/* CATERVA_EBUSY if it is being written, CATERVA_EUNSUPPORTED if the member is compressed.
+ * Release with cv_copy_source_close. */
 cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
                               cv_copy_source *out, cv_error *err);
 void cv_copy_source_close(cv_copy_source *source);
 
-/* Copies all of it to `to` at `pos`; *crc is its checksum. CATERVA_ECORRUPT when an archive
- * says another one; CATERVA_ESTOPPED when the watch says stop. */
+/* Copies all of it to `to` at `pos`; *crc is its checksum. CATERVA_ECORRUPT if the archive's
+ * differs, CATERVA_ESTOPPED if the watch stops it. */
 cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
                         cv_copy_watch *watch, uint32_t *crc, cv_error *err);
 
 /* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
 cv_status cv_copy_check(const cv_copy_source *source, cv_copy_watch *watch, cv_error *err);
 
-/* ---- New trees ----
- * New trees: the bytes that every one begins with, and directories that appear whole. */
+/* ---- New trees ------------------------------------------------------------------------- */
 
-/* The embed.b2e of a tree with nothing inside it, and the leaf of a group without
- * attributes: as python-blosc2 writes them, byte for byte. */
+/* An empty embed.b2e, and the leaf of a group without attributes, byte for byte as python-
+ * blosc2 writes them. */
 cv_status cv_make_embed(cv_buffer *out, cv_error *err);
 cv_status cv_make_group(cv_buffer *out, cv_error *err);
 
-/* The leaf of a group with these attributes, sealed; `like`, the header of the one that it
- * replaces, or NULL. */
+/* The sealed leaf of a group with these attributes; `like`: the header it replaces, or
+ * NULL. */
 cv_status cv_make_group_with(const cv_metalayer *attributes, int n,
                              const cv_frame_header *like, cv_buffer *out, cv_error *err);
 
@@ -81,18 +80,15 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
 cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        char temp[CV_OS_TEMP_NAME], cv_error *err);
 
-/* Makes the directories in the path of `name`; those that are there are fine. Durable: the
- * names of new ones are on the medium. */
+/* Makes missing directories in the path of `name`. Durable: syncs their names. */
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err);
 
-/* Removes all files and directories below `dir`. Does what it can, and fails only when the
- * watch says stop (CATERVA_ESTOPPED), which counts the files: it has heard of `announced` of
- * them before. */
+/* Removes all below `dir`, best effort. The watch counts files, of which `announced` are
+ * announced already; fails only if it stops (CATERVA_ESTOPPED). */
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
 
-/* ---- Archives and directories of a tree ----
- * A tree made an archive, or a directory. */
+/* ---- Archives and directories of a tree ------------------------------------------------ */
 
 /* See caterva_tree_pack and caterva_tree_unpack; `options` are complete. */
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,

@@ -165,7 +165,8 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     }
     if (error)
         return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
-    if (info.kind == CV_KIND_DIRECTORY && !w->takes_all && cv_tree_is_job_folder(name, strlen(name)))
+    if (info.kind == CV_KIND_DIRECTORY && !w->takes_all &&
+        cv_tree_is_job_folder(name, strlen(name)))
         return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY && w->only && strcmp(name, w->only) != 0) return CV_OK;
     if (info.kind == CV_KIND_DIRECTORY)

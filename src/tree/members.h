@@ -24,9 +24,10 @@ typedef struct cv_member {
 typedef struct cv_members {
     cv_member *list; /* sorted by path once they are complete */
     size_t n, room;
-    size_t n_replaced; /* behind the n of a complete list: those that another one replaces, and
+    size_t
+        n_replaced;  /* behind the n of a complete list: those that another one replaces, and
                         * hidden ones (cv_members_hide) */
-    cv_buffer names;   /* where the paths lie */
+    cv_buffer names; /* where the paths lie */
     cv_buffer places;
 } cv_members;
 
@@ -37,8 +38,7 @@ cv_status cv_members_add(cv_members *members, const cv_member *member, const cha
 /* The member that was added last has another name, too, which is copied. */
 cv_status cv_members_add_name(cv_members *members, const char *name, cv_error *err);
 
-/* Of a complete list: what either the header or the directory of an archive calls the member
- * when the other calls it by its path; or NULL. */
+/* The member's other name, if the archive's header and directory disagree, or NULL. */
 const char *cv_members_other_name(const cv_members *members, const cv_member *member);
 
 /* Sorts them and, of several with one path, counts the one that was added last. */
@@ -55,26 +55,21 @@ void cv_members_free(cv_members *members);
 /* CATERVA_EIO: why an unreadable member cannot be read. */
 cv_status cv_fail_unreadable(const char *path, cv_error *err);
 
-/* ---- Files below a directory ----
- * The files below a directory. */
-
-/* Adds every file below `dir`, by its path from there. Links to directories are not
- * followed, so there is no way round; links to files are files. What cannot be the name of
- * a leaf, hidden files, and the parts of many writers are passed over: they are nobody's
- * here. What has the name of a leaf but cannot be a file is found, too, as unreadable. Each file is announced to the watch, or NULL, which may stop it. CATERVA_EIO if a
- * directory cannot be listed or a file cannot be looked at. */
+/* Adds every file below `dir` by its path from there. Follows no links to directories, so
+ * there are no cycles. Skips hidden files, parts of jobs and what cannot be a leaf's name.
+ * What has a leaf's name but cannot be a file is added as unreadable. The watch (or NULL)
+ * counts files and may stop it. CATERVA_EIO if a directory or file cannot be read. */
 cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
                          cv_error *err);
 
-/* The same of those alone that one path from there, "g/x", may stand for: files "g/x" and "g/x.*"
- * and files below a folder "g/x", all of them or, with `is_first`, only whether there is one. Lists
- * the names in "g", and looks at no other file. */
+/* The same of those alone that one path from there, "g/x", may stand for: files "g/x" and
+ * "g/x.*" and files below a folder "g/x", all of them or, with `is_first`, only whether there
+ * is one. Lists the names in "g", and looks at no other file. */
 cv_status cv_files_near(cv_dir dir, const char *shown, cv_watch *watch, const char *path,
                         bool is_first, cv_members *out, cv_error *err);
 
-/* The same with nothing passed over, for who removes it: links are files, hidden ones are
- * there, and `directories` gets the paths of directories, each behind the one it is in and
- * with its NUL. `announced` files the watch has heard of before. */
+/* The same with nothing skipped, for removal. `directories` gets their paths, each with its
+ * NUL and after its parent's. `announced` files are announced to the watch already. */
 cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
                              int64_t announced, cv_members *out, cv_buffer *directories,
                              cv_error *err);

@@ -7,9 +7,7 @@
 
 #include <string.h>
 
-/* ---- Good names ------------------------------------------------------------------ */
-
-/* What file systems take, and groups within groups that a list of them can bear. */
+/* Limits of file systems, and of the depth of groups. */
 enum { LONGEST = 4000, DEEPEST = 64 };
 
 static bool is_bad_part(const char *part, size_t size)
@@ -18,7 +16,6 @@ static bool is_bad_part(const char *part, size_t size)
            (size == 2 && part[0] == '.' && part[1] == '.');
 }
 
-/* What is wrong with it, or NULL. */
 static const char *fault_of(const char *path, size_t size)
 {
     const char *end = path + size;
@@ -104,10 +101,11 @@ cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err)
         size_t size = strcspn(path, "/");
         bool is_file = !path[size] && !is_group;
         if (!is_file && cv_tree_is_job_folder(path, size))
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "a group cannot have the name \"%.*s\": the parts of an array's "
-                           "jobs lie in a folder of such a name, which no list of a tree shows",
-                           (int)(size < 100 ? size : 100), path);
+            return cv_fail(
+                err, CATERVA_EINVAL, -1,
+                "a group cannot have the name \"%.*s\": the parts of an array's "
+                "jobs lie in a folder of such a name, which no list of a tree shows",
+                (int)(size < 100 ? size : 100), path);
         path += size + (path[size] == '/');
     }
     return CV_OK;

@@ -14,9 +14,9 @@
 enum { CV_TREE_SUFFIXES = 3, CV_TREE_LONGEST_SUFFIX = 5 };
 extern const char *const cv_tree_suffixes[CV_TREE_SUFFIXES];
 
-/* Refuses a member's path that could lead out of the tree, or is no name: empty, from the
- * root, with "." or ".." or nothing between slashes, with a zero or control character, or
- * no UTF-8. CATERVA_ECORRUPT. `path` needs no NUL behind it. */
+/* CATERVA_ECORRUPT for a member's path that could lead out of the tree or is no name:
+ * empty, absolute, with an empty, "." or ".." part, a control character, or no UTF-8.
+ * Needs no NUL. */
 cv_status cv_tree_check_path(const char *path, size_t size, cv_error *err);
 
 /* The same of a key, which begins with a slash; "/" is the tree itself. CATERVA_EINVAL. */
@@ -28,8 +28,8 @@ bool cv_tree_is_leaf(const char *path);
 /* Whether a name of `size` bytes is that of the folder of an array's jobs: "x.b2nd.parts". */
 bool cv_tree_is_job_folder(const char *name, size_t size);
 
-/* CATERVA_EINVAL if a group in the path has such a name, because lists pass over these folders.
- * The path's last name is a group's only if the path `is_group`. */
+/* CATERVA_EINVAL if a group in the path has such a name: lists skip these folders. The path's
+ * last name counts only if the path `is_group`. */
 cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err);
 
 /* Bytes of the path without its last suffix, which does not begin its last name. */

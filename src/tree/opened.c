@@ -25,10 +25,8 @@
  * Its attributes are msgpack maps that python-blosc2 writes. Every key is checked, and every
  * leaf lies within the bytes that there are. What the leaves hold is not known here. */
 
-/* Of a list of 10^5 leaves as it is stored. */
+/* Enough for a stored list of 10^5 leaves. */
 enum { LONGEST = 16 << 20 };
-
-/* ---- The list --------------------------------------------------------------------- */
 
 static cv_status keep_text(cv_embed *e, const uint8_t *text, size_t size, cv_error *err)
 {
@@ -88,8 +86,6 @@ void cv_embed_free(cv_embed *e)
     *e = (cv_embed){0};
 }
 
-/* ---- Its entries, as they are packed ---------------------------------------------- */
-
 typedef struct fields {
     int64_t offset, size; /* -1: not given */
     bool is_remote;
@@ -101,14 +97,13 @@ static cv_status fail_map(cv_error *err)
     return cv_fail(err, CATERVA_ECORRUPT, -1, "embed.b2e: the map of its leaves is damaged");
 }
 
-/* -1: it is no number of bytes. */
 static int64_t byte_count(const cv_token *token)
 {
     bool is_number = token->kind == CV_TOKEN_INT || token->kind == CV_TOKEN_UINT;
     return is_number && token->number <= INT64_MAX ? (int64_t)token->number : -1;
 }
 
-/* The map that stands for one leaf or object; other fields in it are passed over. */
+/* The map of one leaf or object; other fields are skipped. */
 static cv_status read_fields(cv_tokens *t, fields *out, cv_error *err)
 {
     *out = (fields){.offset = -1, .size = -1};
@@ -164,7 +159,6 @@ static cv_status add_object(cv_embed *e, const cv_token *key, const fields *f, c
     return add(e, &entry, key, f->kind.number > 0 ? &f->kind : &unknown, err);
 }
 
-/* A map of keys to entries. */
 static cv_status read_map(cv_tokens *t, cv_embed *e,
                           cv_status (*take)(cv_embed *, const cv_token *, const fields *,
                                             cv_error *),
@@ -200,8 +194,6 @@ static cv_status read_objects(cv_tokens *t, cv_embed *e, cv_error *err)
 {
     return read_map(t, e, add_object, err);
 }
-
-/* ---- Its attributes --------------------------------------------------------------- */
 
 typedef cv_status (*parse_fn)(cv_tokens *, cv_embed *, cv_error *);
 
@@ -265,8 +257,6 @@ cv_zip_source cv_tree_source(const cv_tree *tree)
     return (cv_zip_source){.file = tree->file, .store = tree->store, .watch = tree->watch};
 }
 
-/* ---- Files in it ---------------------------------------------------------------- */
-
 cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_error *err)
 {
     size_t size = strlen(tree->path) + strlen(member) + 2;
@@ -284,8 +274,8 @@ static cv_status bring_small(cv_store *store, const cv_member *member, cv_error 
     return size <= SMALL ? cv_store_bring(store, member->header_pos, size, err) : CV_OK;
 }
 
-/* Where header and directory contradict each other although both arrived as they are, the
- * directory counts. While a tree is opened, all of it is read again before that. */
+/* If header and directory contradict each other and both arrived undamaged, the directory
+ * counts. While a tree is opened, all is read again before that. */
 static cv_status locate(const cv_tree *tree, const cv_member *member, uint64_t *pos,
                         cv_error *err)
 {
@@ -367,8 +357,6 @@ cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *ds
     return cv_zip_directory_head(&source, member, dst, size, done, err);
 }
 
-/* ---- What it holds ---------------------------------------------------------------- */
-
 void cv_contents_free(cv_contents *contents)
 {
     cv_members_free(&contents->members);
@@ -376,8 +364,8 @@ void cv_contents_free(cv_contents *contents)
     cv_journal_free(&contents->journal);
 }
 
-/* Compares embed.b2e with the checksum of the archive's directory when its bytes came from a server
- * for the first time; the list in it decides what the tree holds. */
+/* The first time a server sends embed.b2e, its checksum is compared with the directory's,
+ * because its list decides what the tree holds. */
 static cv_status check_embed(const cv_tree *tree, cv_store *store, cv_error *err)
 {
     enum { MOST = 1 << 20 };
@@ -396,7 +384,7 @@ static cv_status check_embed(const cv_tree *tree, cv_store *store, cv_error *err
     return status;
 }
 
-/* Whose fault it is stands before what is wrong. */
+/* Names the file before what is wrong with it. */
 cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err)
 {
     cv_store *store;
@@ -426,8 +414,8 @@ static bool is_embed(const cv_contents *contents)
     return cv_members_find(&contents->members, CV_TREE_EMBED) != NULL;
 }
 
-/* Files that a commit has made, and that have not got their names yet. Before the others
- * are looked at: then none is missed that gets its name meanwhile. */
+/* Committed files that do not have their names yet. Looked for before the listing, so that
+ * none is missed that is renamed meanwhile. */
 static cv_status add_committed(const cv_tree *tree, cv_contents *out, cv_error *err)
 {
     for (size_t i = 0; i < out->journal.n; i++) {
@@ -499,7 +487,7 @@ static bool is_same_member(const cv_member *a, const cv_member *b)
            a->crc == b->crc;
 }
 
-/* What the directory of an archive lists, without what a list of files leaves out. */
+/* The directory's members without those that lists leave out. */
 static cv_status read_members(const cv_tree *tree, const cv_zip_source *source,
                               cv_members *out, cv_error *err)
 {
@@ -514,8 +502,7 @@ cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *
     const cv_members *then = &tree->contents.members;
     const cv_zip_source source = {.store = store, .watch = tree->watch};
     cv_status status = read_members(tree, &source, &now, err);
-    bool is_same =
-        status == CV_OK && now.n == then->n && now.n_replaced == then->n_replaced;
+    bool is_same = status == CV_OK && now.n == then->n && now.n_replaced == then->n_replaced;
     for (size_t i = 0; is_same && i < now.n; i++)
         is_same = is_same_member(&now.list[i], &then->list[i]);
     cv_members_free(&now);
@@ -559,8 +546,8 @@ typedef struct confirmation {
 static cv_status check_contents(void *context, cv_error *err)
 {
     const confirmation *c = context;
-    return (c->tree->form == CV_TREE_FILE ? check_entries : cv_tree_check_members)(
-        c->tree, c->store, err);
+    return (c->tree->form == CV_TREE_FILE ? check_entries
+                                          : cv_tree_check_members)(c->tree, c->store, err);
 }
 
 cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err)
@@ -580,7 +567,7 @@ cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
-/* An archive of arrays that has no embed.b2e is one of somebody else's, and is read. */
+/* An archive without embed.b2e was made by another program, and is read. */
 static cv_status open_archive(cv_tree *tree, cv_error *err)
 {
     tree->form = CV_TREE_ARCHIVE;
@@ -787,7 +774,7 @@ static cv_status add_member(cv_buffer *all, const cv_member *m, cv_error *err)
     return cv_buffer_append(all, numbers, sizeof numbers, err);
 }
 
-/* A file with all leaves has no checksums of them. */
+/* Distinguishes one-file trees, which have no checksums of their leaves. */
 static cv_stamp stamp_of(const cv_tree *tree)
 {
     cv_file_info info;
@@ -851,7 +838,6 @@ static bool is_path_of(const char *path, const char *key)
     return strlen(key + 1) == stem && memcmp(key + 1, path, stem) == 0;
 }
 
-/* *found: it is a file. Fails if the system does not say. */
 static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_info *info,
                               bool *found, cv_error *err)
 {
@@ -870,7 +856,6 @@ static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_inf
     return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, tree->shown.text);
 }
 
-/* CATERVA_ENOTFOUND, without a sentence, when there is none. */
 static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
                                    cv_error *err)
 {
@@ -890,7 +875,7 @@ static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf
     return CATERVA_ENOTFOUND;
 }
 
-/* What a commit has made that is not finished: with its new name, wherever it is. */
+/* An unfinished commit's file by its new name. */
 static cv_status find_committed(const cv_tree *tree, const char *key, cv_leaf *out,
                                 cv_error *err)
 {
@@ -910,7 +895,7 @@ static cv_status find_committed(const cv_tree *tree, const char *key, cv_leaf *o
     return status;
 }
 
-/* Of another suffix: whether it holds a frame is seen when it is opened. */
+/* A leaf of any other suffix; opening it checks whether it holds a frame. */
 static bool is_other_leaf(const cv_member *member, const char *key)
 {
     return is_path_of(member->path, key) && strcmp(member->path, CV_TREE_EMBED) != 0;
@@ -930,8 +915,6 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
             found = &contents->members.list[i];
     return found;
 }
-
-/* ---- What is no leaf ---------------------------------------------------------------- */
 
 bool cv_contents_has_group(const cv_contents *c, const char *key)
 {
@@ -961,8 +944,6 @@ static cv_status refuse(const cv_tree *tree, const cv_contents *c, const char *k
                        key, name);
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %.80s in %s", key, name);
 }
-
-/* ---- Finding ------------------------------------------------------------------------ */
 
 static cv_status find_in(const cv_tree *tree, const cv_contents *c, const char *key,
                          cv_leaf *out, cv_error *err)
@@ -1065,7 +1046,7 @@ cv_status cv_tree_attributes_path(const char *group, char **out, cv_error *err)
     return status;
 }
 
-/* A file by its name, also one that a commit has made and not renamed yet. */
+/* A file by its name, also one that a commit has not renamed yet. */
 static cv_status find_path(const cv_tree *tree, char *path, bool *found, cv_leaf *out,
                            cv_error *err)
 {

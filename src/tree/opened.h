@@ -1,4 +1,4 @@
-/* A tree that is open: an archive, a directory, or one file with all leaves inside it. */
+/* An open tree: an archive, a directory, or one file with all leaves inside it. */
 #ifndef CV_TREE_OPENED_H
 #define CV_TREE_OPENED_H
 
@@ -37,8 +37,8 @@ typedef struct cv_embed {
     bool is_store;           /* the frame says that it is one: tree, dictionary or store */
 } cv_embed;
 
-/* Reads both lists from the frame in `store`, which it closes, also on failure. Takes as
- * much memory as they are long, and refuses what is longer than any tree's. */
+/* Reads both lists from the frame in `store`, which it closes, also on failure. Memory grows
+ * with the lists; lists longer than any tree's are refused. */
 cv_status cv_embed_read(cv_store *store, cv_embed *out, cv_error *err);
 
 const cv_embed_entry *cv_embed_find(const cv_embed *embed, cv_embed_what what,
@@ -46,8 +46,7 @@ const cv_embed_entry *cv_embed_find(const cv_embed *embed, cv_embed_what what,
 
 void cv_embed_free(cv_embed *embed);
 
-/* ---- The tree ----
- * A tree that is open: an archive, a directory, or one file with all leaves inside it. */
+/* ---- The tree -------------------------------------------------------------------------- */
 
 typedef enum cv_tree_form {
     CV_TREE_ARCHIVE,   /* .b2z */
@@ -85,31 +84,29 @@ typedef struct cv_tree {
 /* Where the archive's bytes are. */
 cv_zip_source cv_tree_source(const cv_tree *tree);
 
-/* What stands at `path`, or behind the URL, which is opened in the session (NULL: in a new one,
- * of defaults). CATERVA_EUNSUPPORTED for what is no tree, CATERVA_ENOTFOUND for nothing.
- * Release *out with cv_tree_close. `watch` (NULL: nobody) hears of the opening, and not of
- * the tree's life behind it. */
+/* Opens the tree at the path or URL in the session (NULL: a new one of defaults).
+ * CATERVA_EUNSUPPORTED if it is no tree, CATERVA_ENOTFOUND if it does not exist. Release *out
+ * with cv_tree_close. `watch`, or NULL, counts the opening alone. */
 cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, cv_tree **out,
                        cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
-/* The same of a local one that may be damaged, for who repairs it: what cv_tree_open would
- * have said of it is *reason, code CATERVA_OK when nothing. Of an archive whose directory is
- * lost the members are found where they begin; a directory needs no embed.b2e, which is not
- * looked at. CATERVA_ECORRUPT when no member is found. */
+/* The same of a local tree that may be damaged. *reason is cv_tree_open's failure, or
+ * CATERVA_OK. Finds the members of an archive without a directory, and needs no embed.b2e.
+ * CATERVA_ECORRUPT if there is no member. */
 cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason,
                                cv_error *err);
 
-/* From now on nobody else can open it for writing, and a commit that was not finished is.
- * CATERVA_EREADONLY for what is no directory, CATERVA_EBUSY when somebody has. */
+/* Keeps other writers out and finishes an unfinished commit. CATERVA_EREADONLY if it is no
+ * directory, CATERVA_EBUSY if another writer has it. */
 cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
 
-/* CATERVA_EREADONLY unless the tree may be written; CATERVA_EBUSY in a child of fork for one
- * that was opened before: it is the parent's. */
+/* CATERVA_EREADONLY if open for reading; CATERVA_EBUSY in a child of fork if the parent
+ * opened it. */
 cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err);
 
-/* A look at a directory, or what is known of the others: release *own in any case. The files
- * of a directory are announced to the tree's watch as they are found; who asked counts them. */
+/* Lists a directory, or gives the known contents of other trees; always release *own. Files
+ * of a directory are announced to the tree's watch; the caller counts them. */
 cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
                        cv_error *err);
 
@@ -126,14 +123,13 @@ cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_err
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err);
 
-/* Before it is reported that something behind a URL is missing, or is not what it should be: the
- * directory of an archive, or the list in an embed.b2e, may have been damaged on its way when the
- * tree was opened, which no checksum shows. Fetches it once more past all caches, once in the
- * tree's life. CATERVA_EIO if it is not what the tree was opened by. Other trees: CATERVA_OK. */
+/* Call before reporting that something behind a URL is missing or wrong: no checksum covers
+ * an archive's directory or embed.b2e. Fetches it again past all caches, once for each tree.
+ * CATERVA_EIO if it has changed. Other trees: CATERVA_OK. */
 cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err);
 
-/* Reads the directory of an archive behind a URL once more, through a store that was doubted.
- * CATERVA_EIO if it is not what the tree was opened by: bytes were damaged on their way. */
+/* Reads the directory of a remote archive again through a doubted store. CATERVA_EIO if it
+ * differs: bytes were damaged on their way. */
 cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err);
 
 /* The same of embed.b2e. CATERVA_ENOTFOUND when there is none. */
@@ -159,24 +155,24 @@ typedef struct cv_leaf {
     char *path;            /* of the file from the tree; member.path is this. Owned */
 } cv_leaf;
 
-/* CATERVA_ENOTFOUND when there is nothing of that key, CATERVA_EUNSUPPORTED for a group, a
- * reference to elsewhere, or one of python-blosc2's objects. Release with cv_leaf_free. */
+/* CATERVA_ENOTFOUND if the key does not exist, CATERVA_EUNSUPPORTED for a group, a reference
+ * or an object of python-blosc2. Release with cv_leaf_free. */
 cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_error *err);
 void cv_leaf_free(cv_leaf *leaf);
 
-/* CATERVA_EREADONLY when the key lies inside one of python-blosc2's objects, such as a
- * column of a table: its other parts would not follow. Of a tree that is a directory. */
+/* CATERVA_EREADONLY if the key, in a directory, lies inside an object of python-blosc2, such
+ * as a column of a table, whose other parts would not follow. */
 cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err);
 
 /* Whether a file of a directory has the key, as python-blosc2 names it. */
 bool cv_tree_has_file(const cv_tree *tree, const char *key);
 
-/* Whether anything in a directory has the name of a leaf of that key, with a suffix other than
- * `but` (NULL: with any), or might have: the answer is true, too, when that is not known. */
+/* Whether anything in a directory has, or may have, the name of a leaf of that key, with a
+ * suffix other than `but` (NULL: any). */
 bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but);
 
-/* Where the attributes of a group are: a leaf, or neither path nor embedded: it has none.
- * CATERVA_ENOTFOUND when there is no such group. Release with cv_leaf_free. */
+/* Finds the attributes of a group: a leaf, or neither path nor embedded if it has none.
+ * CATERVA_ENOTFOUND if there is no group. Release with cv_leaf_free. */
 cv_status cv_tree_find_attributes(const cv_tree *tree, const char *group, cv_leaf *out,
                                   cv_error *err);
 

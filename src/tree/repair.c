@@ -36,8 +36,6 @@ typedef struct cv_tree_repair {
 
 static const char suffix[] = ".repaired";
 
-/* ---- Between the repair of an array and the caller -------------------------------------- */
-
 static int on_found(void *context, const caterva_info *info, void *fill)
 {
     const cv_tree_repair *r = context;
@@ -74,16 +72,14 @@ static caterva_repair_options options_of(cv_tree_repair *r, const char *output)
     return o;
 }
 
-/* Whether a failure is damage of the member. If not, it ends the repair: a member that cannot
- * be read may be sound. */
-static bool cv_tree_repair_is_damage(cv_status status)
+/* Other failures end the repair: a member that cannot be read may be sound. */
+static bool is_damage(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
            status == CATERVA_ENOTFOUND;
 }
 
-/* The member gets this outcome, and the reason stands in r->reason. */
-static void cv_tree_repair_judge(cv_tree_repair *r, caterva_outcome outcome)
+static void judge(cv_tree_repair *r, caterva_outcome outcome)
 {
     r->member.outcome = outcome;
     r->member.reason = r->reason.code != CATERVA_OK ? r->reason.message : NULL;
@@ -110,7 +106,7 @@ static cv_status check_checksum(const cv_tree_repair *r, const cv_member *member
                    (unsigned long long)member->header_pos, crc, member->crc);
 }
 
-/* Its bytes as they are; *why: the checksum is wrong, and they were copied. */
+/* Copies the bytes unchanged; *why: they have the wrong checksum. */
 static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error *why,
                             cv_error *err)
 {
@@ -128,8 +124,6 @@ static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error
     if (status == CV_OK) (void)check_checksum(r, member, crc, why);
     return status;
 }
-
-/* ---- Arrays ------------------------------------------------------------------------------ */
 
 static cv_status join(const char *a, const char *between, const char *b, char **out,
                       cv_error *err)
@@ -180,7 +174,7 @@ static cv_status publish(cv_place *place, bool durable, cv_error *err)
     return status;
 }
 
-/* The new array, which holds all that the damaged one held, takes its place. */
+/* The new array, which holds all that the damaged one did, replaces it. */
 static cv_status replace(const cv_tree_repair *r, const char *path, cv_error *err)
 {
     cv_place place;
@@ -210,11 +204,11 @@ static cv_status settle_beside(cv_tree_repair *r, const cv_member *member, cv_er
 static cv_status repair_in_place(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     CV_TRY(repair_to(r, member, NULL, err));
-    cv_tree_repair_judge(r, outcome_of(&r->array));
+    judge(r, outcome_of(&r->array));
     return settle_beside(r, member, err);
 }
 
-/* Whether a sound array is sound to its last byte. */
+/* A sound array may still have bytes with a wrong checksum. */
 static void judge_copy(cv_tree_repair *r, const cv_error *why)
 {
     caterva_outcome outcome = CATERVA_OUTCOME_SOUND;
@@ -223,7 +217,7 @@ static void judge_copy(cv_tree_repair *r, const cv_error *why)
         bool vouched = r->array.unverified_chunks == 0;
         outcome = vouched ? CATERVA_OUTCOME_WHOLE : CATERVA_OUTCOME_PARTLY;
     }
-    cv_tree_repair_judge(r, outcome);
+    judge(r, outcome);
 }
 
 static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, cv_error *err)
@@ -235,7 +229,7 @@ static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, 
     cv_status status = repair_to(r, member, output, err);
     cv_free(output);
     CV_TRY(status);
-    cv_tree_repair_judge(r, outcome_of(&r->array));
+    judge(r, outcome_of(&r->array));
     if (r->array.written) return CV_OK;
     CV_TRY(copy_bytes(r, member, &why, err));
     judge_copy(r, &why);
@@ -243,20 +237,19 @@ static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, 
 }
 
 /* Repairs the array in the file `member`, and puts it where it goes. */
-static cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member,
-                                      cv_error *err);
+static cv_status repair_other(cv_tree_repair *r, const cv_member *member, cv_error *err);
 
-static cv_status cv_tree_repair_array(cv_tree_repair *r, const cv_member *member, cv_error *err)
+static cv_status repair_array(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     cv_error why = {.position = -1};
     r->member.kind_name = "array";
     cv_status status =
         r->made_path ? repair_into_output(r, member, &why) : repair_in_place(r, member, &why);
     if (status == CV_OK) return CV_OK;
-    if (status == CATERVA_EUNSUPPORTED) return cv_tree_repair_other(r, member, err);
-    if (cv_tree_repair_is_damage(status)) {
+    if (status == CATERVA_EUNSUPPORTED) return repair_other(r, member, err);
+    if (is_damage(status)) {
         r->reason = why;
-        cv_tree_repair_judge(r, CATERVA_OUTCOME_LOST);
+        judge(r, CATERVA_OUTCOME_LOST);
         return CV_OK;
     }
     if (err) *err = why;
@@ -279,8 +272,8 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
-/* Attributes are whole where their header alone is damaged: `anew` is their leaf with another
- * header, and *why what was wrong. */
+/* If only the header of attributes is damaged, `anew` is their leaf with a new one, and *why
+ * the damage. */
 static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
 {
     if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;
@@ -288,9 +281,9 @@ static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv
                               err);
 }
 
-/* What is no array and nobody here can read is as it is; attributes that cannot be read are
- * lost. *why: it should be an array, and what its header says is nothing that this library
- * knows; nobody can say whether it is damaged. Or it is put right by the bytes in `anew`. */
+/* A frame of an unknown kind stays as it is; unreadable attributes are lost. *why: it should
+ * be an array, but its header is of no known kind, so damage cannot be told. `anew`: the
+ * bytes that repair it, if any. */
 static cv_status check_frame(const cv_tree_repair *r, const cv_member *member,
                              cv_buffer *anew, cv_error *why, cv_error *err)
 {
@@ -311,7 +304,6 @@ static cv_status check_frame(const cv_tree_repair *r, const cv_member *member,
     return status;
 }
 
-/* The group stays where its attributes cannot. */
 static cv_status make_group(const cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     cv_buffer bytes = {0};
@@ -324,12 +316,12 @@ static cv_status make_group(const cv_tree_repair *r, const cv_member *member, cv
 static cv_status lose(cv_tree_repair *r, const cv_member *member, cv_status status,
                       const cv_error *why, cv_error *err)
 {
-    if (!cv_tree_repair_is_damage(status)) {
+    if (!is_damage(status)) {
         if (err) *err = *why;
         return status;
     }
     r->reason = *why;
-    cv_tree_repair_judge(r, CATERVA_OUTCOME_LOST);
+    judge(r, CATERVA_OUTCOME_LOST);
     return r->made_path && is_attributes(member->path) ? make_group(r, member, err) : CV_OK;
 }
 
@@ -369,7 +361,7 @@ static cv_status put_in_place(const cv_tree_repair *r, const cv_member *member,
     return status;
 }
 
-/* As it is, into the output; or what puts it right, where it goes. */
+/* Copies it to the output unchanged, or writes the repaired bytes. */
 static cv_status put(cv_tree_repair *r, const cv_member *member, const cv_buffer *anew,
                      cv_error *mismatch, cv_error *err)
 {
@@ -380,7 +372,7 @@ static cv_status put(cv_tree_repair *r, const cv_member *member, const cv_buffer
 }
 
 /* Looks at what is no array, and copies it to the output, if there is one. */
-static cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member, cv_error *err)
+static cv_status repair_other(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     cv_buffer anew = {0};
     bool is_frame = cv_tree_is_leaf(member->path) && member->method == CV_ZIP_STORED;
@@ -396,15 +388,13 @@ static cv_status cv_tree_repair_other(cv_tree_repair *r, const cv_member *member
     if (status != CV_OK) return lose(r, member, status, &why, err);
     r->reason = unread.code != CATERVA_OK ? unread : mismatch;
     bool is_good = r->reason.code == CATERVA_OK;
-    cv_tree_repair_judge(r, is_anew   ? CATERVA_OUTCOME_WHOLE
-                            : is_good ? CATERVA_OUTCOME_SOUND
-                                      : CATERVA_OUTCOME_PARTLY);
+    judge(r, is_anew   ? CATERVA_OUTCOME_WHOLE
+             : is_good ? CATERVA_OUTCOME_SOUND
+                       : CATERVA_OUTCOME_PARTLY);
     return CV_OK;
 }
 
 #define ASIDE ".damaged"
-
-/* ---- Reports ------------------------------------------------------------------------------ */
 
 static void begin(cv_tree_repair *r, const char *key, const char *kind_name)
 {
@@ -433,17 +423,16 @@ static cv_status finish(cv_tree_repair *r, cv_error *err)
                    (long long)all->members);
 }
 
-/* The same of what concerns the tree itself. */
 static cv_status report(cv_tree_repair *r, caterva_outcome outcome, const cv_error *why,
                         cv_error *err)
 {
     begin(r, "/", "tree");
     r->reason = *why;
-    cv_tree_repair_judge(r, outcome);
+    judge(r, outcome);
     return finish(r, err);
 }
 
-/* Which of its names it had is lost. */
+/* Reports which of two names is lost. */
 static void judge_named(cv_tree_repair *r, const cv_member *member, const char *other)
 {
     char taken[80], shown[80];
@@ -454,10 +443,10 @@ static void judge_named(cv_tree_repair *r, const cv_member *member, const char *
                   "header and directory of the zip archive have two names for it: %s, which "
                   "was taken, and %s",
                   taken, shown);
-    cv_tree_repair_judge(r, CATERVA_OUTCOME_PARTLY);
+    judge(r, CATERVA_OUTCOME_PARTLY);
 }
 
-/* Nothing of it is lost when the archive's word on it alone was damaged, but for its name. */
+/* If only the archive's record was damaged, nothing but the name can be lost. */
 static void judge_settled(cv_tree_repair *r, const cv_member *member)
 {
     const char *other = cv_members_other_name(&r->tree->contents.members, member);
@@ -467,7 +456,7 @@ static void judge_settled(cv_tree_repair *r, const cv_member *member)
                   "the header at byte %llu and the zip archive's directory contradicted each "
                   "other",
                   (unsigned long long)member->header_pos);
-    cv_tree_repair_judge(r, CATERVA_OUTCOME_WHOLE);
+    judge(r, CATERVA_OUTCOME_WHOLE);
 }
 
 /* ---- The journal ------------------------------------------------------------------------- */
@@ -481,7 +470,7 @@ static cv_status put_aside(const cv_tree_repair *r, const char *name, const char
     return cv_fail_sys(err, error, "cannot rename %s in %s", name, r->tree->shown.text);
 }
 
-/* A journal that nobody can read keeps all arrays from being opened. */
+/* An unreadable journal keeps all arrays from being opened. */
 static cv_status drop_journal(cv_tree_repair *r, const cv_error *why, cv_error *err)
 {
     r->tree->skips_journal = true;
@@ -489,7 +478,7 @@ static cv_status drop_journal(cv_tree_repair *r, const cv_error *why, cv_error *
     return report(r, CATERVA_OUTCOME_LOST, why, err);
 }
 
-/* Nobody else writes to it from now on. */
+/* From now on other writers are kept out. */
 static cv_status settle_commit(cv_tree_repair *r, cv_error *err)
 {
     cv_file_info info;
@@ -507,8 +496,6 @@ static cv_status settle_commit(cv_tree_repair *r, cv_error *err)
     return status;
 }
 
-/* ---- embed.b2e --------------------------------------------------------------------------- */
-
 static cv_status make_embed(const cv_tree_repair *r, cv_error *err)
 {
     cv_buffer bytes = {0};
@@ -519,7 +506,6 @@ static cv_status make_embed(const cv_tree_repair *r, cv_error *err)
     return status;
 }
 
-/* How many places of the leaves inside it are damaged. */
 static cv_status verify_embed(const cv_tree_repair *r, int64_t *damages, cv_error *err)
 {
     cv_embed_bytes bytes;
@@ -548,7 +534,7 @@ static cv_status judge_embed(cv_tree_repair *r, cv_error *err)
     cv_error why = {.position = -1};
     cv_status status = verify_embed(r, &damages, &why);
     if (status == CV_OK && damages == 0) return CV_OK;
-    if (status != CV_OK && !cv_tree_repair_is_damage(status)) {
+    if (status != CV_OK && !is_damage(status)) {
         if (err) *err = why;
         return status;
     }
@@ -557,7 +543,7 @@ static cv_status judge_embed(cv_tree_repair *r, cv_error *err)
                       "%s has %lld damaged places: arrays that lie there cannot be read",
                       CV_TREE_EMBED, (long long)damages);
     r->reason = why;
-    cv_tree_repair_judge(r, CATERVA_OUTCOME_PARTLY);
+    judge(r, CATERVA_OUTCOME_PARTLY);
     return CV_OK;
 }
 
@@ -566,16 +552,16 @@ static cv_status lose_embed(cv_tree_repair *r, const cv_error *why, cv_error *er
     if (!r->made_path) CV_TRY(put_aside(r, CV_TREE_EMBED, CV_TREE_EMBED ASIDE, err));
     CV_TRY(make_embed(r, err));
     r->reason = *why;
-    cv_tree_repair_judge(r, CATERVA_OUTCOME_LOST);
+    judge(r, CATERVA_OUTCOME_LOST);
     return CV_OK;
 }
 
-/* The archive's word on its bytes may be wrong: they could be read. */
+/* The archive's record may be wrong, for the bytes could be read. */
 static cv_status copy_embed(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     const caterva_tree_repaired before = r->member;
     const cv_error reason = r->reason;
-    CV_TRY(cv_tree_repair_other(r, member, err));
+    CV_TRY(repair_other(r, member, err));
     r->member.kind_name = "tree";
     if (before.outcome > r->member.outcome) {
         r->member = before;
@@ -591,12 +577,12 @@ static cv_status repair_embed(cv_tree_repair *r, const cv_member *member, cv_err
     begin(r, "/", "tree");
     if (!member) {
         (void)cv_fail(&r->reason, CATERVA_ENOTFOUND, -1, "there was no %s", CV_TREE_EMBED);
-        cv_tree_repair_judge(r, CATERVA_OUTCOME_WHOLE);
+        judge(r, CATERVA_OUTCOME_WHOLE);
         CV_TRY(make_embed(r, err));
         return finish(r, err);
     }
     cv_status status = read_embed(r, &why);
-    if (status != CV_OK && !cv_tree_repair_is_damage(status)) {
+    if (status != CV_OK && !is_damage(status)) {
         if (err) *err = why;
         return status;
     }
@@ -609,8 +595,6 @@ static cv_status repair_embed(cv_tree_repair *r, const cv_member *member, cv_err
     }
     return finish(r, err);
 }
-
-/* ---- All members ------------------------------------------------------------------------- */
 
 /* "/g/x" of "g/x.b2nd". */
 static cv_status key_of(const cv_member *member, char **out, cv_error *err)
@@ -630,15 +614,14 @@ static cv_status repair_member(cv_tree_repair *r, const cv_member *member, cv_er
     begin(r, key, "file");
     if (member->is_unreadable) {
         (void)cv_fail_unreadable(member->path, &r->reason);
-        cv_tree_repair_judge(r, CATERVA_OUTCOME_LOST);
+        judge(r, CATERVA_OUTCOME_LOST);
         cv_free(key);
         return finish(r, err);
     }
     const char *ending = member->path + cv_tree_stem(member->path);
     bool is_array = strcmp(ending, CV_TREE_ARRAY_SUFFIX) == 0;
     int64_t done = r->watch.done;
-    cv_status status = is_array ? cv_tree_repair_array(r, member, err)
-                                : cv_tree_repair_other(r, member, err);
+    cv_status status = is_array ? repair_array(r, member, err) : repair_other(r, member, err);
     if (status == CV_OK) judge_settled(r, member);
     if (status == CV_OK) status = finish(r, err);
     r->watch.done = done + (int64_t)member->size;
@@ -646,7 +629,7 @@ static cv_status repair_member(cv_tree_repair *r, const cv_member *member, cv_er
     return status;
 }
 
-/* embed.b2e was looked at before; in an archive a journal is nobody's. */
+/* embed.b2e was repaired before; in an archive a journal means nothing. */
 static bool is_own(const char *path)
 {
     return strcmp(path, CV_TREE_EMBED) == 0 || strcmp(path, CV_TREE_JOURNAL) == 0;
@@ -675,8 +658,6 @@ static cv_status repair_all(cv_tree_repair *r, cv_error *err)
     return status;
 }
 
-/* ---- The output -------------------------------------------------------------------------- */
-
 static bool is_archive_name(const char *path)
 {
     size_t size = strlen(path);
@@ -698,7 +679,7 @@ static cv_status find_made_path(cv_tree_repair *r, const char *path, cv_error *e
     return made ? CV_OK : cv_fail_memory(err, size, "a path");
 }
 
-/* An archive is packed from a directory, which is beside it meanwhile. */
+/* An archive is packed from a temporary directory beside it. */
 static cv_status tree_repair_open_output(cv_tree_repair *r, cv_error *err)
 {
     char *path;
@@ -739,8 +720,6 @@ static cv_status publish_output(cv_tree_repair *r, cv_error *err)
         return cv_fail_sys(err, error, "cannot sync %s", r->made.shown.text);
     return cv_new_directory_publish(&r->made, r->durable, err);
 }
-
-/* ---- The call ---------------------------------------------------------------------------- */
 
 static cv_status check_options(const cv_tree_repair *r, cv_error *err)
 {

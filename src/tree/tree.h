@@ -10,16 +10,16 @@
 cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *options,
                                 caterva_array **out, cv_error *err);
 
-/* The path of the file of an array that exists in a directory, to be changed as any file. Owned:
- * cv_free. CATERVA_EREADONLY for archives, CATERVA_EBUSY while the tree is open for writing. */
+/* The file path of an array in a directory, owned (cv_free). CATERVA_EREADONLY for archives,
+ * CATERVA_EBUSY while the tree is open for writing. */
 cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err);
 
-/* The path that a new array may have. Makes its groups, and the tree if nothing has its name and
- * that ends with ".b2d". Owned: cv_free. Errors as above. */
+/* The path for a new array, owned (cv_free). Makes its groups, and a missing tree whose name
+ * ends with ".b2d". Errors as above. */
 cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_error *err);
 
-/* The path that parts of the array lie beside: in a directory that of its file, whether it exists
- * yet or not; else the URL. Owned: cv_free. */
+/* The path that parts of the array lie beside: its file in a directory, whether it exists or
+ * not; else the URL. Owned: cv_free. */
 cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err);
 
 /* Whether a tree of any form is at `path`. */
@@ -29,9 +29,8 @@ bool cv_is_tree(const char *path);
  * a damaged one. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
-/* Compares members with the checksums that the archive has of them: CATERVA_ECORRUPT. Members
- * that are deflated, and those that another member of the name replaces, are only checked for
- * their headers. */
+/* Compares members with their checksums in the archive, CATERVA_ECORRUPT. Of members that are
+ * deflated or replaced by another of the name only the headers are checked. */
 cv_status cv_archive_check(const cv_archive *archive, cv_progress_fn tell, void *context,
                            cv_error *err);
 void cv_archive_close(cv_archive *archive); /* of zeros is fine */

@@ -31,8 +31,6 @@ typedef struct verification {
     bool is_missing;            /* as it was in this try */
 } verification;
 
-/* ---- Reports -------------------------------------------------------------- */
-
 static void on_damage(void *context, const caterva_damage *damage)
 {
     verification *v = context;
@@ -48,16 +46,15 @@ static void report(verification *v, const cv_error *err)
     on_damage(v, &damage);
 }
 
-/* Bytes that were read and are wrong, and files that a directory lists and lacks. A member
- * that cannot be read may be sound. */
+/* Damage: wrong bytes, and listed files that are missing. An unreadable member may be
+ * sound. */
 static bool is_damage(const verification *v, cv_status status)
 {
     bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED || is_missing;
 }
 
-/* Reports damage of one member, so that the others are checked as well. Any other failure
- * ends the verification. */
+/* Reports damage so that the others are checked too; other failures end the verification. */
 static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
 {
     if (status == CV_OK) return CV_OK;
@@ -92,8 +89,6 @@ static cv_status finish(verification *v, cv_error *err)
                    (long long)v->result.members);
 }
 
-/* ---- One member ----------------------------------------------------------- */
-
 static cv_status verify_handle(verification *v, caterva_array *array, cv_error *err)
 {
     caterva_verify_options o = CATERVA_VERIFY_INIT;
@@ -107,8 +102,8 @@ static cv_status verify_handle(verification *v, caterva_array *array, cv_error *
 
 static cv_status verify_other(verification *v, const char *key, cv_error *err);
 
-/* Whether the header says that it holds something else: such frames are as they are. One that
- * should be an array, attributes or a tree and cannot be read is not. */
+/* Whether the header names another kind of frame, which is passed. Arrays, attributes and
+ * trees that cannot be read are not. */
 static bool is_other_kind(const verification *v)
 {
     static const char *const own[] = {"array", "attributes", "tree", "damaged"};
@@ -132,7 +127,7 @@ static cv_status verify_array(verification *v, const char *key, cv_error *err)
     return settle(v, status, &why, err);
 }
 
-/* A frame whose items are nobody's business here. */
+/* A frame that is checked without decoding its items. */
 static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
 {
     cv_snapshot *s = NULL;
@@ -170,8 +165,8 @@ static cv_status verify_other(verification *v, const char *key, cv_error *err)
     return status;
 }
 
-/* Whether the header before a member says of it what the archive's directory does. What is
- * told already, as it could not be opened, is not told once more. */
+/* Checks a member's local header against the directory. A member that could not be opened is
+ * reported already. */
 static cv_status verify_header(verification *v, const cv_member *member, cv_error *err)
 {
     cv_error why = {.position = -1};
@@ -181,7 +176,7 @@ static cv_status verify_header(verification *v, const cv_member *member, cv_erro
     return is_told ? CV_OK : settle(v, status, &why, err);
 }
 
-/* Of those that others of the same name replace: such a name may be damaged. */
+/* Checks the headers of members replaced by others of the same name, which may be damaged. */
 static cv_status verify_replaced(verification *v, cv_error *err)
 {
     if (!v->contents) return CV_OK;
@@ -191,8 +186,7 @@ static cv_status verify_replaced(verification *v, cv_error *err)
     return CV_OK;
 }
 
-/* Compares a member of an archive with what the directory states of it. The bytes of one behind a
- * URL are not fetched once more for that: only its header is. */
+/* Compares a member with the directory's record; of remote members only the header. */
 static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
 {
     cv_copy_source source;
@@ -212,8 +206,6 @@ static cv_status verify_checksum(verification *v, const char *path, cv_error *er
     }
     return settle(v, status, &why, err);
 }
-
-/* ---- All of them ---------------------------------------------------------- */
 
 /* Of what nobody here can look into, or what lies elsewhere. */
 static bool is_closed(const char *kind_name)
@@ -276,8 +268,8 @@ static bool is_there(const verification *v, const char *key)
     return status != CATERVA_ENOTFOUND;
 }
 
-/* A writer of a directory may remove what was listed: *gone, and nothing is damaged. It may
- * put something else there, too, which is looked at. */
+/* A concurrent writer may remove what was listed (*gone: no damage) or replace it (the new
+ * one is checked). */
 static cv_status verify_listed(verification *v, const caterva_tree_entry *entry, bool *gone,
                                cv_error *err)
 {
@@ -308,8 +300,7 @@ static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, 
     return tell(v, entry->stored_bytes, err);
 }
 
-/* What an archive has besides: parts of python-blosc2's objects. They are named when they are
- * damaged. */
+/* Checks parts of python-blosc2's objects, which are named only if damaged. */
 static cv_status verify_unseen(verification *v, cv_error *err)
 {
     char key[4200];
@@ -345,7 +336,7 @@ static cv_status verify_embed(verification *v, cv_error *err)
     return finish(v, err);
 }
 
-/* Bytes of an archive's members below a group whose checksums are looked at. */
+/* Sums the bytes of an archive's members below a group whose checksums are compared. */
 static int64_t count_checksums(const verification *v, const char *group)
 {
     int64_t bytes = 0;
@@ -373,7 +364,7 @@ static cv_status verify_list(verification *v, const caterva_tree_list *list,
     return verify_unseen(v, err);
 }
 
-/* The members of all of an archive are looked at, whatever its list has. */
+/* Checks all members of a whole archive, whatever its list has. */
 static cv_status verify_contents(verification *v, const caterva_tree_list *list,
                                  const char *group, cv_error *err)
 {
@@ -389,7 +380,7 @@ static cv_status verify_contents(verification *v, const caterva_tree_list *list,
     return status;
 }
 
-/* A tree that cannot be listed is one damaged member. */
+/* A tree that cannot be listed counts as one damaged member. */
 static cv_status verify(verification *v, const char *group, cv_error *err)
 {
     cv_error why = {.position = -1};

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* ---- Fields --------------------------------------------------------------- */
-
 /* Every number of every record; a record uses some of them. */
 typedef struct numbers {
     uint64_t signature, made_by, needs, flags, method, time, date, crc;
@@ -88,8 +86,6 @@ static cv_status write_fields(const field *fields, size_t n, const numbers *in,
     return CV_OK;
 }
 
-/* ---- The end ---------------------------------------------------------------- */
-
 static cv_status torn(cv_error *err, uint64_t pos, const char *what)
 {
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "the zip archive %s", what);
@@ -135,8 +131,8 @@ static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t t
     return CV_OK;
 }
 
-/* The last part has the directory's end: all records when the directory begins there, too, and
- * fewer when it begins before. What says anything else is damaged, and no part. */
+/* All records are in the last part if the directory begins there, else fewer. Any other
+ * statement is damage, not a part. */
 static cv_status check_parts(const numbers *end, uint64_t end_pos, cv_error *err)
 {
     bool begins_here = end->disk == end->disks, has_all = end->disk_n == end->n;
@@ -189,8 +185,6 @@ cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
     CV_TRY(read_end64(tail, &end, tail_pos, &n, err));
     return check_end(&n, tail_pos + (uint64_t)(end - tail), out, err);
 }
-
-/* ---- Members ---------------------------------------------------------------- */
 
 cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, cv_error *err)
 {
@@ -303,8 +297,8 @@ static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
     return !(n->flags & CV_ZIP_STREAMED) || n->size > 0 || n->packed_size > 0;
 }
 
-/* Versions that are known differ between the two in archives of others, which is no damage. Which
- * letters a name is made of follows from a flag: one name is in one encoding. */
+/* Versions may differ in archives of other programs. A flag gives the name's encoding, and
+ * both must agree on that. */
 static cv_status check_flags(const numbers *n, uint64_t pos, const cv_zip_member *member,
                              cv_error *err)
 {

@@ -45,10 +45,9 @@ typedef struct cv_zip_member {
     uint64_t header_pos; /* of its local header, in the archive */
 } cv_zip_member;
 
-/* From the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH of them, or all
- * that there are. CATERVA_ECORRUPT when there is no end, or one that cannot be.
- * CATERVA_EUNSUPPORTED: it says that the archive is the last of several parts; `out` is where
- * the directory ends in this one, then. */
+/* Parses the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH, or all.
+ * CATERVA_ECORRUPT if there is no valid end. CATERVA_EUNSUPPORTED for the last of several
+ * parts; `out` then says where the directory ends in it. */
 cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
                            cv_zip_end *out, cv_error *err);
 
@@ -60,21 +59,20 @@ cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, c
 cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                               cv_zip_member *out, cv_error *err);
 
-/* From the first `size` bytes of a local header at `pos`, CV_ZIP_LOCAL_SIZE and the name
- * at least: how many bytes there are from its begin to the data. CATERVA_ECORRUPT unless
- * it is the header of `member`. */
+/* Checks that the first `size` bytes of a local header at `pos`, at least
+ * CV_ZIP_LOCAL_SIZE and the name, are that of `member`, else CATERVA_ECORRUPT. Gives the
+ * distance to its data. */
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* The same of any member: whether the header says of it what `member` does, its name, how it is
- * stored, its sizes and its checksum, in which encoding its name is, and nothing that makes readers
- * refuse it where `member` does not: CATERVA_ECORRUPT. One whose sizes stand behind its data says nothing of them. */
+/* CATERVA_ECORRUPT unless the header agrees with `member` on name, encoding, method, sizes
+ * and checksum, and sets no flag that readers refuse and `member` lacks. Sizes behind the
+ * data are not compared. */
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* What a local header says of itself, for who has no directory: whether one begins here, with
- * its name and extra fields within the `size` bytes. Of one whose sizes stand behind its data
- * they are 0. header_pos is left alone. */
+/* Reads a local header without a directory: false unless one begins here, with name and extra
+ * fields within `size`. Sizes behind the data give 0. Leaves header_pos alone. */
 bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
                        uint64_t *data_at);
 

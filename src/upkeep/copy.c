@@ -60,10 +60,8 @@ static bool is_dirty(const copying *c, int64_t chunk)
     return c->source.pending && cv_pending_find(c->source.pending, chunk);
 }
 
-/* ---- Memory ------------------------------------------------------------- */
-
-/* What one thread holds at most while it decodes or encodes a chunk: libblosc2's
- * scratch is some blocks, and its codecs' tables a few MiB. */
+/* What one thread holds to decode or encode a chunk: some blocks of libblosc2's scratch, and
+ * a few MiB of its codecs' tables. */
 static int64_t thread_memory(const copying *c)
 {
     enum { CODEC_BYTES = 2 << 20, FETCH_BYTES = 512 * 1024, SCRATCH_BLOCKS = 4 };
@@ -95,9 +93,7 @@ static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Slabs -------------------------------------------------------------- */
-
-/* How many chunks of the plan have to be looked at: one, if the index has one entry for all. */
+/* How many chunks of the plan must be looked at: one if one index entry stands for all. */
 static cv_status count_different(const copying *c, const cv_plan *plan, int64_t *n,
                                  cv_error *err)
 {
@@ -109,7 +105,7 @@ static cv_status count_different(const copying *c, const cv_plan *plan, int64_t 
     return CV_OK;
 }
 
-/* Does every source chunk of the plan hold what the target holds unwritten? */
+/* Does every source chunk of the plan hold what unwritten chunks of the target hold? */
 static cv_status is_unwritten(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
 {
     int64_t n;
@@ -147,7 +143,6 @@ static cv_status copy_slab(copying *c, const box *b, cv_error *err)
     return cv_watch_step(c->watch, write.n_chunks, err);
 }
 
-/* Decodes and encodes a part of the target that begins where its chunks do. */
 static cv_status copy_part(copying *c, const box *part, cv_error *err)
 {
     enum { SLAB_BYTES = 8 << 20, CHUNKS_PER_THREAD = 4 };
@@ -173,8 +168,6 @@ static cv_status copy_part(copying *c, const box *part, cv_error *err)
     }
     return status;
 }
-
-/* ---- Moving ------------------------------------------------------------- */
 
 /* Chunk k of the source's plan becomes chunk k of the target's. */
 typedef struct moving {
@@ -299,8 +292,6 @@ static cv_status move_and_copy(copying *c, cv_error *err)
     return CV_OK;
 }
 
-/* ---- The copy ----------------------------------------------------------- */
-
 static bool can_move(const copying *c)
 {
     cv_move move = {.source = &c->source, .target = c->target};
@@ -311,9 +302,8 @@ static bool can_move(const copying *c)
     return cv_can_move(&move);
 }
 
-/* Copies, and leaves the commit to the caller. Nothing may change the source
- * meanwhile. CATERVA_ESTOPPED when the watch says so. */
-static cv_status cv_repack_run(const cv_repack *repack, cv_error *err)
+/* Copies without the commit. Nothing may change the source meanwhile. */
+static cv_status repack_run(const cv_repack *repack, cv_error *err)
 {
     copying c = {
         .repack = repack,
@@ -338,9 +328,7 @@ static cv_status cv_repack_run(const cv_repack *repack, cv_error *err)
     return status;
 }
 
-/* ---- What the new array is --------------------------------------------------------------
- *
- * The options of the caller, and the source where they leave something open. */
+/* ---- What the new array is ------------------------------------------------------------- */
 
 /* Options made complete, with what they point at. */
 typedef struct cv_copy_order {
@@ -356,10 +344,10 @@ typedef struct cv_copy_order {
 
 enum { DEFAULT_MEMORY = 256 << 20 };
 
-/* Reads the caller's options, NULL included; of `create` all but shape and partition
- * is then complete, or left to cv_copy_set_kind. */
-static cv_status cv_copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
-                               cv_error *err)
+/* Reads the caller's options or NULL and completes `create` but for shape and partition, or
+ * leaves it to copy_set_kind. */
+static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
+                                   cv_error *err)
 {
     static const caterva_copy_options defaults = CATERVA_COPY_INIT;
     static const caterva_create_options like_source = CATERVA_CREATE_INIT;
@@ -380,9 +368,9 @@ static cv_status cv_copy_read_options(const caterva_copy_options *options, cv_co
     return CV_OK;
 }
 
-/* The conversion that is asked for, and its dtype for the new array. */
-static cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_order *order,
-                                 cv_error *err)
+/* The requested conversion, and its dtype for the new array. */
+static cv_status copy_set_conversion(const caterva_array *source, cv_copy_order *order,
+                                     cv_error *err)
 {
     const caterva_copy_options *o = &order->options;
     if (!o->convert_to) return CV_OK;
@@ -395,7 +383,7 @@ static cv_status cv_copy_set_conversion(const caterva_array *source, cv_copy_ord
 }
 
 /* Takes layout, metalayer and fill from `source` unless they are set. */
-static void cv_copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
+static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
 {
     caterva_create_options *c = &order->create;
     bool is_one_file = strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
@@ -413,9 +401,10 @@ static void cv_copy_set_kind(const caterva_array *source, const char *url, cv_co
     }
 }
 
-/* Makes `for_remote` 0 or 1: as the source, which is locked, where nothing was asked for.
- * CATERVA_EINVAL for a directory that is to be read through URLs. After cv_copy_set_kind. */
-static cv_status cv_copy_choose_remote(caterva_array *source, cv_copy_order *order, cv_error *err)
+/* Makes `for_remote` 0 or 1; by default as the locked source. CATERVA_EINVAL for a directory
+ * to be read through URLs. Call after copy_set_kind. */
+static cv_status copy_choose_remote(caterva_array *source, cv_copy_order *order,
+                                    cv_error *err)
 {
     bool is_one_file = order->create.layout == CATERVA_LAYOUT_CONTIGUOUS, has_layouts = false;
     int asked = order->options.for_remote;
@@ -427,8 +416,6 @@ static cv_status cv_copy_choose_remote(caterva_array *source, cv_copy_order *ord
                    "layouts for remote reading stand in one file, and a directory is asked "
                    "for");
 }
-
-/* ---- Copies of arrays ---------------------------------------------------------------- */
 
 static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *err)
 {
@@ -448,8 +435,8 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
     return CV_OK;
 }
 
-/* Chunks and blocks stay together: a new shape of one has the other chosen, and both
- * are for a frame of plain items, which has no partition for it. */
+/* A new chunk or block shape has the other chosen; both are for a frame of plain items, which
+ * has no partition. */
 static void set_partition(const cv_snapshot *source, cv_copy_order *order)
 {
     const cv_grid *grid = &source->grid;
@@ -463,8 +450,7 @@ static void set_partition(const cv_snapshot *source, cv_copy_order *order)
     c->block_shape = order->block_shape;
 }
 
-/* Nothing is at the URL before the commit. One watch hears of what is read and of what
- * is written. */
+/* The URL stays untouched before the commit. One watch counts both reads and writes. */
 static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva_array *array,
                           cv_error *err)
 {
@@ -479,7 +465,7 @@ static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva
         .memory = o->memory,
         .watch = source->watch,
     };
-    cv_status status = cv_repack_run(&repack, err);
+    cv_status status = repack_run(&repack, err);
     if (o->for_remote) cv_txn_add_layouts(array->pending->txn);
     if (status == CV_OK) status = caterva_commit(array, err);
     array->pending->watch = array->watch;
@@ -494,8 +480,8 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     if (source->pending) CV_TRY(cv_pending_check_whole(source->pending, err));
     CV_TRY(set_box(&state->grid, order, err));
     set_partition(state, order);
-    cv_copy_set_kind(source, url, order);
-    CV_TRY(cv_copy_choose_remote(source, order, err));
+    copy_set_kind(source, url, order);
+    CV_TRY(copy_choose_remote(source, order, err));
     caterva_array *array;
     CV_TRY(cv_array_create(url, &order->create, state, &array, err));
     cv_source from = cv_array_source(source);
@@ -508,7 +494,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     return status;
 }
 
-/* The box as a view, which is read as what it becomes. */
+/* The box as a view, which is read in the new dtype. */
 static cv_status copy_converted(caterva_array *source, const char *url,
                                 const cv_copy_order *order, caterva_array **out,
                                 cv_error *err)
@@ -543,7 +529,7 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
     if (!url) return cv_fail(err, CATERVA_EINVAL, -1, "url is NULL");
     if (out) *out = NULL;
     cv_copy_order order;
-    CV_TRY(cv_copy_read_options(options, &order, err));
+    CV_TRY(copy_read_options(options, &order, err));
     if (order.options.convert_to) return copy_converted(source, url, &order, out, err);
     cv_array_lock_shared(source);
     return cv_array_finish(source, copy(source, url, &order, out, err));
@@ -595,8 +581,7 @@ static parts parts_of(const caterva_view *const *view)
                    base->starts};
 }
 
-/* The first array below, which the new one is drawn after; *over is the view that
- * stands on it. */
+/* The first array below, the model of the new one; *over is the view over it. */
 static caterva_array *first_array(const caterva_view *view, const caterva_view **over)
 {
     while (!view->base->array) view = view->base->parts[0];
@@ -604,10 +589,8 @@ static caterva_array *first_array(const caterva_view *view, const caterva_view *
     return view->base->array;
 }
 
-/* ---- Through memory -------------------------------------------------------- */
-
 static cv_status copy_view_copy_slab(view_copy *c, const int64_t *start, const int64_t *stop,
-                           cv_error *err)
+                                     cv_error *err)
 {
     cv_selection s = {.grid = &c->view->grid, .kind = CATERVA_SELECTION_AXES, .n_items = 1};
     cv_memory memory = {
@@ -640,8 +623,8 @@ static cv_status copy_view_reserve_slab(view_copy *c, int64_t size, cv_error *er
     return CV_OK;
 }
 
-/* Items [first, last) of the axis, edges of chunks. The slab takes half of the memory:
- * what threads decode and encode, the rest. */
+/* Copies items [first, last) of the axis, edges of chunks. The slab takes half of the memory;
+ * the rest is for threads that decode and encode. */
 static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_error *err)
 {
     enum { SLAB_BYTES = 8 << 20 };
@@ -671,10 +654,9 @@ static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_erro
 
 /* ---- Moving ---------------------------------------------------------------- */
 
-/* Draws the move of axis `d`, on which the part begins at item `at` of the new array;
- * false when its chunks do not fall on chunks. Where the part ends inside a chunk,
- * that chunk moves only if both arrays end there, and else nothing beside the copied
- * axis does. */
+/* Draws the move of axis `d`, on which the part begins at item `at` of the new array; false
+ * if its chunks do not fall on chunks. A chunk that the part ends in moves only if both
+ * arrays end there; otherwise only the copied axis may end inside a chunk. */
 static bool draw_axis(const view_copy *c, const caterva_view *part, int d, int64_t at,
                       cv_move *move)
 {
@@ -703,10 +685,10 @@ static bool draw_move(const view_copy *c, const caterva_view *part, int64_t at, 
 
 static cv_status on_chunk(void *watch, cv_error *err) { return cv_watch_step(watch, 1, err); }
 
-/* Moves what can be of the part that begins at item `at` of the axis; *moved is the
- * item behind it, `at` when nothing was. */
-static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int64_t at, int64_t *moved,
-                           cv_error *err)
+/* Moves what can be moved of the part at item `at` of the axis; *moved is the next item, `at`
+ * if nothing moved. */
+static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int64_t at,
+                                     int64_t *moved, cv_error *err)
 {
     caterva_array *array = part->base->array;
     cv_status status = CV_OK;
@@ -730,8 +712,6 @@ static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int
     return cv_array_finish(array, status);
 }
 
-/* ---- The copy -------------------------------------------------------------- */
-
 static cv_status copy_view_fill_new(view_copy *c, cv_error *err)
 {
     parts p = parts_of(&c->view);
@@ -752,9 +732,9 @@ static cv_status copy_view_fill_new(view_copy *c, cv_error *err)
     return caterva_commit(c->to, err);
 }
 
-/* As the first array, axis by axis; new axes have chunks and blocks of one item. */
+/* Partition of the first array, axis by axis; new axes have chunks and blocks of one item. */
 static void copy_view_set_partition(const caterva_view *over, const cv_snapshot *state,
-                          cv_copy_order *order)
+                                    cv_copy_order *order)
 {
     const cv_grid *from = &state->grid;
     caterva_create_options *create = &order->create;
@@ -768,7 +748,7 @@ static void copy_view_set_partition(const caterva_view *over, const cv_snapshot 
     create->block_shape = order->block_shape;
 }
 
-/* Each axis of the view has the name of the axis of the first array that it shows. */
+/* Each axis of the view gets the name of the axis of the first array that it shows. */
 static cv_status carry_dims(const caterva_view *view, const cv_snapshot *state,
                             caterva_array *to, cv_error *err)
 {
@@ -794,15 +774,15 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     order->create.item_size = 0;
     cv_array_lock_shared(first);
     const cv_snapshot *state = cv_array_state(first);
-    /* A view of a view of several has axes of its own: then the library chooses. */
+    /* A view of a joined view has its own axes: the library chooses then. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         copy_view_set_partition(over, state, order);
     *out = NULL;
     cv_status status = cv_view_check(over->base, &state->grid, err);
-    if (status == CV_OK) status = cv_copy_set_conversion(first, order, err);
+    if (status == CV_OK) status = copy_set_conversion(first, order, err);
     if (status == CV_OK) {
-        cv_copy_set_kind(first, url, order);
-        status = cv_copy_choose_remote(first, order, err);
+        copy_set_kind(first, url, order);
+        status = copy_choose_remote(first, order, err);
     }
     if (status == CV_OK) {
         status = cv_array_create(url, &order->create, state, out, err);
@@ -822,7 +802,7 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     if (!view || !url) return cv_fail(err, CATERVA_EINVAL, -1, "the view or url is NULL");
     cv_copy_order order;
     caterva_array *array;
-    CV_TRY(cv_copy_read_options(options, &order, err));
+    CV_TRY(copy_read_options(options, &order, err));
     if (order.options.start || order.options.stop)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "a copy of a view takes no box: select from the view instead");

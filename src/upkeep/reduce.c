@@ -45,7 +45,6 @@ static void begin_rows(row_walk *r, const cv_part *part)
     r->step[CV_IN_BUFFER] = part->strides[CV_IN_BUFFER][last];
 }
 
-/* Along axis `d` by `steps`. */
 static void move_row(row_walk *r, int d, int64_t steps)
 {
     r->pos[CV_IN_BLOCK] += steps * r->part->strides[CV_IN_BLOCK][d];
@@ -64,8 +63,8 @@ static void next_row(row_walk *r)
     r->done = true;
 }
 
-/* How many items of a slice that runs forwards, and is not empty, lie in [lo, hi); *first is
- * the first one's place among the selected. */
+/* Counts the items of a forward, nonempty slice in [lo, hi); *first is the first one's place
+ * among the selected. */
 static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *first)
 {
     int64_t last = axis->start + (axis->n - 1) * axis->step;
@@ -80,8 +79,6 @@ static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *fi
  *
  * What each reduction is: how numbers are added to a cell, cells to each other, and which
  * result they make. Arrays are not known here. */
-
-/* ---- Counting -------------------------------------------------------------- */
 
 /* Whether numbers are added as doubles, whatever they are. */
 static bool adds_doubles(const cv_number_type *type, caterva_reduction what)
@@ -113,7 +110,7 @@ static bool goes_before(cv_number_class number_class, cv_wide a, cv_wide b)
     return a.f < b.f;
 }
 
-/* What one value makes of an extreme, or of a sum of n of them. */
+/* Folds one value into an extreme, or n times into a sum. */
 static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
                  cv_wide value, int64_t n)
 {
@@ -138,16 +135,16 @@ static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
     c->n += n;
 }
 
-/* Counts a value, which is no NaN, n times; a run of values; one value in each of n cells.
- * Values of runs are clobbered. */
-static void cv_cell_repeat(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
-                    cv_wide value, int64_t n)
+/* Counts a number (no NaN) n times, a run, or one value in each of n cells. Runs are
+ * clobbered. */
+static void cell_repeat(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
+                        cv_wide value, int64_t n)
 {
     fold(cell, type, what, value, n);
 }
 
-static void cv_cell_run(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
-                 cv_wide *values, int64_t n)
+static void cell_run(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
+                     cv_wide *values, int64_t n)
 {
     n = cv_numbers_drop_nan(type, values, n);
     if (adds_doubles(type, what)) {
@@ -159,19 +156,17 @@ static void cv_cell_run(cv_cell *cell, const cv_number_type *type, caterva_reduc
     for (int64_t i = 0; i < n; i++) fold(cell, type, what, values[i], 1);
 }
 
-static void cv_cells_each(cv_cell *cells, const cv_number_type *type, caterva_reduction what,
-                   cv_wide *values, int64_t n)
+static void cells_each(cv_cell *cells, const cv_number_type *type, caterva_reduction what,
+                       cv_wide *values, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (cv_numbers_drop_nan(type, &values[i], 1) == 1)
             fold(&cells[i], type, what, values[i], 1);
 }
 
-/* ---- Together -------------------------------------------------------------- */
-
 /* Adds what another cell, or a tally, has counted. */
-static void cv_cell_add(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
-                 const cv_cell *from)
+static void cell_add(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
+                     const cv_cell *from)
 {
     if (from->n == 0) return;
     if (adds_doubles(type, what)) {
@@ -211,10 +206,8 @@ void cv_cell_add_tally(cv_cell *cell, const cv_number_type *type, caterva_reduct
 {
     if (from->n == 0) return;
     const cv_cell counted = cell_of(from, type, what);
-    cv_cell_add(cell, type, what, &counted);
+    cell_add(cell, type, what, &counted);
 }
-
-/* ---- Results --------------------------------------------------------------- */
 
 bool cv_reduce_gives_item(caterva_reduction what)
 {
@@ -241,7 +234,7 @@ void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide
         memcpy(dst, &value, sizeof value);
 }
 
-/* Where there is a NaN or NaT that is not skipped. */
+/* The result if there is a NaN or NaT that is not skipped. */
 static cv_wide nan_of(const cv_number_type *type)
 {
     return type->is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
@@ -327,9 +320,7 @@ typedef struct tile {
     cv_cell *cells;
 } tile;
 
-/* ---- Folding --------------------------------------------------------------- */
-
-/* One value all over the part: each cell behind it counts it so many times. */
+/* One value all over the part is counted at once in each cell behind it. */
 static void fold_repeated(const tile *t, const cv_fold_part *part)
 {
     const cv_number_type *type = t->task->reduction->type;
@@ -349,8 +340,8 @@ static void fold_repeated(const tile *t, const cv_fold_part *part)
     row_walk rows;
     for (begin_rows(&rows, &cells); !rows.done; next_row(&rows))
         for (int64_t i = 0; i < rows.length; i++)
-            cv_cell_repeat(first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], type,
-                           what, value, times);
+            cell_repeat(first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], type,
+                        what, value, times);
 }
 
 static void fold_part(void *context, const cv_fold_part *part)
@@ -375,14 +366,12 @@ static void fold_part(void *context, const cv_fold_part *part)
             int64_t n = cv_min_i64(rows.length - i, CV_RUN);
             type->load(row + i * step, step, n, values);
             if (row_is_cell)
-                cv_cell_run(at, type, what, values, n);
+                cell_run(at, type, what, values, n);
             else
-                cv_cells_each(at + i, type, what, values, n);
+                cells_each(at + i, type, what, values, n);
         }
     }
 }
-
-/* ---- Results --------------------------------------------------------------- */
 
 /* The tile's cells, and where they lie in the result, whose cells take `size` bytes. */
 static cv_part place_tile(const tile *t, int64_t size, int64_t *first)
@@ -427,12 +416,10 @@ static void add_tile(const tile *t)
     row_walk rows;
     for (begin_rows(&rows, &cells); !rows.done; next_row(&rows))
         for (int64_t i = 0; i < rows.length; i++)
-            cv_cell_add(request->cells + first + rows.pos[CV_IN_BUFFER] +
-                            i * rows.step[CV_IN_BUFFER],
-                        type, request->what, c++);
+            cell_add(request->cells + first + rows.pos[CV_IN_BUFFER] +
+                         i * rows.step[CV_IN_BUFFER],
+                     type, request->what, c++);
 }
-
-/* ---- Tiles ----------------------------------------------------------------- */
 
 /* Items [lo, hi) of the array on axis `d`, between the edges of chunks or blocks. */
 static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *lo,
@@ -460,8 +447,7 @@ static int64_t tile_at(const axes_task *task, int d, int64_t item)
            item % g->chunk_shape[d] / g->block_shape[d];
 }
 
-/* Of an axis that stays what tile `number` has; a list is cut by its places. False: no
- * item is selected. */
+/* What tile `number` has of an axis that stays; lists are cut by places. False: nothing. */
 static bool cut_axis(tile *t, int d, int64_t number)
 {
     const axes_task *task = t->task;
@@ -556,8 +542,6 @@ static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_erro
     return cv_watch_step(task->reduction->watch, 1, err);
 }
 
-/* ---- What is read ahead ------------------------------------------------------ */
-
 static cv_status list_tile_needs(void *context, int64_t job, cv_worker *worker,
                                  cv_stage_list *list, cv_error *err)
 {
@@ -571,7 +555,7 @@ static cv_status list_tile_needs(void *context, int64_t job, cv_worker *worker,
     return status;
 }
 
-/* Tiles that are small are read ahead together, of a large one its chunks are. */
+/* Small tiles are read ahead together, of a large one its chunks are. */
 static cv_status init_stage(axes_task *task, int64_t n_jobs, int threads, cv_error *err)
 {
     const cv_selection *selected = task->reduction->selection;
@@ -607,8 +591,7 @@ static int64_t cut_tiles(axes_task *task, bool by_block)
     return total;
 }
 
-/* Cuts at chunks, unless these are few, or wide: then at blocks, where a chunk's blocks
- * can be decoded apart. */
+/* Cuts at chunks, but at blocks if chunks are few or wide and blocks decode apart. */
 static int64_t choose_tiles(axes_task *task)
 {
     const cv_source *source = task->reduction->source;
@@ -652,10 +635,8 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
 /* One result has one cell. */
 static const int64_t nowhere[CV_MAX_DIMS];
 
-/* ---- Jobs ------------------------------------------------------------------ */
-
-/* Units are the touched chunks, or shares of them where there are few; a job is a
- * run of units. */
+/* Units are the touched chunks, or shares of them if there are few; a job is a run of
+ * units. */
 typedef struct job_list {
     int64_t n_shares;
     int64_t n_units;
@@ -705,9 +686,7 @@ static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_w
     return cv_watch_step(task->reduction->watch, 1, err);
 }
 
-/* ---- Statistics ------------------------------------------------------------ */
-
-/* What a job has counted, and numbers that wait until there is a run of them. */
+/* The counts of a job, and numbers kept until there is a run of them. */
 typedef struct counter {
     const cv_number_type *type;
     cv_tally *tally;
@@ -758,7 +737,7 @@ static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, c
     return CV_OK;
 }
 
-/* Runs the jobs, with what they need of a far store read ahead. */
+/* Runs the jobs and reads ahead what they need of a far store. */
 static cv_status run_jobs(cv_fold *fold, const job_list *list, cv_job_fn job, void *task,
                           cv_error *err)
 {
@@ -795,8 +774,6 @@ cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
     cv_fold_free(&fold);
     return status;
 }
-
-/* ---- Histogram ------------------------------------------------------------- */
 
 typedef struct histogram_task {
     run_task run;

@@ -16,7 +16,7 @@ typedef struct cv_cell {
 void cv_cell_add_tally(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                        const cv_tally *from);
 
-/* The result of a cell that `n_items` items were looked at for; and of a tally of all. */
+/* The result of a cell of `n_items` items; of a tally of all. */
 cv_wide cv_cell_result(const cv_cell *cell, const cv_number_type *type,
                        caterva_reduction what, int64_t n_items, bool skip_nan);
 cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
@@ -25,8 +25,7 @@ cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
 /* The result of no number at all. */
 cv_wide cv_reduce_nothing(const cv_number_type *type, caterva_reduction what);
 
-/* Whether the result is an item as the array has it, which nothing does not have and times
- * do; else it is a number of 8 bytes. */
+/* Whether the result has the array's dtype; else it is a number of 8 bytes. */
 bool cv_reduce_gives_item(caterva_reduction what);
 
 /* Bytes of a result. */
@@ -36,9 +35,7 @@ int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what);
 void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
                      uint8_t *dst);
 
-/* ---- A reduction ----
- * What statistics, histograms and reductions have in common: whose items, which of them,
- * and what they are. */
+/* ---- A reduction: the common part of statistics, histograms and reductions ------------- */
 
 typedef struct cv_reduction {
     const cv_source *source;
@@ -47,13 +44,11 @@ typedef struct cv_reduction {
     cv_watch *watch;               /* counts jobs */
 } cv_reduction;
 
-/* ---- Along axes ----
- * Reductions along axes, by block, in parallel; the array never stands in memory. Results
- * do not depend on the number of threads. */
+/* ---- Along axes ------------------------------------------------------------------------ */
 
-/* Reduces a selection axis by axis, of slices and lists, along the marked axes; the cells
- * of the others go to `dst`, `cell_size` bytes each, at `strides` in cells. Without any
- * marked axis each item is a cell. Not for empty selections, nor with all axes marked. */
+/* Reduces slices and lists along the marked axes; `dst` gets the other axes' cells,
+ * `cell_size` bytes each, at `strides` in cells. Without a marked axis each item is a cell.
+ * Not for empty selections, nor with all axes marked. */
 typedef struct cv_axes_request {
     caterva_reduction what;
     bool skip_nan;
@@ -67,16 +62,14 @@ typedef struct cv_axes_request {
 cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,
                          cv_error *err);
 
-/* ---- Over everything ----
- * Statistics and histograms, by block, in parallel; the array never stands in memory.
- * Results do not depend on the number of threads. */
+/* ---- Over everything ------------------------------------------------------------------- */
 
 /* Counts every selected item. */
 cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err);
 
-/* Adds every selected number in [lo, hi] to its bin: `n_bins` of equal width, as
- * numpy.histogram has them; CATERVA_EINVAL where doubles cannot tell the edges apart.
- * lo < hi, both finite. */
+/* Adds every selected number in [lo, hi] to its bin: `n_bins` of equal width as in
+ * numpy.histogram. CATERVA_EINVAL if doubles cannot tell the edges apart. lo < hi, both
+ * finite. */
 typedef struct cv_bins {
     double lo;
     double hi;

@@ -32,8 +32,7 @@ typedef struct cv_salvage {
     bool refound;        /* so are those that the seal does not name: there is no index */
     const uint8_t *fill; /* one item for lost chunks; NULL: zeros */
     caterva_verify_options check; /* whom to tell of damage and progress */
-    uint8_t *
-        lost; /* a bit for each chunk; filled by cv_salvage_check, freed by cv_salvage_free */
+    uint8_t *lost; /* a bit for each chunk; filled by salvage_check, freed by salvage_free */
     caterva_verify_result result;
 } cv_salvage;
 
@@ -58,7 +57,7 @@ static void lose_unknown(cv_salvage *salvage)
         lose(salvage, i, "has no known place: the index is lost");
 }
 
-/* Special chunks have no names, and of others it may be that none was found. */
+/* Special chunks have no names; those of others may be missing. */
 static void lose_nameless(cv_salvage *salvage)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
@@ -71,8 +70,8 @@ static void lose_nameless(cv_salvage *salvage)
     }
 }
 
-/* An index that names more chunks than there can be is none to repair by: the fill in
- * the place of each could take any number of bytes. */
+/* An index that names more chunks than there is room for cannot be used: the fill for each
+ * could take any number of bytes. */
 static cv_status check_room(const cv_salvage *salvage, cv_error *err)
 {
     const cv_source *source = salvage->source;
@@ -82,8 +81,7 @@ static cv_status check_room(const cv_salvage *salvage, cv_error *err)
     return cv_snapshot_check_room(source->snapshot, store, cv_index_count_stored(index), err);
 }
 
-/* Reads and decodes every chunk; tells of each that is damaged. */
-static cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
+static cv_status salvage_check(cv_salvage *salvage, cv_error *err)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
     CV_TRY(check_room(salvage, err));
@@ -96,15 +94,13 @@ static cv_status cv_salvage_check(cv_salvage *salvage, cv_error *err)
     return CV_OK;
 }
 
-static void cv_salvage_free(cv_salvage *salvage)
+static void salvage_free(cv_salvage *salvage)
 {
     cv_free(salvage->lost);
     salvage->lost = NULL;
 }
 
-/* ---- Attributes --------------------------------------------------------- */
-
-/* Ours must be what we write, or the array would not open. */
+/* An attribute of ours must be valid, or the array would not open. */
 static cv_status check_own(const cv_buffer *value, int32_t item_size, cv_error *err)
 {
     cv_own own = {0};
@@ -126,9 +122,9 @@ static cv_status check_attribute(const cv_snapshot *state, const cv_metalayer *a
     return status;
 }
 
-/* Takes the attributes that cannot be read out of a state that nobody else has:
- * they stand behind the others in its list, where tell_attributes finds them. */
-static cv_status cv_salvage_attributes(cv_snapshot *state, int *n_lost, cv_error *err)
+/* Moves unreadable attributes of a private state behind the others in its list, where
+ * tell_attributes finds them. */
+static cv_status salvage_attributes(cv_snapshot *state, int *n_lost, cv_error *err)
 {
     cv_trailer *t = &state->trailer;
     int kept = 0;
@@ -147,8 +143,8 @@ static cv_status cv_salvage_attributes(cv_snapshot *state, int *n_lost, cv_error
     return CV_OK;
 }
 
-static void cv_salvage_tell_attributes(const cv_snapshot *state, int n_lost,
-                                const cv_damage_sink *sink)
+static void salvage_tell_attributes(const cv_snapshot *state, int n_lost,
+                                    const cv_damage_sink *sink)
 {
     for (int i = 0; i < n_lost; i++) {
         const cv_metalayer *lost =
@@ -240,11 +236,10 @@ static cv_ref_kind initial_kind(const cv_salvage *salvage)
     return ref.kind == CV_REF_STORED ? CV_REF_ZEROS : ref.kind;
 }
 
-/* Copies what is not lost into `store`, which is new and owned from then on, and
- * commits: chunks as they are stored, the fill in the place of lost ones, and the
- * attributes. After cv_salvage_check. */
-static cv_status cv_salvage_copy(const cv_salvage *salvage, cv_store *store,
-                          caterva_durability durability, cv_error *err)
+/* Copies all that is not lost into `store`, which it takes over, and commits: stored chunks,
+ * the fill for lost ones, attributes. After salvage_check. */
+static cv_status salvage_copy(const cv_salvage *salvage, cv_store *store,
+                              caterva_durability durability, cv_error *err)
 {
     const cv_snapshot *s = salvage->source->snapshot;
     cv_frame *target;
@@ -299,8 +294,7 @@ static cv_status open_state(repair *r, cv_error *err)
     return cv_array_new(frame, false, r->options.threads, &r->array, err);
 }
 
-/* The caller hears what was found before the first damage, and has a say in what
- * lost chunks become. */
+/* Reports what was found before the first damage, and lets the caller set the fill. */
 static cv_status introduce(repair *r, cv_error *err)
 {
     const cv_description *found;
@@ -330,7 +324,7 @@ static cv_status find_state(repair *r, cv_error *err)
     bool writable = !r->options.output;
     if (!r->store) CV_TRY(cv_store_open(r->url, 0, writable, &r->store, err));
     CV_TRY(cv_rescue_find(r->store, r->options.guess != 0, &r->rescue, err));
-    CV_TRY(cv_salvage_attributes(r->rescue.state, &r->result.lost_attributes, err));
+    CV_TRY(salvage_attributes(r->rescue.state, &r->result.lost_attributes, err));
     CV_TRY(open_state(r, err));
     CV_TRY(introduce(r, err));
     const cv_snapshot *state = r->array->snapshot;
@@ -338,7 +332,7 @@ static cv_status find_state(repair *r, cv_error *err)
     if (r->rescue.reason.code != CATERVA_OK)
         cv_damage_tell(&sink, &state->grid, -1, &r->rescue.reason);
     if (r->rescue.unvouched) tell_unvouched(state, &sink);
-    cv_salvage_tell_attributes(state, r->result.lost_attributes, &sink);
+    salvage_tell_attributes(state, r->result.lost_attributes, &sink);
     return CV_OK;
 }
 
@@ -356,7 +350,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
                   .on_progress = o->on_progress,
                   .context = o->context},
     };
-    CV_TRY(cv_salvage_check(salvage, err));
+    CV_TRY(salvage_check(salvage, err));
     caterva_repair_result *result = &r->result;
     result->found = r->rescue.found;
     result->n_chunks = source->snapshot->grid.n_chunks;
@@ -378,7 +372,7 @@ static cv_status restore_header(repair *r, cv_error *err)
     return CV_OK;
 }
 
-/* The damaged array stays as it is, whatever its repair is called. */
+/* The damaged array must stay, whatever its repair is called. */
 static cv_status create_output(const repair *r, const char *output, cv_store **out,
                                cv_error *err)
 {
@@ -405,12 +399,12 @@ static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *er
     }
     cv_status status = create_output(r, chosen ? chosen : r->options.output, &store, err);
     cv_free(chosen);
-    if (status == CV_OK) status = cv_salvage_copy(salvage, store, r->options.durability, err);
+    if (status == CV_OK) status = salvage_copy(salvage, store, r->options.durability, err);
     if (status == CV_OK) r->result.written = 1;
     return status;
 }
 
-/* Only the copy of the header is damaged: it is there again when the header will be. */
+/* Only the header's copy is damaged: writing the header restores it. */
 static cv_status restore_copy(repair *r, cv_error *err)
 {
     bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
@@ -450,12 +444,12 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     return restore_header(r, err);
 }
 
-/* Releases all that `r` holds, and tells what was found, also on failure. */
+/* Releases `r` and fills the result, also on failure. */
 static cv_status repair_and_release(repair *r, caterva_repair_result *result, cv_error *err)
 {
     cv_salvage salvage = {0};
     cv_status status = run(r, &salvage, err);
-    cv_salvage_free(&salvage);
+    salvage_free(&salvage);
     cv_array_free(r->array);
     cv_snapshot_release(r->rescue.state);
     cv_store_close(r->store);

@@ -12,11 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Header copies and seals ------------------------------------------------------------
- *
- * Found by a search, with what they say about which commit was the last. */
+/* ---- Header copies and seals ----------------------------------------------------------- */
 
-/* Of each so many are known: those of the highest numbers, newest first. */
+/* How many are kept of each: those of the highest numbers, newest first. */
 enum { CV_MAX_COPIES = 16 };
 
 typedef struct cv_found_copy {
@@ -38,8 +36,6 @@ typedef struct cv_copies {
     cv_found_seal seals[CV_MAX_COPIES];
     int n_seals;
 } cv_copies;
-
-/* ---- Collecting --------------------------------------------------------- */
 
 static void drop(cv_found_copy *copy) { cv_buffer_free(&copy->header); }
 
@@ -73,7 +69,7 @@ static void add_seal(cv_copies *c, const cv_found_seal *seal)
     c->n_seals++;
 }
 
-/* Those that begin in the first `fresh` bytes of the window, which stands at `pos`. */
+/* Finds seals that begin in the first `fresh` bytes of the window at `pos`. */
 static void find_seals(cv_copies *c, const cv_buffer *window, uint64_t pos, size_t fresh)
 {
     cv_found_seal seal;
@@ -95,8 +91,8 @@ static cv_status search_window(cv_copies *c, const cv_buffer *window, uint64_t p
     return CV_OK;
 }
 
-/* Back from the end, in windows that overlap by the largest copy. */
-static cv_status cv_copies_find(cv_store *store, cv_copies *out, cv_error *err)
+/* Searches back from the end, in windows that overlap by the largest copy. */
+static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
 {
     enum { STEP = 1 << 20 };
     uint64_t overlap = cv_header_copy_size(CV_HEADER_COPY_MAX), end;
@@ -116,13 +112,11 @@ static cv_status cv_copies_find(cv_store *store, cv_copies *out, cv_error *err)
     return status;
 }
 
-static void cv_copies_free(cv_copies *copies)
+static void copies_free(cv_copies *copies)
 {
     for (int i = 0; i < copies->n; i++) drop(&copies->items[i]);
     *copies = (cv_copies){0};
 }
-
-/* ---- Which was the last ------------------------------------------------- */
 
 /* A frame that was appended to the file, at its byte `pos`. */
 static bool is_frame_at(cv_store *store, uint64_t pos)
@@ -133,7 +127,6 @@ static bool is_frame_at(cv_store *store, uint64_t pos)
            cv_frame_header_peek(bytes, sizeof bytes, &size, NULL) == CV_OK;
 }
 
-/* A seal with a higher number than the newest copy, outside an appended frame. */
 static bool has_later_seal(const cv_copies *c, cv_store *store)
 {
     const cv_found_copy *newest = &c->items[0];
@@ -150,7 +143,7 @@ static agreement agree(const cv_found_copy *copy, uint64_t frame_size, int64_t c
     return (agreement)((copy->frame_size == frame_size) + (copy->cbytes == cbytes));
 }
 
-/* What the standing header, whatever is damaged of it, says of its own commit. */
+/* Compares the standing header, damaged or not, with the copies. */
 static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
 {
     uint8_t bytes[CV_FRAME_HEADER_MIN];
@@ -167,10 +160,10 @@ static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
     return agree(&c->items[0], frame_size, cbytes);
 }
 
-/* Is what ends the file the rest of an older commit's frame, whose copy was overwritten?
- * A commit leaves the tail of the one before it whole, and writes its own in one piece:
- * copy, index, seal, trailer. One that reaches back over the newest copy's frame, or has
- * not even room for its ends behind it, is older, and so is one whose seal says so. */
+/* Is the end of the file left from an older commit whose copy was overwritten? A commit keeps
+ * the previous tail whole and writes copy, index, seal and trailer in one piece. So the end
+ * is older if it reaches back over the newest copy's frame, has no room for its parts behind
+ * it, or has a seal that says so. */
 static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t stored)
 {
     uint8_t tail[CV_TRAILER_TAIL], bytes[CV_SEAL_FOOTER];
@@ -200,11 +193,10 @@ static bool has_more(const cv_copies *c, cv_store *store)
            !is_frame_at(store, c->items[0].end);
 }
 
-/* Is there nothing in the file that tells of a commit later than the newest copy's? That
- * are a seal with a higher number, sizes in the header that are no copy's, and bytes
- * behind the copy's frame that are neither an older one's nor a frame of their own. When in
- * doubt, there is. With one copy at least. */
-static bool cv_copies_have_last(const cv_copies *c, cv_store *store)
+/* With at least one copy: does nothing in the file tell of a later commit? That would be a
+ * seal with a higher number, sizes in the header that no copy has, or bytes behind the copy's
+ * frame that belong to no older commit or appended frame. False in doubt. */
+static bool copies_have_last(const cv_copies *c, cv_store *store)
 {
     bool is_other;
     if (has_later_seal(c, store)) return false;
@@ -223,7 +215,6 @@ typedef struct cv_range {
     uint64_t pos, end;
 } cv_range;
 
-/* The block table of a stored chunk. */
 typedef struct cv_found_table {
     size_t size; /* bytes; 0: what stands there is none of this chunk's */
     uint32_t name;
@@ -244,8 +235,6 @@ typedef struct refind {
     int64_t n_wanted, n_found;
     uint64_t left; /* bytes of tables that may still be looked at */
 } refind;
-
-/* ---- Names -------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -289,7 +278,7 @@ static wanted *take_wanted(refind *r, uint32_t name)
     return &r->wanted[next];
 }
 
-/* The entry in the index becomes that of the chunk with this name, if one is wanted. */
+/* Gives the entry to the chunk of this name, if one is missing. */
 static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
 {
     wanted *w = name != 0 ? take_wanted(r, name) : NULL;
@@ -299,11 +288,10 @@ static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
     return cv_index_set_name(&r->index, w->chunk, name, err);
 }
 
-/* ---- Chunks ------------------------------------------------------------- */
-
 /* Looks where `range` begins for the table of the chunk with this header. */
-static cv_status cv_refind_table(cv_store *store, const cv_grid *grid, const cv_chunk_header *header,
-                          cv_range range, cv_found_table *out, cv_error *err)
+static cv_status refind_table(cv_store *store, const cv_grid *grid,
+                              const cv_chunk_header *header, cv_range range,
+                              cv_found_table *out, cv_error *err)
 {
     cv_block_table table = {.n = cv_block_table_blocks(header, grid->n_blocks)};
     size_t size = cv_block_table_size(table.n);
@@ -337,8 +325,7 @@ static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
            cv_chunk_header_parse(bytes, &expect, out, NULL) == CV_OK;
 }
 
-/* The table right behind the chunk at the range's beginning; its size is 0 when there is
- * none, or when looking for tables has cost enough. */
+/* The table right behind the chunk at the range's begin; size 0 if none, or over budget. */
 static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header,
                               cv_found_table *table, cv_error *err)
 {
@@ -347,7 +334,7 @@ static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header
     if (!read_header(r, range, header) || r->left < cost) return CV_OK;
     r->left -= cost;
     range.pos += (uint64_t)header->cbytes;
-    return cv_refind_table(r->store, &r->state->grid, header, range, table, err);
+    return refind_table(r->store, &r->state->grid, header, range, table, err);
 }
 
 /* *size: bytes of chunk and table; 0: there are none. */
@@ -364,8 +351,8 @@ static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *siz
 }
 
 /* Chunks that begin in `window`, which stands at `pos`; *next is where to go on. */
-static cv_status refind_search_window(refind *r, const cv_buffer *window, uint64_t pos, uint64_t end,
-                               uint64_t *next, cv_error *err)
+static cv_status refind_search_window(refind *r, const cv_buffer *window, uint64_t pos,
+                                      uint64_t end, uint64_t *next, cv_error *err)
 {
     enum { NBYTES_AT = 4 }; /* in a chunk's header, see format/chunk_header.h */
     uint8_t size_of_chunk[4];
@@ -427,8 +414,7 @@ static cv_status search_files(refind *r, cv_error *err)
     return status;
 }
 
-/* Chunks of another writer that were sealed where they lie: the seal says where both
- * chunk and table are. */
+/* Chunks of another writer, sealed where they are: the seal has both positions. */
 static cv_status place_strays(refind *r, cv_error *err)
 {
     const cv_strays *strays = r->strays;
@@ -442,7 +428,7 @@ static cv_status place_strays(refind *r, cv_error *err)
         range.pos = r->state->header.header_size + (uint64_t)s.entry;
         if (!read_header(r, range, &header)) continue;
         range.pos = s.pos;
-        CV_TRY(cv_refind_table(r->store, &r->state->grid, &header, range, &table, err));
+        CV_TRY(refind_table(r->store, &r->state->grid, &header, range, &table, err));
         if (table.size > 0) CV_TRY(place(r, table.name, s.entry, err));
     }
     return CV_OK;
@@ -471,10 +457,10 @@ static cv_status search(refind *r, cv_error *err)
                    "the index is lost, and no chunk of the seal's is there");
 }
 
-/* Gives `state`, which has trailer and seal, an index of the chunks that are found by
- * their names; all others read as zeros. Reads the whole chunk area, through a window.
- * CATERVA_ECORRUPT when there is none to find. */
-static cv_status cv_refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
+/* Gives `state`, which has trailer and seal, an index of the chunks found by name; all others
+ * read as zeros. Reads the whole chunk area through a window. CATERVA_ECORRUPT if none is
+ * found. */
+static cv_status refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};
     cv_status status = search(&r, err);
@@ -508,10 +494,9 @@ static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
     return cv_index_set_name(&r->state->index, chunk, table.name, err);
 }
 
-/* Gives the chunks of a state of ours whose seal is lost, and whose index is decoded, the
- * names of the tables that stand right behind them, so that their checksums count. Where
- * none stands, the chunk stays without. Nobody else has the state yet. */
-static cv_status cv_refind_names(cv_snapshot *state, cv_store *store, cv_error *err)
+/* Takes the names of the tables right behind the chunks, so that their checksums count, for a
+ * private state of ours whose seal is lost and whose index is decoded. */
+static cv_status refind_names(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};
     const cv_index *index = &state->index;
@@ -535,12 +520,10 @@ typedef struct rescue_search {
     bool condemned; /* the seal says that the standing header is not the one it was */
 } rescue_search;
 
-/* ---- Copies ------------------------------------------------------------- */
-
 static cv_status find_copies(rescue_search *s, cv_error *err)
 {
-    CV_TRY(cv_copies_find(s->store, &s->copies, err));
-    s->has_last = s->copies.n > 0 && cv_copies_have_last(&s->copies, s->store);
+    CV_TRY(copies_find(s->store, &s->copies, err));
+    s->has_last = s->copies.n > 0 && copies_have_last(&s->copies, s->store);
     return CV_OK;
 }
 
@@ -555,10 +538,9 @@ static bool is_ours(const cv_snapshot *state)
     return state->header.encode_threads == 0 && state->header.decode_threads == 0;
 }
 
-/* A header with our mark has its copy in its place. The copy of another one there
- * means that a write of the header stopped half-way, and so does a header that
- * has only its frame's size or its chunks' of the newest commit. Whether the
- * state's copy itself is damaged cannot be seen; then no other fits. */
+/* A header with our mark has its copy in its place. A copy of another one there shows a torn
+ * write, and so does a header with only the frame size or chunk size of the newest commit. If
+ * the copy itself is damaged, no other fits. */
 static bool is_torn(const rescue_search *s, const cv_snapshot *state)
 {
     const cv_frame_header *h = &state->header;
@@ -576,8 +558,8 @@ static bool is_torn(const rescue_search *s, const cv_snapshot *state)
     return false;
 }
 
-/* Nothing that a commit changed of the header is that of a copy, or the file tells of a
- * later commit: the header is newer than all of them, and its own copy lost. */
+/* The header is newer than all copies, and its own is lost: its sizes are no copy's, or the
+ * file tells of a later commit. */
 static bool is_older(const rescue_search *s)
 {
     if (!s->standing) return false;
@@ -590,13 +572,12 @@ static bool is_older(const rescue_search *s)
     return true;
 }
 
-/* ---- States ------------------------------------------------------------- */
-
 /* What is asked of a state. Without its index the seal still names its chunks. */
 typedef enum asked { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } asked;
 
 /* The trailer, or the place of the index without it. */
-static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what, cv_error *err)
+static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what,
+                          cv_error *err)
 {
     if (what < NO_TRAILER) return cv_snapshot_load_tail(state, s->store, err);
     CV_TRY(cv_snapshot_find_index(state, s->store, err));
@@ -604,15 +585,16 @@ static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what
 }
 
 /* That, and the decoded index. */
-static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what, cv_error *err)
+static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what,
+                          cv_error *err)
 {
     CV_TRY(load_end(s, state, what, err));
     const cv_index *index;
     if (state->grid.n_chunks == 0) return CV_OK;
     state->refound = what == NO_INDEX;
-    if (what == NO_INDEX) return cv_refind_chunks(state, s->store, err);
+    if (what == NO_INDEX) return refind_chunks(state, s->store, err);
     CV_TRY(cv_snapshot_index(state, s->store, &index, err));
-    return what == NO_SEAL && is_ours(state) ? cv_refind_names(state, s->store, err) : CV_OK;
+    return what == NO_SEAL && is_ours(state) ? refind_names(state, s->store, err) : CV_OK;
 }
 
 /* The state of these header bytes; a failed attempt leaves nothing behind. */
@@ -639,8 +621,7 @@ static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked 
     out->n_known = state->grid.n_chunks;
 }
 
-/* Whether a failure says nothing about the bytes: they could not be read, or there was no
- * memory for them. The search ends with it. */
+/* A failed read or allocation says nothing about the bytes, and ends the search. */
 static bool is_no_answer(cv_status status)
 {
     return status == CATERVA_ENOMEM || status == CATERVA_EIO || status == CATERVA_ESTOPPED;
@@ -679,7 +660,7 @@ static cv_status try_states(const rescue_search *s, asked first, asked last, cv_
     return status;
 }
 
-/* What the seal vouches for, of any age; else what nothing vouches for. */
+/* States that the seal vouches for, of any age; then those without. */
 static cv_status try_all_states(const rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_status status = try_states(s, ALL_OF_IT, NO_TRAILER, out, err);
@@ -689,8 +670,7 @@ static cv_status try_all_states(const rescue_search *s, cv_rescue *out, cv_error
 
 /* ---- Without an index ------------------------------------------------------ */
 
-/* Of zeros. No memory is spent on chunks that the file has no room for: who calls
- * has looked. */
+/* An index of zeros. The caller has checked that the file has room for the chunks. */
 static cv_status own_index(cv_snapshot *state, cv_error *err)
 {
     const cv_index zeros = {.n = state->grid.n_chunks,
@@ -698,8 +678,7 @@ static cv_status own_index(cv_snapshot *state, cv_error *err)
     return cv_index_share(&zeros, &state->index, err);
 }
 
-/* Who writes an array from its first item to its last puts chunk behind chunk;
- * the first place where none follows ends what is known. */
+/* An array written in order has chunk behind chunk; the first gap ends what is known. */
 static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_known,
                                cv_error *err)
 {
@@ -726,14 +705,13 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
         CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, 0, err));
         at += (uint64_t)header.cbytes;
         cv_range behind = {CV_FRAME_OBJECT, at, end};
-        CV_TRY(cv_refind_table(store, g, &header, behind, &table, err));
+        CV_TRY(refind_table(store, g, &header, behind, &table, err));
         at += table.size;
     }
     return CV_OK;
 }
 
-/* A directory that was written from the first chunk to the last has their numbers
- * for names. */
+/* In a directory written in order, files have their chunks' numbers for names. */
 static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_known,
                               cv_error *err)
 {
@@ -751,8 +729,8 @@ static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_kn
     return CV_OK;
 }
 
-/* Special chunks are nowhere: how many are missing between two others is unknown,
- * which makes the numbers a guess. */
+/* Special chunks are not stored: how many are missing between two others is unknown, so the
+ * numbers are a guess. */
 static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state = s->standing;
@@ -771,9 +749,7 @@ static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
     return CV_OK;
 }
 
-/* ---- The search --------------------------------------------------------- */
-
-/* Everything that a reader who opens the frame would ask for. */
+/* Checks everything that opening the frame would. */
 static cv_status try_standing(rescue_search *s, cv_rescue *out)
 {
     cv_snapshot *state;
@@ -815,7 +791,7 @@ static cv_status doubt_standing(rescue_search *s, cv_rescue *out, cv_error *err)
     return CV_OK;
 }
 
-/* Whether a guess, which was not asked for, would make a state. */
+/* Whether a guess, though not requested, would give a state. */
 static bool would_guess(rescue_search *s)
 {
     cv_rescue out = {0};
@@ -845,7 +821,7 @@ static cv_status find(rescue_search *s, bool guess, cv_rescue *out, cv_error *er
     if (status != CV_OK && !is_no_answer(status) && guess && s->standing)
         status = guess_order(s, out, err);
     if (status == CV_OK || is_no_answer(status)) return status;
-    /* Not why the last attempt failed. */
+    /* Report the damage, not why the last attempt failed. */
     (void)cv_fail(err, out->reason.code, out->reason.position,
                   "%.150s; no other state was found%s", out->reason.message,
                   !guess && would_guess(s) ? ", but a guess at the chunks' order makes one"
@@ -862,11 +838,11 @@ cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *
     cv_status status = find(&s, guess, out, &error);
     if (status != CV_OK && err) *err = error;
     cv_snapshot_release(s.standing);
-    cv_copies_free(&s.copies);
+    copies_free(&s.copies);
     return status;
 }
 
-/* A directory's frame is not written in its place: all of it anew, the header changed. */
+/* In a directory the frame is replaced whole, with the new header. */
 static cv_status replace_header(cv_store *store, const cv_buffer *header, bool durable,
                                 cv_error *err)
 {
@@ -899,7 +875,7 @@ cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool
     return cv_store_check_name(store, err);
 }
 
-/* A state without chunks has no number: any will do, it is the only copy. */
+/* Without chunks there is no commit number: any will do for the only copy. */
 static cv_status make_copy(const cv_snapshot *state, uint64_t size, cv_buffer *out,
                            cv_error *err)
 {

@@ -1,6 +1,5 @@
-/* Finding the state of a damaged frame: the one that its header tells of, else
- * that of a header copy, else what can be made of the header alone. Nothing is
- * changed; which chunks of the state can be read is for others to say. */
+/* Finds the state of a damaged frame: its header's, else a header copy's, else what the
+ * header alone gives. Changes nothing, and checks no chunks. */
 #ifndef CV_UPKEEP_RESCUE_H
 #define CV_UPKEEP_RESCUE_H
 
@@ -37,14 +36,12 @@ typedef struct cv_rescue {
  * window, unless 1 serves. */
 cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *err);
 
-/* Writes the copy of the state's header anew, where the state has one that
- * cv_tail_check_copy has found damaged; nothing else is changed. */
+/* Writes the copy of the state's header anew if cv_tail_check_copy found it damaged. */
 cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool durable,
                                cv_error *err);
 
-/* Writes the state's header, whole, to where the frame has it; nothing else of it is
- * changed (a directory's frame is replaced by one that is the same but for that).
- * Interrupted, it can be done again. */
+/* Writes the state's header in place; a directory's frame is replaced by one that is
+ * otherwise the same. Can be repeated if interrupted. */
 cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool durable,
                                  cv_error *err);
 

@@ -10,9 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Arguments --------------------------------------------------------------------------
- *
- * The words of a reduction, checked, and its selection in the form that reduce.c takes. */
+/* ---- Arguments ------------------------------------------------------------------------- */
 
 /* A selection of an array; axis by axis the engine takes it forwards, none dropped. */
 typedef struct cv_taken {
@@ -32,7 +30,6 @@ typedef struct cv_cells_wanted {
 
 /* ---- What is selected -------------------------------------------------------- */
 
-/* A mask as a list. */
 static cv_status list_axis(cv_taken *t, cv_axis *axis, int d, cv_error *err)
 {
     size_t size = (size_t)axis->n * sizeof(int64_t); /* fits: there are so many items */
@@ -58,7 +55,7 @@ static cv_status take_axis(cv_taken *t, int d, cv_error *err)
     return CV_OK;
 }
 
-/* Blocks that hold a selected item, or some more. */
+/* Blocks that hold a selected item; may count some more. */
 static int64_t count_blocks(const cv_selection *s)
 {
     const cv_grid *grid = s->grid;
@@ -69,8 +66,8 @@ static int64_t count_blocks(const cv_selection *s)
     return n;
 }
 
-/* Makes it so, and announces the bytes to `watch`. Release also after a failure. */
-static cv_status cv_take(cv_taken *t, cv_watch *watch, cv_error *err)
+/* Also announces the bytes to `watch`. Release it even after a failure. */
+static cv_status take(cv_taken *t, cv_watch *watch, cv_error *err)
 {
     cv_selection *s = &t->selection;
     if (s->kind == CATERVA_SELECTION_AXES) {
@@ -81,15 +78,14 @@ static cv_status cv_take(cv_taken *t, cv_watch *watch, cv_error *err)
     return CV_OK;
 }
 
-static void cv_taken_free(cv_taken *t)
+static void taken_free(cv_taken *t)
 {
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(t->lists[d]);
 }
 
-/* ---- What is wanted ---------------------------------------------------------- */
-
 /* Which of the result's axes go, each named once; all where the options name none. */
-static cv_status cv_mark_axes(const caterva_reduce_options *o, int ndim, bool *goes, cv_error *err)
+static cv_status mark_axes(const caterva_reduce_options *o, int ndim, bool *goes,
+                           cv_error *err)
 {
     if (o->axes && o->n_axes < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d axes", o->n_axes);
@@ -117,22 +113,21 @@ static const char *name_of(caterva_reduction what)
     return NULL;
 }
 
-static cv_status cv_check_reduction(caterva_reduction what, cv_error *err)
+static cv_status check_reduction(caterva_reduction what, cv_error *err)
 {
     if (name_of(what)) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "there is no reduction %d", (int)what);
 }
 
-static cv_status cv_check_bins_of(const cv_number_type *type, cv_error *err)
+static cv_status check_bins_of(const cv_number_type *type, cv_error *err)
 {
     if (!type->is_time) return CV_OK;
     return cv_fail(err, CATERVA_EDTYPE, -1, "there is no histogram of times");
 }
 
-/* ---- The result -------------------------------------------------------------- */
-
-/* Whether there is such a result of such items, and room for it. */
-static cv_status cv_check_cells(const cv_cells_wanted *w, const cv_number_type *type, cv_error *err)
+/* Checks that the result exists for such items and fits. */
+static cv_status check_cells(const cv_cells_wanted *w, const cv_number_type *type,
+                             cv_error *err)
 {
     bool gives_item = cv_reduce_gives_item(w->what);
     uint64_t size = (uint64_t)cv_reduce_cell_size(type, w->what);
@@ -150,8 +145,7 @@ static cv_status cv_check_cells(const cv_cells_wanted *w, const cv_number_type *
     return CV_OK;
 }
 
-/* The result of no items. */
-static void cv_store_nothing(const cv_cells_wanted *w, const cv_number_type *type)
+static void store_nothing(const cv_cells_wanted *w, const cv_number_type *type)
 {
     cv_wide value = cv_reduce_nothing(type, w->what);
     for (int64_t i = 0; i < w->n_cells; i++)
@@ -181,7 +175,6 @@ typedef struct join_call {
     int64_t n_items_here;
 } join_call;
 
-/* One array's share. */
 typedef struct share {
     cv_source source;
     cv_taken taken;
@@ -190,8 +183,6 @@ typedef struct share {
     cv_axes_request request;
     bool is_one_cell;
 } share;
-
-/* ---- Progress ---------------------------------------------------------------- */
 
 /* Steps of one array as items of the call's. */
 static int tell_share(void *context, int64_t done, int64_t total)
@@ -203,10 +194,8 @@ static int tell_share(void *context, int64_t done, int64_t total)
                                      call->selection.n_items);
 }
 
-/* ---- One array ---------------------------------------------------------------- */
-
-/* Where the cells of the share lie: an axis that goes, or is not in the result, has a stride
- * of 0. Before the selection is taken, which drops no axis any more. */
+/* Where the cells of the share are: an axis that is reduced or missing has a stride of 0.
+ * Before the selection is taken, after which no axis is dropped. */
 static void place_share(const cv_mapped *m, share *sh)
 {
     const int64_t size = sizeof(cv_cell);
@@ -256,7 +245,7 @@ static cv_status compute_share(join_call *call, const cv_base *base, const cv_ma
     if (call->cells) place_share(m, sh);
     sh->taken.selection = m->selection;
     sh->taken.selection.grid = grid;
-    CV_TRY(cv_take(&sh->taken, sh->source.watch, err));
+    CV_TRY(take(&sh->taken, sh->source.watch, err));
     cv_reduction reduction = {&sh->source, &call->type, &sh->taken.selection,
                               sh->source.watch};
     if (call->bins) return cv_histogram(&reduction, call->bins, err);
@@ -279,12 +268,10 @@ static cv_status reduce_array(void *context, const cv_base *base, cv_mapped *m, 
     if (tell || sh.source.watch) sh.source.watch = &sh.watch;
     cv_status status = compute_share(call, base, m, &sh, err);
     cv_watch_destroy(&sh.watch);
-    cv_taken_free(&sh.taken);
+    taken_free(&sh.taken);
     call->n_items_done += call->n_items_here;
     return cv_array_finish(base->array, status);
 }
-
-/* ---- All of them -------------------------------------------------------------- */
 
 static cv_status begin(const caterva_view *view, const caterva_reduce_options *options,
                        join_call *call, cv_error *err)
@@ -306,10 +293,11 @@ static cv_status reduce_all(const caterva_view *view, join_call *call, const cv_
     return cv_view_visit(view, &call->selection, cells ? cells : &nowhere, &visit, err);
 }
 
-/* As the public functions; `view` is of several arrays. Bins are checked, and added to; of
- * the given cells what, dst and dst_size count. */
-static cv_status cv_join_statistics(const caterva_view *view, const caterva_reduce_options *options,
-                             caterva_stats *out, cv_error *err)
+/* As the public functions; `view` is of several arrays. Bins are checked and added to; of the
+ * given cells what, dst and dst_size count. */
+static cv_status join_statistics(const caterva_view *view,
+                                 const caterva_reduce_options *options, caterva_stats *out,
+                                 cv_error *err)
 {
     join_call call;
     caterva_stats full;
@@ -321,17 +309,16 @@ static cv_status cv_join_statistics(const caterva_view *view, const caterva_redu
     return CV_OK;
 }
 
-static cv_status cv_join_histogram(const caterva_view *view, const caterva_reduce_options *options,
-                            const cv_bins *bins, cv_error *err)
+static cv_status join_histogram(const caterva_view *view,
+                                const caterva_reduce_options *options, const cv_bins *bins,
+                                cv_error *err)
 {
     join_call call;
     CV_TRY(begin(view, options, &call, err));
-    CV_TRY(cv_check_bins_of(&call.type, err));
+    CV_TRY(check_bins_of(&call.type, err));
     call.bins = bins;
     return reduce_all(view, &call, NULL, err);
 }
-
-/* ---- Along axes --------------------------------------------------------------- */
 
 /* The strides of the cells; false: all axes go. */
 static cv_status place_cells(const join_call *call, cv_cells_wanted *wanted, cv_memory *cells,
@@ -339,7 +326,7 @@ static cv_status place_cells(const join_call *call, cv_cells_wanted *wanted, cv_
 {
     const cv_selection *s = &call->selection;
     bool goes[CV_MAX_DIMS] = {false};
-    CV_TRY(cv_mark_axes(&call->options, s->ndim, goes, err));
+    CV_TRY(mark_axes(&call->options, s->ndim, goes, err));
     wanted->n_cells = 1;
     wanted->n_items = s->n_items;
     *some_stay = false;
@@ -391,19 +378,19 @@ static cv_status reduce_axes(const caterva_view *view, join_call *call, cv_memor
     return status;
 }
 
-static cv_status cv_join_reduce(const caterva_view *view, const caterva_reduce_options *options,
-                         const cv_cells_wanted *given, cv_error *err)
+static cv_status join_reduce(const caterva_view *view, const caterva_reduce_options *options,
+                             const cv_cells_wanted *given, cv_error *err)
 {
     join_call call;
     cv_cells_wanted wanted = *given;
     cv_memory memory = {.item_size = sizeof(cv_cell)};
     bool some_stay;
     CV_TRY(begin(view, options, &call, err));
-    CV_TRY(cv_check_reduction(wanted.what, err));
+    CV_TRY(check_reduction(wanted.what, err));
     CV_TRY(place_cells(&call, &wanted, &memory, &some_stay, err));
-    CV_TRY(cv_check_cells(&wanted, &call.type, err));
+    CV_TRY(check_cells(&wanted, &call.type, err));
     if (wanted.n_items == 0) {
-        cv_store_nothing(&wanted, &call.type);
+        store_nothing(&wanted, &call.type);
         return CV_OK;
     }
     if (!some_stay) return reduce_everything(view, &call, &wanted, err);
@@ -411,11 +398,8 @@ static cv_status cv_join_reduce(const caterva_view *view, const caterva_reduce_o
     return reduce_axes(view, &call, &memory, err);
 }
 
-/* ---- Calls --------------------------------------------------------------------------- */
-
-/* What one call works on; all that the engine borrows. Axes are those of the array:
- * axis d of the selection's result is axis kept[d] of it, unless the result is a list of
- * points. */
+/* A call's data that the engine borrows. Axis d of the selection's result is axis kept[d] of
+ * the array, unless the result is a list of points. */
 typedef struct request {
     caterva_reduce_options options;
     const caterva_view *view; /* through which; or NULL */
@@ -429,9 +413,8 @@ typedef struct request {
     cv_reduction reduction;
 } request;
 
-/* ---- Before and after -------------------------------------------------------- */
-
-/* The axes of the result, and which of the array's, or of nothing the view's, each is. */
+/* The axes of the result, and the array's axis (the view's, if nothing is selected) of
+ * each. */
 static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
 {
     if (s->kind != CATERVA_SELECTION_AXES) {
@@ -451,7 +434,7 @@ static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
     return CV_OK;
 }
 
-/* Of nothing the selection stays the view's: no item of the array is looked at. */
+/* An empty selection stays the view's, as no item of the array is read. */
 static cv_status map_to_array(request *r, const cv_grid *grid, cv_error *err)
 {
     static const cv_memory nowhere = {.data = NULL};
@@ -470,7 +453,7 @@ static cv_status take_selection(request *r, const cv_grid *grid, cv_error *err)
     CV_TRY(cv_array_selection(seen, r->options.selection, s, err));
     CV_TRY(note_result(r, s, err));
     if (r->view) CV_TRY(map_to_array(r, grid, err));
-    return cv_take(&r->taken, r->source.watch, err);
+    return take(&r->taken, r->source.watch, err);
 }
 
 static cv_status prepare(request *r, caterva_array *array, cv_error *err)
@@ -497,7 +480,7 @@ static items_of items_below(const caterva_view *view)
     return (items_of){view->base->array, view};
 }
 
-/* That the view is stale is said before what else may be wrong. */
+/* A stale view is reported before any other failure. */
 static cv_status check_view(const caterva_view *view, cv_error *err)
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
@@ -525,12 +508,10 @@ static cv_status run(request *r, caterva_array *array,
     cv_status status = prepare(r, array, err);
     if (status == CV_OK) status = work(r, argument, err);
     cv_watch_destroy(&r->watch);
-    cv_taken_free(&r->taken);
+    taken_free(&r->taken);
     cv_mapped_free(&r->mapped);
     return cv_array_finish(array, status);
 }
-
-/* ---- Statistics and histogram ------------------------------------------------ */
 
 static cv_status compute_statistics(request *r, void *out, cv_error *err)
 {
@@ -563,13 +544,13 @@ caterva_status caterva_view_statistics(const caterva_view *view,
 {
     CV_TRY(check_view(view, err));
     items_of items = items_below(view);
-    if (!items.array) return cv_join_statistics(view, options, out, err);
+    if (!items.array) return join_statistics(view, options, out, err);
     return statistics_of(&items, options, out, err);
 }
 
 static cv_status compute_histogram(request *r, void *bins, cv_error *err)
 {
-    CV_TRY(cv_check_bins_of(&r->type, err));
+    CV_TRY(check_bins_of(&r->type, err));
     return cv_histogram(&r->reduction, bins, err);
 }
 
@@ -595,7 +576,7 @@ static cv_status histogram_of(const items_of *items, const caterva_reduce_option
         bins->hi += 0.5;
     }
     memset(bins->counts, 0, (size_t)bins->n_bins * sizeof bins->counts[0]);
-    if (!items->array) return cv_join_histogram(items->view, options, bins, err);
+    if (!items->array) return join_histogram(items->view, options, bins, err);
     return run(&r, items->array, compute_histogram, bins, err);
 }
 
@@ -626,8 +607,6 @@ caterva_status caterva_view_histogram(const caterva_view *view, const double ran
     return histogram_of(&items, options, &bins, err);
 }
 
-/* ---- Along axes -------------------------------------------------------------- */
-
 typedef struct axes_call {
     cv_axes_request request;
     cv_cells_wanted wanted;
@@ -635,12 +614,12 @@ typedef struct axes_call {
     int64_t first_cell; /* not 0 where an axis falls */
 } axes_call;
 
-/* What becomes of each axis of the array, and where the cells of those that stay lie. An
- * axis of one item that is not in the result stays, too, or goes: it is all the same. */
+/* What becomes of each of the array's axes, and where the cells are. An axis of one item that
+ * is not in the result may stay or go. */
 static cv_status reduce_place_cells(const request *r, axes_call *call, cv_error *err)
 {
     bool goes[CV_MAX_DIMS] = {false};
-    CV_TRY(cv_mark_axes(&r->options, r->ndim, goes, err));
+    CV_TRY(mark_axes(&r->options, r->ndim, goes, err));
     bool by_axes = r->taken.selection.kind == CATERVA_SELECTION_AXES;
     call->everything = true;
     call->wanted.n_cells = 1;
@@ -669,9 +648,9 @@ static cv_status compute_reduction(request *r, void *argument, cv_error *err)
     caterva_reduction what = call->request.what;
     CV_TRY(reduce_place_cells(r, call, err));
     call->wanted.n_items = r->taken.selection.n_items;
-    CV_TRY(cv_check_cells(&call->wanted, &r->type, err));
+    CV_TRY(check_cells(&call->wanted, &r->type, err));
     if (call->wanted.n_items == 0) {
-        cv_store_nothing(&call->wanted, &r->type);
+        store_nothing(&call->wanted, &r->type);
         return CV_OK;
     }
     call->request.dst += call->first_cell * cv_reduce_cell_size(&r->type, what);
@@ -688,7 +667,7 @@ static cv_status reduce_of(const items_of *items, const caterva_reduce_options *
 {
     request r;
     CV_TRY(read_options(&r, items, options, err));
-    CV_TRY(cv_check_reduction(wanted->what, err));
+    CV_TRY(check_reduction(wanted->what, err));
     axes_call call = {
         .request = {.what = wanted->what, .skip_nan = r.options.skip_nan, .dst = wanted->dst},
         .wanted = *wanted};
@@ -710,6 +689,6 @@ caterva_status caterva_view_reduce(const caterva_view *view, caterva_reduction w
     cv_cells_wanted wanted = {.what = what, .dst = dst, .dst_size = dst_size};
     CV_TRY(check_view(view, err));
     items_of items = items_below(view);
-    if (!items.array) return cv_join_reduce(view, options, &wanted, err);
+    if (!items.array) return join_reduce(view, options, &wanted, err);
     return reduce_of(&items, options, &wanted, err);
 }

@@ -7,8 +7,8 @@
 
 #include <caterva_upkeep.h>
 
-/* As caterva_repair, of what `store` holds, called `name` in sentences; `options` are complete
- * and name an output. Takes over the store, also on failure. */
+/* As caterva_repair of the content of `store`, named `name` in errors; complete options with
+ * an output. Takes over the store, also on failure. */
 cv_status cv_array_repair_store(cv_store *store, const char *name,
                                 const caterva_repair_options *options,
                                 caterva_repair_result *result, cv_error *err);

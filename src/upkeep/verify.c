@@ -18,8 +18,7 @@
 #include <caterva_upkeep.h>
 #include <stdlib.h>
 
-/* Chunks are taken in passes, each over a range of positions with at most so many
- * chunks: that bounds the lists of them. */
+/* Each pass takes a range of positions with at most that many chunks, which bounds lists. */
 enum { PASS_CHUNKS = 1 << 20 };
 
 /* Where a stored chunk lies, for the overlap check. */
@@ -64,9 +63,7 @@ static void report(verify_task *task, int64_t chunk, const cv_error *error)
     cv_mutex_unlock(&task->watch.lock);
 }
 
-/* ---- One chunk ---------------------------------------------------------- */
-
-/* Decoded blocks are looked at by nobody: decoding is the test. */
+/* Decoding is the test; the blocks are not used. */
 static uint8_t *place_nowhere(void *context, int64_t tag)
 {
     (void)context;
@@ -117,7 +114,6 @@ static void note_unverified(verify_task *task)
     cv_mutex_unlock(&task->lock);
 }
 
-/* A chunk, which can be looked at twice. */
 typedef struct one_chunk {
     verify_task *task;
     int64_t number;
@@ -146,7 +142,7 @@ static cv_status check_stored(one_chunk *o, cv_error *err)
     return CV_OK;
 }
 
-/* What is on the stage is looked at once. */
+/* Staged chunks are checked once. */
 static cv_status check_chunk(void *context, cv_error *err)
 {
     one_chunk *o = context;
@@ -158,8 +154,7 @@ static cv_status check_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* Counts a chunk; a failure to check (no memory, too many open files) ends the
- * whole run, damage does not. */
+/* Counts a chunk. Damage lets the run continue; any other failure ends it. */
 static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
                               cv_error *error)
 {
@@ -199,8 +194,6 @@ static cv_status list_chunk(void *context, int64_t job, cv_worker *worker,
                              task->options->quick ? CV_STAGE_LAYOUT : CV_STAGE_ALL, err);
 }
 
-/* ---- Overlaps ----------------------------------------------------------- */
-
 static int by_pos(const void *a, const void *b)
 {
     const extent *x = a, *y = b;
@@ -216,7 +209,7 @@ static void report_overlap(verify_task *task, const extent *of, const extent *wi
     report(task, of->chunk, &error);
 }
 
-/* Of the pass, and with what reaches into it from those before. */
+/* Of this pass and of what reaches into it from earlier ones. */
 static void check_overlaps(verify_task *task)
 {
     qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
@@ -235,10 +228,7 @@ static void check_overlaps(verify_task *task)
     task->n_extents = 0;
 }
 
-/* ---- All chunks --------------------------------------------------------- */
-
-/* What the index says of itself: the chunks that are stored, and special ones of a kind
- * that there is not. */
+/* The index's stored chunks, and its special entries of unknown kinds. */
 typedef struct survey {
     int64_t n_stored;
     int64_t low, high; /* lowest and highest entry of a stored chunk */
@@ -255,7 +245,7 @@ static void look_at_special(verify_task *task, int64_t chunk, int64_t *good)
         report(task, chunk, &error);
 }
 
-/* All entries; those of an index of equal ones are looked at once. */
+/* Checks all entries; if one entry stands for all, once. */
 static void look_over(verify_task *task, survey *s)
 {
     int64_t n = task->snapshot->grid.n_chunks, good = 0; /* no special entry is 0 */
@@ -284,8 +274,8 @@ static int64_t count_in(const verify_task *task, int64_t low, int64_t high)
     return n;
 }
 
-/* The end of a range from `low` with no more than PASS_CHUNKS chunks. Chunks that share
- * a position in such numbers do not come here. */
+/* The end of a range from `low` with at most PASS_CHUNKS chunks. So many chunks at one
+ * position are refused before. */
 static int64_t end_of_pass(const verify_task *task, const survey *s, int64_t low)
 {
     if (s->n_stored <= PASS_CHUNKS) return s->high;
@@ -333,7 +323,7 @@ static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_e
     return status;
 }
 
-/* Chunks that cannot all be there are all lost: which are not nobody can tell. */
+/* If there is no room for all stored chunks, it is unknown which are real: all are lost. */
 static void lose_stored(verify_task *task, const survey *s)
 {
     for (int64_t i = 0; task->lost && i < task->index->n; i++)
@@ -379,13 +369,13 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
     return status;
 }
 
-/* Whether loading the index will read and compare all that the seal says of it. */
+/* Whether loading the index checks all that the seal covers. */
 static bool checks_at_load(cv_snapshot *s)
 {
     return !s->unchecked && !atomic_load(&s->index_ready) && !atomic_load(&s->head_ready);
 }
 
-/* Reports damage of the frame that a check finds, twice where that is worth it. */
+/* Reports damage of the frame that a check finds, reading twice if worthwhile. */
 static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_error *),
                              cv_error *err)
 {
@@ -411,14 +401,14 @@ static cv_status check_index(void *context, cv_error *err)
     return is_checked || s->refound ? CV_OK : cv_sealed_verify(s, store, err);
 }
 
-/* Readers need it only where the header is torn; then it is too late to find it damaged. */
+/* Readers need the copy only if the header is torn: damage must be found before. */
 static cv_status check_header_copy(void *context, cv_error *err)
 {
     const verify_task *task = context;
     return cv_tail_check_copy(task->snapshot, task->frame->store, err);
 }
 
-/* Chunks that are not to be checked one by one. */
+/* Counts chunks that need no check of their own. */
 static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
@@ -453,7 +443,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
                         .lost = lost,
                         .result = result};
     *result = (caterva_verify_result){0};
-    /* What is stored is looked at, not what this handle remembers of it. */
+    /* Checks what is stored, not what this handle has cached. */
     cv_store_read_anew(source->frame->store);
     cv_layout_cache_clear(source->frame->layouts);
     cv_watch_init_steps(&task.watch, options->on_progress, options->context, source->watch);

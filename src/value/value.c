@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Reading ------------------------------------------------------------ */
-
 static void fill_array(const cv_token *token, caterva_value *out)
 {
     cv_typed typed;
@@ -32,7 +30,7 @@ static double load_real(const uint8_t *bytes)
     return real;
 }
 
-/* Whatever does not keep to its type's form stays an extension. */
+/* Whatever breaks its type's form stays an extension. */
 static void fill_extension(const cv_token *token, cv_tokens *t, caterva_value *out)
 {
     out->kind = CATERVA_VALUE_EXTENSION;
@@ -128,7 +126,7 @@ caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
 
 /* ---- Packing ------------------------------------------------------------- */
 
-/* Hands out the buffer, or frees it; never NULL on success. */
+/* Hands out the buffer, never NULL, or frees it on failure. */
 static cv_status hand_out(cv_status status, cv_buffer *buffer, void **out, size_t *size,
                           cv_error *err)
 {
@@ -187,14 +185,16 @@ static cv_status pack_array(const caterva_value *v, cv_packer *p, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "the dtype of a value has no end");
     CV_TRY(cv_typed_set_dtype(&typed, v->dtype, strlen(v->dtype), err));
     if (typed.type.item_size == 0)
-        return cv_fail(err, CATERVA_EDTYPE, -1, "items of dtype %.31s have no bytes", v->dtype);
+        return cv_fail(err, CATERVA_EDTYPE, -1, "items of dtype %.31s have no bytes",
+                       v->dtype);
     CV_TRY(set_shape(&typed, v->ndim, v->shape, v->size, err));
     cv_typed_pack(&typed, p);
     return CV_OK;
 }
 
-/* Packs one value, or the head of a container. *n_parts: values that follow and belong to it. */
-static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts, cv_error *err)
+/* Packs a value or a container's head, which *n_parts values follow. */
+static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts,
+                          cv_error *err)
 {
     bool has_parts = false;
     switch (v->kind) {
@@ -232,7 +232,8 @@ static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts
     return CV_OK;
 }
 
-static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p, cv_error *err)
+static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p,
+                             cv_error *err)
 {
     int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values to come at each level */
     int depth = 0;
@@ -243,19 +244,22 @@ static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p
         int64_t n_parts;
         CV_TRY(cv_options_copy(&v, sizeof v, at, "value", err));
         if (depth == 0 && left[0] == 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "value %zu of %zu stands behind the end", i, n);
+            return cv_fail(err, CATERVA_EINVAL, -1, "value %zu of %zu stands behind the end",
+                           i, n);
         if (v.size > 0 && !v.bytes)
             return cv_fail(err, CATERVA_EINVAL, -1, "value %zu has a size and no bytes", i);
         CV_TRY(pack_one(&v, p, &n_parts, err));
         left[depth]--;
         if (n_parts >= 0 && depth == CV_VALUE_DEPTH)
-            return cv_fail(err, CATERVA_EINVAL, -1, "values nest deeper than %d levels", depth);
+            return cv_fail(err, CATERVA_EINVAL, -1, "values nest deeper than %d levels",
+                           depth);
         if (n_parts >= 0) left[++depth] = n_parts;
         for (; depth > 0 && left[depth] == 0; depth--) cv_pack_end(p);
     }
     return left[0] == 0 && depth == 0
                ? CV_OK
-               : cv_fail(err, CATERVA_EINVAL, -1, "parts of a value are missing behind %zu values", n);
+               : cv_fail(err, CATERVA_EINVAL, -1,
+                         "parts of a value are missing behind %zu values", n);
 }
 
 caterva_status caterva_value_pack(const caterva_value *values, size_t n, void **packed,
