@@ -196,9 +196,7 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
 }
 
-/* ---- Descriptions -----------------------------------------------------------------
- *
- * A description is one block of memory: the struct, and behind it strings and contents. */
+/* ---- Descriptions: one block of memory, with strings and contents behind --------------- */
 
 static void describe_grid(const cv_grid *grid, caterva_info *info)
 {
@@ -428,9 +426,7 @@ caterva_status caterva_measure(caterva_array *array, caterva_space *out, caterva
     return cv_array_finish(array, status);
 }
 
-/* ---- Gate ---------------------------------------------------------------------------
- *
- * Verifying threads are in a list; a commit waits until it is empty. */
+/* ---- Gate: a commit waits until the list of verifying threads is empty ----------------- */
 
 static void gate_init(cv_gate *gate)
 {
@@ -564,8 +560,6 @@ static cv_status load_fill(caterva_array *array, cv_error *err)
     return status;
 }
 
-/* ---- Making and releasing --------------------------------------------------------------- */
-
 static cv_source source_of(void *array) { return cv_array_source(array); }
 
 /* ---- Making and releasing ----------------------------------------------- */
@@ -657,20 +651,14 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
 
 enum { MIN_DEAD = 64 * 1024 };
 
-static bool is_worth_it(caterva_array *array)
+/* Best effort: compacts before the handle goes, if its options ask for that. */
+static void compact_at_close(caterva_array *array)
 {
     uint64_t dead, size;
     bool compacts_itself = array->pending && array->frame->store->compacts_itself;
-    if (array->compact_percent == 0 || !compacts_itself) return false;
-    if (!cv_txn_dead(array->pending->txn, &dead, &size)) return false;
-    return dead >= MIN_DEAD && (double)dead * 100 >= (double)size * array->compact_percent;
-}
-
-/* Best effort: compacts before the handle goes, if so much is dead that its options ask for
- * it. */
-static void compact_at_close(caterva_array *array)
-{
-    if (!is_worth_it(array)) return;
+    if (array->compact_percent == 0 || !compacts_itself) return;
+    if (!cv_txn_dead(array->pending->txn, &dead, &size) || dead < MIN_DEAD) return;
+    if ((double)dead * 100 < (double)size * array->compact_percent) return;
     cv_array_lock_alone(array);
     (void)cv_array_finish(array, cv_array_compact(array, NULL));
 }

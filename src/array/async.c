@@ -176,8 +176,6 @@ static void tell(cv_errand *errand)
     r->options.on_done(r->options.context, r->status, r->status == CV_OK ? NULL : &r->error);
 }
 
-/* ---- Beginning ---------------------------------------------------------------- */
-
 static int compare_arrays(const void *a, const void *b)
 {
     uintptr_t of_a = (uintptr_t)(*(cv_read_piece *const *)a)->array;
@@ -185,7 +183,6 @@ static int compare_arrays(const void *a, const void *b)
     return of_a < of_b ? -1 : of_a > of_b;
 }
 
-/* A turn for each array among the pieces, sorted. */
 static cv_status make_turns(caterva_request *request, cv_read_piece *const *pieces, size_t n,
                             cv_error *err)
 {

@@ -95,12 +95,6 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
 
 enum { KEEP_BYTES = 16 << 20 };
 
-static uint64_t bytes_to_keep(const caterva_open_options *o)
-{
-    if (o->keep_bytes < 0) return 0;
-    return o->keep_bytes > 0 ? (uint64_t)o->keep_bytes : KEEP_BYTES;
-}
-
 /* The watch of the options also counts the opening, which may take long. */
 static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_frame **out,
                             cv_error *err)
@@ -119,7 +113,8 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
                               caterva_array **out, cv_error *err)
 {
     cv_frame *frame;
-    cv_store_file_keep(store, bytes_to_keep(o));
+    int64_t keep = o->keep_bytes == 0 ? KEEP_BYTES : o->keep_bytes;
+    cv_store_file_keep(store, keep > 0 ? (uint64_t)keep : 0);
     CV_TRY(open_frame(store, o, &frame, err));
     if (frame->current->meta.plain && o->mode == CATERVA_MODE_WRITE) {
         cv_frame_close(frame);

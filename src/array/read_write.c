@@ -482,8 +482,6 @@ static cv_status check_number(const char *what, int64_t number, int64_t n, cv_er
                    (long long)number, (long long)n);
 }
 
-/* ---- Describing ---------------------------------------------------------- */
-
 /* With the lock. */
 static cv_status describe_chunk(caterva_array *array, int64_t chunk, caterva_chunk_info *out,
                                 cv_error *err)
@@ -530,8 +528,6 @@ caterva_status caterva_block_describe(caterva_array *array, int64_t chunk, int64
     if (status == CV_OK) cv_output_fill(out, &full, sizeof full);
     return cv_array_finish(array, status);
 }
-
-/* ---- One after another ---------------------------------------------------- */
 
 /* An iterator's description comes last: newer headers make both longer. */
 static size_t size_inside(size_t iter_size, size_t offset)

@@ -362,7 +362,6 @@ static cv_status end_axes(const caterva_view *view, const cv_selection *s,
 
 /* ---- Points and masks --------------------------------------------------- */
 
-/* One point of the view in the base. */
 static void map_point(const caterva_view *view, const int64_t *point, int64_t *out)
 {
     memcpy(out, view->start, (size_t)view->base->grid.ndim * sizeof out[0]);
@@ -373,7 +372,6 @@ static void map_point(const caterva_view *view, const int64_t *point, int64_t *o
     }
 }
 
-/* The point behind `point` in C order. */
 static void next_point(const cv_grid *grid, int64_t *point)
 {
     for (int d = grid->ndim - 1; d >= 0; d--) {
@@ -515,8 +513,6 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
     static const cv_visit read = {.array = read_array, .is_read = true};
     return cv_view_visit(view, selection, dst, &read, err);
 }
-
-/* ---- Calls ---------------------------------------------------------------- */
 
 /* A call that reads nothing still reports a stale view first. */
 static cv_status end_early(const caterva_view *view, cv_status status, cv_error *err)
@@ -673,15 +669,6 @@ static cv_status visit_list(const share *sh, cv_error *err)
     return status;
 }
 
-static cv_status visit_axes(const cv_base *base, const cv_selection *s,
-                            const cv_memory *memory, const cv_visit *visit, cv_error *err)
-{
-    share sh = {.base = base, .selection = s, .memory = memory, .visit = visit};
-    for (int d = 0; d < base->axis; d++) sh.result_axis += !s->axes[d].dropped;
-    if (!s->axes[base->axis].dropped) sh.stride = memory->strides[sh.result_axis];
-    return s->axes[base->axis].list ? visit_list(&sh, err) : visit_slice(&sh, err);
-}
-
 /* ---- Points ------------------------------------------------------------- */
 
 /* One part's points: their indices; for a read their places in the result and their items,
@@ -758,10 +745,12 @@ static cv_status visit_join(const cv_base *base, const cv_selection *selection,
 {
     if (selection->kind == CATERVA_SELECTION_POINTS)
         return visit_points(base, selection, memory, visit, err);
-    return visit_axes(base, selection, memory, visit, err);
+    share sh = {.base = base, .selection = selection, .memory = memory, .visit = visit};
+    const cv_axis *axes = selection->axes;
+    for (int d = 0; d < base->axis; d++) sh.result_axis += !axes[d].dropped;
+    if (!axes[base->axis].dropped) sh.stride = memory->strides[sh.result_axis];
+    return axes[base->axis].list ? visit_list(&sh, err) : visit_slice(&sh, err);
 }
-
-/* ---- Making ------------------------------------------------------------- */
 
 static cv_status check_parts(const caterva_view *const *views, int n, int axis, cv_error *err)
 {

@@ -33,8 +33,6 @@ struct caterva_view {
 };
 void cv_base_release(cv_base *base);
 
-/* ---- Through a view -------------------------------------------------------------------- */
-
 /* A selection in terms of the base, with its axes in their order and no new axes. */
 typedef struct cv_mapped {
     cv_selection selection;

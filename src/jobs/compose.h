@@ -49,8 +49,6 @@ int64_t cv_part_file_chunk(const cv_part_file *file, const cv_grid *grid, int64_
 /* Puts the name of the part in front of a failure's sentence; returns the status. */
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err);
 
-/* ---- One chunk ------------------------------------------------------------------------- */
-
 typedef struct cv_composition {
     cv_pending *target;
     int64_t chunk;              /* its number in the array */

@@ -200,13 +200,6 @@ struct cv_job_removal {
     atomic_bool stopped;
 };
 
-static int list_gone(cv_job_removal *r)
-{
-    cv_dir dir;
-    int error = cv_open_dir(r->all, r->gone, CV_OPEN_NO_LINK, &dir);
-    return error ? error : cv_listing_open(dir, &r->listing);
-}
-
 /* Announces the folder's content; the last chance to stop before the job ends. */
 static int announce(const cv_job_removal *r, const char *id)
 {
@@ -218,11 +211,14 @@ static int announce(const cv_job_removal *r, const char *id)
 
 static int begin_removal(cv_job_removal *r, const char *id)
 {
+    cv_dir dir;
     (void)snprintf(r->gone, sizeof r->gone, GONE "%s", id);
     int error = cv_open_dir(cv_dir_here, r->parts, 0, &r->all);
     if (!error) error = announce(r, id);
     if (!error) error = take_name(r->all, id, r->gone);
-    if (!error && list_gone(r)) r->listing = (cv_listing){.system = NULL};
+    if (!error && (cv_open_dir(r->all, r->gone, CV_OPEN_NO_LINK, &dir) ||
+                   cv_listing_open(dir, &r->listing)))
+        r->listing = (cv_listing){.system = NULL};
     return error;
 }
 

@@ -199,7 +199,6 @@ static cv_status write_record(const caterva_array *array, const uint8_t *id, cv_
     return status;
 }
 
-/* The list of the base, under the folder's temporary name. */
 static cv_status write_base(caterva_array *array, const char *folder, cv_error *err)
 {
     size_t size = strlen(folder) + sizeof "/" CV_JOB_BASE;

@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The mark of one block --------------------------------------------------------------
- *
- * Boxes are joined while they make a box; if they do not, bits take their place. */
+/* ---- The mark of one block: a box while writes join to one, else bits ------------------ */
 
 static void mark_free(cv_mark *mark)
 {
@@ -437,7 +435,6 @@ cv_status cv_marks_add_chunk(cv_marks *marks, int64_t chunk, cv_error *err)
     return CV_OK;
 }
 
-/* The box of the job inside one of its blocks. */
 static void box_of_job(const cv_grid *grid, const cv_chunk_job *job, int64_t block,
                        int32_t *box)
 {

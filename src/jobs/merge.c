@@ -281,10 +281,10 @@ static void sort_groups(group *groups, int64_t n, const entry *entries)
     }
 }
 
-static uint64_t bytes_of_parts(const merging *m)
+static uint64_t bytes_of(const cv_part_token *tokens, int64_t n)
 {
     uint64_t bytes = 0;
-    for (int64_t i = 0; i < m->merge->n; i++) bytes += m->merge->tokens[i].frame_size;
+    for (int64_t i = 0; i < n; i++) bytes += tokens[i].frame_size;
     return bytes;
 }
 
@@ -296,14 +296,12 @@ static cv_status put_all(merging *m, cv_error *err)
     sort_groups(m->groups, m->n_groups, m->entries);
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
-    cv_txn_expect(target->txn, bytes_of_parts(m));
+    cv_txn_expect(target->txn, bytes_of(m->merge->tokens, m->merge->n));
     const cv_crew crew = {target->workers, (int)cv_min_i64(most, worth), m->merge->watch};
     cv_status status = cv_workers_run(&crew, m->n_groups, put_group, m, err);
     cv_txn_expect_end(target->txn);
     return status;
 }
-
-/* ---- The merge --------------------------------------------------------- */
 
 static void count_result(merging *m)
 {
@@ -348,12 +346,6 @@ typedef struct token_list {
     uint8_t job[CV_JOB_ID];
     bool any;
 } token_list;
-
-static void free_tokens(token_list *list)
-{
-    for (int64_t i = 0; i < list->n; i++) cv_part_token_free(&list->tokens[i]);
-    cv_free(list->tokens);
-}
 
 static cv_status fail_in_token(size_t number, cv_status status, cv_error *err)
 {
@@ -533,13 +525,6 @@ static cv_status merge_run(merge_merging *m, cv_error *err)
     return status;
 }
 
-static uint64_t bytes_of(const token_list *list)
-{
-    uint64_t bytes = 0;
-    for (int64_t i = 0; i < list->n; i++) bytes += list->tokens[i].frame_size;
-    return bytes;
-}
-
 static cv_status merge_job(merge_merging *m, const cv_job_record *record,
                            const cv_snapshot *job, cv_error *err)
 {
@@ -549,7 +534,7 @@ static cv_status merge_job(merge_merging *m, const cv_job_record *record,
     CV_TRY(fit_shape(m->array, record, job, err));
     CV_TRY(merge_run(m, err));
     held->merged = held->merged || !m->options->keep;
-    held->merged_bytes += bytes_of(m->list);
+    held->merged_bytes += bytes_of(m->list->tokens, m->list->n);
     return CV_OK;
 }
 
@@ -571,8 +556,6 @@ static cv_status merge(merge_merging *m, cv_error *err)
     if (status == CV_OK) cv_array_changed(m->array);
     return status;
 }
-
-/* ---- The call ------------------------------------------------------------------------------ */
 
 static cv_status check_arguments(caterva_array *array, const void *const *tokens,
                                  const size_t *sizes, size_t n, cv_error *err)
@@ -615,6 +598,7 @@ caterva_status caterva_merge(caterva_array *array, const void *const *tokens,
     }
     if (status == CV_OK && result)
         cv_output_fill(result, &m.merge.result, sizeof m.merge.result);
-    free_tokens(&list);
+    for (int64_t i = 0; i < list.n; i++) cv_part_token_free(&list.tokens[i]);
+    cv_free(list.tokens);
     return status;
 }

@@ -254,17 +254,12 @@ static cv_status publish(caterva_array *array, const part_of_job *part, cv_part_
     return CV_OK;
 }
 
-static void fill_nowhere(cv_part_token *token)
-{
-    for (int d = 0; d < token->ndim; d++) token->n[d] = 1;
-}
-
 static cv_status finish(caterva_array *array, part_of_job *part, cv_buffer *out,
                         cv_error *err)
 {
     cv_part_token token = {.ndim = part->marks.grid.ndim};
     memcpy(token.job, part->job, CV_JOB_ID);
-    fill_nowhere(&token);
+    for (int d = 0; d < token.ndim; d++) token.n[d] = 1;
     CV_TRY(cv_pending_check(array->pending, err));
     CV_TRY(cv_pending_flush(array->pending, err));
     CV_TRY(cv_marks_sort(&part->marks, err));

@@ -37,13 +37,6 @@ cv_status cv_job_record_write(const cv_job_record *record, cv_buffer *out, cv_er
     return w.status;
 }
 
-static void read_host(cv_reader *r, char host[CV_JOB_HOST])
-{
-    uint8_t size = cv_read_fixstr(r, "the host");
-    const uint8_t *text = cv_read_bytes(r, size, "the host");
-    if (text) memcpy(host, text, size);
-}
-
 static void read_shape(cv_reader *r, cv_job_record *out)
 {
     out->ndim = cv_read_byte(r, "the number of axes");
@@ -69,7 +62,9 @@ cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out
     out->commit = cv_read_u64(&r, "the commit");
     out->began_ns = cv_read_u64(&r, "the time");
     out->process = cv_read_u32(&r, "the process");
-    read_host(&r, out->host);
+    uint8_t host_size = cv_read_fixstr(&r, "the host");
+    const uint8_t *host = cv_read_bytes(&r, host_size, "the host");
+    if (host) memcpy(out->host, host, host_size);
     read_shape(&r, out);
     out->header_size = cv_read_bin32(&r, "the header");
     out->header = cv_read_bytes(&r, out->header_size, "the header");

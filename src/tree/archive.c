@@ -219,8 +219,6 @@ static cv_status read_records(const cv_zip_source *source, const cv_zip_end *end
     return status;
 }
 
-/* ---- Apart from each other -------------------------------------------------------- */
-
 static int compare_places(const void *x, const void *y)
 {
     const cv_member *a = *(const cv_member *const *)x, *b = *(const cv_member *const *)y;
@@ -406,9 +404,7 @@ cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *me
     return CV_OK;
 }
 
-/* ---- Members without a directory --------------------------------------------------------
- *
- * For repairs: the archive is read from its begin. */
+/* ---- Members without a directory, for repairs: found from the begin on ----------------- */
 
 enum {
     HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, /* of a member with the longest good name */
@@ -447,11 +443,6 @@ static cv_status find_mark(const rescue *r, uint64_t pos, uint64_t *out, cv_erro
     return CV_OK;
 }
 
-static bool is_good(const cv_zip_member *m)
-{
-    return cv_tree_check_path((const char *)m->name, m->name_size, NULL) == CV_OK;
-}
-
 static cv_status skip(rescue *r, size_t done, uint64_t pos, uint64_t *next, cv_error *err)
 {
     r->is_ended = done >= sizeof mark && memcmp(r->bytes, directory_mark, sizeof mark) == 0;
@@ -467,7 +458,8 @@ static cv_status zip_rescue_take(rescue *r, uint64_t pos, uint64_t *next, cv_err
     cv_zip_member found;
     uint64_t data_at;
     CV_TRY(cv_zip_source_read(r->source, pos, r->bytes, HEADER, &done, err));
-    if (!cv_zip_local_read(r->bytes, done, &found, &data_at) || !is_good(&found))
+    if (!cv_zip_local_read(r->bytes, done, &found, &data_at) ||
+        cv_tree_check_path((const char *)found.name, found.name_size, NULL) != CV_OK)
         return skip(r, done, pos, next, err);
     cv_member member = {.header_pos = pos,
                         .size = found.packed_size,

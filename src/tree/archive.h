@@ -49,16 +49,12 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
 cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *member,
                                 uint8_t *dst, size_t size, size_t *done, cv_error *err);
 
-/* ---- Without a directory --------------------------------------------------------------- */
-
 /* Finds members by the headers before their data, in file order; passes over names that lead
  * elsewhere. The last member of a cut archive ends with the file. Reads from member to
  * member, and every byte where none begins. *is_all: nothing else is there but the beginning
  * of a directory, or the end behind embed.b2e. */
 cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_all,
                         cv_error *err);
-
-/* ---- Contradictions -------------------------------------------------------------------- */
 
 /* Settles each member whose header contradicts the directory: the one with the right checksum
  * counts, and if neither has it, the directory. Names have no checksum: the more plausible

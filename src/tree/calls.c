@@ -160,14 +160,6 @@ caterva_status caterva_tree_create(const char *path, const caterva_tree_options 
     return new_tree(inner, &o, out, err);
 }
 
-static cv_status place_new(caterva_tree *tree, const char *key, bool overwrite, char **path,
-                           cv_error *err)
-{
-    CV_TRY(cv_tree_handle_check_free(
-        tree, key, overwrite ? CV_NEW_OVERWRITING_ARRAY : CV_NEW_ARRAY, err));
-    return cv_change_place(tree->tree, key, overwrite, path, err);
-}
-
 caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
                                          const caterva_create_options *options,
                                          caterva_array **out, caterva_error *err)
@@ -182,7 +174,10 @@ caterva_status caterva_tree_create_array(caterva_tree *tree, const char *key,
     if (o.layout == CATERVA_LAYOUT_SPARSE)
         return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
     cv_tree_handle_lock(tree);
-    cv_status status = place_new(tree, key, o.overwrite != 0, &path, err);
+    cv_new_thing made = o.overwrite ? CV_NEW_OVERWRITING_ARRAY : CV_NEW_ARRAY;
+    cv_status status = cv_tree_handle_check_free(tree, key, made, err);
+    if (status == CV_OK)
+        status = cv_change_place(tree->tree, key, o.overwrite != 0, &path, err);
     if (status == CV_OK) {
         status = cv_array_create(path, &o, NULL, out, err);
         cv_free(path);

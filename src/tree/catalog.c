@@ -77,7 +77,6 @@ static void heads_free(cv_heads *h)
     h->first = h->stop = 0;
 }
 
-/* Members [first, ...), as many as fit. */
 static cv_status plan(cv_heads *h, size_t first, cv_error *err)
 {
     enum { MOST = AT_ONCE / EACH };
@@ -244,7 +243,6 @@ static cv_status read_head(work *w, const source *from, size_t size, cv_error *e
     return status;
 }
 
-/* The whole header, as long as it is, up to a bound. */
 static cv_status read_header(work *w, const source *from, cv_frame_header *out, cv_error *err)
 {
     enum { FIRST = 3072, MOST = 4 << 20 };
@@ -263,7 +261,6 @@ static bool is_frame(const cv_buffer *head)
     return head->size >= CV_FRAME_MAGIC_SIZE && memcmp(head->data + 2, "b2frame", 8) == 0;
 }
 
-/* The classification of one thing, which can be done again. */
 typedef struct classifying {
     work *work;
     const source *from;
@@ -327,7 +324,6 @@ static cv_status look_again(classifying *c, cv_error *err)
     return status;
 }
 
-/* Names the kind of what could not be read as a frame. */
 static cv_status set_other_kind(const classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -487,18 +483,12 @@ static cv_status add_old_table(work *w, const cv_member *member, cv_error *err)
     return add(w, member->path, cv_tree_parent(member->path, stem), &it, &made, err);
 }
 
-static void announce(const work *w)
-{
-    const cv_contents *c = w->contents;
-    bool is_found = w->tree->form == CV_TREE_DIRECTORY;
-    cv_watch_expect(w->tree->watch, (int64_t)(c->embed.n + (is_found ? 0 : c->members.n)));
-}
-
 static cv_status add_all(work *w, cv_error *err)
 {
     const cv_contents *c = w->contents;
     bool has_registry = false;
-    announce(w);
+    size_t n_listed = w->tree->form == CV_TREE_DIRECTORY ? 0 : c->members.n;
+    cv_watch_expect(w->tree->watch, (int64_t)(c->embed.n + n_listed));
     for (size_t i = 0; i < c->members.n; i++) {
         CV_TRY(add_file(w, &c->members.list[i], err));
         CV_TRY(cv_watch_tick(w->tree->watch, 1, err));
@@ -641,8 +631,6 @@ void caterva_tree_list_release(const caterva_tree_list *list)
     cv_free(c->pointers);
     cv_free(c);
 }
-
-/* ---- The call ----------------------------------------------------------------------- */
 
 static bool has_embedded(const cv_contents *c)
 {

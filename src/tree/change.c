@@ -72,12 +72,6 @@ cv_status cv_groups_set(cv_groups *g, const char *group, cv_buffer *frame, cv_er
     return CV_OK;
 }
 
-static void drop(cv_groups *g, size_t i)
-{
-    free_change(&g->list[i]);
-    g->list[i] = g->list[--g->n];
-}
-
 /* "/a/b" of "/x/b" when "/x" moves to "/a". */
 static cv_status rename_change(cv_group_change *change, const char *from, const char *to,
                                cv_error *err)
@@ -106,8 +100,10 @@ cv_status cv_groups_move(cv_groups *g, const char *from, const char *to, cv_erro
         if (strcmp(change->group, from) != 0 && !cv_tree_is_within(change->group, from))
             continue;
         cv_status renamed = to ? rename_change(change, from, to, err) : CATERVA_ENOTFOUND;
-        if (renamed != CV_OK) drop(g, i);
-        if (to && renamed != CV_OK) status = renamed;
+        if (renamed == CV_OK) continue;
+        free_change(change);
+        *change = g->list[--g->n];
+        if (to) status = renamed;
     }
     return status;
 }
@@ -240,7 +236,6 @@ static cv_status check_not_embedded(const cv_tree *tree, const cv_contents *c,
     return CV_OK;
 }
 
-/* Each group of the key is a group, or nothing yet. */
 static cv_status check_parents(const cv_contents *c, const char *key, cv_error *err)
 {
     size_t size = strlen(key);
@@ -390,8 +385,6 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
     return status;
 }
 
-/* ---- Made ------------------------------------------------------------------------------- */
-
 cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char **path,
                           cv_error *err)
 {
@@ -418,7 +411,6 @@ cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
     return status;
 }
 
-/* Something of the tree, found: a file by its name, or a group's directory. */
 typedef struct thing {
     char *name; /* owned */
     bool is_group;

@@ -38,8 +38,6 @@ cv_status cv_groups_complete(const cv_groups *groups, const cv_tree *tree, bool 
                              cv_error *err);
 void cv_groups_abandon(cv_groups *groups, const cv_tree *tree);
 
-/* ---- Changes of keys ------------------------------------------------------------------- */
-
 /* Checks that a new array may have the key and makes its groups. *path, its file
  * "PATH/g/x.b2nd", is owned: cv_free. */
 cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char **path,

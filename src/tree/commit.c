@@ -72,12 +72,6 @@ static cv_status lock_parts(commit *c, cv_error *err)
     return CV_OK;
 }
 
-static void unlock_parts(commit *c, cv_status status)
-{
-    while (c->n_locked > 0) (void)cv_array_finish(c->parts[--c->n_locked].array, status);
-    while (c->n_closed > 0) cv_gate_open(&c->parts[--c->n_closed].array->gate);
-}
-
 /* ---- Written, and not seen ------------------------------------------------- */
 
 /* The file is where the journal will look for it: no link led elsewhere. */
@@ -253,7 +247,8 @@ static cv_status commit_tree(caterva_tree *tree, cv_error *err)
     cv_status status = list_parts(&c, err);
     if (status == CV_OK) status = lock_parts(&c, err);
     if (status == CV_OK) status = run(&c, err);
-    unlock_parts(&c, status);
+    while (c.n_locked > 0) (void)cv_array_finish(c.parts[--c.n_locked].array, status);
+    while (c.n_closed > 0) cv_gate_open(&c.parts[--c.n_closed].array->gate);
     cv_mutex_unlock(&tree->writers->lock);
     cv_free(c.parts);
     cv_free(c.steps);
@@ -308,8 +303,6 @@ caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err)
     cv_free(tree);
     return status;
 }
-
-/* ---- Rollback --------------------------------------------------------------- */
 
 static cv_status roll_back(caterva_tree *tree, cv_error *err)
 {

@@ -74,7 +74,6 @@ static cv_status grow(cv_writers *w, cv_error *err)
     return CV_OK;
 }
 
-/* The name, with nothing counted yet where it is new. */
 static cv_status enter(cv_writers *w, const char *name, size_t size, cv_writer_name **out,
                        cv_error *err)
 {

@@ -77,12 +77,6 @@ static void read_header(cv_reader *r, cv_journal_step *step)
     step->header = cv_read_bytes(r, step->header_size, "a header");
 }
 
-static void read_file(cv_reader *r, cv_journal_step *step)
-{
-    step->replaces = cv_read_bool(r, "whether a file is replaced");
-    step->file = read_text(r, "a file's name");
-}
-
 static void read_step(cv_reader *r, cv_journal_step *step)
 {
     char word[32] = "";
@@ -91,12 +85,14 @@ static void read_step(cv_reader *r, cv_journal_step *step)
     uint8_t size = cv_read_fixstr(r, "a step's kind");
     const uint8_t *text = cv_read_bytes(r, size, "a step's kind");
     if (text) memcpy(word, text, size);
-    if (strcmp(word, header_word) == 0)
+    if (strcmp(word, header_word) == 0) {
         read_header(r, step);
-    else if (strcmp(word, file_word) == 0)
-        read_file(r, step);
-    else
+    } else if (strcmp(word, file_word) == 0) {
+        step->replaces = cv_read_bool(r, "whether a file is replaced");
+        step->file = read_text(r, "a file's name");
+    } else {
         cv_reader_fail(r, CATERVA_ECORRUPT, at, "a step at byte %zu is of no known kind", at);
+    }
 }
 
 static cv_status check_crc(const uint8_t *bytes, size_t size, cv_error *err)

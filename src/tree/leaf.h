@@ -20,8 +20,6 @@ void cv_embedded_close(cv_embed_bytes *bytes);
 cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store **out,
                             cv_error *err);
 
-/* ---- Leaves ---------------------------------------------------------------------------- */
-
 /* Opens the leaf of `key` as complete options say, and gives the handle its path. */
 cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
                              const caterva_open_options *options, caterva_array **out,

@@ -258,13 +258,6 @@ static int sync_folder_of(cv_dir dir, const char *name)
     return error;
 }
 
-static int make_folder(cv_dir dir, const char *path, bool durable)
-{
-    int error = cv_dir_make(dir, path);
-    if (!error && durable) error = sync_folder_of(dir, path);
-    return error == EEXIST ? 0 : error;
-}
-
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err)
 {
     char *path = cv_strdup(name);
@@ -272,7 +265,9 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
     int error = 0;
     for (char *at = strchr(path, '/'); at && !error; at = strchr(at + 1, '/')) {
         *at = '\0';
-        error = make_folder(dir, path, durable);
+        error = cv_dir_make(dir, path);
+        if (!error && durable) error = sync_folder_of(dir, path);
+        if (error == EEXIST) error = 0;
         *at = '/';
     }
     cv_free(path);
@@ -485,7 +480,6 @@ static cv_zip_member new_member(const archive *a, const char *name, uint64_t siz
                            .header_pos = a->pos};
 }
 
-/* The member is complete: its header, and its record in the directory. */
 static cv_status finish_member(archive *a, const cv_zip_member *m, cv_buffer *header,
                                cv_error *err)
 {
@@ -532,7 +526,6 @@ static cv_status add_bytes(archive *a, const char *name, const cv_buffer *bytes,
     return status;
 }
 
-/* The last member, also of an archive that had none. */
 static cv_status add_embed(archive *a, const cv_tree *tree, const cv_contents *c,
                            cv_error *err)
 {

@@ -41,8 +41,6 @@ cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
 /* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
 cv_status cv_copy_check(const cv_copy_source *source, cv_copy_watch *watch, cv_error *err);
 
-/* ---- New trees ------------------------------------------------------------------------- */
-
 /* An empty embed.b2e, and the leaf of a group without attributes, byte for byte as python-
  * blosc2 writes them. */
 cv_status cv_make_embed(cv_buffer *out, cv_error *err);
@@ -87,8 +85,6 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
  * announced already; fails only if it stops (CATERVA_ESTOPPED). */
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
-
-/* ---- Archives and directories of a tree ------------------------------------------------ */
 
 /* See caterva_tree_pack and caterva_tree_unpack; `options` are complete. */
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,

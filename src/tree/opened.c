@@ -895,12 +895,6 @@ static cv_status find_committed(const cv_tree *tree, const char *key, cv_leaf *o
     return status;
 }
 
-/* A leaf of any other suffix; opening it checks whether it holds a frame. */
-static bool is_other_leaf(const cv_member *member, const char *key)
-{
-    return is_path_of(member->path, key) && strcmp(member->path, CV_TREE_EMBED) != 0;
-}
-
 static const cv_member *find_member(const cv_contents *contents, const char *key)
 {
     char *path;
@@ -910,9 +904,12 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
         found = cv_members_find(&contents->members, path);
         cv_free(path);
     }
-    for (size_t i = 0; i < contents->members.n && !found; i++)
-        if (is_other_leaf(&contents->members.list[i], key))
-            found = &contents->members.list[i];
+    for (size_t i = 0; i < contents->members.n && !found; i++) {
+        /* A leaf of any other suffix; opening it checks whether it holds a frame. */
+        const cv_member *other = &contents->members.list[i];
+        if (is_path_of(other->path, key) && strcmp(other->path, CV_TREE_EMBED) != 0)
+            found = other;
+    }
     return found;
 }
 

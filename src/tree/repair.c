@@ -258,7 +258,6 @@ static cv_status repair_array(cv_tree_repair *r, const cv_member *member, cv_err
 
 /* ---- What is no array -------------------------------------------------------------------- */
 
-/* Whether its header can be read, and says that it is no array. */
 static bool is_other_kind(cv_store *store)
 {
     char name[CV_KIND_NAME];
@@ -517,7 +516,6 @@ static cv_status verify_embed(const cv_tree_repair *r, int64_t *damages, cv_erro
     return status;
 }
 
-/* Whether the lists of what lies inside it can be had. */
 static cv_status read_embed(const cv_tree_repair *r, cv_error *err)
 {
     cv_store *store;
@@ -629,18 +627,15 @@ static cv_status repair_member(cv_tree_repair *r, const cv_member *member, cv_er
     return status;
 }
 
-/* embed.b2e was repaired before; in an archive a journal means nothing. */
-static bool is_own(const char *path)
-{
-    return strcmp(path, CV_TREE_EMBED) == 0 || strcmp(path, CV_TREE_JOURNAL) == 0;
-}
-
 static cv_status repair_members(cv_tree_repair *r, const cv_members *members, cv_error *err)
 {
     for (size_t i = 0; i < members->n; i++) r->watch.total += (int64_t)members->list[i].size;
     CV_TRY(repair_embed(r, cv_members_find(members, CV_TREE_EMBED), err));
-    for (size_t i = 0; i < members->n; i++)
-        if (!is_own(members->list[i].path)) CV_TRY(repair_member(r, &members->list[i], err));
+    for (size_t i = 0; i < members->n; i++) {
+        const char *path = members->list[i].path;
+        if (strcmp(path, CV_TREE_EMBED) != 0 && strcmp(path, CV_TREE_JOURNAL) != 0)
+            CV_TRY(repair_member(r, &members->list[i], err));
+    }
     return CV_OK;
 }
 

@@ -317,7 +317,6 @@ static cv_status verify_unseen(verification *v, cv_error *err)
     return CV_OK;
 }
 
-/* embed.b2e is a frame of bytes, which arrays may lie in. */
 static cv_status verify_embed(verification *v, cv_error *err)
 {
     cv_embed_bytes bytes;

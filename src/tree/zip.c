@@ -209,7 +209,6 @@ static bool widen(uint64_t *value, const uint8_t **bytes, size_t *left)
     return true;
 }
 
-/* Finds the zip64 field among the extra ones. */
 static bool widen_all(const uint8_t *extra, size_t size, numbers *n)
 {
     while (size >= 4) {

@@ -23,10 +23,7 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- The walk of a copy -----------------------------------------------------------------
- *
- * Chunks that can move are moved side by side. The rest goes through memory slab by slab, each
- * slab read and written by the pool. */
+/* ---- The walk of a copy ---------------------------------------------------------------- */
 
 typedef struct cv_repack {
     const cv_source *source;

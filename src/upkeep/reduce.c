@@ -75,12 +75,8 @@ static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *fi
     return (hi - 1 - axis->start) / axis->step + 1 - *first;
 }
 
-/* ---- Cells ------------------------------------------------------------------------------
- *
- * What each reduction is: how numbers are added to a cell, cells to each other, and which
- * result they make. Arrays are not known here. */
+/* ---- Cells: numbers added to them, cells added, and their results ---------------------- */
 
-/* Whether numbers are added as doubles, whatever they are. */
 static bool adds_doubles(const cv_number_type *type, caterva_reduction what)
 {
     switch (what) {
@@ -135,14 +131,7 @@ static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
     c->n += n;
 }
 
-/* Counts a number (no NaN) n times, a run, or one value in each of n cells. Runs are
- * clobbered. */
-static void cell_repeat(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
-                        cv_wide value, int64_t n)
-{
-    fold(cell, type, what, value, n);
-}
-
+/* Counts a run, or one value in each of n cells; clobbers the values. */
 static void cell_run(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                      cv_wide *values, int64_t n)
 {
@@ -164,7 +153,6 @@ static void cells_each(cv_cell *cells, const cv_number_type *type, caterva_reduc
             fold(&cells[i], type, what, values[i], 1);
 }
 
-/* Adds what another cell, or a tally, has counted. */
 static void cell_add(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                      const cv_cell *from)
 {
@@ -340,8 +328,8 @@ static void fold_repeated(const tile *t, const cv_fold_part *part)
     row_walk rows;
     for (begin_rows(&rows, &cells); !rows.done; next_row(&rows))
         for (int64_t i = 0; i < rows.length; i++)
-            cell_repeat(first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], type,
-                        what, value, times);
+            fold(first + rows.pos[CV_IN_BUFFER] + i * rows.step[CV_IN_BUFFER], type, what,
+                 value, times);
 }
 
 static void fold_part(void *context, const cv_fold_part *part)
@@ -433,7 +421,6 @@ static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *l
     *hi = cv_min_i64(*lo + length, origin + g->chunk_shape[d]);
 }
 
-/* Places of a list that one tile has. */
 static int64_t list_tile(const axes_task *task, int d)
 {
     return task->by_block ? task->grid->block_shape[d] : task->grid->chunk_shape[d];
@@ -667,7 +654,6 @@ typedef struct run_task {
     const job_list *list;
 } run_task;
 
-/* Folds the job's units one after the other. */
 static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_worker *worker,
                           cv_error *err)
 {
@@ -782,7 +768,6 @@ typedef struct histogram_task {
     cv_mutex lock;
 } histogram_task;
 
-/* One job's counts. */
 typedef struct bin_counter {
     const histogram_task *task;
     const cv_number_type *type;

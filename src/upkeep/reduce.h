@@ -44,8 +44,6 @@ typedef struct cv_reduction {
     cv_watch *watch;               /* counts jobs */
 } cv_reduction;
 
-/* ---- Along axes ------------------------------------------------------------------------ */
-
 /* Reduces slices and lists along the marked axes; `dst` gets the other axes' cells,
  * `cell_size` bytes each, at `strides` in cells. Without a marked axis each item is a cell.
  * Not for empty selections, nor with all axes marked. */
@@ -61,8 +59,6 @@ typedef struct cv_axes_request {
 } cv_axes_request;
 cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,
                          cv_error *err);
-
-/* ---- Over everything ------------------------------------------------------------------- */
 
 /* Counts every selected item. */
 cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err);

@@ -22,9 +22,7 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Salvage ----------------------------------------------------------------------------
- *
- * Verify reports which chunks can be read; the others become the fill in a new frame. */
+/* ---- Salvage --------------------------------------------------------------------------- */
 
 typedef struct cv_salvage {
     const cv_source *source;
@@ -254,8 +252,6 @@ static cv_status salvage_copy(const cv_salvage *salvage, cv_store *store,
     return status;
 }
 
-/* ---- The call ------------------------------------------------------------------------ */
-
 typedef struct repair {
     const char *url;
     caterva_repair_options options;
@@ -364,14 +360,6 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
 
 /* ---- Restoring ---------------------------------------------------------- */
 
-static cv_status restore_header(repair *r, cv_error *err)
-{
-    bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
-    CV_TRY(cv_rescue_write_header(r->array->frame->store, r->array->snapshot, durable, err));
-    r->result.in_place = 1;
-    return CV_OK;
-}
-
 /* The damaged array must stay, whatever its repair is called. */
 static cv_status create_output(const repair *r, const char *output, cv_store **out,
                                cv_error *err)
@@ -382,6 +370,16 @@ static cv_status create_output(const repair *r, const char *output, cv_store **o
                        "the output is the damaged array itself, which is never replaced");
     return cv_store_create(output, sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
                            r->options.overwrite != 0, out, err);
+}
+
+typedef cv_status (*restore_fn)(cv_store *, const cv_snapshot *, bool, cv_error *);
+
+static cv_status restore(repair *r, restore_fn write, cv_error *err)
+{
+    bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
+    CV_TRY(write(r->array->frame->store, r->array->snapshot, durable, err));
+    r->result.in_place = 1;
+    return CV_OK;
 }
 
 static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *err)
@@ -402,15 +400,6 @@ static cv_status write_output(repair *r, const cv_salvage *salvage, cv_error *er
     if (status == CV_OK) status = salvage_copy(salvage, store, r->options.durability, err);
     if (status == CV_OK) r->result.written = 1;
     return status;
-}
-
-/* Only the header's copy is damaged: writing the header restores it. */
-static cv_status restore_copy(repair *r, cv_error *err)
-{
-    bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
-    CV_TRY(cv_rescue_write_copy(r->array->frame->store, r->array->snapshot, durable, err));
-    r->result.in_place = 1;
-    return CV_OK;
 }
 
 static bool is_sound(const repair *r)
@@ -437,11 +426,12 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     bool lacks_copy = false;
     if (is_sound(r)) CV_TRY(look_at_copy(r, &lacks_copy, err));
     if (lacks_copy)
-        return r->options.output ? write_output(r, salvage, err) : restore_copy(r, err);
+        return r->options.output ? write_output(r, salvage, err)
+                                 : restore(r, cv_rescue_write_copy, err);
     bool is_header = r->rescue.found == CATERVA_FOUND_COPY && !r->rescue.refound;
     if (!r->result.complete || r->options.output || !is_header)
         return is_sound(r) ? CV_OK : write_output(r, salvage, err);
-    return restore_header(r, err);
+    return restore(r, cv_rescue_write_header, err);
 }
 
 /* Releases `r` and fills the result, also on failure. */

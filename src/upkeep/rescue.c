@@ -112,12 +112,6 @@ static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
     return status;
 }
 
-static void copies_free(cv_copies *copies)
-{
-    for (int i = 0; i < copies->n; i++) drop(&copies->items[i]);
-    *copies = (cv_copies){0};
-}
-
 /* A frame that was appended to the file, at its byte `pos`. */
 static bool is_frame_at(cv_store *store, uint64_t pos)
 {
@@ -433,8 +427,6 @@ static cv_status place_strays(refind *r, cv_error *err)
     }
     return CV_OK;
 }
-
-/* ---- All ---------------------------------------------------------------- */
 
 static cv_status search(refind *r, cv_error *err)
 {
@@ -838,7 +830,7 @@ cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *
     cv_status status = find(&s, guess, out, &error);
     if (status != CV_OK && err) *err = error;
     cv_snapshot_release(s.standing);
-    copies_free(&s.copies);
+    for (int i = 0; i < s.copies.n; i++) drop(&s.copies.items[i]);
     return status;
 }
 

@@ -19,7 +19,6 @@ typedef struct cv_taken {
     bool falls[CV_MAX_DIMS];     /* items are wanted in falling order */
 } cv_taken;
 
-/* The result, of `n_items` items. */
 typedef struct cv_cells_wanted {
     caterva_reduction what;
     uint8_t *dst;
@@ -101,7 +100,6 @@ static cv_status mark_axes(const caterva_reduce_options *o, int ndim, bool *goes
     return CV_OK;
 }
 
-/* NULL: there is no such reduction. */
 static const char *name_of(caterva_reduction what)
 {
     switch (what) {
@@ -469,7 +467,6 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
     return take_selection(r, grid, err);
 }
 
-/* Whose items: an array's, or those below a view. */
 typedef struct items_of {
     caterva_array *array; /* NULL: a view of several */
     const caterva_view *view;
@@ -498,7 +495,6 @@ static cv_status read_options(request *r, const items_of *items,
                            "reduce options", err);
 }
 
-/* Does `work` with the array locked. */
 static cv_status run(request *r, caterva_array *array,
                      cv_status (*work)(request *r, void *argument, cv_error *err),
                      void *argument, cv_error *err)

@@ -21,7 +21,6 @@
 /* Each pass takes a range of positions with at most that many chunks, which bounds lists. */
 enum { PASS_CHUNKS = 1 << 20 };
 
-/* Where a stored chunk lies, for the overlap check. */
 typedef struct extent {
     uint64_t pos;
     uint64_t size; /* 0: none */
@@ -369,12 +368,6 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
     return status;
 }
 
-/* Whether loading the index checks all that the seal covers. */
-static bool checks_at_load(cv_snapshot *s)
-{
-    return !s->unchecked && !atomic_load(&s->index_ready) && !atomic_load(&s->head_ready);
-}
-
 /* Reports damage of the frame that a check finds, reading twice if worthwhile. */
 static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_error *),
                              cv_error *err)
@@ -396,7 +389,8 @@ static cv_status check_index(void *context, cv_error *err)
     verify_task *task = context;
     cv_snapshot *s = task->snapshot;
     cv_store *store = task->frame->store;
-    bool is_checked = checks_at_load(s);
+    bool is_checked =
+        !s->unchecked && !atomic_load(&s->index_ready) && !atomic_load(&s->head_ready);
     CV_TRY(cv_snapshot_index(s, store, &task->index, err));
     return is_checked || s->refound ? CV_OK : cv_sealed_verify(s, store, err);
 }
