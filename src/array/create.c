@@ -180,7 +180,8 @@ static cv_status set_level(const blueprint *b, cv_frame_header *h, cv_error *err
 {
     int level = b->options.level;
     if (level < CATERVA_NONE || level > 9)
-        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in -1..9", level);
+        return cv_fail(err, CATERVA_EINVAL, -1, "compression level %d is not in -1..9",
+                       level);
     if (level != 0) h->level = level == CATERVA_NONE ? 0 : (uint8_t)level;
     return CV_OK;
 }

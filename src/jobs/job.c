@@ -297,7 +297,7 @@ static cv_status end_watch(cv_watch *watch, cv_status status)
 }
 
 caterva_status caterva_job_delete(const char *url, const void *job, size_t job_size,
-                                   const caterva_upkeep_options *options, caterva_error *err)
+                                  const caterva_upkeep_options *options, caterva_error *err)
 {
     cv_watch room, *watch;
     cv_job_record record;

@@ -630,7 +630,8 @@ static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *
     bool is_inside = cv_tree_is_path_in(whole, tree->path);
     cv_free(whole);
     if (!is_inside) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "%s lies in the tree %s, of which it is to be made",
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "%s lies in the tree %s, of which it is to be made",
                    cv_show_path(path).text, tree->shown.text);
 }
 

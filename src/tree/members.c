@@ -200,8 +200,7 @@ static cv_status check_name(const char *name, bool *is_good, cv_error *err)
 static bool is_called(const char *name, const char *only)
 {
     size_t stem = cv_tree_stem(name);
-    return strcmp(name, only) == 0 ||
-           (strlen(only) == stem && memcmp(name, only, stem) == 0);
+    return strcmp(name, only) == 0 || (strlen(only) == stem && memcmp(name, only, stem) == 0);
 }
 
 static bool has_first(const walk *w) { return w->is_first && w->n_below > 0; }

@@ -15,8 +15,8 @@ typedef struct cv_member {
     uint64_t data_pos;   /* where its bytes begin, whatever its header says; or 0 */
     uint32_t crc;        /* of an archive */
     uint16_t needs, flags, method;
-    size_t other_name; /* see cv_members_other_name */
-    bool is_settled;   /* header and directory contradicted each other, see cv_zip_settle */
+    size_t other_name;  /* see cv_members_other_name */
+    bool is_settled;    /* header and directory contradicted each other, see cv_zip_settle */
     bool is_unreadable; /* of a directory: a link that leads nowhere, or no regular file */
     const struct cv_journal_step *step; /* of a directory: has another name yet */
 } cv_member;

@@ -846,8 +846,8 @@ static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_inf
         error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
     *found = !error && info->kind == CV_KIND_FILE;
     if (is_none) { /* nothing, or a link that leads there */
-        bool is_link = cv_dir_get_link_info(tree->dir, path, info) == 0 &&
-                       info->kind == CV_KIND_LINK;
+        bool is_link =
+            cv_dir_get_link_info(tree->dir, path, info) == 0 && info->kind == CV_KIND_LINK;
         return is_link ? cv_fail_unreadable(path, err) : CV_OK;
     }
     if (!error && !*found && info->kind != CV_KIND_DIRECTORY)

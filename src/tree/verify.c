@@ -25,10 +25,10 @@ typedef struct verification {
     const cv_contents *contents; /* of an archive */
     bool *seen;                  /* its members, each as it has had its turn; or NULL */
     cv_copy_watch watch;
-    caterva_tree_member member; /* the one that is looked at */
+    caterva_tree_member member;  /* the one that is looked at */
     caterva_verify_result array; /* what was found in it, if it is an array */
-    int tries;                  /* so often it may be missing before that is damage */
-    bool is_missing;            /* as it was in this try */
+    int tries;                   /* so often it may be missing before that is damage */
+    bool is_missing;             /* as it was in this try */
 } verification;
 
 static void on_damage(void *context, const caterva_damage *damage)
