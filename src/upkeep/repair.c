@@ -374,10 +374,10 @@ static cv_status create_output(const repair *r, const char *output, cv_store **o
 
 typedef cv_status (*restore_fn)(cv_store *, const cv_snapshot *, bool, cv_error *);
 
-static cv_status restore(repair *r, restore_fn write, cv_error *err)
+static cv_status restore(repair *r, restore_fn put_back, cv_error *err)
 {
     bool durable = r->options.durability != CATERVA_DURABILITY_NONE;
-    CV_TRY(write(r->array->frame->store, r->array->snapshot, durable, err));
+    CV_TRY(put_back(r->array->frame->store, r->array->snapshot, durable, err));
     r->result.in_place = 1;
     return CV_OK;
 }
