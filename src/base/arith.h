@@ -1,6 +1,5 @@
-/* Checked arithmetic and byte order. Every size that comes from a file or a
- * caller goes through the checked forms: true means "fits", as in
- * `if (!cv_mul_i64(a, b, &size)) return cv_fail(...)`. */
+/* Checked arithmetic and byte order, for every size from a file or caller. True means
+ * "fits": `if (!cv_mul_i64(a, b, &size)) return cv_fail(...)`. */
 #ifndef CV_BASE_ARITH_H
 #define CV_BASE_ARITH_H
 
@@ -11,8 +10,8 @@
 
 #define CV_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 
-/* Sizes come as int64_t and go to memory as size_t, in many places without another
- * look: where addresses have 32 bits, 2^32 + 1 items would become one. */
+/* Sizes come as int64_t and become size_t unchecked: with 32 bits, 2^32 + 1 would become
+ * 1. */
 _Static_assert(sizeof(size_t) == sizeof(int64_t), "Caterva needs addresses of 64 bits");
 
 static inline bool cv_add_i64(int64_t a, int64_t b, int64_t *out)

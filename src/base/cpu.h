@@ -1,6 +1,5 @@
-/* What this processor can do, for kernels of which there are several kinds. The
- * build asks for no more than its target's base; what is above that is compiled
- * function by function and chosen at run time by cv_cpu_can. */
+/* This processor's features, for kernels of several kinds. Those above the build's base are
+ * compiled per function and chosen at run time. */
 #ifndef CV_BASE_CPU_H
 #define CV_BASE_CPU_H
 
@@ -39,8 +38,7 @@ static inline bool cv_cpu_can(unsigned wanted)
     return (cv_cpu_features() & wanted) == wanted;
 }
 
-/* For tests and benchmarks: from now on only `wanted` are used, of those that the
- * processor has. 0 leaves the portable kernels, ~0u takes everything back. */
+/* For tests and benchmarks: use only features in `wanted`. 0: portable kernels; ~0u: all. */
 void cv_cpu_allow(unsigned wanted);
 
 #endif

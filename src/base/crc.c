@@ -21,7 +21,7 @@
 
 /* ---- CRC-32, of zip archives ----
  *
- * By tables, eight bytes at a time: as fast as a disk, which is all that archives ask for. */
+ * By tables, eight bytes at a time: as fast as a disk, which suffices. */
 
 enum { SLICES = 8 };
 static uint32_t tables[SLICES][256];
@@ -57,8 +57,7 @@ uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size)
 
 /* ---- CRC32C: what all kinds share ---------------------------------------- */
 
-/* A lane takes `words` of 8 bytes in each step, and has this many bytes at most. So many
- * lanes are joined at once. */
+/* A lane takes `words` of 8 bytes a step, LANE_BYTES at most; LANES are joined at once. */
 enum { LANES = 3, LANE_BYTES = 8192 };
 
 /* How a piece of at most `size` bytes is cut for `lanes` beside a vector: first the
@@ -155,8 +154,8 @@ static const uint32_t *get_shifts(void)
     return shift_table;
 }
 
-/* For moving 128 bits by `bytes`: what the half of the higher and that of the lower
- * powers are multiplied by. One bit to the left, since the product is one short. */
+/* Factors that move the higher and lower half of 128 bits by `bytes`, shifted left by one,
+ * since the product is one short. */
 static void make_fold_factors(int bytes, uint64_t factors[2])
 {
     factors[0] = (uint64_t)power_of_x(8 * bytes + 32) << 1;
@@ -194,7 +193,6 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 #define WITH_256 __attribute__((target("avx2,vpclmulqdq,sse4.2,pclmul")))
 #define WITH_512                                                                             \
     __attribute__((target("avx512f,avx512vl,avx512dq,avx2,vpclmulqdq,sse4.2,pclmul")))
-/* A part of the loops above, for whatever their registers are. */
 #define PART static inline __attribute__((always_inline))
 
 /* ---- Lanes ------------------------------------------------------------------ */
@@ -258,8 +256,7 @@ WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 /* Bytes that two registers take in a step. */
 enum { STEP_128 = 32, STEP_256 = 64, STEP_512 = 128 };
 
-/* For moving a register of 128 bits by its own width, and by the steps; for crcs, by
- * lanes. */
+/* To move 128 bits by their own width and by the steps, and crcs by lanes. */
 typedef struct factors {
     uint64_t own[2], step_128[2], step_256[2], step_512[2];
     const uint32_t *shifts;
@@ -512,8 +509,8 @@ WITH_512 static uint32_t crc_512_six(uint32_t crc, const void *bytes, size_t siz
 
 /* ---- CRC32C on ARMv8 ----
  *
- * With crc and PMULL, which not every processor has; as on x86-64, but with four registers,
- * since PMULL is as fast as the crc instruction. */
+ * Like x86-64, with four registers, since PMULL is as fast as the crc instruction. Optional
+ * instructions. */
 
 #if CV_CPU_IS_ARM
 

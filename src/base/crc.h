@@ -5,14 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The CRC of zip archives (the polynomial of Ethernet, 0xedb88320), carried on from `crc`,
- * which is 0 at the beginning. Any thread. */
+/* CRC-32 of zip archives (0xedb88320), continued from `crc`, 0 at first. Any thread. */
 uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size);
 
-/* Returns the CRC32C of `size` bytes, carried on from `crc`: that of the bytes before them, 0 at
- * the beginning. This is the Castagnoli polynomial 0x1EDC6F41 in its reflected form, as iSCSI
- * (RFC 3720, B.4) and ext4 use it. It guards every block that is read, so it runs at the speed
- * of the second cache if the processor has instructions for it. Any alignment, any thread. */
+/* The CRC32C of `size` bytes, continued from `crc`, 0 at first: Castagnoli, 0x1EDC6F41,
+ * reflected, as in iSCSI (RFC 3720, B.4) and ext4. Checks every block read, so it uses the
+ * processor's instructions. Any alignment, any thread. */
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 
 /* One way to compute it. All give the same. */
@@ -23,8 +21,8 @@ typedef struct cv_crc32c_kind {
     uint32_t (*run)(uint32_t crc, const void *bytes, size_t size);
 } cv_crc32c_kind;
 
-/* What there is for this kind of processor, the fastest first; cv_crc32c takes the
- * first for which cv_cpu_can both. The last one is portable and needs nothing. */
+/* The kinds for this processor, fastest first; the last one is portable. cv_crc32c takes
+ * the first that cv_cpu_can. */
 const cv_crc32c_kind *cv_crc32c_kinds(int *n);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: base. Computes the grid: the only place where shapes are multiplied.
- * Everything here is checked, so that code which indexes by a grid need not. */
+/* Room: base. Computes the grid, the only place where shapes are multiplied; all is
+ * checked. */
 #include "base/grid.h"
 
 #include "base/arith.h"
@@ -30,9 +30,8 @@ static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, i
     return CV_OK;
 }
 
-/* Multiplies the per-axis numbers from the last axis to the first: strides and
- * products together. False when a partition's size leaves int64; *counts_fit
- * says whether those of the whole array do. */
+/* Strides and products of per-axis numbers, last axis first. False if a partition exceeds
+ * int64; *counts_fit: whether the whole array's fit. */
 static bool multiply(cv_grid *g, bool *counts_fit)
 {
     int64_t chunks = 1, blocks = 1, items = 1, block = g->item_size, chunk = g->item_size;
@@ -57,7 +56,6 @@ static bool multiply(cv_grid *g, bool *counts_fit)
     return fits;
 }
 
-/* Along an axis, those that hold items. */
 static int64_t count_blocks(const cv_grid *g, int d)
 {
     int64_t before_last = g->chunk_counts[d] - 1;

@@ -20,8 +20,7 @@
 
 #define CV_MAX_DIMS CATERVA_MAX_DIMS
 
-/* Limits of the format: FORMAT notes of C-Blosc2 (int32 chunk and block sizes,
- * one chunk of int64 offsets). */
+/* C-Blosc2's limits: int32 chunk and block sizes, one chunk of int64 offsets. */
 #define CV_MAX_CHUNK_BYTES ((int64_t)INT32_MAX - 32)
 #define CV_MAX_BLOCK_BYTES ((int64_t)536866816)
 #define CV_MAX_CHUNKS (CV_MAX_CHUNK_BYTES / (int64_t)sizeof(int64_t))
@@ -47,9 +46,8 @@ typedef struct cv_grid {
     int64_t total_bytes; /* n_items * item_size */
 } cv_grid;
 
-/* Computes the grid, or CATERVA_EINVAL naming the axis and number that does
- * not fit the format's limits. `chunk_shape`/`block_shape` may hold 0 only
- * where shape is 0. */
+/* Computes the grid; CATERVA_EINVAL names the axis and number beyond the format's limits.
+ * Chunk and block edges may be 0 only where the shape is. */
 cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
                        const int32_t *chunk_shape, const int32_t *block_shape,
                        int64_t item_size, cv_error *err);

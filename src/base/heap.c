@@ -1,5 +1,5 @@
-/* Room: base. Memory from the system or from a program's own functions. The one place
- * that calls malloc and its like. */
+/* Room: base. Memory from the system or a program's functions. Only here malloc is
+ * called. */
 #include "base/heap.h"
 
 #include "base/os.h"
@@ -19,8 +19,7 @@ bool cv_heap_set(const cv_heap_functions *functions)
     return true;
 }
 
-/* True for the system. While another thread is setting functions there are none yet to be
- * called: it is about to return. */
+/* True: use the system. Waits while another thread is setting functions, which is brief. */
 static bool settle(void)
 {
     int kind = CV_HEAP_UNSETTLED;
@@ -99,8 +98,8 @@ char *cv_strdup(const char *text) { return cv_strndup(text, SIZE_MAX); }
 
 /* ---- Buffers ----
  *
- * The growable byte buffer. Capacity doubles, so that appending n
- * bytes costs O(n); memory is aligned for the SIMD loops of the codecs. */
+ * Capacity doubles, so that appending is amortised O(1) a byte; memory is aligned for
+ * SIMD. */
 
 enum { ALIGNMENT = 64 };
 

@@ -1,10 +1,6 @@
-/* Memory. Everything that the library allocates comes from here: from the system, or from
- * the functions that a program has set instead. What libblosc2 and the C library allocate
- * for themselves does not.
- *
- * The one state of the process that must be settled before all others: the first call that
- * asks for memory settles for the system, and from then on asking costs a load more than
- * the system's function does. Any thread. */
+/* All memory of the library, from the system or a program's functions; libblosc2 and libc
+ * allocate their own. The first allocation decides for the system; later ones cost one load
+ * more than the system's function. Any thread. */
 #ifndef CV_BASE_HEAP_H
 #define CV_BASE_HEAP_H
 
@@ -46,8 +42,8 @@ static inline bool cv_heap_is_system(void)
     return atomic_load_explicit(&cv_heap_settled, memory_order_acquire) == CV_HEAP_SYSTEM;
 }
 
-/* `size` bytes, aligned for whatever C knows, or NULL. Of 0 bytes: NULL, or memory of no
- * use; free it in any case. */
+/* `size` bytes, aligned for any C type, or NULL. 0 bytes: NULL or unusable memory; free it
+ * anyway. */
 static inline void *cv_malloc(size_t size)
 {
     return cv_heap_is_system() ? malloc(size) : cv_heap_allocate(size, CV_HEAP_ALIGNMENT);
@@ -56,15 +52,15 @@ static inline void *cv_malloc(size_t size)
 /* The same for `n` times `size` bytes, all zero. */
 void *cv_calloc(size_t n, size_t size);
 
-/* Makes `memory` (or NULL) as large as `size`, its first `old` bytes kept, which may be
- * all of it; it may move. NULL: without memory, and `memory` stays. */
+/* Resizes `memory` (or NULL), keeping its first `old` bytes; may move it. NULL: failed,
+ * unchanged. */
 void *cv_realloc(void *memory, size_t old, size_t size);
 
 /* `size` bytes at a multiple of `alignment`, a power of 2. */
 void *cv_aligned_alloc(size_t alignment, size_t size);
 
-/* Memory for `size` bytes, in whole pages of this size and alignment, where the system
- * has pages so large: it is asked for them. */
+/* Memory for `size` bytes in large pages of this size and alignment, if the system has
+ * them. */
 enum { CV_LARGE_PAGE = 2 << 20 };
 void *cv_large_pages(size_t size);
 
@@ -89,9 +85,7 @@ static inline void cv_free(void *memory)
         cv_heap_release(memory);
 }
 
-/* ---- Buffers ----
- *
- * A growable byte buffer, zero-initialised with `cv_buffer b = {0}`. */
+/* ---- Buffers ---- */
 
 typedef struct cv_buffer {
     uint8_t *data; /* owned; 64-byte aligned */

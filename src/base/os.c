@@ -1,5 +1,4 @@
-/* Room: base. The machine and its clocks, as a POSIX system tells of them. With the other
- * os*.c and thread.c what a port writes anew. */
+/* Room: base. The machine and its clocks on POSIX. A port rewrites os*.c and thread.c. */
 #include "base/os.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
-/* The machine and its clocks. Of files, directories, locks and threads tell the headers
- * beside this one: os_file.h, os_dir.h, os_names.h, os_lock.h, os_access.h, thread.h. */
+/* The machine and its clocks. See also os_file.h, os_dir.h, os_process.h and thread.h. */
 #ifndef CV_BASE_OS_H
 #define CV_BASE_OS_H
 
@@ -9,8 +8,7 @@
 /* Processors this process may use; at least 1. */
 int cv_os_cores(void);
 
-/* Bytes of the level 2 cache of a core and of the shared level 3 cache; 0
- * when the system does not say. */
+/* Bytes of a core's level 2 and of the shared level 3 cache; 0: unknown. */
 size_t cv_os_l2_cache(void);
 size_t cv_os_l3_cache(void);
 
@@ -24,8 +22,7 @@ uint64_t cv_os_time_ns(void);
 uint32_t cv_os_process(void);
 void cv_os_host(char *out, size_t size);
 
-/* Bytes that nobody else has: from the system, or, where that has none, from clocks, process
- * and addresses. */
+/* Unique bytes: from the system, else from clocks, process and addresses. */
 void cv_os_random(void *out, size_t size);
 
 /* Sleeps for about so long, or less when a signal comes. */

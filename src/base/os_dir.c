@@ -1,6 +1,5 @@
-/* Room: base. Open directories on a POSIX system. With the other os*.c and thread.c what
- * a port writes anew. Promises: every new descriptor is close-on-exec. Must not know what
- * the directories are for. */
+/* Room: base. Open directories on POSIX. A port rewrites os*.c and thread.c. Every new
+ * descriptor is close-on-exec. */
 #include "base/os_dir.h"
 
 #include "base/heap.h"
@@ -32,8 +31,7 @@ void cv_dir_close(cv_dir *dir)
 
 /* ---- Opening ------------------------------------------------------------ */
 
-/* In a program that was started without its standard streams, a file of ours could take
- * the place of one, and what is meant for stderr would be written into it. */
+/* Without open standard streams a file of ours could take stderr's number and its output. */
 static int keep_off_streams(int *fd)
 {
     enum { FIRST = 3 };
@@ -110,8 +108,8 @@ int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out)
     return get_info(dir, name, AT_SYMLINK_NOFOLLOW, out);
 }
 
-/* Linux since 6.13: who has asked for a file's times has its next write enter a new one,
- * into the journal, too. A write and a look by fstatat 2.9 us, without the times 1.9. */
+/* Since Linux 6.13 asking a file's times makes its next write enter new ones, into the
+ * journal, too: a write and fstatat take 2.9 us, without times 1.9. */
 bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode)
 {
     cv_file_info info = {0};
@@ -229,8 +227,7 @@ void cv_listing_close(cv_listing *listing)
 
 /* ---- Names ----
  *
- * Names in directories of a POSIX system, with the calls of some systems that
- * rename specially. With the other os*.c and thread.c what a port writes anew. */
+ * Including some systems' special renames. */
 
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -265,8 +262,7 @@ int cv_dir_rename(cv_dir dir, const char *from, const char *to)
     return renameat(cv_posix_dir(dir), from, cv_posix_dir(dir), to) ? errno : 0;
 }
 
-/* An empty directory may be replaced by a directory, so an exclusively made
- * one keeps the name for us. */
+/* Rename may replace an empty directory, so an exclusively made one reserves the name. */
 static int rename_directory_new(cv_dir dir, const char *from, const char *to)
 {
     if (mkdirat(cv_posix_dir(dir), to, 0777)) return errno;
@@ -324,7 +320,6 @@ int cv_dir_make(cv_dir dir, const char *name)
 
 /* ---- Temporary names ---------------------------------------------------- */
 
-/* Scatters the bits of a number (the finaliser of splitmix64). */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -375,9 +370,7 @@ int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
 
 /* ---- Who may use a file ----
  *
- * Who may do what with a file of a POSIX system; the lists of access and the
- * extended attributes beside the permissions differ even between those. With the other
- * os*.c and thread.c what a port writes anew. */
+ * Access lists and extended attributes differ even between POSIX systems. */
 
 #ifdef __linux__
 #include <sys/xattr.h>

@@ -1,6 +1,5 @@
-/* Room: base. Open files on a POSIX system. With the other os*.c and thread.c what a port
- * writes anew. Promises: calls interrupted by signals or cut short are completed. Must not
- * know what the files are for. */
+/* Room: base. Open files on POSIX. A port rewrites os*.c and thread.c. Completes calls that
+ * are interrupted or cut short. */
 #include "base/os_file.h"
 
 #include "base/os_posix.h"
@@ -24,8 +23,8 @@
 /* Some systems refuse transfers beyond INT_MAX bytes. */
 static const size_t max_transfer = (size_t)1 << 30;
 
-/* Positions that off_t can say. Without 64 bits (_FILE_OFFSET_BITS, which the build
- * sets) a position above 4 GiB would name another one below. */
+/* The limit of off_t. The build sets _FILE_OFFSET_BITS, or positions above 4 GiB would
+ * wrap. */
 static const uint64_t max_pos = INT64_MAX;
 _Static_assert(sizeof(off_t) == sizeof(int64_t), "off_t must have 64 bits");
 
@@ -94,12 +93,10 @@ void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size)
         (void)posix_fadvise(cv_posix_fd(file), (off_t)pos, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
-/* Room for much that goes behind the end is taken at once: ext4, which else looks for it
- * page by page, then takes half the time. 131 MB in writes of 4.9 MB: 31 -> 16 ms, and with
- * a sync behind them 129 -> 94 ms; of 256 KiB: 23 -> 16 ms; of 70 KiB nothing is gained by
- * room for each, but by room for all.
- * Other file systems are left alone: they have no such pages, or ways of their own with
- * room that is taken so. Nobody needs to know whether it was to be had: the write tells. */
+/* Allocates at once what many writes append: half the time on ext4, which allocates page by
+ * page. 131 MB by 4.9 MB: 31 -> 16 ms, with sync 129 -> 94 ms; by 256 KiB: 23 -> 16 ms; by
+ * 70 KiB only if allocated for all. Other file systems do not need it. Failures show when
+ * writing. */
 void cv_file_take_room(cv_file file, uint64_t pos, uint64_t size)
 {
 #ifdef __linux__
@@ -133,9 +130,8 @@ int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos)
     return 0;
 }
 
-/* The source is mapped, and the mapping is only ever handed to the system: where
- * somebody has cut the file it answers EFAULT, and no signal is raised. Half as
- * many copies as by reading and writing. */
+/* The mapping is only passed to the system: for a truncated file it returns EFAULT, without
+ * a signal. Half the copies of read and write. */
 int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size)
 {
 #ifdef MAP_POPULATE
@@ -212,8 +208,7 @@ int cv_file_sync(cv_file file)
 
 /* ---- Locks ----
  *
- * Locks on a POSIX system: flock, and record locks that belong to an opening.
- * With the other os*.c and thread.c what a port writes anew. */
+ * flock, and record locks of an opening. */
 
 int cv_file_lock(cv_file file)
 {
@@ -375,8 +370,7 @@ bool cv_file_is_shared(cv_file file)
 #endif
 }
 
-/* One look covers UNKNOWN and the numbers below: who goes from one to the other has
- * both for a moment, and is not missed. */
+/* Covers UNKNOWN and the numbers below: a change of number holds both for a moment. */
 bool cv_file_is_shared_but(cv_file file, uint64_t number)
 {
 #ifdef F_OFD_SETLK

@@ -21,34 +21,30 @@ int cv_file_again(cv_file file, cv_file *out);
 int cv_file_get_info(cv_file file, cv_file_info *out);
 int cv_file_size(cv_file file, uint64_t *size);
 
-/* Reads up to `size` bytes and stops early only at the end of the file.
- * *done: bytes read, also on an error. */
+/* Reads up to `size` bytes, fewer only at the end of the file. *done: bytes read, also on
+ * an error. */
 int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *done);
 
-/* Reads all the bytes if they are in memory, without waiting for the medium; if some are not,
- * which of them were read is not known. */
+/* Reads all bytes if they are in memory; else which were read is undefined. */
 typedef enum cv_at_once { CV_AT_ONCE_NO, CV_AT_ONCE_READ, CV_AT_ONCE_UNKNOWN } cv_at_once;
 cv_at_once cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos);
 
-/* Has the system fetch bytes that are read soon, and does not wait for them: several such
- * stand in the medium's queue together. A hint. */
+/* Hint: prefetches bytes without waiting; several queue at the medium. */
 void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size);
 
-/* Takes room for bytes that are about to be written behind the end, by many writes: the file
- * grows by zeros. A hint, and nothing where it is of no use. */
+/* Hint: allocates zeros for many writes behind the end, if useful. */
 void cv_file_take_room(cv_file file, uint64_t pos, uint64_t size);
 
 /* Writes all `size` bytes or fails; a part may have been written then. */
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos);
 
-/* Copies bytes of a file to another place in it, which must not overlap the
- * first, or fails as cv_file_write. ENOTSUP: not in this way. */
+/* Copies within a file without overlap, or fails as cv_file_write. ENOTSUP: not
+ * supported. */
 int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size);
 
-/* Makes bytes of one file those of another one as well, without a copy: the medium has them
- * once, until either is written there. Positions and size are multiples of CV_CLONE_UNIT; what
- * was not on the medium yet is brought there. ENOTSUP and others: it cannot be, and what is at
- * `pos` is undefined. */
+/* Shares bytes between two files until either is written. Positions and size are multiples
+ * of CV_CLONE_UNIT; syncs the source. On failure (ENOTSUP and others) bytes at `pos` are
+ * undefined. */
 enum { CV_CLONE_UNIT = 4096 };
 int cv_file_clone(cv_file file, uint64_t pos, cv_file from, uint64_t there, uint64_t size);
 
@@ -66,15 +62,13 @@ int cv_file_sync(cv_file file);
 
 /* ---- Locks ----
  *
- * Advisory locks that go with one opening of a file or directory: closing gives them up,
- * children of fork share them. Functions that return int return 0 or an errno number. */
+ * Advisory locks of one opening: closing releases them, forked children share them. */
 
-/* Takes the exclusive lock at once: EWOULDBLOCK when another opening, of any process,
- * holds it. */
+/* Takes the exclusive lock: EWOULDBLOCK if another opening, of any process, holds it. */
 int cv_file_lock(cv_file file);
 
-/* Whether another opening holds that lock: 0 or EWOULDBLOCK. Who takes it at this very
- * moment may be refused; who only asks is not. */
+/* 0, or EWOULDBLOCK if another opening holds it. A lock taken during the question may be
+ * refused, another question is not. */
 int cv_file_ask_lock(cv_file file);
 
 /* Shared locks, beside the exclusive one and not excluding it.
@@ -93,20 +87,18 @@ void cv_file_unshare(cv_file file);
 bool cv_file_is_shared(cv_file file);
 bool cv_file_is_shared_but(cv_file file, uint64_t number);
 
-/* Marks of numbers, which exclude neither each other nor any of the other locks: a directory
- * is marked with numbers of files in it (store/keeper.h). Whether another opening has set one;
- * false where that cannot be known, and mark then fails with ENOTSUP or what the system says.
- * unshare takes no marks away. */
+/* Marks of numbers, independent of each other and all locks: a directory is marked with
+ * file numbers. Whether another opening set one; false if unknown, then mark fails (ENOTSUP
+ * or others). unshare keeps marks. */
 int cv_file_mark(cv_file file, uint64_t number);
 void cv_file_unmark(cv_file file, uint64_t number);
 bool cv_file_is_marked(cv_file file, uint64_t number);
 
-/* Gives up all locks of this opening: children of fork hold the same opening, and
- * closing it here would leave them the locks. */
+/* Releases all locks of this opening, which closing would leave to forked children. */
 void cv_file_unlock(cv_file file);
 
-/* A moment in the history of forks. Of one in the past: was the process a child's
- * forebear then (it is another process now), or has it forked since? */
+/* A moment in the history of forks: was the process then an ancestor, or has it forked
+ * since? */
 typedef struct cv_os_moment {
     unsigned generation, forks;
 } cv_os_moment;
@@ -117,8 +109,7 @@ bool cv_os_has_forked(cv_os_moment then);
 
 /* ---- Warming memory ----
  *
- * Warming bytes: they are asked of memory before they are needed, since to wait for them
- * costs as much as some hundred instructions. */
+ * Prefetches bytes: waiting for memory costs some hundred instructions. */
 
 enum { CV_LINE_BYTES = 64 };
 

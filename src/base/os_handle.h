@@ -1,13 +1,12 @@
-/* What stands for an open file or directory, and what is known of one: what a port gives
- * another meaning to. */
+/* Open files and directories, and what is known of one; defined anew by a port. */
 #ifndef CV_BASE_OS_HANDLE_H
 #define CV_BASE_OS_HANDLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A file that is open; {0} is none, which every function refuses with EBADF. Never one of
- * the standard streams, not inherited by other programs; any thread. */
+/* An open file; {0}: none, EBADF everywhere. Never a standard stream, not inherited; any
+ * thread. */
 typedef struct cv_file {
     int number; /* of a POSIX system: the descriptor, plus one */
 } cv_file;
@@ -21,8 +20,7 @@ typedef struct cv_dir {
 
 static inline bool cv_dir_is_open(cv_dir dir) { return dir.number != 0; }
 
-/* The directory itself as something to lock, to ask about and to give access to, and
- * back. One and the same handle: closed once. */
+/* The directory as a file, to lock or give access; the same handle, closed once. */
 static inline cv_file cv_dir_as_file(cv_dir dir) { return (cv_file){dir.number}; }
 static inline cv_dir cv_dir_of_file(cv_file file) { return (cv_dir){file.number}; }
 

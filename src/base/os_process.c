@@ -1,5 +1,4 @@
-/* Room: base. The environment, which is read here only, and libraries that are loaded while the
- * program runs. Does not know which variables or libraries. */
+/* Room: base. The environment, which is read only here, and dynamic libraries. */
 #include "base/os_process.h"
 
 #include "base/heap.h"

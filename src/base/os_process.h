@@ -1,6 +1,5 @@
-/* The process's environment, and libraries that are loaded while the program runs. The library obeys no variable but those that hold
- * credentials of s3:// URLs, which every program for S3 looks for there, and those that name a
- * file of certificates. */
+/* Environment and dynamic libraries. The library reads only variables for s3:// credentials
+ * and certificate files. */
 #ifndef CV_BASE_OS_PROCESS_H
 #define CV_BASE_OS_PROCESS_H
 

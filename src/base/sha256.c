@@ -1,5 +1,4 @@
-/* Room: base. SHA-256 as FIPS 180-4 writes it down; the names are the standard's. What is
- * hashed here has a few hundred bytes, so nothing is unrolled. */
+/* Room: base. SHA-256 with FIPS 180-4's names. Inputs are short, so nothing is unrolled. */
 #include "base/sha256.h"
 
 #include <string.h>

@@ -1,6 +1,4 @@
-/* Room: base. Fills errors. One place decides how a sentence is cut to size and makes
- * the names in it fit to be shown, so that no caller ever worries about the length of a
- * message or about bytes that a terminal would obey. */
+/* Room: base. Fills errors: cuts messages to size and makes names in them safe to print. */
 #include "base/status.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* Room: base. What of threads and locks takes more than one call. With thread.h the one
- * place that knows the system's threads. */
+/* Room: base. The larger functions of threads and locks. A port rewrites it with
+ * thread.h. */
 #include "base/thread.h"
 
 #include <assert.h>

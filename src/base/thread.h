@@ -64,8 +64,7 @@ static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&con
 
 /* ---- Many readers or one writer ------------------------------------------ */
 
-/* A waiting writer goes before new readers, so that a stream of reads cannot starve it:
- * who holds it for reading must not ask for it again. */
+/* Writers go before new readers, against starvation: a reader must not lock it again. */
 typedef struct cv_rwlock {
     pthread_rwlock_t system;
 } cv_rwlock;
@@ -113,8 +112,8 @@ _Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
 /* From now on signals of the process go to other threads. */
 void cv_thread_block_signals(void);
 
-/* Whether other threads of the library may be waiting for this one, which then waits for none
- * of them: it is the library's, or in a function of the program's. Counted: 1 more, or -1. */
+/* Counts (+1, -1) that others may wait for this thread, which then waits for none: it is
+ * the library's, or inside a program's function. */
 void cv_thread_be_awaited(int more);
 bool cv_thread_is_awaited(void);
 
@@ -132,11 +131,9 @@ static inline bool cv_thread_is_self(cv_thread thread)
 /* The same as a number, never 0: for what is spread over threads. */
 static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(); }
 
-/* Has functions (or NULL) called around each fork from now on: `before` and `in_parent`
- * in the process that forks, `in_child` in the new one. Who waits for others to come to an
- * end is called before all who take locks, which those others may want, and after them.
- * Else, of several, the last one added is the first before a fork, and the last after it. A
- * system that knows no fork does nothing. */
+/* Calls functions (or NULL) around forks: `before` and `in_parent` in the parent,
+ * `in_child` in the child. WAITS (for others to finish) run before all LOCKS and after
+ * them; else the last one added is first before, last after. Without fork does nothing. */
 typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
 void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
                        void (*in_child)(void));

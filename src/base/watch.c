@@ -1,6 +1,5 @@
-/* Room: base. Progress told, and stops heard. What is told never goes back and never
- * passes the total; calls of one function never overlap. Must not know what is
- * counted. */
+/* Room: base. Progress and cancellation. Progress never decreases or exceeds the total;
+ * calls of one function never overlap. */
 #include "base/watch.h"
 
 enum { LOOK_NS = 20000000 }; /* how often who waits asks */

@@ -1,11 +1,7 @@
-/* A caller's function that hears how far a long call is, and may stop it. The engine
- * tells it between blocks; without a function a watch is NULL, and telling costs a
- * comparison.
- *
- * A watch counts either bytes, decoded ones, which whoever does the work announces
- * (expect) and counts (tick, add); or steps, whose number is known at the start. A
- * call's own watch may have the handle's behind it, as `also`: both hear, both may
- * stop. */
+/* A caller's progress function, which may stop a long call. Called between blocks; a NULL
+ * watch costs a comparison. It counts decoded bytes, announced (expect) and counted (tick,
+ * add), or steps of a number known at the start. A call's watch may have the handle's as
+ * `also`: both are called, both may stop. */
 #ifndef CV_BASE_WATCH_H
 #define CV_BASE_WATCH_H
 
@@ -37,8 +33,8 @@ void cv_watch_init_steps(cv_watch *watch, cv_progress_fn tell, void *context, cv
 /* Says stop from now on, as if the function had. Any thread. */
 void cv_watch_stop(cv_watch *watch);
 
-/* A call through the handle begins and ends. The first of several at once begins anew
- * with counting; the last one, when it is `good`, tells that all is done. */
+/* Begins and ends a call. The first of parallel calls resets the count; the last, if
+ * `good`, reports completion. */
 void cv_watch_begin(cv_watch *watch);
 void cv_watch_end(cv_watch *watch, bool good);
 
@@ -49,8 +45,8 @@ void cv_watch_add(cv_watch *watch, int64_t bytes);
 /* Sets the number of steps; NULL is fine. */
 void cv_watch_set_steps(cv_watch *watch, int64_t total);
 
-/* Counts bytes and tells, unless another thread is telling just now. CATERVA_ESTOPPED
- * when somebody said, or has said to another thread, that it is enough. */
+/* Counts bytes and reports, unless another thread is reporting. CATERVA_ESTOPPED once any
+ * thread was stopped. */
 cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err);
 
 static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *err)
@@ -58,10 +54,9 @@ static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *
     return watch ? cv_watch_tell(watch, bytes, err) : CV_OK;
 }
 
-/* Sleeps with the lock, which is given up meanwhile, until woken; may wake for no reason. For
- * who waits in the caller's own thread, beside others who work: a function may be able to
- * answer there alone, so it is asked now and then, without the lock. Where nobody listens this
- * is cv_cond_wait. */
+/* Waits on the condition; may wake early. For a caller's thread beside workers: asks the
+ * function now and then, without the lock, since it may answer only there. Without a
+ * function: cv_cond_wait. */
 cv_status cv_watch_wait(cv_watch *watch, cv_cond *changed, cv_mutex *lock, cv_error *err);
 
 /* Counts steps and tells in any case: the last one told is the total. */

@@ -19,8 +19,8 @@
 
 #include <string.h>
 
-/* Up to so many blocks, libblosc2's own walk over a chunk's block starts is
- * cheaper than copying a block's streams (measured at 128 KiB blocks). */
+/* Up to this many blocks libblosc2's walk over block starts costs less than copying streams
+ * (measured with 128 KiB blocks). */
 enum { FEW_BLOCKS = 64 };
 
 struct cv_decoder {
@@ -33,8 +33,7 @@ struct cv_decoder {
 cv_block_access cv_codec_access(const uint8_t chunk_header[32])
 {
     if (chunk_header[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) return CV_ACCESS_RAW;
-    /* blosc2_getitem_* would do for a dictionary if it loaded one: it decodes
-     * with that of the chunk decompressed last (3.3.5). */
+    /* blosc2_getitem_* would use the dictionary of the chunk decompressed last (3.3.5). */
     if (chunk_header[BLOSC2_CHUNK_BLOSC2_FLAGS] & BLOSC2_USEDICT) return CV_ACCESS_CHUNK;
     for (int i = 0; i < CV_CODEC_FILTERS; i++)
         if (chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] == BLOSC_DELTA)
@@ -98,8 +97,7 @@ static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_
 
 /* ---- Blocks of one repeated item ------------------------------------------ */
 
-/* A block's bytes are shuffled, by items, and nothing else was done to them that
- * decoding undoes. */
+/* Whether the only filter to undo is a shuffle by items. */
 static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
 {
     int n = 0;
@@ -132,10 +130,9 @@ static bool all_same(const uint8_t *bytes, int32_t n)
     return true;
 }
 
-/* A block's streams are one for each byte of an item, or a single one. A stream
- * is an int32 and so many bytes; 0 and nothing behind it stand for zeros, and a
- * negative number -v with an odd byte behind it for bytes v. When all streams
- * are such runs, *n says how many, and their values stand in `item`. */
+/* A block has one stream per byte of an item, or one. A stream is an int32 size and its
+ * bytes; 0 means zeros, -v with an odd byte behind it means bytes v. If all are such runs,
+ * sets *n, and `item` to their values. */
 static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
 {
     enum { ONE_STREAM = 0x10 };
@@ -154,10 +151,9 @@ static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
     return at == end;
 }
 
-/* The values of streams are the bytes of an item where it was shuffled, once and by items;
- * other filters, and none, keep no more than that all bytes are the same.
- * True when it was such a block: common in smooth and sparse data, and much
- * cheaper without libblosc2. *item_size: of the item that all are equal to. */
+/* Fills a block whose streams are runs, common in smooth and sparse data, without
+ * libblosc2. Shuffled once by items, run values are an item's bytes; other filters keep
+ * only all-equal bytes. *item_size: of the repeated item. */
 static bool read_repeated(const cv_packed_block *block, int32_t block_bytes, uint8_t *item,
                           int32_t *item_size)
 {
@@ -184,9 +180,8 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 
 enum { NO_FILTERS = 1 };
 
-/* Decodes a block of which not all items are equal: as a part of its chunk where that is at
- * hand and has few blocks, else through a chunk of its own; with NO_FILTERS to what its
- * streams hold, before filters are undone. */
+/* Decodes any other block: as part of its chunk if that is there with few blocks, else
+ * through a chunk of its own; with NO_FILTERS leaves filters undone. */
 static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, int how,
                                 void *dst, int32_t dst_size, cv_error *err)
 {

@@ -1,5 +1,4 @@
-/* Compressed bytes to items. A decoder belongs to one thread at a time; nothing is
- * shared. */
+/* Compressed bytes to items. A decoder belongs to one thread at a time. */
 #ifndef CV_CODEC_DECODE_H
 #define CV_CODEC_DECODE_H
 
@@ -20,8 +19,7 @@ typedef struct cv_decoder cv_decoder;
 cv_status cv_decoder_create(const cv_codec_spec *spec, cv_decoder **out, cv_error *err);
 void cv_decoder_free(cv_decoder *decoder);
 
-/* Bytes that cv_decode_block needs free, and may overwrite and restore, before
- * a block's streams when they are `in_place`. */
+/* Bytes before `in_place` streams that cv_decode_block may overwrite and restore. */
 enum { CV_BLOCK_PREFIX = 36 };
 
 /* One block's compressed streams, and what is known of the chunk they are from. */
@@ -36,8 +34,8 @@ typedef struct cv_packed_block {
     int32_t n_blocks;
 } cv_packed_block;
 
-/* Decodes one block (CV_ACCESS_BLOCK) into `dst`, exactly `dst_size` =
- * block_bytes. CATERVA_ECORRUPT when the streams are no good. */
+/* Decodes a CV_ACCESS_BLOCK block to `dst`, dst_size = block_bytes. CATERVA_ECORRUPT: bad
+ * streams. */
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err);
 
@@ -52,8 +50,8 @@ typedef enum cv_block_form {
 cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_block_form *form, cv_error *err);
 
-/* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk that is there whole. `start`
- * and `size` are multiples of the item size. */
+/* Decodes bytes [start, start + size), multiples of the item size, of a whole
+ * CV_ACCESS_BLOCK chunk. */
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
                           int32_t start, int32_t size, void *dst, cv_error *err);
 

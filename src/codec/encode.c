@@ -1,5 +1,4 @@
-/* Room: codec. Items to compressed chunks: those of the grid, and the two
- * others a frame holds (its index, and the values of attributes). */
+/* Room: codec. Items to compressed chunks: the grid's, the index, and attribute values. */
 #include "codec/encode.h"
 
 #include "base/arith.h"
@@ -27,13 +26,12 @@ struct cv_encoder {
     cv_buffer block_chunk;         /* a block, encoded as a chunk of its own */
 };
 
-/* libblosc2 passes a block's bytes round three buffers, and takes the source for the
- * third of them (pipeline_forward, up to 3.3.5 at least): the third filter and those
- * behind it write there, const or not. */
+/* libblosc2 (to 3.3.5 at least) rotates three buffers, the source being the third
+ * (pipeline_forward): the third filter and later ones overwrite it, const or not. */
 static bool spoils_source(const cv_codec_spec *spec) { return cv_codec_n_filters(spec) > 2; }
 
-/* The n-d codecs fail, and zfp writes past the end, where the room left is less than a
- * block; the others end there. Each block has a start and a size beside its bytes. */
+/* The n-d codecs fail, and zfp writes past the end, without a block's room; others end
+ * there. Each block has a start and a size. */
 static int32_t room_to_grow(const cv_codec_spec *spec)
 {
     enum { PER_BLOCK = 2 * sizeof(int32_t) };
@@ -85,8 +83,8 @@ void cv_encoder_free(cv_encoder *encoder)
     cv_free(encoder);
 }
 
-/* Compresses into `out`, which is left exactly as long as the chunk. `room`: bytes
- * beside the usual. The source is libblosc2's to spoil: see compress_borrowed. */
+/* Compresses into `out`, trimmed to the chunk. `room`: extra bytes. libblosc2 may spoil the
+ * source: see compress_borrowed. */
 static cv_status compress(blosc2_context *context, const void *src, int32_t size,
                           int32_t room, cv_buffer *out, cv_error *err)
 {
@@ -101,7 +99,6 @@ static cv_status compress(blosc2_context *context, const void *src, int32_t size
     return CV_OK;
 }
 
-/* Makes the chunk one that holds its bytes as they are. */
 static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
 {
     chunk->size = (size_t)size + BLOSC_EXTENDED_HEADER_LENGTH;
@@ -110,9 +107,9 @@ static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
     memcpy(chunk->data + BLOSC_EXTENDED_HEADER_LENGTH, src, (size_t)size);
 }
 
-/* The same of bytes that must stay as they are. What libblosc2 could not compress it
- * copies in the end, from a source that it may have spoiled by then; and where there is
- * to be a dictionary, it says "copied" of short chunks that it has compressed. */
+/* The same for a source that must not change: libblosc2 copies incompressible data from the
+ * source it may have spoiled, and with a dictionary reports "copied" for compressed short
+ * chunks. */
 static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t size,
                                    cv_buffer *out, cv_error *err)
 {
@@ -129,7 +126,6 @@ static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t
     return CV_OK;
 }
 
-/* Of a whole chunk that libblosc2 has made. */
 static cv_status check_chunk(const cv_encoder *encoder, cv_buffer *out, cv_error *err)
 {
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
@@ -153,8 +149,7 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
 
 /* ---- A chunk that is gathered --------------------------------------------- */
 
-/* With a function that it asks for blocks libblosc2 does not look at the source, unless
- * a filter does: delta, and the second one of several, which takes it for scratch. */
+/* With a prefilter libblosc2 ignores the source, unless delta or a second filter uses it. */
 bool cv_codec_gathers(const cv_codec_spec *spec)
 {
     return cv_codec_n_filters(spec) <= 1 && cv_codec_blocks_independent(spec) &&
@@ -198,8 +193,8 @@ bool cv_codec_is_zeros(const cv_buffer *encoded)
 
 /* ---- One block ---------------------------------------------------------- */
 
-/* Header bytes that decide how streams decode. The flags byte counts without
- * "memcpyed", which belongs to a chunk and not to its streams. */
+/* Header bytes that decide decoding. "memcpyed" in the flags is the chunk's, not the
+ * streams'. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32])
 {
     return a[BLOSC2_CHUNK_VERSIONLZ] == b[BLOSC2_CHUNK_VERSIONLZ] &&
@@ -229,11 +224,9 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
     cv_store_le32(header + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
 }
 
-/* Alone, a block of zeros becomes a special chunk and an incompressible one a
- * memcpyed chunk, and neither has streams. Beside a block that is the other of
- * the two, it has: in [block, filler] the first block is stored as in any
- * larger chunk. The filler of zeros is a few bytes; the filler for zeros is one
- * bit in one item. */
+/* Alone, a block of zeros becomes a special and an incompressible one a memcpyed chunk,
+ * without streams. In [block, filler] of the opposite kind it has streams. The filler of
+ * zeros is a few bytes; the one for zeros is a bit in one item. */
 static uint8_t *new_pair(cv_encoder *encoder, size_t filler_pos, size_t filler_size,
                          size_t size, cv_error *err)
 {
@@ -254,9 +247,8 @@ static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler
                     &encoder->block_chunk, err);
 }
 
-/* A context of smaller blocks, since streams do not depend on a block size that
- * splits nothing: twice as long as the block at most, so that a filler costs no
- * more than that. Long enough for what a chunk has besides its streams. */
+/* A context of smaller blocks (streams do not depend on an unsplit block size): at most
+ * twice the block, so that a filler is cheap, but with room for a chunk's other parts. */
 static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error *err)
 {
     enum { LEAST = 256 };
@@ -270,8 +262,8 @@ static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error 
     return encoder->short_context ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* A block shorter than the others stands last: [filler, block]. Alone it would
- * leave the context with its size for the block size, for good. */
+/* A shorter block goes last, [filler, block]: alone it would set the context's block size
+ * for good. */
 static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t size,
                               bool filler_is_zeros, cv_error *err)
 {
@@ -350,8 +342,8 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out
     return CV_OK;
 }
 
-/* libblosc2 copies the header of a chunk without streams as it stands in memory (3.3.5):
- * on a big-endian machine its three sizes are the wrong way round. */
+/* libblosc2 copies such a header from memory (3.3.5): big-endian machines must swap its
+ * sizes. */
 static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
 {
     static const int at[] = {BLOSC2_CHUNK_NBYTES, BLOSC2_CHUNK_BLOCKSIZE,

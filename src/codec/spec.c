@@ -1,5 +1,4 @@
-/* Room: codec. What codecs and filters there are, and which of them need more than
- * a block's bytes. Nothing is encoded or decoded here. */
+/* Room: codec. The codecs and filters, and which need more than a block's bytes. */
 #include "codec/spec.h"
 
 #include "blosc2/codecs-registry.h"
@@ -103,9 +102,9 @@ bool cv_codec_blocks_independent(const cv_codec_spec *spec)
     return !spec->use_dict;
 }
 
-/* For lz4 and lz4hc libblosc2 (up to 3.3.5 at least) makes the dictionary of the chunk's own
- * streams in place: it copies them behind the block starts with memcpy, and the ranges overlap
- * unless there are more blocks than the dictionary has words. zstd trains one elsewhere. */
+/* For lz4 and lz4hc libblosc2 (to 3.3.5 at least) copies the dictionary from the chunk's
+ * streams by overlapping memcpy, unless there are more blocks than dictionary words. zstd
+ * trains one elsewhere. */
 bool cv_codec_makes_dict(int codec) { return codec == BLOSC_ZSTD; }
 
 bool cv_codec_needs_geometry(const cv_codec_spec *spec)
@@ -153,11 +152,9 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
 
 /* ---- What a pipeline needs ----
  *
- * Which codecs and filters, in which order and for which items, give back
- * what went in; all others are refused before a byte is written, since libblosc2 takes
- * them and writes what cannot be read. The rules are measured: tests/unit/
- * test_pipelines.c compares them with what libblosc2 does for every pipeline of 1 to 6
- * filters. Reading does not come here: what others wrote is decoded as it stands. */
+ * Pipelines that do not give back what went in are refused before writing, since libblosc2
+ * would write unreadable data. Measured: tests/unit test_pipelines.c compares every
+ * pipeline of 1 to 6 filters with libblosc2. Does not apply to reading. */
 
 /* What a filter leaves of the items for those behind it. */
 enum {

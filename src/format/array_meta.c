@@ -1,6 +1,6 @@
-/* Room: format. The `b2nd` and `caterva` metalayers, bytes <-> struct.
- * Promises: sizes are not negative and a zero chunk or block edge appears only
- * on an axis of length zero. The grid's limits are base/grid's to check. */
+/* Room: format. The `b2nd` and `caterva` metalayers, bytes <-> struct. Sizes are not
+ * negative, and zero edges appear only on axes of length zero. base/grid checks the grid's
+ * limits. */
 #include "format/array_meta.h"
 
 #include "format/msgpack.h"
@@ -73,8 +73,8 @@ static void read_dtype(cv_reader *reader, cv_array_meta *out)
     out->dtype = (const char *)cv_read_bytes(reader, out->dtype_size, "dtype");
 }
 
-/* Bytes behind the last entry are let through: a metalayer rewritten with a
- * shorter dtype keeps its length and the tail of its old content. */
+/* Bytes behind the last entry are accepted: a rewritten metalayer with a shorter dtype
+ * keeps its old tail. */
 cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
                               cv_array_meta *out, cv_error *err)
 {
@@ -136,8 +136,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 
 /* ---- Our own attribute ----
  *
- * The `_caterva` attribute, bytes <-> struct. Widths are exact,
- * as everywhere in a frame; who else would write it? */
+ * Widths are exact, as everywhere in a frame: only this library writes it. */
 
 enum { OWN_VERSION = 1 };
 
@@ -146,8 +145,7 @@ static bool is_key(const uint8_t *key, uint8_t size, const char *name)
     return key && size == strlen(name) && memcmp(key, name, size) == 0;
 }
 
-/* One value of a kind that this attribute may hold now or later: a small
- * number, a uint64, or bytes. */
+/* A value this attribute may hold now or later: a small number, a uint64, or bytes. */
 static void read_value(cv_reader *reader, const uint8_t **bytes, uint32_t *size,
                        uint64_t *number)
 {

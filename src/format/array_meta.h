@@ -1,5 +1,5 @@
-/* The metalayer that makes a frame an n-d array: `b2nd` (7 entries, with
- * dtype) or the older `caterva` (5 entries). FORMAT.md section 2. */
+/* The metalayer of n-d arrays: `b2nd` (7 entries, with dtype) or the older `caterva` (5).
+ * FORMAT.md section 2. */
 #ifndef CV_FORMAT_ARRAY_META_H
 #define CV_FORMAT_ARRAY_META_H
 
@@ -18,9 +18,8 @@ typedef struct cv_array_meta {
     uint32_t dtype_size;       /* bytes */
 } cv_array_meta;
 
-/* Read by position as C-Blosc2 does (so that its own malformed ndim-16 marker
- * passes), but with every marker checked that a well-formed file can have.
- * `pos`: frame position of the metalayer's first byte. */
+/* Reads by position as C-Blosc2 does (its own malformed ndim-16 marker passes), checking
+ * every well-formed marker. `pos`: frame position of the metalayer. */
 cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
                               cv_array_meta *out, cv_error *err);
 
@@ -52,8 +51,7 @@ typedef struct cv_own {
     uint32_t marks_size;
 } cv_own;
 
-/* Parses the attribute's (decoded) value. CATERVA_EUNSUPPORTED for a newer
- * version. */
+/* Parses the decoded attribute. CATERVA_EUNSUPPORTED for a newer version. */
 cv_status cv_own_parse(const uint8_t *bytes, size_t size, cv_own *out, cv_error *err);
 
 cv_status cv_own_write(const cv_own *own, cv_buffer *out, cv_error *err);

@@ -1,7 +1,6 @@
-/* Room: format. The 32 bytes before every chunk, and the block starts behind
- * them. Promises: what passes here agrees with the grid and holds nothing that
- * libblosc2 was not built for; real files of any C-Blosc2 2.0 .. 3.x pass.
- * Never sees the compressed streams. */
+/* Room: format. A chunk's 32-byte header and block starts. What passes agrees with the grid
+ * and is within what libblosc2 supports; real files of C-Blosc2 2.0 .. 3.x pass. Never sees
+ * the streams. */
 #include "format/chunk_header.h"
 
 #include "base/arith.h"
@@ -149,8 +148,7 @@ static cv_status check_type_size(const cv_chunk_header *header, const cv_chunk_e
     return CV_OK;
 }
 
-/* The block size counts only where there are streams: special and memcpyed
- * chunks are often stored with whatever size was at hand. */
+/* Special and memcpyed chunks have no streams, and often any block size. */
 static cv_status check_block_size(const cv_chunk_header *header,
                                   const cv_chunk_expect *expect, cv_error *err)
 {
@@ -220,8 +218,7 @@ static cv_status check_special(const cv_chunk_header *header, const cv_chunk_exp
     return CV_OK;
 }
 
-/* A split block has one stream for each byte of an item, but for a last block
- * that is shorter than the others. */
+/* A split block has a stream per item byte, except for a shorter last block. */
 static cv_status check_blosclz(const cv_chunk_header *header, const cv_chunk_expect *expect,
                                cv_error *err)
 {
@@ -307,7 +304,6 @@ int32_t cv_block_starts_size(const cv_chunk_header *header)
     return (int32_t)(4 * cv_ceil_div(header->nbytes, header->block_size));
 }
 
-/* A block while the ends are being found. */
 typedef struct place {
     uint32_t start;
     int32_t block;
@@ -315,7 +311,6 @@ typedef struct place {
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* One pass of a radix sort: from `src` to `dst`, in order of one digit. */
 static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
 {
     int32_t next[DIGITS] = {0}; /* counts, then where the next of a digit goes */
@@ -329,9 +324,8 @@ static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
         dst[next[src[i].start >> shift & (DIGITS - 1)]++] = src[i];
 }
 
-/* Finds the ends where blocks are stored in any order, as they are when several
- * threads made the chunk: in order of starts, each block ends where the next
- * larger start is. Two passes nearly always: 22 bits are chunks of 4 MiB. */
+/* Ends of blocks stored in any order, as by several threads: each ends at the next larger
+ * start. Mostly two radix passes: 22 bits are chunks of 4 MiB. */
 static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
                            cv_error *err)
 {
@@ -384,9 +378,7 @@ cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *st
     return ordered ? CV_OK : find_ends(out, (int32_t)n_blocks, header->cbytes, err);
 }
 
-/* ---- The block table ----
- *
- * Checksums of a chunk's blocks, bytes <-> struct. */
+/* ---- The block table ---- */
 
 static const char MAGIC[4] = {'c', 'v', 'b', 't'};
 

@@ -1,5 +1,5 @@
-/* The 32-byte header of a Blosc2 chunk and its block starts. Parsed and
- * checked here before libblosc2 sees a byte of the chunk. FORMAT.md section 6. */
+/* A Blosc2 chunk's header and block starts, checked before libblosc2 sees them. FORMAT.md
+ * section 6. */
 #ifndef CV_FORMAT_CHUNK_HEADER_H
 #define CV_FORMAT_CHUNK_HEADER_H
 
@@ -45,9 +45,8 @@ typedef struct cv_chunk_expect {
     int64_t max_cbytes; /* bytes that the store has for it */
 } cv_chunk_expect;
 
-/* Parses 32 bytes and checks them against `expect`: sizes, flags, version,
- * codec and filters in libblosc2's built-in lists (CATERVA_EUNSUPPORTED names
- * the id otherwise), special kinds with their payload size. */
+/* Parses 32 bytes and checks sizes, flags, version, codec and filters (CATERVA_EUNSUPPORTED
+ * names unknown ids), special kinds and payload against `expect`. */
 cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *expect,
                                 cv_chunk_header *out, cv_error *err);
 
@@ -57,15 +56,13 @@ typedef struct cv_block_range {
     int32_t end;
 } cv_block_range;
 
-/* Bytes of block starts behind the header: 4 per block, 0 when memcpyed or
- * special. */
+/* Bytes of block starts behind the header: 4 per block, 0 if memcpyed or special. */
 int32_t cv_block_starts_size(const cv_chunk_header *header);
 
-/* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. Blocks
- * may be stored in any order: a block's end is the next larger start, or the
- * chunk's end (with a dictionary: starts must lie behind it). Every start must
- * lie behind the starts themselves and leave room for one stream. `starts` and
- * `out` may not overlap. */
+/* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. A block ends at the
+ * next larger start or at the chunk's end (with a dictionary all starts lie behind it).
+ * Starts lie behind themselves and leave room for a stream. No overlap of `starts` and
+ * `out`. */
 cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *starts,
                                 int64_t n_blocks, const cv_chunk_expect *expect,
                                 cv_block_range *out, cv_error *err);
@@ -93,12 +90,10 @@ typedef struct cv_block_table {
 /* Bytes of the table of a chunk with `n` blocks. */
 static inline size_t cv_block_table_size(int64_t n) { return 16 + 4 * (size_t)n; }
 
-/* How many blocks the table of such a chunk lists, when its grid has
- * `n_blocks`: none where the chunk is one repeated item. */
+/* Blocks in the table of such a chunk of `n_blocks`: none if it is one repeated item. */
 int64_t cv_block_table_blocks(const cv_chunk_header *header, int64_t n_blocks);
 
-/* Where block `i` of the chunk stands: as `ranges` says, or plainly behind the
- * header where the chunk is stored without compression (ranges NULL). */
+/* Where block `i` stands: by `ranges`, or (NULL) uncompressed behind the header. */
 cv_block_range cv_block_table_range(const cv_chunk_header *header,
                                     const cv_block_range *ranges, int64_t i);
 
@@ -106,8 +101,8 @@ cv_block_range cv_block_table_range(const cv_chunk_header *header,
 int32_t cv_block_table_head(const cv_chunk_header *header, const cv_block_range *ranges,
                             int64_t n);
 
-/* Checksums `chunk` (header->cbytes bytes) whole. table->n and table->blocks
- * are given. */
+/* Checksums the whole `chunk` (header->cbytes bytes); table->n and table->blocks are
+ * given. */
 void cv_block_table_make(const uint8_t *chunk, const cv_chunk_header *header,
                          const cv_block_range *ranges, cv_block_table *table);
 
@@ -117,8 +112,8 @@ uint32_t cv_block_table_write(const cv_block_table *table, uint8_t *out);
 /* The name of a written table of `n` blocks, without looking at the rest. */
 uint32_t cv_block_table_name(const uint8_t *bytes, int64_t n);
 
-/* Reads it back; table->n and table->blocks are given. False unless the bytes
- * are a table of n blocks that agrees with its own name. */
+/* Reads it; table->n and table->blocks are given. False unless it has n blocks and its own
+ * name. */
 bool cv_block_table_read(const uint8_t *bytes, cv_block_table *table);
 
 #endif

@@ -19,9 +19,8 @@
 
 /* ---- Literals of Python ----
  *
- * The text of a Python literal, token by token: spaces, marks,
- * words, numbers, quoted strings. Promises: never reads behind the text, and
- * memory in proportion to it. dtype.c knows what the tokens mean. */
+ * Tokens of a Python literal: spaces, marks, words, numbers, quoted strings. Never reads
+ * behind the text; memory in proportion to it. */
 
 typedef struct cv_literal {
     const char *text; /* borrowed; needs no terminator */
@@ -43,7 +42,6 @@ static cv_status literal_fail(const cv_literal *p, const char *fmt, ...)
     return cv_fail(p->err, CATERVA_EINVAL, -1, "dtype, character %zu: %s", p->at, detail);
 }
 
-/* The first character of the next token; 0 at the end. */
 static char literal_peek(cv_literal *p)
 {
     while (p->at < p->size && strchr(" \t\r\n", p->text[p->at]) && p->text[p->at]) p->at++;
@@ -51,7 +49,6 @@ static char literal_peek(cv_literal *p)
     return p->text[p->at];
 }
 
-/* Steps over the mark or word if it is next. */
 static bool literal_accept(cv_literal *p, char mark)
 {
     if (literal_peek(p) != mark || p->at == p->size) return false;
@@ -59,7 +56,6 @@ static bool literal_accept(cv_literal *p, char mark)
     return true;
 }
 
-/* Fails unless the mark is next. */
 static cv_status literal_expect(cv_literal *p, char mark)
 {
     if (literal_accept(p, mark)) return CV_OK;
@@ -144,8 +140,7 @@ static cv_status decode_string(cv_literal *p, char *out, size_t *length)
     return literal_expect(p, quote);
 }
 
-/* Steps over the string whose quote is at p->at, to the end of the text when
- * it is not closed. */
+/* Skips the string whose quote is at p->at, to the end of the text if unterminated. */
 static void literal_skip_string(cv_literal *p)
 {
     char quote = p->text[p->at++];
@@ -154,8 +149,7 @@ static void literal_skip_string(cv_literal *p)
     p->at = p->at < p->size ? p->at + 1 : p->size;
 }
 
-/* No escape is shorter than what it stands for, so the literal's own length is
- * room enough. */
+/* Escapes are no shorter than what they stand for, so the literal's length suffices. */
 static cv_status literal_string(cv_literal *p, char **out)
 {
     char c = literal_peek(p);
@@ -175,11 +169,9 @@ static cv_status literal_string(cv_literal *p, char **out)
 
 /* ---- Scalar types ----
  *
- * NumPy's scalar type descriptions: "<f4", "|S8", "<M8[25s]",
- * and the names that str(dtype) prints ("float32", "datetime64[ns]"). Knows no
- * fields and no sub-arrays: dtype.c does. */
+ * "<f4", "|S8", "<M8[25s]", and the names that str(dtype) prints ("float32",
+ * "datetime64[ns]"). */
 
-/* The rest of a description while it is being read. */
 typedef struct scanner {
     const char *text;
     size_t size;
@@ -329,8 +321,7 @@ static cv_status read_time_unit(scanner *s, caterva_dtype *out)
     return CV_OK;
 }
 
-/* Strings, bytes and single-byte numbers have no byte order, whatever sign
- * stands before them. */
+/* Strings and single-byte numbers have no byte order, whatever their sign. */
 static char settle_byte_order(const caterva_dtype *type, char sign)
 {
     bool ordered = type->kind == 'U' || (type->item_size > 1 && strchr("iufcMm", type->kind));
@@ -377,8 +368,8 @@ static cv_status parse_type(parser *p, caterva_dtype *out);
 
 /* ---- Fields ------------------------------------------------------------- */
 
-/* Field `i`, added when it is the next one. The array's room is the next
- * power of two. Until it is complete, a field has no name or type. */
+/* Field `i`, added if it is the next; room is a power of two. Incomplete fields lack name
+ * or type. */
 static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_field **out)
 {
     caterva_field *fields = (caterva_field *)type->fields;
@@ -414,7 +405,6 @@ static cv_status parse_field_name(parser *p, caterva_field *field)
     return status;
 }
 
-/* Makes `type` a sub-array of itself with these dimensions in front. */
 static cv_status prepend_dims(parser *p, caterva_dtype *type, const int64_t *dims, int n)
 {
     if (n + type->ndim > CV_MAX_DIMS)
@@ -472,7 +462,6 @@ static void pad_item(const parser *p, caterva_dtype *item, const caterva_dtype *
     item->item_size = cv_ceil_div(item->item_size, alignment) * alignment;
 }
 
-/* Puts a field behind those before it. */
 static cv_status place_field(parser *p, caterva_dtype *type, caterva_field *field)
 {
     pad_item(p, type, field->dtype);
@@ -545,7 +534,6 @@ static cv_status parse_title(parser *p, caterva_field *field)
     return status;
 }
 
-/* One list with an entry for each field. */
 static cv_status parse_columns(parser *p, caterva_dtype *out, parse_column *parse, int *n)
 {
     if (*n >= 0) return literal_fail(&p->in, "the same list twice");
@@ -614,8 +602,8 @@ static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *pa
     return CV_OK;
 }
 
-/* Whether the dictionary ends in 'aligned': True, as NumPy prints it. It must
- * be known before its formats: lists of fields inside them are aligned too. */
+/* Whether the dictionary ends in 'aligned': True. Needed before its formats: nested lists
+ * are aligned too. */
 static bool says_aligned(const parser *p)
 {
     cv_literal in = p->in;

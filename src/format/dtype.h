@@ -5,20 +5,15 @@
 
 #include "base/status.h"
 
-/* Parses the description of a scalar ("<f4", "float32", "<M8[25s]"): fills
- * kind, byte_order, item_size and unit. `at`: its first character's place in
- * the whole description, for messages. */
+/* Parses a scalar ("<f4", "float32", "<M8[25s]"): kind, byte_order, item_size, unit. `at`:
+ * its place in the whole description, for messages. */
 cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterva_dtype *out,
                                 cv_error *err);
 
-/* ---- Types of NumPy ----
- *
- * NumPy type descriptions inside the library; the public half
- * (caterva_dtype_parse, caterva_dtype_free) is in caterva.h. */
+/* ---- Types of NumPy ---- */
 
-/* Parses `size` bytes, which need no terminator: what str(numpy.dtype) prints.
- * CATERVA_EINVAL says what is wrong and at which character. Release *out with
- * caterva_dtype_free. */
+/* Parses `size` bytes as str(numpy.dtype) prints them. CATERVA_EINVAL names the fault and
+ * character. Release *out with caterva_dtype_free. */
 cv_status cv_dtype_parse(const char *text, size_t size, caterva_dtype **out, cv_error *err);
 
 /* The item size in bytes that the description asks for. */

@@ -1,7 +1,5 @@
-/* Room: format. The frame header, bytes <-> struct. Its layout stands here
- * once, as a field list that drives reader and writer. Promises: a parsed
- * header has every field in its own range; what the fields mean together
- * (grid, file size) is the frame room's to check. */
+/* Room: format. The frame header, bytes <-> struct, by one field list for reader and
+ * writer. Each parsed field is in its own range; the frame room checks them together. */
 #include "format/frame_header.h"
 
 #include "base/arith.h"
@@ -12,9 +10,8 @@
 
 /* ---- Metalayers ----
  *
- * The section of named byte strings that headers and trailers
- * share. Promises: every offset in the index is the one of its value; nothing
- * is copied but the names. Does not know what a metalayer means. */
+ * Named byte strings in headers and trailers. Index offsets are those of the values; only
+ * names are copied. */
 
 #define CV_MAX_ATTRIBUTES 8192 /* what a reader accepts in a trailer */
 
@@ -30,8 +27,7 @@ static void read_name(cv_reader *reader, cv_metalayer *layer)
     layer->name[size] = 0;
 }
 
-/* The value's place in the index is needed only to check it, so it waits in
- * `size` until the value itself is read. */
+/* The value's place waits in `size` until the value is read and checks it. */
 static void read_index_entry(cv_reader *reader, cv_metalayer *layer)
 {
     *layer = (cv_metalayer){{0}, NULL, 0};
@@ -57,8 +53,8 @@ static int read_count(cv_reader *reader)
     return cv_read_map16(reader, "metalayer index");
 }
 
-/* Number of entries the section at the reader's position claims, without
- * moving; 0 when malformed (the following read says how). */
+/* Entries claimed at the reader's position, which stays; 0 if malformed (reading says
+ * how). */
 static int metalayers_count(const cv_reader *reader)
 {
     cv_reader copy = *reader;
@@ -66,9 +62,8 @@ static int metalayers_count(const cv_reader *reader)
     return copy.status == CV_OK ? n : 0;
 }
 
-/* Reads the section at the reader's position: at most `max` entries into
- * `out`. Offsets must be those of the values (map_size is ignored, as by every
- * other reader). Sticky errors stay in the reader. */
+/* Reads at most `max` entries into `out`. Offsets must be those of the values (map_size is
+ * ignored, as by every other reader). Errors stay in the reader. */
 static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
 {
     *n = 0;
@@ -91,8 +86,7 @@ static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *
 
 enum { OPENING = 1 + 3 + 3, ENTRY_OVERHEAD = 1 + 5, VALUES_OPENING = 3 };
 
-/* Bytes from the section's opening marker to the end of its index, which must
- * fit 16 bits. */
+/* Bytes from the opening marker to the index's end, which must fit 16 bits. */
 static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, cv_error *err)
 {
     if (n < 0 || n > UINT16_MAX)
@@ -111,8 +105,8 @@ static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, 
     return CV_OK;
 }
 
-/* Appends the section. `origin` is where header or trailer begins in
- * `buffer`; `in_trailer` picks the map size's origin (FORMAT.md section 1). */
+/* Appends the section. `origin`: begin of header or trailer in `buffer`; `in_trailer` picks
+ * the map size's origin (FORMAT.md section 1). */
 static cv_status metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
                               const cv_metalayer *layers, int n, cv_error *err)
 {
@@ -152,8 +146,8 @@ const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const 
     "\x9e\xa8"                                                                               \
     "b2frame\0"
 
-/* The fixed part, field by field in file order. MARK: bytes that never
- * change; FIELD: a value of that msgpack kind; BYTES: raw bytes. */
+/* The fixed part in file order. MARK: constant bytes; FIELD: a msgpack value; BYTES: raw
+ * bytes. */
 #define FRAME_HEADER_LAYOUT(MARK, FIELD, BYTES)                                              \
     MARK(MAGIC, "magic")                                                                     \
     FIELD(i32, header_size)                                                                  \
@@ -180,7 +174,6 @@ const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const 
     FIELD(byte, more_flags)                                                                  \
     FIELD(byte, reserved)
 
-/* The same fields as plain values, before they are given a meaning. */
 typedef struct wire_header {
     int32_t header_size;
     uint64_t frame_size;
@@ -405,8 +398,8 @@ static wire_header to_wire(const cv_frame_header *header)
     return wire;
 }
 
-/* The header's size is known only behind its metalayers, so the fixed part is
- * written twice: once to make room, once with the size. */
+/* Writes the fixed part twice, since the header's size is known only behind its
+ * metalayers. */
 static cv_status write_parts(cv_frame_header *header, size_t origin, cv_buffer *out,
                              cv_error *err)
 {
@@ -442,9 +435,8 @@ cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_erro
 
 /* ---- The trailer ----
  *
- * The frame's trailer, bytes <-> struct. Promises: the array of
- * attributes is no larger than the bytes justify. Does not look into the
- * attributes: each is a Blosc2 chunk and the codec room's matter. */
+ * The array of attributes is no larger than the bytes justify. Attributes are Blosc2
+ * chunks, which the codec room reads. */
 
 enum {
     TRAILER_VERSION = 1,
@@ -558,10 +550,7 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
     return status;
 }
 
-/* ---- The copy of the header ----
- *
- * The copy of a header, bytes <-> struct, and the search for it.
- * Knows nothing of where a file has room for one. */
+/* ---- The copy of the header ---- */
 
 static const uint8_t magic[8] = "cv-head\x01";
 

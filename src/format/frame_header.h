@@ -1,5 +1,4 @@
-/* The header of a Blosc2 frame: bytes <-> struct. Layout: FORMAT.md section 1,
- * written down once, as the field list in frame_header.c. */
+/* The header of a Blosc2 frame: bytes <-> struct. FORMAT.md section 1. */
 #ifndef CV_FORMAT_FRAME_HEADER_H
 #define CV_FORMAT_FRAME_HEADER_H
 
@@ -49,31 +48,27 @@ typedef struct cv_frame_header {
     cv_metalayer metalayers[CV_MAX_METALAYERS];
 } cv_frame_header;
 
-/* From the first bytes of a frame (>= 15): is it a frame at all, and how long
- * is its header? CATERVA_ECORRUPT "not a Blosc2 frame" otherwise. */
+/* The header's length from a frame's first bytes (>= 15). CATERVA_ECORRUPT "not a Blosc2
+ * frame". */
 cv_status cv_frame_header_peek(const uint8_t *bytes, size_t size, uint32_t *header_size,
                                cv_error *err);
 
-/* The two sizes that tell where a commit's tail stands, from the first CV_FRAME_HEADER_MIN
- * bytes of a header that may be damaged. False when they cannot be made out, or cannot
- * both be right. */
+/* The sizes that locate a commit's tail, from the first CV_FRAME_HEADER_MIN bytes of a
+ * possibly damaged header. False if unreadable or impossible. */
 bool cv_frame_header_peek_sizes(const uint8_t *bytes, size_t size, uint64_t *frame_size,
                                 int64_t *cbytes);
 
-/* Parses `size` = header_size bytes; metalayers borrow from `bytes`. Every
- * field is checked for its own range here (sizes not negative, header within
- * frame, known version, split mode, filter count...), not against geometry. */
+/* Parses `size` = header_size bytes; metalayers borrow from them. Checks each field's own
+ * range (sizes, version, split mode, filter count...), not geometry. */
 cv_status cv_frame_header_parse(const uint8_t *bytes, size_t size, cv_frame_header *out,
                                 cv_error *err);
 
-/* Appends the encoded header; sets header->header_size. frame_size etc. are
- * taken as they are. */
+/* Appends the encoded header with the given frame_size etc.; sets header->header_size. */
 cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_error *err);
 
 /* ---- The trailer ----
  *
- * The trailer of a Blosc2 frame: attributes (variable-length metalayers) and a
- * fingerprint. Layout: FORMAT.md section 5. */
+ * Attributes (variable-length metalayers) and a fingerprint. FORMAT.md section 5. */
 
 enum { CV_TRAILER_MIN = 35, CV_TRAILER_TAIL = 23 };
 
@@ -89,8 +84,8 @@ typedef struct cv_trailer {
 cv_status cv_trailer_peek(const uint8_t tail[CV_TRAILER_TAIL], int64_t pos,
                           uint32_t *trailer_size, cv_error *err);
 
-/* Parses the whole trailer, which stands at frame position `pos` (for
- * messages). Release with cv_trailer_free. */
+/* Parses the trailer at frame position `pos` (for messages). Release with
+ * cv_trailer_free. */
 cv_status cv_trailer_parse(const uint8_t *bytes, size_t size, int64_t pos, cv_trailer *out,
                            cv_error *err);
 void cv_trailer_free(cv_trailer *trailer);
@@ -121,8 +116,7 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
  * ends: no reader looks there, and who rewrites the frame drops it. The frame is replaced
  * whole, so nothing tears its header; the copy is there for damage. */
 
-/* Longer headers (of large metalayers) have no copy: it bounds what searching a
- * hostile file may cost. */
+/* Longer headers have no copy, to bound the search in hostile files. */
 enum { CV_HEADER_COPY_MAX = 64 * 1024 };
 
 typedef struct cv_header_copy {
@@ -140,14 +134,13 @@ uint64_t cv_header_copy_size(uint32_t header_size);
 void cv_header_copy_write(uint64_t commit, const uint8_t *header, uint32_t header_size,
                           uint8_t *out);
 
-/* Parses what `bytes`, at frame position `pos`, begin with. CATERVA_ECORRUPT
- * unless it is a whole copy of a header that belongs in this place. */
+/* Parses `bytes` at frame position `pos`. CATERVA_ECORRUPT unless it is a whole header copy
+ * that belongs there. */
 cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                                cv_header_copy *out, cv_error *err);
 
-/* Looks back from `*at` (`size` at first) in `bytes`, which begin at frame
- * position `pos`, for the next copy; *at is then its place in them. False when
- * there is none. */
+/* Searches backwards from `*at` (`size` at first) in `bytes`, at frame position `pos`, for
+ * a copy, and sets *at to its place. False: none. */
 bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size_t *at,
                            cv_header_copy *out);
 

@@ -123,8 +123,8 @@ static size_t count_digits(const char *at, const char *end)
     return n;
 }
 
-/* strtod() reads the decimal point of the program's locale, so the number is handed to it
- * without one: all digits, and an exponent that counts those behind the point. */
+/* strtod() reads the locale's decimal point, so it gets all digits and a corrected
+ * exponent. */
 static bool pack_real(parser *p, const char *digits, size_t n, size_t n_fraction, int64_t power)
 {
     enum { LONGEST = 1200 }; /* no float64 needs more digits */

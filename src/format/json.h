@@ -1,5 +1,5 @@
-/* JSON text (RFC 8259) to MessagePack, for the attribute maps that other programs store as
- * text. Pure; the library has no other use for JSON and writes none. */
+/* JSON text (RFC 8259) to MessagePack, for attribute maps that other programs store as
+ * text. */
 #ifndef CV_FORMAT_JSON_H
 #define CV_FORMAT_JSON_H
 

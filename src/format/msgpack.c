@@ -1,6 +1,5 @@
-/* Room: format. The sticky msgpack reader and writer. Promises: never reads a
- * byte outside [bytes, bytes + size), whatever is asked for; the first failure
- * is the one reported. Knows nothing of frames. */
+/* Room: format. The sticky msgpack reader and writer. Never reads outside [bytes, bytes +
+ * size); reports the first failure. */
 #include "format/msgpack.h"
 
 #include "base/arith.h"

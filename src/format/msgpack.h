@@ -42,8 +42,7 @@ typedef struct cv_reader {
 
 cv_reader cv_reader_open(const uint8_t *bytes, size_t size, int64_t pos, const char *what);
 
-/* Records a failure at bytes[at]; the first one wins. The sentence gets
- * "<what>: " in front. */
+/* Records the first failure, at bytes[at]; the message gets "<what>: " in front. */
 void cv_reader_fail(cv_reader *reader, cv_status code, size_t at, const char *fmt, ...)
     CV_PRINTF(4, 5);
 
@@ -62,8 +61,8 @@ void cv_expect(cv_reader *reader, const char *bytes, size_t size, const char *fi
 /* One byte without a marker (also msgpack's positive fixint). */
 uint8_t cv_read_byte(cv_reader *reader, const char *field);
 
-/* The number of `width` bytes behind `marker`, big-endian; 0 after a failure. The names below
- * read one kind of it: a number of this type, or the count of what follows. */
+/* A big-endian number of `width` bytes behind `marker`; 0 after a failure. The functions
+ * below read one type or count each. */
 uint64_t cv_read_number(cv_reader *reader, uint8_t marker, size_t width, const char *field);
 
 #define cv_read_i16(reader, field) ((int16_t)cv_read_number(reader, CV_MARK_I16, 2, field))
@@ -117,8 +116,7 @@ void cv_write_bin32(cv_writer *writer, const uint8_t *bytes, uint32_t size);
 
 /* ---- Varints ----
  *
- * Numbers of as many bytes as they take: seven bits in each, the low ones first, and the
- * eighth says that more follow. */
+ * Seven bits a byte, low ones first; the eighth bit says that more follow. */
 
 void cv_write_varint(cv_writer *writer, uint64_t value);
 

@@ -215,10 +215,7 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
     return fits;
 }
 
-/* ---- The layouts of all chunks ----
- *
- * Layouts in one place, bytes <-> struct. Which chunks have a record, and what
- * is done with it, is not known here. */
+/* ---- The layouts of all chunks ---- */
 
 /* Chunks of more blocks have no records. */
 enum { CV_MOST_RECORD = 1 << 20 };
@@ -287,13 +284,11 @@ bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
     return out->head_size <= size && out->table_size <= size - out->head_size;
 }
 
-/* ---- Identifiers of states ----
- *
- * Identifiers of states; pure. */
+/* ---- Identifiers of states ---- */
 
 
-/* Each part is hashed with the hash of those before it as its seed, so that bytes that move
- * from one part to the next change the result. */
+/* Each part is seeded with the hash before it, so that moving bytes between parts
+ * matters. */
 void cv_state_id(const cv_state_part *parts, size_t n, uint8_t out[CV_STATE_ID])
 {
     XXH128_hash_t hash = {0};

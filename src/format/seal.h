@@ -43,8 +43,7 @@ typedef struct cv_seal_footer {
 void cv_seal_footer_write(const cv_seal_footer *footer, uint8_t out[CV_SEAL_FOOTER]);
 bool cv_seal_footer_read(const uint8_t bytes[CV_SEAL_FOOTER], cv_seal_footer *out);
 
-/* Looks on from `*at` in `bytes` for what looks like a footer; *at is then its place.
- * False when there is none. */
+/* Searches `bytes` from `*at` on for a footer, and sets *at to its place. False: none. */
 bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_footer *out);
 
 typedef enum cv_seal_state {
@@ -57,9 +56,8 @@ typedef enum cv_seal_state {
 void cv_seal_root_write(uint8_t *bytes, size_t size, const uint8_t *header,
                         size_t header_size);
 
-/* Checks it. `bytes` are footer and trailer, or the trailer alone where nothing
- * is before it. CATERVA_ECORRUPT: neither a seal that holds, nor what another
- * writer leaves. */
+/* Checks `bytes`, footer (if any) and trailer. CATERVA_ECORRUPT: neither a valid seal nor
+ * what another writer leaves. */
 cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer *trailer,
                              const uint8_t *header_bytes, const cv_frame_header *header,
                              cv_seal_state *out, cv_error *err);
@@ -71,8 +69,8 @@ enum {
     CV_SEAL_PAGE = 2048 /* names that share a checksum */
 };
 
-/* A chunk whose table does not stand right behind it: another writer's chunk,
- * sealed where it lies. The list is ascending by entry. */
+/* Another writer's chunk, sealed with its table elsewhere. The list is ascending by
+ * entry. */
 typedef struct cv_seal_stray {
     int64_t entry; /* of the chunk in the index */
     uint64_t pos;  /* of its table in the frame */
@@ -88,8 +86,7 @@ typedef struct cv_seal_head {
     uint32_t *pages;        /* sums of the pages of the chunk list */
 } cv_seal_head;
 
-/* The sum of a page of names, as it is stored: its CRC32C, or 1 where that is 0;
- * 0 stands for a page of zeros, which is left out. */
+/* A page's sum: its CRC32C, or 1 if that is 0; 0: a page of zeros, which is left out. */
 uint32_t cv_seal_page_sum(const uint8_t *names, size_t size);
 
 /* Pages of a list of `n_chunks` names. */
@@ -109,8 +106,8 @@ cv_seal_stray cv_seal_stray_read(const uint8_t bytes[CV_SEAL_STRAY_SIZE]);
 /* Writes cv_seal_head_size bytes. */
 void cv_seal_head_write(const cv_seal_head *head, uint8_t *out);
 
-/* Parses a head of `size` bytes that stands at frame position `pos`, of a frame
- * of `n_chunks` chunks. Release with cv_seal_head_free. */
+/* Parses a head of `size` bytes at frame position `pos`, for `n_chunks` chunks. Release
+ * with cv_seal_head_free. */
 cv_status cv_seal_head_parse(const uint8_t *bytes, size_t size, int64_t pos, int64_t n_chunks,
                              cv_seal_head *out, cv_error *err);
 void cv_seal_head_free(cv_seal_head *head);
@@ -165,8 +162,7 @@ uint64_t cv_layouts_size(const cv_layouts_footer *footer);
 /* Bytes of a record; 0: more than there may be. */
 uint32_t cv_layouts_record_size(int64_t n_blocks);
 
-/* The number that says whose records they are: of the pages before, 0 at first, and the sum of
- * the next page of the list. */
+/* The owner's number: of the pages before (0 at first) and the next page's sum. */
 uint32_t cv_layouts_names(uint32_t before, uint32_t page_sum);
 
 /* A record's parts: head [0, head_size), table right behind. */
@@ -174,14 +170,14 @@ typedef struct cv_record_parts {
     size_t head_size, table_size;
 } cv_record_parts;
 
-/* Finds them in a record of `size` bytes, of a chunk of `n_blocks`. False when there is
- * none, or it does not fit. What they hold is not checked. */
+/* Finds the parts of a record of `size` bytes, of a chunk of `n_blocks`. False: none, or
+ * they do not fit. Contents are not checked. */
 bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
                           cv_record_parts *out);
 
 /* ---- Identifiers of states ----
  *
- * Identifiers of states: a hash of whatever tells one committed state from all others. */
+ * A hash of whatever identifies a committed state. */
 
 enum { CV_STATE_ID = 16 }; /* CATERVA_STATE_ID of caterva.h */
 

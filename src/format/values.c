@@ -1,6 +1,5 @@
-/* Room: format. The MessagePack of attributes: values read token by token, written in their
- * shortest form, and NumPy arrays among them. Bytes come from files of others: nothing is
- * believed before it is checked. Knows neither frames nor what an attribute means. */
+/* Room: format. Attributes' MessagePack: read by tokens, written in the shortest form,
+ * NumPy arrays included. Bytes are untrusted. */
 #include "format/values.h"
 
 #include "base/arith.h"
@@ -11,8 +10,7 @@
 
 /* ---- Reading token by token ----
  *
- * No byte beyond the end is read. A count that the bytes cannot hold makes the tokens bad
- * before it is used. */
+ * Never reads beyond the end. A count too large for the bytes fails before it is used. */
 
 cv_tokens cv_tokens_of(const void *bytes, size_t size)
 {
@@ -66,7 +64,6 @@ static cv_token signed_token(cv_tokens *t, int size)
     return (cv_token){.kind = CV_TOKEN_INT, .number = (take_uint(t, size) ^ sign) - sign};
 }
 
-/* How many values follow a token inside it: a map has two for each pair. */
 static uint64_t parts_of(const cv_token *token)
 {
     if (token->kind < CV_TOKEN_LIST) return 0;
@@ -220,8 +217,8 @@ bool cv_is_value(const void *bytes, size_t size)
 
 /* ---- Writing values ----
  *
- * MessagePack written. A head says a number that is known only at the end:
- * heads are kept aside and put between the other bytes when all is there. */
+ * Heads with numbers known only at the end are kept aside, and inserted when all is
+ * written. */
 
 enum { HEAD_BYTES = 10 }; /* at most: ext32 of a set, and its list */
 
@@ -383,8 +380,8 @@ static size_t put_ext(uint8_t *to, int type, uint64_t size)
     return n + 1;
 }
 
-/* An extension of bytes that lie in two places, of which the watch hears of the second; and
- * the head of a binary whose `size` bytes come by themselves, as those do. */
+/* An extension of two pieces, the second one watched; and the head of a binary whose `size`
+ * bytes follow. */
 static void pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
                         size_t size)
 {
@@ -483,8 +480,8 @@ static size_t put_head(uint8_t *to, const cv_pack_head *head, uint64_t inside)
     }
 }
 
-/* sizes[i]: bytes of the heads from i on. A set's depends on those inside it, which come
- * behind it: backwards, each is known when it is needed. */
+/* sizes[i]: bytes of the heads from i on, computed backwards, since a set's head depends on
+ * those inside. */
 static void measure_heads(const cv_packer *p, uint64_t *sizes)
 {
     uint8_t scratch[16];
@@ -548,9 +545,7 @@ cv_status cv_pack_finish(cv_packer *p, cv_buffer *out, cv_error *err)
     return status;
 }
 
-/* ---- Arrays of numbers ----
- *
- * Arrays of NumPy inside values, bytes <-> struct. Does not look at items. */
+/* ---- Arrays of numbers ---- */
 
 /* ---- Reading ------------------------------------------------------------ */
 
@@ -588,8 +583,8 @@ bool cv_typed_count(cv_typed *typed, int64_t *size)
     return cv_mul_i64(typed->n_items, typed->type.item_size, size);
 }
 
-/* Keys in the order of python-blosc2, which is the only one. Items of no bytes could be
- * any number of them. */
+/* Keys in python-blosc2's order. Items of no bytes are refused: their number is
+ * arbitrary. */
 bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out)
 {
     *out = (cv_typed){.ndim = 0};
@@ -633,7 +628,6 @@ static int describe(const caterva_dtype *type, char *text, size_t size)
                     has_unit ? "[" : "", type->unit, has_unit ? "]" : "");
 }
 
-/* All but the items, which come last. */
 static void pack_map(const cv_typed *typed, size_t size, cv_packer *p)
 {
     char text[64];

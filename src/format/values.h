@@ -1,6 +1,5 @@
-/* MessagePack, one token after the other: what attributes hold, in any of the widths that
- * a packer may choose (format/msgpack.h has the fixed widths of frames). No recursion and
- * no memory, whatever the bytes claim. */
+/* MessagePack token by token, in any width (format/msgpack.h has the fixed widths of
+ * frames). No recursion, no memory. */
 #ifndef CV_FORMAT_VALUES_H
 #define CV_FORMAT_VALUES_H
 
@@ -59,8 +58,8 @@ void cv_tokens_skip(cv_tokens *tokens);
 /* True for a text of exactly these bytes. */
 bool cv_token_is_text(const cv_token *token, const char *text);
 
-/* True when the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no list
- * or map as the key of a map, the members of sets a list. */
+/* Whether the bytes are exactly one value: at most CV_VALUE_DEPTH deep, no container as a
+ * map key, sets' members in a list. */
 bool cv_is_value(const void *bytes, size_t size);
 
 /* ---- Writing values ----
@@ -144,8 +143,7 @@ typedef struct cv_typed {
 /* Reads the payload; false when it is none of these, or does not fit itself. */
 bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out);
 
-/* Fills in the type from a description, which is borrowed. CATERVA_EDTYPE when it is not
- * that of a scalar. */
+/* Fills in the type from a borrowed description; CATERVA_EDTYPE unless it is a scalar. */
 cv_status cv_typed_set_dtype(cv_typed *typed, const char *dtype, size_t size, cv_error *err);
 
 /* Fills in n_items, and `size`, their bytes; false when the shape has no such number. */

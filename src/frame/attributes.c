@@ -1,6 +1,5 @@
-/* Room: frame. Attributes found in both of their places and merged. Promises: whatever the
- * bytes say, the names are texts, each is there once, and memory is in proportion to what
- * is stored. */
+/* Room: frame. Attributes found in both of their places and merged. Whatever the bytes say,
+ * names are texts and unique, and memory is in proportion to what is stored. */
 #include "frame/attributes.h"
 
 #include "base/arith.h"
@@ -18,12 +17,10 @@
 
 /* ---- One attribute ----
  *
- * Values of attributes: each is a Blosc2 chunk of its own, whose header says
- * how long the value is. What it says is believed only as far as somebody asks for it:
- * values are read and checked in pieces. */
+ * A value is a Blosc2 chunk whose header says how long it is. It is read and checked in
+ * pieces, so that memory follows what is asked for, not what the header claims. */
 
-/* A piece, and the largest block, or chunk that must be decoded whole, that is decoded
- * for a piece of it. */
+/* A piece; and the largest block or chunk that is decoded for a piece of it. */
 enum { PIECE = 1 << 20, MOST_AT_ONCE = 32 << 20 };
 
 static cv_status parse(const cv_metalayer *attribute, cv_chunk_header *out, cv_error *err)
@@ -42,7 +39,7 @@ static cv_status new_decoder(cv_decoder **out, cv_error *err)
     return cv_decoder_create(&spec, out, err);
 }
 
-/* In pieces of whole blocks, where somebody listens and blocks can be had. */
+/* In pieces of whole blocks if a watch listens and blocks can be decoded alone. */
 static int32_t piece_of(const cv_chunk_header *header, const cv_metalayer *attribute,
                         const cv_watch *watch)
 {
@@ -106,7 +103,6 @@ cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size, 
 
 /* ---- In pieces ---------------------------------------------------------- */
 
-/* Bytes [start, start + size) of a value that repeats its item. */
 static void repeat(const cv_chunk_header *header, const uint8_t *item, int64_t start,
                    int64_t size, uint8_t *dst)
 {
@@ -325,7 +321,6 @@ static bool is_listed(const char *name, bool map_is_read)
            (!map_is_read || strcmp(name, CV_ATTRIBUTES_MAP) != 0);
 }
 
-/* There is room for all names: they do not move any more. */
 static void add(cv_attributes *all, const void *name, size_t size, cv_attribute a)
 {
     char *kept = (char *)all->names.data + all->names.size;
@@ -367,8 +362,8 @@ typedef struct entry {
     int at;
 } entry;
 
-/* Of one name: a key of its own first, then, as in Python, the last of the map. `at` is
- * negative in the map's entries, so that smaller is better in both. */
+/* Orders one name's places: own keys first, then the map's last entry, as in Python. `at`
+ * is negative for map entries, so the smaller place wins in both. */
 static int compare_entries(const void *a, const void *b)
 {
     const entry *one = a, *other = b;
@@ -527,17 +522,13 @@ cv_status cv_attributes_check_name(const char *name, cv_error *err)
 
 /* ---- Where attributes are to stand ----
  *
- * The places of attributes. A frame that C-Blosc2 can change has at most 16
- * keys; the map takes one of them as soon as there is one.
- *
- * Of those that fit a key the first have one: those that have it already stand in front.
- * Before them all come long values and bytes that are no MessagePack, because a map that
- * holds them would be slow to change or not be read, and what says how items are meant,
- * because programs look for it that do not know the map. */
+ * A frame that C-Blosc2 can change has at most 16 keys; the map takes one of them once it
+ * exists. Keys are given in order: attributes that have one already come first. Before them
+ * come long values and bytes that are no MessagePack, which would make the map slow or
+ * unreadable, and attributes that describe items, which other programs look for. */
 
 enum { LONG_VALUE = 1 << 20 };
 
-/* An attribute while it is placed. */
 typedef struct item {
     const cv_attribute *from;
     bool keyed;
@@ -561,7 +552,6 @@ static bool fits_key(const placing *p, const cv_attribute *a)
     return strlen(a->name) <= CV_MAX_NAME;
 }
 
-/* What other readers look for. */
 static bool is_sought(const char *name)
 {
     static const char *const names[] = {"dims",       "dimension_names", "_ARRAY_DIMENSIONS",
@@ -594,7 +584,6 @@ static cv_status begin(placing *p, const cv_attribute *list, int n, bool has_own
     return CV_OK;
 }
 
-/* Gives keys in order, to those that come first or to the others, while there are some. */
 static void give_keys(placing *p, bool first)
 {
     for (int i = 0; i < p->n && p->slots > 0; i++) {

@@ -17,9 +17,8 @@
 cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,
                              cv_error *err);
 
-/* How long it is, as its header says; part of it, which must lie inside; and whether all
- * of it decodes. They take the memory of a block, or refuse (CATERVA_EUNSUPPORTED) where
- * that is large. */
+/* The value's size, as its header says; a part of it, which must lie inside; and whether
+ * all of it decodes. They allocate a block, or refuse large ones (CATERVA_EUNSUPPORTED). */
 cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size,
                                   cv_error *err);
 cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err);
@@ -52,8 +51,7 @@ typedef struct cv_attributes {
     cv_error map_error;
 } cv_attributes;
 
-/* Reads both places; what the list points at of the trailer must outlive it. Fails without
- * memory only. */
+/* Reads both places; borrows from the trailer. Fails without memory only. */
 cv_status cv_attributes_load(const cv_trailer *trailer, cv_attributes **out, cv_error *err);
 void cv_attributes_free(cv_attributes *all); /* NULL is fine */
 
@@ -61,9 +59,9 @@ void cv_attributes_free(cv_attributes *all); /* NULL is fine */
 cv_status cv_attributes_find(const cv_attributes *all, const char *name,
                              const cv_attribute **out, cv_error *err);
 
-/* The list with one attribute put in its old place, or behind the others; `added` NULL takes
- * it away: CATERVA_ENOTFOUND without one. `all` NULL: there are none. Free *list with cv_free;
- * it borrows from `all` and `added`. */
+/* The list with one attribute replaced in place or appended; `added` NULL removes it
+ * (CATERVA_ENOTFOUND without one). `all` NULL: none. Free *list with cv_free; it borrows
+ * from both. */
 cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
                                 const cv_attribute *added, cv_attribute **list, int *n,
                                 cv_error *err);
@@ -78,10 +76,7 @@ cv_status cv_attribute_size(const cv_attribute *a, int64_t *size, cv_error *err)
 cv_status cv_attribute_read(const cv_attribute *a, int64_t start, void *dst, int64_t size,
                             cv_error *err);
 
-/* ---- Where attributes are to stand ----
- *
- * Where attributes are to stand: a key of its own for each while they fit, else a map for
- * the rest (attributes.h). */
+/* ---- Where attributes are to stand ---- */
 
 typedef struct cv_placed {
     cv_metalayer *layers; /* for the trailer, in its order */
@@ -90,10 +85,10 @@ typedef struct cv_placed {
     cv_watch *watch; /* set before: hears of the bytes of values that are encoded; or NULL */
 } cv_placed;
 
-/* Places `n` attributes, whose order is kept, and the library's own one before number
- * `own_at`; NULL without one. What has a key of its own keeps it while it can. CATERVA_EINVAL
- * when what must stand in the map is no MessagePack value, or the map grows too large.
- * Borrows the data of attributes and `own`; release with cv_placed_free. */
+/* Places `n` attributes in order, and the library's own before number `own_at` (NULL:
+ * none). Own keys are kept while possible. CATERVA_EINVAL when bytes for the map are no
+ * MessagePack value, or it grows too large. Borrows the data; release with
+ * cv_placed_free. */
 cv_status cv_attributes_place(const cv_attribute *list, int n, const cv_metalayer *own,
                               int own_at, cv_placed *out, cv_error *err);
 void cv_placed_free(cv_placed *placed);

@@ -34,13 +34,12 @@
 
 /* ---- Checksums for chunks of other writers ----
  *
- * As they are found: from then on any change of their bytes is noticed. Whether they decode is
- * not looked at. */
+ * Checksums as found: later changes are noticed. Whether the chunks decode is not
+ * checked. */
 
 /* What one commit reads of such chunks at most, bytes. */
 enum { CV_ADOPT_BYTES = 64 << 20 };
 
-/* A chunk that gets a table in the area. */
 typedef struct newcomer {
     int64_t chunk;
     uint32_t name;
@@ -174,8 +173,8 @@ static cv_status write_area(adoption *a, cv_error *err)
     return status;
 }
 
-/* Adopts the next of them, up to CV_ADOPT_BYTES, into the transaction's index. What cannot be
- * parsed stays without; so does, unless `rewrite`, what would need a new chunk file. */
+/* Adopts up to CV_ADOPT_BYTES of chunks into the transaction's index, except those that
+ * cannot be parsed and, unless `rewrite`, those that would need a new chunk file. */
 static cv_status adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err)
 {
     adoption a = {.txn = txn, .rewrite = rewrite, .watch = watch, .left = CV_ADOPT_BYTES};
@@ -219,7 +218,6 @@ static cv_status write_piece(putting *p, cv_error *err)
     return CV_OK;
 }
 
-/* What a record has of a chunk, if it has room; else it stays zeros. */
 static cv_status fill_record(const putting *p, const cv_chunk_ref *ref,
                              const cv_layout *layout, uint8_t *record, cv_error *err)
 {
@@ -291,9 +289,8 @@ static cv_status put(putting *p, cv_error *err)
     return CV_OK;
 }
 
-/* Puts them behind the chunks of a new contiguous frame, right before where its tail is going
- * to be; all chunks are put. Where chunks are so small that they are read whole, or have more
- * blocks than a record holds, there are none. */
+/* Writes the layouts of all chunks, which are put, right before the coming tail of a new
+ * contiguous frame. None if chunks are read whole anyway or exceed a record. */
 static cv_status put_layouts(cv_txn *txn, cv_error *err)
 {
     const cv_grid *grid = &txn->state->grid;
@@ -321,8 +318,7 @@ static cv_status put_layouts(cv_txn *txn, cv_error *err)
  * seal vouches for all else (format/seal.h). In a directory's chunks.b2frame the copy stands
  * behind all, where the frame has ended. */
 
-/* The tail that a commit would write now, but for what depends on its place: header copy and
- * root. */
+/* The tail of a commit, but for what depends on its place: header copy and root. */
 typedef struct tail {
     cv_buffer bytes;
     uint64_t copy_size, index_size;
@@ -348,7 +344,6 @@ static cv_status append_index(cv_txn *txn, tail *t, cv_error *err)
     return CV_OK;
 }
 
-/* Builds it in t->bytes, whose memory is used again. */
 static cv_status build_tail(cv_txn *txn, tail *t, cv_error *err)
 {
     const cv_buffer *trailer = &txn->state->trailer_bytes;
@@ -358,8 +353,8 @@ static cv_status build_tail(cv_txn *txn, tail *t, cv_error *err)
     return cv_buffer_append(&t->bytes, trailer->data, trailer->size, err);
 }
 
-/* Completes it with the header of its state, which says where it stands. A commit that fails
- * has used up its number: its copy may lie about. */
+/* Completes the tail with its state's header. A failed commit has used up its number: its
+ * copy may remain in the file. */
 static void seal_tail(cv_txn *txn, const cv_buffer *header, tail *t)
 {
     cv_buffer *bytes = &t->bytes;
@@ -373,11 +368,9 @@ static void seal_tail(cv_txn *txn, const cv_buffer *header, tail *t)
 
 /* ---- The next state ---------------------------------------------------------- */
 
-/* Byte of the header where a commit's write begins: magic and header length,
- * before it, never change. */
+/* Where a commit's write begins: magic and header length, before it, never change. */
 enum { HEADER_WRITE_START = 16 };
 
-/* The next state, while it is being built. */
 typedef struct cv_commit {
     cv_txn *txn;
     cv_snapshot *next;
@@ -390,8 +383,7 @@ typedef struct cv_commit {
     bool syncs, settles; /* what it writes; and the header, too */
 } commit;
 
-/* Adds the bytes of these files to *sum. One that is gone has none, and *complete says
- * so. */
+/* Adds the files' sizes to *sum; *complete is false if one is gone. */
 static cv_status add_files(const cv_txn *txn, const int64_t *files, size_t n, int64_t *sum,
                            bool *complete, cv_error *err)
 {
@@ -409,8 +401,8 @@ static cv_status add_files(const cv_txn *txn, const int64_t *files, size_t n, in
     return CV_OK;
 }
 
-/* The bytes of all chunk files that the new state names: from what the old one says and
- * what has changed, unless a file that goes is gone already: what it had nobody knows. */
+/* Bytes of all chunk files of the new state: from the old sum and the changes, unless the
+ * size of a file that goes is unknown. */
 static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
 {
     const cv_txn *txn = c->txn;
@@ -430,8 +422,7 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
     return status;
 }
 
-/* cbytes as the format counts it: up to the index with dead space, or all
- * chunk files together. */
+/* cbytes as the format counts it: up to the index with dead space, or all chunk files. */
 static cv_status count_cbytes(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
@@ -442,8 +433,8 @@ static cv_status count_cbytes(commit *c, cv_error *err)
     }
     CV_TRY(cv_files_unnamed(c->txn, &c->old_files, &c->n_old_files, err));
     CV_TRY(count_files(c, &c->cbytes, err));
-    /* C-Blosc2 holds file numbers to the bound of offsets, cbytes - 32, and
-     * does not open a small directory with large numbers: say more then. */
+    /* C-Blosc2 bounds file numbers by cbytes - 32 and refuses a small directory with larger
+     * ones. */
     for (int64_t i = 0; i < txn->index.n; i++)
         c->cbytes =
             cv_max_i64(c->cbytes, cv_index_get(&txn->index, i) + CV_CHUNK_HEADER_SIZE);
@@ -463,7 +454,6 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
     return cv_snapshot_parse(c->next, err);
 }
 
-/* What the tail says of the next state; it is complete. */
 static cv_status take_tail(commit *c, cv_error *err)
 {
     cv_snapshot *next = c->next;
@@ -520,8 +510,7 @@ static cv_status write_header(commit *c, cv_error *err)
     return status;
 }
 
-/* A new frame gets its name. When that failed but the name is there, it is not
- * known whether it will be after a power cut. */
+/* Gives a new frame its name. If that fails but the name exists, a power cut may undo it. */
 static cv_status publish_store(commit *c, bool durable, cv_error *err)
 {
     cv_frame *frame = c->txn->frame;
@@ -547,7 +536,6 @@ static cv_status write_unseen(commit *c, cv_error *err)
     return c->fresh ? CV_OK : cv_store_check_name(frame->store, err);
 }
 
-/* After that: what makes it seen. */
 static cv_status write_seen(commit *c, cv_error *err)
 {
     if (c->fresh) return publish_store(c, c->settles, err);
@@ -557,7 +545,6 @@ static cv_status write_seen(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* The header copy of a directory, behind its frame. */
 static cv_status append_copy(const commit *c, cv_buffer *frame, cv_error *err)
 {
     const cv_buffer *header = &c->next->header_bytes;
@@ -613,10 +600,9 @@ static void publish(commit *c)
     c->next = NULL;
 }
 
-/* What was committed to a file that others took the name of, meanwhile, is lost. The look
- * before what makes the new state seen is enough where that is one write and nothing is
- * waited for: whoever takes the name then, takes it as if just after the commit. A sync
- * may wait for long. */
+/* Fails if another process took the file's name meanwhile: the commit is lost. One look
+ * before the write suffices if nothing is waited for, since a later change is as if after
+ * the commit. A sync may wait long. */
 static cv_status check_name_again(const commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
@@ -738,8 +724,8 @@ void cv_commit_drop(cv_commit *c)
     cv_free(c);
 }
 
-/* Before long lists are made of chunks that cannot all be there. Where some share a place
- * they are sealed all the same. */
+/* Checks before listing chunks that cannot all exist. Shared places are sealed all the
+ * same. */
 static cv_status check_room(cv_txn *txn, cv_error *err)
 {
     enum { FEW_CHUNKS = 1 << 20 };
@@ -751,7 +737,6 @@ static cv_status check_room(cv_txn *txn, cv_error *err)
     return cv_snapshot_check_room(txn->base, txn->frame->store, n, err);
 }
 
-/* Nothing is pending. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
 {
     CV_TRY(cv_txn_check(txn, err));
@@ -784,9 +769,8 @@ enum { MIN_GAIN = 64 * 1024, MIN_PART = 16 };
 
 /* ---- Where the live chunks end -------------------------------------------- */
 
-/* The end of what this handle put is known; of other chunks the headers say.
- * Only those near the last one can reach beyond it, and as no chunk takes more
- * than its items and some overhead, the rest is not looked at. */
+/* The end of this handle's chunks is known, others need their headers. A chunk takes no
+ * more than its items and some overhead, so only the last ones can reach the end. */
 static uint64_t reach_of(const cv_grid *grid)
 {
     return 2 * (uint64_t)grid->chunk_bytes + 64 * 1024;
@@ -866,9 +850,8 @@ static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
     return status;
 }
 
-/* Where the tail would go, behind the last live chunk; size 0: it stays, there is
- * too little to win. A handle that never looked at the index changed nothing,
- * and moves nothing. */
+/* Where the tail would go, behind the last live chunk; size 0: too little to win. A handle
+ * that never looked at the index changed nothing. */
 static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_error *err)
 {
     uint64_t end, size;

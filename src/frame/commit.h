@@ -5,20 +5,18 @@
 #include "base/watch.h"
 #include "frame/txn.h"
 
-/* The commit protocol. On failure before the header write the committed state
- * is untouched and the transaction kept; a failed sync poisons the frame. */
+/* Commits. On failure before the header write the committed state is untouched and the
+ * transaction kept; a failed sync poisons the frame. */
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
-/* Who hears before each chunk file of a directory is synced, and may stop the commit until all
- * of them are; NULL: nobody. */
+/* Called before each chunk file of a directory is synced; may stop the commit until the
+ * last one. NULL: none. */
 void cv_txn_set_watch(cv_txn *txn, cv_watch *watch);
 
-/* Gives checksums to every chunk that has none, and commits, unless
- * nothing is pending and all is sealed already. */
+/* Gives checksums to every chunk without, and commits; does nothing if all is sealed. */
 cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err);
 
-/* The commit to come, the first one of a new array, puts the layouts of all chunks into one
- * place. */
+/* The first commit of a new array will write all layouts into one place. */
 void cv_txn_add_layouts(cv_txn *txn);
 
 /* ---- Several frames at once --------------------------------------------- */
@@ -26,14 +24,12 @@ void cv_txn_add_layouts(cv_txn *txn);
 /* One of them: written, but for what makes it seen. */
 typedef struct cv_commit cv_commit;
 
-/* Writes what is pending of a contiguous frame, but its header, and syncs when `durable`,
- * whatever the frame's durability is: as a commit that has failed before it wrote the
- * header. *out NULL: nothing is pending. Ends with cv_commit_complete or cv_commit_drop,
- * before the transaction changes. */
+/* Writes a contiguous frame's pending changes except the header, and syncs when `durable`,
+ * whatever the frame's durability. *out NULL: nothing is pending. Call cv_commit_complete
+ * or cv_commit_drop before the transaction changes. */
 cv_status cv_commit_prepare(cv_txn *txn, bool durable, cv_commit **out, cv_error *err);
 
-/* Whether it gives the frame its name, instead of a new header; the state that it makes the
- * committed one, and the one that is. Borrowed. */
+/* Whether it gives the frame its name; the new state, and the committed one. Borrowed. */
 bool cv_commit_is_first(const cv_commit *commit);
 const cv_snapshot *cv_commit_state(const cv_commit *commit);
 const cv_snapshot *cv_commit_base(const cv_commit *commit);
@@ -47,18 +43,17 @@ void cv_commit_doubt(cv_commit *commit);
 /* Ends it without a commit: all stays pending. NULL is fine. */
 void cv_commit_drop(cv_commit *commit);
 
-/* The write that makes the state of another header, of the same size and longer than 16
- * bytes, the committed one: for who completes a commit of somebody else's. */
+/* Commits by writing another header of the same size (over 16 bytes), to complete another's
+ * commit. */
 cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t size,
                                cv_error *err);
 
 /* ---- Before the close ---------------------------------------------------- */
 
-/* Before the store is closed: gives back what costs little to give back. The tail
- * of a contiguous frame moves down over dead space, by a commit, where that wins
- * at least 64 KiB or a 16th of the file, and the file is cut to the frame's size;
- * a directory's old chunk files go. Best effort: nothing is done with changes
- * pending or beside readers, and what fails leaves the committed state as it is. */
+/* Before the close: moves a contiguous frame's tail down over dead space, by a commit, if
+ * that wins 64 KiB or a 16th, and cuts the file; deletes a directory's old chunk files.
+ * Best effort: not with pending changes or readers, and failures leave the committed state
+ * as it is. */
 void cv_txn_tidy(cv_txn *txn);
 
 /* After that: how many bytes of the contiguous frame's `size` are dead. False when this

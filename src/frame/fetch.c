@@ -17,8 +17,7 @@
 
 /* ---- Blocks of one chunk ----------------------------------------------------- */
 
-/* Runs that are read together; and over gaps wider than this one no more is read than what
- * is wanted. */
+/* Runs read together; gaps wider than this are not bridged. */
 enum { RUNS = 32, SMALL_GAP = 4096 };
 
 static int by_position(const void *a, const void *b)
@@ -40,8 +39,8 @@ static cv_block_range range_of(const cv_layout *layout, const cv_wanted *wanted)
     return cv_fetch_range(layout, wanted->block);
 }
 
-/* Stored order, which nearly always is block order already. `streams` serves
- * as the sort key; the fetch sets it for good. */
+/* Stored order, nearly always block order already. `streams` serves as sort key until the
+ * fetch. */
 void cv_fetch_sort(const cv_layout *layout, cv_wanted *wanted, int64_t n)
 {
     bool sorted = true;
@@ -73,7 +72,6 @@ const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout)
                          (size_t)layout->header.cbytes);
 }
 
-/* Where the chunk is at hand nothing is read at all. */
 static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, int64_t n)
 {
     const uint8_t *chunk = cv_chunk_view(frame, layout);
@@ -86,9 +84,8 @@ static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, 
     return true;
 }
 
-/* One past the last block of the run that begins at wanted[first]: behind each other in
- * the file. Blocks may share bytes (hostile files); a run then ends where its largest
- * end is. */
+/* One past the last block of the run at wanted[first]. Blocks may share bytes (hostile
+ * files); a run then ends where its largest end is. */
 static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t first,
                        int64_t n, size_t budget, int64_t gap, cv_block_range *run)
 {
@@ -106,7 +103,6 @@ static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t
     return i;
 }
 
-/* A list on its way: runs that are read together. */
 typedef struct fetching {
     const cv_layout *layout;
     cv_wanted *wanted;
@@ -115,8 +111,7 @@ typedef struct fetching {
     size_t n_runs, needed;       /* bytes of the buffer that they take */
 } fetching;
 
-/* As many runs from the list's beginning as fit the budget, at least one. Returns how many
- * blocks they hold. */
+/* Plans runs that fit the budget, at least one; returns how many blocks they hold. */
 static int64_t plan_runs(fetching *f, int64_t n, size_t budget, int64_t gap)
 {
     const cv_layout *layout = f->layout;
@@ -156,7 +151,6 @@ void cv_fetch_place(const cv_layout *layout, cv_wanted *wanted, const cv_fetch_r
     }
 }
 
-/* A run is there: its blocks are described. */
 static cv_status take_run(void *context, size_t run, cv_error *err)
 {
     const fetching *f = context;
@@ -229,7 +223,6 @@ typedef struct chunk {
     size_t first_run, n_runs; /* 0: nothing of it is there but its layout */
 } chunk;
 
-/* Bytes [start, start + size) of a chunk. */
 typedef struct staged_run {
     size_t chunk;
     int64_t start;
@@ -435,7 +428,6 @@ const uint8_t *cv_staged_chunk(const cv_staged *s, const cv_chunk_ref *ref)
     return r->start == 0 && r->size == (size_t)layout->header.cbytes ? r->bytes : NULL;
 }
 
-/* The run that has these bytes of the chunk, or NULL. */
 static const staged_run *find_run(const cv_staged *s, const chunk *c, cv_block_range range)
 {
     size_t low = 0, high = c->n_runs; /* the last one that begins before it, or with it */

@@ -1,5 +1,5 @@
-/* Compressed bytes of wanted blocks: of one chunk, with neighbours joined into one read, or
- * borrowed if the store lends them; or of many chunks, read before they are needed. */
+/* Compressed bytes of wanted blocks: of one chunk, neighbours joined into one read or
+ * borrowed from the store; or of many chunks ahead of time. */
 #ifndef CV_FRAME_FETCH_H
 #define CV_FRAME_FETCH_H
 
@@ -13,26 +13,24 @@ typedef struct cv_wanted {
     cv_packed_block packed;
 } cv_wanted;
 
-/* Fetches blocks wanted[0..n), n at least 1, of a CV_ACCESS_BLOCK chunk; reorders the list by
- * stored position, unless `in_order`. As many as fit `budget` bytes, and one wave of reads (at
- * least one), are fetched; *fetched says how many. The bytes stand in `buffer` (or in the
- * store) until the next fetch. */
+/* Fetches of wanted[0..n), n >= 1, of a CV_ACCESS_BLOCK chunk, as many as fit `budget` and
+ * one wave, at least one; *fetched: how many. Sorts the list by position unless `in_order`.
+ * The bytes stay in `buffer` (or the store) until the next fetch. */
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
                           int64_t n, bool in_order, size_t budget, cv_buffer *buffer,
                           int64_t *fetched, cv_error *err);
 
-/* A run of blocks of the list that is read at once: bytes [start, start + size) of the chunk,
- * behind CV_BLOCK_PREFIX bytes of room. */
+/* A run read at once: bytes [start, start + size) of the chunk, behind CV_BLOCK_PREFIX of
+ * room. */
 typedef struct cv_fetch_run {
     int64_t first, last; /* of the list */
     int64_t start;
     size_t size;
 } cv_fetch_run;
 
-/* The same in steps, for who reads runs of many chunks at once, of any access but
- * CV_ACCESS_CHUNK: the list in stored order; the run that begins with wanted[first], of at
- * most `most` bytes unless its first block has more; and its blocks, when its bytes are at
- * `bytes`. */
+/* The same in steps, to read runs of many chunks at once (any access but CV_ACCESS_CHUNK):
+ * sort the list; find the run at wanted[first], at most `most` bytes unless its first block
+ * has more; describe its blocks once its bytes are at `bytes`. */
 void cv_fetch_sort(const cv_layout *layout, cv_wanted *wanted, int64_t n);
 void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
                        const cv_wanted *wanted, int64_t n, size_t most, cv_fetch_run *run);
@@ -42,8 +40,7 @@ void cv_fetch_place(const cv_layout *layout, cv_wanted *wanted, const cv_fetch_r
 /* The bytes of one block in such a chunk. */
 cv_block_range cv_fetch_range(const cv_layout *layout, int64_t block);
 
-/* The whole stored chunk where it is at hand without reading, else NULL. It stays
- * as long as the layout is held. */
+/* The whole stored chunk if it is in memory, else NULL; valid while the layout is held. */
 const uint8_t *cv_chunk_view(cv_frame *frame, const cv_layout *layout);
 
 /* The whole stored chunk: in `buffer`, or borrowed from the store. */
@@ -56,8 +53,8 @@ cv_status cv_fetch_raw(cv_frame *frame, const cv_layout *layout, int64_t pos, vo
 
 /* ---- Bytes of many chunks ----
  *
- * Read together before they are needed: layouts in one wave or two, then blocks and whole
- * chunks in another. A reader finds here what there is, and reads the rest as usual. */
+ * Read ahead in waves: layouts first, then blocks and whole chunks. The rest is read as
+ * usual. */
 
 typedef struct cv_staged cv_staged;
 
@@ -66,15 +63,15 @@ cv_status cv_staged_new(cv_frame *frame, const cv_snapshot *snapshot, cv_staged 
                         cv_error *err);
 void cv_staged_free(cv_staged *staged); /* NULL is fine */
 
-/* Adds a stored chunk behind those with lower numbers, then blocks of the one added last,
- * or that all its bytes are wanted. `end` as in cv_layout_wish. */
+/* Adds a stored chunk, in ascending order, then its wanted blocks or all its bytes. `end`
+ * as in cv_layout_wish. */
 cv_status cv_staged_add(cv_staged *staged, const cv_chunk_ref *ref, uint64_t end,
                         cv_error *err);
 cv_status cv_staged_add_block(cv_staged *staged, int64_t block, cv_error *err);
 void cv_staged_add_all(cv_staged *staged);
 
-/* Reads layouts, then up to `most` bytes. A chunk that is damaged or cannot be read is not
- * there afterwards: who needs it hears why. CATERVA_ENOMEM, CATERVA_ESTOPPED. */
+/* Reads layouts, then up to `most` bytes. Chunks that are damaged or cannot be read are
+ * left out: their reader gets the error. CATERVA_ENOMEM, CATERVA_ESTOPPED. */
 cv_status cv_staged_fetch(cv_staged *staged, size_t most, cv_watch *watch, cv_error *err);
 
 /* What there is of a chunk, borrowed, or NULL; of no stage nothing. Any thread. */

@@ -1,5 +1,4 @@
-/* Room: frame. Opening, creating and closing; handing out snapshots. The bytes
- * are judged in snapshot.c and changed in txn.c and commit.c. */
+/* Room: frame. Opening, creating, closing; handing out snapshots. */
 #include "frame/frame.h"
 
 #include "base/heap.h"
@@ -62,8 +61,8 @@ cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,
     return new_frame(store, state, durability, out, err);
 }
 
-/* The parser wants a frame with room for a trailer: the header gets the sizes
- * that a commit of no chunks would give it. */
+/* The parser needs room for a trailer: the header gets the sizes of a commit without
+ * chunks. */
 static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot,
                                 cv_error *err)
 {
@@ -131,8 +130,8 @@ static char dtype_kind(const char *dtype, size_t size, int64_t *number)
     return dtype[1];
 }
 
-/* Nothing is known of items without a dtype, of "|V8", of "|S8", which C-Blosc2 writes
- * where none is given, and of those that have another size than their dtype. */
+/* Items without a dtype, of "|V8", of C-Blosc2's default "|S8", or of another size than
+ * their dtype are not described. */
 static void describe_items(const cv_array_meta *meta, cv_codec_spec *spec)
 {
     const char other = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';

@@ -1,6 +1,5 @@
-/* A frame: format, store and codec joined. Opened once, validated once; its
- * current snapshot is what readers read, and a transaction is the one way its
- * bytes change. */
+/* A frame joins format, store and codec. It is validated once, when opened; readers read
+ * its current snapshot, and only transactions change its bytes. */
 #ifndef CV_FRAME_FRAME_H
 #define CV_FRAME_FRAME_H
 
@@ -19,16 +18,16 @@ typedef struct cv_frame {
     bool poisoned; /* a sync or header write failed: what is on disk is unknown */
 } cv_frame;
 
-/* Opens what `store` holds; owns the store from then on, also on failure.
- * `unchecked`: what is read is not checked against the seal. */
+/* Opens and owns `store`, also on failure. `unchecked`: reads are not checked against the
+ * seal. */
 cv_status cv_frame_open(cv_store *store, caterva_durability durability, bool unchecked,
                         cv_frame **out, cv_error *err);
 
 /* The same of a frame that need be no array, see cv_snapshot_load_any: to be read only. */
 cv_status cv_frame_open_any(cv_store *store, cv_frame **out, cv_error *err);
 
-/* Opens `store` at a state that its header does not tell of: for repair, to be
- * read only. Owns both from then on, also on failure. */
+/* Opens `store` read-only at a state other than its header's, for repair. Owns both, also
+ * on failure. */
 cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,
                               caterva_durability durability, cv_frame **out, cv_error *err);
 
@@ -40,8 +39,8 @@ typedef struct cv_frame_seed {
     int64_t initial_offset; /* every chunk's index entry: one of the special kinds */
 } cv_frame_seed;
 
-/* A frame not yet written anywhere; the first commit writes and publishes it.
- * The seed is copied. Owns the store, also on failure. */
+/* A frame that the first commit writes and publishes. Copies the seed; owns the store, also
+ * on failure. */
 cv_status cv_frame_create(cv_store *store, const cv_frame_seed *seed,
                           caterva_durability durability, cv_frame **out, cv_error *err);
 
@@ -50,8 +49,8 @@ void cv_frame_close(cv_frame *frame); /* NULL is fine */
 /* The current snapshot with a reference added; release it. */
 cv_snapshot *cv_frame_snapshot(cv_frame *frame);
 
-/* What the codec needs to know of this frame's chunks; borrows from the
- * snapshot and from `geometry`, which is filled. Free `geometry` when done. */
+/* The codec spec of the frame's chunks; borrows from the snapshot and `geometry`, which is
+ * filled. Free `geometry` when done. */
 cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
                               cv_codec_spec *out, cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: frame. The pages of a chunk index: made, shared, changed by copy, and encoded for a
- * commit. Does not know where an index is stored, nor what its entries mean. */
+/* Room: frame. The pages of a chunk index: made, shared, copied on change, encoded for a
+ * commit. Knows neither its place nor what entries mean. */
 #include "frame/index.h"
 
 #include "base/grid.h"
@@ -16,8 +16,8 @@ static int64_t pages_for(int64_t n) { return cv_ceil_div(n, CV_INDEX_PAGE); }
 
 /* ---- One page ----------------------------------------------------------- */
 
-/* The last page of a growing index doubles its room until it is full. Entries and names
- * are the caller's to fill. */
+/* A growing index's last page doubles its room until full. The caller fills entries and
+ * names. */
 static cv_status bare_page(int64_t n, cv_index_page **out, cv_error *err)
 {
     int room = SMALLEST_ROOM;
@@ -56,7 +56,6 @@ static void release(cv_index_page *page)
     cv_free(page);
 }
 
-/* Makes page `p` the index's own, with room for `n` entries. */
 static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
 {
     cv_index_page *old = index->pages[p];
@@ -85,7 +84,6 @@ static void release_strays(cv_strays *strays)
         cv_free(strays);
 }
 
-/* Index of the stray of `entry`, or -1. */
 static int64_t find_stray(const cv_strays *strays, int64_t entry)
 {
     int64_t low = 0, high = strays ? strays->n : 0;
@@ -158,8 +156,7 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
     return status;
 }
 
-/* A new chunk stands where one stood whose table is elsewhere: its own is behind
- * it. */
+/* The table of a new chunk is behind it, wherever that of the old one was. */
 static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
 {
     cv_strays *old = index->strays, *left = NULL;
@@ -457,7 +454,6 @@ static cv_status encode_whole(encoding *e, cv_error *err)
 
 /* ---- Page by page ------------------------------------------------------- */
 
-/* Appends new streams for the page's first `n` entries; it remembers them. */
 static cv_status encode_page(encoding *e, cv_index_page *page, int n, cv_error *err)
 {
     size_t before = e->out->size;

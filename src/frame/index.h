@@ -37,16 +37,16 @@ typedef struct cv_index_page {
     int64_t entries[];
 } cv_index_page;
 
-/* Where block tables are that do not stand right behind their chunk: ascending
- * by entry. Shared like pages. */
+/* Block tables that do not stand behind their chunk, ascending by entry. Shared like
+ * pages. */
 typedef struct cv_strays {
     atomic_int references;
     int64_t n;
     cv_seal_stray items[];
 } cv_strays;
 
-/* All entries the same (a fresh array of zeros) costs no memory. An index with
- * pages belongs to one owner, its pages to all who hold them. */
+/* An index of equal entries (a new array of zeros) has no pages. One owner; its pages are
+ * shared. */
 typedef struct cv_index {
     int64_t n;             /* entries */
     cv_index_page **pages; /* NULL: all entries are `same` */
@@ -55,8 +55,8 @@ typedef struct cv_index {
     cv_strays *strays; /* NULL: none */
 } cv_index;
 
-/* Entries are offsets from the header's end, numbers of chunk files, or one of the special
- * values, which are no place. */
+/* Entries: offsets from the header's end, numbers of chunk files, or negative special
+ * values. */
 static inline bool cv_offset_is_special(int64_t offset) { return offset < 0; }
 
 static inline int64_t cv_index_get(const cv_index *index, int64_t chunk)
@@ -75,8 +75,8 @@ static inline void cv_page_set_name(cv_index_page *page, int64_t i, uint32_t nam
     cv_store_le32(page->names + 4 * i, name);
 }
 
-/* The name of the chunk's block table, 0: none is known. And where it stands, 0:
- * right behind the chunk. */
+/* The name of the chunk's block table, 0: unknown; and its position, 0: right behind the
+ * chunk. */
 static inline uint32_t cv_index_name(const cv_index *index, int64_t chunk)
 {
     if (!index->pages) return 0;
@@ -87,18 +87,17 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
 /* An index of `n` undefined entries without names; for who fills all of them. */
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err);
 
-/* Adds the next page, for `n` entries, to an index of which only `n` is set: fill in the
- * entries. Then joins it with the page before it if both are alike; returns the bytes that it
- * takes otherwise. */
+/* Adds the next page of `n` entries to an index with only `n` set: fill in its entries. The
+ * second joins it with an equal page before it; returns the bytes it takes otherwise. */
 cv_status cv_index_add_page(cv_index *index, int64_t n, cv_index_page **out, cv_error *err);
 int64_t cv_index_join_page(cv_index *index, int n);
 
-/* A second index of the same entries that shares all pages of the first. It
- * can be changed, also when the first has none. */
+/* A second index that shares all pages of the first; can be changed even if that has
+ * none. */
 cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err);
 
-/* Change an index that has pages. On failure it is as it was. `name` is that of the block
- * table, 0: none is known. */
+/* Change an index that has pages; on failure it is as it was. `name`: the block table's, or
+ * 0. */
 cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, uint32_t name,
                        cv_error *err);
 cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_error *err);
@@ -117,8 +116,7 @@ cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *e
 /* Entries that name a stored chunk. */
 int64_t cv_index_count_stored(const cv_index *index);
 
-/* The first chunk from `chunk` on that is stored, or whose entry is not `same`, which is
- * special; index->n: none. */
+/* The first chunk from `chunk` on that is stored or not `same` (special); index->n: none. */
 int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
 
 void cv_index_free(cv_index *index); /* leaves it empty */
@@ -127,10 +125,9 @@ void cv_index_free(cv_index *index); /* leaves it empty */
  *
  * A chunk index to bytes: what a commit puts into its tail. */
 
-/* Appends the index to `out` as it stands in a file: a Blosc2 chunk of int64.
- * Costs the encoding of the pages that changed since they were last encoded,
- * and a copy of the streams of all. One thread at a time for all indexes that
- * share pages. *encoder is made at first need; the caller frees it. */
+/* Appends the index as a file has it, a Blosc2 chunk of int64: encodes changed pages,
+ * copies the streams of the others. One thread at a time for all indexes that share pages.
+ * *encoder is made at first need; the caller frees it. */
 cv_status cv_index_encode(const cv_index *index, cv_encoder **encoder, cv_buffer *out,
                           cv_error *err);
 

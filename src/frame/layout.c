@@ -1,8 +1,6 @@
-/* Room: frame. What has to be known of a chunk before a block of it can be read: its header,
- * where its blocks are, and their checksums. Layouts are read one by one, or in waves for many
- * chunks; made of records if the frame has them in one place; checked once; and kept, by the
- * frame for all and by each worker for itself. Does not know what a block holds, nor who wants
- * it. */
+/* Room: frame. What a read must know of a chunk before its blocks: header, block ranges,
+ * checksums. Layouts are read singly or in waves, or made of records; checked once; and
+ * cached by the frame and by each worker. */
 #include "frame/layout.h"
 
 #include "base/arith.h"
@@ -28,11 +26,9 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 
 /* ---- Reading ------------------------------------------------------------ */
 
-/* A chunk of so few bytes is read at once and stays whole in its layout: it would
- * cost a second read, which takes longer than all else there is to do. One of a
- * single block may be larger, since who reads it wants all of it. Of other chunks
- * that are checked one read gets so many bytes: as a rule the block table is among
- * them. */
+/* Chunks of at most SMALL_* bytes (one block may be larger) are read at once and stay whole
+ * in their layout: a second read would take longer than all else. A checked chunk's first
+ * read is larger, since it then mostly has the block table. */
 enum { SMALL_CHUNK = 512, SMALL_BLOCK = 4000, CHECKED_READ = 4096 };
 
 bool cv_layout_is_small(const cv_grid *grid)
@@ -40,8 +36,7 @@ bool cv_layout_is_small(const cv_grid *grid)
     return grid->chunk_bytes <= (grid->n_blocks == 1 ? SMALL_BLOCK : SMALL_CHUNK);
 }
 
-/* The first bytes of a chunk: header and, as a rule, all block starts; of a small one its block
- * table, too. */
+/* First bytes of a chunk: header, mostly all block starts, and a small one's block table. */
 typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
@@ -52,7 +47,6 @@ typedef struct chunk_head {
     uint8_t *small; /* CHECKED_READ bytes in place of the buffer */
 } chunk_head;
 
-/* The largest layout without a chunk. */
 static size_t most_bytes(const cv_grid *grid)
 {
     size_t each = sizeof(cv_block_range) + sizeof(uint32_t);
@@ -111,8 +105,7 @@ static uint32_t *sums_of(const cv_layout *layout)
     return (uint32_t *)(void *)(layout->blocks + layout->n_blocks);
 }
 
-/* What stands behind the header: block starts, or a repeated item, or nothing
- * that is needed. */
+/* Reads block starts or a repeated item, if needed. */
 static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
                            const cv_chunk_expect *expect, cv_layout *layout, cv_error *err)
 {
@@ -140,7 +133,7 @@ static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk
     return status;
 }
 
-/* Headers of small chunks mostly equal the one before: what holds of that holds of them. */
+/* A small chunk's header mostly equals the one parsed last, whose checks then hold. */
 static cv_status parse_header(const chunk_head *head, const cv_chunk_expect *expect,
                               cv_chunk_header *out, cv_error *err)
 {
@@ -228,7 +221,6 @@ void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_o
     *pos = is_behind ? ref->pos + (uint64_t)layout->header.cbytes : ref->table_pos;
 }
 
-/* The table's bytes, where they stand in what was read of the chunk, or read. */
 static cv_status find_table(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
                             const cv_layout *layout, cv_buffer *buffer, const uint8_t **out,
                             cv_error *err)
@@ -334,7 +326,6 @@ static bool is_checked(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
     return checked_name(snapshot, ref) != 0;
 }
 
-/* Bytes of a chunk to be read at once: all of a small one, with its table. */
 static uint64_t first_read(const cv_snapshot *snapshot, const cv_chunk_ref *ref)
 {
     const cv_grid *grid = &snapshot->grid;
@@ -355,8 +346,8 @@ void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk
         store->ops->warm(store, ref->object, ref->pos, (size_t)wanted);
 }
 
-/* The file of a chunk is missing: damage, unless the store refused to look (sys_errno) or the
- * frame is gone as well. */
+/* A missing chunk file is damage, unless the store refused to look (sys_errno) or the frame
+ * is gone. */
 static cv_status fail_missing(cv_store *store, const cv_chunk_ref *ref, const cv_error *why,
                               cv_error *err)
 {
@@ -383,8 +374,8 @@ static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *
     return status;
 }
 
-/* Sets the chunk's limit, as its reference has it or the store, and how many of its bytes are
- * read at first. */
+/* Sets the chunk's limit, from its reference or the store, and the size of the first
+ * read. */
 static cv_status begin(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                        uint64_t *limit, size_t *size, cv_error *err)
 {
@@ -398,7 +389,6 @@ static cv_status begin(cv_store *store, const cv_snapshot *snapshot, const cv_ch
     return CV_OK;
 }
 
-/* Any layout: in `room`, or, if that is NULL, a new one with one reference. */
 static cv_status read_layout(cv_store *store, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_small_room *room, cv_layout **out,
                              cv_error *err)
@@ -425,8 +415,7 @@ static chunk_head head_of(const cv_chunk_head *given)
     return (chunk_head){.bytes = given->bytes, .size = given->size};
 }
 
-/* A layout of the bytes that were read of the chunk, not checked yet. What they do not reach,
- * which is rare, is read. */
+/* An unchecked layout from the chunk's bytes at hand; reads the rest, which is rare. */
 static cv_status parse_given(cv_store *store, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, const cv_chunk_head *given,
                              cv_layout **out, cv_error *err)
@@ -446,9 +435,8 @@ static cv_status check_given(cv_store *store, cv_layout *layout, const cv_chunk_
 
 /* ---- Records ----
  *
- * Layouts of all chunks of a state as they stand together in its frame. A record counts if its
- * block table has the name that the seal knows, and its head the sum that the table has: a
- * damaged record, or one of another chunk, does not. */
+ * A record, one layout in the area of all, counts only if the seal knows its block table's
+ * name and the table its head's sum: damaged or foreign records fail this. */
 
 typedef struct records {
     cv_layout_area area;
@@ -490,8 +478,8 @@ static cv_status count_all(cv_snapshot *snapshot, const cv_index *index,
     return CV_OK;
 }
 
-/* Those of the snapshot, which outlives them; NULL: it has none whose footer is at hand, or
- * they cannot be used. Free with cv_free. */
+/* Records of the snapshot, which outlives them; NULL: no footer at hand, or unusable.
+ * cv_free. */
 static cv_status new_records(cv_snapshot *snapshot, cv_store *store, records **out,
                              cv_error *err)
 {
@@ -507,7 +495,6 @@ static cv_status new_records(cv_snapshot *snapshot, cv_store *store, records **o
     return area.size > 0 ? count_all(snapshot, index, &area, out, err) : CV_OK;
 }
 
-/* Which record the chunk has; false: none. */
 static bool find_record(const records *r, int64_t chunk, int64_t *record)
 {
     int64_t page = chunk / CV_INDEX_PAGE, at = chunk % CV_INDEX_PAGE;
@@ -548,16 +535,14 @@ static cv_layout *of_record(const records *r, cv_store *store, const cv_chunk_re
 enum { STRIPES = 16, WAYS = 4, MIN_SETS = 2, MAX_SETS = 1024, CACHE_BYTES = 4 << 20 };
 enum { GENERATIONS = 256 };
 
-/* A chunk has one set, chosen by its hash, and any place in it; who was used
- * last stands first, and a newcomer takes the place of the last. */
+/* A chunk may be in any way of the set its hash picks; least recently used is replaced. */
 typedef struct set {
     cv_layout *ways[WAYS];
 } set;
 
-/* Every STRIPES-th set, under a lock that is held for a few instructions only. A cache
- * line of its own: threads that want different chunks do not meet. Sets are made when
- * the first layout is kept: most handles read a few chunks, and opening one that reads
- * none should not pay for them. */
+/* Every STRIPES-th set, under a lock held for a few instructions; a cache line of its own.
+ * Sets are made when the first layout is kept, so that openings that read none do not
+ * pay. */
 typedef struct stripe {
     _Alignas(64) cv_mutex lock;
     set *sets; /* or NULL */
@@ -636,7 +621,6 @@ static size_t set_of(const cv_layout_cache *cache, cv_object object, uint64_t po
     return (size_t)(hash_of(object, pos) >> 32) % cache->n_sets;
 }
 
-/* The set of a chunk, the stripe's lock held; NULL: it has none yet. */
 static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos, stripe **locked)
 {
     size_t i = set_of(cache, object, pos);
@@ -645,7 +629,6 @@ static set *lock_set(cv_layout_cache *cache, cv_object object, uint64_t pos, str
     return s->sets ? &s->sets[i / STRIPES] : NULL;
 }
 
-/* The same for one that is needed; NULL: no memory. */
 static set *lock_new_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
                          stripe **locked)
 {
@@ -655,7 +638,6 @@ static set *lock_new_set(cv_layout_cache *cache, cv_object object, uint64_t pos,
     return (*locked)->sets ? &(*locked)->sets[set_of(cache, object, pos) / STRIPES] : NULL;
 }
 
-/* Where the chunk stands in its set, if it has one; WAYS: nowhere. */
 static int way_of(const set *s, cv_object object, uint64_t pos)
 {
     int way = s ? 0 : WAYS;
@@ -665,7 +647,6 @@ static int way_of(const set *s, cv_object object, uint64_t pos)
     return way;
 }
 
-/* Puts `first` before those that stood before `way`, and returns who stood there. */
 static cv_layout *push_first(set *s, int way, cv_layout *first)
 {
     cv_layout *gone = s->ways[way];
@@ -712,8 +693,7 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
     cv_layout_release(found);
 }
 
-/* Another thread may have been faster; there is one of a chunk all the same. Without
- * memory for its set it is not kept. */
+/* Another thread may have been faster: the first one stays. Without memory none is kept. */
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     stripe *locked;
@@ -725,8 +705,7 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
     cv_layout_release(gone);
 }
 
-/* Only what is read from afar comes with its end at hand; a writer's states change. What
- * cannot be read is as good as none. */
+/* Only for far reads, not for a writer's changing states. Unreadable counts as none. */
 static const records *get_records(cv_layout_cache *cache, const cv_snapshot *snapshot)
 {
     cv_store *store = cache->store;
@@ -774,11 +753,10 @@ cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
 
 /* ---- A worker's notes ----
  *
- * A note is as good as the cache while the generation of its position stays: it changes when
- * the position is given to another chunk. */
+ * A note holds while its position's generation stays, that is until another chunk takes
+ * it. */
 
-/* Of larger layouts only the last one is kept, so that a worker holds 2 MiB at most;
- * a layout of 4096 blocks fits. */
+/* Of larger layouts only the last is kept: 2 MiB per worker. One of 4096 blocks fits. */
 enum { MOST_BYTES = 64 << 10 };
 
 void cv_layout_memo_free(cv_layout_memo *memo)
@@ -845,8 +823,7 @@ cv_status cv_layout_borrow(cv_layout_cache *cache, const cv_snapshot *snapshot,
  *
  * Of few small chunks wave 1 reads all bytes, and is the only one. */
 
-/* What a range of a wave is of: the first bytes of a chunk, or its table, or records, which
- * are those of chunks around it, too. */
+/* A range of a wave: a chunk's first bytes, its table, or records with those around them. */
 typedef enum part_kind { PART_HEAD, PART_TABLE, PART_RECORDS } part_kind;
 
 typedef struct part {
@@ -943,8 +920,8 @@ static void forget_parts(wave *w)
     w->n_parts = w->n_bytes = 0;
 }
 
-/* For a few chunks the records around theirs are read, too, so many bytes for each: who wants
- * a point soon wants another, and they take less time than a round trip. */
+/* For a few chunks this many bytes of records around theirs are read too: the next points
+ * profit, and it takes less than a round trip. */
 enum { BYTES_AROUND = 64 * 1024, FEW_CHUNKS = 4 };
 
 static void look_around(const wave *w, const cv_layout_area *area, part *p)
@@ -984,7 +961,6 @@ static int64_t next_named(const cv_index *index, int64_t chunk, int64_t step)
     return chunk;
 }
 
-/* Those that came along. */
 static void keep_others(const wave *w, size_t i, const records *r)
 {
     const part *p = part_at(w, i);
@@ -1075,7 +1051,6 @@ static void widen(cv_layout_wish *wish)
     wish->head.keeps_chunk = true;
 }
 
-/* Chunks that are objects of their own. */
 static cv_status meet_objects(const wave *w, cv_error *err)
 {
     cv_buffer objects = {0};

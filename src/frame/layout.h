@@ -1,5 +1,5 @@
-/* A chunk's layout: its checked header, where each block's bytes are, and of a sealed chunk
- * their checksums. Read alone or with those of other chunks, and kept. */
+/* A chunk's layout: checked header, block ranges and, if sealed, checksums. Read singly or
+ * in waves, and cached. */
 #ifndef CV_FRAME_LAYOUT_H
 #define CV_FRAME_LAYOUT_H
 
@@ -30,8 +30,8 @@ typedef struct cv_layout {
     bool in_room;   /* of cv_layout_read_small: not kept, `chunk` was read just now */
 } cv_layout;
 
-/* Where layouts of small chunks are made, one after another, and the header that was
- * parsed last, with what was expected of it. All zeros to begin with: no header is. */
+/* Memory for consecutive layouts of small chunks, and the last parsed header with what was
+ * expected of it. Starts as zeros. */
 typedef struct cv_small_room {
     cv_buffer buffer;
     uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
@@ -41,9 +41,8 @@ typedef struct cv_small_room {
 
 void cv_layout_release(cv_layout *layout); /* NULL is fine */
 
-/* Whether chunks are so small that they are read in one go: the layout is made with the chunk
- * and kept nowhere. To find it again would cost as much as to read it, and throw out what is
- * worth keeping. */
+/* Whether chunks are so small that layout and chunk are one read, and kept nowhere: to find
+ * it costs as much as to read it. */
 bool cv_layout_is_small(const cv_grid *grid);
 /* Where its block table is, table_size bytes, if it has one. */
 void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_object *object,
@@ -54,9 +53,8 @@ size_t cv_layout_head_size(const cv_layout *layout);
 /* Asks memory for the bytes of such a chunk, where they are at hand; of others nothing. */
 void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref);
 
-/* Checks the stored bytes of block `block`, or all of the chunk's, against its
- * table; of a chunk without one nothing is known to be wrong. CATERVA_ECORRUPT names
- * chunk (ref->chunk), block and byte. */
+/* Checks the stored bytes of block `block`, or of all, against the block table, if any.
+ * CATERVA_ECORRUPT names chunk (ref->chunk), block and byte. */
 cv_status cv_layout_check_block(const cv_layout *layout, const cv_chunk_ref *ref,
                                 int64_t block, const uint8_t *bytes, cv_error *err);
 cv_status cv_layout_check_chunk(const cv_layout *layout, const cv_chunk_ref *ref,
@@ -67,19 +65,17 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 
 /* ---- The cache ----
  *
- * Layouts that were read, kept, bounded: written bytes never change while a state needs them,
- * and giving a position to another chunk is announced here. */
+ * Cached layouts stay valid because bytes in use never change and reuse of a position is
+ * announced here. */
 
-/* The cache: sets of four, at most 4 MiB unless eight layouts are more; what workers
- * have notes of may stay longer. For chunks of `store`, which outlives it; `id` is the
- * frame's. */
+/* Makes a cache for chunks of `store`, which outlives it: sets of four, at most 4 MiB
+ * unless eight layouts are more, besides workers' notes. `id` is the frame's. */
 cv_layout_cache *cv_layout_cache_new(cv_store *store, uint64_t id,
                                      int64_t n_blocks); /* or NULL */
 void cv_layout_cache_free(cv_layout_cache *cache);
 
-/* The layout of a stored chunk, from the cache or the store; checked against the
- * block table where the reference names one and the snapshot is not unchecked. Any
- * thread. Release with cv_layout_release. */
+/* The layout of a stored chunk, cached or read; checked if the reference names a block
+ * table and the snapshot is not unchecked. Any thread. Release with cv_layout_release. */
 cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
                         const cv_chunk_ref *ref, cv_layout **out, cv_error *err);
 
@@ -87,19 +83,17 @@ cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
 cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
                           const cv_chunk_ref *ref);
 
-/* Forgets all layouts, or that of the chunk at `pos`. When a rollback, or the use of
- * dead space, gives positions to other chunks, with no read under way; to have them
- * read anew, at any time. */
+/* Forgets all layouts, or that at `pos`. Needed when positions get other chunks, with no
+ * read under way; otherwise allowed at any time, to reread. */
 void cv_layout_cache_clear(cv_layout_cache *cache);
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
 
-/* A number that tells the chunks which one position held one after another
- * apart: it changes whenever the position is forgotten as above (and sometimes
- * when another one is). For keeping more of a chunk than its layout. */
+/* Changes whenever the position is forgotten as above (or sometimes another one is): tells
+ * apart the chunks that one position held. */
 uint32_t cv_layout_generation(const cv_layout_cache *cache, cv_object object, uint64_t pos);
 
-/* The layout that a record's bytes make (format/seal.h), checked, with one reference; NULL: they
- * are not what the seal knows of the chunk, or there is no memory. */
+/* A checked layout from a record (format/seal.h), one reference; NULL: it does not match
+ * the seal, or no memory. */
 cv_layout *cv_layout_of_record(cv_store *store, const cv_snapshot *snapshot,
                                size_t record_size, const cv_chunk_ref *ref,
                                const uint8_t *bytes);
@@ -123,8 +117,8 @@ typedef struct cv_layout_memo {
 
 void cv_layout_memo_free(cv_layout_memo *memo);
 
-/* As cv_layout_get; a small chunk is read, with its layout, into the memo. Good until the next
- * call with this memo, which has the reference. */
+/* As cv_layout_get; a small chunk is read into the memo, too. Valid until the memo's next
+ * call, which holds the reference. */
 cv_status cv_layout_borrow(cv_layout_cache *cache, const cv_snapshot *snapshot,
                            const cv_chunk_ref *ref, cv_layout_memo *memo,
                            const cv_layout **out, cv_error *err);
@@ -150,22 +144,20 @@ typedef struct cv_layout_wish {
     const uint8_t *table; /* NULL: not at hand */
 } cv_layout_wish;
 
-/* Gets n layouts, from the cache or in two waves at most: the first bytes of all chunks,
- * with the tables that stand where they are guessed; then the other tables. Layouts are
- * checked and kept as by cv_layout_get; those of small chunks have the chunk and are not
- * kept. Without success there are none. */
+/* Gets n layouts, from the cache or by up to two waves: first bytes with tables where they
+ * are guessed, then other tables. Checked and kept as by cv_layout_get; small chunks' have
+ * the chunk and are not kept. All or none. */
 cv_status cv_layout_wave(cv_layout_cache *cache, const cv_snapshot *snapshot,
                          cv_layout_wish *wishes, size_t n, cv_watch *watch, cv_error *err);
 
-/* The same, but a chunk that is damaged or cannot be read has no layout, and the others have
- * theirs. CATERVA_ENOMEM, CATERVA_ESTOPPED: then there are none. */
+/* The same, but bad or unreadable chunks just have no layout. CATERVA_ENOMEM,
+ * CATERVA_ESTOPPED: none have. */
 cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snapshot,
                                  cv_layout_wish *wishes, size_t n, cv_watch *watch,
                                  cv_error *err);
 
-/* The layout of a chunk of which `size` bytes from its beginning have come, probably all;
- * checked and kept as the others are. What they do not reach, which is rare, is read. Without
- * success there is none. */
+/* The layout of a chunk whose first `size` bytes are at hand, mostly all; checked and kept
+ * as others. Reads the rest. Without success there is none. */
 cv_status cv_layout_of_bytes(cv_layout_cache *cache, const cv_snapshot *snapshot,
                              cv_layout_wish *wish, const uint8_t *bytes, size_t size,
                              cv_error *err);

@@ -1,9 +1,7 @@
-/* Room: frame. The index and the seal of a committed state, as they stand in the frame: an
- * ordinary Blosc2 chunk of int64 offsets, and behind it the checksums that vouch for it and for
- * each chunk's block table. Finds one entry, or decodes all, once per state; each level of the
- * seal is checked when it is read, and each is read once. Entries are checked when they are
- * used, so opening costs nothing per chunk. The seal is also written here. Does not know what
- * chunks hold. */
+/* Room: frame. The index of a committed state, a Blosc2 chunk of int64 offsets, and its
+ * seal, the checksums of it and of each block table. Finds one entry, or decodes all, once
+ * per state; each level of the seal is read and checked once. Entries are checked when
+ * used, so opening costs nothing per chunk. Also writes the seal. */
 #include "frame/lookup.h"
 
 #include "base/arith.h"
@@ -21,8 +19,7 @@
 
 /* ---- Chunk references ------------------------------------------------------- */
 
-/* A special chunk is a negative offset with its kind in the top byte. The bits
- * are tested in this order, as C-Blosc2 does. */
+/* Special chunks: negative offsets, kind in the top byte, tested in C-Blosc2's order. */
 #define SPECIAL_ZEROS ((uint64_t)0x81 << 56)
 #define SPECIAL_NAN ((uint64_t)0x82 << 56)
 #define SPECIAL_UNINIT ((uint64_t)0x84 << 56)
@@ -201,8 +198,8 @@ static cv_chunk_expect expect_index_of(const cv_snapshot *s)
     return expect_index(s->grid.n_chunks, (int64_t)s->index_pos, s->index_size);
 }
 
-/* The sums of an encoded index are those of a block table: what stands before the
- * first block, and each block. */
+/* Sums of an encoded index are a block table's: bytes before the first block, and each
+ * block. */
 static cv_status parse_index(const uint8_t *bytes, size_t size, int64_t n, int64_t pos,
                              cv_chunk_header *header, cv_error *err)
 {
@@ -218,7 +215,6 @@ static int64_t count_blocks(const cv_chunk_header *header)
     return cv_block_starts_size(header) / (int64_t)sizeof(int32_t);
 }
 
-/* table->n and table->blocks are given. */
 static cv_status sum_index(const uint8_t *bytes, const cv_chunk_header *header, int64_t pos,
                            cv_block_table *table, cv_error *err)
 {
@@ -273,7 +269,6 @@ static cv_status check_index(const cv_snapshot *s, const cv_seal_head *head,
 
 /* ---- The names of block tables ------------------------------------------------- */
 
-/* Page `p` of the list, checked; `bytes` has room for a page. */
 static cv_status read_page(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
                            int64_t p, uint8_t *bytes, cv_error *err)
 {
@@ -319,7 +314,6 @@ static cv_status read_strays(const cv_snapshot *s, cv_store *store, const cv_sea
     return fail_seal(pos, err);
 }
 
-/* Decodes them in place. */
 static cv_status take_strays(cv_buffer *bytes, cv_index *index, cv_error *err)
 {
     _Static_assert(sizeof(cv_seal_stray) == CV_SEAL_STRAY_SIZE, "as large as it is stored");
@@ -373,8 +367,8 @@ static int64_t page_entries(const decoding *d, int64_t p)
     return cv_min_i64(d->out->n - p * CV_INDEX_PAGE, CV_INDEX_PAGE);
 }
 
-/* The last page is filled: its entries are brought from the file's byte order to ours.
- * Distinct pages may take only so much more memory than the file has bytes. */
+/* Finishes a page: the last one is filled up, and entries get our byte order. Distinct
+ * pages are bounded by the file's bytes. */
 static cv_status finish_page(decoding *d, cv_index_page *page, int64_t n, cv_error *err)
 {
     enum { FREE_BYTES = 192 << 20, BYTES_PER_BYTE = 64 };
@@ -415,8 +409,8 @@ static cv_status decode_piece(const decoding *d, int32_t at, int32_t size, cv_er
                       err);
 }
 
-/* Decodes as much at a time as the chunk's blocks want, all of it where that is little,
- * and cuts it into pages. */
+/* Decodes as much at once as the blocks want, all if that is little, and cuts it into
+ * pages. */
 static cv_status decode_cut(decoding *d, cv_error *err)
 {
     enum { LITTLE = 32 << 20, STEP = 16 << 20 };
@@ -455,7 +449,6 @@ static cv_status decode_page(decoding *d, cv_block_range range, cv_error *err)
     return status == CV_OK ? finish_page(d, page, n, err) : name_index(d, status, err);
 }
 
-/* Decodes block after block, each into its page. */
 static cv_status decode_blocks(decoding *d, cv_error *err)
 {
     cv_chunk_expect expect = expect_index_of(d->snapshot);
@@ -507,7 +500,6 @@ static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_ind
     }
 }
 
-/* The encoded index: borrowed from the store, or read into `buffer`. */
 static cv_status read_encoded(const cv_snapshot *s, cv_store *store, cv_buffer *buffer,
                               const uint8_t **bytes, cv_error *err)
 {
@@ -532,8 +524,7 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
     return status;
 }
 
-/* Brings the index of a far store, and what stands before it: the header's copy, and the
- * footer that says whether layouts stand before that. */
+/* Fetches a far store's index with the header copy and the layouts' footer before it. */
 static cv_status bring(const cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t size = s->index_size + s->footer.size, end = cv_layout_area_end(s), before = 0;
@@ -615,8 +606,8 @@ static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size
                          err);
 }
 
-/* Reads the header; *possible: the index has blocks that stand for themselves, and
- * all tables stand behind their chunks. */
+/* Reads the header; *possible: blocks stand alone and all tables stand behind their
+ * chunks. */
 static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
 {
     cv_chunk_expect expect = expect_index_of(l->snapshot);
@@ -630,8 +621,7 @@ static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
     return CV_OK;
 }
 
-/* Header and block starts are what the seal calls the index's head: ours have no
- * dictionary. */
+/* The seal's head of an index is header and block starts: ours have no dictionary. */
 static cv_status check_head(const lookup *l, cv_error *err)
 {
     uint32_t crc = cv_crc32c(0, l->header_bytes, sizeof l->header_bytes);
@@ -771,7 +761,6 @@ cv_status cv_layout_area_find(cv_snapshot *s, cv_store *store, cv_layout_area *o
 
 /* ---- Writing the seal ---------------------------------------------------------------- */
 
-/* Memory for the sums of `n_blocks` blocks of the index and of all pages. */
 static cv_status new_head(const cv_index *index, int64_t n_blocks, cv_seal_head *head,
                           cv_error *err)
 {
@@ -828,8 +817,7 @@ static cv_status append_strays(const cv_strays *strays, cv_seal_head *head, cv_b
     return CV_OK;
 }
 
-/* The head is encoded last, when all sums are known, into the room before the
- * list. */
+/* The head is encoded last, when all sums are known, into the room before the list. */
 static cv_status append_parts(const cv_index *index, cv_seal_head *head, cv_buffer *out,
                               cv_seal_footer *footer, cv_error *err)
 {

@@ -1,6 +1,5 @@
-/* The index of a committed state: an entry of it, as a checked reference to a chunk, or all of
- * it; and the seal (format/seal.h), which is checked as far as it is read. The chunks' own
- * checksums are layout.h's. */
+/* The index of a committed state, as checked references or whole; and its seal
+ * (format/seal.h), checked as far as it is read. Chunks' own checksums are layout.h's. */
 #ifndef CV_FRAME_LOOKUP_H
 #define CV_FRAME_LOOKUP_H
 
@@ -29,8 +28,8 @@ typedef struct cv_chunk_ref {
 /* The index entry of a special chunk. */
 int64_t cv_offset_of_kind(cv_ref_kind kind);
 
-/* Turns an index entry into a reference, checked against the chunk area; without
- * the name of a table. */
+/* Makes a reference, without a table's name, of an index entry; checks it against the chunk
+ * area. */
 cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t offset,
                             cv_chunk_ref *out, cv_error *err);
 
@@ -38,8 +37,8 @@ cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t 
 cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index, int64_t chunk,
                             cv_chunk_ref *out, cv_error *err);
 
-/* CATERVA_ECORRUPT if the frame has no room for `n_stored` stored chunks: each takes a header
- * of its own, or is a file. Call it before looking at all of them. */
+/* CATERVA_ECORRUPT if the frame cannot hold `n_stored` chunks (each takes a header, or is a
+ * file). Call before looking at all. */
 cv_status cv_snapshot_check_room(const cv_snapshot *snapshot, cv_store *store,
                                  int64_t n_stored, cv_error *err);
 
@@ -49,32 +48,28 @@ cv_status cv_snapshot_check_room(const cv_snapshot *snapshot, cv_store *store,
 cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_index **out,
                             cv_error *err);
 
-/* Where a chunk of the committed state is. The first few of a large index are
- * looked up in their block alone; who asks more often has it decoded whole. Any
- * thread. */
+/* Finds a chunk of the committed state. The first few lookups of a large index decode one
+ * block each; later ones decode all. Any thread. */
 cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk,
                            cv_chunk_ref *out, cv_error *err);
 
 /* ---- The seal ---- */
 
-/* The seal's head, read and checked at first need; NULL where there is nothing to
- * check: an unsealed state, one without chunks, or one opened unchecked. Any
- * thread. */
+/* The seal's head, read and checked at first need; NULL: unsealed, without chunks, or
+ * opened unchecked. Any thread. */
 cv_status cv_sealed_head(cv_snapshot *snapshot, cv_store *store, const cv_seal_head **out,
                          cv_error *err);
 
-/* The seal of a state whose trailer is lost, which begins where the index ends: that
- * it vouches for that index is all that tells it from other bytes. CATERVA_ECORRUPT:
- * there is none. */
+/* Finds the seal behind the index of a state whose trailer is lost: it must vouch for that
+ * index. CATERVA_ECORRUPT: there is none. */
 cv_status cv_sealed_find(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 
 /* Reads and checks the chunk list and the strays, and puts them into the decoded index. */
 cv_status cv_sealed_read_names(const cv_snapshot *snapshot, cv_store *store,
                                const cv_seal_head *head, cv_index *index, cv_error *err);
 
-/* Appends the seal of `index`, whose encoding `out` ends with, from byte `origin`
- * on: all that stands between index and trailer, wherever that will be.
- * footer->commit is given. */
+/* Appends the seal of `index`, whose encoding `out` ends with, from byte `origin` on: all
+ * between index and trailer. footer->commit is given. */
 cv_status cv_sealed_append(const cv_index *index, size_t origin, cv_buffer *out,
                            cv_seal_footer *footer, cv_error *err);
 
@@ -98,8 +93,7 @@ typedef struct cv_layout_area {
 /* Where it ends, if there is one: behind this byte is the header's copy, or the index. */
 uint64_t cv_layout_area_end(const cv_snapshot *snapshot);
 
-/* Looks for that of a state's own chunks; there is none in what is not sealed, or opened
- * unchecked. */
+/* Finds the area of the state's own layouts; none if unsealed or opened unchecked. */
 cv_status cv_layout_area_find(cv_snapshot *snapshot, cv_store *store, cv_layout_area *out,
                               cv_error *err);
 

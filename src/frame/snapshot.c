@@ -1,7 +1,6 @@
-/* Room: frame. One committed state of a frame: loaded from its store and checked once, header
- * against file, metalayer and grid against the header, trailer and index in their places; and
- * the states that follow from it by a change of shape, attributes or metalayers. Later code
- * trusts a snapshot. Does not read chunks or the index. */
+/* Room: frame. One committed state of a frame, loaded and checked once: header, metalayer,
+ * grid, trailer, index place; and states derived by changes of shape, attributes or
+ * metalayers. Later code trusts a snapshot. Does not read chunks or the index. */
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
@@ -16,9 +15,9 @@
 
 /* ---- Which frames are arrays ----
  *
- * Which frames are arrays: those with the array's metalayer, unless
- * another one says that its items are not there (expressions, proxies), and plain
- * frames of fixed items. The rest is refused by the name of what it is. */
+ * Arrays have the array's metalayer and none that says its items are elsewhere
+ * (expressions, proxies), or are plain frames of fixed items. Others are refused by
+ * name. */
 
 typedef struct kind {
     const char *metalayer;
@@ -78,8 +77,8 @@ static cv_status check(const kind *kinds, size_t n_kinds, const cv_metalayer *la
     return CV_OK;
 }
 
-/* CATERVA_EUNSUPPORTED for a frame that metalayers mark as some other object, which is
- * named; `is_array`: it has the array's metalayer, too. */
+/* CATERVA_EUNSUPPORTED, naming it, if metalayers mark another object; `is_array`: it has
+ * the array's metalayer, too. */
 static cv_status kind_check(const cv_frame_header *header, bool is_array, cv_error *err)
 {
     const cv_metalayer *layers = header->metalayers;
@@ -139,9 +138,9 @@ void cv_kind_name(const cv_frame_header *h, char name[CV_KIND_NAME], bool *reada
     *readable = !layer && (is_array || check_plain(h, NULL) == CV_OK);
 }
 
-/* A frame of chunks of one size, cut from items of one size, is a 1-d array of them.
- * Each chunk is one block here: real ones differ from chunk to chunk, and the last
- * chunk may be shorter. CATERVA_EUNSUPPORTED, with the reason, for other frames. */
+/* A plain frame of equal chunks of fixed items is a 1-d array. Each chunk is one block
+ * here: real blocks differ from chunk to chunk. CATERVA_EUNSUPPORTED, with the reason,
+ * otherwise. */
 static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_error *err)
 {
     CV_TRY(check_plain(h, err));
@@ -159,8 +158,8 @@ static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_err
 
 /* ---- The header of a far frame ----
  *
- * One request brings the end of a far frame, and with it all that an opening
- * needs: another one for the beginning would take as long again. */
+ * One request brings the end of a far frame and all that opening needs; reading the
+ * beginning would take another round trip. */
 
 enum { MOST_TAIL = 64 * 1024 };
 
@@ -184,9 +183,9 @@ static bool is_vouched(const uint8_t *tail, size_t size, int64_t pos,
     return state == CV_SEAL_WHOLE;
 }
 
-/* Takes the header from the copy before the index (format/frame_header.h), when the store has
- * the end of its `stored` bytes at hand, the frame ends there, and the trailer vouches for
- * that header. *found false: it is to be read where it stands. */
+/* Takes the header from the copy before the index, if the store has the end of its `stored`
+ * bytes at hand, the frame ends there, and the trailer vouches for the header. Else *found
+ * is false. */
 static cv_status far_header(cv_store *store, uint64_t stored, cv_buffer *out, bool *found,
                         cv_error *err)
 {
@@ -282,8 +281,8 @@ static cv_status parse_meta(cv_snapshot *s, cv_error *err)
                                layer->data - s->header_bytes.data, &s->meta, err);
 }
 
-/* The header's own sizes must be those that shape and partition give. Frames
- * of no chunks may say 0 (C-Blosc2 does, with partitions of 0). */
+/* Header sizes must be those of shape and partition. Frames without chunks may say 0, as
+ * C-Blosc2 does. */
 static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
@@ -373,18 +372,14 @@ static void snapshot_note_reader(const cv_snapshot *s, cv_store *store)
     if (number || s->grid.n_chunks == 0) cv_store_reads_state(store, number);
 }
 
-/* ---- Loading ----
- *
- * Loads one committed state of a frame from its store and checks it once:
- * header against file, trailer and index in their places. Later code trusts a snapshot. */
+/* ---- Loading ---- */
 
 enum { FIRST_READ = 4096 };
 
 /* ---- Header ------------------------------------------------------------- */
 
-/* A writer elsewhere may be putting a new header in place, and systems do not
- * promise that a read sees all of a write or nothing: what two reads in a row
- * agree on is taken for whole. Who holds the writer's lock need not ask. */
+/* A read may see part of another process's header write, so two equal reads in a row are
+ * required. Not if we hold the writer's lock. */
 static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
 {
     enum { TRIES = 100 };
@@ -403,8 +398,8 @@ static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
     return status;
 }
 
-/* The first bytes of the frame. A writer elsewhere that takes back what it has put cuts
- * the file after the look at its size: what is left is read then, and holds the header. */
+/* Reads the frame's beginning. A writer elsewhere may cut the file after its size was
+ * taken: what is left then holds the header. */
 static cv_status read_first(cv_snapshot *s, cv_store *store, uint64_t *stored, cv_error *err)
 {
     for (;;) {
@@ -446,7 +441,6 @@ static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, c
 
 /* ---- Trailer ------------------------------------------------------------ */
 
-/* The last `size` bytes of the frame. */
 static cv_status read_end(const cv_snapshot *s, cv_store *store, uint64_t size,
                           cv_buffer *out, cv_error *err)
 {
@@ -455,8 +449,7 @@ static cv_status read_end(const cv_snapshot *s, cv_store *store, uint64_t size,
                          out->size, err);
 }
 
-/* Reads the end of the frame: trailer, and the seal's footer before it, should
- * there be one. Most often one read gets both. */
+/* Reads trailer and, should there be one, the seal's footer; mostly in one read. */
 static cv_status read_tail(const cv_snapshot *s, cv_store *store, cv_buffer *tail,
                            uint32_t *trailer_size, cv_error *err)
 {
@@ -516,8 +509,8 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     return s->unchecked ? CV_OK : status;
 }
 
-/* The index stands between chunk area and trailer; a directory's right behind
- * the header. Without chunks there is none. */
+/* Between chunk area and trailer; in a directory right behind the header; none without
+ * chunks. */
 static cv_status place_index(cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
@@ -538,9 +531,8 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
     return CV_OK;
 }
 
-/* A file may grow by another process's commit between the look at its size and
- * the read of its header: a header that says more is believed after a second
- * look. */
+/* Another process's commit may grow the file after its size was taken: asks again before
+ * refusing a larger header. */
 static cv_status check_frame_size(const cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t stored;
@@ -581,7 +573,6 @@ static cv_status load(cv_snapshot *s, cv_store *store, bool header_only, cv_erro
 
 /* ---- The whole state ------------------------------------------------------ */
 
-/* What a load is asked for. */
 typedef enum load_how { LOAD_WHOLE, LOAD_UNCHECKED, LOAD_ANY, LOAD_HEADER } load_how;
 
 static cv_status load_once(cv_store *store, load_how how, cv_snapshot **out, cv_error *err)
@@ -600,10 +591,9 @@ static cv_status load_once(cv_store *store, load_how how, cv_snapshot **out, cv_
     return CV_OK;
 }
 
-/* A writer whose thread had to stop in the midst of a header's bytes leaves two reads in a
- * row the same mixture: seen once in 1,500 runs of six threads each on two processors. It
- * goes on after the others' turns of some milliseconds. Damage that stays is told after
- * 2^TRIES ms, and at once where nobody writes. */
+/* A writer preempted inside a header write leaves two equal reads of a mixture: seen once
+ * in 1,500 runs of six threads on two processors. Retry for 2^TRIES ms before reporting
+ * damage; at once if nobody writes. */
 static cv_status load_new(cv_store *store, load_how how, cv_snapshot **out, cv_error *err)
 {
     enum { TRIES = 8, FIRST_WAIT_NS = 1000000 };
@@ -745,12 +735,8 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
 
 /* ---- From one state to the next ----
  *
- * From one state to the next: the header and trailer that a change
- * of shape, attributes or metalayers asks for. Chunks are not looked at.
- *
- * Attributes and metalayers change rarely and get a new state. The shape changes
- * with every append: it changes in place, in a state that the transaction has
- * for itself. */
+ * Attributes and metalayers change rarely and get a new state. The shape changes with every
+ * append, in place, in a state that the transaction owns. Chunks are not looked at. */
 
 /* C-Blosc2 keeps a tail behind content that shrank; ours must not lose it. */
 static cv_status replace_content(cv_frame_header *header, const char *name,
@@ -788,8 +774,8 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
     header.has_attributes = n > 0;
     if (change->metalayer) CV_TRY(change_metalayer(change->metalayer, &header, err));
 
-    /* Room enough, until the commit knows; C-Blosc2 leaves frames that it emptied
-     * with the chunk area of before. */
+    /* Room enough until the commit; frames that C-Blosc2 emptied keep their old chunk
+     * area. */
     uint64_t chunks_end = header.header_size + (uint64_t)header.cbytes;
     if (!header.sparse && header.frame_size < chunks_end) header.frame_size = chunks_end;
     header.frame_size += to->trailer_bytes.size;
@@ -817,7 +803,6 @@ cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
 
 /* ---- The shape ---------------------------------------------------------- */
 
-/* Where the state's header has the array's own metalayer. */
 static const cv_metalayer *own_layer(const cv_snapshot *s)
 {
     return cv_metalayers_find(s->header.metalayers, s->header.n_metalayers,
@@ -883,8 +868,8 @@ cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer
     return CV_OK;
 }
 
-/* *reaches: the frame goes so far. Its size is not asked for: of a directory that turns to the
- * frame of a later commit. */
+/* Reads if the frame reaches so far (*reaches). Does not ask its size, which turns a
+ * directory to a later commit's frame. */
 static cv_status read_if_there(cv_store *store, uint64_t pos, void *to, size_t size,
                                bool *reaches, cv_error *err)
 {

@@ -1,5 +1,5 @@
-/* A snapshot: one committed state of a frame, immutable and shared. Readers
- * hold a reference and need no lock; a commit publishes a new one. */
+/* One committed state of a frame, immutable, reference-counted, read without a lock; a
+ * commit publishes a new one. */
 #ifndef CV_FRAME_SNAPSHOT_H
 #define CV_FRAME_SNAPSHOT_H
 
@@ -15,9 +15,9 @@
 
 #include <stdatomic.h>
 
-/* What python-blosc2 calls an object of this kind, in one word: "array", "schunk" for plain
- * items, "lazyexpr", "batcharray", ... Names in attributes are not looked at. *readable: it is
- * an array or can be read as one, as far as the header tells. */
+/* python-blosc2's name for the object: "array", "schunk" for plain items, "lazyexpr",
+ * "batcharray", ... ignoring attributes. *readable: it can be read as an array, by its
+ * header. */
 enum { CV_KIND_NAME = 32 };
 void cv_kind_name(const cv_frame_header *header, char name[CV_KIND_NAME], bool *readable);
 
@@ -58,17 +58,17 @@ cv_snapshot *cv_snapshot_new(void);
 void cv_snapshot_retain(cv_snapshot *snapshot);
 void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
 
-/* Might another opening read an older state than this committed one, and so bytes that
- * it does not use? A state has a number to be known by when its seal holds. */
+/* Whether another opening may read an older state. States with a valid seal have a
+ * number. */
 bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store);
 
 /* Its attributes, borrowed as long as the snapshot is. Any thread. */
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err);
 
-/* Whether a header that its checksum does not fit is another writer's: of a frame without
- * metalayers, as attributes of groups are, who changes it writes the trailer, too.
- * CATERVA_ECORRUPT: it is damaged; the trailer is whole. */
+/* Whether a header whose checksum does not fit is another writer's (without metalayers, as
+ * groups' attributes, whose writers rewrite the trailer). CATERVA_ECORRUPT: it is
+ * damaged. */
 cv_status cv_snapshot_check_header(const cv_snapshot *snapshot, cv_error *err);
 
 /* The values of the attributes that its trailer has, each checked. */
@@ -77,46 +77,38 @@ cv_status cv_snapshot_check_attributes(const cv_snapshot *snapshot, cv_error *er
 /* A number that tells states of one frame apart: what its header and trailer hold. */
 uint32_t cv_snapshot_name(const cv_snapshot *snapshot);
 
-/* An identifier of the state: equal for all openings of one commit, different for two commits
- * of one frame and for frames of different contents. A state that is sealed is identified by
- * its checksums, which every commit changes; any other one by the stamp of its store, too. */
+/* Identifies the state: equal for all openings of a commit, different for other commits and
+ * contents. Sealed: from its checksums; else from the store's stamp, too. */
 void cv_snapshot_identify(const cv_snapshot *snapshot, uint8_t out[CV_STATE_ID]);
 
-/* Fills in what follows from header_bytes: header, meta, grid; each checked
- * against the others. */
+/* Derives header, meta and grid from header_bytes, and checks them against each other. */
 cv_status cv_snapshot_parse(cv_snapshot *snapshot, cv_error *err);
 
-/* Bytes that a chunk decodes to: those of the grid, but for the last chunk of a frame of
- * plain items. */
+/* Decoded bytes of a chunk: the grid's, but for a plain frame's last one. */
 int64_t cv_snapshot_chunk_bytes(const cv_snapshot *snapshot, int64_t chunk);
 
 /* ---- Loading ---- */
 
-/* Reads and checks the state that `store` holds: header, metalayer, grid,
- * trailer, and, unless `unchecked`, that the seal vouches for them. The index is
- * left for first need. */
+/* Loads and checks `store`'s state: header, metalayer, grid, trailer, and, unless
+ * `unchecked`, the seal. The index is read at first need. */
 cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err);
 
-/* The same of a frame that need be no array: of plain items, whatever its metalayers say
- * that they stand for. */
+/* The same, also for frames that are no arrays: as plain items. */
 cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err);
 
 /* What the header says that the frame holds, as cv_kind_name. */
 cv_status cv_snapshot_load_kind(cv_store *store, char name[CV_KIND_NAME], cv_error *err);
 
-/* The same in parts, for who repairs: the state of the header that `store` begins
- * with, or of one that was found elsewhere, and then its trailer and the place of
- * its index. find_index does without the trailer: the state has no attributes. */
+/* Loading in parts, for repair: from the header at the store's beginning or one found
+ * elsewhere; then trailer and index place. find_index needs no trailer: no attributes
+ * then. */
 cv_status cv_snapshot_load_header(cv_store *store, cv_snapshot **out, cv_error *err);
 cv_status cv_snapshot_from_header(const uint8_t *header, size_t size, cv_snapshot **out,
                                   cv_error *err);
 cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 cv_status cv_snapshot_find_index(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 
-/* ---- From one state to the next ----
- *
- * From one state to the next: what a change of shape, attributes or metalayers makes of
- * header and trailer. */
+/* ---- From one state to the next ---- */
 
 /* What a new state changes of an old one. */
 typedef struct cv_change {
@@ -126,13 +118,12 @@ typedef struct cv_change {
     const cv_metalayer *metalayer; /* replaces the one of this name, same size; or NULL */
 } cv_change;
 
-/* A state that is not committed: `from` with a change. Header and trailer are
- * encoded and parsed like those of a file; it has no index of its own. */
+/* A pending state: `from` with a change, encoded and parsed like a file's; has no index. */
 cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
                              cv_snapshot **out, cv_error *err);
 
-/* A new shape for a state of one owner, checked and encoded: applying it cannot
- * fail. Free `meta` when done. */
+/* A new shape for a state of one owner, encoded, so that applying cannot fail. Free
+ * `meta`. */
 typedef struct cv_new_shape {
     cv_grid grid;
     int64_t nbytes;
@@ -145,19 +136,17 @@ void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 
 /* ---- The copy of the header ----
  *
- * A contiguous frame has it right before its index, a directory's chunks.b2frame behind all,
- * where the frame has ended. It is there for repair, should the header be torn. */
+ * Right before a contiguous frame's index, or behind a directory's chunks.b2frame; for
+ * repair. */
 
 /* Bytes of the header copy that a tail of `state` begins with, or 0: of a directory, too. */
 uint64_t cv_tail_copy_size(const cv_snapshot *state);
 
-/* The copy right before the index of a stored state, when it is one of its own
- * header: not after another writer changed the frame. `bytes` keeps it. */
+/* The copy before a stored state's index, if it is of its own header. `bytes` keeps it. */
 cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
                             cv_header_copy *copy, bool *found, cv_error *err);
 
-/* Where the copy of a sealed state's header stands, and its size; 0: it has none, or who wrote
- * the state is not known. */
+/* Place and size of a sealed state's header copy; size 0: none, or the writer is unknown. */
 cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
                            uint64_t *size, cv_error *err);
 

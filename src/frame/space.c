@@ -1,7 +1,6 @@
-/* Room: frame. Where a writer of a contiguous frame finds space: in holes that it knows, in
- * holes that it finds between the chunks of the state it opened, and behind the end. Promises
- * never to give out bytes that the committed state, a reader of an older one, or the header
- * that a power cut may bring back needs. Does not know what chunks and tails hold. */
+/* Room: frame. Space for a writer of a contiguous frame: known holes, holes found between
+ * the opened state's chunks, and the end. Never gives out bytes that the committed state,
+ * an older reader, or a header that a power cut may restore needs. */
 #include "frame/space.h"
 
 #include "base/arith.h"
@@ -18,7 +17,6 @@ enum { CV_SPACE_OURS = 65536 };
 
 /* ---- Extents ------------------------------------------------------------ */
 
-/* Index of the first extent at or behind `pos`. */
 static size_t find(const cv_extents *e, uint64_t pos)
 {
     size_t low = 0, high = e->n;
@@ -73,7 +71,6 @@ void cv_extents_add(cv_extents *e, cv_extent extent, bool merge)
     e->n++;
 }
 
-/* Takes out the extent that begins at `pos`; false when there is none. */
 static bool remove_extent(cv_extents *e, uint64_t pos, cv_extent *out)
 {
     size_t i = find(e, pos);
@@ -222,8 +219,7 @@ void cv_space_committed(cv_space *space, bool header_is_durable)
     clear(&space->replaced);
 }
 
-/* What was put and taken since the commit is free again; what was replaced
- * lives on. Chunks at or behind `end` were new. */
+/* Frees what was put and taken since the commit. Chunks at or behind `end` were new. */
 void cv_space_rolled_back(cv_space *space, uint64_t end)
 {
     size_t kept = 0;
@@ -307,7 +303,6 @@ static cv_status check_name(cv_frame *frame, const cv_room *room, uint64_t size,
                    (unsigned long long)room->pos);
 }
 
-/* The bytes that the chunk takes of its room. */
 static cv_status size_of(cv_frame *frame, const cv_room *room, uint64_t *size, cv_error *err)
 {
     cv_chunk_header header;
@@ -323,8 +318,8 @@ static cv_status size_of(cv_frame *frame, const cv_room *room, uint64_t *size, c
     return CV_OK;
 }
 
-/* *sure: false for a chunk that cannot be made out, whose room stays whole. *gap: bytes
- * that it leaves over. */
+/* *sure: false for a chunk that cannot be parsed, whose room stays whole. *gap: spare
+ * bytes. */
 static cv_status measure(cv_frame *frame, cv_room *room, cv_extents *found, uint64_t *gap,
                          bool *sure, cv_error *err)
 {
@@ -366,8 +361,7 @@ static void merge(const cv_room *from, size_t low, size_t middle, size_t high, c
             b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
 }
 
-/* Sorts by merging ascending runs, two by two. Most chunks lie in the order of their
- * numbers, so there are few. */
+/* Merges ascending runs; chunks mostly lie in order, so there are few. */
 static cv_status sort_rooms(cv_survey *s, cv_error *err)
 {
     size_t size = (s->n + 1) * sizeof s->rooms[0];
@@ -418,8 +412,7 @@ static bool list_chunks(cv_survey *s, const cv_snapshot *state, const cv_index *
     return ours;
 }
 
-/* Of sorted rooms. False when two begin at one place, or one lies outside: such a frame
- * is kept as it is. */
+/* Fills in sorted rooms. False when two begin at one place or one lies outside. */
 static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *found)
 {
     uint64_t first = s->n > 0 ? s->rooms[0].pos : end;
@@ -487,9 +480,9 @@ static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_
     return make_order(s, err);
 }
 
-/* Lists the rooms of `state`, whose chunks all lie before `end`. The space before the first one
- * goes to `found`. Damage, or too many chunks, makes a survey that is not whole and finds
- * nothing; a failing store is an error. */
+/* Lists the rooms of `state`, all before `end`; the space before the first goes to `found`.
+ * Damage, or too many chunks, makes a survey that finds nothing; a failing store is an
+ * error. */
 static cv_status survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_t end,
                              cv_extents *found, cv_error *err)
 {
@@ -505,8 +498,8 @@ static cv_status survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, 
     return status;
 }
 
-/* Measures rooms of more than `size` bytes until one leaves that many over, and all together
- * `enough`, or a few were in vain. What they leave over goes to `found`. */
+/* Measures rooms of more than `size` bytes until one leaves that many and all `enough`, or
+ * a few were in vain. Gaps go to `found`. */
 static cv_status survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t enough,
                              cv_extents *found, cv_error *err)
 {
@@ -529,7 +522,6 @@ static cv_status survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint6
     return CV_OK;
 }
 
-/* Measures what was not, a few thousand rooms at most. */
 static cv_status survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, cv_error *err)
 {
     uint64_t gap;
@@ -542,7 +534,6 @@ static cv_status survey_rest(cv_survey *s, cv_frame *frame, cv_extents *found, c
     return CV_OK;
 }
 
-/* The end of the last chunk that is there. */
 static cv_status survey_end(cv_survey *s, cv_frame *frame, cv_extents *found, uint64_t *end,
                             cv_error *err)
 {
@@ -620,8 +611,7 @@ uint64_t cv_allocator_behind_front(const cv_allocator *a, const cv_snapshot *nex
 /* What makes one more sync worth it: a share of the frame, or room for several. */
 enum { WORTH_PART = 8, WORTH_TIMES = 16 };
 
-/* Where the committed tail begins and the chunks end: at the header's copy, if there is one,
- * else at the index. */
+/* The committed tail's beginning: the header copy, if there is one, else the index. */
 static cv_status find_tail(cv_allocator *a, uint64_t *n_commits, cv_error *err)
 {
     const cv_snapshot *base = a->base;
@@ -652,8 +642,8 @@ static cv_status find_follower(cv_allocator *a, uint64_t pos, uint64_t size, cv_
     return CV_OK;
 }
 
-/* Behind the frame's end may lie what an older header needs, should a power cut bring it back.
- * C-Blosc2 leaves frames that it emptied with the chunk area of before, beyond their end. */
+/* Beyond the end may lie what an older header needs after a power cut, or the old chunk
+ * area of a frame that C-Blosc2 emptied. */
 cv_status cv_allocator_begin(cv_allocator *a, cv_frame *frame, uint64_t *n_commits,
                              cv_error *err)
 {

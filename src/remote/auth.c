@@ -401,8 +401,7 @@ static cv_status take_keys(const caterva_remote_options *o, const profile *p,
 
 static bool is_given(const char *word) { return word && *word; }
 
-/* A profile or key that is named must exist: otherwise the credentials of another user would be
- * taken. */
+/* A named profile or key must exist, or another user's credentials would be taken. */
 static cv_status check_named(const caterva_remote_options *o, const profile *p,
                              const cv_credentials *c, cv_error *err)
 {

@@ -45,7 +45,6 @@ static void excerpt_gone(cv_fetch *fetch)
     cv_gathered_gone(r->all, 1, r->status ? CV_OK : fetch->status, &fetch->error, SIZE_MAX);
 }
 
-/* Waits until all are gone. */
 static cv_status wait_for_excerpts(cv_gathered *gathered, excerpt_request *list, size_t n,
                                    cv_watch *watch, cv_error *err)
 {

@@ -208,7 +208,7 @@ static bool judge_multirange(cv_fetch *f)
     return a->verdict != CV_REPLY_FAILED || f->reply.status >= 400;
 }
 
-/* Whether the body is an error document. It then replaces the head, which is not needed again. */
+/* Whether the body is an error document, which then replaces the head. */
 static bool is_refused(const cv_fetch *f)
 {
     return !is_multirange(f) && f->answer.verdict != CV_REPLY_ACCEPT &&
@@ -230,7 +230,6 @@ static bool judge_single(cv_fetch *f)
     return status == CV_OK || stop(f, status);
 }
 
-/* False: the attempt ends. */
 static bool judge(cv_fetch *f)
 {
     const cv_buffer *head = &f->answer.head;
@@ -277,7 +276,6 @@ static cv_wire_next take_single(cv_fetch *f, const uint8_t *bytes, size_t size)
 
 /* ---- Body: several ranges ---------------------------------------------------------------- */
 
-/* A body part must be of the same version and lie inside the envelope of the request. */
 static bool accept_part(cv_fetch *f)
 {
     const cv_multipart *part = f->answer.body;
@@ -389,7 +387,6 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 
 /* ---- What next: common ------------------------------------------------------------------- */
 
-/* Seconds after which the server asks to be tried again. */
 static uint32_t wait_requested(const cv_fetch *f)
 {
     if (f->answer.verdict != CV_REPLY_RETRY) return 0;

@@ -39,7 +39,6 @@ static cv_part_event bad(cv_multipart *b)
 
 /* ---- Lines ------------------------------------------------------------------------------ */
 
-/* Adds bytes up to the end of the current line; true: the line is complete. */
 static bool take_part_line(cv_multipart *b, const uint8_t *bytes, size_t size, size_t *n)
 {
     const uint8_t *end = memchr(bytes, '\n', size);
@@ -53,7 +52,6 @@ static bool take_part_line(cv_multipart *b, const uint8_t *bytes, size_t size, s
     return end != NULL;
 }
 
-/* Size of the current line without its end and the blanks before that. */
 static size_t line_size(const cv_multipart *b)
 {
     size_t size = b->size - b->line;
@@ -97,7 +95,6 @@ static bool is_line_end(const cv_multipart *b)
     return b->has_returns ? size == 2 && b->text[b->line] == '\r' : size == 1;
 }
 
-/* The current line is complete. */
 static cv_part_event end_line(cv_multipart *b)
 {
     bool is_last, is_empty = line_size(b) == 0;
@@ -118,7 +115,6 @@ static cv_part_event end_line(cv_multipart *b)
     return CV_PART_MORE;
 }
 
-/* False if there are too many bytes outside of body parts. */
 static bool count_outside(cv_multipart *b, size_t n)
 {
     b->n_outside += n <= CV_PART_HEADER_SIZE ? n : CV_PART_HEADER_SIZE + 1;

@@ -12,7 +12,6 @@
 
 enum { MOST_URL = 16 * 1024 };
 
-/* One URL, or a part of it, in the making. */
 typedef struct text {
     char *at, *end;
     bool full;
@@ -87,7 +86,6 @@ static cv_status place_http(cv_remote_object *o, const cv_url *u, const char *me
     return o->url ? CV_OK : CATERVA_ENOMEM;
 }
 
-/* The endpoint of Amazon for the region. */
 static void make_endpoint(const cv_session *s, char *to, size_t size)
 {
     const char *region = s->credentials.region;
@@ -252,7 +250,6 @@ static cv_status add_signature(cv_remote_object *o, const cv_request_head *head,
     return cv_sign(&signing, fields, err);
 }
 
-/* Headers that the program adds to this request; the first bad one is reported. */
 typedef struct adding {
     cv_buffer *fields;
     cv_status status;
@@ -306,7 +303,6 @@ cv_status cv_route_begin(cv_route *route, cv_remote_object *object, cv_error *er
     return route->url ? CV_OK : cv_fail_memory(err, 1, "a URL");
 }
 
-/* Remembers where the object was found, or (NULL) forgets it. */
 static void set_location(cv_remote_object *o, const char *location)
 {
     char *copy = location ? cv_strdup(location) : NULL;
@@ -317,7 +313,6 @@ static void set_location(cv_remote_object *o, const char *location)
     cv_free(old);
 }
 
-/* Whether a request may be redirected from one URL to the other. */
 static cv_status check_redirect(const cv_remote_object *o, const char *from, const char *to,
                                 cv_error *err)
 {

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A finished file. */
 typedef struct finished {
     cv_archive archive;     /* or */
     caterva_array *array;   /* open for reading, so that committed bytes stay */
@@ -103,7 +102,6 @@ static void give_back(finished *f)
 
 /* ---- Soundness --------------------------------------------------------------------------- */
 
-/* The check of a file, and the first damage found. */
 typedef struct soundness {
     const caterva_publish_options *options;
     cv_error first; /* code 0: nothing */
@@ -151,7 +149,7 @@ static cv_status check_sound(const char *path, finished *f,
                    s.first.message);
 }
 
-/* Is the file what it was? Checked when all of it has been sent, before that counts. */
+/* Checked after all was sent, before it counts. */
 static cv_status check_unchanged(const finished *f, cv_error *err)
 {
     cv_snapshot *now = NULL;
@@ -196,7 +194,6 @@ static bool is_word(const char *text, size_t size, bool is_hex)
     return size > 0;
 }
 
-/* Copies a word up to the character `end`, and skips that. */
 static bool take_word(const char **at, char end, char *out, size_t room)
 {
     const char *to = strchr(*at, end);
@@ -246,7 +243,6 @@ static cv_status read_state(const char *path, upload_state *out, bool *is_there,
                    cv_show_path(path).text);
 }
 
-/* Creates the file, which must not exist. */
 static cv_status write_state(const char *path, const upload_state *s, cv_error *err)
 {
     cv_file file;
@@ -328,8 +324,7 @@ static cv_status look_first(publishing *u, cv_error *err)
     return status;
 }
 
-/* Whether the object at the URL has the bytes of the file, by its size and its end, and whether it
- * was put there by another write. */
+/* Whether the URL's object has the file's bytes, by size and end, and another write's id. */
 static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error *err)
 {
     bool is_there;
@@ -616,7 +611,6 @@ static void make_write_id(publishing *u)
         (void)snprintf(u->state.write_id + 2 * i, 3, "%02x", id[i]);
 }
 
-/* Reads the state of the upload that is resumed, if there is one. */
 static cv_status recall(publishing *u, cv_error *err)
 {
     upload_state before;

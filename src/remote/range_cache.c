@@ -21,7 +21,6 @@
 
 enum { NAME_SIZE = 64 }; /* of packs */
 
-/* Bytes [pos, pos + size) of the object. */
 typedef struct pack_extent {
     uint64_t pos;
     uint32_t size, sum; /* CRC32C of the bytes */
@@ -79,7 +78,6 @@ static bool is_pack(const char *name)
            strcmp(name + size - (sizeof suffix - 1), suffix) == 0;
 }
 
-/* Whether the name is that of a pack of this key. */
 static bool is_pack_of(const char *name, const uint8_t key[CV_PACK_KEY])
 {
     char first[KEY_HEX + 1];
@@ -89,7 +87,6 @@ static bool is_pack_of(const char *name, const uint8_t key[CV_PACK_KEY])
 
 /* ---- The folder ---------------------------------------------------------------------- */
 
-/* Opens the folder, or makes it if its parent exists. */
 static bool open_folder(const char *path, uint64_t bound, range_folder *out)
 {
     *out = (range_folder){.bound = bound};
@@ -201,7 +198,6 @@ static bool sweep(range_folder *folder)
 
 static uint64_t most_of_one(const range_folder *folder) { return folder->bound / 16; }
 
-/* Bytes of a pack with one extent; 0: the folder is too small for any. */
 static uint64_t pack_room(const range_folder *folder)
 {
     uint64_t least = PER_FILE + pack_head_size(1), most = most_of_one(folder);
@@ -335,7 +331,6 @@ static bool read_extent(range_folder *folder, const char *name, uint64_t at,
     return good;
 }
 
-/* Records that the pack was used just now. */
 static void touch_pack(range_folder *folder, const char *name)
 {
     cv_file file;
@@ -436,7 +431,6 @@ static bool reserve(cv_range_cache *c, size_t more)
     return true;
 }
 
-/* The number of extents that begin at `pos` or earlier. */
 static size_t place_of(const cv_range_cache *c, uint64_t pos)
 {
     size_t low = 0, high = c->n;
@@ -501,7 +495,6 @@ static void sort(cv_range_cache *c)
     c->is_sorted = true;
 }
 
-/* The extent that holds byte `pos` and reaches furthest; NULL: none. */
 static const extent *find(cv_range_cache *c, uint64_t pos)
 {
     sort(c);
@@ -569,7 +562,6 @@ void cv_range_cache_look(cv_range_cache *c)
 
 /* ---- Getting ------------------------------------------------------------------------------- */
 
-/* Whether the pack's time of use is to be updated. */
 static bool is_worth_a_touch(pack *p)
 {
     uint64_t now = cv_os_clock_ns();
@@ -578,7 +570,6 @@ static bool is_worth_a_touch(pack *p)
     return true;
 }
 
-/* Finds an extent that holds byte `pos`. */
 static bool look_up(cv_range_cache *c, uint64_t pos, extent *out)
 {
     cv_mutex_lock(&c->lock);
@@ -590,7 +581,6 @@ static bool look_up(cv_range_cache *c, uint64_t pos, extent *out)
     return found != NULL;
 }
 
-/* The pack turned out to be damaged or gone. */
 static void drop(cv_range_cache *c, pack *p)
 {
     cv_mutex_lock(&c->lock);
@@ -627,7 +617,6 @@ bool cv_range_cache_get(cv_range_cache *c, uint64_t pos, void *dst, size_t size)
 
 /* ---- Putting ------------------------------------------------------------------------------- */
 
-/* A pack in the making. */
 typedef struct making {
     pack_extent *extents;
     size_t n, room;

@@ -19,13 +19,11 @@ static int by_place(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* The gap between `end`, up to which earlier segments reach, and segment i. */
 static uint64_t gap_before(const cv_segment *segments, size_t i, uint64_t end)
 {
     return segments[i].pos > end ? segments[i].pos - end : 0;
 }
 
-/* Counts bytes that at least one segment needs, and bytes in gaps of at most `most`. */
 static void measure(const cv_segment *segments, size_t n, uint64_t most, uint64_t *needed,
                     uint64_t *in_gaps)
 {

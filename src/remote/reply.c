@@ -71,7 +71,7 @@ static bool match(const char *form, const char *at, const char *end, parts *out)
     return at == end;
 }
 
-/* Days since 1970 in the Gregorian calendar; the year begins in March. */
+/* Gregorian calendar; the year begins in March. */
 static int64_t days_of(const parts *p)
 {
     int64_t year = p->month > 2 ? p->year : p->year - 1;
@@ -448,7 +448,6 @@ static bool is_other(const cv_reply *r, uint64_t total, const cv_version *known)
     return *known->modified && strcmp(r->modified, known->modified) != 0;
 }
 
-/* The bytes that the request means in an object of `total` bytes; false: none. */
 static bool resolve(const cv_range_request *request, uint64_t total, cv_content_range *out)
 {
     uint64_t first = request->first, end = request->end < total ? request->end : total;
@@ -487,7 +486,6 @@ static cv_verdict judge_range(const cv_reply *r, const cv_range_request *request
     return CV_REPLY_FAILED;
 }
 
-/* The reply is the whole object instead of the range. */
 static cv_verdict judge_whole(const cv_reply *r, const cv_range_request *request,
                               const char *name, cv_content_range *content, cv_error *err)
 {
@@ -572,7 +570,6 @@ static const char *find_char(cv_xml t, char c)
     return t.at < t.end ? memchr(t.at, c, (size_t)(t.end - t.at)) : NULL;
 }
 
-/* The text behind "<name"; NULL if another name begins at the "<". */
 static const char *match_name(cv_xml t, const char *name)
 {
     size_t size = strlen(name);

@@ -162,7 +162,6 @@ static bool copy_text(cv_session *s, const char **text)
     return copy != NULL;
 }
 
-/* Copies all texts. The list of headers is the end of the list of texts. */
 static cv_status copy_texts(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
@@ -339,8 +338,7 @@ void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
     cv_mutex_unlock(&s->lock);
 }
 
-/* The bandwidth-delay product: bytes received in a round trip; at `guess` bytes a nanosecond until
- * the speed is measured. With the lock. */
+/* Bandwidth-delay product, at `guess` bytes a ns until measured. With the lock. */
 static double bytes_in_a_trip(const cv_session *s, double guess)
 {
     return s->round_trip_ns * (s->bytes_per_ns > 0 ? s->bytes_per_ns : guess);
@@ -369,8 +367,7 @@ size_t cv_session_wave(cv_session *s)
     return bytes > MOST ? MOST : (size_t)bytes;
 }
 
-/* As many bytes as arrive in a round trip. If the option allows more than 100 %, that many times a
- * round trip. */
+/* What arrives in a round trip; that many times more if the option exceeds 100 %. */
 uint64_t cv_session_spare(cv_session *s, uint64_t needed)
 {
     double percent = s->options.over_read_percent, allowed = (double)needed * percent / 100;

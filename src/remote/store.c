@@ -14,9 +14,8 @@
 
 /* ---- Objects of chunks ------------------------------------------------------------------- */
 
-/* The first request for a chunk's object brings its beginning, which is kept for a while: a reader
- * of its size reads its header and blocks next. Alone that is 1 MiB, mostly the whole chunk; of
- * chunks that are requested together less. */
+/* The first request for a chunk's object keeps its beginning for a while, since header and
+ * blocks are read next: alone 1 MiB, mostly the whole chunk; together less. */
 enum { FIRST_BYTES = 1 << 20, LEAST_BYTES = 8 * 1024, TOGETHER = 4 << 20 };
 enum { MOST_CHUNKS = 4096, CHUNK_BYTES = 32 << 20, BUCKETS = 1024 };
 
@@ -180,7 +179,7 @@ static cv_status use_chunk(chunk_objects *c, cv_object id, cv_watch *watch, chun
     return CV_OK;
 }
 
-/* Nothing that was kept is used any more; from now on chunks are fetched past all caches. */
+/* Kept bytes are not used any more; chunks are fetched past all caches from now on. */
 static void forget_chunks(chunk_objects *c)
 {
     atomic_store(&c->is_anew, true);
@@ -276,7 +275,6 @@ static cv_status check_chunk_range(const chunk *k, const cv_store_range *r, cv_e
     return cv_fail_past_end(err, k->object->name.text, r->pos, r->size, size);
 }
 
-/* Ranges of chunks that are being read. */
 typedef struct chunk_reading {
     cv_subset subset;           /* first: ranges that are not at hand, */
     cv_remote_object **objects; /* and what they are of */
@@ -448,7 +446,6 @@ static cv_status remote_read(cv_store *store, cv_object object, uint64_t pos, vo
 
 /* ---- Waves ----------------------------------------------------------------------------- */
 
-/* What is kept arrives at once; the rest is added to the subset. */
 static cv_status take_kept(remote_store *s, const cv_store_range *ranges, size_t n,
                            cv_subset *rest, cv_error *err)
 {
@@ -473,7 +470,6 @@ static cv_status take_kept(remote_store *s, const cv_store_range *ranges, size_t
     return CV_OK;
 }
 
-/* Whether all ranges are of the frame, or all of chunks. */
 static bool are_all(const cv_store_range *ranges, size_t n, bool of_frame)
 {
     size_t i = 0;
@@ -582,8 +578,7 @@ static cv_status fail_changed(const remote_store *s, cv_error *err)
                    s->file->object->name.text);
 }
 
-/* Whether bytes of another version are recognised: by the server, which checks the ETag, or by the
- * seal. */
+/* Whether other versions' bytes are recognised: by the server (ETag) or the seal. */
 static bool is_told_apart(const remote_store *s)
 {
     return s->base.is_vouched || cv_etag_is_strong(s->file->object->version.etag);

@@ -18,8 +18,7 @@ typedef struct cv_receiver {
     /* One range: the first accepted reply says which bytes will come, of a small object perhaps
      * all. NULL: only the requested bytes are wanted. */
     cv_status (*begin)(cv_fetch *fetch, const cv_content_range *content, cv_error *err);
-    /* With a flow: for how many of these bytes there is memory. The request pauses before the
-     * others until cv_wire_resume. */
+    /* With a flow: how many of the bytes have memory. The rest waits for cv_wire_resume. */
     cv_status (*admit)(cv_fetch *fetch, uint64_t pos, size_t size, size_t *admitted,
                        cv_error *err);
     /* Bytes in their order, each once. Of several ranges they are those of ranges.current, and

@@ -137,7 +137,6 @@ static bool is_transient(const cv_send *s)
     return cv_reply_is_busy(status);
 }
 
-/* Seconds after which the server asks to be tried again. */
 static uint32_t wait_requested(const cv_send *s)
 {
     return cv_reply_wait(&s->reply, (int64_t)(cv_os_time_ns() / 1000000000));
@@ -248,7 +247,6 @@ static const struct {
     {507, CATERVA_EIO, "the server has no room for it"},
 };
 
-/* The object or upload that the request was made for is no longer there. */
 static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
                         const char **sentence)
 {
@@ -265,7 +263,6 @@ static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
     }
 }
 
-/* Describes an answer that is not a success. */
 static cv_status fail_refused(const cv_send *s, cv_error *err)
 {
     char code[CV_XML_REFUSAL_SIZE];
@@ -290,7 +287,6 @@ static cv_status fail_refused(const cv_send *s, cv_error *err)
     return kind;
 }
 
-/* The status of a request that is gone; an answer that is not a success is a failure. */
 static cv_status result_of(const cv_send *s, cv_error *err)
 {
     if (s->status != CV_OK && err) *err = s->error;
@@ -395,7 +391,6 @@ static void note_gone(cv_send *s)
     cv_mutex_unlock(&sends->lock);
 }
 
-/* Begins a request; is_gone if this fails. Reads a signed body before that. */
 static cv_status begin_send(cv_send *s, cv_sends *sends, cv_watch *watch, cv_error *err)
 {
     s->sends = sends;
@@ -423,7 +418,7 @@ static cv_status report_sent(cv_sends *sends, cv_watch *watch, cv_error *err)
     return cv_watch_tick(watch, n, err);
 }
 
-/* Waits until at most `most` are under way. If the watch stops this, they stay under way. */
+/* Waits until at most `most` are under way; if the watch stops this, they stay so. */
 static cv_status wait_for_sends(cv_sends *sends, size_t most, cv_watch *watch, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -438,7 +433,6 @@ static cv_status wait_for_sends(cv_sends *sends, size_t most, cv_watch *watch, c
     return status;
 }
 
-/* Cancels those under way, and returns when they are gone. */
 static void cancel_sends(cv_sends *sends)
 {
     cv_mutex_lock(&sends->lock);
@@ -741,7 +735,6 @@ cv_status cv_upload_finish(cv_upload *u, const char *condition, cv_watch *watch,
 
 /* ---- Aborting an upload ------------------------------------------------------------------ */
 
-/* A request that may outlive the call that made it. */
 typedef struct orphan {
     cv_send send;
     cv_remote_object *object;

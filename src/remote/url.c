@@ -134,7 +134,6 @@ static bool is_header(const char *header)
     return *at == '\0';
 }
 
-/* The name of the header if it is one that the library sets, else NULL. */
 static const char *reserved_name(const char *header)
 {
     static const char *const reserved[] = {"Accept-Encoding",

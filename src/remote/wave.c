@@ -154,7 +154,6 @@ static void make_requests(wave *w, size_t number, size_t end, size_t segment)
         make_request(w, number, segment);
 }
 
-/* Makes requests of the ranges. On failure free_wave frees what was made. */
 static cv_status plan(wave *w, cv_error *err)
 {
     const cv_join_rule rule = rule_of(w, false);
@@ -209,9 +208,8 @@ static size_t join_again(wave *w, size_t first, size_t n)
 
 /* ---- Receiving --------------------------------------------------------------------------- */
 
-/* Borrows memory for the range, if there is some. Complete ranges return theirs sooner or later.
- * But if only incomplete ones have memory, and all other requests have paused, this one must get
- * some: the bytes that they miss may be behind the ones that it brings. */
+/* Borrows memory for the range. If only incomplete ranges have memory and all other
+ * requests have paused, this one must get some: the missing bytes may be behind it. */
 static cv_status borrow(wave *w, size_t range, cv_error *err)
 {
     const cv_arrivals *a = &w->all.arrivals;
@@ -251,7 +249,6 @@ static void count_arrived(wave *w, const cv_segment *s, uint64_t size)
     cv_gathered_arrived(&w->all, s->range);
 }
 
-/* The bytes [*from, *to) that the segment shares with [pos, end); false: none. */
 static bool overlap(const cv_segment *s, uint64_t pos, uint64_t end, uint64_t *from,
                     uint64_t *to)
 {
@@ -347,7 +344,6 @@ static void send_each(wave *w, size_t first, size_t end)
     while (first < end) send_request(w, first++, 1);
 }
 
-/* How many requests from `first` on are for the same object. */
 static size_t count_of_object(const wave *w, size_t first, size_t end)
 {
     size_t n = 1;
@@ -356,7 +352,6 @@ static size_t count_of_object(const wave *w, size_t first, size_t end)
     return n;
 }
 
-/* Sends multi-range requests, about as many as there are connections. */
 static void send_together(wave *w, size_t first, size_t end)
 {
     uint64_t cost = cv_ranges_cost(&w->wanted[first], end - first);
@@ -390,7 +385,6 @@ static void find_out(wave *w, size_t n_asked)
     send_each(w, first + n_asked, end);
 }
 
-/* Sends single-range requests. */
 static void send_joined(wave *w, size_t first)
 {
     size_t n = w->n_requests - first, n_joined = n;
@@ -401,7 +395,6 @@ static void send_joined(wave *w, size_t first)
     send_each(w, first, first + n_joined);
 }
 
-/* Sends what was not sent, in the way that suits the server. */
 static void send_rest(wave *w)
 {
     cv_session *s = session_of(w);
@@ -437,7 +430,6 @@ static void go_on(cv_multirange_waiter *waiter)
     send_rest(w);
 }
 
-/* Requests one by one what a multi-range request did not bring. */
 static void send_apart(wave *w, size_t first, size_t n)
 {
     size_t n_incomplete, n_joined = join_again(w, first, n);
@@ -487,7 +479,6 @@ static void request_gone(cv_fetch *fetch)
 
 /* ---- From beginning to end --------------------------------------------------------------- */
 
-/* Cancels what is under way; what waits is never sent. */
 static void give_up(wave *w)
 {
     cv_error error = {0};

@@ -253,8 +253,7 @@ static bool is_broken(CURLcode code)
     }
 }
 
-/* The answer does not begin as HTTP does. On a connection that was used before, these are bytes
- * left over from an answer that had more than it announced: another attempt may succeed. */
+/* A reused connection may hold left-over bytes of a longer answer: retry. */
 static bool is_no_answer(CURLcode code)
 {
     return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
@@ -681,8 +680,7 @@ void cv_wire_cancel(cv_wire *wire)
 
 void cv_wire_give_turn(void) { cv_mutex_unlock(&wires.turn); }
 
-/* The function may have forked. In the child this thread, its requests and its connections belong
- * to the parent. */
+/* If the function forked, this thread's requests and connections belong to the parent. */
 void cv_wire_take_turn(void)
 {
     cv_mutex_lock(&wires.turn);

@@ -1,6 +1,5 @@
-/* Room: store. A frame where the program keeps it. Promises the frame what a file does:
- * reads of all bytes asked for or a sentence, whatever the program's functions answer.
- * Must not know what they do. */
+/* Room: store. A frame in a program's own store. Reads return all bytes or an error,
+ * whatever the program's functions answer. */
 #include "store/custom.h"
 
 #include "base/arith.h"
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The program's store, which several of ours may use one after the other. */
 typedef struct program {
     caterva_store calls;
     char *identity; /* NULL: not told */
@@ -79,7 +77,6 @@ static void end(program *p)
     if (p->calls.one_at_a_time) cv_mutex_unlock(&p->lock);
 }
 
-/* A status that a store may answer; any other number is an error of it. */
 static cv_status understood(caterva_status status)
 {
     switch (status) {
@@ -156,7 +153,6 @@ static cv_status custom_read(cv_store *store, cv_object object, uint64_t pos, vo
 
 /* ---- Many ranges --------------------------------------------------------------- */
 
-/* A wave on its way through the program. */
 typedef struct custom_wave {
     size_t n, n_arrived;
     uint8_t *has_arrived;
@@ -165,7 +161,7 @@ typedef struct custom_wave {
     cv_error error;
 } custom_wave;
 
-/* What the program says is not trusted: a range arrives once, and is one of those asked for. */
+/* Each range may arrive once, and only those asked for: the program is not trusted. */
 static int take_arrival(void *token, size_t range)
 {
     custom_wave *w = token;
@@ -232,8 +228,7 @@ static cv_status custom_read_many(cv_store *store, const cv_store_range *ranges,
     return status;
 }
 
-/* What a read takes, in the bytes that come meanwhile: reading over less than that is
- * quicker than another read. */
+/* The bytes that arrive during a read: smaller gaps are read over. */
 static uint32_t join_gap_of(const caterva_store *s)
 {
     enum { MOST = 1 << 20, LEAST = 4096 };
@@ -308,7 +303,6 @@ static bool custom_has_readers(cv_store *store)
     return has;
 }
 
-/* Who has no user yet goes, too. */
 static void leave(program *p)
 {
     if (atomic_fetch_sub(&p->users, 1) > 1) return;
@@ -377,7 +371,6 @@ static cv_status new_program(const caterva_store *given, program **out, cv_error
     return CV_OK;
 }
 
-/* One more user of the program's store. */
 static cv_status new_store(program *p, bool writable, custom_store **out, cv_error *err)
 {
     custom_store *c = cv_calloc(1, sizeof *c);

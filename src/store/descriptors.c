@@ -1,6 +1,5 @@
-/* Room: store. The one list of who holds descriptors that can be done without. It is state
- * of the process, as the limit is; its lock is the last one that anybody takes, and who
- * gives up only tries other locks. */
+/* Room: store. The process's list of holders of spare descriptors. Its lock is taken last;
+ * holders that give up only try other locks. */
 #include "store/descriptors.h"
 
 #include "base/os.h"
@@ -54,8 +53,7 @@ void cv_fd_holder_remove(cv_fd_holder *holder)
 
 /* ---- Giving up ------------------------------------------------------------ */
 
-/* Several at once: who opens one file too many opens more. Each holder is asked once, the
- * one that has kept its own for longest first. */
+/* Closes several, from the holder with the oldest on; each is asked once. */
 static int give_up_some(void)
 {
     enum { ENOUGH = 8 };
@@ -78,8 +76,8 @@ bool cv_descriptors_make_room(int error)
     return (error == EMFILE || error == ENFILE) && give_up_some() > 0;
 }
 
-/* True when asking again is worth it, after a while perhaps: what others use they use for
- * a read or write of a file. */
+/* Whether to ask again, maybe after a wait: descriptors in use are needed for one read or
+ * write. */
 static bool wait_for_room(int error, int *waits)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
@@ -118,9 +116,8 @@ int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_
 
 /* ---- Files that rest ----
  *
- * The list of those that are awake, the one awake for longest first. State of the
- * process, as the limit is. Its lock is taken with the lock of one that wakes, and under it
- * other locks are only tried. */
+ * Awake files, longest awake first; state of the process. The lock is taken with that of a
+ * waking file; under it other locks are only tried. */
 
 enum { CV_REST_AWAKE = 48 }; /* two descriptors each */
 
@@ -159,7 +156,7 @@ static void take_out_awake(cv_resting *rest)
     awake.n--;
 }
 
-/* Call with the lock. */
+/* With the lock. */
 static bool put_to_rest(cv_resting *rest)
 {
     if (!cv_mutex_try_lock(&rest->lock)) return false;
@@ -169,7 +166,6 @@ static bool put_to_rest(cv_resting *rest)
     return slept;
 }
 
-/* Puts some to rest until no more than `most` are awake, and asks `tries` of them. */
 static int reduce(size_t most, size_t tries)
 {
     int n = 0;

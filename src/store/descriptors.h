@@ -1,5 +1,4 @@
-/* Open files are few: a process may have 64 of them, or 1024. Some that stores hold save
- * time only, and when one is wanted that the system does not give, those go. */
+/* Descriptors are scarce (64 or 1024 per process). Stores give up spare ones on demand. */
 #ifndef CV_STORE_DESCRIPTORS_H
 #define CV_STORE_DESCRIPTORS_H
 
@@ -9,8 +8,8 @@
 
 /* Holds descriptors that it can do without. */
 typedef struct cv_fd_holder {
-    /* Closes some that nobody uses at this moment and returns how many. Must not wait,
-     * for any lock: the caller may hold it. Any thread. */
+    /* Closes idle ones, returns how many. Must not wait for any lock: the caller may hold
+     * it. Any thread. */
     int (*give_up)(struct cv_fd_holder *holder);
     struct cv_fd_holder *next, *before;
 } cv_fd_holder;
@@ -19,8 +18,8 @@ typedef struct cv_fd_holder {
 void cv_fd_holder_add(cv_fd_holder *holder);
 void cv_fd_holder_remove(cv_fd_holder *holder);
 
-/* As cv_dir_open_file and cv_dir_open; where process or system have no descriptor left,
- * holders give theirs up, and for a moment one is waited for that is in use. */
+/* As cv_dir_open_file and cv_dir_open; without free descriptors, holders give theirs up,
+ * and one in use is waited for briefly. */
 int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
@@ -33,15 +32,14 @@ bool cv_descriptors_make_room(int error);
 
 /* ---- Files that rest ----
  *
- * Files that are open for writing in numbers that no process has descriptors for: a few are
- * awake, with their descriptors, and the others rest, and are opened again when they are used.
- * Beyond CV_REST_AWAKE the one that has been awake for longest rests, and when the process has
- * no descriptor left, more of them. */
+ * Files open for writing beyond the descriptor limit: up to CV_REST_AWAKE are awake; others
+ * rest and are reopened for use. The longest awake rests first; more rest when descriptors
+ * run out. */
 
 typedef struct cv_resting cv_resting;
 struct cv_resting {
-    /* Closes the descriptors and returns true, or returns false and changes nothing. Opens
-     * none, and waits for no lock. */
+    /* Closes the descriptors and returns true, or changes nothing. Opens none, waits for no
+     * lock. */
     bool (*sleep)(cv_resting *rest);
     cv_status (*wake)(cv_resting *rest, cv_error *err);
     cv_mutex lock; /* guards these two: */
@@ -50,8 +48,8 @@ struct cv_resting {
     cv_resting *next, *before; /* among those that are awake */
 };
 
-/* One that is awake. It stays where it is in memory until cv_rest_stop, after which it is not
- * put to rest any more. */
+/* Adds an awake one, which must not move until cv_rest_stop; then it is never put to
+ * rest. */
 void cv_rest_start(cv_resting *rest, bool (*sleep)(cv_resting *rest),
                    cv_status (*wake)(cv_resting *rest, cv_error *err));
 void cv_rest_stop(cv_resting *rest);

@@ -36,7 +36,6 @@ typedef struct directory_store {
     cv_shown_path shown;
 } directory_store;
 
-/* The directory itself: for its locks, access and name. */
 static inline cv_file directory_self(const directory_store *d)
 {
     return cv_dir_as_file(d->dir);
@@ -56,7 +55,6 @@ static cv_status fail_missing(const directory_store *d, cv_object object, cv_err
                    object_name(object).text);
 }
 
-/* EIO of one object: "cannot <what> ...". */
 static cv_status fail_object(const directory_store *d, cv_object object, int sys_errno,
                              const char *what, cv_error *err)
 {
@@ -66,7 +64,6 @@ static cv_status fail_object(const directory_store *d, cv_object object, int sys
 
 /* ---- Reading ------------------------------------------------------------ */
 
-/* An object held open: the frame under its lock, or a chunk. */
 typedef struct held_object {
     cv_file file;
     const uint8_t *bytes; /* instead of the file, when it is in memory */
@@ -126,7 +123,6 @@ static cv_status directory_check_frame(cv_store *store, cv_error *err)
     return error ? fail_object(d, CV_FRAME_OBJECT, error, "look at", err) : CV_OK;
 }
 
-/* The open frame; takes it over. */
 static void use_frame(directory_store *d, cv_file frame)
 {
     cv_rwlock_write(&d->frame_lock);
@@ -171,16 +167,14 @@ static int give_up(cv_fd_holder *holder)
     return n;
 }
 
-/* Complete: from now on its descriptors are at others' disposal. */
 static void directory_share_descriptors(directory_store *d)
 {
     d->holder.give_up = give_up;
     cv_fd_holder_add(&d->holder);
 }
 
-/* A writer elsewhere may have put a new frame in place. Asking for the frame's
- * size, with which every look at a frame begins, turns to the new one; reads
- * in between stay with one and the same file. */
+/* A writer elsewhere may have replaced the frame. Asking for its size, as every look at a
+ * frame first does, turns to the new one; reads in between keep one file. */
 static void directory_follow(directory_store *d)
 {
     cv_file frame;
@@ -192,7 +186,6 @@ static void directory_follow(directory_store *d)
         use_frame(d, frame);
 }
 
-/* The operations on bytes, for the table of operations. */
 static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -204,8 +197,8 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
     return error ? fail_object(d, object, error, "look at", err) : CV_OK;
 }
 
-/* The frame's file is never changed in place by this library, but by others. One that was
- * given up keeps its zeros: the state was loaded before. */
+/* Others change the frame's file in place. A copy in memory keeps zeros: its state was
+ * loaded before. */
 static void directory_stamp(cv_store *store, cv_stamp *out)
 {
     directory_store *d = (directory_store *)store;
@@ -276,8 +269,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
     CV_TRY(check_chunk(store, object, err));
-    /* At 0 a chunk begins: what an earlier crash left under its id goes, which may be one
-     * that is shared. */
+    /* Removes what a crash left under the id, which may be shared. */
     int error = cv_chunk_acquire_writable(&d->chunks, object, pos == 0, &chunk);
     if (error) return fail_object(d, object, error, "create", err);
     error = cv_file_write(chunk.file, src, size, pos);
@@ -301,9 +293,8 @@ static bool has_owner(cv_file file, const cv_os_access *access)
            is.group == access->group;
 }
 
-/* Who made it may have had another umask. Its other name has no more than these permissions
- * either from then on, whatever becomes of what is pending here: who may read the array may
- * read what is merged into it. */
+/* The maker's umask may differ. Both names get these permissions, whatever becomes of the
+ * pending changes: readers of the array may read what is merged into it. */
 static bool give_mode(cv_file file, const cv_os_access *access)
 {
     cv_os_access is = {0};
@@ -353,8 +344,7 @@ static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t 
     return error ? fail_object(d, object, error, "cut", err) : CV_OK;
 }
 
-/* Of a directory, CV_FRAME_OBJECT means the names in it: the bytes of the
- * frame itself are synced by replace. */
+/* CV_FRAME_OBJECT: the directory's names; replace synced the frame's bytes. */
 static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -370,8 +360,8 @@ static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err
     return error ? fail_object(d, object, error, "sync", err) : CV_OK;
 }
 
-/* The frame as it stands lets in whom the new one will; before the first one, what the
- * array replaces says it. Returns an errno number. */
+/* Gives the new frame the access of the present one, or of what the array replaces. Returns
+ * errno. */
 static int liken_frame(const directory_store *d, cv_file frame)
 {
     cv_file old;
@@ -439,9 +429,8 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
 
 /* ---- Opening and closing ----
  *
- * The store of a directory as a whole: who reads it, its name, locks and who
- * may see the files; opening, creating, publishing, closing and deleting it. What its bytes
- * are is told in directory.c. */
+ * The directory as a whole: readers, name, locks, access; open, create, publish, close,
+ * delete. */
 
 /* ---- Who reads it ------------------------------------------------------- */
 
@@ -507,8 +496,7 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
     return status;
 }
 
-/* Also the frame must be the one that was put there last: a commit would undo what
- * others have put in its place. */
+/* Also fails if the frame was replaced by others: a commit would undo that. */
 static cv_status directory_check_name(cv_store *store, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -572,8 +560,8 @@ static const cv_store_ops directory_ops = {
 
 /* ---- Making ------------------------------------------------------------- */
 
-/* A store of nothing but the open directory. Takes over `dir` and, when it is not NULL,
- * `place`, also on failure. */
+/* A store of just the open directory. Takes over `dir` and `place` (or NULL), also on
+ * failure. */
 static cv_status new_store(cv_dir dir, const char *path, cv_place *place,
                            directory_store **out, cv_error *err)
 {
@@ -665,9 +653,8 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     return status;
 }
 
-/* Between opening and locking another process may publish over the path: a
- * lock in a directory without its name would exclude nobody, and a reader's there may
- * come too late to keep the files. */
+/* Another process may publish over the path before the lock: a lock in a directory without
+ * its name excludes nobody, and a reader's would come too late. */
 cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
                                   cv_error *err)
 {
@@ -689,7 +676,6 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
     }
 }
 
-/* Takes over the place, also on failure. */
 static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
 {
     cv_dir dir;
@@ -742,8 +728,8 @@ static cv_status fail_left(const directory_store *d, const cv_place *place, size
         d->shown.text, place->temp, n);
 }
 
-/* Who came to read since we asked, and found the name, keeps the files: it comes back. So it
- * does for who stops before a file is gone. */
+/* A reader that came since keeps the files, so the name is restored; also when stopped
+ * before a file is gone. */
 static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
                            cv_error *err)
 {

@@ -8,9 +8,8 @@
 #include "store/sframe.h"
 #include "store/store.h"
 
-/* A directory that holds chunks.b2frame and chunk files. The writer's lock is
- * taken on a file that survives the replacing of chunks.b2frame, a reader's on
- * the directory itself: it need not be able to write there. */
+/* A directory with chunks.b2frame and chunk files. The writer locks a file that survives
+ * commits; readers lock the directory itself, since they may not be able to write there. */
 cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
                                   cv_error *err);
 cv_status cv_store_directory_create(const char *path, bool overwrite, cv_store **out,

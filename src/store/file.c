@@ -1,8 +1,6 @@
-/* Room: store. A frame in a regular file, by pread and pwrite at positions: no
- * byte is looked at through a mapping (others may truncate the file), and there
- * is no shared file offset. A new file lives under a temporary name until it is
- * published; the writer's lock belongs to the open file and goes with it through
- * the rename. */
+/* Room: store. A frame in a regular file, by pread and pwrite: no mapping (others may
+ * truncate), no shared offset. A new file has a temporary name until published; the
+ * writer's lock belongs to the open file and survives the rename. */
 #include "store/file.h"
 
 #include "base/arith.h"
@@ -18,8 +16,7 @@
 
 /* ---- Finding the file ----
  *
- * Finds the file of a path: opened, locked or shared, and of the kind that can
- * hold a frame. What is in it is not looked at. */
+ * Opens and locks the file of a path, if its kind can hold a frame. */
 
 static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
                                cv_file_info *info, cv_error *err)
@@ -37,17 +34,17 @@ static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
     return CV_OK;
 }
 
-/* A read at byte 0 makes the system read ahead, and go on doing so with whatever is read near
- * it: a point in the file's first chunk had the disk deliver 68 KiB, in blocks of 128 KiB
- * 308. A page that is asked for beforehand comes alone. */
+/* Reading byte 0 starts the system's read-ahead, also for later reads nearby: a point in
+ * the first chunk read 68 KiB from disk, in 128 KiB blocks 308. A prefetched page comes
+ * alone. */
 static void fetch_beginning(cv_file file, uint64_t offset, const cv_file_info *info)
 {
     enum { LARGE = 256 * 1024, PAGE = 4096 };
     if (offset == 0 && info->size >= LARGE) cv_file_fetch(file, 0, PAGE);
 }
 
-/* Between opening and locking another process may publish over the path: a
- * lock on a file without its name would exclude nobody. */
+/* Another process may publish over the path before the lock, which would then exclude
+ * nobody. */
 static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_error *err)
 {
     for (;;) {
@@ -66,9 +63,8 @@ static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_
     }
 }
 
-/* The lock comes before the first byte is read: a writer that does not see it
- * has not yet reused what this reader will see as live. Where it cannot be had,
- * a writer cannot ask for it either, and reuses nothing. */
+/* Locks before the first read, so that no writer reuses what this reader sees as live.
+ * Where locking fails, writers cannot ask either, and reuse nothing. */
 static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err)
 {
     int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, file);
@@ -88,9 +84,9 @@ static cv_status open_it(const char *path, bool writable, cv_file *file, cv_home
     return status;
 }
 
-/* Opens the regular file at `path`, in which a frame may begin at byte `offset`. Who is going
- * to write gets the writer's lock and `home`, the file's name; a reader's `home` stays as it
- * is. Both are the caller's to close; after a failure there is nothing to close. */
+/* Opens the regular file at `path`, whose frame may begin at `offset`. Writers get the lock
+ * and `home`, the file's name; a reader's `home` is unchanged. Both are the caller's to
+ * close. */
 static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_file *file,
                        cv_home *home, cv_error *err)
 {
@@ -108,8 +104,7 @@ static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_
 
 /* ---- The copy of a file that is read often ----
  *
- * Which of several threads makes the copy is decided by what reads have
- * cost: one of them is the first beyond what the copy costs. */
+ * The first thread whose reads exceed the copy's cost makes it. */
 
 /* Cost is counted in bytes: a read of few takes as long as 2 KiB of a large one (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
@@ -187,7 +182,6 @@ typedef struct file_store {
 
 /* ---- Resting -------------------------------------------------------------- */
 
-/* From begin to end the store has its descriptors. */
 static cv_status begin(file_store *f, cv_error *err)
 {
     return f->keeper ? cv_rest_begin(&f->rest, err) : CV_OK;
@@ -201,7 +195,6 @@ static void end(file_store *f)
 /* For who has no way to report a failure. */
 static bool begins(file_store *f) { return begin(f, NULL) == CV_OK; }
 
-/* Others are kept from the file by a mark in place of its lock. */
 static bool mark(file_store *f, uint64_t inode)
 {
     return cv_file_mark(cv_dir_as_file(f->keeper->root), inode) == 0;
@@ -225,7 +218,6 @@ static void let_held_go(file_store *f)
     f->held = 0;
 }
 
-/* What stands in the way of a new array is kept for it, where it was locked. */
 static bool hold_by_mark(file_store *f)
 {
     cv_file_info old;
@@ -246,8 +238,8 @@ static const char *name_of(const file_store *f)
     return !f->base.published ? f->place.temp : slash ? slash + 1 : f->path;
 }
 
-/* Bytes that were written and not synced are synced by the opening that commits: the system
- * has them, and reports what it could not write to whoever syncs first. */
+/* Unsynced bytes are synced by the opening that commits: the system reports write errors to
+ * whoever syncs first. */
 static bool sleep_now(cv_resting *rest)
 {
     file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
@@ -266,7 +258,6 @@ static bool sleep_now(cv_resting *rest)
     return true;
 }
 
-/* Of a file that is closed for good. */
 static void forget_rest(file_store *f)
 {
     if (!cv_store_is_parents(&f->base)) {
@@ -303,8 +294,8 @@ static cv_status check_unchanged(const file_store *f, cv_file file, cv_error *er
                    f->shown.text);
 }
 
-/* The file was there when it was opened: that it is gone is a failure of this store, as where its
- * descriptor was kept, and not CATERVA_ENOTFOUND. */
+/* A resting file that is gone is a store failure, as with an open descriptor, not
+ * CATERVA_ENOTFOUND. */
 static cv_status fail_again(const file_store *f, int error, cv_error *err)
 {
     if (error != ENOENT && error != ENOTDIR) return cv_fail_open(err, error, f->shown.text);
@@ -327,8 +318,7 @@ static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_er
     return status;
 }
 
-/* Locked again, what was to be replaced needs no mark. When it is another file by now the
- * place finds that out. */
+/* A locked target needs no mark. The place finds out if it is another file by now. */
 static void hold_again(file_store *f)
 {
     cv_file_info info;
@@ -903,7 +893,6 @@ static cv_status create_temp(cv_place *place, cv_file *file, cv_error *err)
     return cv_fail_lock(err, error, place->shown.text);
 }
 
-/* Takes over the place, also on failure. */
 static cv_status create_at(cv_place *place, cv_store **out, cv_error *err)
 {
     cv_file file;

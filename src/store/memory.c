@@ -33,7 +33,6 @@ typedef struct borrowed_store {
 
 /* ---- Segments ----------------------------------------------------------- */
 
-/* Part of a byte range: what of it lies in one segment. */
 typedef struct stretch {
     int segment;
     size_t start; /* in the segment */
@@ -45,8 +44,7 @@ static size_t segment_size(int segment)
     return (size_t)1 << (FIRST_SEGMENT_BITS + segment);
 }
 
-/* Segment k begins at 64K * (2^k - 1): the count of first segments up to `pos`,
- * plus one, has its highest bit at k. */
+/* Segment k begins at 64K * (2^k - 1): k is the highest bit of pos / 64K + 1. */
 static stretch stretch_at(uint64_t pos, size_t size)
 {
     uint64_t scaled = (pos >> FIRST_SEGMENT_BITS) + 1;
@@ -62,8 +60,8 @@ static uint8_t *segment_bytes(const memory_store *m, int segment)
     return atomic_load_explicit(&m->segments[segment], memory_order_acquire);
 }
 
-/* The segment, made when it is missing; NULL without memory. Two writers may
- * both make it: one wins, both use the winner's. */
+/* The segment, made if missing; NULL: no memory. Of two racing writers one wins, both use
+ * its. */
 static uint8_t *need_segment(memory_store *m, int segment)
 {
     uint8_t *bytes = segment_bytes(m, segment);
@@ -166,7 +164,6 @@ static cv_status memory_write(cv_store *store, cv_object object, uint64_t pos,
     return CV_OK;
 }
 
-/* Keeps the promise that bytes beyond the size are zero. */
 static void clear(memory_store *m, uint64_t pos, uint64_t end)
 {
     while (pos < end) {

@@ -4,8 +4,7 @@
 
 #include "store/store.h"
 
-/* Memory that grows without ever moving a byte (segments of doubling size), so
- * that views stay valid beside a writer. */
+/* Memory that grows without moving a byte (doubling segments), so that views stay valid. */
 cv_status cv_store_memory_create(cv_store **out, cv_error *err);
 
 /* Memory borrowed from the caller; read-only. */

@@ -56,9 +56,7 @@ cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err)
     return store->ops->unlink(store, watch, err);
 }
 
-/* ---- Bytes behind a file ----
- *
- * Bytes behind the end of a file. */
+/* ---- Bytes behind a file ---- */
 
 static int sync_parent(const char *path)
 {
@@ -109,7 +107,7 @@ static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_err
     return CV_OK;
 }
 
-/* A number of the system's, or what the watch said. */
+/* An errno number, or the watch's status in *stopped. */
 static int write_pieces(const cv_append *a, cv_file file, uint64_t pos, cv_status *stopped,
                         cv_error *err)
 {
@@ -158,8 +156,7 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 
 /* ---- Another first part ----
  *
- * Another header in front of a file that has an older one: what a commit has
- * promised and not written yet. */
+ * Replaces the first bytes: a header that a commit has promised and not written yet. */
 
 typedef struct headed_store {
     cv_store base;
@@ -179,7 +176,6 @@ static void headed_stamp(cv_store *store, cv_stamp *out)
     *out = cv_store_stamp(inner_of(store));
 }
 
-/* Over what was read of the inner one's. */
 static void put_head(const headed_store *h, uint64_t pos, void *dst, size_t size)
 {
     if (pos >= h->head.size || size == 0) return;

@@ -1,5 +1,4 @@
-/* Room: store. Paths and URLs as text. Promises that no message shows a password or a query.
- * Knows neither descriptors nor stores. */
+/* Room: store. Paths and URLs as text. No message shows a password or a query. */
 #include "store/path.h"
 
 #include "base/heap.h"

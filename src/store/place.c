@@ -1,8 +1,6 @@
-/* Room: store. Publishing: the new array is complete under a temporary name and
- * takes the target's name in one step. Promises: an old array is either still
- * in its place, or the new one is, whole; only regular files and directories
- * that are arrays are ever replaced, and none that somebody writes, nor a
- * directory that somebody reads. Must not know what is inside the files. */
+/* Room: store. Publishing: a complete new array takes the target's name in one step; either
+ * it or the old one is in place. Replaces only regular files and array directories, none
+ * being written, no directory being read. Does not know what the files hold. */
 #include "store/place.h"
 
 #include "base/heap.h"
@@ -16,13 +14,12 @@
 
 /* ---- Temporaries ----
  *
- * The list of temporaries; under its lock, so that none is removed while
- * its place is being closed. Stays empty in programs that only read. */
+ * Its lock keeps temporaries from being removed while their place is closed. */
 
 static cv_mutex list_lock = CV_MUTEX_INIT;
 static cv_temporary *list;
 
-/* Lists one that is there now; it stays where it is in memory until it is taken off. */
+/* Lists one, which must not move until it is taken off. */
 static void temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
     cv_mutex_lock(&list_lock);
@@ -57,8 +54,7 @@ void cv_temporaries_abandon(void)
 
 /* ---- The keeper ----
  *
- * Marks of files that are written and closed at the moment. Must not know what
- * the files are, nor when they are closed. */
+ * Marks files that are written and closed at the moment. */
 
 cv_status cv_keeper_new(cv_dir dir, const char *shown, cv_keeper **out, cv_error *err)
 {
@@ -87,7 +83,6 @@ void cv_keeper_release(cv_keeper *keeper)
     cv_free(keeper);
 }
 
-/* Opens the directory above. False at the root, and where it may not be opened. */
 static bool go_up(cv_dir *dir)
 {
     cv_dir above;
@@ -120,8 +115,8 @@ int cv_keeper_ask(cv_dir dir, cv_file file)
     return !error && cv_keeper_has(dir, file) ? EWOULDBLOCK : error;
 }
 
-/* Locked first: a mark that is not there by then does not come any more. Its writer may meet
- * this lock for a moment, and tries again. */
+/* Locks first: no mark appears afterwards. Its writer may meet this lock, and tries
+ * again. */
 int cv_keeper_lock(cv_dir dir, cv_file file)
 {
     int error = cv_file_lock(file);
@@ -130,9 +125,7 @@ int cv_keeper_lock(cv_dir dir, cv_file file)
     return EWOULDBLOCK;
 }
 
-/* ---- The target ----
- *
- * What a new array takes the place of. Must not know how: place.c moves. */
+/* ---- The target ---- */
 
 /* ---- Opening -------------------------------------------------------------- */
 
@@ -198,7 +191,6 @@ void cv_target_close(cv_target *target)
 
 /* ---- In use? -------------------------------------------------------------- */
 
-/* May somebody read the directory? And the same as CATERVA_EBUSY. */
 static bool target_has_readers(const cv_target *target)
 {
     return target->is_directory && cv_file_is_shared(target->self);
@@ -213,8 +205,8 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
                    shown->text);
 }
 
-/* CATERVA_EBUSY when it is written, or is a directory that is read. An answer of the
- * moment, for who would otherwise work in vain. `dir` is where it lies. */
+/* CATERVA_EBUSY if it is written, or a directory being read; may be outdated at once.
+ * `dir`: where it lies. */
 static cv_status target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
                         cv_error *err)
 {
@@ -232,7 +224,6 @@ static cv_status target_ask(const cv_target *target, cv_dir dir, const cv_shown_
     return cv_target_refuse_readers(target, shown, err);
 }
 
-/* The same, and keeps writers out until the target is unlocked or closed. */
 static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
                          cv_error *err)
 {
@@ -285,8 +276,8 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
     return like;
 }
 
-/* Gives the new file or directory (and its frame, when that is not none) this access, and what
- * else goes with it, attributes and lists. Returns an errno number. */
+/* Gives the new file or directory (and its frame, if any) this access with attributes and
+ * lists. Returns an errno number. */
 static int target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
                    cv_file frame)
 {
@@ -333,8 +324,8 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     return CV_OK;
 }
 
-/* Opens what stands there, as place->old. What stood there before is kept where nothing
- * does now: a new array is still to be accessible like it. */
+/* Opens what is at the target as place->old. If nothing is there now, the earlier one's
+ * access is kept for the new array. */
 static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
 {
     cv_target found = {0};
@@ -358,15 +349,13 @@ static cv_status ask_old(cv_place *place, cv_error *err)
     return status;
 }
 
-/* The path without trailing slashes and, where something is to be overwritten,
- * without symbolic links. Owned. */
+/* The path without trailing slashes and, to overwrite, without symbolic links. Owned. */
 static cv_status resolve(const char *path, bool overwrite, char **out, cv_error *err)
 {
     *out = overwrite ? cv_os_real_path(path) : NULL;
     return *out ? CV_OK : cv_strip_slashes(path, out, err);
 }
 
-/* Cuts `resolved` into the opened directory and the name in it. */
 static cv_status split(char *resolved, cv_place *place, cv_error *err)
 {
     char *slash = strrchr(resolved, '/');
@@ -454,9 +443,8 @@ void cv_place_list(cv_place *place) { temporaries_add(&place->listed, remove_lis
 
 /* ---- Publishing --------------------------------------------------------- */
 
-/* For file systems that cannot exchange two names: the old one steps aside,
- * and comes back when the new one cannot take its place. Either way the
- * temporary name is the old one's afterwards. Returns an errno number. */
+/* For file systems without exchange: the old one steps aside, and returns if the move
+ * fails; afterwards it has the temporary name. Returns an errno number. */
 static int step_aside(cv_place *place)
 {
     char aside[CV_OS_TEMP_NAME];
@@ -472,8 +460,8 @@ static int step_aside(cv_place *place)
     return 0;
 }
 
-/* One attempt, given what stood at the target a moment ago. *displaced: the
- * old one now has the temporary name. Returns an errno number. */
+/* One attempt on what stood at the target just now. *displaced: the old one has the
+ * temporary name. Returns an errno number. */
 static int move_once(cv_place *place, target_kind kind, bool *displaced)
 {
     *displaced = false;
@@ -496,7 +484,6 @@ static cv_status check_held(const cv_place *place, cv_error *err)
                    place->shown.text);
 }
 
-/* Whether it was locked before, and stands there still. */
 static bool holds_old(const cv_place *place, target_kind kind)
 {
     const cv_target *old = &place->old;
@@ -517,7 +504,6 @@ static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s was replaced", place->shown.text);
 }
 
-/* Gives the new files what access the old one allows. */
 static cv_status liken(const cv_place *place, cv_file made, cv_file frame, cv_error *err)
 {
     cv_likeness like = cv_target_likeness(&place->old, place->is_directory);
@@ -566,8 +552,8 @@ void cv_place_let_go(cv_place *place)
     if (!place->is_held) target_unlock(&place->old);
 }
 
-/* A reader may have come to a directory after the last look: one that found it at its
- * name before it was displaced goes on reading there, and it is left until then. */
+/* A reader that found a directory before it was displaced goes on reading; it is kept until
+ * then. */
 cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
                            bool *moved, cv_error *err)
 {
@@ -604,8 +590,8 @@ void cv_place_remove_temp(cv_place *place)
 
 /* ---- The home ----
  *
- * The name that leads to a store. A file's is kept with the directory that it
- * is in; a directory finds its own through "..", which costs no descriptor. */
+ * A file's home holds its directory; a directory finds its own through "..", without a
+ * descriptor. */
 
 /* ---- Finding -------------------------------------------------------------- */
 
@@ -687,13 +673,11 @@ void cv_home_close(cv_home *home)
 
 /* ---- Asking --------------------------------------------------------------- */
 
-/* What was remembered stands there. */
 static bool stands_at(const cv_home *home, cv_dir dir, const char *name)
 {
     return cv_dir_leads_to(dir, name, home->device, home->inode);
 }
 
-/* Where its name is looked up. */
 static cv_dir dir_of(const cv_home *home, cv_file self)
 {
     return home->is_directory ? cv_dir_of_file(self) : home->dir;

@@ -1,6 +1,5 @@
-/* Where an unpublished store lives and where it goes: a temporary name beside
- * a target name, both in one directory that is held open, so that neither
- * chdir nor a rename of that directory leads astray. */
+/* Temporary and target name of an unpublished store in one directory, held open against
+ * chdir and renames. */
 #ifndef CV_STORE_PLACE_H
 #define CV_STORE_PLACE_H
 
@@ -47,8 +46,7 @@ cv_status cv_keeper_new(cv_dir dir, const char *shown, cv_keeper **out, cv_error
 cv_keeper *cv_keeper_retain(cv_keeper *keeper);
 void cv_keeper_release(cv_keeper *keeper); /* NULL is fine */
 
-/* Whether another opening has marked the file in a directory that is `dir` or above it. False
- * where that cannot be found out. */
+/* Whether another opening marked the file in `dir` or above; false if that is unknown. */
 bool cv_keeper_has(cv_dir dir, cv_file file);
 
 /* As cv_file_ask_lock and cv_file_lock of a file in `dir`: EWOULDBLOCK also while the file is
@@ -73,8 +71,8 @@ typedef struct cv_target {
     bool is_locked;
 } cv_target;
 
-/* Opens the file or directory `name`; CATERVA_ENOTFOUND when it is not there any more.
- * Release with cv_target_close. */
+/* Opens file or directory `name`; CATERVA_ENOTFOUND if it is gone. Release with
+ * cv_target_close. */
 cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
                          const cv_shown_path *shown, cv_target *out, cv_error *err);
 
@@ -86,8 +84,8 @@ void cv_target_close(cv_target *target);
 /* ---- Access -------------------------------------------------------------- */
 
 
-/* Whom a new array lets in that takes this one's place: the file, or the directory and
- * the files in it. A file is as open as the way to the old frame was. */
+/* Access of a new array's files, or directory and files. A file is as open as the way to
+ * the old frame. */
 typedef struct cv_likeness {
     bool known;         /* else nothing stands there: as umask has it */
     cv_os_access outer; /* the file or directory itself */
@@ -96,11 +94,7 @@ typedef struct cv_likeness {
 
 cv_likeness cv_target_likeness(const cv_target *target, bool to_directory);
 
-/* ---- The place ----
- *
- * Where an unpublished store lives and where it goes: a temporary name beside
- * a target name, both in one directory that is held open, so that neither
- * chdir nor a rename of that directory leads astray. */
+/* ---- The place ---- */
 
 typedef struct cv_place {
     cv_dir dir;
@@ -117,32 +111,27 @@ typedef struct cv_place {
     cv_temporary listed; /* while `temp` is there, and not yet published */
 } cv_place;
 
-/* Finds the place of `path`, trailing slashes or not. With `overwrite`, of
- * what a symbolic link there leads to. CATERVA_EEXIST when the target exists
- * and may not be replaced: not asked for, or neither file nor array.
- * CATERVA_EBUSY when it is in use now, see target.h. Release with cv_place_close;
- * nothing to release on failure. */
+/* Finds the place of `path`; with `overwrite` follows a symbolic link. CATERVA_EEXIST: the
+ * target exists and may not be replaced (not asked for, or neither file nor array).
+ * CATERVA_EBUSY: it is in use now. Release with cv_place_close; nothing on failure. */
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err);
 
-/* Makes the file or directory with the temporary name, open as *out. Nobody else may look
- * into what replaces something before it has its access. Returns an errno number. */
+/* Makes the open temporary file or directory. It is private until it has its access.
+ * Returns an errno number. */
 int cv_place_create_file(cv_place *place, cv_file *out);
 int cv_place_create_directory(cv_place *place, cv_dir *out);
 
-/* Lists the temporary, which is there, among the process's; the place stays where it is in
- * memory until it is closed. */
+/* Lists the existing temporary; the place must not move until closed. */
 void cv_place_list(cv_place *place);
 
-/* Renames the temporary to the target. Until that has happened, an old target
- * is untouched; it is removed after the new name is durable (`durable`). It is locked
- * from before the rename until it is replaced: CATERVA_EBUSY when it is in use. `made`
- * is the new one, `frame` its frame when it is a directory, else none: they get the old
- * one's access. *moved: the new one is in place, which may be the case on an error, too. */
+/* Renames the temporary to the target. An old target is locked meanwhile (CATERVA_EBUSY: in
+ * use), and removed after the new name is durable (`durable`). `made` and, for a directory,
+ * `frame` get its access. *moved: the new one is in place, possibly despite an error. */
 cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
                            bool *moved, cv_error *err);
 
-/* The first half of that, for who has more to do before the rename: what must stay at the
- * target, or is in use, is refused; else it is locked, until it is let go or replaced. */
+/* The first half: refuses a target that must stay or is in use, else locks it until it is
+ * let go or replaced. */
 cv_status cv_place_hold(cv_place *place, cv_error *err);
 void cv_place_let_go(cv_place *place);
 
@@ -153,9 +142,8 @@ void cv_place_close(cv_place *place);
 
 /* ---- The home ----
  *
- * The name under which a store that is open for writing was found or published, held so
- * that neither chdir nor a rename of a directory above leads astray. What no longer has
- * its name is somebody else's or nobody's: what is committed there is lost. */
+ * The name of a store open for writing, held against chdir and renames above. After losing
+ * its name, commits are lost. */
 
 typedef struct cv_home {
     cv_dir dir; /* where the name is; none: the array's own directory */
@@ -164,8 +152,8 @@ typedef struct cv_home {
     uint64_t device, inode; /* of the file; of a directory: of the one that it is in */
 } cv_home;
 
-/* Of what was opened at `path` as `self`, symbolic links followed. Without an error but with
- * another file's name when that has changed meanwhile: see cv_home_leads_to. */
+/* Finds the home of `self`, opened at `path` through links. A changed name is no error
+ * here: see cv_home_leads_to. */
 cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_home *out,
                        cv_error *err);
 
@@ -178,9 +166,8 @@ bool cv_home_leads_to(const cv_home *home, cv_file self);
 cv_status cv_home_check(const cv_home *home, cv_file self, const cv_shown_path *shown,
                         cv_error *err);
 
-/* Where a new store goes that is to take the name of the one that is open for writing as
- * `self`, whose lock serves; `frame` as in cv_target. The old one stays open until the
- * place is closed. */
+/* The place of a new store that replaces the open `self`, whose lock serves; `frame` as in
+ * cv_target. The old one stays open until the place is closed. */
 cv_status cv_home_place(const cv_home *home, cv_file self, cv_file frame,
                         const cv_shown_path *shown, cv_place *out, cv_error *err);
 

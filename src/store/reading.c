@@ -1,6 +1,5 @@
-/* Room: store. Reads of many ranges, of several waves, and reads that are repeated. Promises
- * that every range is handed on once, on the reader's own thread. Does not know what requests
- * a wave is made of, nor who sends them. */
+/* Room: store. Reads of many ranges, several waves, and repeated reads. Each range is
+ * handed on once, on the reader's thread. Does not know how requests are made. */
 #include "store/reading.h"
 
 #include "base/heap.h"
@@ -95,7 +94,7 @@ static void note_failure(cv_gathered *w, cv_status status, const cv_error *error
     w->failed = range;
 }
 
-/* Nobody has the wave any more when its last request is gone: its lock is of those who wait. */
+/* Does not touch the wave after its last request is gone: then only waiters may use it. */
 void cv_gathered_gone(cv_gathered *w, size_t n, cv_status status, const cv_error *error,
                       size_t range)
 {
@@ -121,8 +120,7 @@ void cv_gathered_leave(cv_gathered *w)
 
 /* ---- All of them -------------------------------------------------------------------------- */
 
-/* A range of it, if there is one. With the lock, which is given up for as long as others
- * work. */
+/* Hands on an arrived range, if any. With the lock, released during calls. */
 static bool hand_over(cv_gathered *w)
 {
     cv_error error = {0};
@@ -156,7 +154,7 @@ static bool has_arrived(const cv_gathering *all)
     return w != NULL;
 }
 
-/* With the lock, which is given up meanwhile: who is asked may take long. */
+/* With the lock, released meanwhile: the function may take long. */
 static cv_status ask_watch(cv_gathering *all, cv_watch *watch, cv_error *err)
 {
     if (!watch) return CV_OK;
@@ -166,7 +164,6 @@ static cv_status ask_watch(cv_gathering *all, cv_watch *watch, cv_error *err)
     return status;
 }
 
-/* With the lock. */
 static void wait_for_change(cv_gathering *all, const cv_watch *watch)
 {
     if (has_arrived(all) || find_failed(all) || !has_left(all)) return;

@@ -8,8 +8,8 @@
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
                            uint64_t end);
 
-/* True in a child of fork for a store that was opened before: whatever of it is not in this
- * process's memory is the parent's. */
+/* True in a forked child for stores opened before: all but this process's memory is the
+ * parent's. */
 bool cv_store_is_parents(const cv_store *store);
 
 /* CATERVA_EREADONLY unless the store may be written; CATERVA_EBUSY when it is a parent's. */
@@ -18,14 +18,12 @@ cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
 /* CATERVA_ENOTFOUND unless `object` is the frame: for stores without others. */
 cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err);
 
-/* The answers of a store that is one run of bytes: it holds no chunk object
- * that could be removed, and is never replaced whole. */
+/* For single-run stores: no chunk objects to remove, never replaced whole. */
 cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, bool durable,
                               cv_error *err);
 cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err);
 
-/* The answers of a store that is only read, as cv_store_check_writable has them; there is
- * nothing to publish. */
+/* For read-only stores, as cv_store_check_writable; nothing to publish. */
 cv_status cv_store_no_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
                             size_t size, cv_error *err);
 cv_status cv_store_no_truncate(cv_store *store, cv_object object, uint64_t size,

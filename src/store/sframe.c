@@ -1,5 +1,5 @@
-/* Room: store. Which files make a directory an array, and the removal of just
- * these: a file of somebody else is never removed, and keeps its directory. */
+/* Room: store. Which files make a directory an array, and their removal: foreign files are
+ * never removed, and keep their directory. */
 #include "store/sframe.h"
 
 #include "store/descriptors.h"
@@ -49,7 +49,6 @@ static bool is_regular_file(cv_dir dir, const char *name)
     return error ? error == ENOENT : info.kind == CV_KIND_FILE;
 }
 
-/* Appends to a list that grows by doubling. Returns 0 or ENOMEM. */
 static int append_id(cv_object **ids, size_t *n, cv_object id)
 {
     bool is_full = (*n & (*n - 1)) == 0; /* 0 or a power of two */
@@ -63,7 +62,6 @@ static int append_id(cv_object **ids, size_t *n, cv_object id)
     return 0;
 }
 
-/* True for the name of a chunk of ours, which says its id. */
 static bool is_chunk_of(const char *name, cv_object *id)
 {
     if (!is_chunk_name(name)) return false;
@@ -164,9 +162,8 @@ cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, siz
 
 /* ---- Chunk files ----
  *
- * Open chunk files, kept in slots by id. A slot's lock is held to
- * find, open and count, never while bytes are read or written; a file whose
- * slot is taken by another one in use is opened for the one call. */
+ * Open chunk files in slots by id. A slot's lock is never held during I/O; if another file
+ * in use has the slot, a file is opened for one call. */
 
 void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir)
 {
@@ -345,8 +342,8 @@ int cv_chunk_remove(cv_chunk_files *files, cv_object id)
 
 /* ---- Shared chunks ----
  *
- * What shared chunk files were when they were shared. One that has lost its name
- * or whose name is another file's by now is not the list's matter: it was put anew. */
+ * Noted when shared. A file that lost its name or was replaced was put anew and is not
+ * checked. */
 
 typedef struct shared_chunk {
     cv_object object;
@@ -375,8 +372,8 @@ bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file fi
     return status == CV_OK;
 }
 
-/* Its other name goes only with the job: the number of names is no sign, nor is the time of
- * a change to the file's owner or permissions. */
+/* Link count, and owner or permission changes, prove nothing: the other name goes with the
+ * job. */
 static bool is_changed(const cv_file_info *was, const cv_file_info *is)
 {
     bool same_file = was->device == is->device && was->inode == is->inode;

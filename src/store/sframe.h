@@ -18,35 +18,29 @@ typedef struct cv_chunk_name {
 /* "%08X.chunk" of the chunk's id; id >= 0. */
 cv_chunk_name cv_sframe_chunk_name(cv_object id);
 
-/* The ids of the chunk files in an open directory, in any order; owned, free with
- * cv_free. Returns 0 or an errno number. */
+/* The chunk file ids, in any order; owned, cv_free. Returns 0 or an errno number. */
 int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n);
 
-/* Whether the directory `name` in `dir` holds a chunks.b2frame and beside
- * it nothing but what arrays are made of. False also when it cannot be read. */
+/* Whether `name` in `dir` has chunks.b2frame and array files only; false if unreadable. */
 bool cv_sframe_is_array_at(cv_dir dir, const char *name);
 
-/* As cv_sframe_remove_at, the files of chunks first: `watch`, or NULL, hears of each, and when
- * it says stop, what is left is still an array. *n is how many are gone. The status is
- * CATERVA_ESTOPPED or CV_OK. */
+/* As cv_sframe_remove_at, chunk files first; `watch` (or NULL) may stop it before each, and
+ * the rest is still an array. *n: files gone. Returns CATERVA_ESTOPPED or CV_OK. */
 cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, size_t *n,
                               cv_error *err);
 
-/* Removes the files of an array from the directory and then, when nothing else
- * is left, the directory. Does what it can. */
+/* Removes an array's files and, if then empty, the directory. Best effort. */
 void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 /* ---- Chunk files ----
  *
- * The chunk files of a directory, and a bounded set of descriptors that stay
- * open so that repeated reads do not open again. All functions may run at once
- * in many threads. */
+ * Chunk files with a bounded set of open descriptors. Any thread. */
 
 enum { CV_CHUNK_SLOTS = 64 };
 
-/* A slot keeps one file of those whose id is its number modulo the number of
- * slots. An open file that `users` still use while its slot must forget it
- * (removed, or written anew) gets no id and is closed by the last user. */
+/* Keeps one file of the ids with its number modulo the slots. A file that is in use when
+ * the slot must forget it (removed, rewritten) loses its id and is closed by its last
+ * user. */
 typedef struct cv_chunk_slot {
     cv_mutex lock;
     cv_object id; /* -1: none, or forgotten */
@@ -79,26 +73,25 @@ void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access
 /* Opens for reading and syncing. Returns 0 or an errno number. */
 int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out);
 
-/* Creates or opens for writing. `anew`: what has the name goes first, and is not emptied: the
- * same file may have another name elsewhere. */
+/* Opens or creates for writing. `anew`: unlinks, but does not empty, what has the name: it
+ * may have another. */
 int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
                               cv_chunk_handle *out);
 
-/* Makes `file`, a chunk file of `from` that has the id `there`, the one of this id as well; what
- * had its name goes. Returns 0 or an errno number: then the id has no file. */
+/* Gives `file`, chunk `there` of `from`, this id's name as well, replacing what had it. On
+ * failure (errno returned) the id has no file. */
 int cv_chunk_link(cv_chunk_files *files, cv_object id, const cv_chunk_files *from,
                   cv_object there, cv_file file);
 
 void cv_chunk_release(cv_chunk_handle handle);
 
-/* Removes the file; who has it open can read on. One that does not exist is
- * fine. Returns 0 or an errno number. */
+/* Removes the file, if it exists; open readers go on. Returns 0 or an errno number. */
 int cv_chunk_remove(cv_chunk_files *files, cv_object id);
 
 /* ---- Shared chunks ----
  *
- * Chunk files that a directory shares with another one, from the merge that gave them a second
- * name to the commit: whoever writes into a part in between would change the array. */
+ * Shared between merge and commit: a write into the part in between would change the
+ * array. */
 
 typedef struct cv_shared_chunks {
     cv_mutex lock;
@@ -111,8 +104,8 @@ void cv_shared_chunks_destroy(cv_shared_chunks *shared);
 /* Notes what the file is now. Any thread. False: it cannot be noted, and is not to be shared. */
 bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file file);
 
-/* CATERVA_ECORRUPT when the size or time of one that still has its name in `dir` is not what
- * was noted. One look at each. */
+/* CATERVA_ECORRUPT if a file with its name still in `dir` differs in size or time. Looks
+ * once. */
 cv_status cv_shared_chunks_check(cv_shared_chunks *shared, cv_dir dir, cv_error *err);
 
 void cv_shared_chunks_forget(cv_shared_chunks *shared); /* all of them */

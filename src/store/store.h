@@ -34,8 +34,8 @@ typedef int64_t cv_object;
 typedef struct cv_store cv_store;
 typedef struct cv_gathering cv_gathering; /* store/reading.h */
 
-/* Which version of the frame object this is, as far as its storage can tell: inode, time and
- * size of a file, ETag and date of a URL. Two are equal when all numbers are. */
+/* The frame object's version as far as the storage tells: inode, time, size; ETag, date.
+ * Compared by all numbers. */
 typedef struct cv_stamp {
     uint64_t object, time, size;
 } cv_stamp;
@@ -50,12 +50,10 @@ typedef struct cv_store_range {
 
 /* Who waits for ranges. */
 typedef struct cv_arrivals {
-    /* Called for each range as soon as its bytes are there, in any order, on the thread that
-     * asked; what is not CV_OK cancels the rest and is returned. It waits for nobody and
-     * reads nothing: more ranges arrive meanwhile. */
+    /* Called once per arrived range, in any order, on the asking thread; a failure cancels
+     * the rest. Must not wait or read: more ranges arrive meanwhile. */
     cv_status (*arrived)(void *context, size_t range, cv_error *err);
-    /* Told which range it is that could not be read, before that is returned. NULL: nobody
-     * asks. */
+    /* Called with the range that failed, before the error is returned. Or NULL. */
     void (*failed)(void *context, size_t range);
     void *context;
     /* Or NULL: all ranges have their memory. Else those without `dst` borrow it when bytes of
@@ -66,8 +64,8 @@ typedef struct cv_arrivals {
     cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
                       cv_error *err);
     cv_watch *watch; /* told now and then by a store that waits long; or NULL */
-    /* Of waves of one reader that are under way together: bytes of all of them; and whether
-     * another one is on its way since somebody last waited for one. */
+    /* Bytes of all of one reader's parallel waves; whether another began since the last
+     * wait. */
     size_t together;
     bool is_along;
 } cv_arrivals;
@@ -81,135 +79,119 @@ struct cv_reading {
 
 typedef struct cv_store_ops {
     const char *name; /* "file", "memory", ...: sentences say "this %s", "a %s" */
-    /* What changes when another writer changes the frame object in place, or another one takes
-     * its place. Op may be NULL: not known, all zeros. */
+    /* What changes when another writer changes or replaces the frame object. NULL: unknown,
+     * zeros. */
     void (*stamp)(cv_store *store, cv_stamp *out);
     /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
     cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
-    /* Reads exactly `size` bytes; fewer in the object is CATERVA_ECORRUPT with
-     * the position where they end. */
+    /* Reads exactly `size` bytes; a shorter object is CATERVA_ECORRUPT with its end's
+     * position. */
     cv_status (*read)(cv_store *store, cv_object object, uint64_t pos, void *dst, size_t size,
                       cv_error *err);
-    /* A wave: reads n ranges, each as `read` does, all of them under way at once; which were
-     * read after a failure is not said. Op may be NULL: one after the other. */
+    /* A wave: n reads at once; after a failure it is undefined which were done. NULL: one
+     * by one. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
-    /* The same in steps, for who reads several waves at once: begins one, of which `all` says
-     * what arrives; ranges that are at hand may arrive before it returns. What it is given
-     * stays until it has ended, which it has to after failures, too; NULL: it has ended
-     * already. Op may be NULL: no two waves are under way at once. */
+    /* The same in steps, for several waves: ranges at hand may arrive at once. Arguments
+     * stay until the wave has ended, also after failures; NULL: it has ended. Op NULL: no
+     * parallel waves. */
     cv_status (*begin_wave)(cv_store *store, const cv_store_range *ranges, size_t n,
                             const cv_arrivals *arrivals, cv_gathering *all, cv_reading **out,
                             cv_error *err);
-    /* Whether waves borrow memory (cv_arrivals.lend), now; and: some was given back, by any
-     * thread. Ops may be NULL: they never do. */
+    /* Whether waves borrow memory (cv_arrivals.lend) now; and: some was returned, by any
+     * thread. NULL: never. */
     bool (*borrows)(cv_store *store);
     void (*resume)(cv_store *store);
-    /* Bytes of a wave from which on its round trip is a small part of its time, and that
-     * memory allows; 0, or op is NULL: not known. */
+    /* Wave size at which the round trip matters little and memory allows; 0 or NULL:
+     * unknown. */
     size_t (*wave_bytes)(cv_store *store);
-    /* Bytes that may be read beside `needed` ones where a round trip is saved by that. Op may
-     * be NULL: none. */
+    /* Bytes worth reading beside `needed` ones to save a round trip. NULL: none. */
     uint64_t (*spare)(cv_store *store, uint64_t needed);
-    /* Chunk objects that are going to be read, their sizes first: what is not known of them is
-     * asked for all at once. CATERVA_ENOMEM, CATERVA_ESTOPPED; what else fails is told by who
-     * reads. Op may be NULL: that takes no time. */
+    /* Fetches at once what is unknown of chunk objects to be read, their sizes first.
+     * Returns CATERVA_ENOMEM or CATERVA_ESTOPPED; later reads report the rest. NULL: takes
+     * no time. */
     cv_status (*meet)(cv_store *store, const cv_object *objects, size_t n, cv_error *err);
-    /* Reads the range if its bytes are in memory, as far as can be told for less than the
-     * read costs. Op may be NULL: they are as near as they get. Not asked of a store that
-     * `is_far`. */
+    /* Reads the range if it is in memory, as far as that is cheap to tell. NULL: always
+     * near. Not called if `is_far`. */
     cv_at_once (*read_at_once)(cv_store *store, const cv_store_range *range);
-    /* Borrowed bytes, valid and unmoved until the store is closed, or NULL
-     * when this store or this range cannot lend them. Op may be NULL. */
+    /* Lends bytes, fixed until the store is closed; NULL: cannot. Op may be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Has bytes of the frame that are wanted together lent by `view` from now on, as far as
-     * that is worth it. Op may be NULL: nothing. */
+    /* Makes `view` lend bytes that are wanted together, if worth it. Op may be NULL. */
     cv_status (*bring)(cv_store *store, uint64_t pos, uint64_t size, cv_error *err);
     /* Warms bytes that `view` would lend now (base/warm.h). Op may be NULL. */
     void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* What was kept in memory of a file is not lent any more: it is read anew. Op may
-     * be NULL: nothing is kept. */
+    /* Stops lending in-memory copies of a file: rereads. NULL: keeps none. */
     void (*read_anew)(cv_store *store);
-    /* Bytes were read that cannot be right: they are fetched past all caches from now on, and
-     * may be read once more (store/reading.h). CATERVA_EIO: they are of another version than
-     * what was opened, unless the reader `begins` and remembers nothing. Op may be NULL: they
-     * are what they are. */
+    /* Bytes were wrong: fetches past all caches from now on; a reread may help
+     * (store/reading.h). CATERVA_EIO: the version changed, unless the reader `begins` and
+     * remembers nothing. NULL: bytes are what they are. */
     cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
-    /* Whether the frame still exists: a chunk object that is missing is damage only while it
-     * does. Op may be NULL: `doubt` finds out. */
+    /* Whether the frame exists: only then is a missing chunk object damage. NULL: `doubt`
+     * finds out. */
     cv_status (*check_frame)(cv_store *store, cv_error *err);
-    /* What was read once more after a doubt is right; or it is not: CATERVA_EIO when that is
-     * because it is of another version. Where there is `doubt`. */
+    /* After a doubt: the reread bytes are right, or not: CATERVA_EIO if the version
+     * changed. With `doubt`. */
     cv_status (*settle)(cv_store *store, bool is_right, cv_error *err);
-    /* Writes all of `size` bytes; the object is created or grown as needed (a
-     * gap reads as zeros). Chunk objects are written once, from position 0. */
+    /* Writes `size` bytes; creates or grows the object (gaps read as zeros). Chunk objects
+     * are written once, from 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
-    /* Makes the chunk object `there` of another store, all `size` bytes of it, the object
-     * `object` of this one as well, without a copy: one file of two names. Neither store
-     * writes it again, and removing it from one leaves it in the other. False, and nothing
-     * has changed: it cannot be, and is to be copied. Op may be NULL: it never can. */
+    /* Links chunk object `there` of another store, `size` bytes, as `object` here: one
+     * file, two names, never written again; removal from one keeps the other. False:
+     * unchanged, copy instead. NULL: never. */
     bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
                   uint64_t size);
-    /* Makes bytes of the frame object of another store, at `there`, those at `pos` of this
-     * one's as well, without a copy. Positions and size are multiples of CV_CLONE_UNIT.
-     * False: they are to be written. Op may be NULL: it never can. `may_clone` says whether
-     * that is worth trying. */
+    /* Clones bytes at `there` of another store's frame object to `pos`, without a copy;
+     * multiples of CV_CLONE_UNIT. False: write them. NULL: never. `may_clone`: whether to
+     * try. */
     bool (*clone)(cv_store *store, uint64_t pos, cv_store *from, uint64_t there,
                   uint64_t size);
     bool (*may_clone)(cv_store *store, cv_store *from);
-    /* Much will be written to the frame object behind its end, in many pieces: room for all
-     * of it may be taken at once, as zeros. Who asks cuts off what is not written. Op may be
-     * NULL: nothing. */
+    /* Hint: much will be written behind the frame object's end; may allocate it as zeros.
+     * The caller truncates the excess. NULL: nothing. */
     void (*take_room)(cv_store *store, uint64_t pos, uint64_t size);
-    /* Copies bytes of the frame object to another place in it, apart from the
-     * first; those must be there. Any thread. Op may be NULL: read and write. */
+    /* Copies existing bytes within the frame object, not overlapping. Any thread. NULL:
+     * read and write. */
     cv_status (*copy)(cv_store *store, uint64_t from, uint64_t to, size_t size,
                       cv_error *err);
     cv_status (*truncate)(cv_store *store, cv_object object, uint64_t size, cv_error *err);
     /* Makes the object's bytes durable. */
     cv_status (*sync)(cv_store *store, cv_object object, cv_error *err);
-    /* Puts new bytes in the place of the whole frame object by write to a
-     * temporary name, sync (when `durable`) and rename: on failure the old one is
-     * still there. The new one is sure to stay after a sync of CV_FRAME_OBJECT.
-     * The way a directory commits; files answer CATERVA_EINVAL. CATERVA_ECORRUPT, and
-     * nothing has changed: an object shared since the last one has other bytes by now. */
+    /* Replaces the whole frame object by a temporary file, sync (if `durable`) and rename;
+     * on failure the old one stays. A sync of CV_FRAME_OBJECT makes it permanent. Files:
+     * CATERVA_EINVAL. CATERVA_ECORRUPT, unchanged: an object shared since the last one has
+     * other bytes. */
     cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
                          cv_error *err);
     /* Removes a chunk object; one that does not exist is fine. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
-    /* The chunk objects that are there, in any order; owned, free with cv_free. NULL:
-     * there are none. */
+    /* The chunk objects in any order; owned, cv_free. NULL: none. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
-    /* Moves an unpublished store to its target (sync of the directory when
-     * `durable`). CATERVA_EEXIST when the target exists and the store was
-     * created without `overwrite`, CATERVA_EBUSY when it is in use. A published
-     * one: nothing. */
+    /* Moves an unpublished store to its target, syncing the directory if `durable`.
+     * CATERVA_EEXIST: it exists, without `overwrite`; CATERVA_EBUSY: in use. If published:
+     * nothing. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
-    /* Openings for reading say so by a shared lock, and by `reads_state` which state it
-     * is, once they know: a number that tells states of one array apart; 0: one that
-     * needs nothing of what is stored any more, as if it were not open. May be NULL. */
+    /* Readers hold a shared lock; this adds which state they read: a number that identifies
+     * states of one array; 0: nothing stored is needed any more. May be NULL. */
     void (*reads_state)(cv_store *store, uint64_t state);
-    /* Might another opening, anywhere, read here? NULL: no. And might one read another
-     * state than `state`? NULL: as has_readers. */
+    /* Whether another opening may read here (NULL: no); or a state other than `state`
+     * (NULL: as has_readers). */
     bool (*has_readers)(cv_store *store);
     bool (*has_others)(cv_store *store, uint64_t state);
-    /* Is another opening writing here, as far as can be told? What is read may be half of what
-     * it writes then, and whole soon after. May be NULL: what is read is whole. */
+    /* Whether another opening seems to write, so that reads may be torn. NULL: never
+     * torn. */
     bool (*has_writer)(cv_store *store);
-    /* CATERVA_EIO when a published store that is open for writing does not have its name
-     * any more: others moved, deleted or replaced it. NULL: it has no name. */
+    /* CATERVA_EIO if a published, writable store has lost its name. NULL: has no name. */
     cv_status (*check_name)(cv_store *store, cv_error *err);
-    /* A new store of the same kind that publish puts in the place of `old`, which is open
-     * for writing and stays so until then: its lock keeps others out. CATERVA_EBUSY then
-     * for a directory that is read elsewhere. NULL: nothing can take its place. */
+    /* A new store of the same kind, to replace `old` by publish; `old` stays open for
+     * writing and its lock excludes others. CATERVA_EBUSY then for a directory being read.
+     * NULL: cannot. */
     cv_status (*create_over)(cv_store *old, cv_store **out, cv_error *err);
-    /* Deletes what is open for writing by its name: a regular file, or a directory with
-     * nothing but an array's files, which is renamed first and so never found half deleted.
-     * CATERVA_EBUSY for a directory that is read elsewhere. `watch`, or NULL, hears of each
-     * file of a chunk; stopped before the first one goes, nothing is deleted, and later what
-     * is left is an array of the name that the sentence says. The store is still to be
-     * closed. NULL: it cannot be deleted. */
+    /* Deletes the published, writable store: a regular file, or a directory of array files
+     * only, renamed first so that it is never half deleted. CATERVA_EBUSY: a directory
+     * being read. `watch` (or NULL) is called per chunk file: stopped before the first,
+     * nothing is deleted; later, the rest is an array whose name the message has. Close the
+     * store afterwards. NULL: cannot. */
     cv_status (*unlink)(cv_store *store, cv_watch *watch, cv_error *err);
     /* Closes and frees; unpublished: removes every trace. */
     void (*close)(cv_store *store);

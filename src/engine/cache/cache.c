@@ -33,8 +33,8 @@ typedef struct cv_block_memory {
     cv_slab *open; /* those with a free piece; others are known by their pieces only */
 } cv_block_memory;
 
-/* Of smaller blocks a slab holds so many that one in use would hold back the memory
- * of hundreds; larger ones come from the system in pages of their own anyway. */
+/* Smaller blocks come from the system: a slab of them would stay whole for one in use. So
+ * do larger ones, in pages of their own. */
 enum { SMALLEST = 16 * 1024, LARGEST = CV_LARGE_PAGE / 8, LINE = 64 };
 
 typedef struct free_piece {
@@ -92,8 +92,7 @@ static uint8_t *take_piece(cv_slab *slab)
     return (uint8_t *)piece;
 }
 
-/* Gives the entry room for its size, aligned to 64; false: no memory. The last piece of a slab
- * gives the slab back. */
+/* Allocates the entry's bytes, aligned to 64. The last piece of a slab releases the slab. */
 static bool take_memory(cv_block_memory *memory, cv_cached *entry)
 {
     size_t size = entry->size;
@@ -162,8 +161,7 @@ static inline uint64_t hash_of(const cv_cache_key *key)
 
 /* ---- Sweeps ------------------------------------------------------------------ */
 
-/* Whether two parts that begin `step` bytes apart are apart: the axis of the step is the
- * outermost one along which an item is no further. */
+/* Whether the parts are disjoint: on the step's outermost axis no item reaches so far. */
 static bool is_apart(const cv_grid *grid, const cv_block_job *part, int64_t step)
 {
     for (int d = 0; d < grid->ndim; d++)
@@ -214,7 +212,6 @@ static inline cv_cached **bucket_of(const hash_table *table, uint64_t hash)
     return &table->buckets[hash & (table->n_buckets - 1)];
 }
 
-/* The entry of this hash and key, or NULL. */
 static inline cv_cached *table_find(const hash_table *table, uint64_t hash,
                                              const cv_cache_key *key)
 {
@@ -231,8 +228,7 @@ static void add_to_bucket(hash_table *t, cv_cached *entry)
     *bucket = entry;
 }
 
-/* Twice the buckets, once they have an entry each. Without memory the chains
- * grow instead. */
+/* Doubles the buckets when each has an entry. Without memory the chains grow instead. */
 static void grow(hash_table *t)
 {
     size_t n_old = t->n_buckets;
@@ -300,15 +296,13 @@ static queue_line *line_of(queue *q, const cv_cached *entry)
     return entry->is_used ? &q->used : &q->fresh;
 }
 
-/* Which head leaves: the one that has waited longer; but the fresh stay while they have
- * less than their share, half of the queue, and others are there. */
+/* Takes the head that has waited longer; newcomers stay below half of the queue. */
 static bool used_leave(const queue *q)
 {
     if (!q->used.head) return false;
     return q->fresh.bytes <= q->used.bytes || q->used.head->time < q->fresh.head->time;
 }
 
-/* The entry that leaves next, or NULL. */
 static cv_cached *head_of(const queue *q)
 {
     return used_leave(q) ? q->used.head : q->fresh.head;
@@ -416,7 +410,6 @@ struct cv_cache {
 
 /* ---- Making and releasing ----------------------------------------------- */
 
-/* All else of it is zero. */
 static void init(cv_cache *cache, int64_t limit)
 {
     atomic_init(&cache->bytes, 0);
@@ -526,8 +519,7 @@ static uint64_t time_of(const cv_cache *cache)
 
 /* ---- Who leaves ---------------------------------------------------------- */
 
-/* Takes an entry out of table and queue, unless somebody copies out of it. The queue's
- * lock is held. */
+/* Takes an entry out of table and queue unless it is pinned. The queue's lock is held. */
 static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
@@ -539,7 +531,7 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     return is_free;
 }
 
-/* Who is next and can leave. NULL: a few are not and have stepped back, or nobody is. */
+/* The next entry that can leave; NULL if there is none, or a few have stepped back. */
 static cv_cached *take_head(cv_cache *cache, queue *q)
 {
     for (int i = 0; i < STEPS_BACK; i++) {
@@ -573,8 +565,8 @@ static cv_cached *take_victim(cv_cache *cache, size_t first)
     return NULL;
 }
 
-/* The queue whose head has waited for longest; queue `own`, unless that one has waited
- * for a quarter longer: memory changes cores then. */
+/* The queue whose head has waited longest; but `own`, unless it waited a quarter longer,
+ * since memory changes cores then. */
 static size_t oldest_queue(const cv_cache *cache, size_t own)
 {
     uint64_t now = time_of(cache);
@@ -591,7 +583,6 @@ static size_t oldest_queue(const cv_cache *cache, size_t own)
     return oldest;
 }
 
-/* The queue that a thread of queue `own` takes from. */
 static size_t choose_source(cv_cache *cache, size_t own)
 {
     queue *q = &cache->queues[own];
@@ -634,7 +625,6 @@ static void drop(cv_cache *cache, cv_cached *entry)
     cv_free(entry);
 }
 
-/* Lets entries leave until the bytes counted fit. */
 static void make_room(cv_cache *cache)
 {
     size_t own = queue_number();
@@ -661,8 +651,8 @@ bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid)
     return grid->n_all_blocks <= cv_cache_limit(cache) / cost_of((size_t)grid->block_bytes);
 }
 
-/* What those of use leave to newcomers, half of the cache or more, less an eighth: the
- * blocks of a share must not push each other out. */
+/* What blocks of use leave to newcomers, less an eighth, so that a share's blocks do not
+ * push each other out. */
 static int64_t share_of_request(const cv_cache *cache)
 {
     int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
@@ -730,8 +720,7 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
     return holds;
 }
 
-/* Of a full cache, who leaves when it has `size` bytes, still counted; else it has
- * left. NULL: none. */
+/* The entry that leaves a full cache, still counted if it has `size` bytes; else NULL. */
 static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);

@@ -56,10 +56,8 @@ typedef struct cv_cache_key {
     int32_t block; /* number in the chunk */
 } cv_cache_key;
 
-/* How the parts that reads take of a block in the cache follow each other. A scan goes
- * through a block once, from one end to the other: 31 hits on the way do not make it a
- * block worth keeping, and nothing behind its end is wanted. Reads of the same part again,
- * or here and there, are of another kind. */
+/* How successive reads use a cached block. A scan goes through it once, from end to end:
+ * its many hits do not make the block worth keeping. Repeated and random reads do. */
 
 /* Any thread may note; of two at once one may be lost. */
 typedef struct cv_sweep {
@@ -78,8 +76,8 @@ void cv_sweep_init(cv_sweep *sweep);
 /* Notes the next part, and says how it follows the one before. */
 cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part);
 
-/* A block in the cache, or on its way in. `bytes`, `sweep` and `is_rotated` (see walk.c) are
- * for whoever has found or reserved it, all else is the cache's own. */
+/* A block in the cache, or being added. The user of the block owns `bytes`, `sweep` and
+ * `is_rotated` (see walk.c); all else is the cache's. */
 typedef struct cv_cached {
     cv_cache_key key;
     uint64_t hash;
@@ -96,8 +94,7 @@ typedef struct cv_cached {
     bool is_used;  /* which line that is; the same */
     /* Grows under the shard's lock only. */
     atomic_int pins;
-    /* Up to seven, since it was last at a head; -1: it came ahead and is being used for the
-     * first time, which does not count. */
+    /* Up to 7, since it was last at a head; -1: prefetched, and not found yet. */
     atomic_int uses;
 } cv_cached;
 
@@ -111,8 +108,8 @@ cv_cache *cv_cache_shared(void);
 cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err);
 void cv_cache_free(cv_cache *cache); /* the shared one and NULL: does nothing */
 
-/* The most bytes that entries may have, their own overhead included; 0: nothing
- * enters. What is too much leaves at once. */
+/* Bounds the entries' bytes with their overhead; 0: nothing enters. The excess leaves at
+ * once. */
 void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 
 int64_t cv_cache_limit(const cv_cache *cache);
@@ -123,9 +120,8 @@ bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid);
 /* The block, or NULL. It stays where it is until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 
-/* Releases a block that was found. `part` is what a box wanted of it, NULL for any other
- * request. To be found by a scan on its way through is no use, and the block leaves next
- * after the last step, unless it was of use before or all of the array fits. */
+/* Releases a found block. `part` is the box's part of it, NULL for other requests. The last
+ * step of a scan lets it leave next, unless it was of use or the whole array fits. */
 void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
                       const cv_block_job *part);
 
@@ -135,23 +131,21 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
 /* A block that may enter. */
 typedef struct cv_cache_entrant {
     size_t size;
-    /* Of all blocks that its request may put in; 0: it is admitted without a look at them. One
-     * request gets at most three quarters of the cache, and not what blocks of use have of it:
-     * of a larger one a share of the blocks, picked by their hash, may enter. So it leaves
-     * something to others, and finds that share again when it comes again, where putting all
-     * in by turns would find nothing. */
+    /* Bytes of all blocks that the request may add; 0: admitted unseen. A request gets at
+     * most three quarters of the cache, less what blocks of use have. A larger one adds a
+     * share of its blocks, picked by hash, so that it finds the same share when it is
+     * repeated. */
     int64_t request_bytes;
     bool ahead; /* it was not asked for yet: a prefetch, always admitted */
 } cv_cache_entrant;
 
-/* Room for a block, in the memory of the one that leaves where that has the size; NULL: not
- * admitted, or none, which is no error. The caller writes the bytes; no other thread finds
- * the block until it is settled. */
+/* Reserves room for a block; NULL: not admitted, or no memory, which is no error. The
+ * caller writes the bytes; other threads find the block once it is settled. */
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key,
                             const cv_cache_entrant *entrant);
 
-/* Puts a reserved block in, when it is `good`; else gives its room back. It is not
- * the caller's any more. */
+/* Adds a reserved block if it is `good`, else frees its room. The pointer becomes
+ * invalid. */
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good);
 
 /* Drops all blocks of a frame; none of them may be in use. */

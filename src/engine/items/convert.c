@@ -1,7 +1,6 @@
-/* Room: engine/items. The casts themselves, tile by tile: bytes into this machine's order,
- * each number to the widest of its kind, from there to the wanted type, bytes out.
- * Complex numbers go as two rows of floats. One rounding at most: the wide types
- * hold every value exactly. */
+/* Room: engine/items. Casts, tile by tile: to this machine's byte order, the widest type of
+ * the kind (which holds every value exactly), the wanted type. Complex numbers are two rows
+ * of floats. One rounding at most. */
 #include "engine/items/convert.h"
 
 #include "base/cpu.h"
@@ -43,8 +42,7 @@ double cv_half_to_double(uint16_t half, cv_half_format format)
     return value;
 }
 
-/* kept = the hidden bit and the fraction, cut; what is cut off decides. A carry goes
- * into the exponent, as it must, and from the largest number to infinity. */
+/* Rounds `kept`, hidden bit and fraction; a carry goes into the exponent, up to infinity. */
 uint16_t cv_double_to_half(double value, cv_half_format format)
 {
     int fraction_bits = format.fraction_bits, special = 2 * format.bias + 1;
@@ -99,9 +97,8 @@ static void from_doubles(const double *src, int64_t n, uint8_t *dst, int64_t ste
 
 enum { LANES = 8 };
 
-/* A double cut to the bits of a float, its last bit set when anything was cut off: as
- * long as two bits more are left than the next rounding keeps, that rounding sees
- * what it would see of the double. */
+/* Rounds to odd: the float's last bit is set if anything was cut off, so that a later
+ * rounding with two bits fewer gives what the double would. */
 static float to_odd_float(double value)
 {
     const uint64_t cut = (UINT64_C(1) << 29) - 1;
@@ -244,8 +241,7 @@ static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t
     }                                                                                        \
     return
 
-/* A float as an integer in [low, 2^bits): towards zero, what does not fit to the
- * nearest that does, NaN to 0. */
+/* A float as an integer in [low, 2^bits): towards zero, saturating; NaN to 0. */
 static int64_t to_signed(double value, int bits)
 {
     double limit = (double)(UINT64_C(1) << bits); /* a power of two: exact */
@@ -283,8 +279,7 @@ static void store_floats(cv_number number, const wide *in, uint8_t *dst, int64_t
     }
 }
 
-/* The integer as a double of at most 53 bits, the last one set when any below was:
- * the rounding that follows sees what it would see of the integer. */
+/* Rounds to odd: a double of at most 53 bits, the last one set if any below was. */
 static double to_odd_double(uint64_t magnitude, bool negative)
 {
     const uint64_t cut = 2047;
@@ -374,7 +369,6 @@ static void convert_tile(const cv_conversion *c, const tile *in, tile *out, int6
     store(c->to.number, w, &numbers, out->bytes + c->to.size / 2, c->to.size, n);
 }
 
-/* `n` fields, each in its item, one behind the other. */
 static void take_fields(const cv_conversion *c, const uint8_t *src, uint8_t *dst, int64_t n)
 {
     size_t size = (size_t)c->from.size;
@@ -425,8 +419,7 @@ static const number_kind kinds[] = {
 };
 enum { N_NUMBERS = sizeof kinds / sizeof kinds[0] };
 
-/* Bytes of a float that holds every value of a number, as NumPy sees it: 8-byte
- * integers count as fitting 8-byte floats. */
+/* Bytes of the float that holds every value, by NumPy's rule (8-byte integers: 8 bytes). */
 static int float_size(number_kind k)
 {
     if (k.kind == 'f') return k.size;
@@ -462,7 +455,6 @@ static bool is_safe(cv_number from, cv_number to)
     return is_safe_kind(kinds[from], kinds[to]);
 }
 
-/* NumPy's can_cast. */
 static bool can_cast(cv_number from, cv_number to, caterva_casting casting)
 {
     static const char order[] = "buifc"; /* a kind is cast to itself and those behind it */
@@ -471,7 +463,6 @@ static bool can_cast(cv_number from, cv_number to, caterva_casting casting)
            strchr(order, kinds[from].kind) <= strchr(order, kinds[to].kind);
 }
 
-/* The byte order that is not this machine's. */
 static char foreign_order(void)
 {
     const uint16_t one = 1;
@@ -529,7 +520,6 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
 
 /* ---- Fields ------------------------------------------------------------- */
 
-/* The field of this name, `size` bytes long; NULL: none. */
 static const caterva_field *field_named(const caterva_dtype *dtype, const char *name,
                                         size_t size)
 {

@@ -1,6 +1,5 @@
-/* Numbers of one type into another, as NumPy casts them: bool, integers, floats of 2, 4
- * and 8 bytes, complex; either byte order. And bfloat16, which NumPy has no letter for:
- * its description is "bfloat16", its order little-endian, its casts those of ml_dtypes. */
+/* Casts numbers as NumPy does: bool, integers, floats of 2, 4 and 8 bytes, complex, in
+ * either byte order; and "bfloat16", little-endian, with the casts of ml_dtypes. */
 #ifndef CV_ENGINE_ITEMS_CONVERT_H
 #define CV_ENGINE_ITEMS_CONVERT_H
 
@@ -19,12 +18,11 @@ typedef struct cv_half_format {
 /* Exact; a NaN keeps its payload. */
 double cv_half_to_double(uint16_t half, cv_half_format format);
 
-/* To the nearest, of two equally near the even one, in a single rounding; what is too
- * large becomes infinite. A NaN keeps the upper bits of its payload and is quiet. */
+/* Rounds once, to nearest even; too large becomes infinite. A NaN keeps the upper bits of
+ * its payload and is quiet. */
 uint16_t cv_double_to_half(double value, cv_half_format format);
 
-/* The same for `n` float16 in this machine's byte order, one every `step` bytes; with
- * the processor's instructions where it has them. */
+/* Converts `n` native float16, one every `step` bytes, with F16C where available. */
 void cv_float16_to_doubles(const uint8_t *src, int64_t step, int64_t n, double *dst);
 void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t step);
 
@@ -62,8 +60,7 @@ typedef struct cv_conversion {
     int64_t offset;    /* of the field in its item */
 } cv_conversion;
 
-/* Converts `n` items, one behind the other on both sides, any alignment; the sides do
- * not overlap. */
+/* Converts `n` contiguous items, any alignment; the sides do not overlap. */
 void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *dst, int64_t n);
 
 /* From one NumPy description to another. Equal types need no conversion, whatever
@@ -72,9 +69,8 @@ void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *ds
 cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
                              caterva_casting casting, cv_error *err);
 
-/* From a field of structured items: `field` is its name, or "a.b" for field b of field
- * a. `to` NULL: the field as it is, whatever it is; else it must be a number.
- * CATERVA_ENOTFOUND when the description `from` has no such field. */
+/* From a field of structured items, "a" or "a.b". `to` NULL: any field as it is; else a
+ * number. CATERVA_ENOTFOUND when `from` has no such field. */
 cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
                                    const char *field, const char *to, caterva_casting casting,
                                    cv_error *err);

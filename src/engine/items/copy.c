@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-/* A box after merging, innermost axis first. */
 typedef struct merged_box {
     int ndim; /* 0: one item */
     int64_t shape[CV_MAX_DIMS];
@@ -19,9 +18,8 @@ typedef struct merged_box {
     int64_t dst_strides[CV_MAX_DIMS];
 } merged_box;
 
-/* Merges axis by axis from the last: an axis whose steps on both sides are as
- * long as the merged one inside it becomes part of that. Axis 0 of the result is
- * the innermost. */
+/* Merges axes from the last on where strides are contiguous on both sides. Axis 0 of the
+ * result is the innermost. */
 static void merge(int ndim, const int64_t *shape, const int64_t *src, const int64_t *dst,
                   merged_box *box)
 {
@@ -48,8 +46,7 @@ static bool is_empty(int ndim, const int64_t *shape)
     return false;
 }
 
-/* Steps both pointers to the next run of the outer axes [first, ndim); false at
- * the end. */
+/* Steps both pointers to the next run of the outer axes [first, ndim); false at the end. */
 static bool next_run(const merged_box *box, int first, int64_t *index, const uint8_t **src,
                      uint8_t **dst)
 {
@@ -84,9 +81,8 @@ typedef struct runs {
 
 typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
 
-/* Where runs go is far apart and asked for a few runs ahead: else each waits for
- * memory in turn, which took three times as long as the copy of blocks into a
- * large array. Runs that fill pages need no help. */
+/* Destinations that are far apart are prefetched a few runs ahead, which made the copy of
+ * blocks into a large array three times as fast. Runs that fill pages need none. */
 enum { RUNS_AHEAD = 4, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
 
 CV_WARMING void warm_ahead(const runs *r, int64_t i)
@@ -198,9 +194,8 @@ static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
     }
 }
 
-/* Transposing copies: one of the two axes runs along memory on this side and the other
- * on that. Items of odd sizes go in tiles, so that the lines of memory which one row of a
- * tile touches are still at hand for the next. */
+/* Transposing copies: one axis is contiguous here, the other there. Odd item sizes go in
+ * tiles, so that the cache lines of one row serve the next. */
 static bool runs_along_source(const runs *r)
 {
     return r->src_item_step == r->item_size && r->dst_step == r->item_size;
@@ -297,9 +292,8 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 
 /* ---- Shuffled boxes ---------------------------------------------------------- */
 
-/* Of runs so short a call would take as long as they do: 2.1 ns of 16 items in place,
- * 3.1 through a pointer. That no byte is both read and written, and the item's size known,
- * lets the compiler make vectors of it. */
+/* A call takes as long as such short runs: 16 items 2.1 ns inline, 3.1 through a pointer.
+ * `restrict` and a known item size let the compiler vectorise. */
 enum { SHORT_RUN = 32 };
 
 #define DEFINE_SHORT(name, item_size)                                                        \

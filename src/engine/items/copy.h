@@ -22,28 +22,25 @@ typedef struct cv_shuffled {
     const int64_t *strides; /* bytes, one per axis, unshuffled */
 } cv_shuffled;
 
-/* The same, from shuffled items; and whether that takes less time than to unshuffle all
- * of the block, by libblosc2, and to copy the box then. */
+/* The same from shuffled items; and whether that is quicker than to unshuffle the whole
+ * block by libblosc2 and copy. */
 void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuffled src,
                       cv_strided dst);
 bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size,
                                int64_t block_bytes);
 
-/* Asks memory for the items of a box, some KiB of them at most, that is copied from
- * soon; strides above 0. */
+/* Prefetches some KiB at most of a box that is copied from soon; strides above 0. */
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
-/* The same of a box as large as a block of the default size, for who has work enough until
- * it comes. */
+/* The same for up to a default-sized block, if there is work until it arrives. */
 void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
 /* Fills the box with one item; NULL: zero bytes. */
 void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_t *item,
                  cv_strided dst);
 
-/* The NaN that an index entry and a chunk of NaN stand for: a quiet one of 4 or 8
- * bytes, little-endian on every machine, since that is what a file means. NULL for
- * other sizes. */
+/* The NaN of index entries and NaN chunks: quiet, 4 or 8 bytes, little-endian as in a file.
+ * NULL for other sizes. */
 const uint8_t *cv_nan_item(int64_t item_size);
 
 /* True for that NaN. */

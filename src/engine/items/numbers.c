@@ -1,5 +1,4 @@
-/* Room: engine/items. Kernels over short runs of numbers. No chunks, no axes; nothing
- * here is larger than a few cache lines per call. */
+/* Room: engine/items. Kernels over short runs of numbers, a few cache lines per call. */
 #include "engine/items/numbers.h"
 
 #include "engine/items/convert.h"
@@ -190,7 +189,6 @@ double cv_numbers_sum(const cv_wide *values, int64_t n)
     return add_lanes(lanes);
 }
 
-/* The same of their squared distances from `mean`. */
 static double cv_numbers_squares(const cv_wide *values, int64_t n, double mean)
 {
     double lanes[LANES] = {0};
@@ -209,11 +207,10 @@ static double cv_numbers_squares(const cv_wide *values, int64_t n, double mean)
 
 /* ---- Tallies -------------------------------------------------------------------
  *
- * Integers are added exactly; floats run by run, the runs with the
- * rounding error carried along; the spread by Chan, Golub and LeVeque's update
- * (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979),
- * which loses nothing where the mean is large and the spread small: of integers it is fed with
- * their distances from one of them. */
+ * Integers are added exactly; floats run by run with the rounding error carried along; the
+ * spread by the update of Chan, Golub and LeVeque (Updating Formulae and a Pairwise
+ * Algorithm for Computing Sample Variances, 1979), which is stable for a large mean;
+ * integers as distances from one of them. */
 
 /* ---- Sums ----------------------------------------------------------------- */
 
@@ -295,7 +292,7 @@ static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide v
     add_halves(sum, high * n, (value.u & UINT32_MAX) * (uint64_t)n);
 }
 
-/* Leaves of each its distance from the least, and adds those up; high is the sum's bits from 32
+/* Replaces each by its distance from the least and sums those; high: the sum's bits from 32
  * on. */
 static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *high,
                            uint64_t *low)
@@ -315,8 +312,8 @@ static uint64_t subtract_near(uint64_t least, cv_wide *values, int64_t n)
     return sum;
 }
 
-/* Adds the integers, and leaves of each its distance from the least, as a double: what is
- * large in all of them is gone before anything is rounded. */
+/* Adds the integers, and replaces each by its distance from the least, as a double, so that
+ * a large common part is gone before rounding. */
 static void take_integers(cv_tally *out, cv_number_class number_class, cv_wide *values,
                           int64_t n)
 {
@@ -333,7 +330,6 @@ static void take_integers(cv_tally *out, cv_number_class number_class, cv_wide *
     cv_numbers_to_real(reach <= INT64_MAX ? CV_INT : CV_UINT, values, n);
 }
 
-/* Counts the infinite floats of values[0..n) and sets the extremes of the others. */
 static void find_finite(cv_tally *run, const cv_wide *values, int64_t n)
 {
     run->finite_min.f = (double)INFINITY;
@@ -409,7 +405,6 @@ static bool less(cv_number_class number_class, cv_wide a, cv_wide b)
     return a.f < b.f;
 }
 
-/* From the origin of one to that of the other. */
 static double origins_apart(const cv_tally *from, const cv_tally *to,
                             cv_number_class number_class)
 {

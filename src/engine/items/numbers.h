@@ -1,5 +1,5 @@
-/* Items as numbers: loaded from their stored form into one of three wide ones, so
- * that what computes with them is written three times, not thirty; and tallies of them. */
+/* Items as numbers: loaded into one of three wide types, so that what computes with them is
+ * written three times, not thirty; and tallies of them. */
 #ifndef CV_ENGINE_ITEMS_NUMBERS_H
 #define CV_ENGINE_ITEMS_NUMBERS_H
 
@@ -24,8 +24,7 @@ typedef struct cv_number_type {
     void (*load)(const uint8_t *src, int64_t step, int64_t n, cv_wide *out);
 } cv_number_type;
 
-/* bool, integers of 1 to 8 bytes, floats of 2 to 8, times. CATERVA_EDTYPE names
- * the description of all else. */
+/* bool, integers of 1 to 8 bytes, floats of 2 to 8, times; else CATERVA_EDTYPE. */
 cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_error *err);
 
 /* The item that `value` came from, in the array's byte order. */
@@ -49,8 +48,7 @@ typedef struct cv_exact_sum {
     uint64_t low;
 } cv_exact_sum;
 
-/* A sum of doubles with what rounding took from it: Knuth's TwoSum, The Art of
- * Computer Programming 4.2.2, theorem B. */
+/* A sum of doubles and its rounding error: Knuth's TwoSum, TAOCP 4.2.2, theorem B. */
 typedef struct cv_real_sum {
     double sum;
     double rest;

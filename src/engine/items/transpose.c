@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* In tiles, so that the lines of memory which one row of a tile touches are still at hand
- * for the next. */
+/* In tiles, so that the cache lines of one row serve the next. */
 #define DEFINE_PORTABLE(name, type)                                                          \
     static void name(const cv_transposition *t, const uint8_t *src, uint8_t *dst)            \
     {                                                                                        \
@@ -46,8 +45,7 @@ DEFINE_PORTABLE(portable_8, uint64_t)
 #define WITH_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2")))
 #define PART static inline __attribute__((always_inline))
 
-/* The last tile of a row or column ends where that ends, and may do again what is done. A
- * table smaller than a tile is for the next kind. */
+/* The last tile may overlap the one before. Smaller tables go to the next kind. */
 #define DEFINE_TILED(with, kind, smaller, size, lanes)                                       \
     with static void kind##_##size(const cv_transposition *t, const uint8_t *src,            \
                                    uint8_t *dst)                                             \

@@ -9,15 +9,14 @@
 
 #include <stdint.h>
 
-/* The items of a row stand one behind the other on both sides; steps lead from row to
- * row, in bytes, and may be anything. */
+/* Items of a row are contiguous on both sides; steps are bytes from row to row. */
 typedef struct cv_transposition {
     int64_t n_rows, n_columns; /* of the source */
     int64_t src_step, dst_step;
 } cv_transposition;
 
-/* Item j of row i goes to item i of row j. The two may not overlap; any alignment. Nothing
- * beside the items is read or written. */
+/* Item j of row i goes to item i of row j. No overlap; any alignment. Touches only the
+ * items. */
 typedef void cv_transpose_function(const cv_transposition *t, const uint8_t *src,
                                    uint8_t *dst);
 
@@ -28,8 +27,7 @@ typedef struct cv_transpose_kind {
     cv_transpose_function *of_1, *of_2, *of_4, *of_8;
 } cv_transpose_kind;
 
-/* What there is for this kind of processor, the fastest first; the last one is
- * portable and needs nothing. */
+/* The kinds for this processor, fastest first; the last one is portable. */
 const cv_transpose_kind *cv_transpose_kinds(int *n);
 
 /* The first for which cv_cpu_can; NULL for other sizes of items. */

@@ -10,8 +10,7 @@
 
 #include <stddef.h>
 
-/* That no byte is both read and written, and the item's size known, lets the compiler
- * make vectors of it. */
+/* `restrict` and a known item size let the compiler vectorise. */
 #define DEFINE_PORTABLE(name, item_size)                                                     \
     static void name(const uint8_t *restrict src, int64_t plane, int64_t n,                  \
                      uint8_t *restrict dst)                                                  \
@@ -110,9 +109,9 @@ DEFINE_AVX2(8)
 
 /* ---- 512 bits --------------------------------------------------------------------- */
 
-/* Riffling stays inside the four quarters of a register. So that it makes whole rows,
- * each plane is cut into 4 K pieces first, of which quarter g takes every fourth:
- * its piece t is 4 t + g. Pieces have 16 / K bytes; in numbers of 16 bits: */
+/* Riffling stays inside the four quarters of a register. To make whole rows, each plane is
+ * cut into 4 K pieces of 16 / K bytes; piece t of quarter g is 4 t + g. In 16-bit
+ * numbers: */
 static const uint16_t orders[3][32] = {
     {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
      8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31},

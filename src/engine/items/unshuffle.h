@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Moves `n` items of one size: byte k of item i is at src[k * plane + i]. The two may
- * not overlap; any alignment. Nothing beside the items is read or written. */
+/* Moves `n` items: byte k of item i is at src[k * plane + i]. No overlap; any alignment.
+ * Touches only the items. */
 typedef void cv_unshuffle_function(const uint8_t *src, int64_t plane, int64_t n,
                                    uint8_t *dst);
 
@@ -19,8 +19,7 @@ typedef struct cv_unshuffle_kind {
     cv_unshuffle_function *of_2, *of_4, *of_8;
 } cv_unshuffle_kind;
 
-/* What there is for this kind of processor, the fastest first; the last one is
- * portable and needs nothing. */
+/* The kinds for this processor, fastest first; the last one is portable. */
 const cv_unshuffle_kind *cv_unshuffle_kinds(int *n);
 
 /* The first for which cv_cpu_can; NULL for other sizes of items. */

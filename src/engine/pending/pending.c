@@ -1,5 +1,5 @@
-/* Room: engine/pending. The table of dirty blocks, and the place where an encoded chunk waits
- * to be put. Rebuilding chunks from dirty blocks is the business of engine/write. */
+/* Room: engine/pending. The table of dirty blocks, and the slot where an encoded chunk
+ * waits to be put. engine/write rebuilds chunks. */
 #include "engine/pending/pending.h"
 
 #include "base/arith.h"
@@ -12,10 +12,8 @@
 
 /* ---- Between encoding and storage ----------------------------------------------
  *
- * The order of chunks on storage does not matter before a commit, and a request ends when all
- * its chunks are there. */
+ * Chunks may be stored in any order before a commit; a request ends when all are there. */
 
-/* Puts what is in the place, unless somebody does so already. */
 static bool put_one(void *context, cv_pool_after *after)
 {
     (void)after;
@@ -53,8 +51,8 @@ static void cv_behind_destroy(cv_behind *behind)
     cv_mutex_destroy(&behind->lock);
 }
 
-/* Before a request that puts up to `n_chunks` chunks of `chunk_bytes` decoded bytes, with
- * `helpers` other threads: is there a core for this, and is it worth it? */
+/* Prepares a request that puts up to `n_chunks` chunks of `chunk_bytes` decoded bytes with
+ * `helpers` threads: puts behind it if a core is free and it is worth it. */
 static void cv_behind_begin(cv_behind *behind, cv_store *store, int64_t n_chunks,
                      int64_t chunk_bytes, int helpers)
 {
@@ -157,8 +155,8 @@ cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out
 
 /* ---- Memory of dirty blocks --------------------------------------------- */
 
-/* Large blocks are mapped and unmapped by malloc, and new pages cost more than
- * the patch: some are kept. Called with the lock, or by the only thread. */
+/* Keeps some large blocks: mapping new pages costs more than the patch. Called with the
+ * lock, or by the only thread. */
 static void give_block(cv_pending *pending, uint8_t *block)
 {
     int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
@@ -224,7 +222,6 @@ static size_t bucket_of(const cv_pending *pending, int64_t chunk)
            (pending->n_buckets - 1);
 }
 
-/* Counts a chunk out that is in no bucket any more. */
 static void forget(cv_pending *pending, cv_dirty_chunk *dirty)
 {
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;

@@ -1,9 +1,7 @@
-/* What a handle has written and not committed: chunks already put into the
- * transaction, and decoded dirty blocks that wait, so that many small writes
- * into one chunk cost one rebuild.
- *
- * The handle's lock lets either readers or one write in; inside a write several
- * threads work, each on chunks or blocks of its own. */
+/* What a handle has written and not committed: chunks in the transaction, and decoded dirty
+ * blocks that wait, so that many small writes into one chunk cost one rebuild. The handle's
+ * lock admits readers or one write; threads of a write work on separate chunks or
+ * blocks. */
 #ifndef CV_ENGINE_PENDING_PENDING_H
 #define CV_ENGINE_PENDING_PENDING_H
 
@@ -34,12 +32,10 @@ typedef struct cv_behind {
     cv_error error;
 } cv_behind;
 
-/* Puts the chunk, now or soon. *encoded is the caller's again afterwards, but its contents
- * are lost. Any thread of the request. */
+/* Puts the chunk, now or soon; *encoded loses its contents. Any thread of the request. */
 cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv_error *err);
 
-/* After the request, which ended with `status`: returns when all is put, with that or, when
- * it is CV_OK, the first failure of what was put behind it. */
+/* Ends the request: returns when all is put, with `status` or the first failure of a put. */
 cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err);
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
@@ -84,16 +80,16 @@ void cv_pending_free(cv_pending *pending); /* drops everything */
 /* The state with what is pending; NULL: nothing is, a commit would change nothing. */
 cv_snapshot *cv_pending_state(const cv_pending *pending);
 
-/* The dirty blocks of a chunk, or NULL. For readers, who hold the handle's
- * lock, and for the thread that works on the chunk. */
+/* The dirty blocks of a chunk, or NULL. For readers under the handle's lock and the chunk's
+ * thread. */
 cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
 
 /* The same, made when missing. */
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err);
 
-/* Makes block `block` dirty: *out is its memory, undefined at first. Several
- * threads may do so in one chunk, with blocks of their own. */
+/* Makes block `block` dirty; *out is its memory, undefined at first. Threads may add
+ * different blocks of one chunk. */
 cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
                                uint8_t **out, cv_error *err);
 
@@ -105,18 +101,17 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk);
 
 bool cv_pending_over_budget(cv_pending *pending);
 
-/* Threads that are idle, for each of `n_chunks` chunks that are worked on side
- * by side: none, as soon as there are chunks for all. And how many of them are
- * worth waking for `n` jobs that come to `bytes` decoded bytes. */
+/* Idle threads for each of `n_chunks` parallel chunks, and how many of them are worth
+ * waking for `n` jobs of `bytes` decoded bytes. */
 int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
 int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
 
-/* Has chunks put while others are encoded, in a request for up to `n_chunks` of them with
- * `helpers` other threads, until cv_behind_end. */
+/* Puts chunks while others are encoded, for up to `n_chunks` with `helpers` other threads,
+ * until cv_behind_end. */
 void cv_pending_put_behind(cv_pending *pending, int64_t n_chunks, int helpers);
 
-/* True when a chunk is too small to be cut among the threads: one that is written
- * alone then waits, dirty to its last block, for others to be encoded with. */
+/* Whether chunks are too small to be cut among threads: a single wholly dirty one then
+ * waits for others. */
 bool cv_pending_queues(const cv_pending *pending);
 
 /* True when enough of them wait to keep all threads busy. */
@@ -125,20 +120,20 @@ bool cv_pending_queue_is_full(const cv_pending *pending);
 /* Sets what new cells hold: `item`, or zeros for NULL. */
 cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
 
-/* New arrays: every chunk is the fill. Where an index entry cannot say it, the
- * index says UNINIT until the first commit stores what nobody has written. */
+/* Makes every chunk of a new array the fill. If no index entry can express it, the index
+ * says UNINIT until the first commit stores it. */
 void cv_pending_fill(cv_pending *pending);
 
 /* Where a chunk is, pending changes and a fill that is due included. Any thread. */
 cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
                            cv_error *err);
 
-/* Gives dirty blocks the numbers of a new shape; those of dropped chunks are
- * forgotten. After cv_txn_reshape; `from` is the grid before it. */
+/* Renumbers dirty blocks after cv_txn_reshape, and drops those of dropped chunks; `from` is
+ * the old grid. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
-/* Before a change. CATERVA_EIO when what is on disk is unknown, CATERVA_EROLLBACK when what
- * is pending must be rolled back. */
+/* Before a change: CATERVA_EIO if the disk's state is unknown, CATERVA_EROLLBACK if a
+ * rollback is needed. */
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
 
 /* The latter alone: for who reads what is pending. */

@@ -1,6 +1,5 @@
-/* Room: engine/plan. Gathers and scatters. Trailing axes in even steps are boxes and
- * go to copy.c; a list on the last axis has loops typed by item size; all other
- * axes are an odometer's. */
+/* Room: engine/plan. Gathers and scatters: boxes by copy.c, lists on the last axis by loops
+ * typed by item size, other axes by an odometer. */
 #include "engine/plan/part.h"
 
 #include "base/arith.h"
@@ -15,7 +14,7 @@
  * sort: linear in the number of items, and of items asked for twice the later
  * one stays the later one, which is what decides a write. */
 
-/* AT_ONCE: picks that are moved, in some milliseconds, before somebody hears of it. */
+/* AT_ONCE: picks moved between two checks for cancellation, some milliseconds. */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48, AT_ONCE = 1 << 18 };
 
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err)
@@ -41,7 +40,6 @@ void cv_buckets_free(cv_buckets *buckets)
 
 /* ---- Sorting ------------------------------------------------------------ */
 
-/* The largest number, and whether the picks are in order already. */
 static bool is_sorted(const cv_pick *picks, int64_t n, int64_t *largest)
 {
     bool sorted = true;
@@ -64,7 +62,6 @@ static void insertion_sort(cv_pick *picks, int64_t n)
     }
 }
 
-/* One digit, from the picks to `to`. */
 static cv_status sort_digit(const cv_buckets *buckets, cv_pick *to, int shift,
                             int64_t counts[DIGITS], cv_error *err)
 {
@@ -88,7 +85,6 @@ static cv_status sort_digit(const cv_buckets *buckets, cv_pick *to, int shift,
     return CV_OK;
 }
 
-/* Digit after digit, into `other` and back. */
 static cv_status sort_digits(cv_buckets *buckets, int64_t largest, cv_pick **other,
                              int64_t counts[DIGITS], cv_error *err)
 {
@@ -168,7 +164,6 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
 
 /* ---- Copies ------------------------------------------------------------------ */
 
-/* Where both sides stand while an odometer runs over the outer axes. */
 typedef struct cursor {
     const cv_part *part;
     cv_side from, to;
@@ -241,7 +236,6 @@ static void copy_picks(const cursor *c)
 
 /* ---- A mask --------------------------------------------------------------- */
 
-/* One side, as a line of items. */
 typedef struct track {
     uint8_t *data;
     int64_t step;

@@ -1,7 +1,5 @@
-/* The items that a selection takes of one block, and their copy between block
- * and buffer. Along each axis items stand in even steps, or where a list of picks
- * says. Which side is copied from is the caller's: reading and writing share the
- * geometry and nothing else. */
+/* The items that a selection takes of one block, and their copy between block and buffer,
+ * in either direction. Along each axis: even steps, or a list of picks. */
 #ifndef CV_ENGINE_PLAN_PART_H
 #define CV_ENGINE_PLAN_PART_H
 
@@ -27,21 +25,18 @@ typedef struct cv_buckets {
     int64_t n_chunks;
 } cv_buckets;
 
-/* How items are numbered before grouping: ((chunk * blocks_per_chunk) + block)
- * * items_per_block + item. */
+/* Numbers before grouping: (chunk * blocks_per_chunk + block) * items_per_block + item. */
 typedef struct cv_numbering {
     int64_t blocks_per_chunk;
     int64_t items_per_block;
 } cv_numbering;
 
-/* Room for `n` picks, to be filled in the order asked: at[CV_IN_BLOCK] the item's
- * number as above, at[CV_IN_BUFFER] its place in the result. 16 bytes each,
- * twice that while they are sorted. */
+/* Allocates `n` picks, to be filled in the order asked: at[CV_IN_BLOCK] the item's number,
+ * at[CV_IN_BUFFER] its place. 16 bytes each, twice that while sorting. */
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err);
 void cv_buckets_free(cv_buckets *buckets);
 
-/* Sorts and groups the filled picks; at[CV_IN_BLOCK] is the number inside the
- * block from then on. */
+/* Sorts and groups the picks; at[CV_IN_BLOCK] becomes the number inside the block. */
 cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error *err);
 
 typedef struct cv_part {
@@ -55,8 +50,8 @@ typedef struct cv_part {
     int64_t pos[2];                    /* by cv_side: byte of the first item, picks aside */
 } cv_part;
 
-/* Copies the part's items from `src`, which is side `from`, to `dst`, which is
- * the other. Repeats are copied in order, last one last. */
+/* Copies the part's items from `src`, which is side `from`, to `dst`. Of repeats the last
+ * wins. */
 void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t *dst);
 
 /* Puts one item in the buffer's place of each: the block holds nothing else. */

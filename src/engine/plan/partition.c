@@ -40,9 +40,8 @@ enum {
 
 /* ---- Cubes ---------------------------------------------------------------- */
 
-/* Doubles the shortest axis (the last of equals, whose items are neighbours in
- * memory) of `shape`, which counts steps of `unit` items, while it fits `bytes`
- * and the limit of each axis allows. */
+/* Doubles the shortest axis (of equals the last) of `shape`, in steps of `unit` items,
+ * while it fits `bytes` and each axis's limit. */
 static void grow(int ndim, const int64_t *limit, const int64_t *unit, int64_t item_size,
                  int64_t bytes, int64_t *shape)
 {
@@ -177,7 +176,6 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
  * the axis first that saves most for the memory it takes, until nothing fits or
  * nothing is worth it. */
 
-/* One axis of the request. */
 typedef struct axis {
     int64_t extent; /* items to copy */
     int64_t chunk;  /* of `to` */
@@ -213,8 +211,8 @@ static axis axis_of(const cv_slab_request *r, int d)
         .from_chunk = r->from->chunk_shape[d],
         .unit = r->whole_chunks ? r->from->chunk_shape[d] : r->from->block_shape[d],
     };
-    /* Blocks begin anew with each chunk: where they do not divide it, only the
-     * edges of chunks come at equal distances. Both fit 31 bits. */
+    /* Blocks begin anew with each chunk; if they do not divide it, only chunk edges are
+     * periodic. */
     int64_t period = a.from_chunk % a.unit == 0 ? a.unit : a.from_chunk;
     a.alignment = a.chunk / greatest_common_divisor(a.chunk, period) * period;
     return a;
@@ -222,7 +220,6 @@ static axis axis_of(const cv_slab_request *r, int d)
 
 /* ---- What a length costs ------------------------------------------------ */
 
-/* Number of the unit, from the start of the axis, that holds item `x`. */
 static int64_t unit_of(const axis *a, int64_t x)
 {
     int64_t per_chunk = cv_ceil_div(a->from_chunk, a->unit);
@@ -231,8 +228,8 @@ static int64_t unit_of(const axis *a, int64_t x)
 
 static bool is_edge(const axis *a, int64_t x) { return x % a->from_chunk % a->unit == 0; }
 
-/* Units decoded along the axis with slabs of this length: all once, and once
- * more for each slab edge that cuts one. Many edges are counted by a sample. */
+/* Units decoded with slabs of this length: all once, and once more for each slab edge that
+ * cuts one. Many edges are sampled. */
 static double decoded_units(const axis *a, int64_t length)
 {
     enum { SAMPLE = 256 };
@@ -259,7 +256,6 @@ static bool fits(const search *s, int d, int64_t length)
 
 /* ---- Growing ------------------------------------------------------------ */
 
-/* Twice as long; or up to where slabs end with the source's blocks. */
 static int64_t doubled(const axis *a, int64_t length)
 {
     return length > a->extent / 2 ? a->extent : length * 2;
@@ -281,7 +277,6 @@ static double worth(const search *s, int d, int64_t length)
     return (gain - 1) / (growth - 1);
 }
 
-/* Takes the step that saves most; false when none is worth its memory. */
 static bool grow_to_save(search *s)
 {
     double best = 1.0 / 16;
@@ -302,8 +297,7 @@ static bool grow_to_save(search *s)
     return axis_found >= 0;
 }
 
-/* Makes enough work for the threads, the last axis first: its items are
- * neighbours in memory. */
+/* Makes enough work for the threads, the last axis first. */
 static bool grow_to_enough(search *s)
 {
     if (slab_bytes(s) >= s->request->enough) return false;

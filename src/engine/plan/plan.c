@@ -1,6 +1,5 @@
-/* Room: engine/plan. From a box to chunks and blocks; the n-d arithmetic of reading
- * and writing, and nothing else: no bytes are touched here. Of a small read it is
- * a good part, and of that the divisions: those of thin boxes are left out. */
+/* Room: engine/plan. From a box to chunks and blocks: arithmetic only. Divisions take much
+ * of the time of a small read, so thin boxes avoid them. */
 #include "engine/plan/plan.h"
 
 #include "base/arith.h"
@@ -138,8 +137,8 @@ bool cv_plan_block_contiguous(const cv_plan *plan)
     return true;
 }
 
-/* Along an axis: those of the first, the last and the whole chunks between; only the
- * first and the last one can be cut by the box. The box is the product. */
+/* Per axis only the first and the last chunk can be cut by the box; the box is the
+ * product. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole)
 {
     const cv_grid *g = plan->grid;

@@ -50,8 +50,7 @@ typedef struct cv_block_job {
     bool ends;                  /* the last one of those is */
 } cv_block_job;
 
-/* Checks 0 <= start <= stop <= shape (CATERVA_ERANGE names axis and numbers)
- * and makes the plan; the buffer is in C order. */
+/* Plans a box in C order. CATERVA_ERANGE unless 0 <= start <= stop <= shape. */
 cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
                       cv_plan *out, cv_error *err);
 
@@ -62,19 +61,17 @@ void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out);
 void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
                    cv_block_job *out);
 
-/* Which touched block of the job is block `block` of the chunk: cv_plan_block's j, or -1
- * for one that is not touched. */
+/* The j of cv_plan_block for block `block` of the chunk; -1: it is not touched. */
 int64_t cv_plan_find_block(const cv_plan *plan, const cv_chunk_job *job, int64_t block);
 
-/* Touched blocks of a box that is not empty, and at least how many of them are wanted
- * whole. */
+/* Touched blocks of a non-empty box, and a lower bound of those wanted whole. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole);
 
 /* True when the box wants every item that chunk and array have there. */
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job);
 
-/* True when a whole block lies in the caller's buffer as it lies in itself, so
- * that it can be decoded straight into it. */
+/* Whether whole blocks lie in the caller's buffer as stored, to be decoded straight
+ * there. */
 bool cv_plan_block_contiguous(const cv_plan *plan);
 
 #endif

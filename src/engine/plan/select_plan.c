@@ -1,6 +1,5 @@
-/* Room: engine/plan. Plans of selections: points, masks, and axes of which each has a slice
- * or a list. A plan says which chunks and blocks are touched, and which parts of each block;
- * no bytes of the array are touched here. */
+/* Room: engine/plan. Plans of selections: points, masks, and slices or lists per axis. No
+ * bytes of the array are touched. */
 #include "engine/plan/select_plan.h"
 
 #include "base/arith.h"
@@ -43,8 +42,7 @@ static void points_parts(const cv_select_plan *plan, const cv_select_chunk *chun
     visit(context, &part);
 }
 
-/* The item's number in the order of chunks, blocks and items of a block. Below
- * 2^59: the format's bounds on chunks and on the bytes of one. */
+/* The item's number by chunk, block and place; below 2^59 by the format's bounds. */
 static int64_t number_of(const cv_grid *grid, const int64_t *point)
 {
     int64_t chunk = 0, block = 0, item = 0;
@@ -72,7 +70,6 @@ static cv_status group_points(cv_select_plan *plan, cv_error *err)
     return CV_OK;
 }
 
-/* Plans `n` points, as in cv_selection. */
 static cv_status plan_points(cv_select_plan *plan, const int64_t *points, int64_t n,
                                 cv_error *err)
 {
@@ -85,7 +82,6 @@ static cv_status plan_points(cv_select_plan *plan, const int64_t *points, int64_
     return group_points(plan, err);
 }
 
-/* The first selected item at or behind item `at`; there is one. */
 static int64_t next_selected(const uint8_t *mask, int64_t at, int64_t n)
 {
     uint64_t eight = 0;
@@ -98,7 +94,6 @@ static int64_t next_selected(const uint8_t *mask, int64_t at, int64_t n)
     return at;
 }
 
-/* Plans plan->mask, of which few items are selected, as points. */
 static cv_status plan_few(cv_select_plan *plan, cv_error *err)
 {
     const cv_grid *grid = plan->grid;
@@ -129,7 +124,6 @@ static cv_status plan_few(cv_select_plan *plan, cv_error *err)
  *
  * Where few items are selected most lines have none: those are planned as points. */
 
-/* A block's valid items, as lines along the last axis. */
 typedef struct extent {
     int64_t block;                     /* number in the chunk */
     int64_t start[CV_MAX_DIMS];        /* first item in the array */
@@ -139,7 +133,6 @@ typedef struct extent {
     int64_t n_lines;
 } extent;
 
-/* The line a walk over an extent has reached. */
 typedef struct line {
     int64_t index[CV_MAX_DIMS]; /* in the extent */
     const int64_t *rank;        /* selected items before it; the next line's follows */
@@ -147,7 +140,6 @@ typedef struct line {
     int64_t pos;                /* byte in the block */
 } line;
 
-/* Blocks of the last axis in which the array has items. */
 static int64_t count_segments(const cv_grid *grid)
 {
     if (grid->ndim == 0) return 1;
@@ -157,7 +149,6 @@ static int64_t count_segments(const cv_grid *grid)
            cv_ceil_div(grid->shape[d] - before, grid->block_shape[d]);
 }
 
-/* Blocks of the chunk with valid items, along axis d. */
 static int64_t valid_blocks(const cv_grid *grid, int d, int64_t chunk_index)
 {
     int64_t valid =
@@ -260,8 +251,7 @@ static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
 
 /* ---- The plan ----------------------------------------------------------- */
 
-/* What a point takes, sorting and its block included: with so few items points take
- * no more memory than ranks, and no walk over lines that hold nothing. */
+/* Bytes per point, sorting included: with so few items points are smaller than ranks. */
 enum { POINT_BYTES = 2 * sizeof(cv_pick) + 3 * sizeof(int64_t) };
 
 /* ranks[line * segments + segment], and the total behind the last. */
@@ -287,7 +277,6 @@ static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
     *rank = total;
 }
 
-/* Plans plan->mask; as points, where few items are selected. */
 static cv_status plan_mask(cv_select_plan *plan, cv_error *err)
 {
     static const cv_select_ops ops = {mask_chunk, mask_block, mask_parts};
@@ -326,15 +315,13 @@ static int64_t item_of(const cv_axis *axis, int64_t i)
     return axis->start + i * axis->step;
 }
 
-/* The items in [origin, origin + length), out of [0, n). */
 static void slice_cut(const cv_axis *axis, int64_t origin, int64_t length, cv_span *span)
 {
     span->first = first_behind(axis, origin);
     span->last = cv_min_i64(axis->n, first_behind(axis, origin + length));
 }
 
-/* With steps longer than a chunk each item has a chunk of its own; with shorter
- * ones no chunk between the first and the last is left out. */
+/* With steps longer than a chunk each item has its own chunk; else none is skipped. */
 static int64_t slice_count(const cv_axis *axis, int64_t length)
 {
     if (axis->step > length) return axis->n;
@@ -373,7 +360,6 @@ static void slice_block(const cv_select_plan *plan, int d, const cv_span *chunk,
 
 /* ---- Lists -------------------------------------------------------------- */
 
-/* Puts list or mask of axis `d` into buckets. */
 static cv_status fill_buckets(cv_select_plan *plan, int d, cv_error *err)
 {
     const cv_grid *grid = plan->grid;
@@ -441,7 +427,6 @@ static void axes_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk *o
     }
 }
 
-/* The j-th touched block, one span for each axis. */
 static void locate(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                    cv_span *spans)
 {
@@ -541,7 +526,6 @@ bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *
     return true;
 }
 
-/* Plans plan->axes. */
 static cv_status plan_axes(cv_select_plan *plan, cv_error *err)
 {
     const cv_grid *grid = plan->grid;

@@ -60,18 +60,17 @@ struct cv_select_plan {
     int64_t n_segments; /* blocks of the last axis: ranks of each line of the array */
 };
 
-/* All that a plan of axes without lists takes of a chunk, as one part; of its places only the
- * buffer's are set. */
+/* The items of a chunk in a plan of axes without lists, as one part with buffer places
+ * only. */
 void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk *chunk,
                                cv_part *out);
 
-/* True for a plan of axes whose steps are all 1: [start, stop), `strides` and `buffer_pos` then say
- * all, and nothing was allocated. */
+/* True for a plan of axes with steps of 1: the box [start, stop); nothing was allocated. */
 bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);
 
-/* Plans a selection of at least one item; `strides` are the buffer's, bytes, one
- * for each axis of the result. `watch`, or NULL, hears of the sorting of very many items and
- * may stop it. Release with cv_select_plan_free, also after a failure. */
+/* Plans a selection of at least one item; `strides`: bytes per result axis. `watch` (or
+ * NULL) may stop the sorting of many items. Release with cv_select_plan_free, also after a
+ * failure. */
 cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selection,
                               const int64_t *strides, cv_watch *watch, cv_error *err);
 void cv_select_plan_free(cv_select_plan *plan);

@@ -1,6 +1,5 @@
-/* Room: engine/plan. Selections as callers write them -> the one form that is planned.
- * The meaning of slices, negative indices and clamped bounds is Python's and is
- * written down here only. No bytes of the array are touched. */
+/* Room: engine/plan. Normalises callers' selections. Python's rules for slices, negative
+ * indices and clamped bounds are implemented only here. */
 #include "engine/plan/selection.h"
 
 #include "base/arith.h"
@@ -162,7 +161,7 @@ static cv_status init_points(cv_selection *s, const caterva_selection *words, cv
     return CV_OK;
 }
 
-/* In bytes as long as these hold the sum, which makes wide vectors of them. */
+/* Counts in bytes while they hold the sum, so that vectors are wide. */
 int64_t cv_count_true(const uint8_t *mask, int64_t n)
 {
     int64_t count = 0;

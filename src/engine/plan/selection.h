@@ -1,12 +1,11 @@
-/* A caller's selection, checked against the grid and put in one form: what comes
- * after never looks at the caller's words again. */
+/* A caller's selection, checked against the grid and normalised. */
 #ifndef CV_ENGINE_PLAN_SELECTION_H
 #define CV_ENGINE_PLAN_SELECTION_H
 
 #include "base/grid.h"
 
-/* What is taken along one axis: item i is start + i * step, unless there is a
- * list or a mask. Lists and masks that are a slice in disguise are slices here. */
+/* Items along one axis: start + i * step, unless there is a list or a mask. Lists and masks
+ * that are slices are stored as slices. */
 typedef struct cv_axis {
     int64_t n;           /* items taken */
     int64_t start, step; /* inside the axis; step is not 0 */
@@ -26,8 +25,8 @@ typedef struct cv_selection {
     const uint8_t *mask;       /* MASK: shape[0] of its bytes are not 0 */
 } cv_selection;
 
-/* Checks and normalises; NULL selects everything. CATERVA_ERANGE and others name the axis
- * and the numbers. Reads lists, points and masks once; allocates nothing. */
+/* Checks and normalises; NULL selects everything. CATERVA_ERANGE and others name axis and
+ * numbers. Allocates nothing. */
 cv_status cv_selection_init(cv_selection *selection, const cv_grid *grid,
                             const caterva_selection *words, cv_error *err);
 

@@ -1,6 +1,5 @@
-/* Room: engine/write. From decoded blocks to stored chunks: chunks written out of pieces,
- * spliced from old and new streams, encoded whole, and rebuilt from their dirty blocks. Why
- * blocks are dirty is not known here. */
+/* Room: engine/write. Encodes decoded blocks to stored chunks: from pieces, spliced with
+ * old streams, whole, or from dirty blocks. Does not know why blocks are dirty. */
 #include "engine/write/flush.h"
 
 #include "base/arith.h"
@@ -62,8 +61,8 @@ static uint64_t part_bytes(const cv_pieces_job *job)
     return store_copies(job) ? LARGE_PART_BYTES : PART_BYTES;
 }
 
-/* Parts end with a page of the store, so that no page is written twice: the
- * first one is shorter by what stands before the job in its page. */
+/* Parts end at a page of the store, so that no page is written twice; the first is
+ * shorter. */
 static uint64_t part_start(const cv_pieces_job *job, int64_t part)
 {
     uint64_t start = (uint64_t)part * part_bytes(job);
@@ -87,7 +86,6 @@ static cv_status take(const cv_pieces_job *job, const cv_piece *piece, uint64_t 
     return CV_OK;
 }
 
-/* What is collected for the next write: stage->size bytes, to stand at `pos`. */
 static cv_status write_stage(const cv_pieces_job *job, cv_buffer *stage, uint64_t pos,
                              cv_error *err)
 {
@@ -97,8 +95,7 @@ static cv_status write_stage(const cv_pieces_job *job, cv_buffer *stage, uint64_
     return cv_store_write(job->store, job->object, pos - size, stage->data, size, err);
 }
 
-/* Writes bytes [skip, skip + size) of a piece, which stand at `pos`: now, or with
- * what is collected. */
+/* Writes bytes [skip, skip + size) of a piece at `pos`, directly or through the stage. */
 static cv_status add(const cv_pieces_job *job, const cv_piece *piece, uint64_t skip,
                      size_t size, uint64_t pos, cv_buffer *stage, cv_error *err)
 {
@@ -151,7 +148,6 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
  * blocks and of copying the rest from one place of the file to another. Nor are
  * they checked: their checksums travel along, so that damage stays noticeable. */
 
-/* What one thread encodes: the dirty ones of blocks [first, end). */
 typedef struct share {
     int64_t first, end;
     cv_buffer streams;                    /* one behind the other */
@@ -215,7 +211,6 @@ static cv_status encode_share(void *context, int64_t number, cv_worker *worker, 
     return CV_OK;
 }
 
-/* Shares of as many dirty blocks each. */
 static void cut_shares(splice *s)
 {
     int64_t block = 0, n = 0;
@@ -256,8 +251,7 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
 
 /* ---- Clean blocks ------------------------------------------------------- */
 
-/* A special chunk has no streams: one block of its item is encoded, and stands
- * for every clean one. */
+/* Splices a special chunk: one block of its item is encoded for all clean ones. */
 static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
                                  cv_error *err)
 {
@@ -341,7 +335,6 @@ static cv_piece clean_piece(const splice *s, int64_t block)
                       .size = (size_t)(range.end - range.start)};
 }
 
-/* The piece's bytes, in the worker's `packed` unless they are at hand. */
 static cv_status read_piece(const splice *s, const cv_piece *piece, const uint8_t **bytes,
                             cv_error *err)
 {
@@ -450,7 +443,6 @@ static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err
     return CV_OK;
 }
 
-/* The last piece is the block table. */
 static cv_status add_table(const splice *s, cv_buffer *pieces, uint32_t *name, cv_error *err)
 {
     cv_worker *worker = s->job->worker;
@@ -540,8 +532,7 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
 
 /* ---- Whole chunks ---------------------------------------------------------- */
 
-/* Block by block, so that threads can help, and that it can be stopped: a splice of
- * nothing old. */
+/* Splices nothing old, block by block, so that threads can help and it can be stopped. */
 static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_spliced *out,
                                cv_error *err)
 {
@@ -573,8 +564,7 @@ static cv_status put_plainly(cv_pending *pending, cv_worker *worker, int64_t chu
     return cv_txn_put(pending->txn, chunk, encoded, err);
 }
 
-/* Whether a chunk is encoded block by block: as threads are idle that can help, or
- * somebody watches who would otherwise not hear for long. */
+/* Whether a chunk is encoded block by block: threads are idle, or a slow one is watched. */
 static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
 {
     const cv_codec_spec *spec = &pending->workers->spec;
@@ -583,7 +573,6 @@ static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
     return *slow || cv_pending_helpers(idle, n_blocks, spec->chunk_bytes) > 0;
 }
 
-/* With room for the longest chunk and its table. */
 static cv_status prepare_to_encode(cv_pending *pending, cv_worker *worker,
                                    cv_encoder **encoder, cv_error *err)
 {
@@ -653,7 +642,6 @@ cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_
 
 /* ---- Rebuilding --------------------------------------------------------- */
 
-/* The blocks of a chunk that is dirty to its last block. */
 typedef struct dirty_source {
     const cv_dirty_chunk *dirty;
     size_t block_bytes;
@@ -673,8 +661,7 @@ static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
            !cv_all_same(dirty->blocks[0], (size_t)grid->block_bytes, (size_t)grid->item_size);
 }
 
-/* The worker's chunk buffer serves decoding of dependent blocks already, so a
- * rebuild has one of its own; the only block of a chunk is the chunk. */
+/* Decoding of dependent blocks uses the worker's chunk buffer, so a rebuild has its own. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
                                const cv_dirty_chunk *dirty, int idle, cv_error *err)
 {

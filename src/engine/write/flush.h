@@ -1,5 +1,4 @@
-/* From decoded and dirty blocks to stored chunks, and on to a commit. Which blocks are dirty
- * is known to pending.h; here they are encoded and put into the transaction. */
+/* From decoded and dirty blocks to stored chunks, and on to a commit. */
 #ifndef CV_ENGINE_WRITE_FLUSH_H
 #define CV_ENGINE_WRITE_FLUSH_H
 
@@ -20,8 +19,8 @@ typedef struct cv_splice_job {
     const uint8_t *const *blocks; /* decoded, n_blocks of the grid; NULL: clean */
     int64_t n_dirty;              /* those that are not NULL */
     int idle;                     /* threads that may help */
-    /* Of clean blocks those that come from elsewhere, n_blocks of the grid, NULL: from the
-     * stored chunk; or NULL: none does. With n_dirty they are at least one. */
+    /* Sources of clean blocks, n_blocks entries (NULL entry: the stored chunk); or NULL:
+     * all are stored. Together with n_dirty at least one. */
     const cv_splice_source *const *others;
     int64_t n_others;
 } cv_splice_job;
@@ -36,33 +35,29 @@ typedef enum cv_spliced {
                         `head` begins with the header that it has with streams       */
 } cv_spliced;
 
-/* Encodes the dirty blocks, copies the compressed bytes of all others as they
- * are, and puts the new chunk; unless the stored chunk is memcpyed, has a
- * dictionary or delta, was encoded another way, or the result would be larger
- * than the data. The one place that decides. */
+/* Encodes the dirty blocks, copies the other compressed blocks, and puts the new chunk;
+ * unless the stored one is memcpyed, has a dictionary or delta, was encoded otherwise, or
+ * the result exceeds the data. This function alone decides. */
 cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err);
 
 /* ---- Whole chunks, and all that is dirty ---- */
 
-/* Encodes a whole chunk (chunk_bytes in stored order), with the help of up to
- * `idle` threads, and puts it: as zeros, as one repeated item, or compressed. */
+/* Encodes a whole chunk (chunk_bytes, stored order) with up to `idle` helpers, and puts it:
+ * zeros, one repeated item, or compressed. */
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, int idle, cv_error *err);
 
-/* The same of a chunk that is gathered block by block, as it is encoded; not for one that
- * is one repeated item. Only where cv_pending_gathers: where no thread is to help with it
- * and nobody wants to hear between its blocks. */
+/* The same for a chunk gathered block by block during encoding, if cv_pending_gathers: no
+ * thread helps and no watch waits between blocks. Not for one repeated item. */
 bool cv_pending_gathers(const cv_pending *pending, int idle);
 cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                   const cv_block_source *source, cv_error *err);
 
-/* Rebuilds one chunk from its dirty blocks and its stored ones, as one of
- * `n_chunks` done side by side, and puts it. */
+/* Rebuilds one of `n_chunks` parallel chunks from dirty and stored blocks, and puts it. */
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                  int64_t n_chunks, cv_error *err);
 
-/* Rebuilds all dirty chunks, in parallel; or, when the queue is full, those that
- * are dirty to their last block. */
+/* Rebuilds all dirty chunks in parallel; if the queue is full, only those wholly dirty. */
 cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
 cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err);
 
@@ -86,8 +81,8 @@ typedef struct cv_piece {
     size_t size;
 } cv_piece;
 
-/* Adds a piece to `list` (an array of cv_piece); one that goes on where the last
- * one ends is joined with it. Pieces of no bytes are left out. */
+/* Adds a piece to `list` (of cv_piece), joined with an adjacent last one; drops empty
+ * pieces. */
 cv_status cv_pieces_add(cv_buffer *list, cv_piece piece, cv_error *err);
 
 /* Pieces, and where they go, one behind the other. */
@@ -99,13 +94,11 @@ typedef struct cv_pieces_job {
     uint64_t pos;
 } cv_pieces_job;
 
-/* They are written in parts, small enough to stay in a core's second-level cache
- * between reading and writing. How many: */
+/* The number of parts, each small enough for a core's second-level cache. */
 int64_t cv_pieces_n_parts(const cv_pieces_job *job);
 
-/* Writes part `part`, put together in `stage`. A chunk object takes its parts in
- * order; in the frame object several threads may write parts of one job, each
- * with its own stage. */
+/* Writes part `part`, put together in `stage`. A chunk object takes its parts in order; in
+ * the frame object threads may write parts in parallel, each with its own stage. */
 cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer *stage,
                                cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: engine/write. Shape changes as index edits where chunks stay whole, and as
- * reads and writes of boxes where they do not. */
+/* Room: engine/write. Shape changes: index edits for whole chunks, box copies for cut
+ * ones. */
 #include "engine/write/resize.h"
 
 #include "base/arith.h"
@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-/* A box of the array, or of its grid with the padding of edge chunks. */
 typedef struct box {
     int64_t start[CV_MAX_DIMS];
     int64_t stop[CV_MAX_DIMS];
@@ -31,7 +30,7 @@ static box whole(const cv_grid *grid)
 
 /* ---- Filling ------------------------------------------------------------ */
 
-/* Writes one item all over a box: its steps in the buffer are all 0. */
+/* Writes one item all over a box, with strides of 0. */
 static cv_status fill_box(cv_pending *pending, const cv_grid *grid, const box *b,
                           cv_error *err)
 {
@@ -53,7 +52,6 @@ static cv_status padded_grid(const cv_grid *grid, cv_grid *out, cv_error *err)
     return CV_OK;
 }
 
-/* Clears what edge chunks of `axis` hold beyond the shape. */
 static cv_status clear_padding(cv_pending *pending, int axis, cv_error *err)
 {
     const cv_grid *grid = grid_of(pending);
@@ -65,8 +63,7 @@ static cv_status clear_padding(cv_pending *pending, int axis, cv_error *err)
     return fill_box(pending, &padded, &b, err);
 }
 
-/* Fills the cells that growing along `axis` from the shape `old` brings into
- * view inside chunks that were there; new chunks hold the fill already. */
+/* Fills the cells of old chunks that growing `axis` from shape `old` exposes. */
 static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
                               cv_error *err)
 {
@@ -139,7 +136,6 @@ cv_status cv_resize(cv_pending *pending, const int64_t *shape, cv_error *err)
 
 /* ---- Moving items ------------------------------------------------------- */
 
-/* Items of `axis` from position `from` on, `length` of them, go to `to`. */
 typedef struct move {
     cv_pending *pending;
     int axis;
@@ -162,8 +158,7 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 
-/* The tile with index `k` of the moved items: chunk-sized on every axis, and
- * along the moved axis in the order in which nothing is overwritten unread. */
+/* Tile `k` of the moved items, chunk-sized, in an order that overwrites nothing unread. */
 static box tile_at(const move *m, const int64_t *counts, int64_t k)
 {
     const cv_grid *grid = grid_of(m->pending);

@@ -16,8 +16,7 @@
 /* To a new shape, each axis grown or shrunk at its end. */
 cv_status cv_resize(cv_pending *pending, const int64_t *shape, cv_error *err);
 
-/* `n` items more along `axis` at position `at`; the box there is taken from
- * `src`, or holds the fill where src is NULL. */
+/* Inserts `n` items along `axis` at position `at`, from `src` or (NULL) as the fill. */
 cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n,
                     const cv_strided *src, cv_error *err);
 

@@ -1,6 +1,5 @@
-/* Room: engine/write. Chunks on their way as they are stored: a compact copy of a frame, made
- * through a transaction of the new frame like any other write; moves between arrays; and a
- * frame's bytes handed over. Why chunks may move is not known here. */
+/* Room: engine/write. Moves chunks as they are stored: compact copies of frames, moves
+ * between arrays, and a frame's bytes for the caller. Does not know why they move. */
 #include "engine/write/transfer.h"
 
 #include "base/arith.h"
@@ -16,8 +15,8 @@
 
 /* ---- Bytes of a frame on their way out ---------------------------------------
  *
- * They are lent by the store where it can. The header comes from the snapshot: in the store a later commit may have replaced it, and
- * nothing else that the state stands on. */
+ * Lent by the store if it can. The header is the snapshot's: a later commit may have
+ * replaced the stored one, but nothing else of this state. */
 
 enum { PIECE = 1 << 20 };
 
@@ -72,8 +71,7 @@ static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
     }
 }
 
-/* The checksums travel along, unless there are none yet: a damaged chunk stays
- * noticeable. */
+/* Copies existing checksums, so that damage stays noticeable; else makes them. */
 static cv_status make_table(const cv_source *source, const cv_layout *layout,
                             const uint8_t *chunk, cv_buffer *out, uint32_t *name,
                             cv_error *err)
@@ -96,7 +94,6 @@ static bool may_share(const cv_source *source, const cv_layout *layout,
     return object == ref->object && pos == (uint64_t)layout->header.cbytes;
 }
 
-/* A stored chunk on its way: `bytes` are all of it. */
 static cv_status put_stored(const cv_source *source, const cv_layout *layout,
                             const cv_chunk_ref *ref, const uint8_t *bytes, cv_txn *to,
                             int64_t number, cv_error *err)
@@ -183,8 +180,7 @@ static cv_status copy_chunk(copying *c, int64_t chunk, cv_worker *worker, cv_err
     return status;
 }
 
-/* `index`, where it is not NULL, is the source's; the chunks of the target are `initial`,
- * one of its special entries, before they are put. */
+/* `index` (or NULL) is the source's; `initial` is the special entry of all target chunks. */
 static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
                              cv_frame *target, cv_error *err)
 {
@@ -346,7 +342,6 @@ static int64_t count(const cv_move *move)
     return n;
 }
 
-/* The k-th chunk of the box, its numbers in both arrays. */
 static void number(const cv_move *move, int64_t k, int64_t *from, int64_t *to)
 {
     const cv_grid *source = &move->source->snapshot->grid, *target = target_grid(move);
@@ -374,8 +369,7 @@ bool cv_move_is_clean(const cv_move *move)
 
 /* ---- Moving ---------------------------------------------------------------- */
 
-/* In a new array with a fill to be stored, UNINIT means "not written": what reads
- * as zeros must say so. */
+/* With a stored fill UNINIT means "not written": chunks that read as zeros get an entry. */
 static cv_status keep_zeros(cv_pending *target, int64_t chunk, cv_error *err)
 {
     cv_chunk_ref ref;

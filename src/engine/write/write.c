@@ -37,7 +37,6 @@ typedef struct write_task {
     bool queues;    /* complete chunks wait for others */
 } write_task;
 
-/* Copies the block's part of the box from the caller to `block`. */
 static void patch(const write_task *task, const cv_block_job *job, uint8_t *block)
 {
     const cv_plan *plan = task->plan;
@@ -56,8 +55,7 @@ static bool has_padding(const cv_grid *grid, const cv_chunk_job *job)
     return false;
 }
 
-/* True when the chunk lies in the caller's buffer as it is stored: item after
- * item, and block after block. */
+/* Whether the chunk lies in the caller's buffer in stored order. */
 static bool lies_as_stored(const cv_plan *plan, const cv_chunk_job *job)
 {
     const cv_grid *grid = plan->grid;
@@ -92,7 +90,6 @@ static cv_status gather(const write_task *task, const cv_chunk_job *job, cv_work
     return CV_OK;
 }
 
-/* A chunk's part of the caller's buffer. */
 typedef struct gathering {
     const write_task *task;
     const cv_chunk_job *chunk;
@@ -122,8 +119,8 @@ static void gather_block(const void *context, int64_t block, uint8_t *out)
     warm_next(g, j);
 }
 
-/* False for a chunk that is not one item again and again; true for one that may be, as its
- * last item and those along its last axis are as the first one. */
+/* False: the chunk is not one repeated item. Compares the first item with the last one and
+ * those along the last axis. */
 static bool may_repeat(const write_task *task, const cv_chunk_job *job)
 {
     const cv_plan *plan = task->plan;
@@ -159,7 +156,6 @@ static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *j
 
 /* ---- A chunk covered in part -------------------------------------------- */
 
-/* A share of the touched blocks of one chunk. */
 typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
@@ -167,8 +163,7 @@ typedef struct patching {
     cv_dirty_chunk *dirty;
 } patching;
 
-/* Makes the touched blocks dirty; those that keep something of what is stored
- * are listed in the worker's `wanted`. */
+/* Makes the touched blocks dirty; lists those that keep stored items in `wanted`. */
 static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
                                 cv_error *err)
 {
@@ -189,9 +184,8 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
     return CV_OK;
 }
 
-/* After a failure: blocks that were not decoded, or not yet taken from the
- * caller, hold nothing and must not stay dirty. Of a covered block every cell
- * is the failed write's to lose. */
+/* After a failure: blocks not decoded or not yet copied hold nothing and must not stay
+ * dirty. A covered block's cells are the failed write's to lose. */
 static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 {
     cv_pending *pending = p->task->pending;
@@ -205,10 +199,8 @@ static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
     }
 }
 
-/* True when the chunk is dirty to its last block and the write has reached its
- * last cell: writes that come in order, appends above all, are done with it. Its
- * blocks are then encoded while they are in the processor's caches, and lend
- * their memory to the next chunk. */
+/* Whether the chunk is dirty to its last block and written to its last cell, as by appends.
+ * Its blocks are then encoded while cached, and their memory is reused. */
 static bool is_done(const patching *p)
 {
     const cv_grid *grid = p->task->plan->grid;
@@ -218,7 +210,6 @@ static bool is_done(const patching *p)
     return true;
 }
 
-/* Share `share` of the touched blocks. */
 static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
                               int64_t share, cv_worker *worker, cv_error *err)
 {
@@ -265,8 +256,8 @@ static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_err
 
 /* ---- The write ---------------------------------------------------------- */
 
-/* Into how many shares the blocks of a chunk are cut. Decoding is the work: a
- * block that is dirty already is only patched. The first chunk stands for all. */
+/* Shares per chunk, by the first chunk. Only decoding counts: dirty blocks are just
+ * patched. */
 static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
 {
     if (plan->n_chunks >= pending->threads) return 1;
@@ -323,8 +314,8 @@ typedef struct select_task {
     const uint8_t *src;
 } select_task;
 
-/* The chunk being written. Its n_added blocks became dirty in this write: the
- * first of them are the worker's n_wanted, tags are block numbers. */
+/* The chunk being written. The first of its n_added new dirty blocks are the worker's
+ * n_wanted; tags are block numbers. */
 typedef struct select_patching {
     const select_task *task;
     const cv_select_chunk *chunk;
@@ -334,8 +325,8 @@ typedef struct select_patching {
 
 /* ---- One chunk ---------------------------------------------------------- */
 
-/* Makes touched blocks dirty that are not. Those that keep something of what is
- * stored are listed first in the worker's `wanted`, covered ones from its end. */
+/* Makes touched blocks dirty. Lists those with stored items first in `wanted`, covered ones
+ * from its end. */
 static cv_status add_blocks(select_patching *p, cv_worker *worker, int64_t *n_stored,
                             int64_t *n_covered, cv_error *err)
 {
@@ -424,7 +415,6 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
     return cv_pending_flush_chunk(pending, worker, chunk.chunk, task->plan->n_chunks, err);
 }
 
-/* Small writes stay on the calling thread. */
 static int count_select_helpers(const cv_pending *pending, const cv_select_plan *plan)
 {
     int64_t n_blocks = cv_min_i64(plan->n_blocks, plan->n_items);
