@@ -1,6 +1,5 @@
-/* Room: engine/read. One chunk's wanted blocks, decoded and delivered. Which bytes
- * to fetch is frame/fetch.c's business, how blocks decode codec/'s; here the
- * kind of chunk picks the way. */
+/* Room: engine/read. One chunk's wanted blocks, decoded and delivered in the way its kind
+ * needs. */
 #include "engine/read/blocks.h"
 
 #include "engine/items/copy.h"
@@ -10,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Compressed bytes fetched at once: enough to make reads rare, few enough to
- * be in the cache still when they are decoded. Of a far store a wave's. */
+/* Compressed bytes per fetch: reads are rare, and bytes still cached when decoded. Far
+ * stores: a wave. */
 enum { FETCH_BUDGET = 512 * 1024 };
 
 typedef struct decode_task {
@@ -51,7 +50,6 @@ static void fill_all(const decode_task *task, const uint8_t *item)
         sink->fill(sink->context, task->wanted[i].tag, item);
 }
 
-/* Delivers a block that stands elsewhere than in its place. */
 static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
 {
     const cv_block_sink *sink = task->sink;
@@ -79,7 +77,6 @@ static target find_target(const decode_task *task, int64_t tag)
     return t;
 }
 
-/* What is decoded, or could not be, is handed on. */
 static void finish(const decode_task *task, int64_t tag, target t, cv_status status)
 {
     const cv_block_sink *sink = task->sink;
@@ -87,7 +84,6 @@ static void finish(const decode_task *task, int64_t tag, target t, cv_status sta
     if (t.is_room) sink->settle(sink->context, status == CV_OK);
 }
 
-/* The same for a block that stands in scratch, decoded. */
 static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
 {
     target t = find_target(task, tag);
@@ -133,7 +129,6 @@ static cv_status tick(const decode_task *task, cv_error *err)
     return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
 }
 
-/* Reads the bytes of the first blocks of the list, *fetched of them. */
 static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
                        int64_t *fetched, cv_error *err)
 {
@@ -194,8 +189,7 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     return CV_OK;
 }
 
-/* Blocks that need other parts of their chunk: the dictionary, or block 0; or that are
- * not cut as the grid is, where the last chunk may be shorter, too. */
+/* Blocks that need the dictionary, block 0, or a last chunk or blocks unlike the grid's. */
 static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {

@@ -1,6 +1,4 @@
-/* Decoding a list of blocks of one chunk, whatever kind of chunk it is. Reads,
- * writes (for blocks covered in part), rebuilds and verify all come through
- * here; they differ in what becomes of a decoded block. */
+/* Decodes blocks of any kind of chunk, for reads, partial writes, rebuilds and verify. */
 #ifndef CV_ENGINE_BLOCKS_H
 #define CV_ENGINE_BLOCKS_H
 
@@ -9,27 +7,26 @@
 
 /* What becomes of wanted block `tag`. */
 typedef struct cv_block_sink {
-    /* Where the block can be decoded straight to (block_bytes), or NULL, as the function
-     * may be: it is decoded to scratch and `take` is called with it. */
+    /* Where to decode the block (block_bytes), or NULL: to scratch, then `take`. May be
+     * NULL. */
     uint8_t *(*place)(void *context, int64_t tag);
     void (*take)(void *context, int64_t tag, const uint8_t *block);
     /* The block is one item repeated; NULL: zero bytes. */
     void (*fill)(void *context, int64_t tag, const uint8_t *item);
     void *context;
-    /* Room in the cache for a block without a place, which is decoded there
-     * instead of to scratch; NULL, or returning it: it need not stay. After
-     * `take` comes `settle`; with `good` false in place of it, after a failure. */
+    /* Cache room for a block without a place, decoded there; NULL, also as a function: not
+     * kept. `settle` follows `take`, or with `good` false a failure. */
     uint8_t *(*room)(void *context, int64_t tag);
     void (*settle)(void *context, bool good);
-    /* The block as its shuffle filter left it, in place of `take`: for blocks that
-     * have neither place nor room, where `unshuffles` says so. Both may be NULL. */
+    /* Instead of `take`, if `unshuffles`: the block still shuffled. Not with place or room.
+     * May be NULL. */
     bool (*unshuffles)(void *context, int64_t tag);
     void (*take_shuffled)(void *context, int64_t tag, const uint8_t *shuffled);
     bool in_order; /* blocks come in the order of the list, else as they are stored */
 } cv_block_sink;
 
-/* Whether the chunk says one item of all its blocks: *item, good until the worker's next
- * chunk, or NULL for zeros. Of a small chunk, whose layout nobody keeps, not asked. */
+/* Whether all blocks are one item: *item, valid until the worker's next chunk, or NULL for
+ * zeros. False for small chunks, whose layouts are not kept. */
 cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_worker *worker, bool *same,
                              const uint8_t **item, cv_error *err);
@@ -37,9 +34,8 @@ cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
 /* Blocks in a list: for more ask the next function. */
 enum { CV_BLOCKS_AT_ONCE = 16384 };
 
-/* How many of `n` blocks to ask for at once, so that the list of them stays small also
- * where a file says that a chunk has blocks without number: all, where the chunk's own
- * bytes are as many or all must be decoded together. */
+/* How many of `n` blocks to request at once, which bounds the list for hostile files: all,
+ * if the chunk's bytes are as many or must be decoded together. */
 cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
                             const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
                             int64_t *at_once, cv_error *err);

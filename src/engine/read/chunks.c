@@ -1,6 +1,6 @@
-/* Room: engine/read. Single chunks and blocks: what they are, the space that all of them take,
- * and their bytes in and out, decoded or as they are stored. Bytes that come in go through
- * the same checks as a file's, and are decoded once, before they become part of the array. */
+/* Room: engine/read. Single chunks and blocks: descriptions, space, bytes in and out.
+ * Incoming bytes are checked like a file's, and decoded once, before they become part of
+ * the array. */
 #include "engine/read/chunks.h"
 
 #include "base/arith.h"
@@ -121,7 +121,7 @@ static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
     return status;
 }
 
-/* Nor are layouts that stand together: they serve readers from afar. */
+/* Layouts that stand together serve far readers: not dead. */
 static cv_status add_layouts(cv_frame *frame, cv_snapshot *snapshot, int64_t *live_bytes,
                              cv_error *err)
 {
@@ -168,7 +168,6 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
 
 /* ---- Out, decoded ------------------------------------------------------- */
 
-/* The one chunk of a stage. */
 typedef struct one_chunk {
     cv_walk walk;
     int64_t chunk;
@@ -275,7 +274,6 @@ static cv_status check_structure(const cv_pending *pending, int64_t chunk,
     return cv_codec_check_chunk(&pending->workers->spec, bytes, err);
 }
 
-/* A chunk that came, its header checked. */
 typedef struct new_chunk {
     const cv_grid *grid;
     int64_t chunk;
@@ -284,8 +282,7 @@ typedef struct new_chunk {
     cv_block_range *ranges;
 } new_chunk;
 
-/* Alone and as a part of its chunk: readers take the way that is shorter for them, and
- * what is no good may pass by one and not by the other. */
+/* Decodes alone and within its chunk: bad bytes may pass one reader's way only. */
 static cv_status check_block(const new_chunk *c, int32_t block, cv_worker *worker,
                              cv_error *err)
 {

@@ -1,5 +1,4 @@
-/* Single chunks and blocks: what they are, the space that they take, and their bytes in and
- * out, decoded or as they are stored. */
+/* Single chunks and blocks: what they are, their space, and their bytes in and out. */
 #ifndef CV_ENGINE_CHUNKS_H
 #define CV_ENGINE_CHUNKS_H
 
@@ -14,23 +13,22 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             caterva_chunk_info *out, cv_error *err);
 
-/* One block's place and stored size, as of the snapshot's commit. `chunk` and `block`
- * lie in the grid. */
+/* A block's place and stored size in the snapshot. `chunk` and `block` lie in the grid. */
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err);
 
-/* Decodes a chunk into `dst`, chunk_bytes of the grid, in stored order; pending
- * changes included. Any thread. */
+/* Decodes a chunk with pending changes into `dst`, chunk_bytes in stored order. Any
+ * thread. */
 cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst,
                           cv_error *err);
 
-/* A chunk as it is stored, in `buffer` or borrowed from the store: *bytes, *size. One
- * that takes no space becomes one that is stored. It has no dirty blocks. */
+/* A stored chunk, in `buffer` or lent by the store: *bytes, *size. Special chunks are
+ * encoded. No dirty blocks. */
 cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,
                           const uint8_t **bytes, size_t *size, cv_error *err);
 
-/* Makes `size` bytes, which nobody has checked, chunk `chunk`: header and block starts
- * must fit the grid, and every block decode. */
+/* Stores `size` unchecked bytes as chunk `chunk`: header and starts must fit, every block
+ * decode. */
 cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
                        cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: engine/read. Shares of boxes, taken by pool threads and decoded into the cache; and
- * which reads are a scan, and where it goes. */
+/* Room: engine/read. Decodes shares of boxes into the cache on pool threads; recognises
+ * scans. */
 #include "engine/read/prefetch.h"
 
 #include "base/arith.h"
@@ -22,7 +22,6 @@ typedef struct share {
     bool full;    /* the cache has no room */
 } share;
 
-/* What a block in the cache takes, and a little more. */
 static int64_t cost_of_block(const cv_grid *grid)
 {
     return grid->block_bytes + ENTRY_OVERHEAD;
@@ -35,8 +34,8 @@ static int64_t most_room(const cv_source *source)
 
 /* ---- The queue ------------------------------------------------------------ */
 
-/* The next share of the box, where the array still has the box; false: there is none.
- * Blocks that need the whole of their chunk decoded are one share. */
+/* The next share, while the array has the box; else false. Blocks decoded with their whole
+ * chunk are one share. */
 static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
 {
     const cv_grid *grid = &out->source->snapshot->grid;
@@ -88,8 +87,7 @@ static bool take_share(cv_prefetch *p, share *out)
     return taken;
 }
 
-/* Blocks that were there already count, so that a box is cut at one place however
- * often it comes. */
+/* Cached blocks count, too, so that repeated boxes are cut at the same place. */
 static void return_share(cv_prefetch *p, const share *s)
 {
     cv_mutex_lock(&p->lock);
@@ -221,13 +219,11 @@ void cv_prefetch_destroy(cv_prefetch *p)
     cv_watch_destroy(&p->watch);
 }
 
-/* True when the handle has a cache, and a thread besides its caller's. */
 static bool cv_prefetch_is_possible(const cv_prefetch *p, const cv_source *source)
 {
     return p->job.most > 0 && source->workers->cache && most_room(source) > 0;
 }
 
-/* True when the first block of the box is in the cache: a hint as well. */
 static bool cv_prefetch_has_begun(const cv_source *source, const cv_plan *plan)
 {
     cv_chunk_job chunk;
@@ -319,7 +315,6 @@ void cv_read_ahead_init(cv_read_ahead *ahead, bool off)
 
 /* ---- Recognising a scan ------------------------------------------------------ */
 
-/* The one axis along which the box is the last one shifted, or -1. */
 static int moved_axis(const cv_scan *scan, const cv_plan *plan)
 {
     int axis = -1;
@@ -350,7 +345,6 @@ bool cv_scan_add(cv_scan *scan, const cv_plan *plan)
     return scan->n_steps >= STEPS_OF_A_SCAN;
 }
 
-/* The layer of blocks that holds item `i` of an axis: [*first, *last). */
 static void layer_of(const cv_grid *grid, int axis, int64_t i, int64_t *first, int64_t *last)
 {
     int64_t chunk = i / grid->chunk_shape[axis] * grid->chunk_shape[axis];
@@ -359,9 +353,8 @@ static void layer_of(const cv_grid *grid, int axis, int64_t i, int64_t *first, i
     *last = chunk + cv_min_i64(block + grid->block_shape[axis], grid->chunk_shape[axis]);
 }
 
-/* Boxes at start + k * step. Forwards the first whose end is behind the layer of the
- * last item of this one; backwards the first whose begin is before the layer of its
- * first item. */
+/* Boxes at start + k * step: forwards the first that ends behind the layer of this one's
+ * last item; backwards the first that begins before the layer of its first item. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last)
 {
     int axis = scan->axis;
@@ -384,8 +377,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
 
 /* ---- Who scans --------------------------------------------------------------- */
 
-/* True for the thread that scans; another one takes its place when it has been
- * silent for long enough. */
+/* True for the scanning thread; another one replaces it after a silence. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();
@@ -418,10 +410,9 @@ static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_
 
 /* ---- Reading ahead ------------------------------------------------------------- */
 
-/* A scan whose blocks are wanted whole decodes each once and straight to where it is
- * wanted: by way of the cache that would cost more. The next layer is worth it when it
- * is neither so little that waking a thread costs more, nor so much that it and this
- * one do not fit into what a request may have of the cache. */
+/* Scans of whole blocks decode straight to their place, which costs less than the cache.
+ * The next layer must be worth waking a thread, and fit a request's share of the cache with
+ * this one. */
 static bool is_worth(const cv_source *source, const cv_plan *plan, const cv_plan *next)
 {
     int64_t n_whole, unused;

@@ -48,15 +48,13 @@ void cv_prefetch_init(cv_prefetch *prefetch, cv_source (*source)(void *owner), v
                       int threads);
 void cv_prefetch_destroy(cv_prefetch *prefetch); /* cancels */
 
-/* Adds the planned box to the queue and returns at once. `of_scan`: it takes the
- * place of the box of a scan that waits. Any thread that may read through the
- * handle. */
+/* Queues the planned box and returns. `of_scan`: replaces a waiting scan's box. Any reading
+ * thread. */
 void cv_prefetch_add(cv_prefetch *prefetch, const cv_source *source, const cv_plan *plan,
                      bool of_scan);
 
-/* For who has the handle alone: after the one no share is under way (at most one for
- * each thread is waited for, and of a far store none: what is on its way is given up);
- * after the other they go on. */
+/* For the exclusive user of the handle: waits for shares under way, one per thread (far
+ * ones are given up), and later resumes. */
 void cv_prefetch_suspend(cv_prefetch *prefetch);
 void cv_prefetch_resume(cv_prefetch *prefetch);
 
@@ -103,17 +101,15 @@ typedef struct cv_read_ahead {
 
 void cv_read_ahead_init(cv_read_ahead *ahead, bool off);
 
-/* After each read of a box through the handle, by the thread that read. Any number
- * of threads. */
+/* Called after each read of a box, by the reading thread. Any number of threads. */
 void cv_read_ahead_note(cv_read_ahead *ahead, cv_prefetch *prefetch, const cv_source *source,
                         const cv_plan *plan);
 
-/* The parts of it that only compute. Adds a box to the scan; true when it goes on in
- * equal steps. */
+/* Pure parts. Adds a box to the scan; true while it goes on in equal steps. */
 bool cv_scan_add(cv_scan *scan, const cv_plan *plan);
 
-/* What a scan at this box will touch first of a later layer: [*first, *last) along its
- * axis. False: nothing is left. */
+/* What the scan first touches of a later layer: [*first, *last) of its axis. False:
+ * nothing. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last);
 
 #endif

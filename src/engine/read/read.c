@@ -1,6 +1,5 @@
-/* Room: engine/read. Walks on the threads of the pool, and the three deliveries that read:
- * a box copied out, a selection copied out, and a fold, which computes from decoded parts.
- * What is dirty, cached, fetched or kept is the walk's business. */
+/* Room: engine/read. Walks on pool threads, and the three reading deliveries: a copied box,
+ * a copied selection, and a fold over decoded parts. */
 #include "engine/read/read.h"
 
 #include "base/arith.h"
@@ -23,7 +22,6 @@ typedef struct run {
     cv_mutex lock; /* one call of its sink at a time */
 } run;
 
-/* How many threads are worth waking for so many blocks. */
 static int count_helpers(const cv_walk *w, int64_t n_blocks)
 {
     int64_t most = cv_min_i64(w->source->threads - 1, n_blocks - 1);
@@ -32,7 +30,6 @@ static int count_helpers(const cv_walk *w, int64_t n_blocks)
     return (int)cv_min_i64(most, bytes / CV_DECODE_PER_HELPER);
 }
 
-/* All that is wanted of the chunk becomes the item. */
 static void fill_wanted(cv_walk_chunk *c, const uint8_t *item)
 {
     const cv_delivery *d = c->walk->delivery;
@@ -64,8 +61,7 @@ static cv_status read_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* The same for a chunk that may be damaged: then what is wanted of it, also what was
- * delivered already, is the fill. */
+/* The same; a damaged chunk's wanted items become the fill, also those delivered already. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     run *r = context;
@@ -111,8 +107,7 @@ static cv_status run_skipping(cv_walk *w, cv_error *err)
 
 /* ---- The walk on threads ------------------------------------------------------ */
 
-/* Cuts the `n_chunks` chunks that are left into parts, and returns how many threads may
- * help with them. */
+/* Cuts the `n_chunks` left into parts; returns how many threads may help. */
 static int cut_parts(cv_walk *w, int64_t n_chunks)
 {
     int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
@@ -280,7 +275,6 @@ typedef struct copying {
     uint8_t *dst;
 } copying;
 
-/* Whose parts are being copied. */
 typedef struct block_copy {
     const uint8_t *block; /* or the item that it is all over */
     uint8_t *dst;
@@ -381,7 +375,6 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
 
 static const uint8_t zeros[16]; /* numbers are no longer */
 
-/* What a share of a fold hands on. */
 typedef struct folding {
     const cv_fold *fold;
     void *context;
@@ -504,7 +497,6 @@ static void fold_fill(void *chunk, int64_t tag, const uint8_t *item)
     see_block(chunk, tag, NULL, item);
 }
 
-/* Makes the shape of the part in the job's chunk that of the run which begins there. */
 static void lengthen(const folding *f, const cv_chunk_job *job, int64_t *shape)
 {
     const cv_plan *plan = &f->fold->box;
@@ -609,8 +601,7 @@ cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *contex
     return fold_share(fold, share, &f, worker, err);
 }
 
-/* Whether touched chunks have successive numbers: then their entries stand in the index one
- * after another. */
+/* Whether touched chunks are consecutive, as are then their index entries. */
 static bool is_contiguous(const cv_plan *plan)
 {
     bool all = plan->grid->ndim > 0;
@@ -619,8 +610,8 @@ static bool is_contiguous(const cv_plan *plan)
     return all;
 }
 
-/* The largest box of chunks [first, first + n) that begins at the first: whole rows, planes and so
- * on, or a part of one. */
+/* The largest box of chunks [first, first + n): whole rows, planes and so on, or part of
+ * one. */
 static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
 {
     int64_t unit = 1;
@@ -632,8 +623,8 @@ static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
     }
 }
 
-/* How many chunks from `first` on are special, of one kind, and a box; 1: no run. A writer's
- * chunks may be dirty, and a small fold does not have the index read. */
+/* Chunks from `first` on that are special, equal and a box; 1: no run. A writer's chunks
+ * may be dirty, and a small fold does not read the index. */
 static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
                           cv_error *err)
 {

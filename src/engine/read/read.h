@@ -14,8 +14,8 @@ cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, c
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
                                cv_error *err);
 
-/* Copies the selected items to the buffer whose first item is `dst`. With a conversion
- * (NULL: none) the plan is of a grid whose items have the converted size. Any thread. */
+/* Copies the selected items to `dst`, the first item of the buffer. With a conversion (or
+ * NULL) the plan has items of the converted size. Any thread. */
 cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err);
 cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
@@ -32,8 +32,7 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
  * Parts come in one order, whatever is dirty, in the cache or still to be decoded: what
  * is folded of one array is the same to the last digit. */
 
-/* Selected items of one block, at least one, in even steps; the buffer's side counts
- * cells. */
+/* Selected items of a block, at least one, in even steps; the buffer side counts cells. */
 typedef struct cv_fold_part {
     cv_part part;
     int64_t n_items;
@@ -50,10 +49,9 @@ typedef struct cv_fold {
     cv_fold_fn fn;
 } cv_fold;
 
-/* Plans a selection of at least one item, of which no axis is dropped and slices run
- * forwards; `cells` are the steps from cell to cell along each axis of the array, of points
- * and masks along the result. Stays where it is. It borrows the source. Release with
- * cv_fold_free, also after a failure. */
+/* Plans a selection of at least one item, without dropped axes or backward slices; `cells`:
+ * steps between cells along each array axis, or the result's for points and masks. Must not
+ * move. Borrows the source. Release with cv_fold_free, also after a failure. */
 cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err);
 void cv_fold_free(cv_fold *fold);
@@ -69,9 +67,8 @@ typedef struct cv_share {
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err);
 
-/* Folds touched chunk `first`. If it and chunks that follow it, before `last`, take no bytes of
- * the file and hold the same item everywhere, folds a box of them as one part. *n is the number
- * of chunks that were folded. */
+/* Folds touched chunk `first`, with following ones before `last` if all are the same item
+ * everywhere and take no bytes. *n: chunks folded. */
 cv_status cv_fold_run(const cv_fold *fold, int64_t first, int64_t last, void *context,
                       cv_worker *worker, int64_t *n, cv_error *err);
 

@@ -1,5 +1,4 @@
-/* Room: engine/read. What reads and writes stand on, reports of damage, and the stage. What
- * is done with the blocks is not known here. */
+/* Room: engine/read. What reads and writes stand on, damage reports, and the stage. */
 #include "engine/read/source.h"
 
 #include "base/arith.h"
@@ -44,8 +43,7 @@ static uint64_t most_bytes(const cv_grid *grid)
            64;
 }
 
-/* Chunks mostly stand in their order, or nearly: threads that wrote them were done one before
- * the other. */
+/* Chunks are mostly in order, or nearly: threads write them side by side. */
 uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
     enum { NEAR = 8, MANY = 2048 };
@@ -184,8 +182,8 @@ static cv_stage_window *find_window(const cv_stage *stage, int64_t number)
     return NULL;
 }
 
-/* The one that nobody uses and that was used longest ago: there is one for each thread, and
- * each has none but that which it looks for. */
+/* The least recently used free window: there is one per thread, which holds only the one it
+ * wants. */
 static cv_stage_window *free_window(const cv_stage *stage)
 {
     cv_stage_window *found = NULL;

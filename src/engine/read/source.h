@@ -13,8 +13,7 @@ typedef struct cv_damage_sink {
     void *context;
 } cv_damage_sink;
 
-/* What a read puts in the place of damaged chunks, and where it reports them; calls never
- * overlap, any thread. */
+/* The fill and report of damaged chunks; calls never overlap, any thread. */
 typedef struct cv_skip {
     const uint8_t *fill; /* one item; NULL: zeros */
     cv_damage_sink sink;
@@ -36,8 +35,7 @@ typedef struct cv_source {
     const cv_skip *skip; /* of reads that go on around damaged chunks; NULL: damage ends them */
 } cv_source;
 
-/* What a write reads: the state with all that is pending. It is read once: what is
- * decoded for a write is dirty or encoded anew from then on. */
+/* A write's source: the state with all pending changes, each read once. */
 cv_source cv_source_of_pending(cv_pending *pending);
 
 /* Where a chunk is, pending changes included. */
@@ -48,20 +46,17 @@ static inline cv_status cv_source_find(const cv_source *source, int64_t chunk,
     return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
 }
 
-/* Whether the committed state has the layouts of its chunks in one place, for readers that are
- * far away. Damage there is as if there were none. */
+/* Whether the committed state has its layouts in one place. Damaged ones count as none. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err);
 
-/* Where a stored chunk of the frame and its table probably end: where the next one begins, or
- * all do; 0: nobody knows. */
+/* The likely end of a stored chunk and its table: the next chunk's begin; 0: unknown. */
 uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
 
 /* ---- Damage: what may happen to one chunk and leaves the others readable ---- */
 
-/* Whether a failure to read a chunk is damage: its bytes were read and are wrong, or its file
- * is missing from a directory that is there. A chunk that could not be read is not damaged,
- * whatever the reason: the system or the server refused, the connection broke, the file or
- * directory is gone. */
+/* Whether a failed read of a chunk is damage: wrong bytes, or a file missing from an
+ * existing directory. Not when the system or server refused, the connection broke, or the
+ * whole frame is gone. */
 bool cv_is_damage(cv_status status);
 
 /* Reports damage in chunk `chunk` of the grid; -1: outside of chunks. */
@@ -135,9 +130,8 @@ cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage
                         cv_error *err);
 void cv_stage_destroy(cv_stage *stage);
 
-/* Between these two the worker finds what is there of the unit: on any of `threads` threads,
- * one unit at a time for each. CATERVA_ENOMEM, CATERVA_ESTOPPED. A stage that is not used, or
- * NULL, is fine: then nothing is there. */
+/* Between these the worker finds the unit's staged bytes, one unit at a time per thread.
+ * CATERVA_ENOMEM, CATERVA_ESTOPPED. Without a stage (or NULL) nothing is there. */
 cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err);
 void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker);
 

@@ -1,8 +1,6 @@
-/* Room: engine/read. The one walk; its header says what it promises.
- *
- * A part of the walk is a touched chunk, all its wanted blocks, or a share of them when
- * there are fewer chunks than threads. Parts deliver to places of their own, so no lock is
- * taken; all scratch belongs to the worker. How threads share the parts is not known here. */
+/* Room: engine/read. The walk. A part is a touched chunk, or a share of its wanted blocks
+ * when there are fewer chunks than threads. Parts deliver to separate places, so no lock is
+ * taken; all scratch is the worker's. */
 #include "engine/read/walk.h"
 
 #include "base/arith.h"
@@ -13,7 +11,6 @@
 
 /* ---- What the request says ------------------------------------------------ */
 
-/* Aims the chunk at the k-th that its walk's request touches. */
 static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
 {
     const cv_request *r = &c->walk->request;
@@ -31,8 +28,8 @@ static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
     }
 }
 
-/* False: the touched block holds nothing that is wanted. If the request is no box, only the
- * block's number and whether it is covered are set. */
+/* False: nothing of the touched block is wanted. Without a box sets only its number and
+ * whether it is covered. */
 static inline bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
 {
     const cv_request *r = &c->walk->request;
@@ -133,7 +130,6 @@ static void rotate_back(const cv_grid *grid, const uint8_t *rotated, uint8_t *bl
  *
  * Where it is decoded to, whether the cache keeps it, and how it lies there. */
 
-/* Room in the cache for the block, or NULL. */
 static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
 {
     const cv_walk *w = c->walk;
@@ -150,8 +146,8 @@ static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
     return room;
 }
 
-/* Where the next read is likely to want the neighbour. Then the block is decoded to
- * scratch first. */
+/* Thin reads likely continue with the neighbour: such a block is decoded to scratch
+ * first. */
 static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
 {
     return c->walk->request.box && rotated_is_better(&c->walk->source->snapshot->grid, block);
@@ -176,7 +172,6 @@ static void settle_room(void *context, bool good)
     cv_cache_settle(c->walk->cache, c->room, good);
 }
 
-/* A block that was decoded just now. */
 static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
 {
     cv_walk_chunk *c = context;
@@ -190,7 +185,7 @@ static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
     cv_cache_settle(c->walk->cache, room, true);
 }
 
-/* What is kept rotated is wanted whole first. */
+/* A block that is kept rotated must be unshuffled whole first. */
 static bool unshuffles(void *context, int64_t tag)
 {
     cv_walk_chunk *c = context;
@@ -205,8 +200,7 @@ static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
     (void)item;
 }
 
-/* The chunk gets a worker, and the sink of its blocks. If the walk keeps nothing the
- * delivery's functions are called without a detour. */
+/* Sets worker and sink. If the walk keeps nothing, the delivery is called directly. */
 static void staff(cv_walk_chunk *c, cv_worker *worker)
 {
     const cv_walk *w = c->walk;
@@ -230,13 +224,12 @@ static void staff(cv_walk_chunk *c, cv_worker *worker)
 
 /* ---- Blocks that are there decoded ---------------------------------------
  *
- * A point that is found costs 2,000 instructions in all, and each call here a per cent of
- * that: what is small is inline. */
+ * A found point costs 2,000 instructions in all, a call about 1 % of that: small functions
+ * are inline. */
 
 /* Blocks that are looked for in the cache together. */
 enum { BATCH = 8 };
 
-/* A touched block that was looked for. */
 typedef struct found {
     cv_block_job block;
     bool is_wanted;
@@ -289,7 +282,6 @@ static inline void look_in_cache(cv_walk_chunk *c, found *f)
     f->bytes = NULL;
 }
 
-/* Dirty, or in the cache. */
 static inline void look_for(cv_walk_chunk *c, int64_t tag, found *f)
 {
     const cv_walk *w = c->walk;
@@ -333,9 +325,8 @@ static inline void release(const cv_walk_chunk *c, const found *f)
                          w->request.box ? &f->block : NULL);
 }
 
-/* Looks for blocks [first, first + n), n up to BATCH, and delivers those that are there.
- * Finding and releasing wait for all that was written before: so first all are found,
- * then all copied, then all released. */
+/* Looks for blocks [first, first + n), n <= BATCH, and delivers those found. Finding and
+ * releasing wait for earlier writes, so all are found, then copied, then released. */
 static inline void deliver_found(cv_walk_chunk *c, int64_t first, int64_t n, found *f)
 {
     for (int64_t i = 0; i < n; i++) look_for(c, first + i, &f[i]);
@@ -345,7 +336,6 @@ static inline void deliver_found(cv_walk_chunk *c, int64_t first, int64_t n, fou
 
 /* ---- Blocks that must be decoded ----------------------------------------- */
 
-/* What was listed so far; the list is empty then. */
 static cv_block_list take_wanted(cv_walk_chunk *c)
 {
     const cv_block_list list = {.wanted = c->worker->wanted, .n = c->n_wanted};
@@ -381,7 +371,6 @@ static cv_status deliver_in_order(cv_walk_chunk *c, int64_t first, int64_t n, cv
     return status;
 }
 
-/* Delivers those of blocks [first, last) that are there decoded, and lists the others. */
 static cv_status find_list(cv_walk_chunk *c, int64_t first, int64_t last, cv_error *err)
 {
     if (last - first > c->worker->max_wanted)
@@ -434,7 +423,6 @@ cv_status cv_walk_enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_worker
     return CV_OK;
 }
 
-/* Whether the delivery had the memory that it needed. */
 static cv_status check_delivered(const cv_walk_chunk *c, cv_error *err)
 {
     if (!c->failed) return CV_OK;

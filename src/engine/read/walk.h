@@ -118,8 +118,8 @@ cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
 
-/* Walks over part `part` of the walk on the calling thread: share part % n_shares of the
- * touched chunk first_chunk + part / n_shares. A cv_job_fn, whose context is the cv_walk. */
+/* Walks over a part: share part % n_shares of touched chunk first_chunk + part / n_shares.
+ * A cv_job_fn on the cv_walk. */
 cv_status cv_walk_part(void *walk, int64_t part, cv_worker *worker, cv_error *err);
 
 /* The same in two steps, blocks [first, last) of those that are touched. */
@@ -127,33 +127,31 @@ cv_status cv_walk_enter(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
                         cv_worker *worker, cv_error *err);
 cv_status cv_walk_blocks(cv_walk_chunk *chunk, int64_t first, int64_t last, cv_error *err);
 
-/* For stages, as a cv_stage_list_fn: what of the k-th touched chunk would have to be read now.
- * The context is the walk. */
+/* A cv_stage_list_fn on the walk: what the k-th touched chunk would have to read now. */
 cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stage_list *list,
                                cv_error *err);
 
-/* The walk has a stage from now on, for up to `threads` threads and of so much `memory`, 0:
- * the usual. Destroy that in any case. */
+/* Gives the walk a stage for `threads` threads and `memory` bytes (0: usual). Destroy it
+ * always. */
 cv_status cv_walk_set_stage(cv_walk *walk, int threads, int64_t memory, cv_stage *stage,
                             cv_error *err);
 
-/* For waves. The first enters the k-th touched chunk, delivers all its blocks that are there
- * decoded, and leaves the others at worker->wanted[0..chunk->n_wanted); a chunk that is not
- * stored, or has more blocks than a wave, is delivered whole. Nothing is done if it touches
- * more than `room` blocks. The second decodes and delivers some of those that were left, when
- * the chunk is found at `ref`. */
+/* For waves. The first enters the k-th touched chunk, delivers its decoded blocks, and
+ * leaves the others at worker->wanted[0..chunk->n_wanted); delivers unstored chunks, and
+ * those larger than a wave, whole. Does nothing above `room` blocks. The second decodes and
+ * delivers some of those left, of the chunk at `ref`. */
 cv_status cv_walk_find(const cv_walk *walk, int64_t k, int64_t room, cv_worker *worker,
                        cv_walk_chunk *chunk, cv_error *err);
 cv_status cv_walk_decode(const cv_walk *walk, int64_t k, const cv_chunk_ref *ref,
                          const cv_block_list *list, cv_worker *worker, cv_error *err);
 
-/* Of a request by number: blocks worker->wanted[0..*n), as they are stored, whatever is
- * dirty. After a failure *n are left that may not have been delivered. */
+/* For requests by number: delivers blocks worker->wanted[0..*n) as stored, even if dirty.
+ * After a failure *n are left, maybe undelivered. */
 cv_status cv_walk_listed(const cv_walk *walk, int64_t chunk, cv_worker *worker, int64_t *n,
                          cv_error *err);
 
-/* Walks over leading chunks whose blocks are all there decoded, without a worker, and moves
- * first_chunk behind them; for deliveries that need no worker for what was found. */
+/* Delivers leading chunks that are all decoded, without a worker, and moves first_chunk
+ * behind them. */
 cv_status cv_walk_decoded(cv_walk *walk, cv_error *err);
 
 /* ---- Places: blocks put whole into a chunk in stored order, or into the memory of dirty
@@ -167,8 +165,8 @@ typedef struct cv_places {
 
 extern const cv_delivery cv_to_places; /* its context is a cv_places */
 
-/* Decodes chunk `chunk` into `dst`, chunk_bytes of the grid, in stored order; pending
- * changes included. Any thread, with a worker. */
+/* Decodes chunk `chunk` with pending changes into `dst`, chunk_bytes in stored order. Any
+ * thread. */
 cv_status cv_chunk_fill(const cv_source *source, int64_t chunk, uint8_t *dst,
                         cv_worker *worker, cv_error *err);
 

@@ -34,10 +34,8 @@
 
 /* ---- The window ------------------------------------------------------------------
  *
- * The chunks of a walk that a wave is about: what of them is not there decoded, their
- * layouts, and the runs of bytes to be read. The lists are small, however much is wanted. */
+ * A wave's chunks: their missing blocks, layouts, and runs to read, in small lists. */
 
-/* A chunk of the window. */
 typedef struct window_chunk {
     int64_t number;      /* among those touched */
     int64_t first, last; /* its blocks in the list */
@@ -45,7 +43,6 @@ typedef struct window_chunk {
     bool is_whole;       /* and its bytes are read without one */
 } window_chunk;
 
-/* Bytes that are read at once, and the blocks that they hold. */
 typedef struct window_run {
     size_t chunk; /* of the window */
     cv_fetch_run run;
@@ -119,7 +116,6 @@ static cv_status add_chunk(window *w, const cv_walk_chunk *c, cv_error *err)
     return CV_OK;
 }
 
-/* The next touched chunk: what is there is delivered, the rest listed. */
 static cv_status plan_chunk(window *w, bool *is_full, cv_error *err)
 {
     int64_t room = w->n_wanted > 0 ? CV_WAVE_BLOCKS - (int64_t)w->n_wanted : INT64_MAX;
@@ -153,8 +149,8 @@ static cv_status fill_window(window *w, cv_error *err)
 
 /* ---- Chunks that are read whole -------------------------------------------------- */
 
-/* Of a chunk all of which is wanted nobody needs to know first where its blocks are. A larger
- * one takes longer than a round trip, and holds up who decodes. */
+/* A chunk wanted whole needs no layout first; a larger one takes longer than a round
+ * trip. */
 enum { MOST_WHOLE = 8 << 20 };
 
 static int64_t blocks_inside(const cv_grid *grid, int64_t chunk)
@@ -192,8 +188,7 @@ static bool is_all_wanted(const window *w, size_t i)
     return count_of(w, i) >= blocks_inside(grid, wish_at(w, i)->ref.chunk);
 }
 
-/* Bytes of a chunk that are wanted, about: as many as its blocks are, those outside of the
- * array included, which may have some; rounded up. */
+/* Approximate wanted bytes of a chunk, rounded up: those of its blocks, padding included. */
 static uint64_t needed_of(const window *w, size_t i)
 {
     uint64_t extent = extent_of(wish_at(w, i));
@@ -203,8 +198,7 @@ static uint64_t needed_of(const window *w, size_t i)
     return needed < extent ? needed : extent;
 }
 
-/* Those of which all is wanted; and all others too, where then no layout is waited for, and
- * what is read over is worth that. */
+/* Chooses chunks wanted whole; and all others if no layout wait is worth reading over. */
 static void choose_wholes(window *w)
 {
     const cv_source *s = w->walk->source;
@@ -317,7 +311,6 @@ static bool is_at_hand(const cv_layout *layout)
     return layout->header.special != CV_SPECIAL_NONE || layout->chunk;
 }
 
-/* The chunk's blocks, cut into runs. */
 static cv_status cut_runs(window *w, size_t chunk, cv_error *err)
 {
     const cv_layout *layout = wish_at(w, chunk)->layout;
@@ -356,16 +349,15 @@ static int by_position(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-/* Chunks may stand in any order; what is read together is to lie together, with nothing in
- * between that others read. */
+/* Sorts by position, so that what is read together lies together. */
 static void sort_runs(window *w)
 {
     if (w->n_runs == w->n_at_hand) return;
     qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run), by_position);
 }
 
-/* Reads the layouts of the window's chunks, but of those that are read whole, and cuts all
- * of them into runs: first those at hand, then those that are read. */
+/* Reads the layouts of chunks not read whole, and cuts all into runs, those at hand
+ * first. */
 static cv_status cut_window(window *w, cv_error *err)
 {
     const cv_source *s = w->walk->source;
@@ -385,7 +377,6 @@ static cv_status cut_window(window *w, cv_error *err)
 
 /* ---- Decoding ---------------------------------------------------------------- */
 
-/* The part's blocks of the list: [first, last). */
 static cv_fetch_run part_of(const window_run *run, int part)
 {
     cv_fetch_run r = run->run;
@@ -432,9 +423,8 @@ typedef struct cv_lent_room {
     size_t size;
 } room;
 
-/* The struct stands in front of what is lent. Sizes are rounded up, so that one fits the next
- * user, too. Who waits is told when a part of all has come back, or all that will: all of them are
- * asked then. */
+/* Stands in front of lent memory. Sizes are rounded up for reuse. Waiting ranges are woken
+ * when TOLD_PART of all, or all, has returned. */
 enum { HEAD = 64, UNIT = 64 * 1024, TOLD_PART = 8 };
 
 void cv_rooms_init(cv_rooms *r)
@@ -541,8 +531,8 @@ typedef struct team {
     cv_error error;
 } team;
 
-/* Up to `helpers` threads beside the calling one, which leads: only there can every function
- * of a caller's answer, so who waits for what is far must be there. Destroy it in any case. */
+/* Starts up to `helpers` threads. The calling thread leads and waits for far bytes, since
+ * callers' functions may answer only there. Destroy it always. */
 static cv_status init_team(team *t, int helpers, cv_error *err)
 {
     *t = (team){.leader = cv_thread_self(), .n_helpers = helpers};
@@ -592,7 +582,6 @@ static void do_ready(team *t, size_t job, cv_worker *worker)
     if (--t->n_busy == 0) cv_cond_wake_all(&t->changed);
 }
 
-/* Does what is handed on until the leader ends. */
 static void help_team(team *t, cv_worker *worker)
 {
     size_t job;
@@ -625,8 +614,8 @@ static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
     return is_handed || *status != CV_OK;
 }
 
-/* The leader's: has the job done, by a helper, or by `worker` now where they have enough to
- * do. The first failure of any. */
+/* Leader: has a helper do the job, or `worker` if helpers are busy. Returns any first
+ * failure. */
 static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -634,8 +623,7 @@ static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err
     return t->work(t->context, job, worker, err);
 }
 
-/* The leader's: all that was handed on is done, or, after a failure such as `status`, given
- * up. */
+/* Leader: waits until all jobs are done or, after a failure such as `status`, dropped. */
 static cv_status finish_team(team *t, cv_status status, cv_worker *worker, cv_error *err)
 {
     size_t job;
@@ -667,8 +655,7 @@ static void leave_team(team *t, bool leads, cv_status status, const cv_error *er
 
 /* ---- Slots of a wave ----------------------------------------------------------- */
 
-/* Slots, and how much larger than the first one the others are: from SMALLEST to
- * SMALLEST + SLOTS - 1 parts of all memory that they share. */
+/* Slots have SMALLEST to SMALLEST + SLOTS - 1 parts of the memory. */
 enum { SLOTS = 16, SMALLEST = 3, PARTS = SLOTS * (2 * SMALLEST + SLOTS - 1) / 2 };
 
 /* Jobs of a run are numbers next to each other. */
@@ -701,7 +688,6 @@ typedef struct wave {
 
 static cv_store *store_of(const wave *w) { return w->window.walk->source->frame->store; }
 
-/* Whether several waves may be under way at once. */
 static bool has_waves(const cv_store *s)
 {
     return s->ops->begin_wave && !s->has_chunk_objects;
@@ -797,7 +783,6 @@ static size_t share_of(const wave *w, int i)
     return w->n_slots == 1 ? w->memory : w->memory / PARTS * (size_t)(SMALLEST + i);
 }
 
-/* The next runs that go into the slot, and their bytes. */
 static size_t measure(const wave *w, int i, size_t *last)
 {
     size_t size = 0, most = share_of(w, i);
@@ -825,7 +810,6 @@ static void free_slots(wave *w)
     w->held = 0;
 }
 
-/* False: the others have the memory. */
 static bool has_room(wave *w, const slot *s, size_t size)
 {
     size_t more = size > s->packed.capacity ? size - s->packed.capacity : 0;
@@ -1017,7 +1001,6 @@ static cv_status run_waves_once(const cv_walk *walk, int helpers, cv_error *err)
     return status;
 }
 
-/* A walk in waves, which can be done twice. */
 typedef struct waves {
     const cv_walk *walk;
     int helpers, n_done;
@@ -1030,8 +1013,8 @@ static cv_status read_waves(void *context, cv_error *err)
     return run_waves_once(v->walk, v->helpers, err);
 }
 
-/* Bytes that are wrong may be another version's, or a cache's on their way. What was counted
- * cannot be taken back: then another version is told of, and nothing is read twice. */
+/* Wrong bytes may be another version's, or damaged in transit. A fold cannot take back what
+ * it counted: then another version is an error, and nothing is read twice. */
 cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 {
     waves v = {w, helpers, 0};
@@ -1050,8 +1033,8 @@ cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 
 /* ---- Whether ----------------------------------------------------------------- */
 
-/* Of a touched chunk a block in the middle: those at the edges are what the request before
- * may have read, too. */
+/* A block in the middle of a touched chunk: earlier requests may have read those at the
+ * edges. */
 static bool find_middle(const cv_walk *walk, int64_t k, int64_t *chunk, int64_t *block)
 {
     if (walk->request.box) {

@@ -1,6 +1,6 @@
-/* Room: engine/run. Threads that wait for work. Handing work over costs tens of
- * microseconds, so callers ask for helpers only when there is more than that to
- * do; the caller always works itself and never waits for a thread to start. */
+/* Room: engine/run. Threads that wait for work. A hand-over costs tens of microseconds, so
+ * callers ask for helpers only for more; the caller always works and never waits for a
+ * thread to start. */
 #include "engine/run/pool.h"
 
 #include "base/os.h"
@@ -88,8 +88,7 @@ static void relax(void)
 #endif
 }
 
-/* Looks until the value is not `seen` any more, for a while; what another thread
- * did before it changed the value is then visible. */
+/* Spins for a while until the value is not `seen`; an acquire. */
 static void spin_while(void *value, unsigned seen, unsigned (*load)(void *value))
 {
     if (cv_os_cores() < 2) return;
@@ -148,8 +147,7 @@ _Noreturn static void end_in_child(void)
     cv_thread_end();
 }
 
-/* The lock is free during the step. A step that found nothing to do ends the job,
- * unless more was posted since it began. */
+/* Steps run without the lock. One without work ends the job, unless it was posted again. */
 static cv_pool_after run_step(cv_pool_job *job)
 {
     cv_pool_after after = {NULL, NULL};
@@ -198,7 +196,7 @@ static void wait_for_work(void)
     pool.n_idle--;
 }
 
-/* Called with the lock, which is free meanwhile. */
+/* With the lock, released meanwhile. */
 static void help(task *t)
 {
     t->wanted--;
@@ -228,8 +226,7 @@ static void *thread_main(void *unused)
     return NULL;
 }
 
-/* Starts threads until `wanted` of them could serve this task at once. Called
- * with the lock. */
+/* Starts threads until `wanted` could serve the task. With the lock. */
 static void start_threads(int wanted)
 {
     while (pool.n_idle < wanted && pool.n_threads < wanted && pool.n_threads < MAX_THREADS) {
@@ -310,10 +307,9 @@ static void wait_for_steps(void)
     }
 }
 
-/* A step holds locks of caches and of an array's handle, which a child would find taken for
- * good. It may also be in a function of the program's that waits for who forks, and that cannot
- * be known; but who forks in such a function may be waited for itself.
- * Most children that find locks taken begin another program. */
+/* A step may hold locks that a child would find taken, or be in a program's function that
+ * waits for the forking thread; a thread in such a function may itself be waited for. Most
+ * such children exec. */
 static void hold_steps(void)
 {
     cv_mutex_lock(&pool.lock);
@@ -342,8 +338,7 @@ void cv_pool_hold_steps(void)
 
 void cv_pool_resume_steps(void) { resume_steps(); }
 
-/* The pool's lock, also for lists of errands: held for moments, it is free in every child of
- * fork. */
+/* The pool's lock, also for errands: held briefly, free in every forked child. */
 static void lock_pool(void)
 {
     cv_once_run(&pool.once, install_fork_handlers);
@@ -353,8 +348,7 @@ static void lock_pool(void)
 
 static void unlock_pool(void) { cv_mutex_unlock(&pool.lock); }
 
-/* The same as cv_pool_post, for who has the lock. False: the pool has no thread and could
- * start none. */
+/* cv_pool_post with the lock. False: the pool has no thread and could start none. */
 static bool post_locked(cv_pool_job *job)
 {
     bool is_known = job->process == pool.process &&
@@ -397,8 +391,7 @@ int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_orde
 
 /* ---- Errands -------------------------------------------------------------------
  *
- * What an errand is about is not known here. All that is kept is guarded by the pool's lock, so
- * that a child of fork finds it whole. */
+ * Guarded by the pool's lock, so that forked children find it whole. */
 
 /* Functions of callers that this thread is in, one within another. */
 static _Thread_local int n_telling;
@@ -461,8 +454,7 @@ static bool is_told_here(const cv_errand *e)
     return e->state == CV_ERRAND_TELLING && cv_thread_is_self(e->teller);
 }
 
-/* In a child of fork: what the parent had is the parent's, but for a function that has
- * forked itself and will return. */
+/* In a forked child all is the parent's, except a function that forked and will return. */
 static void disown(cv_errands *list)
 {
     if (list->process == pool.process) return;
@@ -512,7 +504,6 @@ static void tell(void *context)
     e->free(e);
 }
 
-/* The first one, or NULL. */
 static cv_errand *take(cv_errands *list, bool suspended)
 {
     lock_pool();
@@ -586,8 +577,7 @@ static cv_status make_ready(cv_errands *list, cv_error *err)
                    "the system has no thread for work in the background");
 }
 
-/* Nothing of the list is looked at without the lock: the errand may be told before the
- * caller returns, and close the list. */
+/* Only with the lock: the errand may end, and close the list, before the caller returns. */
 static void add(cv_errand *errand)
 {
     append_waiting(errand->list, errand);
@@ -621,8 +611,7 @@ cv_status cv_errands_add(cv_errand *first, cv_error *err)
     return status;
 }
 
-/* What is read while `is_held` is true, by a step that takes one, comes after it was set:
- * either such a step finds it, or it is seen here. */
+/* Reads after `is_held` is set: a step that takes an errand sees it, or is seen here. */
 void cv_errands_suspend(cv_errands *list)
 {
     atomic_store(&list->is_held, true);
@@ -672,7 +661,6 @@ void cv_errands_tell_settled(cv_errands *list)
     for (cv_errand *e = take_done(list); e; e = take_done(list)) tell(e);
 }
 
-/* All are to end. */
 static void stop_all(cv_errands *list)
 {
     lock_pool();

@@ -10,27 +10,23 @@
 
 #include <stdatomic.h>
 
-/* Runs `body(context)` on the calling thread and, as they become free, on up
- * to `helpers` pool threads at once; returns when all who began have returned.
- * A body takes its jobs from something shared (see cv_workers_run), so it
- * does not matter how many threads come. Runs on fewer threads, at worst on the
- * caller alone, when threads cannot be started. While the caller waits for the others it
- * asks the watch, which may be NULL: CATERVA_ESTOPPED when that said stop, which the bodies
- * hear as well. */
+/* Runs `body(context)` on the calling thread and up to `helpers` pool threads as they
+ * become free; returns when all have. Bodies take jobs from something shared (see
+ * cv_workers_run), so fewer threads suffice, at worst none. While waiting it asks the watch
+ * (or NULL): CATERVA_ESTOPPED, also for the bodies. */
 cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
                       cv_watch *watch, cv_error *err);
 
-/* What the thread of a step calls when the step is over: neither a fork nor who withdraws
- * the job waits for it, and it may take any lock, so it may be a caller's function. */
+/* Called on a step's thread after the step; neither forks nor withdrawal wait for it, so it
+ * may take any lock and be a caller's function. */
 typedef struct cv_pool_after {
     void (*call)(void *context); /* NULL: nothing */
     void *context;
 } cv_pool_after;
 
-/* Work in the background, in memory of the caller's that is zero but for what the
- * caller fills in: `step` is called on pool threads, up to `most` of them at once,
- * again and again until it returns false. Requests come first: between two steps a
- * thread looks for one, so steps should be short. */
+/* Background work in the caller's memory, zero but for its fields: `step` runs on up to
+ * `most` pool threads until it returns false. Requests come first, between steps, so steps
+ * should be short. */
 typedef struct cv_pool_job {
     bool (*step)(void *context, cv_pool_after *after);
     void *context;
@@ -44,13 +40,12 @@ typedef struct cv_pool_job {
     atomic_bool posted;
 } cv_pool_job;
 
-/* Has steps begin, or go on when the last ones are finding nothing to do just now.
- * Without a thread none does. A fork waits for steps under way; in the child there are
- * none until the job is posted there. */
+/* Begins or continues steps, also if the last ones just found nothing; none without
+ * threads. A fork waits for steps; a child has none until the job is posted there. */
 void cv_pool_post(cv_pool_job *job);
 
-/* Returns when no step is under way, and none will begin until the next post. For
- * who is no step of the job itself, one thread at a time; cheap when all is done. */
+/* Returns when no step is under way or will begin before the next post. Not for steps of
+ * the job; one thread at a time; cheap when done. */
 void cv_pool_withdraw(cv_pool_job *job);
 
 /* Returns when no step of any job is under way, or none has ended for 10 s, or the
@@ -85,8 +80,8 @@ typedef enum cv_errand_state {
     CV_ERRAND_OVER
 } cv_errand_state;
 
-/* The first member of what it is about. Its list uses it until `free` is called; others, who
- * cancel it or wait for it, see to it that it is there. */
+/* First member of its subject. The list uses it until `free`; others must keep it alive to
+ * cancel or wait. */
 typedef struct cv_errand {
     void (*run)(struct cv_errand *errand);  /* looks at `watch` first, and now and then */
     void (*tell)(struct cv_errand *errand); /* may be NULL */
@@ -117,9 +112,8 @@ typedef struct cv_errands {
 /* At most `most` at once, at least one. */
 void cv_errands_init(cv_errands *list, int most);
 
-/* Cancels all; returns when no function of theirs is being called, nor will be: what is
- * waiting is told here. A function that is being told on this very thread is not waited
- * for. None can be added from then on. */
+/* Cancels all; returns when no function of theirs runs or will: waiting ones end here. Does
+ * not wait for one running on this thread. Adding fails from then on. */
 void cv_errands_close(cv_errands *list);
 
 /* One errand, or a chain of them by `next`, each with its functions and its list set, and all
@@ -128,13 +122,11 @@ void cv_errands_close(cv_errands *list);
  * is no thread for it. Any thread, also beside a writer. */
 cv_status cv_errands_add(cv_errand *first, cv_error *err);
 
-/* For who has the handle alone: after the one none is running, after the other, which does
- * nothing where nobody has suspended the list, they go on. */
+/* For the exclusive user of the handle: stops all running ones; resumes, if suspended. */
 void cv_errands_suspend(cv_errands *list);
 void cv_errands_resume(cv_errands *list);
 
-/* Suspended, runs those that are waiting, on this thread; and tells their ends, after
- * resume. */
+/* Suspended, runs the waiting ones here, and reports their ends after resume. */
 void cv_errands_settle(cv_errands *list);
 void cv_errands_tell_settled(cv_errands *list);
 
