@@ -38,13 +38,17 @@ def escaped(text):
 
 
 def prose(comment):
-    """The text of a comment: its lines without stars, paragraphs kept, indented lines
-    as they are."""
+    """The text of a comment: its lines without stars, paragraphs and lists kept, other
+    indented lines as they are."""
     lines = [re.sub(r"\A\s*\*? ?", "", line).rstrip()
              for line in comment[2:-2].strip().splitlines()]
+    kinds, item = [], False
+    for line in lines:
+        item = line.startswith("- ") or (item and line.startswith("  "))
+        kinds.append(line.startswith("  ") and not item)
     out = []
-    for indented, group in itertools.groupby(lines, lambda line: line.startswith("  ")):
-        text = "\n".join(group)
+    for indented, group in itertools.groupby(zip(kinds, lines), lambda pair: pair[0]):
+        text = "\n".join(line for _, line in group)
         out.append("```\n%s\n```" % textwrap.dedent(text) if indented else escaped(text))
     return "\n".join(out)
 
