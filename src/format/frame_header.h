@@ -96,8 +96,7 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
 
 /* ---- The copy of the header ----
  *
- * A copy of the frame's header in the dead space right before the index, from
- * which a torn header is restored. All numbers little-endian:
+ * In the dead space right before the index, to restore a torn header. Little-endian:
  *
  *   0   8  magic      "cv-head\x01"
  *   8   8  commit     counts the commits: of several copies the newest counts
@@ -105,16 +104,15 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
  *  20   n  header     exactly as it stands at the frame's beginning
  *  20+n 4  CRC32C     of all before it
  *
- * It ends where its own header says that the index begins, so bytes that only
- * look like a copy (a frame stored inside an array) are not taken for one. Old
- * copies, also of commits that a crash cut short, may lie anywhere in dead space:
- * hence the number. A new frame's first commit is 1, the next 2; a writer that
- * opens a frame goes on at the nanoseconds since 1970, which is more. C-Blosc2 counts a
- * copy as bytes of no chunk. Contiguous frames without an index have none.
+ * It ends where its header says that the index begins, which rules out copies in frames
+ * stored inside an array. Old copies, also of unfinished commits, may lie anywhere in dead
+ * space, hence the number: 1 for a new frame's first commit, then counted; a writer that
+ * opens a frame goes on at the nanoseconds since 1970. To C-Blosc2 a copy is dead space.
+ * Contiguous frames without an index have none.
  *
- * A directory's frame has it right behind its end, where its header says that the frame
- * ends: no reader looks there, and who rewrites the frame drops it. The frame is replaced
- * whole, so nothing tears its header; the copy is there for damage. */
+ * A directory's frame has it right behind the frame's end, where no reader looks; rewriting
+ * drops it. There it is for damage: the frame is replaced whole, so nothing tears its
+ * header. */
 
 /* Longer headers have no copy, to bound the search in hostile files. */
 enum { CV_HEADER_COPY_MAX = 64 * 1024 };

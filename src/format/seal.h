@@ -117,22 +117,19 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
 
 /* ---- The layouts of all chunks ----
  *
- * The layouts of an array's chunks in one place: what has to be known of a chunk before a
- * block of it can be asked for. It is there for readers to whom each read takes long, and
- * nobody needs it: what it says counts where the seal's chunk list has its names.
+ * All layouts in one place, for readers with slow reads. Optional: a record counts only if
+ * the seal's chunk list has its name. Dead space to other writers.
  *
  *   | chunks | mark | record | record | ... | footer | header copy | index ...
  *
- * Other writers see dead space before the index. There is a record for each chunk that has a
- * name in the chunk list, in the order of the list, 48 + 8 bytes for each block of a chunk:
+ * One record for each chunk with a name, in the list's order, of 48 + 8 bytes per block:
  *
  *     head    the chunk's bytes before its first block: header and block starts, or
  *             a repeated item
  *     table   its block table (chunk_header.h), right behind
  *     zeros   to the record's end. A chunk whose head is longer has zeros alone
  *
- * The mark keeps who looks for chunks behind chunks from taking a record for one. The
- * footer, little-endian:
+ * The mark keeps a search for chunks from taking a record for one. Footer, little-endian:
  *
  *     0  8  "cv-lays\x01", which is the mark, too
  *     8  8  records

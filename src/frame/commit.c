@@ -1,23 +1,20 @@
 /* Room: frame. The commit: the one way committed state changes.
  *
- *   1. new chunks already lie in space the committed state does not use; chunks
- *      of other writers get checksums, some at each commit
+ *   1. new chunks already lie in space the committed state does not use; some chunks of
+ *      other writers get checksums at each commit
  *   2. new tail behind all chunks: header copy, index, seal, trailer, contiguous
  *   3. sync; and the file still has its name
  *   4. one write of the header, from its frame_size field to its end
  *   5. sync, after which it has its name still: acknowledged
  *
- * A crash before 4 leaves the old state, one after 4 the new one, and 4 is a
- * single write inside one sector for headers up to 512 bytes. A new frame has
- * no old state: it is written whole under a temporary name and renamed after
- * 5. A directory's chunks.b2frame is replaced by rename instead of 4; replaced
- * chunk files go after that, when nobody reads an older state.
+ * A crash before 4 leaves the old state, one after 4 the new one; 4 is a single write
+ * inside one sector for headers up to 512 bytes. A new frame is written under a temporary
+ * name and renamed after 5. A directory replaces chunks.b2frame by rename instead of 4, and
+ * removes replaced chunk files when no older reader is left. After a failed sync or header
+ * write the disk's state is unknown: the frame is poisoned and takes no further change.
  *
- * A sync or header write that fails leaves unknown what reached the disk: the
- * frame is poisoned and takes no further change.
- *
- * A commit of several frames prepares each, up to 3, makes all new headers known together
- * (which is what commits them), and completes each, from 4 on. */
+ * A commit of several frames prepares each, up to 3, publishes all new headers together
+ * (which commits them), and completes each, from 4 on. */
 #include "frame/commit.h"
 
 #include "base/arith.h"

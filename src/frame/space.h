@@ -1,6 +1,6 @@
-/* Which bytes of a contiguous frame a writer may use: the books of dead and free bytes, the
- * survey of what was there when the frame was opened, and the allocator, which owns both and
- * gives out places for chunks and tails. */
+/* The bytes of a contiguous frame that a writer may use: the books of dead and free bytes,
+ * the survey of the opened frame, and the allocator, which owns both and places chunks and
+ * tails. */
 #ifndef CV_FRAME_SPACE_H
 #define CV_FRAME_SPACE_H
 
@@ -28,20 +28,18 @@ typedef struct cv_extents {
     bool forgot; /* an extent could not be kept for want of memory */
 } cv_extents;
 
-/* Adds an extent; `merge` joins it with neighbours it touches. Without memory
- * it is forgotten, and `forgot` says so for good. */
+/* Adds an extent; `merge` joins adjacent ones. Without memory drops it and sets `forgot`. */
 void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 
 /* Whether an extent begins at `pos`; its size then. */
 bool cv_extents_has(const cv_extents *extents, uint64_t pos, uint64_t *size);
 
-/* Chunks that replace each other are of nearly the same size. With a little room
- * left over, up to 1/CV_SPACE_SLACK, either fits the other's hole. */
+/* Chunks replaced by others of nearly the same size: slack up to 1/CV_SPACE_SLACK fits
+ * either. */
 enum { CV_SPACE_SLACK = 32 };
 
-/* Takes `size` bytes out of the smallest extent that has them: the larger ones
- * stay whole for larger chunks. A rest that is but slack is taken with it, so
- * out->size may be more. */
+/* Takes `size` bytes from the smallest extent that has them, keeping large ones whole;
+ * slack is taken, too, so out->size may be more. */
 bool cv_extents_take(cv_extents *extents, uint64_t size, cv_extent *out);
 
 typedef struct cv_space {
@@ -58,33 +56,31 @@ void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);    /* a chunk w
 bool cv_space_replaced(cv_space *space, uint64_t pos);              /* a chunk died */
 bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out); /* cv_extents_take */
 
-/* True if no state needs bytes of [pos, pos + size) that are not live; false also if
- * that is not known any more. */
+/* Whether no state needs bytes of [pos, pos + size) that are not live; false if unknown. */
 bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size);
 
 /* The range is used from now on, whatever part of it was free. */
 void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size);
 
-/* After a commit: what it made dead may be used again, by the next transaction
- * when its header is on the disk (or need not be), else one commit later. */
+/* After a commit: its dead bytes are free for the next transaction if the header is on the
+ * disk (or need not be), else one commit later. */
 void cv_space_committed(cv_space *space, bool header_is_durable);
 void cv_space_rolled_back(cv_space *space, uint64_t end);
 void cv_space_destroy(cv_space *space);
 
 /* ---- The survey ----
  *
- * Where the chunks of a contiguous frame lie when a writer opens it, and how much of
- * the space between them nobody uses.
+ * The chunks of a contiguous frame when a writer opens it, and the unused space between
+ * them.
  *
  *   | header | dead | A ....... | B ... dead | C ... | A's table | tail |
- *                   '- A's room-'-- B's room-'-------'-----------'
+ *                    '- A's room-'-- B's room-'-------'-----------'
  *
- * Index and seal say where chunks, and tables apart from them, begin. The room of each
- * reaches to the next; how much of it a chunk takes is in its header. Those are read
- * when space is wanted, the largest rooms first and a few at a time. Of a sealed chunk
- * the table behind it must have the name that the seal knows, or its room stays whole.
- * Where other writers' chunks are among them, all headers are read at once: if two
- * chunks overlap, or one cannot be measured, none of the space is given away. */
+ * Index and seal say where chunks and separate tables begin; a room reaches to the next.
+ * The chunk's size is in its header, read when space is wanted, a few of the largest rooms
+ * at a time. The table behind a sealed chunk must have the name in the seal, or its room
+ * stays whole. With other writers' chunks all headers are read first: if chunks overlap, or
+ * one cannot be measured, nothing is given away. */
 
 typedef struct cv_room {
     uint64_t pos;
@@ -106,13 +102,12 @@ typedef struct cv_survey {
 
 /* ---- The allocator ----
  *
- * Two others may need bytes that the committed state does not use. Readers of an older state
- * say so by their locks, and nothing is used while there are any. A power cut may bring back
- * the header before the one in the file, as long as that one was never synced, which is not
- * known when a file is opened. So what is found is used after a sync, or after the first
- * commit, which has one.
+ * Unused bytes of the committed state may be needed by readers of an older state, whose
+ * locks stop all reuse, and by the previous header, which a power cut may restore unless
+ * the present one was synced; that is unknown at opening. So found space is used after a
+ * sync, or after the first commit, which has one.
  *
- * All calls are made with the transaction's lock, or by the only thread. */
+ * Calls are made with the transaction's lock, or by the only thread. */
 
 typedef struct cv_allocator {
     cv_frame *frame;
@@ -133,8 +128,8 @@ typedef struct cv_allocator {
     bool owes_second;  /* the committed state lacks its second trailer */
 } cv_allocator;
 
-/* Begins on the frame's current state. *n_commits is the number in its header's copy, or one
- * that is larger than that of any commit before. Free after a failure, too. */
+/* Begins on the frame's current state. *n_commits: its header copy's number, or one above
+ * any commit's. Free after a failure, too. */
 cv_status cv_allocator_begin(cv_allocator *a, cv_frame *frame, uint64_t *n_commits,
                              cv_error *err);
 void cv_allocator_free(cv_allocator *a);
@@ -163,24 +158,22 @@ void cv_allocator_extend(cv_allocator *a, uint64_t end);
 /* The chunk at `pos` is replaced or dropped. */
 void cv_allocator_replaced(cv_allocator *a, uint64_t pos);
 
-/* About `size` bytes are going to be put: room for those that go behind the end is taken in one
- * large write, which is quicker than many. End it when nothing more is put: room that was not
- * needed goes back. */
+/* Announces puts of about `size` bytes: allocates their room behind the end in one large
+ * write. End it when done: unused room is returned. */
 void cv_allocator_expect(cv_allocator *a, uint64_t size);
 void cv_allocator_expect_end(cv_allocator *a);
 
-/* Where a tail of `size` bytes goes. `next` has the shape of the state to be committed, whose
- * chunks are all put. */
+/* Places a tail of `size` bytes. `next` has the coming state's shape; its chunks are all
+ * put. */
 cv_status cv_allocator_place_tail(cv_allocator *a, const cv_snapshot *next, uint64_t size,
                                   uint64_t *pos, cv_error *err);
 
-/* After the commit of `next`, with its tail there: what was replaced is dead. `fresh`: it is
- * the first commit of the frame. */
+/* After the commit of `next` with its tail: frees what it replaced. `fresh`: the first
+ * commit. */
 void cv_allocator_committed(cv_allocator *a, const cv_snapshot *next, cv_extent tail,
                             bool fresh);
 
-/* Whether the committed tail may move down to `place`, which is free; the next commit puts it
- * there then. */
+/* Whether the tail may move down to `place`, which is free: the next commit then does it. */
 bool cv_allocator_move_tail(cv_allocator *a, cv_extent place);
 
 /* Where a tail may stand that would begin at `pos`: there, or behind the second trailer. */
@@ -195,22 +188,19 @@ bool cv_allocator_dead(cv_allocator *a, uint64_t *dead);
 
 /* ---- The second trailer ----
  *
- * C-Blosc2 looks for the trailer right behind the header if a frame has no chunks, wherever
- * the trailer is (of its place it knows the size only, from the frame's end), and does not
- * open the frame otherwise (3.3.5). So such a frame has its trailer twice: at the end, which
- * we read, and in front.
+ * C-Blosc2 looks for the trailer right behind the header of a frame without chunks, and
+ * refuses the frame otherwise (3.3.5). So such a frame has its trailer twice: at the end,
+ * which we read, and in front.
  *
- * The committed state may have its chunks in front, so the copy is written when the new header
- * is in place and no reader holds an older state: until then only this library opens the
- * frame. A later commit writes what is owed, or the close, or, after a crash or if the readers
- * stayed on, the next writer that opens the array and closes it. */
+ * Committed chunks may be in front, so the copy is written after the new header, when no
+ * reader holds an older state; until then only this library opens the frame. A later commit
+ * writes an owed copy, or the close, or the next writer. */
 
-/* True if `state` needs a copy: it has no chunks and its trailer is not in front. Whether the
- * copy is there is not known. */
+/* Whether `state` needs a copy: no chunks, trailer not in front. Does not look for the
+ * copy. */
 bool cv_second_trailer_is_apart(const cv_snapshot *state);
 
-/* Writes the copy where the committed `state` needs one, or notes that it is owed. Best
- * effort: the commit stands without it. */
+/* Writes a needed copy, or notes that it is owed. Best effort: the commit stands without. */
 void cv_second_trailer_write(cv_allocator *a, const cv_snapshot *state);
 
 #endif

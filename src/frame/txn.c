@@ -61,7 +61,7 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
     return CV_OK;
 }
 
-/* Sorts `files` and keeps those that `named`, which ascends, does not have. Returns how many. */
+/* Sorts `files`, drops those in ascending `named`, and returns the rest's number. */
 static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, size_t n_named)
 {
     size_t left = 0;
@@ -127,8 +127,7 @@ void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state, const int64_t *f
     txn->files.n_old = 0;
 }
 
-/* What stands in the frame's place must be what a power cut leaves there,
- * before anything that an older one names goes. *n: those that stay. */
+/* Syncs the frame before files go that an older one names. *n: those that stay. */
 static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *err)
 {
     cv_store *store = txn->frame->store;
@@ -142,16 +141,15 @@ static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *e
     return CV_OK;
 }
 
-/* A number given twice could show one chunk's bytes to a reader who looks for
- * another's: new ones begin above all files that are there. */
+/* A reused number could show a reader the wrong chunk: new ones begin above all files. */
 static void choose_next(cv_txn *txn, const int64_t *ascending, size_t n)
 {
     if (n > 0 && ascending[n - 1] < INT64_MAX)
         txn->files.next = cv_max_i64(txn->files.next, ascending[n - 1] + 1);
 }
 
-/* When a writer opens: removes the files that the committed index does not name, unless a
- * reader holds an older state, and finds the first number above all files that are there. */
+/* Opens for a writer: removes files that the committed index does not name, unless older
+ * readers exist, and finds the first free number above all files. */
 static cv_status begin_files(cv_txn *txn, cv_error *err)
 {
     cv_store *store = txn->frame->store;
@@ -177,8 +175,8 @@ static cv_status begin_files(cv_txn *txn, cv_error *err)
     return status;
 }
 
-/* Takes the chunk file of this entry off the list of those put since the commit: a second put
- * makes it useless. -1: it is not one of them. With the lock. */
+/* The entry's chunk file put since the commit, taken off the list since another put
+ * replaces it; -1: none. With the lock. */
 static cv_object superseded_file(cv_txn *txn, int64_t offset)
 {
     if (!txn->base->header.sparse || cv_offset_is_special(offset)) return -1;
@@ -230,8 +228,7 @@ void cv_txn_reset(cv_txn *txn)
     cv_allocator_reset(&txn->allocator, txn->base);
 }
 
-/* After a failed sync or header write the disk may hold the new state: what
- * seems free space may be its. */
+/* After a failed sync or header write the disk may hold the new state in "free" space. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
 {
     if (!txn->frame->poisoned) return CV_OK;
@@ -304,8 +301,7 @@ bool cv_txn_pending(const cv_txn *txn)
 
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->state; }
 
-/* A chunk put since the commit, behind its chunks. Slack behind it, and chunks
- * that others are about to write, are not stored yet. */
+/* A chunk put since the commit. Slack, and chunks being written, are not stored yet. */
 static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_ref *out,
                           cv_error *err)
 {
@@ -322,7 +318,6 @@ static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_r
     return CV_OK;
 }
 
-/* With the lock. */
 static cv_status find(cv_txn *txn, int64_t chunk, cv_chunk_ref *out, cv_error *err)
 {
     const cv_frame_header *h = &txn->base->header;
@@ -355,8 +350,8 @@ cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
 
 /* ---- Block tables ----
  *
- * Of chunks that are at hand whole. A name of 0 means that no table is known, so a table whose
- * checksum is 0 is not used: its chunk stays unverified, one in 2^32. */
+ * For chunks in one buffer. Name 0 means no table, so a table with checksum 0 is dropped:
+ * one chunk in 2^32 stays unverified. */
 
 cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
                           cv_error *err)
@@ -367,7 +362,6 @@ cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t 
     return CV_OK;
 }
 
-/* Memory for what a table of `n` blocks is made from. */
 typedef struct parts {
     cv_block_range *ranges;
     uint32_t *sums;
@@ -554,8 +548,8 @@ static void clone_no_more(cv_txn *txn)
     cv_mutex_unlock(&txn->lock);
 }
 
-/* Of the chunk the bytes [*start, *end), whole units of both files; none: to be written. What
- * lies in a hole that was found has another place within its unit, mostly. */
+/* The bytes [*start, *end) to clone, whole units of both files; or none. In a found hole
+ * the offset within a unit mostly differs. */
 static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
                          size_t *start, size_t *end)
 {
@@ -678,8 +672,7 @@ bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
 
 enum { MOST_DROPPED = 4096 };
 
-/* The old chunks that the new grid has no place for are dead. Where there are very many,
- * the next writer finds the others. */
+/* Frees chunks outside the new grid. Of very many, the next writer finds the rest. */
 static void drop_chunks(cv_txn *txn, const cv_index *old, const cv_reshape *reshape,
                         const cv_grid *to)
 {

@@ -1,6 +1,5 @@
-/* A transaction: everything a writer changes between two commits. New chunks go into space that
- * the committed state does not use, so nothing of it is seen until the commit, and dropping it
- * costs nothing. commit.h makes it the committed state. */
+/* A transaction: all that a writer changes between two commits. New chunks go into unused
+ * space, so nothing is visible before the commit (commit.h), and a rollback is free. */
 #ifndef CV_FRAME_TXN_H
 #define CV_FRAME_TXN_H
 
@@ -14,8 +13,8 @@
 #include "frame/space.h"
 #include "store/store.h"
 
-/* Chunk files of a directory. Removing one is never required: it happens when no reader needs
- * it, after the state that does without it is durable; the next writer removes the rest. */
+/* Chunk files of a directory. Removal is optional: when no reader needs one and the newer
+ * state is durable; the next writer removes the rest. */
 typedef struct cv_txn_files {
     int64_t next;   /* first number that was never used */
     cv_object *put; /* since the commit */
@@ -60,12 +59,11 @@ void cv_txn_free(cv_txn *txn);
 /* CATERVA_EIO if the frame is poisoned: it takes no further change. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err);
 
-/* True if something was put since the last commit, or nothing of the frame was ever
- * committed. */
+/* Whether something was put since the last commit, or no commit was ever made. */
 bool cv_txn_pending(const cv_txn *txn);
 
-/* The state as the transaction would leave it: shape, attributes, metalayers. Borrowed
- * until the next change. */
+/* The state with the transaction's shape, attributes, metalayers. Valid until the next
+ * change. */
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn);
 
 /* Where chunk `chunk` is, as the transaction sees it. Any thread. */
@@ -79,9 +77,8 @@ void cv_txn_rollback(cv_txn *txn);
 
 /* ---- Putting chunks ---- */
 
-/* Appends the table of the stored chunk `chunk`, `size` bytes, of an array of
- * `grid` to `out`, which may be the buffer that the chunk is in; *name is the
- * table's. CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED: it is no such chunk. */
+/* Appends the block table of the stored chunk to `out`, which may hold the chunk; *name:
+ * the table's. CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED: not such a chunk. */
 cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
                         cv_buffer *out, uint32_t *name, cv_error *err);
 
@@ -89,9 +86,8 @@ cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
 cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
                           cv_error *err);
 
-/* Stores an encoded chunk, its block table behind it (and for a moment in
- * `encoded`, which may be moved); or makes a chunk special, which takes no space.
- * Any thread, one chunk at a time by one thread. */
+/* Stores an encoded chunk with its block table (briefly in `encoded`, which may move), or
+ * makes it special. Any thread, one chunk per thread. */
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err);
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err);
 
@@ -111,11 +107,10 @@ typedef struct cv_stored_chunk {
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
                             cv_error *err);
 
-/* The same in steps, for a chunk that is not at hand in one buffer: begin takes
- * space, in which the caller writes `size` bytes, chunk and block table (of the
- * chunk's own object from its first byte on), whose name it sets; end makes it the
- * chunk, unless `written` says that this failed: then, as after a failure of its own,
- * the space is given back. Returns `written`, or that failure. */
+/* The same in steps: begin takes space, where the caller writes `size` bytes, chunk and
+ * table (into a chunk's own object from the first byte on), and sets the name; end makes it
+ * the chunk. If `written` is a failure, or it fails itself, it frees the space and returns
+ * that. */
 typedef struct cv_put {
     int64_t chunk;
     cv_object object;
@@ -134,9 +129,8 @@ void cv_txn_expect_end(cv_txn *txn);
 
 /* ---- Changing the shape ---- */
 
-/* How chunks move when the shape changes: along `axis`, those from index
- * `at` on go `shift` chunks further (negative: back, over dropped ones); then
- * the new shape cuts off what lies outside. shift 0: nothing moves. */
+/* Chunk moves of a new shape: along `axis`, those from `at` on by `shift` (negative: over
+ * dropped ones); then the shape cuts. shift 0: none move. */
 typedef struct cv_reshape {
     const int64_t *shape;
     int axis;
@@ -144,46 +138,40 @@ typedef struct cv_reshape {
     int64_t shift;
 } cv_reshape;
 
-/* Gives the array the new shape: chunks move as told, new ones are special of
- * kind `fill`. */
+/* Gives the new shape: moves chunks; new ones are special of kind `fill`. */
 cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fill,
                          cv_error *err);
 
-/* Cuts the array down to the box of chunks that begins at chunk index `first`, with items
- * `shape`: chunks outside are forgotten, and must not be stored. Costs as much as the box has
- * chunks. */
+/* Crops to the box of chunks at chunk index `first`, with items `shape`; dropped chunks
+ * must not be stored. Costs the box's chunks. */
 cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err);
 
-/* The old number of a chunk of the new grid, or -1: it is new. And the new
- * number of an old one, or -1: it is dropped. */
+/* A new chunk's old number, or -1: it is new; an old one's new number, or -1: it is
+ * dropped. */
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk);
 int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk);
 
-/* True when every chunk that is kept keeps its number: only the first axis grows
- * or shrinks, the way of every append to a series. */
+/* Whether kept chunks keep their numbers: only the first axis changes, as in every append. */
 bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
                               const cv_grid *to);
 
 /* ---- For the commit ---- */
 
-/* The index to be committed, as one of the transaction's own, made at first need. With the
- * lock, or by the only thread; borrowed until the next change. */
+/* The index to be committed, owned and made at first need. With the lock, or by the only
+ * thread; valid until the next change. */
 cv_status cv_txn_own_index(cv_txn *txn, cv_index **out, cv_error *err);
 
-/* The chunk files that an index of `n` entries names, in ascending order. Free with cv_free,
- * also on failure. */
+/* The chunk files in an index of `n` entries, ascending. cv_free *files, also on failure. */
 cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size_t *n_files,
                          cv_error *err);
 
-/* Before a commit: the files that the committed index names or the transaction has put, and
- * that its own index does not name. Sets nothing if the transaction has no index. Free *files
- * with cv_free, also on failure. */
+/* Before a commit: files of the committed index or put since that the own index does not
+ * name; none without an index. cv_free *files, also on failure. */
 cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err);
 
-/* Removes replaced files, and from now on `files`, which the committed `state` does not name,
- * if no reader holds an older state; else a later call does. */
+/* Removes replaced files, and from now on `files`, unless older readers exist; else later. */
 void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state, const int64_t *files,
                          size_t n_files);
 

@@ -1,24 +1,19 @@
-/* The store: (object, byte range) -> bytes, behind one small vtable. What a
- * frame is made of is not known here.
+/* The store: (object, byte range) -> bytes, behind one small vtable. Does not know frames.
  *
- * Objects: CV_FRAME_OBJECT is the frame itself (the file, the memory, or
- * chunks.b2frame of a directory); objects >= 0 are the chunk files of a
- * directory (%08X.chunk) and exist only there.
+ * Objects: CV_FRAME_OBJECT is the frame (the file, the memory, or a directory's
+ * chunks.b2frame); objects >= 0 are a directory's chunk files (%08X.chunk).
  *
- * A store made by a *_create function is unpublished: closing it leaves nothing behind.
- * In the file system it lives under a temporary name beside its target, and publish
- * renames it into place. One opened with a *_open function is published.
+ * A store of a *_create function is unpublished: closing it leaves nothing behind. It has a
+ * temporary name beside its target until publish. *_open gives a published one.
  *
- * With `overwrite`, what stands at the path of a new store is replaced, and the new one
- * lets in whom the old one did: permissions, owner and group, lists of access and
- * extended attributes. CATERVA_EBUSY, by create as by publish, when it is open for
- * writing, or is a directory that is open for reading.
+ * With `overwrite` a new store replaces what is at its path and takes over permissions,
+ * owner and group, access lists and extended attributes. CATERVA_EBUSY, by create and
+ * publish, if that is open for writing, or is a directory open for reading.
  *
- * Threads: read, read_many, begin_wave, read_at_once, view, warm, read_anew and size may run at once with each
- * other and with one writer, as long as nobody reads the bytes being written (the frame's
- * protocol sees to that: committed bytes are never overwritten). All others: one thread at
- * a time, but `write` of disjoint ranges may run in parallel, and `share` of different
- * objects beside it. */
+ * Threads: read, read_many, begin_wave, read_at_once, view, warm, read_anew and size may
+ * run at once, and beside one writer of other bytes (committed bytes are never
+ * overwritten). All others: one thread at a time, but `write` of disjoint ranges may run in
+ * parallel, and `share` of different objects beside it. */
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 

@@ -1,19 +1,16 @@
-/* Room: engine/cache. Decoded blocks that may be wanted again. What a block means, and
- * who wants it, is not known here: bytes under a key.
+/* Room: engine/cache. Decoded blocks under keys; does not know what they mean.
  *
  *     shards:  a table of entries             found by hash
- *     queues:  head <-> ... <-> tail          who leaves comes from a head
+ *     queues:  head <-> ... <-> tail          evicted at a head
  *
- * Each shard has a lock, so that threads which find blocks seldom meet; finding
- * does not touch the queues. Each queue has one, and serves a part of the threads: who
- * puts a block in takes the memory of one that the same thread put in, which its core
- * knows. Only from a queue whose head has waited for much longer does it take that, so
- * that in the end blocks leave as from a single queue. Queue before shard.
+ * Each shard has a lock, so finders rarely meet; finding does not touch queues. Each queue
+ * has a lock and serves some threads: a new block reuses memory that the same thread
+ * filled, which its core knows, unless another queue's head has waited much longer, so that
+ * eviction is about that of a single queue. Lock a queue before a shard.
  *
- * An entry is in table and queue, or belongs to the one thread that puts it in.
- * `pins` counts who is copying out of it; a pinned one stays. The bytes are not
- * part of it: entries are looked at far more often than bytes, and close together
- * they stay in the processor's caches. */
+ * An entry is in table and queue, or belongs to the thread that adds it. `pins` counts
+ * copiers; a pinned entry stays. Bytes are apart, so that entries are dense in processor
+ * caches. */
 #include "engine/cache/cache.h"
 
 #include "base/arith.h"

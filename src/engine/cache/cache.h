@@ -1,40 +1,29 @@
-/* The block cache: decoded blocks, bounded in bytes. The process has one that
- * all its handles share; a handle may have one of its own instead.
+/* The block cache: decoded blocks, bounded in bytes; one for the process, or a handle's
+ * own.
  *
- * What may be found. A key names a block as it is stored, not its place in the
- * array, so a commit invalidates nothing: chunks that it did not replace keep
- * their keys. That no stale block is ever found rests on four facts.
- *   1. `frame` is given once in the life of the process, to one opening of one
- *      frame. Two handles share the budget, never a block; what another process
- *      wrote is seen by caterva_refresh only, which opens the frame again and so
- *      gets a new number.
- *   2. As long as a handle stands on a snapshot, the bytes of its chunks do not
- *      change: a commit never overwrites them (frame/commit.c), and a position
- *      is used again only when no reader needs it.
- *   3. When this handle's own writer does use a position again, or a rollback
- *      frees it, its `generation` changes (cv_layout_generation) before any byte
- *      is written there, with no read of that handle under way. Chunk files of a
- *      directory get numbers that were never used.
- *   4. Blocks are put in after they were decoded, under the key made before
- *      their bytes were fetched.
+ * Finding. A key names a block as it is stored, not its place in the array, so a commit
+ * invalidates only chunks that it replaced. No stale block is found, because:
+ *   1. `frame` is unique to one opening of one frame in the process. Handles share the
+ *      budget, never a block; caterva_refresh opens anew and gets a new number.
+ *   2. While a handle has a snapshot, the bytes of its chunks do not change
+ *      (frame/commit.c); positions are reused only when no reader needs them.
+ *   3. Before this handle's writer reuses a position, or a rollback frees it, its
+ *      `generation` changes (cv_layout_generation), with no read of the handle under
+ *      way. Chunk files of a directory never reuse numbers.
+ *   4. Blocks are added under the key made before their bytes were fetched.
  *
- * What stays. Newcomers wait in a line of their own until they have half of the
- * cache. Who comes to its head then leaves, unless it was of use meanwhile: so blocks
- * touched once pass through, and what a scan put in is there still when its next
- * step comes. Those of use go to the end of a second line; who comes to its head
- * leaves unless it was of use since, up to seven times, and else goes to the end
- * again (CLOCK with a small count). Of the two heads the one leaves that has waited
- * longer: when a program turns to other blocks, those that it used before give way to
- * all of them, one use after the other, and not only to half a cache of them.
+ * Eviction. Newcomers queue until they have half of the cache; at the head they leave,
+ * unless they were of use. Those of use join a second queue and leave at its head unless
+ * they were of use again, up to seven times (CLOCK with a small count). Of the two heads
+ * the one that has waited longer leaves: when a program turns to other blocks, all old ones
+ * give way step by step, and not only half a cache.
  *
- * To be found by a scan on its way through (cv_sweep) is no use; a block that a scan has
- * come to the end of leaves first, and the next one takes its memory while that is in
- * the processor's caches still. One that came before anybody asked for it stays as one
- * that was used most often, until it is found; then it is like any newcomer. What may
- * enter at all depends on its request, see cv_cache_entrant.
+ * Hits by a passing scan (cv_sweep) are no use; a block that a scan has finished leaves
+ * first, and the next one reuses its memory while cached by the processor. A prefetched
+ * block counts as most used until it is found. What may enter depends on the request, see
+ * cv_cache_entrant.
  *
- * Any thread may call anything but cv_cache_free. Entries are spread over
- * shards, each with a lock that is held for a few instructions. */
+ * Any thread may call anything but cv_cache_free. Shards have locks, held for moments. */
 #ifndef CV_ENGINE_CACHE_CACHE_H
 #define CV_ENGINE_CACHE_CACHE_H
 

@@ -1,19 +1,14 @@
-/* Prefetch: blocks decoded into the cache in the background, before anybody asks
- * for them.
+/* Prefetch: blocks decoded into the cache in the background.
  *
- * A handle has a queue of a few boxes. Pool threads take shares of the first one, a
- * few blocks of one chunk each, and put those that are missing into the cache, as a
- * read of the box would. The shares of all boxes in the queue together get half of
- * the cache; what is behind that is left out, and so is a box for which the queue has
- * no place: a prefetch is a hint.
+ * A handle queues a few boxes. Pool threads take shares of the first one, a few blocks of
+ * one chunk each, and cache the missing ones as a read would. All queued boxes together get
+ * half of the cache; the excess is dropped, since a prefetch is a hint.
  *
- * Of a far store a thread takes as many shares as there are, each a chunk's, up to
- * CV_PREFETCH_SHARES: their bytes are fetched together, then decoded.
+ * For a far store a thread takes up to CV_PREFETCH_SHARES shares and fetches their bytes
+ * together.
  *
- * Each share reads what the handle shows at that moment, as any reader does, and
- * holds nothing of it longer. So it needs what readers need: that nobody writes
- * through the handle meanwhile. It takes no lock for it, on which a pool thread would
- * wait that the writer may want; who has the handle alone suspends the job. */
+ * A share reads the handle's present state, so nothing may be written meanwhile. It takes
+ * no lock, which the writer could wait for: an exclusive user suspends the job. */
 #ifndef CV_ENGINE_READ_PREFETCH_H
 #define CV_ENGINE_READ_PREFETCH_H
 
@@ -63,22 +58,18 @@ void cv_prefetch_cancel(cv_prefetch *prefetch);
 
 /* ---- Read-ahead ----
  *
- * A scan is recognised by its reads, and what it will decode next is
- * prefetched.
+ * Recognises scans by their reads, and prefetches what they will decode next.
  *
- * A scan is boxes of one extent, each the one before shifted by the same step along
- * one axis. Blocks along that axis stand in layers; when a read of a scan has come to
- * a layer, the part of the next one that the scan will meet first is prefetched:
+ * A scan is boxes of one extent, each shifted by the same step along one axis, in which
+ * blocks form layers. In each new layer, the part of the next one that the scan meets first
+ * is prefetched:
  *
  *      layer    |  now      |  next     |
  *      planes   | . . p     |   q       |     q: the first box of the scan that
  *                                             touches an item of a later layer
  *
- * Only a scan that is alone: when several threads read through the handle, or several
- * scans of the process are being read ahead of already, the processor has work.
- *
- * Which thread scans is looked up at each read and hardly ever written, so that
- * threads do not take cache lines from one another; what it has read is its own. */
+ * Only for a single scan: with several readers or scans the processor has work. The
+ * scanning thread is rarely written, so that threads do not share cache lines. */
 
 typedef struct cv_scan {
     int64_t start[CV_MAX_DIMS]; /* the last box */

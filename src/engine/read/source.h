@@ -65,21 +65,19 @@ void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chu
 
 /* ---- The stage ----
  *
- * The stored bytes that an operation is going to need of a far store, read in waves
- * before it needs them, window after window.
+ * The stored bytes that an operation will need of a far store, read ahead in waves, window
+ * after window.
  *
  *     units      0 1 2 3 4 5 | 6 7 8 9 10 11 | 12 ...     jobs of the operation, or chunks
  *     windows    [  staged  ]  [ being read ]
  *
- * Who works on a unit enters it: then the unit's window is there, its layouts and its bytes
- * in memory, where decoding and moving find them through the worker. The first who comes to a
- * window reads it, in two or three waves; others who need it wait meanwhile. What is not on
- * the stage, because there was no room or it is damaged, is read as ever by who needs it: so
- * a stage changes how often the store is asked, and nothing else.
+ * A thread enters a unit; then the unit's window is in memory, and decoding finds its
+ * layouts and bytes through the worker. The first thread to need a window reads it in two
+ * or three waves, others wait. What is damaged or had no room is read as without a stage.
  *
- * Memory: windows together take about CV_STAGE_BYTES, or what the caller says, and never more
- * than twice that; each thread has one, and one waits to be used again. A store whose reads
- * take no time has no stage: entering it is a comparison. */
+ * Windows take about CV_STAGE_BYTES, or what the caller says, and never more than twice
+ * that: one per thread and a spare one. A store without latency has no stage: entering is a
+ * comparison. */
 
 /* What a unit needs. */
 typedef struct cv_stage_list {

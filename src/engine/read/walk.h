@@ -1,4 +1,4 @@
-/* The walk: from what is wanted of an array to its decoded items, whoever wants them.
+/* The walk: from what is wanted of an array to its decoded items.
  *
  *     request     which chunks, and which blocks of each: a box, another selection, or
  *        |        chunks by their numbers
@@ -6,27 +6,21 @@
  *        |
  *     delivery    what becomes of it: copied out, folded, put in a place, only kept
  *
- * The walk alone knows dirty blocks, the cache, fetching and decoding, and what the cache
- * keeps: a block that is wanted in part may be wanted again, one that is wanted whole has
- * been seen, unless most blocks of the box are cut by its faces, as of a box that moves
- * and wants its inside again. Of a request larger than the cache a share of the blocks is
- * kept (cv_cache_entrant). How the parts of a block that was found follow each other says
- * whether it will be wanted again (cv_sweep). Of an array that fits the cache all stays at
- * the first touch; only what a request wants whole that wants all blocks does not until
- * it comes again, nor what a fold wants whole: who has seen everything has it. A source
- * that says `scan` has nothing kept.
+ * The walk decides what the cache keeps. Blocks wanted in part may be wanted again; those
+ * wanted whole are not, unless most blocks of the box are cut by its faces, as by a moving
+ * box. Of a request larger than the cache a share is kept (cv_cache_entrant). cv_sweep
+ * tells scans from repeated use. Of an array that fits the cache all is kept, except blocks
+ * wanted whole by a request for all blocks until it is repeated, or by a fold. With `scan`
+ * nothing is kept.
  *
- * A delivery is a few functions and a context. They get the chunk of the walk and a tag,
- * the number of the block among those that the request touches in the chunk; of a
- * request by number it is the block's number. A function that there is no use for is
- * NULL. They are called by the thread that works on the chunk, in no order unless the
- * delivery asks for one; those of different chunks, and of different shares of one, at
- * the same time.
+ * A delivery has functions (or NULL) and a context. They get the walk's chunk and a tag:
+ * the block's number among the touched ones, or, for requests by number, in the chunk. The
+ * working thread calls them, unordered unless the delivery asks for order; different chunks
+ * and shares in parallel.
  *
- * A box is what most reads want and a good part of a small one is planning: it is planned
- * by direct calls, blocks are looked for in batches, and leading chunks whose blocks are
- * all there decoded are read by the caller's thread without a worker, as they are for
- * other small requests. */
+ * Planning is much of a small box read: boxes are planned by direct calls, blocks looked up
+ * in batches, and small requests read leading decoded chunks on the caller's thread without
+ * a worker. */
 #ifndef CV_ENGINE_READ_WALK_H
 #define CV_ENGINE_READ_WALK_H
 

@@ -1,9 +1,8 @@
-/* Room: engine/read. A walk in waves. How the store reads many ranges at once, and from where,
- * is not known here.
+/* Room: engine/read. A walk in waves.
  *
- *     window    so many touched chunks that their lists are small; what is there decoded is
- *        |      delivered at once, the other blocks are listed
- *     layouts   of all chunks of the window but those that are read whole, in one wave, or two
+ *     window    touched chunks, few enough for small lists; decoded blocks are delivered at
+ *        |      once, the others listed
+ *     layouts   of the window's chunks but those read whole, in one wave, or two
  *        |
  *     blocks    their runs, which are shared among slots of memory:
  *
@@ -11,16 +10,13 @@
  *                 slot 1   [run run run run]------->[run run]----->
  *                 slot 2   [run run run run run run]------------->
  *
- * Where the store borrows memory there is one wave for all of it: what is asked for is on its
- * way, and waits there until what came before it is decoded (cv_rooms). Else
- * each slot is a wave of its own: when all of it is decoded it takes what comes next, while the
- * others are still on their way. They are of different sizes, so that they do not come to their
- * ends at once, and the way is never empty. What fits the memory as a whole is one slot, and so
- * is all where a store cannot begin a wave before another one has ended.
+ * If the store borrows memory there is one wave for all, whose bytes wait on the connection
+ * until earlier ones are decoded (cv_rooms). Else each slot is a wave: once decoded it
+ * takes the next runs while the others are under way. Different sizes keep them from ending
+ * together. One slot suffices if all fits the memory, or the store has one wave at a time.
  *
- * The calling thread leads: it plans, asks the store, and is handed what arrives. It passes runs on
- * to threads that help, and decodes one itself when they have enough to do: the store goes
- * on reading meanwhile. */
+ * The calling thread plans, asks the store and takes arrivals. It passes runs to helpers,
+ * and decodes itself when they are busy. */
 #include "engine/read/wave.h"
 
 #include "base/arith.h"

@@ -175,8 +175,7 @@ bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
     }
 }
 
-/* Another thread may read the same bytes as well or as badly as this one; what is before
- * them is nobody's fault. */
+/* Whether the failure is of the bytes, as it would be on any thread. */
 static bool is_of_bytes(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
@@ -213,7 +212,6 @@ typedef struct request {
     cv_job_queue queue;
 } request;
 
-/* What each thread of a request does. */
 static void serve(void *context)
 {
     request *r = context;

@@ -64,18 +64,17 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
 /* One job of a request, on whichever thread takes it. */
 typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
 
-/* Who does the jobs of a request, and who hears while the calling thread has none left and
- * waits for the others. */
+/* The threads for a request's jobs, and the watch asked while the calling thread waits for
+ * them. */
 typedef struct cv_crew {
     cv_workers *workers;
     int helpers;
     cv_watch *watch; /* or NULL */
 } cv_crew;
 
-/* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others,
- * each with a worker of its own. A failure ends it and is returned: of several that found
- * bytes wrong that of the first job, see cv_job_queue. Between two jobs the worker's watch
- * hears. */
+/* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others, each with
+ * a worker. A failure ends it and is returned; for wrong bytes that of the first job, see
+ * cv_job_queue. Between jobs the watch is asked. */
 cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
                          cv_error *err);
 
@@ -88,13 +87,10 @@ cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);
 
 /* ---- The queue behind cv_workers_run; here for tests ---- */
 
-/* Jobs 0..n-1, handed out once each. Who asked for them takes the first ones, and who helps
- * the last: where the same is done again and again, each of two threads comes to the same
- * jobs mostly, whose memory its core has.
- *
- * A job that finds its bytes wrong (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) keeps those behind
- * it from being begun, and not those before it: of several such jobs the first one is told,
- * however many threads there are. Any other failure ends it all. */
+/* Hands out jobs 0..n-1 once each: the first ones to the caller, the last to helpers, so
+ * that on repetition each thread's core has its jobs' memory. A job with wrong bytes
+ * (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) stops later ones only, so that the first such
+ * job is reported whatever the threads. Other failures stop all. */
 typedef struct cv_job_queue {
     atomic_int_least64_t taken, last; /* in all, and of the last ones */
     atomic_int_least64_t end;         /* jobs from here on are not begun any more */
