@@ -85,10 +85,9 @@ typedef struct cv_placed {
     cv_watch *watch; /* set before: hears of the bytes of values that are encoded; or NULL */
 } cv_placed;
 
-/* Places `n` attributes in order, and the library's own before number `own_at` (NULL:
- * none). Own keys are kept while possible. CATERVA_EINVAL when bytes for the map are no
- * MessagePack value, or it grows too large. Borrows the data; release with
- * cv_placed_free. */
+/* Places `n` attributes in order, and the library's own before number `own_at` (NULL: none).
+ * Own keys are kept while possible. CATERVA_EINVAL when bytes for the map are no MessagePack
+ * value, or it grows too large. Borrows the data; release with cv_placed_free. */
 cv_status cv_attributes_place(const cv_attribute *list, int n, const cv_metalayer *own,
                               int own_at, cv_placed *out, cv_error *err);
 void cv_placed_free(cv_placed *placed);

@@ -78,17 +78,12 @@ cv_status cv_chunk_ref_make(const cv_snapshot *s, int64_t chunk, int64_t offset,
     return CV_OK;
 }
 
-static void set_table(const cv_index *index, cv_chunk_ref *ref)
-{
-    ref->name = cv_index_name(index, ref->chunk);
-    if (ref->name != 0) ref->table_pos = cv_index_table_pos(index, ref->chunk);
-}
-
 cv_status cv_chunk_ref_find(const cv_snapshot *s, const cv_index *index, int64_t chunk,
                             cv_chunk_ref *out, cv_error *err)
 {
     CV_TRY(cv_chunk_ref_make(s, chunk, cv_index_get(index, chunk), out, err));
-    set_table(index, out);
+    out->name = cv_index_name(index, chunk);
+    if (out->name != 0) out->table_pos = cv_index_table_pos(index, chunk);
     return CV_OK;
 }
 

@@ -87,12 +87,6 @@ static cv_status kind_check(const cv_frame_header *header, bool is_array, cv_err
     return is_array ? CV_OK : check(objects, COUNT(objects), layers, n, err);
 }
 
-/* The same for the names of attributes, of a frame without the array's metalayer. */
-static cv_status kind_check_attributes(const cv_metalayer *attributes, int n, cv_error *err)
-{
-    return check(objects, COUNT(objects), attributes, n, err);
-}
-
 static cv_status check_plain(const cv_frame_header *h, cv_error *err)
 {
     if (h->vl_blocks)
@@ -500,7 +494,8 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     CV_TRY(cv_trailer_parse(s->trailer_bytes.data, size,
                             (int64_t)(s->header.frame_size - size), &s->trailer, err));
     if (s->meta.plain && !s->any_kind)
-        CV_TRY(kind_check_attributes(s->trailer.attributes, s->trailer.n_attributes, err));
+        CV_TRY(check(objects, COUNT(objects), s->trailer.attributes, s->trailer.n_attributes,
+                     err));
     cv_status status = check_root(s, tail, s->unchecked ? NULL : err);
     if (status != CV_OK) s->seal = CV_SEAL_NONE;
     if (s->seal == CV_SEAL_NONE) s->footer = (cv_seal_footer){0};

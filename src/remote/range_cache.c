@@ -100,12 +100,6 @@ static bool open_folder(const char *path, uint64_t bound, range_folder *out)
     return true;
 }
 
-static void close_folder(range_folder *folder)
-{
-    cv_dir_close(&folder->dir);
-    cv_mutex_destroy(&folder->lock);
-}
-
 static void remove_pack(range_folder *folder, const char *name)
 {
     (void)cv_dir_remove(folder->dir, name);
@@ -398,7 +392,8 @@ void cv_range_cache_close(cv_range_cache *c)
         }
     }
     cv_free(c->extents);
-    close_folder(&c->folder);
+    cv_dir_close(&c->folder.dir);
+    cv_mutex_destroy(&c->folder.lock);
     cv_mutex_destroy(&c->lock);
     cv_free(c);
 }

@@ -26,18 +26,13 @@ static cv_status refuse(const char *text, const char *why, cv_error *err)
 
 static bool is_host_char(char c) { return is_alnum(c) || c == '.' || c == '-' || c == '_'; }
 
-static bool is_address_char(char c)
-{
-    return is_alnum(c) || c == ':' || c == '.'; /* the system checks the number */
-}
-
 /* Sets out->host and returns the text behind it; NULL: no valid host. */
 static const char *take_host(const char *at, cv_url *out)
 {
     out->host = at;
     if (*at == '[') {
         do at++;
-        while (is_address_char(*at));
+        while (is_alnum(*at) || *at == ':' || *at == '.'); /* the system checks the number */
         if (*at != ']') return NULL;
         at++;
     } else {

@@ -335,12 +335,6 @@ static struct {
     int n_spare;
 } wires = {.once = CV_ONCE_INIT, .lock = CV_MUTEX_INIT, .turn = CV_MUTEX_INIT};
 
-static CURL *new_easy(void)
-{
-    if (wires.n_spare > 0) return wires.spare[--wires.n_spare];
-    return curl.easy_init();
-}
-
 static void free_flight(flight *f)
 {
     if (!f) return;
@@ -360,7 +354,7 @@ static bool take_off(cv_wire *w)
     cv_wire_setup setup = {.connect_ms = 10000, .stall_ms = 30000};
     flight *f = cv_calloc(1, sizeof *f);
     bool good = f && w->prepare(w, &setup) == CV_OK;
-    if (f) f->easy = new_easy();
+    if (f) f->easy = wires.n_spare > 0 ? wires.spare[--wires.n_spare] : curl.easy_init();
     good = good && f->easy && set_options(f, &setup, atomic_load(&w->limit->is_multiplexed));
     if (good) {
         f->wire = w;

@@ -260,20 +260,6 @@ static cv_status borrowed_read(cv_store *store, cv_object object, uint64_t pos, 
     return CV_OK;
 }
 
-static cv_status borrowed_write(cv_store *store, cv_object object, uint64_t pos,
-                                const void *src, size_t size, cv_error *err)
-{
-    (void)object, (void)pos, (void)src, (void)size;
-    return cv_store_check_writable(store, err);
-}
-
-static cv_status borrowed_truncate(cv_store *store, cv_object object, uint64_t size,
-                                   cv_error *err)
-{
-    (void)object, (void)size;
-    return cv_store_check_writable(store, err);
-}
-
 static void borrowed_close(cv_store *store) { cv_free(store); }
 
 static const cv_store_ops borrowed_ops = {
@@ -282,8 +268,8 @@ static const cv_store_ops borrowed_ops = {
     .read = borrowed_read,
     .view = borrowed_view,
     .warm = memory_warm,
-    .write = borrowed_write,
-    .truncate = borrowed_truncate,
+    .write = cv_store_no_write,
+    .truncate = cv_store_no_truncate,
     .sync = memory_sync,
     .replace = cv_store_no_replace,
     .remove = cv_store_no_remove,

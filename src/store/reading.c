@@ -6,18 +6,18 @@
 
 /* ---- A deep queue before the medium ----
  *
- * The queue is kept full by hints: a number of ranges is asked for ahead of the one that is read, which then waits for its own bytes only.
+ * A number of ranges is hinted ahead of the one that is read, which waits for its own bytes
+ * only.
  *
  *     ranges   0 1 2 3 4 5 6 7 8 9 ...
  *                  ^           ^
  *                 read       asked for
  *
- * Measured, on a disk that needs 100 us for a read: 576 ranges of 8.6 KiB, one after the
- * other 42 to 74 ms, hinted 12 to 16, by io_uring with 32 under way 17 to 22 through the page
- * cache and 13 to 16 past it; 144 ranges of 70 KiB 24, 7 to 14, 13 to 15 and 10. The hints
- * need no ring and no threads, work where a sandbox forbids io_uring, and leave the bytes in
- * the page cache; and the system reads exactly what they name, where it would read ahead of
- * what looks like a file read from its beginning to its end. */
+ * Measured on a disk of 100 us a read: 576 ranges of 8.6 KiB, one by one 42 to 74 ms,
+ * hinted 12 to 16, io_uring of 32 17 to 22 (13 to 16 past the page cache); 144 ranges of 70
+ * KiB 24, 7 to 14, 13 to 15 and 10. Hints need no ring or threads, work in sandboxes
+ * without io_uring, keep bytes in the page cache, and prevent the system's own
+ * read-ahead. */
 
 /* Ranges, and bytes of them, that are under way. */
 enum { MOST_RANGES = 128, MOST_BYTES = 16 << 20 };

@@ -38,9 +38,8 @@ void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 enum { CV_CHUNK_SLOTS = 64 };
 
-/* Keeps one file of the ids with its number modulo the slots. A file that is in use when
- * the slot must forget it (removed, rewritten) loses its id and is closed by its last
- * user. */
+/* Keeps one file of the ids with its number modulo the slots. A file that is in use when the
+ * slot must forget it (removed, rewritten) loses its id and is closed by its last user. */
 typedef struct cv_chunk_slot {
     cv_mutex lock;
     cv_object id; /* -1: none, or forgotten */

@@ -362,12 +362,6 @@ static void queue_move_first(queue *q, cv_cached *entry)
     tell_head(q);
 }
 
-static void queue_remove(queue *q, cv_cached *entry)
-{
-    leave(q, entry);
-    tell_head(q);
-}
-
 /* The same one goes to the end instead, with one use less. */
 static void queue_step_back(queue *q, cv_cached *entry, uint64_t time)
 {
@@ -524,7 +518,10 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     bool is_free = atomic_load_explicit(&entry->pins, memory_order_acquire) == 0;
     if (is_free) table_remove(&s->table, entry);
     cv_mutex_unlock(&s->lock);
-    if (is_free) queue_remove(q, entry);
+    if (is_free) {
+        leave(q, entry);
+        tell_head(q);
+    }
     return is_free;
 }
 

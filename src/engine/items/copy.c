@@ -1,7 +1,6 @@
-/* Room: engine/items. Moves items, and knows nothing of chunks. Axes that lie one
- * behind the other on both sides are merged first, so that a box costs as few
- * and as long runs as its memory allows; what is left of a thin last axis goes
- * through loops typed by item size. */
+/* Room: engine/items. Moves items, and knows nothing of chunks. Axes that lie one behind the
+ * other on both sides are merged first, so that a box costs as few and as long runs as its
+ * memory allows; what is left of a thin last axis goes through loops typed by item size. */
 #include "engine/items/copy.h"
 
 #include "base/arith.h"

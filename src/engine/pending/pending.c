@@ -45,12 +45,6 @@ static void cv_behind_init(cv_behind *behind, cv_txn *txn)
     cv_mutex_init(&behind->lock);
 }
 
-static void cv_behind_destroy(cv_behind *behind)
-{
-    cv_buffer_free(&behind->encoded);
-    cv_mutex_destroy(&behind->lock);
-}
-
 /* Prepares a request that puts up to `n_chunks` chunks of `chunk_bytes` decoded bytes with
  * `helpers` threads: puts behind it if a core is free and it is worth it. */
 static void cv_behind_begin(cv_behind *behind, cv_store *store, int64_t n_chunks,
@@ -169,11 +163,6 @@ static void give_block(cv_pending *pending, uint8_t *block)
         pending->spares[pending->n_spares++] = block;
 }
 
-static uint8_t *take_block(cv_pending *pending, size_t size)
-{
-    return pending->n_spares > 0 ? pending->spares[--pending->n_spares] : cv_malloc(size);
-}
-
 static void free_dirty(cv_pending *pending, cv_dirty_chunk *dirty)
 {
     int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
@@ -202,7 +191,8 @@ void cv_pending_free(cv_pending *pending)
     while (pending->n_spares > 0) cv_free(pending->spares[--pending->n_spares]);
     cv_free(pending->buckets);
     cv_free(pending->fill);
-    cv_behind_destroy(&pending->behind);
+    cv_buffer_free(&pending->behind.encoded);
+    cv_mutex_destroy(&pending->behind.lock);
     cv_txn_free(pending->txn);
     cv_mutex_destroy(&pending->lock);
     cv_free(pending);
@@ -332,7 +322,8 @@ cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64
     const cv_grid *grid = &cv_txn_snapshot(pending->txn)->grid;
     int64_t size = grid->block_bytes;
     cv_mutex_lock(&pending->lock);
-    *out = take_block(pending, (size_t)size);
+    *out = pending->n_spares > 0 ? pending->spares[--pending->n_spares]
+                                 : cv_malloc((size_t)size);
     if (*out) {
         dirty->blocks[block] = *out;
         dirty->n_dirty++;

@@ -1,7 +1,6 @@
 /* What a handle has written and not committed: chunks in the transaction, and decoded dirty
  * blocks that wait, so that many small writes into one chunk cost one rebuild. The handle's
- * lock admits readers or one write; threads of a write work on separate chunks or
- * blocks. */
+ * lock admits readers or one write; threads of a write work on separate chunks or blocks. */
 #ifndef CV_ENGINE_PENDING_PENDING_H
 #define CV_ENGINE_PENDING_PENDING_H
 

@@ -238,18 +238,13 @@ static bool cv_prefetch_has_begun(const cv_source *source, const cv_plan *plan)
     return cv_cache_holds(source->workers->cache, &key);
 }
 
-static void drop_box_of_scan(cv_prefetch *p)
-{
-    for (int i = p->n_boxes - 1; i >= 0; i--)
-        if (p->boxes[i].of_scan) remove_box(p, i);
-}
-
 void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *plan,
                      bool of_scan)
 {
     if (!cv_prefetch_is_possible(p, source) || plan->n_items == 0) return;
     cv_mutex_lock(&p->lock);
-    if (of_scan) drop_box_of_scan(p);
+    for (int i = p->n_boxes - 1; of_scan && i >= 0; i--)
+        if (p->boxes[i].of_scan) remove_box(p, i);
     if (p->n_boxes == 0) p->room = most_room(source);
     bool has_place = p->n_boxes < CV_PREFETCH_BOXES;
     if (has_place) {

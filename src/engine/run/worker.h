@@ -1,6 +1,5 @@
-/* Workers: codec contexts and scratch memory. A worker belongs to one thread at
- * a time; an array keeps the idle ones, so that a request in the steady state
- * allocates nothing. */
+/* Workers: codec contexts and scratch memory. A worker belongs to one thread at a time; an
+ * array keeps the idle ones, so that a request in the steady state allocates nothing. */
 #ifndef CV_ENGINE_RUN_WORKER_H
 #define CV_ENGINE_RUN_WORKER_H
 

@@ -738,11 +738,6 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool is_whole(const cv_pending *pending, const cv_dirty_chunk *dirty)
-{
-    return dirty->n_dirty == cv_txn_snapshot(pending->txn)->grid.n_blocks;
-}
-
 /* All `n` of them, or those that are dirty to their last block. */
 static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv_error *err)
 {
@@ -750,9 +745,10 @@ static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv
     int64_t *chunks = cv_malloc(n * sizeof chunks[0]);
     if (!chunks) return cv_fail_memory(err, n * sizeof chunks[0], "dirty chunks");
     size_t found = 0;
+    int64_t n_blocks = cv_txn_snapshot(pending->txn)->grid.n_blocks;
     for (size_t i = 0; i < pending->n_buckets; i++)
         for (cv_dirty_chunk *d = pending->buckets[i]; d; d = d->next)
-            if (!whole_only || is_whole(pending, d)) chunks[found++] = d->chunk;
+            if (!whole_only || d->n_dirty == n_blocks) chunks[found++] = d->chunk;
     qsort(chunks, n, sizeof chunks[0], by_number);
 
     flush_task task = {.pending = pending, .chunks = chunks, .n_chunks = (int64_t)n};
