@@ -1,18 +1,15 @@
-/* Room: base. The two CRCs: that of zip archives by tables, that of our own frames by the
- * fastest way this processor has. Promises: the same number from all ways, for any alignment.
- * Tables are made at first need, each once.
+/* Room: base. CRC-32 of zip archives by tables, CRC32C of frames by the processor's fastest
+ * way. All ways agree, for any alignment. Tables are made at first need.
  *
- * Inside this file a crc of CRC32C is the register itself, without the inversion before and
- * after. It is a polynomial over GF(2) below P; bit 0 is the highest power, x^31. The crc of
- * what stands in lanes one behind the other, each taken from 0 on, is
+ * Here a CRC32C is the register, without the inversions: a polynomial over GF(2) below P;
+ * bit 0 is the highest power, x^31. For lanes one behind the other, each from 0 on,
  *
- *   crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)        L bytes a lane
+ *     crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)        L bytes a lane
  *
- * and the product of two such numbers has 63 bits. Read as 64, bit 0 the highest power, it is
- * x times the product, and 64 more bits through the register are a factor of x^32. Hence the
- * factor for a shift by n words of 64 bits:
+ * A product of two crcs has 63 bits; read as 64 it is x times the product, and 64 more bits
+ * through the register are a factor of x^32. Hence, for a shift by n words of 64 bits:
  *
- *   crc x^64n = register(0, crc * x^(64n - 33)) */
+ *     crc x^64n = register(0, crc * x^(64n - 33)) */
 #include "base/crc.h"
 
 #include "base/arith.h"
@@ -172,17 +169,16 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 
 /* ---- CRC32C on x86-64 ----
  *
- * The crc instruction takes 8 bytes a cycle but answers after three cycles: three
- * lanes keep it busy. Beside it the processor multiplies without carries, which
- * folds a part of the input into a few registers (V. Gopal et al., "Fast CRC
- * Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009).
- * The two use different units, so one loop does both: two registers are folded
- * while each lane takes three or four words. The numbers are measured; two registers
- * are enough, since the lanes' steps hide how long a product takes.
+ * The crc instruction takes 8 bytes a cycle with a latency of three: three lanes keep it
+ * busy. Beside it, carry-less multiplication folds a part of the input into registers (V.
+ * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
+ * Intel, 2009). They use different units, so one loop does both: two registers are folded
+ * while each lane takes three or four words. Measured; two registers suffice, since the
+ * lanes hide the products' latency.
  *
- * Zen 5 begins two crc instructions in a cycle and more: there six lanes, two sets of
- * three, take as many words beside the same registers: 38 -> 62 GB/s of 128 bits, 54 -> 74
- * of 256, 78 -> 92 of 512. Where one begins in a cycle they would be slower by 8 to 31 %. */
+ * Zen 5 begins two or more crc instructions a cycle: there six lanes, two sets of three,
+ * beside the same registers: 38 -> 62 GB/s of 128 bits, 54 -> 74 of 256, 78 -> 92 of 512.
+ * Where one begins in a cycle they would be 8 to 31 % slower. */
 
 #if CV_CPU_IS_X86
 

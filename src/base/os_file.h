@@ -71,16 +71,15 @@ int cv_file_lock(cv_file file);
  * refused, another question is not. */
 int cv_file_ask_lock(cv_file file);
 
-/* Shared locks, beside the exclusive one and not excluding it.
+/* Shared locks, which do not exclude the exclusive one.
  *
- *     share         "somebody reads here", what is not said
- *     share_number  "somebody reads number n here": says what after a share
+ *   share         "somebody reads here"
+ *   share_number  "somebody reads number n here": after a share
  *
- * Whoever shares is found by is_shared; by is_shared_but too, unless it has said
- * `number` (one that never says its number, as programs of older versions do not, may
- * hide behind one that does). Both ask about other openings, and answer true also when
- * that cannot be known. At each moment of a share, and of the share_number after it,
- * one of the locks is held. unshare gives back all of them. */
+ * is_shared finds all; is_shared_but all without `number` (one without a number, as in
+ * older versions, may hide behind one with it). Both ask about other openings; true also if
+ * unknown. At least one lock is held from share through share_number. unshare releases
+ * all. */
 int cv_file_share(cv_file file);
 int cv_file_share_number(cv_file file, uint64_t number);
 void cv_file_unshare(cv_file file);

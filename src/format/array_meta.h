@@ -27,8 +27,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 
 /* ---- Our own attribute ----
  *
- * Our own attribute, `_caterva`: what the frame has no field for. A msgpack map,
- * so that python-blosc2, which unpacks every attribute, can read it too.
+ * `_caterva`: a msgpack map, which python-blosc2 can unpack, too.
  *
  *   version  1
  *   fill     one item (bin): what cells hold that nobody has written
@@ -36,7 +35,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
  *   origin   of a part: where it begins in the array, a big-endian int64 for each axis (bin)
  *   marks    of a part: which items of chunks were written (bin, engine/plan/marks_bytes.h)
  *
- * Keys that this version does not know are passed over. */
+ * Unknown keys are skipped. */
 
 #define CV_OWN_ATTRIBUTE "_caterva"
 

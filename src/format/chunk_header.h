@@ -69,17 +69,15 @@ cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *st
 
 /* ---- The block table ----
  *
- * The block table: checksums of one stored chunk, so that reading a block
- * checks the block and not the chunk. It stands right behind its chunk, where
- * other readers see dead space. Little-endian, like the chunk:
+ * Checksums of one stored chunk, by block. Stands right behind the chunk, in dead space for
+ * other readers. Little-endian:
  *
- *     0  "cvbt"
- *     4  u32      n: blocks with bytes of their own, 0 for a repeated item
- *     8  u32      CRC32C of what stands before the first block: header, block
- *                 starts, dictionary; of the whole chunk when n is 0
- *    12  u32 x n  CRC32C of each block's bytes, in block order
- *  12+4n u32      CRC32C of the table up to here: the table's name, which the
- *                 seal's chunk list keeps */
+ *   0  "cvbt"
+ *   4  u32      n: blocks with bytes of their own, 0 for a repeated item
+ *   8  u32      CRC32C of what stands before the first block: header, block
+ *               starts, dictionary; of the whole chunk when n is 0
+ *  12  u32 x n  CRC32C of each block's bytes, in block order
+ *  12+4n u32    CRC32C up to here: the table's name, in the seal's chunk list */
 
 typedef struct cv_block_table {
     uint32_t head;    /* CRC32C of the bytes before the first block */

@@ -1,17 +1,14 @@
-/* Exact-width msgpack. A frame fixes the width of every number it holds, so
- * that fields can be rewritten in place; generic packers choose the shortest
- * form and do not fit.
+/* Exact-width msgpack: a frame fixes each number's width, to rewrite fields in place.
  *
- * Reader and writer are sticky: the first failure is kept, everything after
- * it reads as zero or writes nothing, and the caller asks once at the end. A
- * parser is therefore straight-line code, one line per field:
+ * Reader and writer are sticky: the first failure is kept, later reads are zero, later
+ * writes nothing, and the caller asks once at the end. A parser is straight-line code:
  *
  *     cv_reader r = cv_reader_open(bytes, size, 0, "frame header");
  *     cv_expect(&r, "\x9e", 1, "the opening marker");
  *     out->header_size = cv_read_i32(&r, "header size");
  *     return cv_reader_finish(&r, err);
  *
- * Field names are for the error sentence and must outlive the call. */
+ * Field names are for messages and must outlive the call. */
 #ifndef CV_FORMAT_MSGPACK_H
 #define CV_FORMAT_MSGPACK_H
 

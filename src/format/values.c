@@ -619,7 +619,6 @@ cv_status cv_typed_set_dtype(cv_typed *typed, const char *dtype, size_t size, cv
 
 /* ---- Writing ------------------------------------------------------------ */
 
-/* What NumPy's dtype.str would say. */
 static int describe(const caterva_dtype *type, char *text, size_t size)
 {
     long long n = type->kind == 'U' ? type->item_size / 4 : type->item_size;

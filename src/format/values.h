@@ -64,9 +64,8 @@ bool cv_is_value(const void *bytes, size_t size);
 
 /* ---- Writing values ----
  *
- * Writes one MessagePack value, each number and each head in its shortest form, as
- * python-blosc2 does. Sticky: the first failure is kept, and the caller asks once, at the
- * end:
+ * Writes one MessagePack value in its shortest form, as python-blosc2 does. Sticky: ask
+ * once, at the end:
  *
  *     cv_packer p = {0};
  *     cv_pack_begin(&p, CV_PACK_LIST);
@@ -123,12 +122,12 @@ void cv_pack_free(cv_packer *p);
 
 /* ---- Arrays of numbers ----
  *
- * NumPy arrays as values: extension 46, whose payload is the MessagePack map
+ * Extension 46, whose payload is the MessagePack map
  *
  *     {"dtype": {"str": "<i2"}, "shape": [1], "data": bytes}
  *
- * Arrays of fields ({"descr": ...}) and of Python objects ("values") are values, too, but
- * none that is understood here. */
+ * Arrays of fields ({"descr": ...}) and of Python objects ("values") are not
+ * interpreted. */
 
 typedef struct cv_typed {
     caterva_dtype type; /* a scalar's: kind, byte order, item size, unit */

@@ -497,7 +497,6 @@ cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t si
                           header + HEADER_WRITE_START, size - HEADER_WRITE_START, err);
 }
 
-/* The step that makes the new state the committed one. */
 static cv_status write_header(commit *c, cv_error *err)
 {
     const cv_buffer *header = &c->next->header_bytes;

@@ -71,7 +71,6 @@ static cv_status read_head(cv_store *store, const cv_grid *grid, const cv_chunk_
     return cv_store_read(store, ref->object, ref->pos, to, size, err);
 }
 
-/* What a layout has behind it: ranges, sums, the repeated item or the chunk. */
 typedef struct parts {
     int64_t n_blocks;
     int64_t n_sums;

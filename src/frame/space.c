@@ -346,7 +346,6 @@ static int by_pos(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-/* One past the last room of the ascending run that begins at `i`. */
 static size_t run_end(const cv_room *rooms, size_t i, size_t n)
 {
     for (i++; i < n && rooms[i].pos >= rooms[i - 1].pos; i++) continue;

@@ -37,7 +37,6 @@ static cv_status excerpt_take(cv_fetch *fetch, uint64_t pos, const uint8_t *byte
     return CV_OK;
 }
 
-/* If one of many fails, the others go on. */
 static void excerpt_gone(cv_fetch *fetch)
 {
     const excerpt_request *r = (excerpt_request *)fetch;

@@ -312,7 +312,6 @@ static bool read_pack_head(range_folder *folder, const char *name,
     return *extents != NULL;
 }
 
-/* Reads one extent, which begins at byte `at` of the pack; a damaged pack is removed. */
 static bool read_extent(range_folder *folder, const char *name, uint64_t at,
                         const pack_extent *extent, void *dst)
 {

@@ -282,7 +282,6 @@ typedef struct chunk_reading {
     chunk **in_use; /* of all ranges; NULL: not needed yet */
 } chunk_reading;
 
-/* What is at hand arrives at once. */
 static cv_status take_chunk_range(chunk_reading *r, size_t i, const cv_store_range *range,
                                   cv_error *err)
 {

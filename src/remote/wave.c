@@ -222,7 +222,6 @@ static cv_status borrow(wave *w, size_t range, cv_error *err)
     return CV_OK;
 }
 
-/* Admits bytes up to the first range that has no memory. */
 static cv_status admit(cv_fetch *fetch, uint64_t pos, size_t size, size_t *admitted,
                        cv_error *err)
 {

@@ -1,12 +1,7 @@
-/* Room: store. A sparse frame: a directory with chunks.b2frame and one file for
- * each chunk. Chunk files are written once under an id of their own; a commit
- * puts a new chunks.b2frame in the place of the old one by rename, so the frame
- * is never changed in place and a reader that has it open keeps what it began
- * with. Everything is done relative to the open directory: its own rename at
- * publishing changes nothing here.
- *
- * The writer's lock lies on a file of its own, because chunks.b2frame is
- * another file after each commit. */
+/* Room: store. A sparse frame: a directory with chunks.b2frame and a file per chunk. Chunk
+ * files are written once under their own id; a commit replaces chunks.b2frame by rename, so
+ * open readers keep the old one. All is relative to the open directory, which publishing
+ * renames. The writer locks a separate file, since chunks.b2frame changes. */
 #include "store/directory.h"
 
 #include "base/heap.h"

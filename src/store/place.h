@@ -26,15 +26,14 @@ void cv_temporaries_abandon(void);
 
 /* ---- The keeper ----
  *
- * Keeps writers away from files of a directory, or below it, that their own writer has closed
- * for a while to spare descriptors.
+ * Protects files in or below a directory that their writer has closed for a while to spare
+ * descriptors.
  *
- * The writer's lock on a file goes when the file is closed. Before that the keeper marks the
- * file: a record lock on the directory at a byte that stands for the file's inode. It costs no
- * descriptor but the keeper's own, it belongs to an opening and so ends with the process, and
- * whoever opens a file for writing looks for it in all directories above the file. Programs
- * that do not look, python-blosc2 and earlier versions, are noticed when the writer opens the
- * file again: store/file.c compares size and time. */
+ * Closing a file releases its lock. Before that the keeper marks it: a record lock on the
+ * directory at a byte for the file's inode. That needs only the keeper's descriptor and
+ * ends with the process; whoever opens a file for writing looks for it in all directories
+ * above. Programs that do not look (python-blosc2, earlier versions) are noticed at
+ * reopening, by size and time (store/file.c). */
 
 typedef struct cv_keeper {
     cv_dir root; /* an opening of its own: marks are seen from every other one */
@@ -56,11 +55,11 @@ int cv_keeper_lock(cv_dir dir, cv_file file);
 
 /* ---- The target ----
  *
- * What stands where a new array is to go: is it in use, keep it from being written until
- * the new one has the name, and let that be accessible like it.
+ * Whether a new array's target is in use; locking it until the new one has the name; its
+ * access.
  *
- * A file's writer has the lock on the file, a directory's on a file in it, and readers of
- * a directory one on the directory (store.h). A reader of a file keeps the file. */
+ * Writers lock a file, or a file in a directory; readers of a directory lock it (store.h).
+ * Readers of a file keep the open file. */
 
 typedef struct cv_target {
     cv_file self;  /* the file or directory; none: nothing stands there */

@@ -156,7 +156,6 @@ void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t s
 
 enum { TILE = 256 }; /* items: both tiles and the wide ones stay in the first cache */
 
-/* The numbers of a tile, all wide in one way. */
 typedef enum wideness { WIDE_I64, WIDE_U64, WIDE_F64 } wideness;
 
 typedef union wide {
@@ -209,7 +208,6 @@ static void load_bfloats(const uint8_t *src, int64_t step, int64_t n, double *ou
     }
 }
 
-/* `n` numbers, one every `step` bytes. */
 static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t n, wide *out)
 {
     switch (number) {
@@ -338,7 +336,6 @@ static void store(cv_number number, wideness w, const wide *in, uint8_t *dst, in
 
 static bool is_complex(cv_stored_number type) { return type.number >= CV_C64; }
 
-/* True where either half is not 0. */
 static void complex_to_bool(const cv_conversion *c, const tile *in, tile *out, int64_t n)
 {
     wide re, im;
@@ -530,7 +527,6 @@ static const caterva_field *field_named(const caterva_dtype *dtype, const char *
     return NULL;
 }
 
-/* The field that `path` leads to, and its place in the whole item; NULL: none. */
 static const caterva_dtype *find_field(const caterva_dtype *dtype, const char *path,
                                        int64_t *offset)
 {

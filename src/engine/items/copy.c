@@ -415,7 +415,6 @@ void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided
     warm(ndim, shape, item_size, src, true, MOST_LINES);
 }
 
-/* Fills `size` contiguous bytes with one item, doubling what is filled. */
 static void fill_contiguous(uint8_t *dst, size_t size, const uint8_t *item, size_t item_size)
 {
     if (!item) {

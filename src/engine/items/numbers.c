@@ -119,7 +119,6 @@ cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_err
 
 /* ---- Storing -------------------------------------------------------------- */
 
-/* The item's bits in the low end of a word. */
 static uint64_t bits_of(const cv_number_type *type, cv_wide value)
 {
     if (type->number_class != CV_REAL || type->item_size == 8) return value.u;

@@ -1,11 +1,10 @@
-/* Room: engine/items. Transposes tables of items, with the widest registers that the
- * processor has. Knows nothing of boxes.
+/* Room: engine/items. Transposes tables of items with the widest registers.
  *
  * A square of K rows of 16 bytes, K items in each, is taken as one row of K * K items,
- * halved, and the halves riffled, as one does with cards: after log2(K) times item j of row
- * i has come from i * K + j to j * K + i. Riffling stays inside the quarters of a register,
- * 16 bytes: so each quarter has a square of its own, the next K rows in each, and a register
- * is a piece of a row of the result. */
+ * halved and riffled like cards: after log2(K) times item j of row i has come from i * K +
+ * j to j * K + i. Riffling stays inside 16-byte quarters of a register, so each quarter has
+ * a square of its own, the next K rows, and a register is a piece of a row of the
+ * result. */
 #include "engine/items/transpose.h"
 
 #include "base/cpu.h"

@@ -1,9 +1,8 @@
-/* Room: engine/items. Interleaves the planes of shuffled items, with the widest registers
- * that the processor has. Knows nothing of blocks.
+/* Room: engine/items. Interleaves the planes of shuffled items with the widest registers.
  *
- * K planes are interleaved in log2(K) steps. Each takes the registers as one row of
- * bytes, halves it and riffles the halves, as one does with cards: after log2(K) of
- * them byte k of item i has come from k * n + i to i * K + k. */
+ * K planes are interleaved in log2(K) steps. Each halves the registers as one row of bytes
+ * and riffles the halves like cards: in the end byte k of item i has come from k * n + i to
+ * i * K + k. */
 #include "engine/items/unshuffle.h"
 
 #include "base/cpu.h"

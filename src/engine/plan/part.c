@@ -179,7 +179,6 @@ static int64_t offset(const cv_part *part, cv_side side, int axis, int64_t i)
     return (picks ? picks[i].at[side] : i) * part->strides[side][axis];
 }
 
-/* Moves along one axis from item i to item j. */
 static void move(cursor *c, int axis, int64_t i, int64_t j)
 {
     c->src += offset(c->part, c->from, axis, j) - offset(c->part, c->from, axis, i);

@@ -1,19 +1,16 @@
-/* Room: engine/plan. The partition for those who state none. The aim: blocks near
- * 32 KiB, which a first-level cache nearly holds and thin reads waste little
- * of, inside chunks near 4 MiB, which make few entries in the index and enough
- * work for several threads. Both are as close to cubes as the shape allows, so
- * that no direction of reading is bad.
+/* Room: engine/plan. The default partition: blocks near 32 KiB, which nearly fit a
+ * first-level cache and waste little on thin reads, in chunks near 4 MiB, which keep the
+ * index small and give several threads work. Both nearly cubes, so that no direction of
+ * reading is bad.
  *
- * Measured by bench_partition on ten kinds of arrays, over reads from all to a
- * point: half the block makes the mean read 1.25 times as fast and costs 2 % of
- * the ratio (11 % in tables few columns wide), twice the block 0.8 times for a
- * gain of 3 %; between 1 and 16 MiB the chunk does not matter. Time follows the
- * bytes decoded without a step at the size of any cache, so none is asked for.
+ * Measured by bench_partition on ten kinds of arrays, over reads from all to a point: half
+ * the block makes the mean read 1.25 times as fast and costs 2 % of the ratio (11 % in
+ * tables few columns wide), twice the block 0.8 times for a gain of 3 %; chunks of 1 to 16
+ * MiB do not differ. Time follows the bytes decoded without a step at any cache size.
  *
- * Small arrays are cut otherwise: to them the codec's window is most of what it has,
- * and what a thin read wastes is bounded by the array, which is decoded whole in
- * milliseconds and stays in the cache. bench/sizes.py measures them beside
- * python-blosc2's defaults, seven kinds of data in arrays of up to 8 MiB:
+ * Small arrays use slabs: the codec's window is most of what they have, and the whole array
+ * is decoded in milliseconds and stays cached. bench/sizes.py compares with python-blosc2's
+ * defaults, seven kinds of data in arrays of up to 8 MiB:
  *
  *                  float arrays over 1.03   mean   largest   a byte decodes
  *   cubes   32 KiB      118 of 196          1.133   2.33       7.5 KiB
@@ -21,9 +18,9 @@
  *   slabs  192 KiB       33                 1.014   1.18
  *   slabs  256 KiB        0                 0.998   1.02        37 KiB, as theirs
  *
- * No pipeline makes up for it in cubes of 32 KiB: bytedelta behind shuffle stores 0.4
- * to 2.6 times as much, by the kind of data, and decodes at 0.3 to 1.1 of the speed;
- * levels 6 and 7, and splitting always or never, change 2 %. */
+ * No pipeline makes up for it in cubes of 32 KiB: bytedelta behind shuffle stores 0.4 to
+ * 2.6 times as much and decodes at 0.3 to 1.1 of the speed; levels 6 and 7, and splitting
+ * always or never, change 2 %. */
 #include "engine/plan/partition.h"
 
 #include "base/arith.h"
@@ -168,13 +165,9 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
 
 /* ---- Slabs of a copy between two partitions -----------------------------------
  *
- * Arithmetic only, no bytes are touched here.
- *
- * A slab is a multiple of the new chunk along each axis. How many source blocks
- * an axis decodes is known from its slab length alone, and what is decoded
- * altogether is the product over the axes. So the lengths grow from one chunk,
- * the axis first that saves most for the memory it takes, until nothing fits or
- * nothing is worth it. */
+ * A slab is a multiple of the new chunk along each axis. The source blocks an axis decodes
+ * follow from its slab length; the total is the product. So lengths grow from one chunk,
+ * always the axis that saves most for its memory, until nothing fits or pays. */
 
 typedef struct axis {
     int64_t extent; /* items to copy */

@@ -304,7 +304,6 @@ static cv_status plan_mask(cv_select_plan *plan, cv_error *err)
 
 /* ---- Slices: item i is start + i * step, step >= 1 ----------------------- */
 
-/* The first item of the slice at or behind `bound`. */
 static int64_t first_behind(const cv_axis *axis, int64_t bound)
 {
     return bound <= axis->start ? 0 : cv_ceil_div(bound - axis->start, axis->step);

@@ -60,7 +60,6 @@ static void deliver(const decode_task *task, int64_t tag, const uint8_t *block)
         sink->take(sink->context, tag, block);
 }
 
-/* Where one block is decoded to: its place, or room in the cache, or scratch. */
 typedef struct target {
     uint8_t *bytes;
     bool is_place, is_room;

@@ -251,7 +251,6 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
 
 /* ---- In ------------------------------------------------------------------ */
 
-/* What opening a file checks of a chunk, on bytes at hand. */
 static cv_status check_structure(const cv_pending *pending, int64_t chunk,
                                  const uint8_t *bytes, size_t size, cv_chunk_header *header,
                                  cv_error *err)
@@ -329,7 +328,6 @@ static cv_status check_decodes(cv_pending *pending, new_chunk *c, cv_error *err)
     return status;
 }
 
-/* Stores bytes that are the caller's, with a block table of ours. */
 static cv_status put_stored(cv_pending *pending, int64_t chunk, const uint8_t *bytes,
                             size_t size, cv_error *err)
 {

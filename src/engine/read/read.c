@@ -39,7 +39,6 @@ static void fill_wanted(cv_walk_chunk *c, const uint8_t *item)
         for (int64_t tag = 0; tag < c->n_blocks; tag++) d->fill(c, tag, item);
 }
 
-/* A chunk, which can be read twice. */
 typedef struct one_chunk {
     const run *run;
     int64_t number;
@@ -122,7 +121,6 @@ static int cut_parts(cv_walk *w, int64_t n_chunks)
     return helpers;
 }
 
-/* Whether the calling thread looks alone for what is there decoded. */
 static bool looks_alone(const cv_walk *w)
 {
     const cv_request *r = &w->request;
@@ -143,7 +141,6 @@ static bool comes_again(const cv_walk *w)
     return atomic_fetch_add_explicit(n_whole, 1, memory_order_relaxed) > 0;
 }
 
-/* Walks over all of it, on as many threads as are worth waking. */
 static cv_status run_walk(cv_walk *w, cv_error *err)
 {
     const cv_source *s = w->source;

@@ -63,13 +63,11 @@ cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
 
 /* ---- Rotated blocks ---------------------------------------------------------
  *
- * What a read wants one item thick along the last axis lies scattered in a block, one item
- * in each line of memory. In a rotated block, whose last axis comes first, it lies in one
- * piece. A block that enters the cache through such a read enters it rotated, since the next
- * read is likely to want the neighbour.
+ * A read one item thick along the last axis finds its items scattered in a block, one in
+ * each line. In a rotated block, whose last axis comes first, they are contiguous. Such
+ * reads cache blocks rotated, since the next one likely wants the neighbour.
  *
- *     a block of 2 x 3:  a0 a1 a2 b0 b1 b2      rotated:  a0 b0 a1 b1 a2 b2
- */
+ *   a block of 2 x 3:  a0 a1 a2 b0 b1 b2      rotated:  a0 b0 a1 b1 a2 b2 */
 
 static int64_t rows_of(const cv_grid *grid)
 {

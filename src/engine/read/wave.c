@@ -130,7 +130,6 @@ static size_t most_chunks(const cv_grid *grid)
     return n < 1 ? 1 : n < CV_WAVE_CHUNKS ? n : CV_WAVE_CHUNKS;
 }
 
-/* The next chunks, while there are some: what is there decoded is delivered at once. */
 static cv_status fill_window(window *w, cv_error *err)
 {
     size_t most = most_chunks(&w->walk->source->snapshot->grid);

@@ -40,7 +40,6 @@ static cv_status fill_box(cv_pending *pending, const cv_grid *grid, const box *b
     return cv_write_box(pending, &plan, pending->fill, err);
 }
 
-/* The grid's shape rounded up to whole chunks: what is stored. */
 static cv_status padded_grid(const cv_grid *grid, cv_grid *out, cv_error *err)
 {
     *out = *grid;

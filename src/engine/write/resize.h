@@ -1,12 +1,8 @@
 /* Changes of shape, on any axis and at any position, into what is pending.
  *
- * A chunk that stays whole keeps its bytes: only the index changes. Cells that
- * come into view hold the fill (or the data that came with the change), and
- * cells that go out of view inside an edge chunk are cleared, so that nothing
- * old comes back when the array grows again, also in the hands of others.
- *
- * When one of these fails half-way what is pending is not what was asked for:
- * it must be rolled back. */
+ * Whole chunks keep their bytes: only the index changes. Cells that come into view hold the
+ * fill (or given data); cells that leave it inside an edge chunk are cleared, so that
+ * nothing old returns when the array grows again. After a failure roll back. */
 #ifndef CV_ENGINE_RESIZE_H
 #define CV_ENGINE_RESIZE_H
 

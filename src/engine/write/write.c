@@ -1,9 +1,7 @@
-/* Room: engine/write. The walk of a write: the plan of a read, run the other way.
- * Chunks covered whole are gathered from the caller's buffer and encoded, side
- * by side. In a chunk covered in part, a block covered whole is taken from the
- * caller, another is decoded and patched; both wait as dirty blocks. Where there
- * are fewer chunks than threads, several work on the blocks of one; chunks too
- * small for that wait until there are some for each thread. */
+/* Room: engine/write. The walk of a write. Chunks covered whole are gathered and encoded,
+ * in parallel. Otherwise covered blocks are copied, cut ones decoded and patched; both
+ * become dirty. With fewer chunks than threads several work on one chunk's blocks; chunks
+ * too small for that wait for others. */
 #include "engine/write/write.h"
 
 #include "base/arith.h"
@@ -303,10 +301,8 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
 
 /* ---- A selection ---------------------------------------------------------------
  *
- * Touched blocks become
- * dirty: one covered whole needs nothing of what is stored, another is decoded
- * first; then the parts are copied in. A job is a whole chunk, so of an item
- * selected twice the last value stays. */
+ * Touched blocks become dirty, decoded first unless covered; then parts are copied in. A
+ * job is a whole chunk, so of an item selected twice the last value stays. */
 
 typedef struct select_task {
     cv_pending *pending;
