@@ -1,16 +1,12 @@
-/* Room: codec. Compressed bytes to items. Chunks come with a header that was
- * checked against the grid; the streams inside are anyone's bytes, and
- * libblosc2's refusal of them is our CATERVA_ECORRUPT.
+/* Room: codec. Compressed bytes to items. Headers were checked against the grid; streams
+ * are untrusted, and libblosc2's refusal is CATERVA_ECORRUPT. A block becomes a chunk:
  *
- * One block is decoded through a chunk of its own, made on the spot:
+ *   | header, 32 bytes       | start | the block's streams, as stored ... |
+ *   | nbytes := block_bytes  |  36   |                                    |
+ *   | cbytes := 36 + streams |       |                                    |
  *
- *     | header, 32 bytes       | start | the block's streams, as stored ... |
- *     | nbytes := block_bytes  |  36   |                                    |
- *     | cbytes := 36 + streams |       |                                    |
- *
- * so the cost does not grow with the number of blocks in the real chunk. Where
- * the streams stand in a buffer of ours, the 36 bytes before them are borrowed
- * for it and restored: nothing is copied. */
+ * so the cost does not depend on the real chunk's blocks. In a buffer of ours the 36 bytes
+ * before the streams are borrowed and restored: nothing is copied. */
 #include "codec/decode.h"
 
 #include "base/arith.h"

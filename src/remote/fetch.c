@@ -1,11 +1,10 @@
-/* Room: remote. One GET request for one range of an object or several, repeated until it succeeds
- * or must not be tried again. Bytes are delivered only once the reply that brings them was judged
- * to be what was requested, and only where they belong. Tried again: overloaded servers and
- * broken connections. Never: replies that are wrong.
+/* Room: remote. One GET request for one or several ranges of an object, retried while that
+ * may help: after overload and broken connections, never after wrong replies. Delivers
+ * bytes only of accepted replies, and only where they belong.
  *
- * A reply to a multi-range request consists of body parts (multipart.c). Servers may coalesce
- * ranges, so one part can cover several of ours and the bytes between them. If the server does
- * not answer such requests, the fetch ends and its owner requests the rest range by range. */
+ * A multi-range reply consists of body parts (multipart.c), which may cover several ranges
+ * and the bytes between them. If the server does not answer such requests, the fetch ends
+ * and its owner requests range by range. */
 #include "remote/transfer.h"
 
 #include "base/os.h"

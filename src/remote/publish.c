@@ -1,14 +1,14 @@
-/* Room: remote. Publishing: a finished file, which is a sealed array or an archive, is checked and
- * uploaded to a URL.
+/* Room: remote. Publishing: checks a finished file, a sealed array or an archive, and
+ * uploads it.
  *
  *     check   the file is finished and sound; it must not change until it is sent
  *     look    at what is at the URL: nothing, or what is to be replaced
  *     send    one PUT or an upload in parts, on the condition that this is still there
  *     verify  the end of the object, which holds the seal, read back
  *
- * A request whose answer was lost may have succeeded, and the next attempt is then refused because
- * of the object that it made. So after a refusal the object is looked at: it is ours if it has our
- * write id or, on servers that keep none, our bytes. */
+ * A request whose answer was lost may have succeeded; the next attempt is then refused. So
+ * after a refusal the object is ours if it has our write id or, on servers without, our
+ * bytes. */
 #include "array/array.h"
 #include "array/wings.h"
 #include "base/os.h"

@@ -1,9 +1,7 @@
-/* Room: remote. Requests that change something on a server, tried until they succeed or must not be
- * tried again; and S3 uploads in parts, as "Uploading and copying objects using multipart upload"
- * describes them. Several requests may be under way; one thread waits for them.
- *
- * What a request did is known only from its answer. `may_be_done` says that an answer was lost:
- * the owner then looks at the server's state before it believes a refusal that came later. */
+/* Room: remote. Requests that change something on a server, retried while that may help,
+ * and S3 uploads in parts ("Uploading and copying objects using multipart upload"). One
+ * thread waits for several requests. `may_be_done`: an answer was lost, so the owner looks
+ * at the server's state before it believes a later refusal. */
 #include "remote/transfer.h"
 
 #include "base/os.h"

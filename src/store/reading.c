@@ -6,8 +6,7 @@
 
 /* ---- A deep queue before the medium ----
  *
- * A number of ranges is hinted ahead of the one that is read, which waits for its own bytes
- * only.
+ * Ranges are hinted ahead of the one that is read, which waits for its own bytes only.
  *
  *     ranges   0 1 2 3 4 5 6 7 8 9 ...
  *                  ^           ^
@@ -16,8 +15,7 @@
  * Measured on a disk of 100 us a read: 576 ranges of 8.6 KiB, one by one 42 to 74 ms,
  * hinted 12 to 16, io_uring of 32 17 to 22 (13 to 16 past the page cache); 144 ranges of 70
  * KiB 24, 7 to 14, 13 to 15 and 10. Hints need no ring or threads, work in sandboxes
- * without io_uring, keep bytes in the page cache, and prevent the system's own
- * read-ahead. */
+ * without io_uring, keep bytes in the page cache, and prevent read-ahead. */
 
 /* Ranges, and bytes of them, that are under way. */
 enum { MOST_RANGES = 128, MOST_BYTES = 16 << 20 };
