@@ -33,7 +33,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
  *   fill     one item (bin): what cells hold that nobody has written
  *   job      of a part: the id of its job (bin)
  *   origin   of a part: where it begins in the array, a big-endian int64 for each axis (bin)
- *   marks    of a part: which items of chunks were written (bin, engine/plan/marks_bytes.h)
+ *   marks    of a part: which items of chunks were written (bin, jobs/marks.h)
  *
  * Unknown keys are skipped. */
 

@@ -51,7 +51,7 @@ cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out
  *                        and in the lowest bit whether it was written in part
  *     crc                CRC32C of all before it
  *
- * Which items of a chunk were written in part says the part itself (format/own_attribute.h):
+ * Which items of a chunk were written in part says the part itself (format/array_meta.h):
  * its root vouches for that, too. */
 
 enum { CV_PART_NAME = 96, CV_PART_ROOT = 16 };

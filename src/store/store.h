@@ -113,7 +113,7 @@ typedef struct cv_store_ops {
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* Makes `view` lend bytes that are wanted together, if worth it. Op may be NULL. */
     cv_status (*bring)(cv_store *store, uint64_t pos, uint64_t size, cv_error *err);
-    /* Warms bytes that `view` would lend now (base/warm.h). Op may be NULL. */
+    /* Warms bytes that `view` would lend now (base/os_file.h). Op may be NULL. */
     void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* Stops lending in-memory copies of a file: rereads. NULL: keeps none. */
     void (*read_anew)(cv_store *store);

@@ -23,9 +23,9 @@ typedef struct cv_rescue {
  *
  *   1. the header's, when trailer and index are there, and the header is no mix
  *      of two that a torn write left
- *   2. the newest header copy's, if nothing tells of a later commit (copies.h): else that is
+ *   2. the newest header copy's, if nothing tells of a later commit (rescue.c): else that is
  *      an older one, and 3 comes first; if but its index is damaged, with the chunks that
- *      refind.h finds; if it lacks but its trailer, without that, when the seal is there
+ *      rescue.c finds; if it lacks but its trailer, without that, when the seal is there
  *   3. the header's, likewise, unless the seal says that it is damaged
  *   4. older copies', likewise, the newest first
  *   5. the same headers' in the same order, without trailer and seal
