@@ -92,13 +92,6 @@ static cv_status item_type_init(cv_item_type *type, const cv_snapshot *snapshot,
     return type->dtype ? CV_OK : cv_fail_memory(err, sizeof opaque, "a dtype");
 }
 
-static void item_type_free(cv_item_type *type)
-{
-    cv_free(type->dtype);
-    cv_free(type->stored);
-    *type = (cv_item_type){.dtype = NULL};
-}
-
 cv_status cv_array_check(const caterva_array *array, cv_error *err)
 {
     if (array) return CV_OK;
@@ -275,14 +268,6 @@ static const char *keep_text(arena *a, const char *text)
     return text ? keep(a, text, strlen(text) + 1) : NULL;
 }
 
-static void keep_attributes(arena *a, const cv_attributes *all, const char **names)
-{
-    for (int i = 0; i < all->n; i++) {
-        const char *name = keep_text(a, all->list[i].name);
-        if (names) names[i] = name;
-    }
-}
-
 static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalayer *layers)
 {
     for (int i = 0; i < h->n_metalayers; i++) {
@@ -303,7 +288,10 @@ static void keep_all(arena *a, const caterva_array *array, const cv_snapshot *st
     caterva_metalayer *layers = take(a, (size_t)h->n_metalayers * sizeof layers[0]);
     info->attribute_names = names;
     info->n_attributes = attributes->n;
-    keep_attributes(a, attributes, names);
+    for (int i = 0; i < attributes->n; i++) {
+        const char *name = keep_text(a, attributes->list[i].name);
+        if (names) names[i] = name;
+    }
     info->metalayers = layers;
     info->n_metalayers = h->n_metalayers;
     keep_metalayers(a, h, layers);
@@ -617,7 +605,8 @@ void cv_array_free(caterva_array *array)
     gate_destroy(&array->gate);
     cv_description_release(array->description);
     cv_mutex_destroy(&array->description_lock);
-    item_type_free(&array->type);
+    cv_free(array->type.dtype);
+    cv_free(array->type.stored);
     cv_free(array->path);
     cv_free(array->url);
     cv_free(array);

@@ -160,7 +160,7 @@ void cv_array_lock_shared(caterva_array *array);
 void cv_array_lock_alone(caterva_array *array);
 void cv_array_unlock(caterva_array *array);
 
-/* Unlocks after a call that may have been long: a watch hears the end of a good one. */
+/* Unlocks after a call that may have been long, and reports the end of a good one. */
 cv_status cv_array_finish(caterva_array *array, cv_status status);
 
 /* What a read through this handle stands on. Called with the lock. */

@@ -1,4 +1,4 @@
-/* Names of dimensions, for those who make an array of another one's axes. */
+/* Names of dimensions, for copies that keep an array's axes. */
 #ifndef CV_ARRAY_ATTRIBUTES_H
 #define CV_ARRAY_ATTRIBUTES_H
 

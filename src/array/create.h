@@ -1,4 +1,4 @@
-/* Creating arrays, also for those who copy one. */
+/* Creating arrays, also as copies of others. */
 #ifndef CV_ARRAY_CREATE_H
 #define CV_ARRAY_CREATE_H
 

@@ -1,6 +1,6 @@
-/* Room: jobs. Blocks of several parts become one chunk: as they are stored if one part alone has
- * them, else as dirty blocks of the target, which are encoded like those of any write. And the
- * files of parts, of which a few are open at once. */
+/* Room: jobs. Composes a chunk of the blocks of several parts: stored blocks as they are if
+ * one part alone has them, else as dirty blocks of the target, which are encoded as usual.
+ * And the files of parts, of which few are open at once. */
 #include "jobs/compose.h"
 
 #include "base/arith.h"
@@ -438,14 +438,6 @@ static cv_status find_others(composing *s, cv_error *err)
     return CV_OK;
 }
 
-static void close_sources(composing *s)
-{
-    for (int64_t i = 0; i < s->c->n && s->sources; i++)
-        cv_layout_release((cv_layout *)s->sources[i].layout);
-    cv_free(s->sources);
-    cv_free(s->others);
-}
-
 static cv_status splice(composing *s, cv_error *err)
 {
     cv_splice_job job = {
@@ -502,7 +494,10 @@ static void close_composing(composing *s)
 {
     cv_free(s->wanted);
     cv_free(s->origins);
-    close_sources(s);
+    for (int64_t i = 0; i < s->c->n && s->sources; i++)
+        cv_layout_release((cv_layout *)s->sources[i].layout);
+    cv_free(s->sources);
+    cv_free(s->others);
     cv_buffer_free(&s->scratch);
 }
 

@@ -1,5 +1,5 @@
-/* Room: jobs. Folders of jobs beside an array: made, looked at, counted and removed. What a record
- * says, and what a part is, is not known here. */
+/* Room: jobs. Makes, lists, counts and removes folders of jobs beside an array. Knows nothing
+ * of records and parts. */
 #include "jobs/folder.h"
 
 #include "array/open.h"

@@ -271,7 +271,7 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
     return CV_OK;
 }
 
-/* ---- Who hears ------------------------------------------------------------------------ */
+/* ---- Watches of calls without a handle ------------------------------------------------- */
 
 /* Watches a call without a handle; NULL if there is no function to call. */
 static cv_status begin_watch(const caterva_upkeep_options *options, cv_watch *room,

@@ -1,7 +1,6 @@
-/* Room: tree. The directory of an archive: read from a file or a store, in pieces; for repairs
- * also what is found without it. A member is accepted only if it lies apart from all others and
- * inside the file, under a name that leads nowhere else. Checksums of contents are compared
- * elsewhere. */
+/* Room: tree. Reads the directory of an archive from a file or a store, in pieces; for
+ * repairs also what is found without it. A member must lie apart from all others and inside
+ * the file, under a safe name. Checksums of contents are compared elsewhere. */
 #include "tree/archive.h"
 
 #include "base/arith.h"

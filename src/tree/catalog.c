@@ -277,7 +277,7 @@ static bool should_be_array(const cv_member *member)
     return strcmp(member->path + cv_tree_stem(member->path), CV_TREE_ARRAY_SUFFIX) == 0;
 }
 
-/* Something else under the name of an array is doubted: no checksum covers the header alone. */
+/* Another kind under an array's name is read again: no checksum covers the header alone. */
 static cv_status check_kind(const classifying *c, cv_error *err)
 {
     bool is_array = strcmp(c->item->kind_name, "array") == 0;
@@ -344,8 +344,8 @@ static cv_status check_members(const classifying *c, cv_error *err)
     return cv_tree_check_members(w->tree, w->again, err);
 }
 
-/* *is_leaf: it is a frame, or should be one by its name. Bytes that arrived and are wrong make
- * it "damaged"; any other failure is one of the list. */
+/* *is_leaf: it is a frame, or should be by its name. Wrong bytes make it "damaged"; any other
+ * failure ends the list. */
 static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, cv_error *err)
 {
     cv_error reason = {0};

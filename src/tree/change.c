@@ -551,15 +551,6 @@ cv_status cv_change_sweep(const cv_tree *tree, cv_error *err)
 
 /* ---- Removed ---------------------------------------------------------------------------- */
 
-static cv_status fail_rest(const cv_tree *tree, const thing *t, const char *rest,
-                           cv_error *err)
-{
-    return cv_fail(err, CATERVA_ESTOPPED, -1,
-                   "stopped: the group %.60s is gone from %.60s; what is left of its files, "
-                   "in %s, goes with the next removal or opening for writing",
-                   t->name, tree->shown.text, rest);
-}
-
 /* One rename hides the group; then its files are removed. */
 static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)
 {
@@ -573,7 +564,10 @@ static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, c
     if (error) return fail_change(tree, "remove", t, error, err);
     *gone = true;
     if (remove_rest(tree, temp, t->n_files, NULL) == CV_OK) return CV_OK;
-    return fail_rest(tree, t, temp, err);
+    return cv_fail(err, CATERVA_ESTOPPED, -1,
+                   "stopped: the group %.60s is gone from %.60s; what is left of its files, "
+                   "in %s, goes with the next removal or opening for writing",
+                   t->name, tree->shown.text, temp);
 }
 
 static cv_status remove_thing(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)

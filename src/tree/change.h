@@ -1,5 +1,4 @@
-/* Changes of a tree that is a directory, open for writing: what stands at which key. The
- * bytes of arrays are their handles' business. */
+/* Changes of the keys of a tree that is a directory, open for writing. */
 #ifndef CV_TREE_CHANGE_H
 #define CV_TREE_CHANGE_H
 

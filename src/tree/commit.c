@@ -266,21 +266,16 @@ caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
 
 /* ---- Groups alone --------------------------------------------------------- */
 
-/* They were to appear with arrays that have not. */
-static cv_status refuse_rest(const caterva_tree *tree, cv_error *err)
-{
-    return cv_fail(err, tree->failed, -1,
-                   "attributes of %zu groups of %s are dropped at the close: their commit "
-                   "failed, and was not repeated or rolled back",
-                   tree->groups.n, tree->tree->shown.text);
-}
-
 static cv_status commit_groups(caterva_tree *tree, cv_error *err)
 {
     commit c = {.tree = tree};
     if (tree->groups.n == 0) return CV_OK;
     CV_TRY(cv_tree_handle_check_writable(tree, err));
-    if (tree->failed != CV_OK) return refuse_rest(tree, err);
+    if (tree->failed != CV_OK) /* they were to appear with arrays that have not */
+        return cv_fail(err, tree->failed, -1,
+                       "attributes of %zu groups of %s are dropped at the close: their "
+                       "commit failed, and was not repeated or rolled back",
+                       tree->groups.n, tree->tree->shown.text);
     c.durable = tree->durability != CATERVA_DURABILITY_NONE;
     c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);
     if (!c.steps) return cv_fail_memory(err, sizeof *c.steps, "a commit");

@@ -1,6 +1,6 @@
-/* Room: tree. The handle of a tree: what every public function asks of it, and the arrays that are
- * open for writing through it. A hash table has their names: whether a new name is free takes the
- * same time among ten and ten thousand. */
+/* Room: tree. The handle of a tree: the checks of every public function, and the arrays that
+ * are open for writing through it. A hash table has their names, so a new one is checked in
+ * constant time. */
 #include "tree/handle.h"
 
 #include "base/heap.h"

@@ -1,8 +1,7 @@
-/* Room: tree. The journal of a commit of several files: its bytes, and what it makes of the files
- * of a directory. What is parsed is whole, and memory is in proportion to what is there. A header
- * is put only where the one that it replaces still is, and only when everything that it refers to
- * is there, so that a journal that stood too long does no harm. Knows nothing of what the arrays
- * hold. */
+/* Room: tree. The journal of a commit of several files: its bytes, and what it does to the
+ * files of a directory. Memory grows with what is there. A header is written only over the
+ * one that it replaces, and only if everything it refers to exists, so an old journal does no
+ * harm. Knows nothing of the contents of arrays. */
 #include "tree/journal.h"
 
 #include "base/crc.h"

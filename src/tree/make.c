@@ -1,6 +1,6 @@
-/* Room: tree. New trees, archives and directories, and the copies of files that they are made of.
- * Each appears whole or not at all, with what python-blosc2 needs to find in every tree. Other
- * writers are kept out of a directory that is copied. */
+/* Room: tree. Makes trees, archives and directories, and copies the files in them. Each
+ * appears whole or not at all, with what python-blosc2 needs. Writers are kept out of a
+ * directory while it is copied. */
 #include "tree/make.h"
 
 #include "base/arith.h"
@@ -621,7 +621,7 @@ static cv_copy_watch watch_of(const caterva_tree_pack_options *o, int64_t total)
     return (cv_copy_watch){.tell = o->on_progress, .context = o->context, .total = total};
 }
 
-/* An archive in its own source would be a file of it, or replace one that is still to be copied. */
+/* An archive in its own source would be one of its files, or replace one. */
 static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
@@ -697,7 +697,7 @@ static cv_status sync_files(cv_dir dir, const cv_members *files, cv_error *err)
     return CV_OK;
 }
 
-/* `paths`: one behind the other, each with its NUL; the first is the tree's own, and empty. */
+/* `paths`: one after the other, each with its NUL; the first, empty, is the tree's own. */
 static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *err)
 {
     const char *path = (const char *)paths->data;

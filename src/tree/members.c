@@ -1,6 +1,6 @@
-/* Room: tree. The files of a tree: members of an archive, or files found in a directory and its
- * folders. Paths lie one behind the other in one run of bytes, which moves while it grows: until
- * the list is complete, a member has the place of its path in it. */
+/* Room: tree. The files of a tree: members of an archive, or files of a directory and its
+ * folders. All paths are in one buffer that moves while it grows: until the list is complete,
+ * a member has the offset of its path. */
 #include "tree/members.h"
 
 #include "base/heap.h"

@@ -1,6 +1,6 @@
-/* Room: tree. Trees opened, the files in them, what their embed.b2e says, and where a leaf is. A
- * leaf in a directory is found without a look at the others if its name is as python-blosc2
- * writes it. What a leaf is, is known by catalog.c. */
+/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key. A leaf in a
+ * directory with the name that python-blosc2 gives it is found without a listing. catalog.c
+ * knows what a leaf is. */
 #include "tree/opened.h"
 
 #include "base/arith.h"
@@ -942,18 +942,20 @@ static cv_status refuse(const cv_tree *tree, const cv_contents *c, const char *k
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %.80s in %s", key, name);
 }
 
-static cv_status find_in(const cv_tree *tree, const cv_contents *c, const char *key,
-                         cv_leaf *out, cv_error *err)
+/* The member or embedded leaf of the key; neither path nor embedded if there is none. */
+static cv_status find_stored(const cv_contents *c, const char *key, cv_leaf *out,
+                             cv_error *err)
 {
     const cv_member *member = find_member(c, key);
+    *out = (cv_leaf){.is_embedded = false};
     if (member) {
         char *path = cv_strdup(member->path);
         if (!path) return cv_fail_memory(err, strlen(member->path), "a path");
         return take_path(out, path, member);
     }
     const cv_embed_entry *leaf = cv_embed_find(&c->embed, CV_EMBED_LEAF, key);
-    if (!leaf) return refuse(tree, c, key, err);
-    *out = (cv_leaf){.is_embedded = true, .offset = leaf->offset, .size = leaf->size};
+    if (leaf)
+        *out = (cv_leaf){.is_embedded = true, .offset = leaf->offset, .size = leaf->size};
     return CV_OK;
 }
 
@@ -972,7 +974,9 @@ cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_er
     cv_status status = is_directory ? cv_tree_look_near(tree, key, true, &own, &why)
                                     : cv_tree_look(tree, &own, &contents, &why);
     if (is_directory) contents = &own;
-    if (status == CV_OK) status = find_in(tree, contents, key, out, &why);
+    if (status == CV_OK) status = find_stored(contents, key, out, &why);
+    if (status == CV_OK && !out->path && !out->is_embedded)
+        status = refuse(tree, contents, key, &why);
     cv_contents_free(&own);
     if (status == CV_OK) return CV_OK;
     if (status == CATERVA_ENOTFOUND || cv_is_doubtful(status))
@@ -1070,25 +1074,6 @@ static bool has_group(const cv_tree *tree, const cv_contents *c, const char *gro
            info.kind == CV_KIND_DIRECTORY;
 }
 
-/* What is inside embed.b2e, or a member of an archive. */
-static cv_status find_in_contents(const cv_tree *tree, const cv_contents *c,
-                                  const char *group, const char *key, cv_leaf *out,
-                                  cv_error *err)
-{
-    const cv_member *member = find_member(c, key);
-    const cv_embed_entry *leaf = cv_embed_find(&c->embed, CV_EMBED_LEAF, key);
-    if (member) {
-        char *path = cv_strdup(member->path);
-        if (!path) return cv_fail_memory(err, strlen(member->path), "a path");
-        return take_path(out, path, member);
-    }
-    if (leaf)
-        *out = (cv_leaf){.is_embedded = true, .offset = leaf->offset, .size = leaf->size};
-    if (leaf || has_group(tree, c, group)) return CV_OK;
-    return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no group %.80s in %s", group,
-                   tree->shown.text);
-}
-
 static cv_status find_attributes(const cv_tree *tree, const char *group, const char *key,
                                  cv_leaf *out, cv_error *err)
 {
@@ -1100,7 +1085,11 @@ static cv_status find_attributes(const cv_tree *tree, const char *group, const c
         CV_TRY(cv_embed_read(store, &own.embed, err));
         contents = &own;
     }
-    cv_status status = find_in_contents(tree, contents, group, key, out, err);
+    cv_status status = find_stored(contents, key, out, err);
+    if (status == CV_OK && !out->path && !out->is_embedded &&
+        !has_group(tree, contents, group))
+        status = cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no group %.80s in %s", group,
+                         tree->shown.text);
     cv_contents_free(&own);
     return status;
 }

@@ -1,6 +1,6 @@
-/* Room: tree. Repair of a tree: what prevents its opening is settled, then each member is repaired
- * for itself. In place, a damaged file is replaced only by one that holds everything it held, and
- * what cannot be read is put aside, not deleted. An output appears whole. */
+/* Room: tree. Repairs a tree: first what prevents its opening, then each member by itself. In
+ * place, a damaged file is replaced only if nothing in it is lost, and unreadable files are
+ * put aside. An output appears whole. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "base/os_file.h"
@@ -97,15 +97,6 @@ static cv_status open_output(const cv_tree_repair *r, const cv_member *member, c
     return cv_fail_sys(err, error, "cannot make %s", cv_show_path(member->path).text);
 }
 
-static cv_status check_checksum(const cv_tree_repair *r, const cv_member *member,
-                                uint32_t crc, cv_error *err)
-{
-    if (r->tree->form != CV_TREE_ARCHIVE || crc == member->crc) return CV_OK;
-    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
-                   "the member at byte %llu has the checksum %08x, it should be %08x",
-                   (unsigned long long)member->header_pos, crc, member->crc);
-}
-
 /* Copies the bytes unchanged; *why: they have the wrong checksum. */
 static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error *why,
                             cv_error *err)
@@ -121,7 +112,10 @@ static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error
         cv_file_close(&file);
     }
     cv_copy_source_close(&source);
-    if (status == CV_OK) (void)check_checksum(r, member, crc, why);
+    if (status == CV_OK && r->tree->form == CV_TREE_ARCHIVE && crc != member->crc)
+        (void)cv_fail(why, CATERVA_ECORRUPT, (int64_t)member->header_pos,
+                      "the member at byte %llu has the checksum %08x, it should be %08x",
+                      (unsigned long long)member->header_pos, crc, member->crc);
     return status;
 }
 

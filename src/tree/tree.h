@@ -25,8 +25,8 @@ cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err);
 /* Whether a tree of any form is at `path`. */
 bool cv_is_tree(const char *path);
 
-/* Opens an archive to be published. CATERVA_EUNSUPPORTED for anything else, CATERVA_ECORRUPT for
- * a damaged one. */
+/* Opens an archive to be published: CATERVA_EUNSUPPORTED for anything else, CATERVA_ECORRUPT
+ * if it is damaged. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
 /* Compares members with their checksums in the archive, CATERVA_ECORRUPT. Of members that are

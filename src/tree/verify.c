@@ -1,6 +1,6 @@
-/* Room: tree. Verify of trees: each member for itself, whatever is wrong with another. Arrays are
- * verified as any array; other frames by their structure, members of an archive also by their
- * checksums. And archives checked before they are published. */
+/* Room: tree. Verifies trees, each member by itself: arrays as any array, other frames by
+ * their structure, members of an archive also by checksum. And checks archives before they
+ * are published. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "frame/snapshot.h"
@@ -39,19 +39,19 @@ static void on_damage(void *context, const caterva_damage *damage)
     if (v->options.on_damage) v->options.on_damage(v->options.context, v->member.key, damage);
 }
 
-static void report(verification *v, const cv_error *err)
-{
-    caterva_damage damage = {
-        .chunk = -1, .position = err->position, .code = err->code, .message = err->message};
-    on_damage(v, &damage);
-}
-
 /* Damage: wrong bytes, and listed files that are missing. An unreadable member may be
  * sound. */
 static bool is_damage(const verification *v, cv_status status)
 {
     bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED || is_missing;
+}
+
+static void report(verification *v, const cv_error *err)
+{
+    caterva_damage damage = {
+        .chunk = -1, .position = err->position, .code = err->code, .message = err->message};
+    on_damage(v, &damage);
 }
 
 /* Reports damage so that the others are checked too; other failures end the verification. */
@@ -207,7 +207,7 @@ static cv_status verify_checksum(verification *v, const char *path, cv_error *er
     return settle(v, status, &why, err);
 }
 
-/* Of what nobody here can look into, or what lies elsewhere. */
+/* Of unknown contents, or stored elsewhere. */
 static bool is_closed(const char *kind_name)
 {
     static const char *const kinds[] = {"deflated", "encrypted", "remote"};

@@ -261,12 +261,6 @@ cv_wide cv_cell_result(const cv_cell *cell, const cv_number_type *type,
     return nan_of(type);
 }
 
-static cv_wide sum_of(const cv_tally *tally, const cv_number_type *type)
-{
-    if (type->number_class != CV_REAL) return (cv_wide){.u = tally->exact.low};
-    return (cv_wide){.f = cv_real_sum_value(&tally->real)};
-}
-
 cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
                         caterva_reduction what, bool skip_nan)
 {
@@ -275,7 +269,9 @@ cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
     switch (what) {
     case CATERVA_REDUCTION_MIN: return tally->min;
     case CATERVA_REDUCTION_MAX: return tally->max;
-    case CATERVA_REDUCTION_SUM: return sum_of(tally, type);
+    case CATERVA_REDUCTION_SUM:
+        if (type->number_class != CV_REAL) return (cv_wide){.u = tally->exact.low};
+        return (cv_wide){.f = cv_real_sum_value(&tally->real)};
     case CATERVA_REDUCTION_MEAN: return (cv_wide){.f = cv_tally_mean(tally, type)};
     }
     return nan_of(type);

@@ -1,5 +1,5 @@
-/* Room: upkeep. Repair: a state of the frame is found (rescue.c), checked chunk by chunk, and either
- * its header is put back or everything that can be read goes into a new array. */
+/* Room: upkeep. Repair: finds a state of the frame (rescue.c) and checks each chunk; then
+ * puts the header back, or copies all that can be read into a new array. */
 #include "upkeep/upkeep.h"
 
 #include "array/array.h"

@@ -1,5 +1,5 @@
-/* Room: upkeep. The public functions of statistics and reductions, of arrays, views and several
- * arrays in a row: arguments and dtypes are checked here, locks taken, and reduce.c called. */
+/* Room: upkeep. The public statistics and reductions of arrays, views and joined arrays:
+ * checks arguments and dtypes, takes locks, and calls reduce.c. */
 #include "array/array.h"
 #include "array/view.h"
 #include "base/arith.h"
