@@ -122,7 +122,7 @@ struct caterva_array {
     int threads;
     cv_prefetch prefetch;
     cv_read_ahead ahead; /* its prefetches */
-    cv_errands reads;    /* that nobody waits for: async.c */
+    cv_errands reads;    /* not waited for: async.c */
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     cv_rwlock lock;
@@ -132,7 +132,7 @@ struct caterva_array {
     char *path;                  /* of the file or directory, absolute; NULL in memory */
     char *url;                   /* by which it is opened again; NULL: by its path */
     caterva_open_options opened; /* how */
-    cv_watch *watch;             /* who hears of long calls; NULL: nobody */
+    cv_watch *watch;             /* counts long calls; or NULL */
     cv_item_type type;           /* of the items: what the dtype is, and what is stored */
     cv_mutex description_lock;   /* of: */
     cv_description *description; /* the latest; NULL: of a state that was not asked for yet */

@@ -34,7 +34,7 @@ typedef struct cv_turn {
 } cv_turn;
 
 struct caterva_request {
-    atomic_int references; /* of each turn's list, and of who asked */
+    atomic_int references; /* of each turn's list, and of the caller */
     atomic_int n_left;     /* turns that are not over */
     caterva_async_options options;
     const cv_description *description; /* of the array when it was called; NULL: a view's */

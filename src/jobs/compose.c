@@ -282,9 +282,9 @@ static cv_mark mark_of(const cv_composition *c, int64_t file, int64_t block)
 }
 
 typedef struct origin {
-    int64_t first; /* file that counts: what came before is covered. c->n: nobody wrote any */
+    int64_t first; /* file that counts: what came before is covered. c->n: none */
     bool covers;   /* it wrote all of the block */
-    bool alone;    /* and nobody after it wrote any */
+    bool alone;    /* and no later file has any */
 } origin;
 
 static origin find_origin(const cv_composition *c, int64_t block)

@@ -6,8 +6,8 @@
  *                              a box         writes of boxes mostly leave one
  *                              items         a bit for each, in C order
  *
- * Blocks and items that are nothing but padding are never marked, and nobody misses them. Not
- * for several threads at once. */
+ * Blocks and items that are nothing but padding are never marked. Not for several threads at
+ * once. */
 #ifndef CV_JOBS_MARKS_H
 #define CV_JOBS_MARKS_H
 

@@ -15,7 +15,7 @@ typedef struct cv_zip_source {
     const uint8_t *ahead; /* bytes from there on that were read before; or NULL */
     uint64_t ahead_pos;
     size_t ahead_size;
-    cv_watch *watch; /* hears of many members; NULL: nobody */
+    cv_watch *watch; /* counts the members of long lists; or NULL */
     bool is_once;    /* the caller has the store read again what is wrong */
     bool is_lenient; /* see cv_zip_directory_locate */
 } cv_zip_source;

@@ -35,7 +35,7 @@ typedef struct commit {
     caterva_tree *tree;
     part *parts;
     size_t n;
-    size_t n_closed, n_locked; /* so many of them, from the first on */
+    size_t n_closed, n_locked; /* how many, from the first on */
     size_t n_prepared;         /* arrays and groups */
     bool durable;
     cv_journal_step *steps;

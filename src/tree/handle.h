@@ -50,7 +50,7 @@ struct caterva_tree {
     cv_groups groups;  /* attributes that are pending */
     bool unfinished;   /* a commit stands that could not be finished */
     cv_status failed;  /* how the last commit did: nothing of it may be committed alone */
-    cv_watch watch;    /* tree->watch, where somebody listens */
+    cv_watch watch;    /* tree->watch, if there is one */
 };
 
 /* CATERVA_EINVAL for a NULL handle. */

@@ -44,16 +44,14 @@ cv_status cv_journal_write(const cv_journal_step *steps, size_t n, cv_buffer *ou
 cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **steps,
                            size_t *n, cv_error *err);
 
-/* ---- In a directory ----
- * The commit of several files of a directory: published as one file, finished, and read by
- * who comes before it is finished.
+/* ---- In a directory: published as one file, finished, and read until it is finished ----
  *
  *   .caterva-commit     appears by a rename: from then on the commit stands
  *   g/x.b2nd            has an old header, or the new one already
  *   g/.y.b2nd.tmp-...   a new file, until it is renamed to g/y.b2nd
  *
- * A reader looks for the journal first and then at the file. So who has seen one file as
- * after the commit sees all as after it: either the journal still stands, or all is done. */
+ * A reader looks for the journal first and then at the file. So one file seen as
+ * after the commit means all are: either the journal still stands, or all is done. */
 
 /* A journal that stands; n 0: none. */
 typedef struct cv_journal {

@@ -24,7 +24,7 @@ typedef struct cv_copy_source {
     const cv_member *member;
     cv_file file;
     uint64_t pos, size;
-    bool any_checksum; /* whatever the archive says: who copies it compares */
+    bool any_checksum; /* no check against the archive: the caller compares */
 } cv_copy_source;
 
 /* CATERVA_EBUSY if it is being written, CATERVA_EUNSUPPORTED if the member is compressed.

@@ -67,17 +67,17 @@ typedef struct cv_tree {
     cv_tree_form form;
     char *path; /* from the root */
     cv_shown_path shown;
-    cv_file file;         /* of an archive or file */
-    cv_store *store;      /* the same behind a URL; else NULL */
-    cv_dir dir;           /* of a directory */
-    bool writable;        /* a directory, locked against other writers */
-    cv_os_moment opened;  /* by this process? a writable one is its own */
-    bool durable;         /* names are synced */
-    bool lacks_members;   /* of a damaged archive: more may have been there */
-    bool skips_journal;   /* files are read as they stand, for who repairs them */
-    cv_watch *watch;      /* borrowed: hears of long calls, mostly in files; NULL: nobody */
-    cv_contents contents; /* of an archive or file: such never change in place */
-    int n_openings;       /* readings of one behind a URL while it is opened; else 0 */
+    cv_file file;             /* of an archive or file */
+    cv_store *store;          /* the same behind a URL; else NULL */
+    cv_dir dir;               /* of a directory */
+    bool writable;            /* a directory, locked against other writers */
+    cv_os_moment opened;      /* by this process? a writable one is its own */
+    bool durable;             /* names are synced */
+    bool lacks_members;       /* of a damaged archive: more may have been there */
+    bool skips_journal;       /* for repairs: files are read as they are */
+    cv_watch *watch;          /* borrowed: counts long calls, mostly in files; or NULL */
+    cv_contents contents;     /* of an archive or file: such never change in place */
+    int n_openings;           /* readings of one behind a URL while it is opened; else 0 */
     atomic_bool is_confirmed; /* see cv_tree_confirm */
 } cv_tree;
 

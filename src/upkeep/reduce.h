@@ -52,9 +52,7 @@ typedef struct cv_axes_request {
     bool skip_nan;
     bool reduced[CV_MAX_DIMS];
     uint8_t *dst;
-    cv_cell
-        *cells; /* in its place, or NULL: what is counted is added to these, by nobody else
-                       meanwhile, and makes no results yet */
+    cv_cell *cells; /* or NULL; else counts are added to these (not shared), not to dst */
     int64_t strides[CV_MAX_DIMS];
 } cv_axes_request;
 cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request,

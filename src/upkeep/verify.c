@@ -33,7 +33,7 @@ typedef struct verify_task {
     cv_snapshot *snapshot;
     const caterva_verify_options *options;
     cv_watch watch;  /* counts chunks; under its lock damage is told, too */
-    cv_watch *heard; /* the same, or NULL: nobody listens */
+    cv_watch *heard; /* the same, or NULL */
     const cv_index *index;
     int64_t *chunks; /* of the pass */
     int64_t n_chunks, max_chunks;
