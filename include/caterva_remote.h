@@ -1,6 +1,6 @@
 /* Caterva: arrays behind URLs.
  *
- * Options for reading http://, https:// and s3://, what reading has cost, and publishing an
+ * Options for reading http://, https:// and s3://, the cost of reading, and publishing an
  * array or archive to a URL. Conventions and thread classes are those of caterva.h. */
 #ifndef CATERVA_REMOTE_H
 #define CATERVA_REMOTE_H
@@ -13,110 +13,114 @@ extern "C" {
 
 /* ---- URLs ---------------------------------------------------------------- */
 
-/* caterva_open reads "http://...", "https://..." and "s3://BUCKET/KEY" as it reads files, when
- * the library was built with libcurl's header and libcurl 7.68 or newer is there. Nothing but
- * caterva_publish writes to a URL: creating one or opening it for writing is CATERVA_EREADONLY,
- * whatever its scheme is. Opening a URL of another scheme is CATERVA_EUNSUPPORTED. The handle
- * stays with the object that it found: each request names its ETag, and once it has changed on the server, or cannot be had there any more (status 403, 404
- * or 410), reads return CATERVA_EIO and say so, until caterva_refresh. Certificates are checked,
- * https is never left for http, and neither URLs' queries nor credentials stand in messages. */
+/* caterva_open reads "http://...", "https://..." and "s3://BUCKET/KEY" like files, if the
+ * library was built with libcurl's header and libcurl 7.68 or newer is installed. Only
+ * caterva_publish writes to a URL: creating one or opening it for writing is
+ * CATERVA_EREADONLY, whatever its scheme. Opening a URL of another scheme is
+ * CATERVA_EUNSUPPORTED.
+ *
+ * A handle stays with the object that it opened: each request names its ETag. If the object
+ * has changed on the server or is not available any more (status 403, 404 or 410), reads
+ * return CATERVA_EIO with a message that states this, until caterva_refresh. Certificates are
+ * checked, https is never redirected to http, and messages contain neither the queries of
+ * URLs nor credentials. */
 
-/* Where credentials for s3:// come from. */
+/* The source of credentials for s3://. */
 typedef enum caterva_credentials {
-    CATERVA_CREDENTIALS_FIND = 0, /* those given here; else the environment (AWS_ACCESS_KEY_ID,
-                                     AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); else the
-                                     profile in ~/.aws; else none: requests are not signed.
-                                     Where one of two keys is alone: CATERVA_EINVAL */
+    CATERVA_CREDENTIALS_FIND = 0, /* those given here; else AWS_ACCESS_KEY_ID,
+                                     AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the
+                                     environment; else the profile in ~/.aws; else unsigned
+                                     requests. One key without the other: CATERVA_EINVAL */
     CATERVA_CREDENTIALS_GIVEN,
     CATERVA_CREDENTIALS_ENVIRONMENT,
     CATERVA_CREDENTIALS_PROFILE,
-    CATERVA_CREDENTIALS_NONE      /* of public objects */
+    CATERVA_CREDENTIALS_NONE      /* public objects; unsigned requests                   */
 } caterva_credentials;
 
-/* Where a URL of s3:// has the name of the bucket. */
+/* The position of the bucket's name in the URL of a request to s3://. */
 typedef enum caterva_addressing {
-    CATERVA_ADDRESSING_DEFAULT = 0, /* PATH if `endpoint` is known, else HOST */
-    CATERVA_ADDRESSING_PATH,        /* ENDPOINT/BUCKET/KEY                    */
-    CATERVA_ADDRESSING_HOST         /* BUCKET.ENDPOINT/KEY                    */
+    CATERVA_ADDRESSING_DEFAULT = 0, /* PATH if `endpoint` is set, else HOST */
+    CATERVA_ADDRESSING_PATH,        /* ENDPOINT/BUCKET/KEY                  */
+    CATERVA_ADDRESSING_HOST         /* BUCKET.ENDPOINT/KEY                  */
 } caterva_addressing;
 
-/* A request that has ended, for on_request. */
+/* A completed request, for on_request. */
 typedef struct caterva_transfer {
     const char *method;
-    const char *url;      /* without its query                                        */
-    uint64_t first;       /* byte of the object; UINT64_MAX: its last `size` bytes    */
-    uint64_t size;        /* bytes asked for, or sent; where a request asks for
-                             several parts of the object, of all of them              */
-    uint64_t received;    /* bytes of the body that came                              */
+    const char *url;      /* without its query                                     */
+    uint64_t first;       /* byte of the object; UINT64_MAX: its last `size` bytes */
+    uint64_t size;        /* bytes requested or sent; for a multi-range request, of all
+                             ranges together                                       */
+    uint64_t received;    /* bytes of the body                                     */
     int64_t nanoseconds;
-    int status;           /* of HTTP; 0: no answer                                    */
-    int attempt;          /* 1, 2, ...                                                */
-    int ranges;           /* of the reader, joined in this request                    */
-    const char *error;    /* one sentence, or NULL                                    */
+    int status;           /* of HTTP; 0: no response                               */
+    int attempt;          /* 1, 2, ...                                             */
+    int ranges;           /* ranges of the reader, joined in this request          */
+    const char *error;    /* one sentence, or NULL                                 */
 } caterva_transfer;
 
 /* How URLs are read. Start from CATERVA_REMOTE_INIT. Everything is copied. */
 struct caterva_remote_options {
     size_t struct_size;
-    int connections;        /* so many requests at once, 1 to 256; 0: 16               */
-    int connect_timeout_ms; /* for a connection; 0: 10 seconds                         */
-    int stall_timeout_ms;   /* for 256 bytes each second, in whole seconds; 0: 30      */
-    int retries;            /* of a request that failed for a while, at most 20; 0: 5;
-                               CATERVA_NONE: none                                      */
-    int over_read_percent;  /* bytes that may be read over what is needed, where that
-                               saves requests and time, at most 1000000; 0: 100;
-                               CATERVA_NONE: none. With any other value, chunks of at most
-                               1 MiB together are read whole                           */
+    int connections;        /* concurrent requests, 1 to 256; 0: 16                       */
+    int connect_timeout_ms; /* to connect; 0: 10 seconds                                  */
+    int stall_timeout_ms;   /* maximum time below 256 bytes per second, in whole seconds;
+                               0: 30 seconds                                              */
+    int retries;            /* after a temporary failure of a request, at most 20; 0: 5;
+                               CATERVA_NONE: no retry                                     */
+    int over_read_percent;  /* bytes read beyond those needed, if that saves requests and
+                               time, at most 1000000; 0: 100; CATERVA_NONE: none. With any
+                               other value, chunks of at most 1 MiB together are read
+                               whole                                                      */
     caterva_credentials credentials;
-    const char *access_key; /* CATERVA_CREDENTIALS_GIVEN; NULL: none                   */
+    const char *access_key; /* for CATERVA_CREDENTIALS_GIVEN, or NULL                     */
     const char *secret_key;
-    const char *session_token; /* or NULL                                              */
-    const char *profile;    /* in ~/.aws; NULL: AWS_PROFILE, "default"                 */
+    const char *session_token; /* or NULL                                                 */
+    const char *profile;    /* in ~/.aws; NULL: AWS_PROFILE, "default"                    */
     const char *region;     /* NULL: AWS_REGION, AWS_DEFAULT_REGION, the profile's,
-                               "us-east-1"                                             */
-    const char *endpoint;   /* "https://HOST[:PORT]" of another service than Amazon's;
+                               "us-east-1"                                                */
+    const char *endpoint;   /* "https://HOST[:PORT]" of a service other than Amazon's;
                                NULL: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's */
     caterva_addressing addressing;
-    const char *const *headers; /* "Name: value", for the URL's own server only        */
+    const char *const *headers; /* "Name: value", for the URL's own server only           */
     int n_headers;
-    /* More headers, for tokens that expire: calls `add` for each. Called before each attempt
-     * by a thread of the library, one at a time; it may not call the library. A fork does not
-     * wait for it. One that would be refused in `headers` fails what is being read, and no
-     * request is made.                                                                  */
+    /* Supplies more headers, for tokens that expire: calls `add` for each. Called before each
+     * attempt by a thread of the library, one at a time. It must not call the library. A fork
+     * does not wait for it. A header that is not valid in `headers` fails the read, and no
+     * request is sent. */
     void (*on_headers)(void *context, void (*add)(void *token, const char *header),
                        void *token);
-    /* Hears of each attempt when it has ended, by that thread, too. */
+    /* Called after each attempt, by the same thread. */
     void (*on_request)(void *context, const caterva_transfer *transfer);
-    void *context;          /* of both; valid until the handle is closed               */
-    /* A folder that keeps what was read, for other handles and processes: they open the
-     * object with one request, as ever, and then ask the server only for what is not there.
-     * Bytes are kept by URL, ETag, size and the object's end, with checksums, and nothing of
-     * an object that has neither a strong ETag nor a seal, nor of a directory. What cannot be
-     * written or read there is fetched. NULL: nothing is kept. The folder is made when its
-     * parent is there; only this user can read the files.                              */
+    void *context;          /* for both; valid until the handle is closed                 */
+    /* A folder that caches the bytes read, for other handles and processes: they open the
+     * object with one request, as without it, and then fetch only missing bytes. The key is
+     * URL, ETag, size and the object's end; bytes have checksums. Objects with neither a
+     * strong ETag nor a seal, and directories, are not cached. Bytes that cannot be written
+     * or read there are fetched. NULL: no cache. The folder is created if its parent exists;
+     * its files are readable only for this user. */
     const char *cache_folder;
-    int64_t cache_bytes;    /* so many in that folder, at most: those used last are kept;
-                               0: 1 GiB                                                */
-    const char *ca_file;    /* certificates, in PEM, of those who vouch for https servers,
-                               in place of the system's. NULL: AWS_CA_BUNDLE, of s3://
-                               only, CURL_CA_BUNDLE, SSL_CERT_FILE, the system's        */
+    int64_t cache_bytes;    /* maximum in that folder; the least recently used are deleted;
+                               0: 1 GiB                                                   */
+    const char *ca_file;    /* CA certificates for https, in PEM. NULL: AWS_CA_BUNDLE (only
+                               s3://), CURL_CA_BUNDLE, SSL_CERT_FILE, the system's        */
 };
 #define CATERVA_REMOTE_INIT CATERVA_INIT_(caterva_remote_options)
 
 /* What a handle has fetched so far. */
 typedef struct caterva_transfers {
     size_t struct_size;
-    int64_t requests;    /* attempts at requests                                       */
-    int64_t bytes;       /* of bodies                                                  */
-    int64_t round_trips; /* times that somebody waited for requests, sent together     */
-    int64_t joined;      /* ranges that shared a request with another                  */
-    int64_t retried;     /* attempts after the first one of a request                  */
-    int64_t cached;      /* bytes that came from the cache folder instead              */
+    int64_t requests;    /* attempts                                  */
+    int64_t bytes;       /* of response bodies                        */
+    int64_t round_trips; /* waits for a group of concurrent requests  */
+    int64_t joined;      /* ranges that shared a request with another */
+    int64_t retried;     /* attempts after the first of a request     */
+    int64_t cached;      /* bytes from the cache folder instead       */
 } caterva_transfers;
 #define CATERVA_TRANSFERS_INIT CATERVA_INIT_(caterva_transfers)
 
-/* Says what reading a URL has cost so far, together with what was opened from the same handle.
- * Returns CATERVA_EINVAL for an array that is no URL's.
+/* Reports what reading a URL has cost so far, including everything opened from the same
+ * handle. Returns CATERVA_EINVAL for an array that is not behind a URL.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_transfers_get(caterva_array *array, caterva_transfers *out,
                                                  caterva_error *err);
@@ -125,21 +129,21 @@ CATERVA_API caterva_status caterva_transfers_get(caterva_array *array, caterva_t
 
 typedef struct caterva_publish_options {
     size_t struct_size;
-    int replace;          /* 1: what stands at the URL may be replaced                  */
-    const char *if_match; /* its ETag, with quotes: only this version is replaced; NULL:
-                             the one that is there when the call begins                 */
-    int64_t part_bytes;   /* s3:// only: what is larger is sent in parts of so many bytes (or
-                             more: there are at most 10,000), 5 MiB to 5 GiB; 0: 8 MiB  */
-    const char *resume;   /* s3:// only: path of a file that remembers an upload in parts from
-                             its begin to its end. Where it is, the upload goes on with
-                             the parts that are not there yet. NULL: a call that fails
-                             aborts its upload                                          */
-    int abandon;          /* 1: aborts the upload that `resume` remembers, and removes the
-                             file; publishes nothing, and does not look at `path`       */
-    const char *read_url; /* http:// or https://, where the object is read, when `url` is
-                             presigned for writing only; NULL: `url`                    */
-    const caterva_remote_options *remote; /* NULL: all as by default                    */
-    /* Hears in bytes, and stops within 100 ms. NULL: nobody. */
+    int replace;          /* 1: an object at the URL may be replaced                  */
+    const char *if_match; /* its ETag, with quotes: replace only this version; NULL: the
+                             current one when the call begins                         */
+    int64_t part_bytes;   /* s3:// only: size of upload parts for larger objects, 5 MiB to
+                             5 GiB (larger if there were over 10,000 parts); 0: 8 MiB */
+    const char *resume;   /* s3:// only: path of a file that records an upload in parts until
+                             it is complete. If the file exists the upload is resumed: only
+                             missing parts are sent. NULL: a failed call aborts its
+                             upload                                                   */
+    int abandon;          /* 1: abort the upload that `resume` records, and delete that file;
+                             publishes nothing and ignores `path`                     */
+    const char *read_url; /* http:// or https:// URL for reading the object, if `url` is
+                             presigned for writing only; NULL: `url`                  */
+    const caterva_remote_options *remote; /* NULL: the defaults                       */
+    /* Counts bytes sent, every 20 ms; stops within 100 ms. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_publish_options;
@@ -147,44 +151,45 @@ typedef struct caterva_publish_options {
 
 typedef struct caterva_publish_result {
     size_t struct_size;
-    int64_t bytes;      /* of the object                                                */
-    int64_t parts;      /* that it was sent in; 0: in one request                       */
-    int64_t parts_kept; /* of these: were there, from the upload that was resumed       */
-    int64_t requests;   /* attempts at requests                                         */
-    int64_t retried;    /* attempts after the first one of a request                    */
-    int verified;       /* 1: its end, with the seal, was read back                     */
-    int was_there;      /* 1: the same bytes were at the URL already: nothing was sent  */
+    int64_t bytes;      /* of the object                                           */
+    int64_t parts;      /* upload parts; 0: sent in one request                    */
+    int64_t parts_kept; /* of these, already sent by the resumed upload            */
+    int64_t requests;   /* attempts                                                */
+    int64_t retried;    /* attempts after the first of a request                   */
+    int verified;       /* 1: the object's end, with the seal, was read back       */
+    int was_there;      /* 1: the URL already had the same bytes: nothing was sent */
 } caterva_publish_result;
 #define CATERVA_PUBLISH_RESULT_INIT CATERVA_INIT_(caterva_publish_result)
 
-/* Puts the array or archive at `path` behind the URL: "s3://BUCKET/KEY", or "http://" and
- * "https://" where the server takes PUT (WebDAV, presigned URLs). It is a finished file: a
- * sealed array in one file (also a member of a tree), or a `.b2z`. Others are refused, by a
- * sentence that says what to do first: caterva_seal, a copy in one file, caterva_tree_pack.
+/* Uploads the array or archive at `path` to the URL: "s3://BUCKET/KEY", or "http://" and
+ * "https://" if the server accepts PUT (WebDAV, presigned URLs). `path` is a finished file: a
+ * sealed array in one file (also a member of a tree), or a `.b2z`. Other arrays are refused
+ * with a message that names the step to do first: caterva_seal, a copy in one file,
+ * caterva_tree_pack.
  *
- * Before anything is sent all of it is checked, as caterva_verify does, of an archive by the
- * checksums of its members: what is damaged here is not published. A file whose bytes change
- * from then on is noticed by its time before parts are put together, and after one request.
+ * The whole file is checked before anything is sent, as by caterva_verify, an archive by the
+ * checksums of its members: a damaged file is not published. A later change of the file is
+ * detected by its time before upload parts are joined, and after a single request.
  *
  * Publishing the same bytes again succeeds without sending them, see `was_there`: without
- * `replace` an object at the URL counts as the same when it has as many bytes and the same last
- * ones, where the root of the seal is, or the archive's directory with the checksum of each
- * member. An archive whose directory is longer than 16 MiB is not compared. Whatever differs, or
- * cannot be compared, is CATERVA_EEXIST, and the sentence says in which way.
+ * `replace`, an object at the URL is the same if it has the same size and the same last
+ * bytes, which contain the root of the seal, or the archive's directory with each member's
+ * checksum. Archives whose directory exceeds 16 MiB are not compared. An object that differs
+ * or cannot be compared is CATERVA_EEXIST, with a message that gives the difference.
  *
- * The object appears whole. Without `replace` only where there is nothing; with it, only in
- * place of the version that was there, if the server knows conditional requests; a server
- * that ignores them is asked before, once. A request whose answer was lost is tried again,
- * and what it may have done is recognised: objects of S3 get an id of the call in their
- * metadata. At the end the last bytes of the object, with the seal, are read back.
+ * The object appears whole. Without `replace` it is created only if nothing exists; with it,
+ * it replaces only the version described by `if_match`, if the server supports conditional
+ * requests; with other servers the state is checked once beforehand. A request whose response
+ * is lost is repeated, and its possible effect is recognised: S3 objects get an id of the
+ * call in their metadata. Finally the last bytes of the object, with the seal, are read back.
  *
  *   CATERVA_EINVAL     not sealed, a directory, or no URL; a `resume` file of another upload
  *   CATERVA_ECORRUPT   the file is damaged: nothing was sent
- *   CATERVA_EEXIST     something else is there already
- *   CATERVA_EBUSY      somebody has the array open for writing, or changed it meanwhile
- *   CATERVA_ENOTFOUND  no such file, or bucket
- *   CATERVA_EIO        the server refuses or fails, the sentence says how
- *   CATERVA_ESTOPPED   as you said: nothing is at the URL, unless all was sent
+ *   CATERVA_EEXIST     another object exists at the URL
+ *   CATERVA_EBUSY      the array is open for writing, or changed meanwhile
+ *   CATERVA_ENOTFOUND  no such file or bucket
+ *   CATERVA_EIO        the server refuses or fails; see the message
+ *   CATERVA_ESTOPPED   stopped: nothing is at the URL, unless everything was sent
  *
  * `options` and `result` may be NULL; *result is filled on failure, too. Takes little memory,
  * whatever the size.

@@ -1,4 +1,4 @@
-/* Caterva: the upkeep of arrays and what is computed of whole arrays.
+/* Caterva: upkeep of arrays, and computations over whole arrays.
  *
  * Deleting, compacting and sealing files; copies with another partition, codec or layout;
  * statistics and reductions; verify, repair and reading around damage; what a file stores,
@@ -14,45 +14,47 @@ extern "C" {
 
 /* ---- Deleting, compacting, sealing --------------------------------------- */
 
-/* Options of caterva_compact, caterva_seal and caterva_delete. NULL in their place means the defaults. */
+/* Options of caterva_compact, caterva_seal, caterva_delete and the functions of
+ * caterva_jobs.h. NULL means the defaults. */
 typedef struct caterva_upkeep_options {
     size_t struct_size;
     caterva_durability durability; /* of caterva_compact and caterva_seal */
-    /* Hears in decoded bytes (caterva_delete: files; of jobs: parts), and stops; nothing has
-     * changed then (but see caterva_delete and caterva_job_delete). NULL: nobody. */
+    /* Counts decoded bytes (caterva_delete: files; jobs: parts). A stopped call changes
+     * nothing, except as caterva_delete and caterva_job_delete describe. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_upkeep_options;
 #define CATERVA_UPKEEP_INIT CATERVA_INIT_(caterva_upkeep_options)
 
-/* Rewrites the array at `url` without its dead space: copies compressed chunks into a new
- * file beside it and renames, all or nothing. Takes the space of both for a while. Handles
- * that read a file go on seeing the old one until caterva_refresh. Returns CATERVA_EBUSY
- * while somebody writes the array, and, for a directory, while somebody reads it.
+/* Rewrites the array at `url` without its dead space, all or nothing: copies compressed
+ * chunks into a new file beside it and renames that. Takes the space of both files meanwhile.
+ * Handles that read a file see the old one until caterva_refresh. Returns CATERVA_EBUSY while
+ * the array is open for writing; for a directory, also while it is open for reading.
  * Thread: any. */
 CATERVA_API caterva_status caterva_compact(const char *url,
                                            const caterva_upkeep_options *options,
                                            caterva_error *err);
 
-/* Gives checksums to the chunks of the array at `url` that have none; from then on any
- * change of their bytes is noticed. Commits do the same bit by bit (64 MiB of such chunks
- * each). This does not decode data and, in a file, does not move them; in a directory each
- * such chunk becomes a new file. Chunks with damaged headers stay without; caterva_verify
- * names them. Returns CATERVA_EBUSY while somebody else writes the array.
+/* Adds checksums to the chunks of the array at `url` that have none; later changes of their
+ * bytes are then detected. Each commit does the same for up to 64 MiB of such chunks. Decodes
+ * no data. In a file no data move; in a directory each such chunk becomes a new file. Chunks
+ * with damaged headers get no checksum; caterva_verify names them. Returns CATERVA_EBUSY
+ * while the array is open for writing.
  * Thread: any. */
 CATERVA_API caterva_status caterva_seal(const char *url,
                                         const caterva_upkeep_options *options,
                                         caterva_error *err);
 
-/* Deletes the array at `url`, a file or directory. It deletes nothing but arrays: for what
- * does not open as one it returns the status of caterva_open, and for a directory that
- * holds anything else CATERVA_EEXIST. Returns CATERVA_EBUSY while somebody writes the
- * array, and, for a directory, while somebody reads it; handles that read a file go on. If
- * `url` is a symbolic link, this deletes the array it points to and keeps the link.
+/* Deletes the array at `url`, a file or directory, and nothing but arrays: if `url` does not
+ * open as an array, returns the status of caterva_open; for a directory with other files,
+ * CATERVA_EEXIST. Returns CATERVA_EBUSY while the array is open for writing; for a directory,
+ * also while it is open for reading. Handles that read a file keep reading it. If `url` is a
+ * symbolic link, deletes the array it points to and keeps the link.
  *
- * A directory goes from view at once, and then file after file. If on_progress stops it before
- * the first file is gone, nothing has changed. Later the rest lies under another name, which
- * the sentence of CATERVA_ESTOPPED says, and which caterva_delete deletes like any array.
+ * A directory disappears at once; then its files are deleted one by one. If on_progress stops
+ * the call before the first file is deleted, nothing has changed. Later the rest remains
+ * under another name, which the message of CATERVA_ESTOPPED gives; caterva_delete deletes it
+ * like any array.
  * Thread: any. */
 CATERVA_API caterva_status caterva_delete(const char *url,
                                           const caterva_upkeep_options *options,
@@ -64,59 +66,57 @@ typedef struct caterva_copy_options {
     size_t struct_size;
     const int64_t *start; /* the box to copy, ndim entries; NULL: from the first item */
     const int64_t *stop;  /* NULL: to the last one                                    */
-    /* What the new array is made of; NULL: as the source. A member that is zero or NULL takes
-     * its value from the source: chunk_shape, block_shape, dtype (of the same item size),
-     * codec (with codec_meta, use_dict and, unless set, level), filters (unless codec is
-     * set), layout, metalayer, fill, metalayers. ndim, shape and item_size are ignored; other
-     * members mean what they mean for caterva_create. */
+    /* Properties of the new array; NULL: those of the source. These members come from the
+     * source if zero or NULL: chunk_shape, block_shape, dtype (of the same item size), codec
+     * (with codec_meta, use_dict and, unless set, level), filters (unless codec is set),
+     * layout, metalayer, fill, metalayers. ndim, shape and item_size are ignored; the others
+     * are as for caterva_create. */
     const caterva_create_options *create;
-    int64_t memory; /* bytes that the copy may hold, at most; 0: 256 MiB              */
-    /* Numbers are converted to this dtype, the fill with them, where `casting` allows
-     * it; create->dtype must then be NULL.                                           */
+    int64_t memory; /* maximum bytes that the copy allocates; 0: 256 MiB              */
+    /* Numbers, and the fill, are converted to this dtype if `casting` allows it;
+     * create->dtype must then be NULL. */
     const char *convert_to;
     caterva_casting casting;
-    /* Called now and then with chunks done; calls never overlap, any thread. Non-zero
-     * stops: CATERVA_ESTOPPED. Must not use the source. The one in `create` hears of
-     * later calls through *out.                                                      */
+    /* Counts chunks. Must not use the source. The one in `create` is for later calls
+     * through *out. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
-    /* 1: the new array is to be read through URLs: one file with the layouts of all chunks
-     * (48 bytes for each, 8 for each block) in one place: a block takes one round trip. Other
-     * readers pass over them, a later commit may leave them behind; CATERVA_EINVAL with a
-     * layout of directories. 0: as the source, where the copy is one file; CATERVA_NONE:
-     * without. */
+    /* 1: prepare for reading through URLs: one file with the layouts of all chunks (48 bytes
+     * for each chunk, 8 for each block) in one place, so that a block takes one round trip.
+     * Other readers ignore them, and a later commit may drop them. CATERVA_EINVAL with
+     * CATERVA_LAYOUT_SPARSE. 0: as the source, if the copy is one file; CATERVA_NONE: no. */
     int for_remote;
 } caterva_copy_options;
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)
 
-/* Makes a new array at `url` (as caterva_create does) from a box of `source`, pending
- * changes included, and commits it: with another partition, codec or layout, and without
- * dead space. Attributes, metalayers and the fill travel along. `options` NULL: all as the
- * source. "mem:" and an array in a tree are contiguous, also a copy of a directory; asking for
- * another layout there is CATERVA_EINVAL.
+/* Makes a new array at `url` (as caterva_create does) from a box of `source`, with pending
+ * changes, and commits it: with another partition, codec or layout, and without dead space.
+ * Copies attributes, metalayers and the fill. `options` NULL: all as the source. "mem:" and
+ * arrays in a tree are contiguous, also if the source is a directory; requesting another
+ * layout there is CATERVA_EINVAL.
  *
- * Where partition, codec, level and filters stay and the box begins where chunks do, this
- * moves chunks as they are stored, without decoding. Otherwise it decodes and encodes items
- * slab by slab, most source blocks once, within `memory` (at least three decoded chunks of
- * the new array). Who writes to the source waits meanwhile.
+ * If partition, codec, level and filters stay and the box begins at a chunk boundary, chunks
+ * are moved as stored, without decoding. Otherwise items are decoded and encoded slab by
+ * slab, most source blocks once, within `memory` (at least three decoded chunks of the new
+ * array). Writes to the source wait meanwhile.
  *
- * Leaves nothing behind when it fails. On success *out is the new array, open for writing;
- * release it with caterva_close or caterva_discard. `out` NULL: it is closed.
+ * A failure leaves nothing behind. On success *out is the new array, open for writing;
+ * release it with caterva_close or caterva_discard. If `out` is NULL the array is closed.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_copy(caterva_array *source, const char *url,
                                         const caterva_copy_options *options,
                                         caterva_array **out, caterva_error *err);
 
-/* Makes a new array at `url` of the view's items, as caterva_copy does of an array's and
- * with its options, except start and stop: select from the view instead. What the options
- * leave open is as the first array below the view has it. Axes that this array does not
- * have get chunks and blocks of one item.
+/* Makes a new array at `url` from the view's items, with the rules and options of
+ * caterva_copy, except start and stop: select from the view instead. Unset options come from
+ * the first array below the view. Axes that this array does not have get chunks and blocks of
+ * one item.
  *
- * Where arrays are concatenated or stacked, this moves chunks as they are stored wherever
- * they fall on chunks of the new array: same partition (with chunks of 1 along a new axis),
- * codec, level and filters, and only whole chunks before them along the axis of the join.
- * It decodes and encodes all else slab by slab within `memory`. If somebody writes to the
- * arrays meanwhile, it is undefined which state is copied.
+ * If arrays are joined, chunks that coincide with chunks of the new array are moved as
+ * stored: this requires the same partition (with chunks of 1 along a new axis), codec, level
+ * and filters, and only whole chunks before them along the axis of the join. Everything else
+ * is decoded and encoded slab by slab within `memory`. If the arrays are written meanwhile it
+ * is undefined which state is copied.
  * Thread: shared, on the arrays below. */
 CATERVA_API caterva_status caterva_view_copy(const caterva_view *view, const char *url,
                                              const caterva_copy_options *options,
@@ -124,53 +124,50 @@ CATERVA_API caterva_status caterva_view_copy(const caterva_view *view, const cha
 
 /* ---- Statistics and reductions ------------------------------------------ */
 
-/* The library computes these block by block, in parallel: the array never stands in memory,
- * special chunks are counted without decoding, and pending changes are seen. Items are
- * bool, integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes, or times, in either byte
- * order; others are CATERVA_EDTYPE. Results do not depend on the number of threads. An item
- * that is selected several times counts every time. Lists, points and masks take the memory
- * that they take in caterva_read_selection, and an axis' mask 8 bytes more for each
- * selected index. */
+/* These functions compute block by block, in parallel: the array is never whole in memory,
+ * special chunks are counted without decoding, and pending changes are seen. Items are bool,
+ * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes, or times, in either byte order; others
+ * are CATERVA_EDTYPE. Results do not depend on the number of threads. An item that is
+ * selected several times counts each time. Lists, points and masks take the memory they take
+ * in caterva_read_selection, and a mask of an axis 8 bytes more for each selected index. */
 
 typedef struct caterva_reduce_options {
     size_t struct_size;
-    const caterva_selection *selection; /* NULL: everything                   */
-    const int *axes;      /* caterva_reduce: those of the selection's result that
-                             go; NULL: all                                    */
+    const caterva_selection *selection; /* NULL: everything */
+    const int *axes;      /* caterva_reduce: axes of the selection's result to
+                             reduce; NULL: all              */
     int n_axes;
-    int skip_nan;         /* caterva_reduce: 1: NaN are passed over; 0: one makes its
-                             result NaN, as in NumPy                          */
-    /* Called now and then; calls never overlap, any thread. Non-zero stops:
-     * CATERVA_ESTOPPED. Must not use the array.                                        */
+    int skip_nan;         /* caterva_reduce: 1: NaN are ignored; 0: a NaN makes its
+                             result NaN, as in NumPy        */
+    /* Counts steps of its own; for views of several arrays, items. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_reduce_options;
 #define CATERVA_REDUCE_INIT CATERVA_INIT_(caterva_reduce_options)
 
 typedef struct caterva_number {
-    char kind;  /* which member holds it exactly: 'i', 'u' or 'f'; 0: there is none */
-    char reserved[7]; /* 0                                                          */
+    char kind;  /* the member with the exact value: 'i', 'u' or 'f'; 0: no value */
+    char reserved[7]; /* 0                                                       */
     int64_t i;
-    uint64_t u; /* bool: 0 or 1                                                     */
-    double f;   /* always the nearest double                                        */
+    uint64_t u; /* bool: 0 or 1                                                  */
+    double f;   /* always the nearest double                                     */
 } caterva_number;
 
 typedef struct caterva_stats {
     size_t struct_size;
-    int64_t n_items;         /* looked at                                          */
-    int64_t n_nan;           /* of these NaN or NaT; all below is of the others    */
-    caterva_number min, max; /* none of nothing. Times: their int64                */
-    caterva_number sum;      /* exact for integers where it fits int64, of unsigned ones
-                                uint64; else 'f'. None for times. Floats: of
-                                doubles, error-compensated                         */
-    double mean, std;        /* std with n in the denominator; NaN of nothing and
-                                for times                                          */
-    int64_t n_inf, n_negative_inf;  /* infinite items, which count in all above     */
+    int64_t n_items;         /* items selected                                        */
+    int64_t n_nan;           /* NaN or NaT; the members below ignore them             */
+    caterva_number min, max; /* no value without items. Times: their int64            */
+    caterva_number sum;      /* integers: exact if it fits int64 (unsigned: uint64), else
+                                'f'. Floats: in double, error-compensated. Times: no
+                                value                                                 */
+    double mean, std;        /* std divides by n; NaN without items and for times     */
+    int64_t n_inf, n_negative_inf;  /* infinite items; the members above include them */
     caterva_number finite_min, finite_max; /* of the finite items; kind 0 without any */
 } caterva_stats;
 #define CATERVA_STATS_INIT CATERVA_INIT_(caterva_stats)
 
-/* Computes the statistics of all selected items. `options` NULL: of the whole array.
+/* Computes the statistics of all selected items. `options` NULL: the whole array.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_statistics(caterva_array *array,
                                               const caterva_reduce_options *options,
@@ -178,10 +175,11 @@ CATERVA_API caterva_status caterva_statistics(caterva_array *array,
 
 #define CATERVA_MAX_BINS 1000000
 
-/* Counts the selected numbers that lie in [range[0], range[1]], both finite, in `n_bins`
- * bins of equal width, as numpy.histogram does with float64 edges, whatever the dtype: a bin
- * holds its lower edge, the last one also its upper. Other numbers and NaN are not counted. `counts` has n_bins entries.
- * Returns CATERVA_EINVAL for a range that doubles cannot cut into so many bins.
+/* Counts the selected numbers in [range[0], range[1]], both finite, in `n_bins` bins of equal
+ * width, as numpy.histogram does with float64 edges, whatever the dtype: a bin includes its
+ * lower edge, the last one also its upper. Other numbers and NaN are not counted. `counts`
+ * has n_bins entries. Returns CATERVA_EINVAL if doubles cannot divide the range into that
+ * many bins.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_histogram(caterva_array *array, const double range[2],
                                              int64_t n_bins,
@@ -196,18 +194,17 @@ typedef enum caterva_reduction {
 } caterva_reduction;
 
 /* Reduces along the axes of the options into `dst`, in C order over the other axes of the
- * selection's result. Points and masks of the array have a single axis, which must go
+ * selection's result. Points and masks of the array have a single axis, which must be reduced
  * (CATERVA_EUNSUPPORTED).
  *
- * - Minimum and maximum give items as the array has them; of nothing they are
- *   CATERVA_EINVAL.
- * - Sum gives int64 of signed integers, uint64 of unsigned ones and bool, modulo 2^64 as in
- *   NumPy, and double of floats, all in this machine's byte order.
- * - Mean gives double.
+ * - Minimum and maximum have the array's dtype; without items they are CATERVA_EINVAL.
+ * - Sum is int64 for signed integers, uint64 for unsigned ones and bool, modulo 2^64 as in
+ *   NumPy, and double for floats, in this machine's byte order.
+ * - Mean is double.
  * - Times have minimum and maximum only.
  *
- * Returns CATERVA_ESHORT when `dst_size` is too small for the result. When it fails, `dst`
- * is undefined. Threads work on different parts of the result: few work on a small one,
+ * Returns CATERVA_ESHORT if `dst_size` is too small for the result. After a failure `dst` is
+ * undefined. Threads work on different parts of the result: a small one uses few threads,
  * unless it is a single item.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
@@ -215,12 +212,12 @@ CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reductio
                                           size_t dst_size, caterva_error *err);
 
 /* Compute as caterva_statistics, caterva_histogram and caterva_reduce do, with the view in
- * place of the array: selection and axes are the view's. CATERVA_EUNSUPPORTED for a list that
- * takes the item of a new axis several times.
+ * place of the array: selection and axes are the view's. Return CATERVA_EUNSUPPORTED for a
+ * list that takes the item of a new axis several times.
  *
- * A view of several arrays is reduced array after array, each in parallel, and progress
- * counts items. If somebody writes to the arrays meanwhile, it is undefined which state of
- * each counts. Along axes this takes 24 bytes for each item of the result.
+ * A view of several arrays is reduced array by array, each in parallel. If the arrays are
+ * written meanwhile it is undefined which state of each counts. Reducing along axes takes 24
+ * bytes for each item of the result.
  * Thread: shared, on the arrays below. */
 CATERVA_API caterva_status caterva_view_statistics(const caterva_view *view,
                                                    const caterva_reduce_options *options,
@@ -237,13 +234,13 @@ CATERVA_API caterva_status caterva_view_reduce(const caterva_view *view,
 
 /* ---- Verify ------------------------------------------------------------- */
 
-/* One damaged place. Damage is what was read and is wrong: bytes that do not match their
- * checksum, do not decode or contradict each other, bytes that are missing at the end of a file,
- * and the missing file of one chunk in a directory that is there (status 404 or 410 behind a
- * URL). That bytes could not be read is not damage but an error of the call: CATERVA_EIO when the
- * system or the server refuses or fails, also with EIO of a disk, status 403 or 5xx, or a
- * connection that breaks, and CATERVA_ENOTFOUND or CATERVA_EIO when the array itself is gone.
- * `chunk` -1: not in a chunk (header, index, trailer). */
+/* A damaged place: bytes that were read and do not match their checksum, do not decode or
+ * contradict each other; bytes missing at the end of a file; the missing file of one chunk in
+ * an existing directory (status 404 or 410 behind a URL). Bytes that could not be read are
+ * not damage but an error of the call: CATERVA_EIO if the system or the server refuses or
+ * fails (EIO of a disk, status 403 or 5xx, a broken connection), CATERVA_ENOTFOUND or
+ * CATERVA_EIO if the array itself does not exist any more. `chunk` -1: not in a chunk
+ * (header, index, trailer). */
 typedef struct caterva_damage {
     int64_t chunk;
     int64_t index[CATERVA_MAX_DIMS]; /* of the chunk along each axis */
@@ -254,13 +251,11 @@ typedef struct caterva_damage {
 
 typedef struct caterva_verify_options {
     size_t struct_size;
-    int quick;   /* 1: structure and chunk headers only, no decoding       */
-    /* Called for each damaged place; calls of this function and the next never overlap,
-     * any thread. Nothing of the array's is locked meanwhile: they may use it, but not
-     * commit, refresh or close it. */
+    int quick;   /* 1: structure and chunk headers only, no decoding */
+    /* Called for each damaged place, from any thread; calls of this function and the next
+     * never overlap. Both may use the array, but not commit, refresh or close it. */
     void (*on_damage)(void *context, const caterva_damage *damage);
-    /* Called now and then with chunks done; return non-zero to stop:
-     * CATERVA_ESTOPPED. */
+    /* Counts chunks. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_verify_options;
@@ -271,21 +266,21 @@ typedef struct caterva_verify_result {
     int64_t checked_chunks;
     int64_t damaged_chunks;
     int64_t damages;        /* places reported, also outside chunks */
-    int64_t unverified_chunks; /* take space, and have no checksums: only what does
-                                  not decode was noticed                      */
+    int64_t unverified_chunks; /* stored without checksums: only what does not
+                                  decode was detected               */
 } caterva_verify_result;
 #define CATERVA_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_verify_result)
 
-/* Checks the structure, the checksums of index and chunk headers, every block start, that
- * no two chunks overlap, every attribute, and (unless quick) that every block has its
- * checksum and decodes; in parallel. Reads what is stored anew, also where the handle has
- * it in memory. Reports damage, see caterva_damage, through on_damage and `result`: the
- * status is CATERVA_OK when the check ran to its end. Other threads may read and write
- * meanwhile; a commit through this handle waits until the check is over.
+/* Checks the structure, the checksums of index and chunk headers, every block start, that no
+ * two chunks overlap, every attribute, and (unless quick) that every block matches its
+ * checksum and decodes; in parallel. Reads everything from the store, also what the handle
+ * has in memory. Reports damage (see caterva_damage) through on_damage and `result`; the
+ * status is CATERVA_OK if the check ran to its end. Other threads may read and write
+ * meanwhile; a commit through this handle waits until the check has ended.
  *
- * Memory: beside the index, which the handle keeps (up to 12 bytes for each chunk), at most
- * 32 MiB for the places of chunks, 24 MiB more while they are sorted (where the C library's
- * qsort takes memory), and what each thread needs for a block.
+ * Memory, besides the index that the handle keeps (up to 12 bytes for each chunk): at most 32
+ * MiB for the positions of chunks, 24 MiB more while they are sorted (if the C library's
+ * qsort allocates), and what each thread needs for a block.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
@@ -295,19 +290,19 @@ CATERVA_API caterva_status caterva_verify(caterva_array *array,
 
 typedef struct caterva_skip_options {
     size_t struct_size;
-    const void *fill; /* one item in the place of what cannot be read; NULL: the
-                         array's fill value                                    */
-    /* Called for each damaged chunk; must not be NULL: nothing is skipped in
-     * silence. Calls never overlap, any thread. Must not use the array.       */
+    const void *fill; /* one item that replaces unreadable ones; NULL: the array's
+                         fill value */
+    /* Called for each damaged chunk, from any thread; calls never overlap. Must not be NULL,
+     * and must not use the array. */
     void (*on_damage)(void *context, const caterva_damage *damage);
     void *context;
 } caterva_skip_options;
 #define CATERVA_SKIP_INIT CATERVA_INIT_(caterva_skip_options)
 
-/* Reads as caterva_read_selection does, but goes on after damage, see caterva_damage: where a
- * chunk is damaged, all that you want of it becomes the fill, and on_damage is called. Returns
- * CATERVA_OK also then. A chunk that could not be read ends the call with the error: it may be
- * sound. An array whose index is damaged has no readable chunk: CATERVA_ECORRUPT.
+/* Reads as caterva_read_selection does, but continues after damage (see caterva_damage): the
+ * selected items of a damaged chunk become the fill, and on_damage is called. Returns
+ * CATERVA_OK also then. A chunk that could not be read ends the call with the error: it may
+ * be sound. An array with a damaged index has no readable chunk: CATERVA_ECORRUPT.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
                                                  const caterva_selection *selection,
@@ -315,33 +310,32 @@ CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
                                                  const caterva_skip_options *options,
                                                  caterva_error *err);
 
-/* Says what a repair is based on. */
+/* The state that a repair is based on. */
 typedef enum caterva_found {
     CATERVA_FOUND_STANDING = 0, /* the header as it stands                               */
     CATERVA_FOUND_COPY,         /* the copy of the newest header: it was torn or damaged */
-    CATERVA_FOUND_OLDER,        /* the copy of an older one, or of one that the file does not
-                                   show to be the last: later commits are lost. What they
-                                   wrote over dead space cannot be told in an unsealed
-                                   file: a chunk may hold a later commit's items         */
-    CATERVA_FOUND_ORDER         /* no index: chunks numbered in stored order, which is
-                                   right only for arrays written once, from the first
-                                   chunk to the last, and without special chunks         */
+    CATERVA_FOUND_OLDER,        /* the copy of an older header, or of one that may not be the
+                                   last: later commits are lost. In an unsealed file a chunk
+                                   may hold items that they wrote over dead space        */
+    CATERVA_FOUND_ORDER         /* no index: chunks numbered in stored order. Right only for
+                                   arrays written once, from the first chunk to the last,
+                                   without special chunks                                */
 } caterva_found;
 
 typedef struct caterva_repair_options {
     size_t struct_size;
-    const char *output; /* where the new array goes; NULL: a header that can be restored
-                           whole is put back in place, else `url` with ".repaired"     */
-    int overwrite;      /* 1: replace what is at the output, never the damaged array   */
-    int guess;          /* 1: without any index, CATERVA_FOUND_ORDER is better than nothing */
-    int threads;        /* at most so many; 0: all cores                               */
+    const char *output; /* path of the new array; NULL: restore the header in place if
+                           that is enough, else `url` with ".repaired"              */
+    int overwrite;      /* 1: replace an existing output, but not the damaged array */
+    int guess;          /* 1: without any index, use CATERVA_FOUND_ORDER            */
+    int threads;        /* maximum; 0: all cores                                    */
     caterva_durability durability;
-    /* Called once, when a state was found and before its chunks are checked. `fill` is
-     * one item, which lost chunks will hold: the array's fill value, unless another
-     * one is put there. Return non-zero to stop: CATERVA_ESTOPPED.                    */
+    /* Called once, after a state was found and before its chunks are checked. `fill` is the
+     * item that lost chunks will hold: the array's fill value, unless this function
+     * overwrites it. Return non-zero to stop: CATERVA_ESTOPPED. */
     int (*on_found)(void *context, const caterva_info *info, void *fill);
-    /* As in caterva_verify_options. Damage with chunk -1 is what keeps the array from
-     * being opened, or an attribute that is lost; any other a chunk that is lost.     */
+    /* As in caterva_verify_options. Damage with chunk -1 prevents opening, or is a lost
+     * attribute; other damage is a lost chunk. */
     void (*on_damage)(void *context, const caterva_damage *damage);
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
@@ -351,31 +345,30 @@ typedef struct caterva_repair_options {
 typedef struct caterva_repair_result {
     size_t struct_size;
     caterva_found found;
-    int complete;         /* 1: all that the last commit held is there                 */
+    int complete;         
     int64_t n_chunks;
     int64_t lost_chunks;
-    int lost_attributes;  /* -1: the trailer is lost, and all there were               */
-    int in_place;         /* 1: the header, or its copy, was restored, all else is as it was */
-    int written;          /* 1: the output is there. Neither: the array is sound       */
-    int64_t unverified_chunks; /* take space, and no checksum vouches for them: only what
-                                  does not decode is lost. The output has checksums of
-                                  what they hold, right or wrong                       */
+    int lost_attributes;  /* -1: the trailer is lost, with all attributes                 */
+    int in_place;         /* 1: the header or its copy was restored; nothing else changed */
+    int written;          /* 1: the output was written. Both 0: the array is sound        */
+    int64_t unverified_chunks; /* stored without checksums: only what does not decode is
+                                  lost. The output has checksums of what was read,
+                                  right or wrong                                          */
 } caterva_repair_result;
 #define CATERVA_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_repair_result)
 
 /* Repairs the array at `url`, a file or directory, that is damaged or cannot be opened.
  *
- * - It restores a torn or damaged header from its copy, in place: a single write (of a
- *   directory, a rename), which you can do again if it was interrupted.
- * - Otherwise it puts what can be read into a new array, copying chunks compressed, and
- *   leaves
- *   the damaged one alone. Lost chunks hold the fill, and on_damage hears of each.
- * - It leaves a sound array as it is and writes nothing.
+ * - A torn or damaged header is restored from its copy, in place, with a single write (in a
+ *   directory, a rename), which can be repeated after an interruption.
+ * - Otherwise everything readable is copied into a new array, chunks compressed, and the
+ *   damaged one is left unchanged. Lost chunks hold the fill; on_damage is called for each.
+ * - A sound array is left as it is, and nothing is written.
  *
- * "Can be read" means what caterva_verify means: every block decodes. Nobody else may be
- * writing; with `output` NULL the library makes sure of that (CATERVA_EBUSY). Returns
- * CATERVA_ECORRUPT and writes nothing when nothing can be made of it, and the error of a read
- * that fails (CATERVA_EIO): copy a file from a failing disk first, whatever of it can be read.
+ * "Readable" is what caterva_verify accepts: every block decodes. The array must not be
+ * written meanwhile; with `output` NULL the library ensures that (CATERVA_EBUSY). Returns
+ * CATERVA_ECORRUPT and writes nothing if nothing can be recovered, and the error of a read
+ * that fails (CATERVA_EIO): copy a file from a failing disk first, as far as it can be read.
  * Thread: any. */
 CATERVA_API caterva_status caterva_repair(const char *url,
                                           const caterva_repair_options *options,
@@ -393,15 +386,15 @@ typedef enum caterva_chunk_kind {
 
 typedef struct caterva_chunk_info {
     size_t struct_size;
-    int64_t chunk;                   /* number, C order                          */
-    int64_t index[CATERVA_MAX_DIMS]; /* along each axis                          */
-    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop),   */
-    int64_t stop[CATERVA_MAX_DIMS];  /* cut at the shape                         */
+    int64_t chunk;                   /* number, C order                        */
+    int64_t index[CATERVA_MAX_DIMS]; /* along each axis                        */
+    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop), */
+    int64_t stop[CATERVA_MAX_DIMS];  /* cut at the shape                       */
     caterva_chunk_kind kind;
-    int64_t position;                /* byte in the frame; -1: takes no space,
-                                        sparse: number of the chunk file         */
-    int64_t stored_bytes;            /* 0 when it takes no space                 */
-    int memcpyed;                    /* stored without compression               */
+    int64_t position;                /* byte in the frame; -1: not stored;
+                                        sparse: number of the chunk file       */
+    int64_t stored_bytes;            /* 0 if not stored                        */
+    int memcpyed;                    /* stored without compression             */
 } caterva_chunk_info;
 #define CATERVA_CHUNK_INFO_INIT CATERVA_INIT_(caterva_chunk_info)
 
@@ -413,13 +406,13 @@ CATERVA_API caterva_status caterva_chunk_describe(caterva_array *array, int64_t 
 
 typedef struct caterva_space {
     size_t struct_size;
-    int64_t stored_chunks;  /* chunks that take space                       */
-    int64_t special_chunks; /* zeros, NaN, uninit, repeated value           */
+    int64_t stored_chunks;  /* chunks with bytes in the frame     */
+    int64_t special_chunks; /* zeros, NaN, uninit, repeated value */
     int64_t live_bytes;     /* header and its copy, chunks with their
                                checksums, layouts for remote reading,
-                               index, seal, trailer                         */
-    int64_t dead_bytes;     /* the rest of the frame                        */
-    int64_t unverified_chunks; /* take space, and have no checksums         */
+                               index, seal, trailer               */
+    int64_t dead_bytes;     /* the rest of the frame              */
+    int64_t unverified_chunks; /* stored without checksums        */
 } caterva_space;
 #define CATERVA_SPACE_INIT CATERVA_INIT_(caterva_space)
 
@@ -431,17 +424,17 @@ CATERVA_API caterva_status caterva_measure(caterva_array *array, caterva_space *
 
 /* ---- Chunk by chunk ----------------------------------------------------- */
 
-/* Goes over the chunks as of the last commit (commit first), in C order:
+/* Iterates over the chunks of the last commit (commit first), in C order:
  *
  *     caterva_chunk_iter it = CATERVA_CHUNK_ITER_INIT;
  *     while (caterva_chunk_next(array, &it, &err) == CATERVA_OK && !it.done)
  *         ... it.chunk.kind, it.chunk.start, it.chunk.stop ...
  *
- * An iterator holds nothing to release. Set `next` to begin elsewhere. */
+ * An iterator needs no release. Set `next` to begin elsewhere. */
 typedef struct caterva_chunk_iter {
     size_t struct_size;
-    int64_t next;             /* number of the chunk that comes next */
-    int done;                 /* 1: there was none left              */
+    int64_t next;             /* number of the next chunk */
+    int done;                 /* 1: no further ones       */
     caterva_chunk_info chunk;
 } caterva_chunk_iter;
 #define CATERVA_CHUNK_ITER_INIT CATERVA_INIT_(caterva_chunk_iter)
@@ -453,27 +446,27 @@ CATERVA_API caterva_status caterva_chunk_next(caterva_array *array, caterva_chun
 
 typedef struct caterva_block_info {
     size_t struct_size;
-    int64_t block;                   /* number in its chunk, C order             */
-    int64_t index[CATERVA_MAX_DIMS]; /* in its chunk, along each axis            */
-    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop),   */
-    int64_t stop[CATERVA_MAX_DIMS];  /* empty on an axis where all is padding    */
-    int64_t stored_bytes;            /* 0 in a special chunk                     */
+    int64_t block;                   /* number in its chunk, C order           */
+    int64_t index[CATERVA_MAX_DIMS]; /* in its chunk, along each axis          */
+    int64_t start[CATERVA_MAX_DIMS]; /* its items in the array: [start, stop), */
+    int64_t stop[CATERVA_MAX_DIMS];  /* empty on an axis where all is padding  */
+    int64_t stored_bytes;            /* 0 in a special chunk                   */
 } caterva_block_info;
 #define CATERVA_BLOCK_INFO_INIT CATERVA_INIT_(caterva_block_info)
 
-/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind is
- * its chunk's. Returns CATERVA_ERANGE for other numbers.
+/* Describes block `block` in [0, n_blocks) of a chunk as of the last commit. Its kind is that
+ * of its chunk. Returns CATERVA_ERANGE for other numbers.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_block_describe(caterva_array *array, int64_t chunk,
                                                   int64_t block, caterva_block_info *out,
                                                   caterva_error *err);
 
-/* Goes over the blocks of one chunk in the same way: set `chunk` to its number. */
+/* Iterates over the blocks of one chunk in the same way: set `chunk` to its number. */
 typedef struct caterva_block_iter {
     size_t struct_size;
     int64_t chunk;
-    int64_t next; /* number of the block that comes next */
-    int done;     /* 1: there was none left              */
+    int64_t next; /* number of the next block */
+    int done;     /* 1: no further ones       */
     caterva_block_info block;
 } caterva_block_iter;
 #define CATERVA_BLOCK_ITER_INIT CATERVA_INIT_(caterva_block_iter)
@@ -483,29 +476,28 @@ typedef struct caterva_block_iter {
 CATERVA_API caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
                                               caterva_error *err);
 
-/* Decodes chunk `chunk` into `dst`, which has room for chunk_bytes of the info: its blocks
- * in C order, items in C order inside each, padding (undefined) included. Sees pending
- * changes. For other orders, and for items alone, use caterva_read.
+/* Decodes chunk `chunk` into `dst`, which has room for chunk_bytes of the info: its blocks in
+ * C order, items in C order inside each, with (undefined) padding. Sees pending changes. For
+ * other orders, and for items alone, use caterva_read.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
                                               size_t dst_size, caterva_error *err);
 
-/* Copies a chunk as it is stored, a Blosc2 chunk of *size bytes (at most chunk_bytes + 32),
- * for another array of the same item size and partition. A chunk that takes no space comes
- * as a header of 32 bytes. With `dst` NULL you get the size only; you also get it when
- * `dst_size` is too small (CATERVA_ESHORT). Sees pending changes: a handle for writing
- * encodes them first.
+/* Copies a chunk as stored: a Blosc2 chunk of *size bytes (at most chunk_bytes + 32), for
+ * another array of the same item size and partition. A chunk without stored bytes is a header
+ * of 32 bytes. `dst` NULL only sets *size; *size is also set if `dst_size` is too small
+ * (CATERVA_ESHORT). Sees pending changes: a handle for writing encodes them first.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk,
                                                      void *dst, size_t dst_size,
                                                      size_t *size, caterva_error *err);
 
-/* Makes a Blosc2 chunk of `src_size` bytes chunk `chunk` of the array. It may have any
- * codec and filters that an array may have; those that look at the geometry only where the
- * array's own do. It may come from anywhere: the library checks its header and block starts
- * against the grid and decodes all of it once before it takes it. CATERVA_ECORRUPT or
- * CATERVA_EUNSUPPORTED say why not, and nothing has changed then. This handle sees the
- * chunk at once, others after the commit.
+/* Stores a Blosc2 chunk of `src_size` bytes as chunk `chunk` of the array. It may have any
+ * codec and filters that an array may have; those that depend on the geometry only if the
+ * array has the same. It need not be trusted: the library checks its header and block starts
+ * against the grid and decodes all of it once. CATERVA_ECORRUPT and CATERVA_EUNSUPPORTED name
+ * the reason for a refusal, and nothing has changed then. This handle sees the chunk at once,
+ * others after the commit.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
                                                       const void *src, size_t src_size,
