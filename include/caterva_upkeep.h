@@ -72,7 +72,7 @@ typedef struct caterva_copy_options {
      * layout, metalayer, fill, metalayers. ndim, shape and item_size are ignored; the others
      * are as for caterva_create. */
     const caterva_create_options *create;
-    int64_t memory; /* maximum bytes that the copy allocates; 0: 256 MiB              */
+    int64_t memory; /* maximum bytes that the copy allocates; 0: 256 MiB          */
     /* Numbers, and the fill, are converted to this dtype if `casting` allows it;
      * create->dtype must then be NULL. */
     const char *convert_to;
@@ -139,7 +139,7 @@ typedef struct caterva_reduce_options {
     int n_axes;
     int skip_nan;         /* caterva_reduce: 1: NaN are ignored; 0: a NaN makes its
                              result NaN, as in NumPy        */
-    /* Counts steps of its own; for views of several arrays, items. */
+    /* Counts steps; for views of several arrays, items. Must not use the array. */
     int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
 } caterva_reduce_options;
@@ -312,7 +312,7 @@ CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
 
 /* The state that a repair is based on. */
 typedef enum caterva_found {
-    CATERVA_FOUND_STANDING = 0, /* the header as it stands                               */
+    CATERVA_FOUND_STANDING = 0, /* the current header                                    */
     CATERVA_FOUND_COPY,         /* the copy of the newest header: it was torn or damaged */
     CATERVA_FOUND_OLDER,        /* the copy of an older header, or of one that may not be the
                                    last: later commits are lost. In an unsealed file a chunk
@@ -345,7 +345,7 @@ typedef struct caterva_repair_options {
 typedef struct caterva_repair_result {
     size_t struct_size;
     caterva_found found;
-    int complete;         
+    int complete;         /* 1: nothing of the last commit is lost                        */
     int64_t n_chunks;
     int64_t lost_chunks;
     int lost_attributes;  /* -1: the trailer is lost, with all attributes                 */
