@@ -401,9 +401,11 @@ def test_options_of_urls_are_for_urls(remote: Any) -> None:
     with caterva.open_tree("t.b2d", "w") as t:
         t["x"] = [1]
         t.pack("t.b2z")
-    for place in ("a.b2nd", Path("a.b2nd"), "t.b2d::/x", "t.b2z::/x", "t.b2d", "t.b2z", "mem:"):
+    for place in ("a.b2nd", Path("a.b2nd"), "t.b2d::/x", "t.b2z::/x", "t.b2d", "t.b2z"):
         with pytest.raises(TypeError, match="remote is for URLs of http, https, s3: a path"):
             caterva.open(place, remote=remote)
+    with pytest.raises(caterva.InvalidError, match='nothing to open at "mem:"'):
+        caterva.open("mem:", remote=remote)
     for mode in ("r", "a", "w"):
         with pytest.raises(TypeError, match="remote is for URLs"):
             caterva.open_tree("t.b2d", mode, remote=remote)
