@@ -16,20 +16,12 @@
 
 #define CV_JOB_RECORD "job"
 
-/* Links are refused: a part must not lead elsewhere. */
-static int list_directory(cv_dir parent, const char *name, cv_listing *listing)
-{
-    cv_dir dir;
-    int error = cv_open_dir(parent, name, CV_OPEN_NO_LINK, &dir);
-    return error ? error : cv_listing_open(dir, listing);
-}
-
 static int64_t parts_count(cv_dir parent, const char *name)
 {
     cv_listing listing;
     int error;
     int64_t n = 0;
-    if (list_directory(parent, name, &listing)) return 0;
+    if (cv_listing_open_at(parent, name, &listing)) return 0;
     while (cv_listing_next(&listing, &error)) n++;
     cv_listing_close(&listing);
     return n;
@@ -43,7 +35,7 @@ static int parts_tell(cv_watch *watch, int64_t n)
 static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
 {
     cv_listing listing;
-    int error = list_directory(parent, name, &listing);
+    int error = cv_listing_open_at(parent, name, &listing);
     if (error) return error;
     const char *entry;
     while (!error && (entry = cv_listing_next(&listing, &error))) {
@@ -69,7 +61,7 @@ static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
 static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
 {
     cv_listing listing;
-    int error = list_directory(parent, name, &listing);
+    int error = cv_listing_open_at(parent, name, &listing);
     if (error) return error;
     const char *entry;
     int failed = 0;

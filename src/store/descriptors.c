@@ -105,6 +105,13 @@ int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out)
     return error;
 }
 
+int cv_listing_open_at(cv_dir dir, const char *name, cv_listing *out)
+{
+    cv_dir opened;
+    int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
+    return error ? error : cv_listing_open(opened, out);
+}
+
 int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_OS_TEMP_NAME],
                       cv_file *out)
 {

@@ -23,6 +23,9 @@ void cv_fd_holder_remove(cv_fd_holder *holder);
 int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
+/* Lists the directory `name` of `dir`. Links are refused: a name must not lead elsewhere. */
+int cv_listing_open_at(cv_dir dir, const char *name, cv_listing *out);
+
 /* As cv_dir_create_temp_file, in the same way. */
 int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_OS_TEMP_NAME],
                       cv_file *out);

@@ -34,14 +34,7 @@ static bool is_array_name(const char *name)
            strcmp(name, foreign_lock) == 0;
 }
 
-static int open_listing(cv_dir dir, const char *name, cv_listing *out)
-{
-    cv_dir opened;
-    int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
-    return error ? error : cv_listing_open(opened, out);
-}
-
-/* Or none any more: a writer that closes removes old chunks. */
+/* True also if the file is gone: a writer that closes deletes old chunks. */
 static bool is_regular_file(cv_dir dir, const char *name)
 {
     cv_file_info info;
@@ -75,7 +68,7 @@ int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n)
     *ids = NULL;
     *n = 0;
     cv_listing listing;
-    int error = open_listing(dir, ".", &listing);
+    int error = cv_listing_open_at(dir, ".", &listing);
     if (error) return error;
     for (const char *name; !error && (name = cv_listing_next(&listing, &error)) != NULL;) {
         cv_object id;
@@ -92,7 +85,7 @@ int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n)
 bool cv_sframe_is_array_at(cv_dir dir, const char *name)
 {
     cv_listing listing;
-    int error = open_listing(dir, name, &listing);
+    int error = cv_listing_open_at(dir, name, &listing);
     if (error) return false;
     bool has_frame = false, is_array = true;
     for (const char *n; is_array && (n = cv_listing_next(&listing, &error)) != NULL;) {
@@ -108,7 +101,7 @@ static bool remove_files_at(cv_dir dir, const char *name)
 {
     cv_listing listing;
     bool removed = false;
-    int error = open_listing(dir, name, &listing);
+    int error = cv_listing_open_at(dir, name, &listing);
     if (error) return false;
     for (const char *n; (n = cv_listing_next(&listing, &error)) != NULL;)
         if (is_array_name(n) && cv_dir_remove(listing.dir, n) == 0) removed = true;
