@@ -10,7 +10,8 @@
 
 /* ---- Lists ----------------------------------------------------------------- */
 
-/* The i-th of the names, in the order of the numbers in frames: there the constant 256 is 0; `but` is none of them. */
+/* The i-th name other than `but`, in the order of the numbers in frames, where the constant
+ * 256 is 0. */
 static const char *name_at(const char *(*name_of)(int), const char *but, size_t i)
 {
     for (int number = 0; number <= 255; number++) {

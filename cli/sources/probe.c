@@ -134,7 +134,7 @@ bool probe_is_npy(const char *path)
     return found.format == FORMAT_NPY;
 }
 
-/* For "tree.b2d::key", a key without its slash: CLI_OK if it is none. */
+/* Refuses "tree.b2d::key", whose key lacks its slash, with a hint. */
 static cli_exit explain_key(const char *path)
 {
     struct stat st;

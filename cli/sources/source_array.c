@@ -76,7 +76,7 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out)
     return CLI_OK;
 }
 
-/* Of a nested field the part behind each dot is a field of the one before. */
+/* A dot in the name of a field separates it from a field inside it. */
 static const caterva_field *find_field(const caterva_dtype *dtype, const char *name)
 {
     for (;;) {

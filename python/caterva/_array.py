@@ -440,7 +440,7 @@ class Array(_caterva.Array, Readable):
         """Take items out of an axis; what is behind moves up.
 
         With `stop` this is Python's ``del`` of a slice, which clips bounds to the axis. Without
-        `stop` it is the item at `start`, and IndexError when there is none.
+        `stop` it is the item at `start`; if there is no such item, IndexError.
 
         Examples
         --------

@@ -78,9 +78,9 @@ class Group(MutableMapping[str, Any]):
 
     ``g["name"]`` is an `Array` or a `Group`, ``g["a/b"]`` one in the group ``a``, and
     ``g["/a"]`` is found from the root of the tree. ``g["name"] = x`` stores anything that
-    `asarray` takes as an array in the place of what is there. Of a mapping, whose values may be
-    mappings, it makes a group with an array for each value; other arrays of a group that is
-    there stay.
+    `asarray` takes as an array, and replaces an array of that name. A mapping, whose values
+    may be mappings, becomes a group with an array for each value; other arrays of an existing
+    group stay.
 
     Examples
     --------

@@ -60,7 +60,7 @@ static cv_status request_new(const caterva_async_options *options, bool is_held,
         cv_options_copy(&o, sizeof o, options ? options : &defaults, "async options", err));
     if (!o.on_done && !is_held)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "on_done and out are NULL: nobody would know when the read is done");
+                       "on_done and out are NULL: set at least one of them");
     caterva_request *request = cv_calloc(1, sizeof *request);
     if (!request) return cv_fail_memory(err, sizeof *request, "a read in the background");
     request->options = o;
