@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""docs/reference.md, made from the public headers.
+"""The reference of the C library as Markdown, a page for each public header.
 
-    reference.py           prints the page
-    reference.py --write   writes it to docs/reference.md
+    reference.py FOLDER    writes the pages into a folder
 
 The headers are the source: a comment in front of a declaration is its text, a
 comment followed by an empty line is a paragraph, `/* ---- Title ---- */` is a
@@ -18,17 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HEADERS = [ROOT / "include" / ("caterva%s.h" % topic)
            for topic in ("", "_upkeep", "_tree", "_jobs", "_remote", "_store", "_value")]
-PAGE = ROOT / "docs" / "reference.md"
 
 EXPORT = "CATERVA_API "
 TITLE = re.compile(r"/\* ---- (.*?) -+ \*/\Z")
-INTRODUCTION = """# Reference
-
-<!-- Made by tools/reference.py from include/*.h: change those files. -->
-
-Every declaration of the public headers with its contract, header by header, in their order.
-"""
-
 
 def escaped(text):
     """Text whose stars and angles, outside of code, Markdown shall leave alone."""
@@ -112,8 +103,8 @@ def entry(comment, code):
     return out + (prose(comment) + "\n\n" if comment else "")
 
 
-def part(name, text):
-    """The part of the page that one header gives."""
+def page(name, text):
+    """The page of one header."""
     introduction, rest = body(text)
     out = ["# %s\n\n" % name, prose(introduction), "\n\n"]
     comment, code = None, []
@@ -142,17 +133,19 @@ def part(name, text):
     return "".join(out).rstrip() + "\n"
 
 
-def page():
-    return "\n".join([INTRODUCTION] + [part(header.name, header.read_text(encoding="utf-8"))
-                                       for header in HEADERS])
+def pages():
+    """The Markdown of each page by its file name."""
+    return {header.stem + ".md": page(header.name, header.read_text(encoding="utf-8"))
+            for header in HEADERS}
 
 
 def main(arguments):
-    made = page()
-    if "--write" in arguments:
-        PAGE.write_text(made, encoding="utf-8")
-    else:
-        sys.stdout.write(made)
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    folder = Path(arguments[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ PAGES = (
         for name in (
             *("python", "python-recipes", "xarray", "trees", "many-writers", "reliability"),
             *("remote", "compared", "concepts", "first-steps", "cookbook", "format"),
-            *("conventions", "partitions"),
+            *("conventions", "partitions", "install", "limits", "c", "command-line"),
         )
     ),
 )
@@ -38,9 +38,11 @@ PAGES = (
 # ---- Which test covers which statement ---------------------------------------------------
 
 COVERED: dict[str, dict[str, str]] = {
-    "README.md": {
-        "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
+    "docs/install.md": {
         "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
+    },
+    "docs/limits.md": {
+        "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
     },
     "docs/python.md": {
         "`refresh` raises a `ValueError`": "python/tests/test_life.py::test_refresh_to_another_array",

@@ -1,4 +1,4 @@
-"""What the README shows is what is in the tree."""
+"""The README is short, and what it shows is what the manual shows."""
 
 import os
 import re
@@ -10,8 +10,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 class Readme(unittest.TestCase):
-    def test_the_program_is_the_first_example(self):
+    def test_it_is_short(self):
+        self.assertLessEqual(len(README.splitlines()), 150)
+
+    def test_its_program_is_the_one_that_the_manual_runs(self):
+        page = (ROOT / "docs/c.md").read_text(encoding="utf-8")
         program, = re.findall(r"```c\n(.*?)```", README, re.S)
+        self.assertIn("```c plane.c\n%s```" % program, page)
+        program, = re.findall(r"```c\n(.*?)```", page, re.S)
         self.assertEqual(program, (ROOT / "examples/01-first-array/main.c").read_text())
 
     def test_every_link_leads_somewhere(self):
