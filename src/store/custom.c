@@ -1,5 +1,5 @@
-/* Room: store. A frame in a program's own store. Reads return all bytes or an error,
- * whatever the program's functions answer. */
+/* Room: store. A frame in the program's own store. A read returns all bytes or an error, whatever
+ * the program's functions return. */
 #include "store/custom.h"
 
 #include "base/arith.h"
@@ -15,11 +15,11 @@
 
 typedef struct program {
     caterva_store calls;
-    char *identity; /* NULL: not told */
-    char name[64];  /* for sentences */
-    cv_mutex lock;  /* around each call, when they want to be called one at a time */
+    char *identity; /* NULL: not set */
+    char name[64];  /* for messages */
+    cv_mutex lock;  /* held during each call if one_at_a_time */
     atomic_int users;
-    bool is_owned; /* the last user closes it */
+    bool is_owned; /* the last user closes the program's store */
 } program;
 
 typedef struct custom_store {
@@ -29,7 +29,7 @@ typedef struct custom_store {
     struct custom_store *next;
 } custom_store;
 
-/* ---- Who writes ----------------------------------------------------------- */
+/* ---- Writers -------------------------------------------------------------- */
 
 static cv_mutex lock = CV_MUTEX_INIT;
 static custom_store *writers;
@@ -77,7 +77,7 @@ static void end(program *p)
     if (p->calls.one_at_a_time) cv_mutex_unlock(&p->lock);
 }
 
-static cv_status understood(caterva_status status)
+static cv_status known_status(caterva_status status)
 {
     switch (status) {
     case CATERVA_OK:
@@ -89,14 +89,14 @@ static cv_status understood(caterva_status status)
     }
 }
 
-/* "cannot <what>", and why, in the program's words when it has any. */
+/* Fails with "<name> cannot <what>", followed by the program's own message if it has one. */
 static cv_status fail_call(const program *p, caterva_status status, cv_error *told,
                            const char *what, cv_error *err)
 {
     char why[sizeof told->message];
     told->message[sizeof told->message - 1] = '\0';
     cv_show_text(why, sizeof why, told->message);
-    cv_status code = cv_fail(err, understood(status), -1, "%s cannot %s%s%s", p->name, what,
+    cv_status code = cv_fail(err, known_status(status), -1, "%s cannot %s%s%s", p->name, what,
                              *why ? ": " : "", why);
     if (err && code == CATERVA_EIO) err->sys_errno = told->sys_errno;
     return code;
@@ -112,13 +112,13 @@ static cv_status custom_size(cv_store *store, cv_object object, uint64_t *size, 
     begin(p);
     caterva_status status = p->calls.size(p->calls.context, size, &told);
     end(p);
-    if (status != CATERVA_OK) return fail_call(p, status, &told, "say its size", err);
+    if (status != CATERVA_OK) return fail_call(p, status, &told, "report its size", err);
     if (*size <= INT64_MAX) return CV_OK;
-    return cv_fail(err, CATERVA_EIO, -1, "%s says that it has %llu bytes", p->name,
+    return cv_fail(err, CATERVA_EIO, -1, "%s reports a size of %llu bytes", p->name,
                    (unsigned long long)*size);
 }
 
-/* Some of the bytes, 1 at least, or 0: there are no more. */
+/* Reads at least one byte, or sets *done to 0 at the end. */
 static cv_status read_some(program *p, uint64_t pos, void *dst, size_t size, size_t *done,
                            cv_error *err)
 {
@@ -132,8 +132,8 @@ static cv_status read_some(program *p, uint64_t pos, void *dst, size_t size, siz
     (void)snprintf(what, sizeof what, "read %zu bytes at %llu", size,
                    (unsigned long long)pos);
     if (status != CATERVA_OK) return fail_call(p, status, &told, what, err);
-    return cv_fail(err, CATERVA_EIO, -1, "%s says that it read %zu of %zu bytes at %llu",
-                   p->name, *done, size, (unsigned long long)pos);
+    return cv_fail(err, CATERVA_EIO, -1, "%s reports %zu of %zu bytes read at %llu", p->name,
+                   *done, size, (unsigned long long)pos);
 }
 
 static cv_status custom_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
@@ -157,11 +157,11 @@ typedef struct custom_wave {
     size_t n, n_arrived;
     uint8_t *has_arrived;
     const cv_arrivals *arrivals;
-    cv_status status; /* what the one who waits said */
+    cv_status status; /* what the reader returned */
     cv_error error;
 } custom_wave;
 
-/* Each range may arrive once, and only those asked for: the program is not trusted. */
+/* The program is not trusted: each range arrives at most once, and only if it was requested. */
 static int take_arrival(void *token, size_t range)
 {
     custom_wave *w = token;
@@ -191,7 +191,7 @@ static cv_status read_left(cv_store *store, const cv_store_range *ranges,
     return CV_OK;
 }
 
-/* Ranges that no frame can have are for `read` to refuse. */
+/* Ranges that no frame can have are left to `read`, which refuses them. */
 static cv_status ask_program(program *p, const cv_store_range *ranges, custom_wave *w)
 {
     cv_error ignored = {.code = CATERVA_OK};
@@ -228,7 +228,8 @@ static cv_status custom_read_many(cv_store *store, const cv_store_range *ranges,
     return status;
 }
 
-/* The bytes that arrive during a read: smaller gaps are read over. */
+/* Number of bytes transferred in the time of one round trip: reading over a smaller gap is faster
+ * than another request. */
 static uint32_t join_gap_of(const caterva_store *s)
 {
     enum { MOST = 1 << 20, LEAST = 4096 };
@@ -288,7 +289,7 @@ static cv_status custom_sync(cv_store *store, cv_object object, cv_error *err)
 
 static cv_status custom_publish(cv_store *store, bool durable, cv_error *err)
 {
-    (void)durable, (void)err; /* its bytes were synced where that was asked for */
+    (void)durable, (void)err; /* the commit has synced the bytes if required */
     store->published = true;
     return CV_OK;
 }
@@ -296,7 +297,7 @@ static cv_status custom_publish(cv_store *store, bool durable, cv_error *err)
 static bool custom_has_readers(cv_store *store)
 {
     program *p = ((custom_store *)store)->program;
-    if (!p->calls.has_readers) return true; /* who can know? */
+    if (!p->calls.has_readers) return true; /* unknown */
     begin(p);
     bool has = p->calls.has_readers(p->calls.context) != 0;
     end(p);
@@ -346,7 +347,7 @@ static cv_status check_functions(const caterva_store *s, bool writable, cv_error
                        s->size ? "read" : "size");
     if (!writable || (s->write && s->truncate && s->sync)) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "the store's %s function is NULL: it can be read only",
+                   "the store's %s function is NULL: the store is read-only",
                    !s->write      ? "write"
                    : !s->truncate ? "truncate"
                                   : "sync");
@@ -364,7 +365,8 @@ static cv_status new_program(const caterva_store *given, program **out, cv_error
     p->calls = *given;
     p->identity = identity;
     cv_show_text(p->name, sizeof p->name, given->name ? given->name : "the program's store");
-    p->calls.name = p->calls.identity = NULL; /* the caller's, for the call */
+    p->calls.name = p->calls.identity = NULL; /* borrowed from the caller for this call
+                                                 only */
     cv_mutex_init(&p->lock);
     atomic_init(&p->users, 0);
     *out = p;

@@ -1,24 +1,24 @@
-/* A store of the program's own functions: caterva_store as a cv_store. */
+/* A store whose functions the program provides: caterva_store as a cv_store. */
 #ifndef CV_STORE_CUSTOM_H
 #define CV_STORE_CUSTOM_H
 
 #include "store/store.h"
 #include <caterva_store.h>
 
-/* Opens the program's store; copies `given`, whose size was checked. CATERVA_EINVAL if a
- * function is missing, CATERVA_EBUSY if this process writes the same identity already. */
+/* Opens the program's store. Copies `given`, whose struct_size was checked. CATERVA_EINVAL if a
+ * function is missing, CATERVA_EBUSY if this process has the same identity open for writing. */
 cv_status cv_store_custom_open(const caterva_store *given, bool writable, cv_store **out,
                                cv_error *err);
 
-/* A new, unpublished one: closing cuts its bytes off. CATERVA_EEXIST if it holds any,
- * unless `overwrite`: then they are cut off now. */
+/* As cv_store_custom_open for writing, but unpublished: closing truncates it to 0 bytes. If it
+ * holds bytes: CATERVA_EEXIST, unless `overwrite`: then it is truncated now. */
 cv_status cv_store_custom_create(const caterva_store *given, bool overwrite, cv_store **out,
                                  cv_error *err);
 
-/* From now on the program's store is closed with the last cv_store that uses it. */
+/* Makes the last cv_store that uses the program's store close it. */
 void cv_store_custom_own(cv_store *store);
 
-/* The same bytes once more, to be read; NULL in *out: `store` is not a custom one. */
+/* Opens the same bytes once more, for reading. *out is NULL if `store` is not a custom store. */
 cv_status cv_store_custom_again(cv_store *store, cv_store **out, cv_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: store. The process's list of holders of spare descriptors. Its lock is taken last;
- * holders that give up only try other locks. */
+/* Room: store. The process's list of holders of spare descriptors. Its lock is the last one in
+ * the lock order: under it, give_up only tries to take other locks. */
 #include "store/descriptors.h"
 
 #include "base/os.h"
@@ -9,7 +9,7 @@
 static struct {
     cv_mutex lock;
     cv_once once;
-    cv_fd_holder *first, *last; /* who gave last stands last */
+    cv_fd_holder *first, *last; /* in the order in which they last gave up descriptors */
 } holders = {CV_MUTEX_INIT, CV_ONCE_INIT, NULL, NULL};
 
 /* ---- The list ------------------------------------------------------------- */
@@ -51,9 +51,9 @@ void cv_fd_holder_remove(cv_fd_holder *holder)
     cv_mutex_unlock(&holders.lock);
 }
 
-/* ---- Giving up ------------------------------------------------------------ */
+/* ---- Closing spare descriptors -------------------------------------------- */
 
-/* Closes several, from the holder with the oldest on; each is asked once. */
+/* Asks the holders, from the first one in the list on and each once, until ENOUGH are closed. */
 static int give_up_some(void)
 {
     enum { ENOUGH = 8 };
@@ -76,8 +76,8 @@ bool cv_descriptors_make_room(int error)
     return (error == EMFILE || error == ENFILE) && give_up_some() > 0;
 }
 
-/* Whether to ask again, maybe after a wait: descriptors in use are needed for one read or
- * write. */
+/* Whether to try again, maybe after a wait: descriptors in use are often needed for one read or
+ * write only. */
 static bool wait_for_room(int error, int *waits)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
@@ -123,10 +123,10 @@ int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_
 
 /* ---- Files that rest ----
  *
- * Awake files, longest awake first; state of the process. The lock is taken with that of a
- * waking file; under it other locks are only tried. */
+ * The list of awake files of the process, longest awake first. Its lock is taken while the lock
+ * of a waking file is held; under it other locks are only tried. */
 
-enum { CV_REST_AWAKE = 48 }; /* two descriptors each */
+enum { CV_REST_AWAKE = 48 }; /* each has two descriptors */
 
 static int give_up(cv_fd_holder *holder);
 
@@ -143,7 +143,8 @@ static void unlock_rest_after_fork(void) { cv_mutex_unlock(&awake.lock); }
 
 static void install(void)
 {
-    cv_thread_on_fork(CV_FORK_LOCKS, lock_rest_before_fork, unlock_rest_after_fork, unlock_rest_after_fork);
+    cv_thread_on_fork(CV_FORK_LOCKS, lock_rest_before_fork, unlock_rest_after_fork,
+                      unlock_rest_after_fork);
     cv_fd_holder_add(&awake.holder);
 }
 
@@ -163,7 +164,7 @@ static void take_out_awake(cv_resting *rest)
     awake.n--;
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static bool put_to_rest(cv_resting *rest)
 {
     if (!cv_mutex_try_lock(&rest->lock)) return false;

@@ -1,4 +1,5 @@
-/* Descriptors are scarce (64 or 1024 per process). Stores give up spare ones on demand. */
+/* File descriptors are limited (64 or 1024 for each process). Stores close spare ones on
+ * demand. */
 #ifndef CV_STORE_DESCRIPTORS_H
 #define CV_STORE_DESCRIPTORS_H
 
@@ -6,58 +7,59 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-/* Holds descriptors that it can do without. */
+/* An object with descriptors that it can close. */
 typedef struct cv_fd_holder {
-    /* Closes idle ones, returns how many. Must not wait for any lock: the caller may hold
-     * it. Any thread. */
+    /* Closes idle ones and returns their number. Must not wait for a lock, which the caller may
+     * hold. Any thread. */
     int (*give_up)(struct cv_fd_holder *holder);
     struct cv_fd_holder *next, *before;
 } cv_fd_holder;
 
-/* From add to remove, give_up may be called. Any thread. */
+/* give_up may be called from add to remove. Any thread. */
 void cv_fd_holder_add(cv_fd_holder *holder);
 void cv_fd_holder_remove(cv_fd_holder *holder);
 
-/* As cv_dir_open_file and cv_dir_open; without free descriptors, holders give theirs up,
- * and one in use is waited for briefly. */
+/* As cv_dir_open_file and cv_dir_open. If no descriptor is free, the holders close spare ones; if
+ * there are none, waits briefly for one in use. */
 int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
-/* Lists the directory `name` of `dir`. Links are refused: a name must not lead elsewhere. */
+/* Lists the directory `name` of `dir`. Refuses a symbolic link. */
 int cv_listing_open_at(cv_dir dir, const char *name, cv_listing *out);
 
-/* As cv_dir_create_temp_file, in the same way. */
+/* As cv_dir_create_temp_file, with the same retries. */
 int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_OS_TEMP_NAME],
                       cv_file *out);
 
-/* The holders give up some, unless `error` says something else. False: there were none. */
+/* If `error` says that descriptors ran out, makes the holders close some. Returns false if they
+ * had none. */
 bool cv_descriptors_make_room(int error);
 
 /* ---- Files that rest ----
  *
- * Files open for writing beyond the descriptor limit: up to CV_REST_AWAKE are awake; others
- * rest and are reopened for use. The longest awake rests first; more rest when descriptors
- * run out. */
+ * Files open for writing beyond the descriptor limit. Up to CV_REST_AWAKE of them are awake; the
+ * others rest, that is, they are closed and reopened when used. The one that has been awake for
+ * longest rests first. More of them rest when descriptors run out. */
 
 typedef struct cv_resting cv_resting;
 struct cv_resting {
-    /* Closes the descriptors and returns true, or changes nothing. Opens none, waits for no
-     * lock. */
+    /* Closes the descriptors and returns true, or changes nothing. Opens no descriptor and waits
+     * for no lock. */
     bool (*sleep)(cv_resting *rest);
     cv_status (*wake)(cv_resting *rest, cv_error *err);
-    cv_mutex lock; /* guards these two: */
+    cv_mutex lock; /* guards the next two */
     int users;
     bool is_resting;
-    cv_resting *next, *before; /* among those that are awake */
+    cv_resting *next, *before; /* in the list of awake ones */
 };
 
-/* Adds an awake one, which must not move until cv_rest_stop; then it is never put to
- * rest. */
+/* Adds an awake one. It must not move until cv_rest_stop, after which it is not put to rest any
+ * more. */
 void cv_rest_start(cv_resting *rest, bool (*sleep)(cv_resting *rest),
                    cv_status (*wake)(cv_resting *rest, cv_error *err));
 void cv_rest_stop(cv_resting *rest);
 
-/* From begin to end it is awake. Any thread. */
+/* Keeps it awake from begin to end. Any thread. */
 cv_status cv_rest_begin(cv_resting *rest, cv_error *err);
 void cv_rest_end(cv_resting *rest);
 

@@ -1,7 +1,7 @@
-/* Room: store. A sparse frame: a directory with chunks.b2frame and a file per chunk. Chunk
- * files are written once under their own id; a commit replaces chunks.b2frame by rename, so
- * open readers keep the old one. All is relative to the open directory, which publishing
- * renames. The writer locks a separate file, since chunks.b2frame changes. */
+/* Room: store. A sparse frame: a directory with chunks.b2frame and a file for each chunk. A chunk
+ * file is written once, under its own id. A commit replaces chunks.b2frame by a rename, so that
+ * open readers keep the old one. All names are relative to the open directory, because publishing
+ * renames it. The writer locks a separate file, because chunks.b2frame is replaced. */
 #include "store/directory.h"
 
 #include "base/heap.h"
@@ -18,16 +18,16 @@
 typedef struct directory_store {
     cv_store base;
     cv_dir dir;
-    cv_file lock;         /* none: opened for reading */
-    cv_file frame;        /* none: not yet, or given up */
-    uint8_t *frame_bytes; /* a reader's frame whose file was given up */
-    uint64_t frame_size;  /* of them */
-    cv_rwlock frame_lock; /* over these three: held while they are used */
-    cv_fd_holder holder;  /* of chunk files, and a reader's frame */
+    cv_file lock;         /* not open: opened for reading */
+    cv_file frame;        /* not open: not created yet, or closed to save descriptors */
+    uint8_t *frame_bytes; /* NULL, or the frame in memory, after a reader closed its file */
+    uint64_t frame_size;  /* of frame_bytes */
+    cv_rwlock frame_lock; /* guards the three above; held while they are used */
+    cv_fd_holder holder;  /* of chunk files, and of a reader's frame */
     cv_chunk_files chunks;
-    cv_shared_chunks shared; /* since the frame was put there */
-    cv_place place;          /* of a created one; closed: without a directory */
-    cv_home home;            /* of one that is written and has its name */
+    cv_shared_chunks shared; /* since the frame was last replaced */
+    cv_place place;          /* of a created store; after closing: without a directory */
+    cv_home home;            /* of a published store open for writing */
     cv_shown_path shown;
 } directory_store;
 
@@ -36,7 +36,7 @@ static inline cv_file directory_self(const directory_store *d)
     return cv_dir_as_file(d->dir);
 }
 
-/* ---- Words -------------------------------------------------------------- */
+/* ---- Messages ----------------------------------------------------------- */
 
 static cv_chunk_name object_name(cv_object object)
 {
@@ -61,8 +61,8 @@ static cv_status fail_object(const directory_store *d, cv_object object, int sys
 
 typedef struct held_object {
     cv_file file;
-    const uint8_t *bytes; /* instead of the file, when it is in memory */
-    uint64_t size;        /* of them */
+    const uint8_t *bytes; /* instead of the file, if the frame is in memory */
+    uint64_t size;        /* of `bytes` */
     bool is_chunk;
     cv_chunk_handle chunk;
 } held_object;
@@ -129,7 +129,7 @@ static void use_frame(directory_store *d, cv_file frame)
     cv_file_close(&old);
 }
 
-/* A frame is never changed in its place: a copy is as good. With the lock. */
+/* Copies the frame to memory and closes its file: the file never changes. Call with the lock. */
 static int move_frame_to_memory(directory_store *d)
 {
     enum { MOST = 16 << 20 };
@@ -168,8 +168,8 @@ static void directory_share_descriptors(directory_store *d)
     cv_fd_holder_add(&d->holder);
 }
 
-/* A writer elsewhere may have replaced the frame. Asking for its size, as every look at a
- * frame first does, turns to the new one; reads in between keep one file. */
+/* A writer elsewhere may have replaced the frame. Every load of a state first gets the frame's
+ * size, which calls this and opens the new frame; later reads use the same file. */
 static void directory_follow(directory_store *d)
 {
     cv_file frame;
@@ -181,7 +181,8 @@ static void directory_follow(directory_store *d)
         use_frame(d, frame);
 }
 
-static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
+static cv_status directory_size(cv_store *store, cv_object object, uint64_t *size,
+                                cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -192,8 +193,8 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
     return error ? fail_object(d, object, error, "look at", err) : CV_OK;
 }
 
-/* Others change the frame's file in place. A copy in memory keeps zeros: its state was
- * loaded before. */
+/* Other programs change the frame's file in place, so the time counts. A frame in memory has a
+ * stamp of zeros: its state is loaded already. */
 static void directory_stamp(cv_store *store, cv_stamp *out)
 {
     directory_store *d = (directory_store *)store;
@@ -206,7 +207,7 @@ static void directory_stamp(cv_store *store, cv_stamp *out)
 }
 
 static cv_status directory_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
-                            size_t size, cv_error *err)
+                                size_t size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -225,7 +226,7 @@ static cv_at_once directory_read_at_once(cv_store *store, const cv_store_range *
 {
     directory_store *d = (directory_store *)store;
     held_object held;
-    cv_at_once result = CV_AT_ONCE_UNKNOWN; /* where it fails, the read says why */
+    cv_at_once result = CV_AT_ONCE_UNKNOWN; /* if this fails, the read returns the error */
     if (hold(d, r->object, &held, NULL) != CV_OK) return result;
     if (!held.bytes) result = cv_file_read_at_once(held.file, r->dst, r->size, r->pos);
     let_go(d, held);
@@ -242,14 +243,14 @@ static void ask_for(cv_store *store, const cv_store_range *range)
 }
 
 static cv_status directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
-                                 const cv_arrivals *arrivals, cv_error *err)
+                                     const cv_arrivals *arrivals, cv_error *err)
 {
     return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
 }
 
 /* ---- Changing ----------------------------------------------------------- */
 
-/* The frame changes by replace, the chunks are written once. */
+/* Only chunks are written: the frame is changed by replace. */
 static cv_status check_chunk(const cv_store *store, cv_object object, cv_error *err)
 {
     CV_TRY(cv_store_check_writable(store, err));
@@ -258,13 +259,13 @@ static cv_status check_chunk(const cv_store *store, cv_object object, cv_error *
                    "the frame of a directory is replaced, not written");
 }
 
-static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
-                             size_t size, cv_error *err)
+static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos,
+                                 const void *src, size_t size, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
     CV_TRY(check_chunk(store, object, err));
-    /* Removes what a crash left under the id, which may be shared. */
+    /* Removes a file that a crash left under this id: it may be shared. */
     int error = cv_chunk_acquire_writable(&d->chunks, object, pos == 0, &chunk);
     if (error) return fail_object(d, object, error, "create", err);
     error = cv_file_write(chunk.file, src, size, pos);
@@ -272,7 +273,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
 }
 
-/* What a file that is made here would be given. */
+/* The access that a file created now would get. */
 static bool access_of_new(const directory_store *d, cv_os_access *out)
 {
     *out = d->chunks.access;
@@ -288,8 +289,8 @@ static bool has_owner(cv_file file, const cv_os_access *access)
            is.group == access->group;
 }
 
-/* The maker's umask may differ. Both names get these permissions, whatever becomes of the
- * pending changes: readers of the array may read what is merged into it. */
+/* Sets the mode, which the umask of the part's writer may have changed. Both names get it, even
+ * if the change is rolled back: readers of the array may also read what is merged into it. */
 static bool give_mode(cv_file file, const cv_os_access *access)
 {
     cv_os_access is = {0};
@@ -299,7 +300,7 @@ static bool give_mode(cv_file file, const cv_os_access *access)
            is.mode == access->mode;
 }
 
-/* The mode is given when it is sure that the name is the file's own and no symbolic link. */
+/* Sets the mode only after the new name is known to be this file's and no symbolic link. */
 static bool link_chunk(directory_store *d, cv_object object, directory_store *other,
                        cv_object there, cv_file file)
 {
@@ -312,8 +313,8 @@ static bool link_chunk(directory_store *d, cv_object object, directory_store *ot
     return false;
 }
 
-static bool directory_share(cv_store *store, cv_object object, cv_store *from, cv_object there,
-                        uint64_t size)
+static bool directory_share(cv_store *store, cv_object object, cv_store *from,
+                            cv_object there, uint64_t size)
 {
     directory_store *d = (directory_store *)store, *other = (directory_store *)from;
     cv_chunk_handle chunk;
@@ -327,7 +328,7 @@ static bool directory_share(cv_store *store, cv_object object, cv_store *from, c
 }
 
 static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t size,
-                                cv_error *err)
+                                    cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
@@ -339,7 +340,7 @@ static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t 
     return error ? fail_object(d, object, error, "cut", err) : CV_OK;
 }
 
-/* CV_FRAME_OBJECT: the directory's names; replace synced the frame's bytes. */
+/* For CV_FRAME_OBJECT syncs the directory's names: replace has synced the frame's bytes. */
 static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -355,8 +356,8 @@ static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err
     return error ? fail_object(d, object, error, "sync", err) : CV_OK;
 }
 
-/* Gives the new frame the access of the present one, or of what the array replaces. Returns
- * errno. */
+/* Gives the new frame the access of the current one, or that of the array to be replaced. Returns
+ * an errno number. */
 static int liken_frame(const directory_store *d, cv_file frame)
 {
     cv_file old;
@@ -371,13 +372,13 @@ static int liken_frame(const directory_store *d, cv_file frame)
     return error;
 }
 
-/* Everything but the rename. Returns an errno number. */
+/* Writes the new frame under a temporary name and renames it. Returns an errno number. */
 static int write_new_frame(directory_store *d, const void *bytes, size_t size, bool durable,
                            cv_file *out)
 {
     uint32_t mode = d->chunks.has_access ? 0600 : 0666;
     unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | CV_OPEN_NEW;
-    (void)cv_dir_remove(d->dir, CV_SFRAME_NEW_FRAME); /* what a crash left */
+    (void)cv_dir_remove(d->dir, CV_SFRAME_NEW_FRAME); /* a crash may have left it */
     int error = cv_open_file(d->dir, CV_SFRAME_NEW_FRAME, how, mode, out);
     if (error) return error;
     if (d->chunks.has_access) error = liken_frame(d, *out);
@@ -390,8 +391,8 @@ static int write_new_frame(directory_store *d, const void *bytes, size_t size, b
     return error;
 }
 
-static cv_status directory_replace(cv_store *store, const void *bytes, size_t size, bool durable,
-                               cv_error *err)
+static cv_status directory_replace(cv_store *store, const void *bytes, size_t size,
+                                   bool durable, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     cv_file frame;
@@ -413,7 +414,8 @@ static cv_status directory_remove(cv_store *store, cv_object object, cv_error *e
     return error ? fail_object(d, object, error, "remove", err) : CV_OK;
 }
 
-static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n, cv_error *err)
+static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
+                                cv_error *err)
 {
     directory_store *d = (directory_store *)store;
     int error = cv_sframe_list(d->dir, objects, n);
@@ -424,10 +426,10 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
 
 /* ---- Opening and closing ----
  *
- * The directory as a whole: readers, name, locks, access; open, create, publish, close,
+ * The directory as a whole: readers, name, locks and access; open, create, publish, close,
  * delete. */
 
-/* ---- Who reads it ------------------------------------------------------- */
+/* ---- Readers ------------------------------------------------------------ */
 
 static void directory_reads_state(cv_store *store, uint64_t state)
 {
@@ -450,7 +452,8 @@ static bool directory_has_others(cv_store *store, uint64_t state)
 
 /* ---- Publishing and closing --------------------------------------------- */
 
-/* What is replaced may have been given other access since the files were made. */
+/* Updates the access of all files if that of the replaced array has changed since they were
+ * created. */
 static int liken_files(directory_store *d)
 {
     cv_likeness like = cv_target_likeness(&d->place.old, true);
@@ -491,7 +494,7 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
     return status;
 }
 
-/* Also fails if the frame was replaced by others: a commit would undo that. */
+/* Also fails if another program replaced the frame: a commit would undo its change. */
 static cv_status directory_check_name(cv_store *store, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -500,7 +503,7 @@ static cv_status directory_check_name(cv_store *store, cv_error *err)
     bool current = cv_dir_names(d->dir, CV_SFRAME_FRAME, d->frame);
     cv_rwlock_unlock(&d->frame_lock);
     if (current) return CV_OK;
-    return cv_fail(err, CATERVA_EIO, -1, "others replaced or deleted %s of %s",
+    return cv_fail(err, CATERVA_EIO, -1, "%s of %s was replaced or deleted by others",
                    CV_SFRAME_FRAME, d->shown.text);
 }
 
@@ -553,10 +556,9 @@ static const cv_store_ops directory_ops = {
     .close = directory_close,
 };
 
-/* ---- Making ------------------------------------------------------------- */
+/* ---- Creating ----------------------------------------------------------- */
 
-/* A store of just the open directory. Takes over `dir` and `place` (or NULL), also on
- * failure. */
+/* Makes a store of the open directory. Owns `dir` and `place` (or NULL), even on failure. */
 static cv_status new_store(cv_dir dir, const char *path, cv_place *place,
                            directory_store **out, cv_error *err)
 {
@@ -615,7 +617,7 @@ static cv_status open_frame(directory_store *d, cv_error *err)
     return cv_fail_sys(err, error, "cannot open %s in %s", CV_SFRAME_FRAME, d->shown.text);
 }
 
-/* New files let in whom the frame does. */
+/* New files get the access of the frame. */
 static void take_access(directory_store *d)
 {
     cv_os_access access;
@@ -630,14 +632,16 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     cv_file_info info;
     int error = cv_open_dir(cv_dir_here, path, 0, &dir);
     if (error == ENOTDIR && cv_dir_get_info(cv_dir_here, path, &info) ==
-                                0) /* else a part of the path is missing */
+                                0) /* else a component of the path is missing */
         return cv_fail_sys(err, ENOTDIR, "cannot open %s", cv_show_path(path).text);
     if (error) return cv_fail_open(err, error, path);
     if (!writable)
-        (void)cv_file_share(cv_dir_as_file(dir)); /* before the frame that it keeps alive */
+        (void)cv_file_share(cv_dir_as_file(dir)); /* before the frame is opened, whose
+                                                     chunks it protects */
     CV_TRY(new_store(dir, path, NULL, out, err));
     directory_store *d = *out;
-    cv_status status = open_frame(d, err); /* first: a lock file only in arrays */
+    cv_status status = open_frame(d, err); /* first: a lock file is created only in an
+                                              array */
     if (status == CV_OK && writable) {
         take_access(d);
         status = take_lock(d, err);
@@ -648,12 +652,15 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     return status;
 }
 
-/* Another process may publish over the path before the lock: a lock in a directory without
- * its name excludes nobody, and a reader's would come too late. */
+/* Repeats if another process published over the path before the lock was taken: a lock in a
+ * directory that lost its name excludes no writer, and a reader's lock was too late. */
 cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
                                   cv_error *err)
 {
-    enum { READER_TRIES = 100 }; /* what only reads also opens where names are odd */
+    enum {
+        READER_TRIES = 100
+    }; /* a reader also opens a directory whose name cannot be
+                                    checked */
     for (int i = 0;; i++) {
         directory_store *d = NULL;
         CV_TRY(open_once(path, writable, &d, err));
@@ -662,7 +669,8 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
                               : cv_dir_names(cv_dir_here, path, directory_self(d));
         if (is_it || (!writable && i == READER_TRIES)) {
             if (writable)
-                directory_follow(d); /* as it is now that nobody can replace it */
+                directory_follow(d); /* the current frame: no writer can replace it any
+                                        more */
             directory_share_descriptors(d);
             *out = &d->base;
             return CV_OK;
@@ -718,13 +726,13 @@ static cv_status fail_left(const directory_store *d, const cv_place *place, size
 {
     return cv_fail(
         err, CATERVA_ESTOPPED, -1,
-        "stopped: %s is deleted, but for what is left of it in %s beside it, after "
-        "%zu files of chunks",
+        "stopped: %s is deleted, but the rest of it is left in %s beside it, after "
+        "%zu deleted chunk files",
         d->shown.text, place->temp, n);
 }
 
-/* A reader that came since keeps the files, so the name is restored; also when stopped
- * before a file is gone. */
+/* If a reader opened the directory meanwhile, or if stopped before a file is deleted, restores
+ * the name. */
 static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
                            cv_error *err)
 {
@@ -742,7 +750,7 @@ static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
     if (status == CV_OK || cv_dir_rename_new(place->dir, place->temp, place->name) == 0)
         return status;
     if (status == CATERVA_ESTOPPED) cv_sframe_remove_at(place->dir, place->temp);
-    return CV_OK; /* a new one is there already: a reader keeps its own */
+    return CV_OK; /* another array has the name already: readers keep this one */
 }
 
 static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *err)
@@ -754,7 +762,8 @@ static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *er
     if (status == CV_OK) status = cv_target_refuse_readers(&place.old, &d->shown, err);
     if (status == CV_OK && !cv_sframe_is_array_at(place.dir, place.name))
         status = cv_fail(err, CATERVA_EEXIST, -1,
-                         "%s holds other files than the array's: not deleted", d->shown.text);
+                         "%s contains files that do not belong to the array: not deleted",
+                         d->shown.text);
     if (status == CV_OK) status = delete_at(d, &place, watch, err);
     cv_place_close(&place);
     return status;

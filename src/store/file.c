@@ -1,6 +1,7 @@
-/* Room: store. A frame in a regular file, by pread and pwrite: no mapping (others may
- * truncate), no shared offset. A new file has a temporary name until published; the
- * writer's lock belongs to the open file and survives the rename. */
+/* Room: store. A frame in a regular file, read and written by pread and pwrite: without mappings,
+ * because other processes may truncate it, and without a shared offset. A new file has a
+ * temporary name until it is published. The writer's lock belongs to the open file and survives
+ * the rename. */
 #include "store/file.h"
 
 #include "base/arith.h"
@@ -16,7 +17,7 @@
 
 /* ---- Finding the file ----
  *
- * Opens and locks the file of a path, if its kind can hold a frame. */
+ * Opens and locks the file at a path, and checks that it can contain a frame. */
 
 static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
                                cv_file_info *info, cv_error *err)
@@ -34,8 +35,8 @@ static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
     return CV_OK;
 }
 
-/* Reading byte 0 starts the system's read-ahead, also for later reads nearby: a point in
- * the first chunk read 68 KiB from disk, in 128 KiB blocks 308. A prefetched page comes
+/* Reading byte 0 would start the system's read-ahead, also for later reads nearby: a point in the
+ * first chunk then read 68 KiB from disk, with 128 KiB blocks 308 KiB. A hinted page is read
  * alone. */
 static void fetch_beginning(cv_file file, uint64_t offset, const cv_file_info *info)
 {
@@ -43,8 +44,8 @@ static void fetch_beginning(cv_file file, uint64_t offset, const cv_file_info *i
     if (offset == 0 && info->size >= LARGE) cv_file_fetch(file, 0, PAGE);
 }
 
-/* Another process may publish over the path before the lock, which would then exclude
- * nobody. */
+/* Repeats if another process published over the path before the lock was taken: the lock would
+ * exclude no writer. */
 static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_error *err)
 {
     for (;;) {
@@ -63,8 +64,8 @@ static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_
     }
 }
 
-/* Locks before the first read, so that no writer reuses what this reader sees as live.
- * Where locking fails, writers cannot ask either, and reuse nothing. */
+/* Locks before the first read, so that no writer reuses space that this reader needs. If locking
+ * fails here, a writer's question fails, too, and it reuses nothing. */
 static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err)
 {
     int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, file);
@@ -84,11 +85,11 @@ static cv_status open_it(const char *path, bool writable, cv_file *file, cv_home
     return status;
 }
 
-/* Opens the regular file at `path`, whose frame may begin at `offset`. Writers get the lock
- * and `home`, the file's name; a reader's `home` is unchanged. Both are the caller's to
- * close. */
+/* Opens the regular file at `path`, whose frame may begin at `offset`. For writing, takes the
+ * lock and sets `home`, the file's name; for reading, leaves `home` unchanged. The caller closes
+ * both. */
 static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_file *file,
-                       cv_home *home, cv_error *err)
+                           cv_home *home, cv_error *err)
 {
     cv_file_info info;
     CV_TRY(open_it(path, writable, file, home, err));
@@ -104,9 +105,9 @@ static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_
 
 /* ---- The copy of a file that is read often ----
  *
- * The first thread whose reads exceed the copy's cost makes it. */
+ * Made by the first thread whose reads exceed the cost of the copy. */
 
-/* Cost is counted in bytes: a read of few takes as long as 2 KiB of a large one (0.4 us). */
+/* Cost is counted in bytes: a small read takes as long as 2 KiB of a large one (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
 
 void cv_file_copy_init(cv_file_copy *copy, cv_file file, uint64_t offset, uint64_t size,
@@ -130,9 +131,10 @@ void cv_file_copy_stop(cv_file_copy *copy)
 static uint8_t *read_all(const cv_file_copy *copy)
 {
     size_t done = 0;
-    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* looked at all over the place */
+    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* accesses will be scattered: fewer
+                                                         TLB misses */
     uint8_t *bytes = large ? cv_large_pages(copy->size) : cv_malloc(copy->size);
-    if (!bytes) return NULL; /* as without: from the file */
+    if (!bytes) return NULL; /* reads go to the file */
     int error = cv_file_read(copy->file, bytes, copy->size, copy->offset, &done);
     if (!error && done == copy->size) return bytes;
     cv_free(bytes);
@@ -163,21 +165,22 @@ const uint8_t *cv_file_copy_view(const cv_file_copy *copy, uint64_t pos, size_t 
 typedef struct file_store {
     cv_store base;
     cv_file file;
-    uint64_t offset; /* where the frame begins */
-    uint64_t most;   /* bytes from there on that are its own */
-    cv_place place;  /* of a created one; closed: without a directory */
-    cv_home home;    /* of one that is written and has its name */
+    uint64_t offset; /* position of the frame */
+    uint64_t most;   /* limit of the frame's size */
+    cv_place place;  /* of a created store; after closing: without a directory */
+    cv_home home;    /* of a published store open for writing */
     cv_shown_path shown;
     cv_file_copy copy;
     bool leaves_temp;
-    /* Of one that may rest, that is, be closed while nobody uses it; else NULL. */
+    /* The rest is for a store that may rest, that is, close its file while idle. keeper NULL:
+     * others. */
     cv_keeper *keeper;
-    char *path;   /* of the file in the keeper's directory */
-    char *folder; /* its directory there */
+    char *path;   /* of the file, from the keeper's directory */
+    char *folder; /* the directory of `path` */
     cv_resting rest;
-    cv_file_info known; /* of the file when it went to rest */
+    cv_file_info known; /* the file's info when it was closed */
     bool is_marked;
-    uint64_t held; /* marked, too: the file that place.old had locked; 0: none */
+    uint64_t held; /* inode of the marked file whose lock place.old held; 0: none */
 } file_store;
 
 /* ---- Resting -------------------------------------------------------------- */
@@ -192,7 +195,7 @@ static void end(file_store *f)
     if (f->keeper) cv_rest_end(&f->rest);
 }
 
-/* For who has no way to report a failure. */
+/* For callers that cannot report a failure. */
 static bool begins(file_store *f) { return begin(f, NULL) == CV_OK; }
 
 static bool mark(file_store *f, uint64_t inode)
@@ -205,7 +208,8 @@ static void unmark(file_store *f, uint64_t inode)
     cv_file_unmark(cv_dir_as_file(f->keeper->root), inode);
 }
 
-/* Children of fork hold the same opening: closing it here would leave them the lock. */
+/* Children of fork share this opening: closing it here would leave them the lock, so unlock
+ * first. */
 static void close_file(file_store *f)
 {
     if (cv_os_has_forked(f->base.opened)) cv_file_unlock(f->file);
@@ -238,8 +242,8 @@ static const char *name_of(const file_store *f)
     return !f->base.published ? f->place.temp : slash ? slash + 1 : f->path;
 }
 
-/* Unsynced bytes are synced by the opening that commits: the system reports write errors to
- * whoever syncs first. */
+/* Does not sync. If writing unsynced bytes fails, the system reports it to the opening that syncs
+ * next: the one that commits. */
 static bool sleep_now(cv_resting *rest)
 {
     file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
@@ -252,7 +256,8 @@ static bool sleep_now(cv_resting *rest)
     cv_dir *dir = dir_of(f);
     if (cv_dir_get_link_info(*dir, name_of(f), &closed) == 0 &&
         closed.inode == f->known.inode)
-        f->known = closed; /* a network file system may set the time at the close */
+        f->known = closed; /* a network file system may set the time when the file is
+                              closed */
     cv_target_close(&f->place.old);
     cv_dir_close(dir);
     return true;
@@ -269,7 +274,8 @@ static void forget_rest(file_store *f)
     cv_free(f->folder);
 }
 
-/* Who looks at the file, or is refused it because of the mark, has the lock for a moment. */
+/* Retries: processes that check the file, or are refused because of the mark, hold the lock for a
+ * moment. */
 static int lock_again(cv_file file)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
@@ -294,17 +300,15 @@ static cv_status check_unchanged(const file_store *f, cv_file file, cv_error *er
                    f->shown.text);
 }
 
-/* A resting file that is gone is a store failure, as with an open descriptor, not
- * CATERVA_ENOTFOUND. */
+/* A missing file is CATERVA_EIO, as for an open descriptor, not CATERVA_ENOTFOUND. */
 static cv_status fail_again(const file_store *f, int error, cv_error *err)
 {
     if (error != ENOENT && error != ENOTDIR) return cv_fail_open(err, error, f->shown.text);
     return cv_fail(err, CATERVA_EIO, -1,
-                   "%s was removed or renamed by others while it was open",
-                   f->shown.text);
+                   "%s was removed or renamed by others while it was open", f->shown.text);
 }
 
-/* A child of fork reads; the file is its parent's to lock. */
+/* A child of fork opens for reading only: its parent holds the lock. */
 static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_error *err)
 {
     bool reads = cv_store_is_parents(&f->base);
@@ -318,7 +322,8 @@ static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_er
     return status;
 }
 
-/* A locked target needs no mark. The place finds out if it is another file by now. */
+/* Locks the target again in place of the mark. If the target is another file now, the place finds
+ * out later. */
 static void hold_again(file_store *f)
 {
     cv_file_info info;
@@ -467,7 +472,7 @@ static bool file_may_clone(cv_store *store, cv_store *from)
            cv_file_may_clone(((file_store *)store)->file, ((file_store *)from)->file);
 }
 
-/* In pieces that bound the memory of a system without mappings. */
+/* Copies in steps, to bound the memory. */
 static cv_status copy_by_hand(cv_store *store, uint64_t from, uint64_t to, size_t size,
                               cv_error *err)
 {
@@ -543,7 +548,7 @@ static cv_status file_check_name(cv_store *store, cv_error *err)
     return cv_home_check(&f->home, f->file, &f->shown, err);
 }
 
-/* Without success it goes on reading a state that nobody knows. */
+/* If this fails, the reader keeps a lock without a number: it may be reading any state. */
 static void file_reads_state(cv_store *store, uint64_t state)
 {
     cv_file file = ((file_store *)store)->file;
@@ -615,7 +620,7 @@ static const cv_store_ops file_ops = {
     .close = file_close,
 };
 
-/* ---- The same of a file that may rest ---------------------------------------- */
+/* ---- The same operations for a file that may rest ---------------------------- */
 
 static cv_status resting_size(cv_store *store, cv_object object, uint64_t *size,
                               cv_error *err)
@@ -702,7 +707,7 @@ static cv_status resting_publish(cv_store *store, bool durable, cv_error *err)
     return status;
 }
 
-/* What cannot be known is answered as by who must be careful. */
+/* If the file cannot be reopened, assumes that there are readers. */
 static bool resting_has_readers(cv_store *store)
 {
     if (!begins((file_store *)store)) return true;
@@ -727,7 +732,7 @@ static cv_status resting_check_name(cv_store *store, cv_error *err)
     return status;
 }
 
-/* The new store stands on the old one's descriptors: that one does not rest any more. */
+/* The new store uses the descriptors of the old one, which must not rest any more. */
 static cv_status resting_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     CV_TRY(begin((file_store *)old, err));
@@ -771,7 +776,7 @@ static bool is_file(const cv_store *store)
     return store->ops == &file_ops || store->ops == &resting_ops;
 }
 
-/* The way to the file leads through the directory, not through a link out of it. */
+/* Whether the path stays below `root`, that is, contains no symbolic link. */
 static bool is_below(cv_dir root, char *path, bool published)
 {
     cv_file_info info;
@@ -977,7 +982,7 @@ static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err)
     return create_at(&place, out, err);
 }
 
-/* One name, which is gone at once: nothing to tell. */
+/* Deletes one name, in one step: no progress to report. */
 static cv_status file_unlink(cv_store *store, cv_watch *watch, cv_error *err)
 {
     (void)watch;

@@ -8,37 +8,38 @@
 
 #include <stdatomic.h>
 
-/* ---- A copy of a file that is read often ----
+/* ---- An in-memory copy of a file that is read often ----
  *
- * Part of a file store; its functions are declared for its test. */
+ * Belongs to the file store; declared here for its test. */
 
 typedef struct cv_file_copy {
     cv_file file;
-    uint64_t offset;            /* of its first byte in the file */
-    size_t size;                /* 0: nothing is ever copied */
-    atomic_uint_least64_t cost; /* of all reads */
+    uint64_t offset;            /* of the copy's first byte in the file */
+    size_t size;                /* 0: no copy is made */
+    atomic_uint_least64_t cost; /* of all reads so far */
     atomic_bool stopped;
-    _Atomic(uint8_t *) bytes; /* NULL: not yet */
+    _Atomic(uint8_t *) bytes; /* NULL: no copy yet */
 } cv_file_copy;
 
-/* `copy` lends only files of at most `most` bytes. The file is borrowed. */
+/* No copy is made if `size` exceeds `most`. The file is borrowed. */
 void cv_file_copy_init(cv_file_copy *copy, cv_file file, uint64_t offset, uint64_t size,
                        uint64_t most);
 void cv_file_copy_free(cv_file_copy *copy);
 
-/* The bytes, or NULL: read the file. Valid until cv_file_copy_free. Any thread. */
+/* Returns the bytes, or NULL if the file must be read. Valid until cv_file_copy_free. Any
+ * thread. */
 const uint8_t *cv_file_copy_view(const cv_file_copy *copy, uint64_t pos, size_t size);
 
-/* Counts bytes read from the file; makes the copy once that is worth it. Any thread. */
+/* Counts bytes read from the file, and makes the copy once it is worth it. Any thread. */
 void cv_file_copy_count(cv_file_copy *copy, size_t size);
 
-/* Nothing is lent from now on. Any thread. */
+/* From now on cv_file_copy_view returns NULL. Any thread. */
 void cv_file_copy_stop(cv_file_copy *copy);
 
 /* ---- Stores ---- */
 
-/* A regular file with the frame at `offset` (0 for writing). Writing takes an exclusive
- * advisory lock; CATERVA_EBUSY if it is held. */
+/* Opens a regular file whose frame begins at `offset` (0 for writing). For writing, takes an
+ * exclusive advisory lock: CATERVA_EBUSY if another opening holds it. */
 cv_status cv_store_file_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                              cv_error *err);
 
@@ -50,30 +51,30 @@ cv_status cv_store_file_part(cv_file file, const char *path, uint64_t offset, ui
 cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
                                cv_error *err);
 
-/* Where the frame begins in the file; 0 of other stores. */
+/* Position of the frame in the file; 0 for other stores. */
 uint64_t cv_store_file_offset(const cv_store *store);
 
-/* When the file's bytes were changed last, by the system's clock; 0 of other stores. */
+/* Time of the last change of the file's bytes, by the system's clock; 0 for other stores. */
 uint64_t cv_store_file_changed(const cv_store *store);
 
-/* A new file's temporary name, NULL for other stores; and whether it survives closing
- * before publish, because others know of it. */
+/* The temporary name of a new file; NULL for other stores. leave_temp: whether it survives
+ * closing before publish, because other processes know it. */
 const char *cv_store_file_temp(const cv_store *store);
 void cv_store_file_leave_temp(cv_store *store, bool leave);
 
-/* Before a commit is promised: refuses what publish would refuse, else keeps writers from
- * the target until it is let go or replaced. Other stores: nothing. */
+/* Called before a commit of several frames: fails if publish would fail, else locks the target
+ * until it is released or replaced. Other stores: nothing. */
 cv_status cv_store_file_hold_place(cv_store *store, cv_error *err);
 void cv_store_file_let_place_go(cv_store *store);
 
-/* From now on the store may close its idle file and reopen it (store/descriptors.h).
- * `path`, copied, leads from the keeper's directory; files behind links, and other stores,
+/* From now on the store may close its idle file and reopen it (store/descriptors.h). `path` is
+ * copied; it leads from the keeper's directory to the file. Files behind links, and other stores,
  * stay open. Call before other threads use the store. */
 cv_status cv_store_file_rest(cv_store *store, cv_keeper *keeper, const char *path,
                              cv_error *err);
 
-/* Lets a read-only file store keep a cv_file_copy if it has at most `most` bytes. Call
- * before other threads use the store. */
+/* Lets a read-only file store keep a cv_file_copy of at most `most` bytes. Call before other
+ * threads use the store. */
 void cv_store_file_keep(cv_store *store, uint64_t most);
 
 #endif

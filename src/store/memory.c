@@ -1,12 +1,11 @@
-/* Room: store. Frames in memory: grown in segments that never move, so that
- * what a view lent stays where it is beside a writer; or borrowed whole from
- * the caller and read-only.
+/* Room: store. Frames in memory: either grown in segments that never move, so that views stay
+ * valid beside a writer, or borrowed whole from the caller and read-only.
  *
  *   segment  0        1                2
  *            |- 64K -|----- 128K -----|------------ 256K ------------| ...
  *
- * Segments appear by one compare-and-swap and live until the store is closed.
- * Bytes beyond the size are zero at all times: growing never has to clear. */
+ * Each segment is installed by one compare-and-swap and lives until the store is closed. Bytes
+ * beyond the size are always zero, so growing does not clear memory. */
 #include "store/memory.h"
 
 #include "base/arith.h"
@@ -44,7 +43,7 @@ static size_t segment_size(int segment)
     return (size_t)1 << (FIRST_SEGMENT_BITS + segment);
 }
 
-/* Segment k begins at 64K * (2^k - 1): k is the highest bit of pos / 64K + 1. */
+/* Segment k begins at 64K * (2^k - 1), so k is the highest set bit of pos / 64K + 1. */
 static stretch stretch_at(uint64_t pos, size_t size)
 {
     uint64_t scaled = (pos >> FIRST_SEGMENT_BITS) + 1;
@@ -60,8 +59,8 @@ static uint8_t *segment_bytes(const memory_store *m, int segment)
     return atomic_load_explicit(&m->segments[segment], memory_order_acquire);
 }
 
-/* The segment, made if missing; NULL: no memory. Of two racing writers one wins, both use
- * its. */
+/* Returns the segment, allocated if missing, or NULL without memory. If two writers race, both
+ * use the segment that was installed first. */
 static uint8_t *need_segment(memory_store *m, int segment)
 {
     uint8_t *bytes = segment_bytes(m, segment);
@@ -78,7 +77,7 @@ static uint64_t capacity_limit(void)
     return ((UINT64_C(1) << N_SEGMENTS) - 1) << FIRST_SEGMENT_BITS;
 }
 
-/* Makes every segment below `end`: a gap must read as zeros. */
+/* Allocates every segment below `end`: a gap must read as zeros. */
 static cv_status reserve(memory_store *m, uint64_t end, cv_error *err)
 {
     if (end > capacity_limit()) return cv_fail_memory(err, SIZE_MAX, "an array in memory");
@@ -98,7 +97,7 @@ static void grow_size(memory_store *m, uint64_t size)
                                                                    memory_order_relaxed)) {}
 }
 
-/* ---- Grown memory ------------------------------------------------------- */
+/* ---- Memory that grows -------------------------------------------------- */
 
 static cv_status memory_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {

@@ -4,10 +4,10 @@
 
 #include "store/store.h"
 
-/* Memory that grows without moving a byte (doubling segments), so that views stay valid. */
+/* A store that grows in doubling segments and never moves a byte, so that views stay valid. */
 cv_status cv_store_memory_create(cv_store **out, cv_error *err);
 
-/* Memory borrowed from the caller; read-only. */
+/* A read-only store of the caller's memory. */
 cv_status cv_store_memory_borrow(const void *bytes, size_t size, cv_store **out,
                                  cv_error *err);
 

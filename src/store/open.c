@@ -1,4 +1,4 @@
-/* Room: store. Which kind of store a path names, and what only some kinds can do. */
+/* Room: store. Selects the kind of store for a path, and rejects operations that it lacks. */
 #include "store/open.h"
 
 #include "base/heap.h"
@@ -42,7 +42,7 @@ cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrit
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     if (!old->ops->create_over)
-        return cv_fail(err, CATERVA_EINVAL, -1, "nothing can take the place of a %s",
+        return cv_fail(err, CATERVA_EINVAL, -1, "a %s cannot be replaced by a new one",
                        old->ops->name);
     CV_TRY(cv_store_check_writable(old, err));
     return old->ops->create_over(old, out, err);
@@ -56,7 +56,7 @@ cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err)
     return store->ops->unlink(store, watch, err);
 }
 
-/* ---- Bytes behind a file ---- */
+/* ---- Bytes appended to a file ---- */
 
 static int sync_parent(const char *path)
 {
@@ -73,7 +73,7 @@ static int sync_parent(const char *path)
     return error;
 }
 
-/* Between opening and locking another process may put another file there. */
+/* Repeats if another process replaced the file between opening and locking. */
 static cv_status open_locked(const char *path, cv_file *file, cv_error *err)
 {
     for (;;) {
@@ -87,7 +87,7 @@ static cv_status open_locked(const char *path, cv_file *file, cv_error *err)
     }
 }
 
-/* Locked before its length is looked at. */
+/* Locks the file before it reads its length. */
 static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_error *err)
 {
     cv_file_info info;
@@ -107,7 +107,7 @@ static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_err
     return CV_OK;
 }
 
-/* An errno number, or the watch's status in *stopped. */
+/* Returns an errno number, or 0 with the watch's status in *stopped. */
 static int write_pieces(const cv_append *a, cv_file file, uint64_t pos, cv_status *stopped,
                         cv_error *err)
 {
@@ -148,15 +148,16 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
                          cv_show_path(a->path).text);
     if (error)
         status = cv_fail_sys(err, error, "cannot append to %s%s", cv_show_path(a->path).text,
-                             is_cut ? "" : ", whose end is not as it was");
+                             is_cut ? "" : ", or restore its length");
     cv_file_unlock(file);
     cv_file_close(&file);
     return status;
 }
 
-/* ---- Another first part ----
+/* ---- Another header ----
  *
- * Replaces the first bytes: a header that a commit has promised and not written yet. */
+ * Replaces the first bytes by a header that a commit of several frames has decided on but not yet
+ * written. */
 
 typedef struct headed_store {
     cv_store base;

@@ -1,4 +1,4 @@
-/* Room: store. Paths and URLs as text. No message shows a password or a query. */
+/* Room: store. Paths and URLs as text. No message contains a password or a query. */
 #include "store/path.h"
 
 #include "base/heap.h"
@@ -18,7 +18,8 @@ static const struct {
 static bool begins(const char *text, const char *prefix)
 {
     for (; *prefix; prefix++, text++)
-        if ((*text >= 'A' && *text <= 'Z' ? *text - 'A' + 'a' : *text) != *prefix) return false;
+        if ((*text >= 'A' && *text <= 'Z' ? *text - 'A' + 'a' : *text) != *prefix)
+            return false;
     return true;
 }
 
@@ -38,8 +39,8 @@ static const char *last_at(const char *text, size_t size)
 }
 
 /* Returns the text behind user and password, or the whole text if it has none. A password may
- * contain characters that should have been written as %XX: if no host and port precede the
- * first slash, it extends to the last @ of the text. */
+ * contain characters that should have been written as %XX: if no host and port precede the first
+ * slash, it extends to the last @ of the text. */
 static const char *skip_user(const char *text)
 {
     const char *colon = strstr(text, "://"), *host = colon ? colon + 3 : text;
@@ -51,8 +52,9 @@ static const char *skip_user(const char *text)
     return at ? at + 1 : text;
 }
 
-/* Bytes from `from` (behind the user) up to the query or fragment. An S3 key may contain a
- * question mark, unless a user precedes it or a presigned URL's parameters follow it. */
+/* Returns the number of bytes from `from` (behind the user) up to the query or fragment. An S3
+ * key may contain a question mark, unless a user precedes it or the parameters of a presigned URL
+ * follow it. */
 static size_t size_without_query(const char *text, const char *from)
 {
     const char *presigned = strstr(from, "?X-Amz-");
@@ -70,7 +72,7 @@ cv_shown_path cv_show_url(const char *text)
     if (scheme > 0 && scheme + size <= room) {
         memcpy(to, text, scheme);
         to += scheme;
-    } else if (size > room) { /* the end says more than the scheme */
+    } else if (size > room) { /* the end identifies the object better than the scheme */
         memcpy(to, "...", 3);
         to += 3;
         from += size - (room - 3);
@@ -82,7 +84,8 @@ cv_shown_path cv_show_url(const char *text)
     return shown;
 }
 
-/* Whether the text has a scheme, known or not: its query and password must not be shown. */
+/* Whether the text has a scheme, known or not. If so, messages must not contain its query and
+ * password. */
 static bool has_scheme(const char *text)
 {
     static const char letters[] =
@@ -123,7 +126,7 @@ cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path)
     bool is_missing = sys_errno == ENOENT || sys_errno == ENOTDIR;
     if (is_missing && has_scheme(path))
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s: URLs that are read begin with http://, https:// or s3://",
+                       "%s: supported URLs begin with http://, https:// or s3://",
                        shown.text);
     if (is_missing)
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s does not exist", shown.text);

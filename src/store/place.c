@@ -1,6 +1,7 @@
-/* Room: store. Publishing: a complete new array takes the target's name in one step; either
- * it or the old one is in place. Replaces only regular files and array directories, none
- * being written, no directory being read. Does not know what the files hold. */
+/* Room: store. Installs a complete new array under the target's name in one step: at any time the
+ * old or the new array has the name. Replaces only regular files and array directories that are
+ * not being written, and no directory that is being read. Does not know the contents of the
+ * files. */
 #include "store/place.h"
 
 #include "base/heap.h"
@@ -14,12 +15,12 @@
 
 /* ---- Temporaries ----
  *
- * Its lock keeps temporaries from being removed while their place is closed. */
+ * The lock also prevents a temporary from being removed while its place is closed. */
 
 static cv_mutex list_lock = CV_MUTEX_INIT;
 static cv_temporary *list;
 
-/* Lists one, which must not move until it is taken off. */
+/* Adds a temporary, which must not move until it is taken off the list. */
 static void temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
     cv_mutex_lock(&list_lock);
@@ -47,14 +48,12 @@ void cv_temporaries_abandon(void)
 {
     cv_mutex_lock(&list_lock);
     for (cv_temporary *temporary = list; temporary; temporary = temporary->next)
-        if (!cv_os_is_other_process(temporary->made)) /* else others need it */
+        if (!cv_os_is_other_process(temporary->made)) /* else the other process needs it */
             temporary->remove(temporary);
     cv_mutex_unlock(&list_lock);
 }
 
-/* ---- The keeper ----
- *
- * Marks files that are written and closed at the moment. */
+/* ---- The keeper ---- */
 
 cv_status cv_keeper_new(cv_dir dir, const char *shown, cv_keeper **out, cv_error *err)
 {
@@ -115,8 +114,8 @@ int cv_keeper_ask(cv_dir dir, cv_file file)
     return !error && cv_keeper_has(dir, file) ? EWOULDBLOCK : error;
 }
 
-/* Locks first: no mark appears afterwards. Its writer may meet this lock, and tries
- * again. */
+/* Locks first, so that no mark can be set between the check and the lock. The file's writer may
+ * find this lock for a moment, and retries. */
 int cv_keeper_lock(cv_dir dir, cv_file file)
 {
     int error = cv_file_lock(file);
@@ -125,11 +124,10 @@ int cv_keeper_lock(cv_dir dir, cv_file file)
     return EWOULDBLOCK;
 }
 
-/* ---- The target ---- */
-
 /* ---- Opening -------------------------------------------------------------- */
 
-/* Some systems lock only what is open for writing, and a file may allow less. */
+/* Some systems lock only a file that is open for writing, and permissions may allow only one
+ * way. */
 static int open_any_way(cv_dir dir, const char *name, cv_file *out)
 {
     static const unsigned ways[] = {CV_OPEN_BOTH, CV_OPEN_READ, CV_OPEN_WRITE};
@@ -153,7 +151,7 @@ static int open_directory(cv_dir dir, const char *name, cv_target *target)
 static cv_status fail_to_open(int error, const cv_shown_path *shown, cv_error *err)
 {
     if (error == ENOENT) return cv_fail_open(err, error, shown->text);
-    return cv_fail_sys(err, error, "cannot see whether %s is in use", shown->text);
+    return cv_fail_sys(err, error, "cannot check whether %s is in use", shown->text);
 }
 
 cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
@@ -189,7 +187,7 @@ void cv_target_close(cv_target *target)
     *target = (cv_target){0};
 }
 
-/* ---- In use? -------------------------------------------------------------- */
+/* ---- Whether the target is in use ---------------------------------------- */
 
 static bool target_has_readers(const cv_target *target)
 {
@@ -201,18 +199,18 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
 {
     if (!target_has_readers(target)) return CV_OK;
     return cv_fail(err, CATERVA_EBUSY, -1,
-                   "the directory %s is open for reading (by a copy of it, too)",
+                   "the directory %s is open for reading (a copy in progress reads it, too)",
                    shown->text);
 }
 
-/* CATERVA_EBUSY if it is written, or a directory being read; may be outdated at once.
- * `dir`: where it lies. */
+/* CATERVA_EBUSY if the target is being written, or is a directory being read. The answer may be
+ * outdated at once. `dir`: the directory that contains the target. */
 static cv_status target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
-                        cv_error *err)
+                            cv_error *err)
 {
     cv_file lock = {0};
     int error = 0;
-    if (target->is_directory) /* no lock file: nobody ever wrote */
+    if (target->is_directory) /* no lock file: never written */
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
                              &lock);
     if (!error && !target->is_directory)
@@ -225,7 +223,7 @@ static cv_status target_ask(const cv_target *target, cv_dir dir, const cv_shown_
 }
 
 static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path *shown,
-                         cv_error *err)
+                             cv_error *err)
 {
     int error = 0;
     CV_TRY(cv_target_refuse_readers(target, shown, err));
@@ -239,12 +237,13 @@ static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path 
     if (error) return cv_fail_lock(err, error, shown->text);
     target->is_locked = true;
     return cv_target_refuse_readers(target, shown,
-                                    err); /* no writer's open counts on it any more */
+                                    err); /* a writer's own opening is not counted any more */
 }
 
 /* ---- Access --------------------------------------------------------------- */
 
-/* Each class that may read (r) may also search (x), and only then has a file's bits. */
+/* A class of users that may read the file (r) may also search the directory (x). Only classes
+ * that may search a directory get a file's permissions. */
 static uint32_t directory_mode(uint32_t file_mode)
 {
     return (file_mode & 0777) | (file_mode & 0444) >> 2;
@@ -276,10 +275,10 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
     return like;
 }
 
-/* Gives the new file or directory (and its frame, if any) this access with attributes and
- * lists. Returns an errno number. */
+/* Gives the new file or directory (and its frame, if open) this access, and the attributes and
+ * access control lists of the target. Returns an errno number. */
 static int target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
-                   cv_file frame)
+                       cv_file frame)
 {
     bool to_directory = cv_file_is_open(frame);
     if (!likeness->known) return 0;
@@ -291,7 +290,7 @@ static int target_give(const cv_target *target, const cv_likeness *likeness, cv_
 
 /* ---- Finding ------------------------------------------------------------ */
 
-/* A symbolic link that leads nowhere, for that is where it would have been followed. */
+/* TARGET_LINK: a symbolic link that leads nowhere. Others were followed before. */
 typedef enum target_kind {
     TARGET_NONE,
     TARGET_LINK,
@@ -304,7 +303,7 @@ static cv_status refuse_target(const cv_place *place, const char *why, cv_error 
     return cv_fail(err, CATERVA_EEXIST, -1, "%s %s", place->shown.text, why);
 }
 
-/* What stands at the target, or CATERVA_EEXIST when it must stay there. */
+/* Finds out what is at the target. CATERVA_EEXIST if it must not be replaced. */
 static cv_status check_target(const cv_place *place, target_kind *kind, cv_error *err)
 {
     cv_file_info info;
@@ -324,8 +323,8 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     return CV_OK;
 }
 
-/* Opens what is at the target as place->old. If nothing is there now, the earlier one's
- * access is kept for the new array. */
+/* Opens the target as place->old. If nothing is there any more, keeps the old one's access for
+ * the new array. */
 static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
 {
     cv_target found = {0};
@@ -337,7 +336,7 @@ static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
     return CV_OK;
 }
 
-/* Early: nobody should work for an hour to be refused then. */
+/* Checked before the array is written, so that an hour of work is not refused at its end. */
 static cv_status ask_old(cv_place *place, cv_error *err)
 {
     target_kind kind;
@@ -349,7 +348,8 @@ static cv_status ask_old(cv_place *place, cv_error *err)
     return status;
 }
 
-/* The path without trailing slashes and, to overwrite, without symbolic links. Owned. */
+/* Returns the path without trailing slashes and, with `overwrite`, without symbolic links.
+ * Release with cv_free. */
 static cv_status resolve(const char *path, bool overwrite, char **out, cv_error *err)
 {
     *out = overwrite ? cv_os_real_path(path) : NULL;
@@ -367,7 +367,8 @@ static cv_status split(char *resolved, cv_place *place, cv_error *err)
     if (slash) *slash = '\0';
     int error = cv_open_dir(cv_dir_here, parent, 0, &place->dir);
     if (!error) return CV_OK;
-    return cv_fail_sys(err, error, "cannot create %s: its directory", place->shown.text);
+    return cv_fail_sys(err, error, "cannot create %s: cannot open its directory",
+                       place->shown.text);
 }
 
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err)
@@ -391,7 +392,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
     return CV_OK;
 }
 
-/* The directory that was replaced goes when its last reader has gone. */
+/* Removes the replaced directory if its last reader has closed it. */
 void cv_place_close(cv_place *place)
 {
     cv_temporaries_remove(&place->listed);
@@ -403,7 +404,7 @@ void cv_place_close(cv_place *place)
     place->is_left = false;
 }
 
-/* ---- The new one -------------------------------------------------------- */
+/* ---- The new array ------------------------------------------------------ */
 
 int cv_place_create_file(cv_place *place, cv_file *out)
 {
@@ -411,7 +412,7 @@ int cv_place_create_file(cv_place *place, cv_file *out)
     return cv_open_temp_file(place->dir, place->name, mode, place->temp, out);
 }
 
-/* Lists of access that its files would inherit are the old one's from the beginning. */
+/* If it replaces a directory, sets the access control lists at once: files inherit them. */
 int cv_place_create_directory(cv_place *place, cv_dir *out)
 {
     bool is_new = !cv_file_is_open(place->old.self);
@@ -432,7 +433,7 @@ int cv_place_create_directory(cv_place *place, cv_dir *out)
     return error;
 }
 
-/* Readers may need what is left. */
+/* Keeps a replaced directory, which readers may need. */
 static void remove_listed(cv_temporary *temporary)
 {
     cv_place *place = (cv_place *)((char *)temporary - offsetof(cv_place, listed));
@@ -443,8 +444,8 @@ void cv_place_list(cv_place *place) { temporaries_add(&place->listed, remove_lis
 
 /* ---- Publishing --------------------------------------------------------- */
 
-/* For file systems without exchange: the old one steps aside, and returns if the move
- * fails; afterwards it has the temporary name. Returns an errno number. */
+/* For file systems that cannot exchange names: renames the target aside, and back if the second
+ * rename fails. Afterwards the old array has the temporary name. Returns an errno number. */
 static int step_aside(cv_place *place)
 {
     char aside[CV_OS_TEMP_NAME];
@@ -460,8 +461,8 @@ static int step_aside(cv_place *place)
     return 0;
 }
 
-/* One attempt on what stood at the target just now. *displaced: the old one has the
- * temporary name. Returns an errno number. */
+/* Renames the temporary to the target, which was of this kind just now. *displaced: the old array
+ * has the temporary name. Returns an errno number. */
 static int move_once(cv_place *place, target_kind kind, bool *displaced)
 {
     *displaced = false;
@@ -475,7 +476,7 @@ static int move_once(cv_place *place, target_kind kind, bool *displaced)
     return error;
 }
 
-/* The caller has locked it: nothing else may be replaced. */
+/* The caller holds the lock of the old array, so nothing else may be replaced. */
 static cv_status check_held(const cv_place *place, cv_error *err)
 {
     if (cv_dir_names(place->dir, place->name, place->old.self))
@@ -491,7 +492,7 @@ static bool holds_old(const cv_place *place, target_kind kind)
            cv_dir_names(place->dir, place->name, old->self);
 }
 
-/* Locks what stands there. CATERVA_ENOTFOUND: by now it is something else. */
+/* Locks the target. CATERVA_ENOTFOUND: it is another file or directory now. */
 static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
 {
     if (place->is_held) return check_held(place, err);
@@ -509,11 +510,12 @@ static cv_status liken(const cv_place *place, cv_file made, cv_file frame, cv_er
     cv_likeness like = cv_target_likeness(&place->old, place->is_directory);
     int error = target_give(&place->old, &like, made, frame);
     if (!error) return CV_OK;
-    return cv_fail_sys(err, error, "cannot give %s the access of the one that it replaces",
+    return cv_fail_sys(err, error,
+                       "cannot give %s the permissions of the array that it replaces",
                        place->shown.text);
 }
 
-/* Others may create and remove the target meanwhile: look again then. */
+/* Repeats if other processes create or remove the target meanwhile. */
 static cv_status move(cv_place *place, cv_file made, cv_file frame, bool *displaced,
                       cv_error *err)
 {
@@ -531,7 +533,7 @@ static cv_status move(cv_place *place, cv_file made, cv_file frame, bool *displa
         if (error != EEXIST && error != ENOENT && error != EISDIR && error != ENOTDIR) break;
     }
     if (error == EEXIST) return refuse_target(place, "exists already", err);
-    return cv_fail_sys(err, error, "cannot put %s in place", place->shown.text);
+    return cv_fail_sys(err, error, "cannot rename the new array to %s", place->shown.text);
 }
 
 cv_status cv_place_hold(cv_place *place, cv_error *err)
@@ -543,7 +545,7 @@ cv_status cv_place_hold(cv_place *place, cv_error *err)
         cv_status status = hold_old(place, kind, err);
         if (status != CATERVA_ENOTFOUND) return status;
     }
-    return cv_fail(err, CATERVA_EBUSY, -1, "%s is replaced by others again and again",
+    return cv_fail(err, CATERVA_EBUSY, -1, "%s is being replaced repeatedly by others",
                    place->shown.text);
 }
 
@@ -552,8 +554,7 @@ void cv_place_let_go(cv_place *place)
     if (!place->is_held) target_unlock(&place->old);
 }
 
-/* A reader that found a directory before it was displaced goes on reading; it is kept until
- * then. */
+/* A replaced directory is kept while it is being read. */
 cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
                            bool *moved, cv_error *err)
 {
@@ -563,7 +564,7 @@ cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool du
     *moved = true;
 
     int error = durable ? cv_dir_sync(place->dir) : 0;
-    if (error) /* a displaced array stays: it may be the one a power loss leaves */
+    if (error) /* keep the old array: after a power loss the target may lead to it */
         return cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text);
     place->is_left = displaced && target_has_readers(&place->old);
     if (displaced && !place->is_left) cv_place_remove_temp(place);
@@ -576,7 +577,7 @@ static void remove_temp_in(cv_dir dir, const char *temp)
     cv_sframe_remove_at(dir, temp);
 }
 
-/* Not through `dir` where that comes and goes: another thread may be closing it. */
+/* If the place has a folder, opens it: another thread may be closing `dir`. */
 void cv_place_remove_temp(cv_place *place)
 {
     cv_dir dir;
@@ -590,12 +591,12 @@ void cv_place_remove_temp(cv_place *place)
 
 /* ---- The home ----
  *
- * A file's home holds its directory; a directory finds its own through "..", without a
- * descriptor. */
+ * The home of a file keeps its directory open. A directory finds its parent through "..", without
+ * another descriptor. */
 
 /* ---- Finding -------------------------------------------------------------- */
 
-/* So that a look at the name, which every commit takes, is one call. */
+/* Every commit checks the name: with these numbers that is a single system call. */
 static void remember(cv_home *home, cv_file self)
 {
     cv_file_info info = {0};
@@ -616,7 +617,7 @@ static cv_status name_in_parent(const char *name, cv_home *out, cv_error *err)
     return CV_OK;
 }
 
-/* A directory above that may not even be searched through leaves the path as it is. */
+/* If the directory may not even be searched, the path stays as it is. */
 static cv_status find_file(char *path, cv_home *out, cv_error *err)
 {
     char *slash = strrchr(path, '/');
@@ -646,7 +647,8 @@ cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_hom
     if (is_directory && slash && slash[1]) {
         status = name_in_parent(slash + 1, out, err);
     } else {
-        out->is_directory = false; /* the root directory, or an unknown way: by its path */
+        out->is_directory = false; /* the root directory, or an unresolved path: found by
+                                      its path */
         status = find_file(real, out, err);
     }
     remember(out, self);
@@ -661,7 +663,8 @@ void cv_home_take(const cv_place *place, cv_file self, cv_home *out)
     remember(out, self);
     if (!place->is_directory) (void)cv_open_dir(place->dir, ".", 0, &out->dir);
     if (place->is_directory || cv_dir_is_open(out->dir))
-        (void)name_in_parent(place->name, out, NULL); /* NULL: not asked for */
+        (void)name_in_parent(place->name, out, NULL); /* if this fails, name is NULL: not
+                                                         checked */
 }
 
 void cv_home_close(cv_home *home)
@@ -671,7 +674,7 @@ void cv_home_close(cv_home *home)
     *home = (cv_home){0};
 }
 
-/* ---- Asking --------------------------------------------------------------- */
+/* ---- Checking the name ---------------------------------------------------- */
 
 static bool stands_at(const cv_home *home, cv_dir dir, const char *name)
 {
@@ -701,9 +704,10 @@ cv_status cv_home_check(const cv_home *home, cv_file self, const cv_shown_path *
     const char *what = is_there && !home->is_directory ? "was replaced by another file"
                        : is_gone                       ? "was deleted"
                                                        : "was moved or replaced";
-    return cv_fail(err, CATERVA_EIO, -1,
-                   "%s %s by others while it was open for writing: it is not at its name",
-                   shown->text, what);
+    return cv_fail(
+        err, CATERVA_EIO, -1,
+        "%s %s by others while it was open for writing: its name does not lead to it",
+        shown->text, what);
 }
 
 /* ---- Taking the name ------------------------------------------------------ */

@@ -1,23 +1,23 @@
-/* Room: store. Reads of many ranges, several waves, and repeated reads. Each range is
- * handed on once, on the reader's thread. Does not know how requests are made. */
+/* Room: store. Reads of many ranges, parallel waves, and second reads. Passes each range to its
+ * reader once, on the reader's thread. Does not know how requests are made. */
 #include "store/reading.h"
 
 #include "base/heap.h"
 
-/* ---- A deep queue before the medium ----
+/* ---- Many reads queued at the medium ----
  *
- * Ranges are hinted ahead of the one that is read, which waits for its own bytes only.
+ * Hints ranges ahead of the one being read, so that each read waits for its own bytes only.
  *
  *     ranges   0 1 2 3 4 5 6 7 8 9 ...
  *                  ^           ^
- *                 read       asked for
+ *                 read       hinted
  *
- * Measured on a disk of 100 us a read: 576 ranges of 8.6 KiB, one by one 42 to 74 ms,
- * hinted 12 to 16, io_uring of 32 17 to 22 (13 to 16 past the page cache); 144 ranges of 70
- * KiB 24, 7 to 14, 13 to 15 and 10. Hints need no ring or threads, work in sandboxes
- * without io_uring, keep bytes in the page cache, and prevent read-ahead. */
+ * Measured on a disk with 100 us per read. 576 ranges of 8.6 KiB: one by one 42 to 74 ms, hinted
+ * 12 to 16, io_uring with a depth of 32 17 to 22 (13 to 16 past the page cache). 144 ranges of 70
+ * KiB: 24, 7 to 14, 13 to 15 and 10 ms. Hints need no ring and no threads, work in sandboxes
+ * without io_uring, keep bytes in the page cache, and avoid read-ahead. */
 
-/* Ranges, and bytes of them, that are under way. */
+/* Limits of what is hinted and not yet read. */
 enum { MOST_RANGES = 128, MOST_BYTES = 16 << 20 };
 
 cv_status cv_store_read_deep(cv_store *store, const cv_store_range *ranges, size_t n,
@@ -41,9 +41,9 @@ cv_status cv_store_read_deep(cv_store *store, const cv_store_range *ranges, size
     return CV_OK;
 }
 
-/* ---- Waves that are under way together ------------------------------------- */
+/* ---- Parallel waves ----------------------------------------------------------- */
 
-enum { LOOK_NS = 20000000 }; /* how often the watch is asked */
+enum { LOOK_NS = 20000000 }; /* interval of cancellation checks */
 
 void cv_gathering_init(cv_gathering *all)
 {
@@ -92,7 +92,7 @@ static void note_failure(cv_gathered *w, cv_status status, const cv_error *error
     w->failed = range;
 }
 
-/* Does not touch the wave after its last request is gone: then only waiters may use it. */
+/* Does not touch the wave after its last request has ended: the reader may have freed it. */
 void cv_gathered_gone(cv_gathered *w, size_t n, cv_status status, const cv_error *error,
                       size_t range)
 {
@@ -116,9 +116,10 @@ void cv_gathered_leave(cv_gathered *w)
     cv_free(w->arrived);
 }
 
-/* ---- All of them -------------------------------------------------------------------------- */
+/* ---- All waves ---------------------------------------------------------------------------- */
 
-/* Hands on an arrived range, if any. With the lock, released during calls. */
+/* Passes one arrived range to the reader, if there is one. Call with the lock, which it releases
+ * during the call. */
 static bool hand_over(cv_gathered *w)
 {
     cv_error error = {0};
@@ -152,7 +153,7 @@ static bool has_arrived(const cv_gathering *all)
     return w != NULL;
 }
 
-/* With the lock, released meanwhile: the function may take long. */
+/* Call with the lock, which it releases during the call: the function may take long. */
 static cv_status ask_watch(cv_gathering *all, cv_watch *watch, cv_error *err)
 {
     if (!watch) return CV_OK;
@@ -208,14 +209,14 @@ cv_status cv_gathering_finish(cv_gathering *all, cv_reading *reading, cv_watch *
     return status;
 }
 
-/* ---- Reading twice ---------------------------------------------------------- */
+/* ---- Second reads ----------------------------------------------------------- */
 
 bool cv_is_doubtful(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
 }
 
-/* Once more, when the store says that it may help. */
+/* Reads again if the store reports that this may help. */
 static cv_status read_again(const cv_doubted *d, cv_error *error)
 {
     cv_error other = {0};

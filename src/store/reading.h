@@ -1,24 +1,23 @@
-/* Reads of many ranges, several waves, and retries of what a parser refuses. */
+/* Reads of many ranges, parallel waves, and second reads of bytes that a parser refused. */
 #ifndef CV_STORE_READING_H
 #define CV_STORE_READING_H
 
 #include "base/thread.h"
 #include "store/store.h"
 
-/* ---- A deep queue before the medium ---------------------------------------- */
+/* ---- Many reads queued at the medium --------------------------------------- */
 
-/* Has the system fetch a range, and does not wait for it. A hint. */
+/* Tells the system to fetch a range, without waiting. A hint. */
 typedef void (*cv_ask_fn)(cv_store *store, const cv_store_range *range);
 
-/* read_many for stores that wait for a medium: hints many ranges before reading the
- * first. */
+/* read_many for stores on a local medium: hints many ranges before it reads the first one. */
 cv_status cv_store_read_deep(cv_store *store, const cv_store_range *ranges, size_t n,
                              const cv_arrivals *arrivals, cv_ask_fn ask, cv_error *err);
 
-/* ---- Waves that are under way together ----
+/* ---- Parallel waves ----
  *
- * Several waves of one reader. Other threads report arrivals; the reader's thread hands
- * ranges on and checks for cancellation. */
+ * Several waves of one reader. Other threads report arrived ranges; the reader's thread passes
+ * them on and checks for cancellation. */
 
 struct cv_gathering {
     cv_mutex lock;
@@ -26,64 +25,64 @@ struct cv_gathering {
     struct cv_gathered *first;
 };
 
-/* One of them. The members are the gathering's, under its lock. */
+/* One wave. The gathering's lock protects the members. */
 typedef struct cv_gathered {
     cv_gathering *all;
     struct cv_gathered *next;
     cv_arrivals arrivals;
-    size_t n_left; /* requests that are not gone */
+    size_t n_left; /* requests that have not ended */
     size_t *arrived;
     size_t n_arrived, n_told;
-    size_t failed; /* the range of the first failure; SIZE_MAX: none is to blame */
+    size_t failed; /* the range of the first failure; SIZE_MAX: no single range */
     cv_status status;
     cv_error error;
 } cv_gathered;
 
 void cv_gathering_init(cv_gathering *all);
-void cv_gathering_destroy(cv_gathering *all); /* all have left */
+void cv_gathering_destroy(cv_gathering *all); /* all waves have left */
 
-/* Hands on an arrived range, oldest wave first, or waits for one. *goes_on: there is more.
- * On the first failure, or when `watch` stops, give all up. */
+/* Passes on one arrived range, oldest wave first, or waits for one. *goes_on: more will arrive.
+ * After a failure, or if `watch` stops, end all waves with `gives_up`. */
 cv_status cv_gathering_wait(cv_gathering *all, cv_watch *watch, bool *goes_on, cv_error *err);
 
-/* Waits for the only wave there is, or gives it up, and ends it. NULL: nothing is under way. */
+/* Waits for the only wave, ends it, and cancels it after a failure. NULL: does nothing. */
 cv_status cv_gathering_finish(cv_gathering *all, cv_reading *reading, cv_watch *watch,
                               cv_error *err);
 
-/* A wave of n ranges and so many requests begins; `arrivals` are copied. */
+/* Begins a wave of n ranges and n_requests requests. Copies `arrivals`. */
 cv_status cv_gathered_join(cv_gathered *wave, cv_gathering *all, const cv_arrivals *arrivals,
                            size_t n, size_t n_requests, cv_error *err);
 
-/* A range has arrived; `n` requests are gone, with the status of `error` and its range. Any
- * thread. */
+/* arrived: a range has arrived. gone: `n` requests have ended, with this status, error and range.
+ * Any thread. */
 void cv_gathered_arrived(cv_gathered *wave, size_t range);
 void cv_gathered_gone(cv_gathered *wave, size_t n, cv_status status, const cv_error *error,
                       size_t range);
 
-/* Waits until all its requests are gone, and leaves. */
+/* Waits until all its requests have ended, and takes it off the list. */
 void cv_gathered_leave(cv_gathered *wave);
 
-/* ---- Reading twice ----
+/* ---- Second reads ----
  *
- * Far bytes may be damaged in transit or by caches: what a parser refuses is fetched again
- * past all caches, and reported only if refused twice. */
+ * Bytes from far may be damaged in transit or by caches. If a parser refuses them they are
+ * fetched again, past all caches; the error is returned only if the parser refuses them twice. */
 
-/* Reads that can be repeated from the start and leave no effect when they fail. */
+/* A read that can be repeated from its start. A failed read must leave no effect. */
 typedef struct cv_doubted {
-    cv_store *store; /* NULL: none that is doubted */
+    cv_store *store; /* NULL: no second read */
     cv_status (*read)(void *context, cv_error *err);
     void *context;
-    bool begins; /* nothing that was read before is used */
+    bool begins; /* no data of earlier reads is used */
 } cv_doubted;
 
-/* Whether a parser speaks so of bytes that are not what they should be. */
+/* Whether a parser returns this status for wrong bytes. */
 bool cv_is_doubtful(cv_status status);
 
-/* Reads, twice if worth it. CATERVA_EIO: the store's version changed; else the last
- * reading's status. */
+/* Reads, and reads again if that may help. CATERVA_EIO if the store's version changed; else the
+ * status of the last read. */
 cv_status cv_store_doubting(const cv_doubted *d, cv_error *err);
 
-/* The second reading alone, for a caller that doubts what an earlier one returned. */
+/* Only the second read, for a caller that suspects what an earlier read returned. */
 cv_status cv_store_read_again(const cv_doubted *d, cv_error *err);
 
 #endif

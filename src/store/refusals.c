@@ -1,4 +1,4 @@
-/* Room: store. Refusals that several kinds of stores share. Knows no kind of store. */
+/* Room: store. Errors that several kinds of stores share. Knows no kind of store. */
 #include "store/refusals.h"
 
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
@@ -36,13 +36,14 @@ cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, b
                               cv_error *err)
 {
     (void)bytes, (void)size, (void)durable;
-    return cv_fail(err, CATERVA_EINVAL, -1, "a %s is not replaced whole", store->ops->name);
+    return cv_fail(err, CATERVA_EINVAL, -1, "a %s cannot be replaced as a whole",
+                   store->ops->name);
 }
 
 cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err)
 {
     if (object != CV_FRAME_OBJECT) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "the frame of a %s is not removed",
+    return cv_fail(err, CATERVA_EINVAL, -1, "the frame of a %s cannot be removed",
                    store->ops->name);
 }
 

@@ -1,5 +1,5 @@
-/* Room: store. Which files make a directory an array, and their removal: foreign files are
- * never removed, and keep their directory. */
+/* Room: store. Which files make a directory an array, and how they are removed. Never removes
+ * foreign files; a directory that contains one stays. */
 #include "store/sframe.h"
 
 #include "store/descriptors.h"
@@ -34,7 +34,7 @@ static bool is_array_name(const char *name)
            strcmp(name, foreign_lock) == 0;
 }
 
-/* True also if the file is gone: a writer that closes deletes old chunks. */
+/* Also true if the file does not exist any more: a writer that closes deletes old chunks. */
 static bool is_regular_file(cv_dir dir, const char *name)
 {
     cv_file_info info;
@@ -96,7 +96,8 @@ bool cv_sframe_is_array_at(cv_dir dir, const char *name)
     return is_array && has_frame && !error;
 }
 
-/* One pass; some systems lose their place in a directory that changes. */
+/* One pass. On some systems listing skips names if the directory changes, so the caller repeats
+ * it. */
 static bool remove_files_at(cv_dir dir, const char *name)
 {
     cv_listing listing;
@@ -120,7 +121,7 @@ static cv_status remove_chunks(cv_dir dir, const cv_object *ids, size_t n_ids,
                                cv_watch *watch, size_t *n, cv_error *err)
 {
     cv_watch_set_steps(watch, (int64_t)n_ids);
-    CV_TRY(cv_watch_step(watch, 0, err)); /* nothing is gone yet */
+    CV_TRY(cv_watch_step(watch, 0, err)); /* nothing is deleted yet */
     for (size_t i = 0; i < n_ids; i++) {
         if (cv_dir_remove(dir, cv_sframe_chunk_name(ids[i]).text) == 0) (*n)++;
         CV_TRY(cv_watch_step(watch, 1, err));
@@ -128,7 +129,7 @@ static cv_status remove_chunks(cv_dir dir, const cv_object *ids, size_t n_ids,
     return CV_OK;
 }
 
-/* With all chunks gone a stop comes too late. */
+/* If all chunks are deleted, ignores a stop: the rest is deleted, too. */
 static cv_status remove_watched(cv_dir dir, cv_watch *watch, size_t *n, cv_error *err)
 {
     cv_object *ids;
@@ -155,8 +156,8 @@ cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, siz
 
 /* ---- Chunk files ----
  *
- * Open chunk files in slots by id. A slot's lock is never held during I/O; if another file
- * in use has the slot, a file is opened for one call. */
+ * Open chunk files in slots by id. I/O never happens under a slot's lock. If another file in use
+ * has the slot, a file is opened for one call only. */
 
 void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir)
 {
@@ -217,7 +218,7 @@ static cv_chunk_slot *slot_of(cv_chunk_files *files, cv_object id)
     return &files->slots[id % CV_CHUNK_SLOTS];
 }
 
-/* One that is made gets its access before there is anything to read. */
+/* Sets the access of a new file before anything is written. */
 static int open_file(const cv_chunk_files *files, cv_object id, unsigned how, cv_file *out)
 {
     cv_chunk_name name = cv_sframe_chunk_name(id);
@@ -236,12 +237,12 @@ static int open_file(const cv_chunk_files *files, cv_object id, unsigned how, cv
     return error;
 }
 
-/* Opens into the slot when nobody uses it, else beside it. With the lock. */
+/* Opens into the slot if no file in use has it, else for this call only. Call with the lock. */
 static int open_into(cv_chunk_files *files, cv_object id, unsigned how, cv_chunk_handle *out)
 {
     cv_chunk_slot *slot = slot_of(files, id);
     bool is_free = slot->users == 0;
-    if (is_free) forget(slot); /* before another descriptor is asked for */
+    if (is_free) forget(slot); /* before another descriptor is needed */
     int error = open_file(files, id, how, &out->file);
     out->slot = NULL;
     if (error || !is_free) return error;
@@ -278,7 +279,7 @@ int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
     return error;
 }
 
-/* Is it that file, and no symbolic link or what others have put in its place? */
+/* Whether `name` is this file, not a symbolic link or another file that replaced it. */
 static bool is_file(cv_dir dir, const char *name, cv_file file)
 {
     cv_file_info opened = {0}, named = {0};
@@ -335,8 +336,8 @@ int cv_chunk_remove(cv_chunk_files *files, cv_object id)
 
 /* ---- Shared chunks ----
  *
- * Noted when shared. A file that lost its name or was replaced was put anew and is not
- * checked. */
+ * Entries are added when files are shared. A file that lost its name or was replaced was written
+ * by this store, and is not checked. */
 
 typedef struct shared_chunk {
     cv_object object;
@@ -365,8 +366,8 @@ bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file fi
     return status == CV_OK;
 }
 
-/* Link count, and owner or permission changes, prove nothing: the other name goes with the
- * job. */
+/* Ignores the link count, owner and permissions: deleting the job, which has the other name,
+ * changes them. */
 static bool is_changed(const cv_file_info *was, const cv_file_info *is)
 {
     bool same_file = was->device == is->device && was->inode == is->inode;
@@ -384,7 +385,7 @@ cv_status cv_shared_chunks_check(cv_shared_chunks *shared, cv_dir dir, cv_error 
             continue;
         return cv_fail(
             err, CATERVA_ECORRUPT, -1,
-            "%s was changed through the part that it was merged from, where it had "
+            "%s was changed through the part that it was merged from: it had "
             "%llu bytes and has %llu: roll back, and merge again without that part",
             name.text, (unsigned long long)list[i].info.size, (unsigned long long)is.size);
     }

@@ -1,4 +1,4 @@
-/* The files of a directory that holds one array (an sframe), by name. */
+/* The files of a directory that contains one array (an sframe). */
 #ifndef CV_STORE_SFRAME_H
 #define CV_STORE_SFRAME_H
 
@@ -15,98 +15,101 @@ typedef struct cv_chunk_name {
     char text[24];
 } cv_chunk_name;
 
-/* "%08X.chunk" of the chunk's id; id >= 0. */
+/* "%08X.chunk" for id >= 0. */
 cv_chunk_name cv_sframe_chunk_name(cv_object id);
 
-/* The chunk file ids, in any order; owned, cv_free. Returns 0 or an errno number. */
+/* Lists the ids of the chunk files in any order; release with cv_free. Returns 0 or an errno
+ * number. */
 int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n);
 
-/* Whether `name` in `dir` has chunks.b2frame and array files only; false if unreadable. */
+/* Whether directory `name` contains chunks.b2frame and only files of an array. False if it cannot
+ * be read. */
 bool cv_sframe_is_array_at(cv_dir dir, const char *name);
 
-/* As cv_sframe_remove_at, chunk files first; `watch` (or NULL) may stop it before each, and
- * the rest is still an array. *n: files gone. Returns CATERVA_ESTOPPED or CV_OK. */
+/* As cv_sframe_remove_at, but deletes the chunk files first. `watch` (or NULL) may stop it before
+ * each of them: the rest is still an array. Sets *n to the number of deleted files. Returns
+ * CATERVA_ESTOPPED or CV_OK. */
 cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, size_t *n,
                               cv_error *err);
 
-/* Removes an array's files and, if then empty, the directory. Best effort. */
+/* Removes the files of an array and, if it is empty then, the directory. Ignores errors. */
 void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 /* ---- Chunk files ----
  *
- * Chunk files with a bounded set of open descriptors. Any thread. */
+ * Keeps a limited number of them open. Any thread. */
 
 enum { CV_CHUNK_SLOTS = 64 };
 
-/* Keeps one file of the ids with its number modulo the slots. A file that is in use when the
- * slot must forget it (removed, rewritten) loses its id and is closed by its last user. */
+/* Slot i keeps one file whose id is i modulo the number of slots. If its file is removed or
+ * rewritten while in use, the slot forgets the id, and the last user closes the file. */
 typedef struct cv_chunk_slot {
     cv_mutex lock;
-    cv_object id; /* -1: none, or forgotten */
+    cv_object id; /* -1: empty or forgotten */
     cv_file file; /* none: not open */
     int users;
 } cv_chunk_slot;
 
 typedef struct cv_chunk_files {
     cv_dir dir;      /* borrowed */
-    bool has_access; /* new files get this one, else what umask leaves */
+    bool has_access; /* new files get `access`, else what umask leaves */
     cv_os_access access;
     cv_chunk_slot slots[CV_CHUNK_SLOTS];
 } cv_chunk_files;
 
-/* An open chunk file; give it back with cv_chunk_release. */
+/* An open chunk file; release with cv_chunk_release. */
 typedef struct cv_chunk_handle {
     cv_file file;
-    cv_chunk_slot *slot; /* NULL: not kept, release closes it */
+    cv_chunk_slot *slot; /* NULL: release closes the file */
 } cv_chunk_handle;
 
 void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir);
-void cv_chunk_files_close(cv_chunk_files *files); /* nobody uses one any more */
+void cv_chunk_files_close(cv_chunk_files *files); /* no file may be in use */
 
-/* Closes what is open and not in use, and returns how many; waits for nobody. */
+/* Closes open files that are not in use, and returns their number. Waits for no lock. */
 int cv_chunk_files_give_up(cv_chunk_files *files);
 
-/* Files made from now on are accessible like that. Nobody uses the files meanwhile. */
+/* Sets the access of files created from now on. No other thread may use `files` meanwhile. */
 void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access);
 
-/* Opens for reading and syncing. Returns 0 or an errno number. */
+/* Opens a chunk file for reading and syncing. Returns 0 or an errno number. */
 int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out);
 
-/* Opens or creates for writing. `anew`: unlinks, but does not empty, what has the name: it
- * may have another. */
+/* Opens or creates a chunk file for writing. `anew`: unlinks an existing file instead of
+ * truncating it, because it may have a second name. */
 int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
                               cv_chunk_handle *out);
 
-/* Gives `file`, chunk `there` of `from`, this id's name as well, replacing what had it. On
- * failure (errno returned) the id has no file. */
+/* Hard-links `file`, chunk `there` of `from`, as `id`, replacing an existing file of that name.
+ * Returns 0, or an errno number: then `id` has no file. */
 int cv_chunk_link(cv_chunk_files *files, cv_object id, const cv_chunk_files *from,
                   cv_object there, cv_file file);
 
 void cv_chunk_release(cv_chunk_handle handle);
 
-/* Removes the file, if it exists; open readers go on. Returns 0 or an errno number. */
+/* Removes the file if it exists; open readers continue. Returns 0 or an errno number. */
 int cv_chunk_remove(cv_chunk_files *files, cv_object id);
 
 /* ---- Shared chunks ----
  *
- * Shared between merge and commit: a write into the part in between would change the
- * array. */
+ * Chunk files that a merge linked from a part and that are not committed yet. A write into the
+ * part before the commit would change this array. */
 
 typedef struct cv_shared_chunks {
     cv_mutex lock;
-    cv_buffer list; /* one entry for each */
+    cv_buffer list; /* array of entries */
 } cv_shared_chunks;
 
 void cv_shared_chunks_init(cv_shared_chunks *shared);
 void cv_shared_chunks_destroy(cv_shared_chunks *shared);
 
-/* Notes what the file is now. Any thread. False: it cannot be noted, and is not to be shared. */
+/* Records the file's current size and time. Any thread. False: do not share it. */
 bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file file);
 
-/* CATERVA_ECORRUPT if a file with its name still in `dir` differs in size or time. Looks
+/* CATERVA_ECORRUPT if a file that still has its name in `dir` has changed in size or time. Looks
  * once. */
 cv_status cv_shared_chunks_check(cv_shared_chunks *shared, cv_dir dir, cv_error *err);
 
-void cv_shared_chunks_forget(cv_shared_chunks *shared); /* all of them */
+void cv_shared_chunks_forget(cv_shared_chunks *shared); /* removes all entries */
 
 #endif

@@ -1,19 +1,21 @@
-/* The store: (object, byte range) -> bytes, behind one small vtable. Does not know frames.
+/* The store: reads and writes byte ranges of objects through one vtable. Does not know frames.
  *
- * Objects: CV_FRAME_OBJECT is the frame (the file, the memory, or a directory's
- * chunks.b2frame); objects >= 0 are a directory's chunk files (%08X.chunk).
+ * Objects. CV_FRAME_OBJECT is the frame: the file, the memory, or chunks.b2frame of a directory.
+ * Objects >= 0 are the chunk files of a directory (%08X.chunk).
  *
- * A store of a *_create function is unpublished: closing it leaves nothing behind. It has a
- * temporary name beside its target until publish. *_open gives a published one.
+ * Publishing. A store from a *_create function is unpublished: it has a temporary name beside its
+ * target, and closing it leaves nothing behind. publish renames it to the target. A store from an
+ * *_open function is published from the start.
  *
- * With `overwrite` a new store replaces what is at its path and takes over permissions,
- * owner and group, access lists and extended attributes. CATERVA_EBUSY, by create and
- * publish, if that is open for writing, or is a directory open for reading.
+ * With `overwrite`, a new store replaces the file or directory at its path and takes over its
+ * permissions, owner, group, access control lists and extended attributes. Create and publish
+ * return CATERVA_EBUSY if the old one is open for writing, or is a directory that is open for
+ * reading.
  *
- * Threads: read, read_many, begin_wave, read_at_once, view, warm, read_anew and size may
- * run at once, and beside one writer of other bytes (committed bytes are never
- * overwritten). All others: one thread at a time, but `write` of disjoint ranges may run in
- * parallel, and `share` of different objects beside it. */
+ * Threads. read, read_many, begin_wave, read_at_once, view, warm, read_anew and size may run
+ * concurrently, and beside one writer of other bytes (committed bytes are never overwritten). The
+ * other functions run on one thread at a time, with two exceptions: `write` of disjoint ranges
+ * may run in parallel, and `share` of different objects may run beside it. */
 #ifndef CV_STORE_STORE_H
 #define CV_STORE_STORE_H
 
@@ -24,13 +26,13 @@
 #include <stdatomic.h>
 
 typedef int64_t cv_object;
-#define CV_FRAME_OBJECT ((cv_object) - 1)
+#define CV_FRAME_OBJECT ((cv_object)-1)
 
 typedef struct cv_store cv_store;
 typedef struct cv_gathering cv_gathering; /* store/reading.h */
 
-/* The frame object's version as far as the storage tells: inode, time, size; ETag, date.
- * Compared by all numbers. */
+/* Identifies the version of the frame object: inode, time and size of a file, or ETag and date of
+ * a URL. Two versions are equal if all numbers are equal. */
 typedef struct cv_stamp {
     uint64_t object, time, size;
 } cv_stamp;
@@ -43,178 +45,184 @@ typedef struct cv_store_range {
     void *dst;
 } cv_store_range;
 
-/* Who waits for ranges. */
+/* The reader of several ranges. */
 typedef struct cv_arrivals {
-    /* Called once per arrived range, in any order, on the asking thread; a failure cancels
-     * the rest. Must not wait or read: more ranges arrive meanwhile. */
+    /* Called once for each range that has arrived, in any order, on the reader's thread. A
+     * failure cancels the rest. Must not wait or read: more ranges arrive meanwhile. */
     cv_status (*arrived)(void *context, size_t range, cv_error *err);
-    /* Called with the range that failed, before the error is returned. Or NULL. */
+    /* Called with the range that failed, before the error is returned. May be NULL. */
     void (*failed)(void *context, size_t range);
     void *context;
-    /* Or NULL: all ranges have their memory. Else those without `dst` borrow it when bytes of
-     * theirs come, on any thread: *dst, or NULL when there is none until some was given back,
-     * which `resume` says. It is to be found, or CATERVA_ENOMEM, when no more ranges than
-     * `stuck` have memory: those miss bytes, and none come before this one has some; SIZE_MAX: in
-     * any case. Of stores that borrow only. */
+    /* NULL: all ranges have a `dst`. Otherwise a range without `dst` borrows memory when its
+     * first bytes arrive, on any thread. Sets *dst, or sets it to NULL if the limit is reached;
+     * the range then waits until memory was returned and `resume` was called. If at most `stuck`
+     * ranges hold memory, those wait for bytes that come after this range: then it must get
+     * memory, and CATERVA_ENOMEM is returned if there is none. SIZE_MAX: always. Only for stores
+     * with `borrows`. */
     cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
                       cv_error *err);
-    cv_watch *watch; /* told now and then by a store that waits long; or NULL */
-    /* Bytes of all of one reader's parallel waves; whether another began since the last
-     * wait. */
+    cv_watch *watch; /* NULL, or checked regularly by a store that waits long */
+    /* `together`: bytes of all parallel waves of the reader, or 0. `is_along`: another wave began
+     * since the reader last waited, so their round trips overlap. */
     size_t together;
     bool is_along;
 } cv_arrivals;
 
-/* A wave that has begun. */
+/* A wave in progress. */
 typedef struct cv_reading cv_reading;
 struct cv_reading {
-    /* Comes back when nothing of it is under way any more, and frees it. */
+    /* Returns after all its requests have ended, and frees it. `gives_up`: cancels them first. */
     void (*end)(cv_reading *reading, bool gives_up);
 };
 
 typedef struct cv_store_ops {
-    const char *name; /* "file", "memory", ...: sentences say "this %s", "a %s" */
-    /* What changes when another writer changes or replaces the frame object. NULL: unknown,
-     * zeros. */
+    const char *name; /* "file", "memory", ...: messages contain "this %s" and "a %s" */
+    /* Sets *out to the current version, which changes when another writer changes or replaces the
+     * frame object. NULL: unknown, all zeros. */
     void (*stamp)(cv_store *store, cv_stamp *out);
-    /* Bytes of an object. CATERVA_ENOTFOUND when it does not exist. */
+    /* Returns the size of an object. CATERVA_ENOTFOUND if the object does not exist. */
     cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
-    /* Reads exactly `size` bytes; a shorter object is CATERVA_ECORRUPT with its end's
-     * position. */
+    /* Reads exactly `size` bytes. If the object is shorter: CATERVA_ECORRUPT, with the position
+     * of its end. */
     cv_status (*read)(cv_store *store, cv_object object, uint64_t pos, void *dst, size_t size,
                       cv_error *err);
-    /* A wave: n reads at once; after a failure it is undefined which were done. NULL: one
-     * by one. */
+    /* Reads n ranges concurrently: a wave. After a failure it is undefined which ranges were
+     * read. NULL: they are read one by one. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
-    /* The same in steps, for several waves: ranges at hand may arrive at once. Arguments
-     * stay until the wave has ended, also after failures; NULL: it has ended. Op NULL: no
-     * parallel waves. */
+    /* Begins such a wave and returns, so that several waves can be in progress. Ranges in memory
+     * may arrive before it returns. The arguments must stay valid until the wave has ended, even
+     * if this fails. Sets *out to NULL if the wave has ended already. Function NULL: no parallel
+     * waves. */
     cv_status (*begin_wave)(cv_store *store, const cv_store_range *ranges, size_t n,
                             const cv_arrivals *arrivals, cv_gathering *all, cv_reading **out,
                             cv_error *err);
-    /* Whether waves borrow memory (cv_arrivals.lend) now; and: some was returned, by any
-     * thread. NULL: never. */
+    /* borrows: whether waves currently use cv_arrivals.lend. resume: memory was returned; called
+     * by any thread. NULL: never. */
     bool (*borrows)(cv_store *store);
     void (*resume)(cv_store *store);
-    /* Wave size at which the round trip matters little and memory allows; 0 or NULL:
+    /* Wave size at which the round trip matters little and which fits in memory. 0 or NULL:
      * unknown. */
     size_t (*wave_bytes)(cv_store *store);
-    /* Bytes worth reading beside `needed` ones to save a round trip. NULL: none. */
+    /* Bytes that may be read in addition to `needed` to save a round trip. NULL: 0. */
     uint64_t (*spare)(cv_store *store, uint64_t needed);
-    /* Fetches at once what is unknown of chunk objects to be read, their sizes first.
-     * Returns CATERVA_ENOMEM or CATERVA_ESTOPPED; later reads report the rest. NULL: takes
-     * no time. */
+    /* Fetches together what is unknown about chunk objects that will be read, such as their
+     * sizes. Returns only CATERVA_ENOMEM or CATERVA_ESTOPPED; later reads report other errors.
+     * NULL: nothing to fetch. */
     cv_status (*meet)(cv_store *store, const cv_object *objects, size_t n, cv_error *err);
-    /* Reads the range if it is in memory, as far as that is cheap to tell. NULL: always
-     * near. Not called if `is_far`. */
+    /* Reads the range if it is in memory and this is cheap to find out. NULL: always in memory.
+     * Not called if `is_far`. */
     cv_at_once (*read_at_once)(cv_store *store, const cv_store_range *range);
-    /* Lends bytes, fixed until the store is closed; NULL: cannot. Op may be NULL. */
+    /* Lends bytes, unchanged until the store is closed. Returns NULL if it cannot. May be
+     * NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Makes `view` lend bytes that are wanted together, if worth it. Op may be NULL. */
+    /* Fetches bytes that are used together, if worth it, so that `view` can lend them. May be
+     * NULL. */
     cv_status (*bring)(cv_store *store, uint64_t pos, uint64_t size, cv_error *err);
-    /* Warms bytes that `view` would lend now (base/os_file.h). Op may be NULL. */
+    /* Prefetches bytes that `view` would lend now into the CPU's cache (base/os_file.h). May be
+     * NULL. */
     void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Stops lending in-memory copies of a file: rereads. NULL: keeps none. */
+    /* Stops lending the in-memory copy of a file: reads go to the file. NULL: has no copy. */
     void (*read_anew)(cv_store *store);
-    /* Bytes were wrong: fetches past all caches from now on; a reread may help
-     * (store/reading.h). CATERVA_EIO: the version changed, unless the reader `begins` and
-     * remembers nothing. NULL: bytes are what they are. */
+    /* A parser refused bytes: bypasses all caches from now on. CV_OK: reading again may help
+     * (store/reading.h). CATERVA_EIO: the object has a new version, and the reader holds data of
+     * the old one (not `begins`). NULL: reading again returns the same bytes. */
     cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
-    /* Whether the frame exists: only then is a missing chunk object damage. NULL: `doubt`
-     * finds out. */
+    /* Returns CV_OK if the frame exists: only then is a missing chunk object damage. NULL:
+     * `doubt` reports that. */
     cv_status (*check_frame)(cv_store *store, cv_error *err);
-    /* After a doubt: the reread bytes are right, or not: CATERVA_EIO if the version
-     * changed. With `doubt`. */
+    /* Called after `doubt` and the second read: `is_right` if the parser accepted the new bytes.
+     * CATERVA_EIO if the version changed. Set together with `doubt`. */
     cv_status (*settle)(cv_store *store, bool is_right, cv_error *err);
-    /* Writes `size` bytes; creates or grows the object (gaps read as zeros). Chunk objects
-     * are written once, from 0. */
+    /* Writes `size` bytes; creates or extends the object (gaps read as zeros). Chunk objects are
+     * written once, from position 0. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
-    /* Links chunk object `there` of another store, `size` bytes, as `object` here: one
-     * file, two names, never written again; removal from one keeps the other. False:
-     * unchanged, copy instead. NULL: never. */
+    /* Hard-links chunk object `there` of another store, `size` bytes, as `object` of this one.
+     * Neither name is written again; removing one keeps the other. Returns false, with nothing
+     * changed, if the caller must copy. NULL: always. */
     bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
                   uint64_t size);
-    /* Clones bytes at `there` of another store's frame object to `pos`, without a copy;
-     * multiples of CV_CLONE_UNIT. False: write them. NULL: never. `may_clone`: whether to
-     * try. */
+    /* clone: shares the bytes at `there` of another store's frame object with `pos` of this one,
+     * without copying. Positions and size are multiples of CV_CLONE_UNIT. Returns false if the
+     * caller must write them. may_clone: whether trying is worthwhile. NULL: never. */
     bool (*clone)(cv_store *store, uint64_t pos, cv_store *from, uint64_t there,
                   uint64_t size);
     bool (*may_clone)(cv_store *store, cv_store *from);
-    /* Hint: much will be written behind the frame object's end; may allocate it as zeros.
-     * The caller truncates the excess. NULL: nothing. */
+    /* Hint: many bytes will be written behind the end of the frame object, so space may be
+     * allocated (zeros). The caller truncates the excess. May be NULL. */
     void (*take_room)(cv_store *store, uint64_t pos, uint64_t size);
-    /* Copies existing bytes within the frame object, not overlapping. Any thread. NULL:
-     * read and write. */
+    /* Copies existing bytes within the frame object; the ranges must not overlap. Any thread.
+     * NULL: the caller reads and writes. */
     cv_status (*copy)(cv_store *store, uint64_t from, uint64_t to, size_t size,
                       cv_error *err);
     cv_status (*truncate)(cv_store *store, cv_object object, uint64_t size, cv_error *err);
     /* Makes the object's bytes durable. */
     cv_status (*sync)(cv_store *store, cv_object object, cv_error *err);
-    /* Replaces the whole frame object by a temporary file, sync (if `durable`) and rename;
-     * on failure the old one stays. A sync of CV_FRAME_OBJECT makes it permanent. Files:
-     * CATERVA_EINVAL. CATERVA_ECORRUPT, unchanged: an object shared since the last one has
-     * other bytes. */
+    /* Replaces the whole frame object: writes a temporary file, syncs it if `durable`, renames
+     * it. On failure the old frame stays. The rename is durable after `sync` of CV_FRAME_OBJECT.
+     * CATERVA_ECORRUPT, with nothing changed, if an object that was shared since the last replace
+     * has other bytes now. Single files return CATERVA_EINVAL. */
     cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
                          cv_error *err);
-    /* Removes a chunk object; one that does not exist is fine. */
+    /* Removes a chunk object. One that does not exist is not an error. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
-    /* The chunk objects in any order; owned, cv_free. NULL: none. */
+    /* Lists the chunk objects in any order; release with cv_free. NULL: there are none. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
-    /* Moves an unpublished store to its target, syncing the directory if `durable`.
-     * CATERVA_EEXIST: it exists, without `overwrite`; CATERVA_EBUSY: in use. If published:
-     * nothing. */
+    /* Renames an unpublished store to its target, and syncs the directory if `durable`.
+     * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if it is in use.
+     * Does nothing if already published. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
-    /* Readers hold a shared lock; this adds which state they read: a number that identifies
-     * states of one array; 0: nothing stored is needed any more. May be NULL. */
+    /* Records in the lock which state this reader uses: a number that differs between the states of an
+     * array (readers also hold a shared lock). 0: it needs no stored bytes any more. May be
+     * NULL. */
     void (*reads_state)(cv_store *store, uint64_t state);
-    /* Whether another opening may read here (NULL: no); or a state other than `state`
-     * (NULL: as has_readers). */
+    /* has_readers: whether another opening may be reading (NULL: no). has_others: whether one may
+     * be reading a state other than `state` (NULL: as has_readers). */
     bool (*has_readers)(cv_store *store);
     bool (*has_others)(cv_store *store, uint64_t state);
-    /* Whether another opening seems to write, so that reads may be torn. NULL: never
-     * torn. */
+    /* Whether another opening seems to be writing, so that a read may see a partial write. NULL:
+     * reads are never partial. */
     bool (*has_writer)(cv_store *store);
-    /* CATERVA_EIO if a published, writable store has lost its name. NULL: has no name. */
+    /* CATERVA_EIO if the name of a published store open for writing does not lead to it any more.
+     * NULL: the store has no name. */
     cv_status (*check_name)(cv_store *store, cv_error *err);
-    /* A new store of the same kind, to replace `old` by publish; `old` stays open for
-     * writing and its lock excludes others. CATERVA_EBUSY then for a directory being read.
-     * NULL: cannot. */
+    /* Creates a store of the same kind that replaces `old` when published. `old` stays open for
+     * writing, and its lock excludes other writers. CATERVA_EBUSY if it is a directory being
+     * read. NULL: not possible. */
     cv_status (*create_over)(cv_store *old, cv_store **out, cv_error *err);
-    /* Deletes the published, writable store: a regular file, or a directory of array files
-     * only, renamed first so that it is never half deleted. CATERVA_EBUSY: a directory
-     * being read. `watch` (or NULL) is called per chunk file: stopped before the first,
-     * nothing is deleted; later, the rest is an array whose name the message has. Close the
-     * store afterwards. NULL: cannot. */
+    /* Deletes a published store open for writing: a regular file, or a directory that contains
+     * only the array's files. Renames a directory first, so that no half-deleted array has its
+     * name. CATERVA_EBUSY if a directory is being read. `watch` (or NULL) is called for each
+     * chunk file: stopped before the first one, nothing is deleted; stopped later, the remaining
+     * files are still an array, whose name is in the message. Close the store afterwards. NULL:
+     * not possible. */
     cv_status (*unlink)(cv_store *store, cv_watch *watch, cv_error *err);
-    /* Closes and frees; unpublished: removes every trace. */
+    /* Closes and frees the store. If unpublished, removes everything it created. */
     void (*close)(cv_store *store);
 } cv_store_ops;
 
-/* Every store begins with this, set by whoever makes it. */
+/* The first member of every store. The function that creates the store sets it. */
 struct cv_store {
     const cv_store_ops *ops;
-    bool has_chunk_objects; /* a directory: chunks are objects of their own */
+    bool has_chunk_objects; /* a directory: each chunk is an object of its own */
     bool writable;
     bool in_memory;
-    bool slow_writes;     /* the system copies what is written: large writes take long enough
-                        * for a thread of their own */
-    bool compacts_itself; /* dead space is worth a compact copy when a writer closes; needs
-                           * create_over */
+    bool slow_writes;     /* writes copy into the system's memory: large ones take long
+                             enough to be worth another thread */
+    bool compacts_itself; /* a writer that closes may compact dead space; needs create_over */
     bool published;
-    bool is_far;    /* each read takes long, so what is known to be wanted is read in waves */
-    bool is_pinned; /* what is read is of one version, or not read at all */
-    bool
-        is_vouched; /* set by who reads the frame: a seal at its end vouches for every byte */
-    uint32_t
-        join_gap; /* reading over so many bytes costs less than another range; 0: a page */
-    uint32_t most_whole; /* chunks of at most so many bytes, together, are read whole where
-                          * that takes fewer waves; 0: none are */
-    cv_os_moment opened; /* cv_os_now() when it was made, unless in_memory: whose locks those
-                          * of its files are, and that a child of fork does not write */
-    cv_watch *watch;     /* told now and then while one read takes long; or NULL */
-    atomic_uint n_near;  /* requests since one whose bytes were not in memory */
+    bool is_far;       /* each read takes long: ranges known to be needed are read in waves */
+    bool is_pinned;    /* all reads return bytes of one version, or fail */
+    bool is_vouched;   /* set by the frame's reader: a seal at its end covers every byte */
+    uint32_t join_gap; /* gaps up to this many bytes cost less to read over than another
+                            range; 0: one page */
+    uint32_t most_whole; /* chunks that have at most this many bytes together are read
+                            whole if that takes fewer waves; 0: never */
+    cv_os_moment opened; /* cv_os_now() when created, unless in_memory: the process that
+                            owns the locks. A child of fork must not write */
+    cv_watch *watch;     /* checked regularly during a long read; or NULL */
+    atomic_uint n_near;  /* number of requests since the last one that was not in memory */
 };
 
 /* ---- Calls through the vtable ------------------------------------------- */
@@ -244,7 +252,7 @@ static inline int64_t cv_store_join_gap(const cv_store *s)
 {
     return s->join_gap > 0 ? (int64_t)s->join_gap : 4096;
 }
-/* One after the other; the first n_read have been read. */
+/* Reads the ranges one after the other. The first n_read were read already. */
 static inline cv_status cv_store_read_from(cv_store *s, const cv_store_range *ranges,
                                            size_t n, size_t n_read,
                                            const cv_arrivals *arrivals, cv_error *e)
@@ -264,7 +272,7 @@ static inline cv_status cv_store_read_each(cv_store *s, const cv_store_range *ra
 {
     return cv_store_read_from(s, ranges, n, 0, arrivals, e);
 }
-/* For who knows that they are not near. */
+/* Reads a wave, without first checking whether the ranges are in memory. */
 static inline cv_status cv_store_read_wave(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
 {
@@ -275,7 +283,8 @@ static inline void cv_store_end_wave(cv_reading *reading, bool gives_up)
 {
     if (reading) reading->end(reading, gives_up);
 }
-/* Is the first range near, the others mostly are: then a wave would cost, and gain nothing. */
+/* Reads the ranges. If the first one is in memory the others mostly are, too: then a wave would
+ * cost time and gain nothing. */
 static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
 {

@@ -138,7 +138,7 @@ static void missing_functions_are_named(void **state)
     s.sync = NULL;
     assert_int_equal(open_it(&s, CATERVA_MODE_WRITE, &array, &err), CATERVA_EINVAL);
     assert_string_equal(err.message,
-                        "the store's sync function is NULL: it can be read only");
+                        "the store's sync function is NULL: the store is read-only");
     s.write = NULL;
     s.truncate = NULL;
     s.close = NULL;
@@ -187,7 +187,7 @@ static void failures_are_told_in_the_stores_words(void **state)
     b.fail_at = b.calls;
     assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_EIO);
     assert_string_equal(err.message,
-                        "the blob cannot say its size: the server went\\x0aaway");
+                        "the blob cannot report its size: the server went\\x0aaway");
     assert_int_equal(err.sys_errno, 5);
     b.why = NULL;
     b.status = CATERVA_EBUSY;
@@ -222,7 +222,7 @@ static void what_cannot_be_is_not_believed(void **state)
     put_array(&s, 0);
     s.read = read_too_much;
     assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_EIO);
-    assert_memory_equal(err.message, "the blob says that it read ", 27);
+    assert_memory_equal(err.message, "the blob reports ", 17);
     s = blob_store(&b);
     b.size = UINT64_MAX;
     assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_EIO);

@@ -117,7 +117,7 @@ static void test_memory_has_no_name(void **state)
     cv_store *store = new_store("mem:", CATERVA_LAYOUT_CONTIGUOUS);
     for (int i = 0; i < 2; i++) {
         give_frame(store, "here to stay");
-        expect_refused(store, CATERVA_EINVAL, "nothing can take the place of a memory",
+        expect_refused(store, CATERVA_EINVAL, "a memory cannot be replaced by a new one",
                        "a memory cannot be deleted");
         if (i == 0) assert_int_equal(cv_store_fault_create(store, &store, &error), CV_OK);
     }
