@@ -163,24 +163,32 @@ cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *co
     return CV_OK;
 }
 
-cv_source cv_array_source(caterva_array *array)
+/* Member by member: a struct that is built and then copied stalls its first reader, because
+ * vector loads cannot be forwarded from narrower stores. */
+static inline void set_source(caterva_array *array, cv_source *out)
 {
     cv_snapshot *changed = array->pending ? cv_pending_state(array->pending) : NULL;
-    return (cv_source){
-        .frame = array->frame,
-        .snapshot = changed ? changed : array->snapshot,
-        .pending = changed ? array->pending : NULL,
-        .workers = &array->workers,
-        .threads = array->threads,
-        .watch = array->watch,
-    };
+    memset(out, 0, sizeof *out);
+    out->frame = array->frame;
+    out->snapshot = changed ? changed : array->snapshot;
+    out->pending = changed ? array->pending : NULL;
+    out->workers = &array->workers;
+    out->threads = array->threads;
+    out->watch = array->watch;
+}
+
+cv_source cv_array_source(caterva_array *array)
+{
+    cv_source source;
+    set_source(array, &source);
+    return source;
 }
 
 cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *err)
 {
     CV_TRY(cv_array_check(array, err));
     cv_array_lock_shared(array);
-    *out = cv_array_source(array);
+    set_source(array, out);
     return CV_OK;
 }
 

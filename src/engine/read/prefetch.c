@@ -233,7 +233,8 @@ static bool cv_prefetch_has_begun(const cv_source *source, const cv_plan *plan)
     cv_plan_block(plan, &chunk, 0, &block);
     if (cv_source_find(source, chunk.chunk, &ref, NULL) != CV_OK) return false;
     if (ref.kind != CV_REF_STORED) return false;
-    cv_cache_key key = cv_block_key(source->frame, &ref);
+    cv_cache_key key;
+    cv_block_key(source->frame, &ref, &key);
     key.block = (int32_t)block.block;
     return cv_cache_holds(source->workers->cache, &key);
 }

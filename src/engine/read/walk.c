@@ -51,14 +51,13 @@ static inline const cv_block_job *block_of(cv_walk_chunk *c, int64_t tag)
     return &c->block;
 }
 
-cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref)
+void cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref, cv_cache_key *out)
 {
-    return (cv_cache_key){
-        .frame = frame->id,
-        .object = ref->object,
-        .pos = ref->pos,
-        .generation = cv_layout_generation(frame->layouts, ref->object, ref->pos),
-    };
+    out->frame = frame->id;
+    out->object = ref->object;
+    out->pos = ref->pos;
+    out->generation = cv_layout_generation(frame->layouts, ref->object, ref->pos);
+    out->block = 0;
 }
 
 /* ---- Rotated blocks ---------------------------------------------------------
@@ -408,7 +407,7 @@ static inline cv_status enter(cv_walk_chunk *c, const cv_walk *w, int64_t k, cv_
     const cv_source *s = w->source;
     aim(c, w, k);
     CV_TRY(cv_source_find(s, c->chunk, &c->ref, err));
-    if (w->cache) c->key = cv_block_key(s->frame, &c->ref);
+    if (w->cache) cv_block_key(s->frame, &c->ref, &c->key);
     cv_layout_warm(s->frame->store, s->snapshot, &c->ref);
     return CV_OK;
 }
@@ -462,7 +461,7 @@ cv_status cv_walk_decode(const cv_walk *w, int64_t k, const cv_chunk_ref *ref,
     cv_walk_chunk c;
     aim(&c, w, k);
     c.ref = *ref;
-    if (w->cache) c.key = cv_block_key(s->frame, ref);
+    if (w->cache) cv_block_key(s->frame, ref, &c.key);
     staff(&c, worker);
     CV_TRY(cv_decode_blocks(s->frame, s->snapshot, ref, worker, list, &c.sink, err));
     return check_delivered(&c, err);
@@ -537,7 +536,7 @@ cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stag
     aim(&c, walk, k);
     CV_TRY(cv_source_find(c.walk->source, c.chunk, &c.ref, err));
     if (c.ref.kind != CV_REF_STORED || c.n_blocks > CV_WAVE_BLOCKS) return CV_OK;
-    c.key = cv_block_key(c.walk->source->frame, &c.ref);
+    cv_block_key(c.walk->source->frame, &c.ref, &c.key);
     for (int64_t tag = 0; tag < c.n_blocks; tag++)
         if (is_missing(&c, tag, &block)) CV_TRY(cv_stage_list_add(list, c.chunk, block, err));
     return CV_OK;

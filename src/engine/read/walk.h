@@ -105,8 +105,8 @@ struct cv_walk_chunk {
 
 /* ---- The walk ---- */
 
-/* The key of block 0 of the stored chunk at `ref`. */
-cv_cache_key cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref);
+/* Sets *out to the key of block 0 of the stored chunk at `ref`. */
+void cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref, cv_cache_key *out);
 
 /* Plans nothing, touches nothing; any number of threads may then use the walk. */
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
