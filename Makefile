@@ -16,7 +16,7 @@ help:
 	@echo 'make bench-rivals     against python-blosc2, HDF5, Zarr, TensorStore, TileDB'
 	@echo 'make bench-python     the Python package against h5py, zarr, tensorstore, python-blosc2'
 	@echo 'make install          build and install below PREFIX ($(PREFIX))'
-	@echo 'make docs             run the manual and the notebook again; the Python reference as HTML'
+	@echo 'make docs             the manual and the references as a site, in build/docs/html'
 	@echo 'make format           clang-format over all sources'
 	@echo 'make clean            remove all builds (build/deps and the venvs stay)'
 
@@ -56,7 +56,6 @@ install:
 	@cmake --install build/release --prefix '$(PREFIX)'
 
 docs:
-	@scripts/bootstrap --test
 	@scripts/docs
 
 format:

@@ -1,33 +1,71 @@
 #!/usr/bin/env python3
-"""Makes the reference of the Python package from its docstrings, as HTML, by pdoc.
+"""The pages of the Python reference, which Sphinx fills from the docstrings of the built package.
 
-python_reference.py FOLDER"""
+    python_reference.py FOLDER    writes the pages into a folder"""
 
 import inspect
 import sys
 from pathlib import Path
 
 import caterva
-import pdoc
-import pdoc.render
+
+CLASSES = ("Array", "View", "Tree", "Group")  # a page each
+MODULES = {
+    "caterva.xarray": "Data sets with xarray",
+    "caterva.dask": "Dask",
+    "caterva.mpi": "MPI",
+}
 
 
-def lift(owner: type) -> None:
-    """What a class inherits is documented as its own: the bases are nobody's affair."""
-    for name in dir(owner):
-        if name.startswith("_") or name in vars(owner):
-            continue
-        setattr(owner, name, inspect.getattr_static(owner, name))
+def heading(title: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n\n"
+
+
+def directive(kind: str, name: str, *options: str) -> str:
+    return "\n".join([f".. auto{kind}:: {name}", *(f"   :{o}:" for o in options), "", ""])
+
+
+def public() -> list[str]:
+    return [name for name in caterva.__all__ if not name.startswith("_")]
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file name."""
+    names = [name for name in public() if name not in CLASSES]
+    functions = [name for name in names if inspect.isroutine(getattr(caterva, name))]
+    kinds = [name for name in names if inspect.isclass(getattr(caterva, name))]
+    errors = [name for name in kinds if issubclass(getattr(caterva, name), Exception)]
+    rest = [name for name in kinds if name not in errors]
+    found = {"functions": heading("Functions"), "errors": heading("Exceptions")}
+    found["classes"] = heading("Other classes")
+    for name in functions:
+        found["functions"] += directive("function", f"caterva.{name}")
+    for name in errors:
+        found["errors"] += directive("exception", f"caterva.{name}", "show-inheritance")
+    for name in rest:
+        found["classes"] += directive("class", f"caterva.{name}", "members")
+    for name in CLASSES:
+        found[name] = heading(f"caterva.{name}") + directive(
+            "class", f"caterva.{name}", "members", "inherited-members"
+        )
+    for module, title in MODULES.items():
+        found[module] = heading(f"{module}: {title}") + directive("module", module, "members")
+    order = ["functions", *CLASSES, "classes", "errors", *MODULES]
+    return {
+        "index": heading("Reference of the Python package")
+        + ".. toctree::\n\n"
+        + "".join(f"   {name}\n" for name in order)
+    } | found
 
 
 def main() -> int:
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    for owner in (caterva.Array, caterva.View):
-        lift(owner)
-    pdoc.render.configure(docformat="numpy", show_source=False, footer_text=caterva.__version__)
-    pdoc.pdoc("caterva", output_directory=Path(sys.argv[1]))
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / f"{name}.rst").write_text(text, encoding="utf-8")
     return 0
 
 

@@ -21,6 +21,7 @@ HEADERS = [ROOT / "include" / ("caterva%s.h" % topic)
 EXPORT = "CATERVA_API "
 TITLE = re.compile(r"/\* ---- (.*?) -+ \*/\Z")
 
+
 def escaped(text):
     """Text whose stars and angles, outside of code, Markdown shall leave alone."""
     parts = text.split("`")
@@ -93,12 +94,15 @@ def body(text):
 
 
 def entry(comment, code):
-    names = []
+    names, labels = [], []
     for declaration in code:
         name = name_of(declaration)
         if name and name not in names:
             names.append(name)
-    out = "### %s\n\n" % ", ".join("`%s`" % n for n in names) if names else ""
+            if declaration.startswith(EXPORT) or "{" in declaration:
+                labels.append(name)
+    out = "".join("(%s)=\n" % name for name in labels)
+    out += "### %s\n\n" % ", ".join("`%s`" % n for n in names) if names else ""
     out += "```c\n%s\n```\n\n" % "\n".join(map(bare, code))
     return out + (prose(comment) + "\n\n" if comment else "")
 
