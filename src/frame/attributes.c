@@ -1,5 +1,5 @@
-/* Room: frame. Attributes found in both of their places and merged. Whatever the bytes say,
- * names are texts and unique, and memory is in proportion to what is stored. */
+/* Room: frame. Reads attributes from both places and merges them. For any bytes, names are valid
+ * texts and unique, and memory is in proportion to what is stored. */
 #include "frame/attributes.h"
 
 #include "base/arith.h"
@@ -17,10 +17,10 @@
 
 /* ---- One attribute ----
  *
- * A value is a Blosc2 chunk whose header says how long it is. It is read and checked in
- * pieces, so that memory follows what is asked for, not what the header claims. */
+ * A value is a Blosc2 chunk whose header contains its length. It is read and checked in pieces, so
+ * that memory depends on what is requested, not on what the header claims. */
 
-/* A piece; and the largest block or chunk that is decoded for a piece of it. */
+/* Size of a piece; largest block or chunk decoded to get one. */
 enum { PIECE = 1 << 20, MOST_AT_ONCE = 32 << 20 };
 
 static cv_status parse(const cv_metalayer *attribute, cv_chunk_header *out, cv_error *err)
@@ -28,7 +28,7 @@ static cv_status parse(const cv_metalayer *attribute, cv_chunk_header *out, cv_e
     cv_chunk_expect expect = {
         .chunk = -2, .pos = -1, .nbytes = -1, .max_cbytes = attribute->size};
     if (attribute->size < CV_CHUNK_HEADER_SIZE)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "attribute \"%s\" is no chunk",
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "attribute \"%s\" is not a Blosc2 chunk",
                        attribute->name);
     return cv_chunk_header_parse(attribute->data, &expect, out, err);
 }
@@ -39,7 +39,8 @@ static cv_status new_decoder(cv_decoder **out, cv_error *err)
     return cv_decoder_create(&spec, out, err);
 }
 
-/* In pieces of whole blocks if a watch listens and blocks can be decoded alone. */
+/* Returns the size of a piece, whole blocks, if there is a watch and blocks can be decoded alone;
+ * else the whole size. */
 static int32_t piece_of(const cv_chunk_header *header, const cv_metalayer *attribute,
                         const cv_watch *watch)
 {
@@ -113,8 +114,8 @@ static void repeat(const cv_chunk_header *header, const uint8_t *item, int64_t s
 static cv_status fail_large(const cv_metalayer *attribute, int32_t size, cv_error *err)
 {
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                   "attribute \"%s\" can be read only %d bytes at a time", attribute->name,
-                   size);
+                   "attribute \"%s\" can only be decoded %d bytes at a time: too many",
+                   attribute->name, size);
 }
 
 static cv_status decode_piece(const cv_chunk_header *header, const cv_metalayer *attribute,
@@ -142,7 +143,7 @@ static cv_status decode_piece(const cv_chunk_header *header, const cv_metalayer 
 }
 
 static cv_status frame_attribute_read(const cv_metalayer *attribute, int64_t start, void *dst,
-                                  int64_t size, cv_error *err)
+                                      int64_t size, cv_error *err)
 {
     cv_chunk_header header;
     CV_TRY(parse(attribute, &header, err));
@@ -174,7 +175,7 @@ cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err)
     cv_chunk_header header;
     CV_TRY(parse(attribute, &header, err));
     if (header.special != CV_SPECIAL_NONE || header.memcpyed) return CV_OK;
-    int32_t piece = header.block_size; /* a block is decoded once */
+    int32_t piece = header.block_size; /* decode each block only once */
     while (piece < PIECE) piece *= 2;
     if (piece > MOST_AT_ONCE && header.nbytes <= MOST_AT_ONCE) piece = header.nbytes;
     if (piece > header.nbytes || cv_codec_access(attribute->data) == CV_ACCESS_CHUNK)
@@ -185,7 +186,7 @@ cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err)
     cv_status status = CV_OK;
     for (int64_t at = 0; at < header.nbytes && status == CV_OK; at += piece)
         status = frame_attribute_read(attribute, at, scratch,
-                                         cv_min_i64(piece, header.nbytes - at), err);
+                                      cv_min_i64(piece, header.nbytes - at), err);
     cv_free(scratch);
     return status;
 }
@@ -246,7 +247,7 @@ static bool is_name(const cv_token *key)
     return true;
 }
 
-/* How many names the map has; -1 when it is no map of names. */
+/* Returns the number of names in the map, or -1 if it is not a map with names as keys. */
 static int64_t count_names(const cv_buffer *map)
 {
     cv_tokens t = cv_tokens_of(map->data, map->size);
@@ -260,7 +261,7 @@ static int64_t count_names(const cv_buffer *map)
     return !t.bad && t.at == t.end ? (int64_t)head.number : -1;
 }
 
-/* JSON of such a map, bare or as a text: in its place comes the map. */
+/* Replaces JSON of such a map, bare or in a text, by the map. */
 static cv_status convert_json(cv_buffer *map, cv_error *err)
 {
     cv_tokens t = cv_tokens_of(map->data, map->size);
@@ -280,7 +281,7 @@ static cv_status convert_json(cv_buffer *map, cv_error *err)
     return status == CATERVA_ENOMEM ? status : CV_OK;
 }
 
-/* *n is how many names it has, -1 when the attribute is none. */
+/* Sets *n to the number of names, or to -1 if the attribute is not a map of names. */
 static cv_status decode_map(const cv_metalayer *layer, cv_buffer *map, int64_t *n,
                             cv_error *err)
 {
@@ -288,7 +289,7 @@ static cv_status decode_map(const cv_metalayer *layer, cv_buffer *map, int64_t *
     CV_TRY(cv_frame_attribute_size(layer, &size, err));
     if (size > MAX_MAP_BYTES)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "attribute \"%s\" has %lld bytes: of names at most %d are read",
+                       "attribute \"%s\" has %lld bytes, a map of attributes may have %d",
                        layer->name, (long long)size, MAX_MAP_BYTES);
     CV_TRY(cv_frame_attribute(layer, map, NULL, err));
     *n = count_names(map);
@@ -362,8 +363,8 @@ typedef struct entry {
     int at;
 } entry;
 
-/* Orders one name's places: own keys first, then the map's last entry, as in Python. `at`
- * is negative for map entries, so the smaller place wins in both. */
+/* Orders the entries of one name: its own key first, then the map's last entry, as Python does.
+ * `at` is negative for map entries, so the smaller one wins in both. */
 static int compare_entries(const void *a, const void *b)
 {
     const entry *one = a, *other = b;
@@ -371,7 +372,7 @@ static int compare_entries(const void *a, const void *b)
     return order ? order : (one->at > other->at) - (one->at < other->at);
 }
 
-/* A rank for each place: keys count up from INT_MIN, the map's down. */
+/* The rank of a list position: keys count up from INT_MIN, map entries count down. */
 static int rank_of(const cv_attributes *all, int i)
 {
     return all->list[i].form == CV_ATTRIBUTE_CHUNK ? INT_MIN + i : -i;
@@ -510,22 +511,22 @@ cv_status cv_attributes_check_name(const char *name, cv_error *err)
     if (!name || !name[0] || strlen(name) > CV_MAX_ATTRIBUTE_NAME)
         return cv_fail(err, CATERVA_EINVAL, -1, "an attribute's name has 1 to %d bytes",
                        CV_MAX_ATTRIBUTE_NAME);
-    /* python-blosc2 decodes all names at once: one that is none hides every other. */
+    /* python-blosc2 decodes all names at once: one invalid name hides all others. */
     if (!cv_is_utf8(name))
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "an attribute's name is UTF-8, \"%.100s\" is not", name);
+        return cv_fail(err, CATERVA_EINVAL, -1, "the attribute name \"%.100s\" is not UTF-8",
+                       name);
     if (strcmp(name, CV_OWN_ATTRIBUTE) == 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "attribute \"%s\" is the library's own",
                        name);
     return CV_OK;
 }
 
-/* ---- Where attributes are to stand ----
+/* ---- Placing attributes ----
  *
- * A frame that C-Blosc2 can change has at most 16 keys; the map takes one of them once it
- * exists. Keys are given in order: attributes that have one already come first. Before them
- * come long values and bytes that are no MessagePack, which would make the map slow or
- * unreadable, and attributes that describe items, which other programs look for. */
+ * A frame that C-Blosc2 can change has at most 16 keys; the map takes one of them once it exists.
+ * Keys are assigned in order: attributes that already have one come first. Before them come long
+ * values and bytes that are not MessagePack, which would make the map slow or unreadable, and
+ * attributes that describe items, which other programs look for. */
 
 enum { LONG_VALUE = 1 << 20 };
 
@@ -533,18 +534,18 @@ typedef struct item {
     const cv_attribute *from;
     bool keyed;
     bool comes_first;
-    cv_buffer value; /* decoded, of those that go into the map */
+    cv_buffer value; /* decoded, for the map */
 } item;
 
 typedef struct placing {
     item *items;
     int n;
-    int slots; /* keys for them, the map's not counted */
+    int slots; /* keys for them, without the map's */
     bool has_map;
 } placing;
 
-/* Where others have put something else under the map's name, it may stay until there is
- * a map. */
+/* Another program may have stored something else under the map's name: it may stay until there is a
+ * map. */
 static bool fits_key(const placing *p, const cv_attribute *a)
 {
     if (strcmp(a->name, CV_ATTRIBUTES_MAP) == 0)
@@ -576,7 +577,7 @@ static cv_status begin(placing *p, const cv_attribute *list, int n, bool has_own
         item *it = &p->items[i];
         it->from = &list[i];
         if (!fits_key(p, &list[i])) p->has_map = true;
-        /* What cannot be measured is damaged, and stays as it is. */
+        /* an attribute that cannot be measured is damaged, and stays as it is */
         it->comes_first = cv_attribute_size(&list[i], &length, NULL) != CV_OK ||
                           length > LONG_VALUE || is_sought(list[i].name);
     }
@@ -601,7 +602,7 @@ static cv_status fetch(item *it, bool *is_value, cv_error *err)
     return CV_OK;
 }
 
-/* The last of those with a key that may stand in the map, or NULL. */
+/* Finds the last attribute with a key that could be in the map, or NULL. */
 static cv_status find_guest(placing *p, item **out, cv_error *err)
 {
     *out = NULL;
@@ -615,7 +616,7 @@ static cv_status find_guest(placing *p, item **out, cv_error *err)
     return CV_OK;
 }
 
-/* What is no value changes places with one that is. */
+/* An attribute that is not a MessagePack value exchanges places with one that is. */
 static cv_status settle(placing *p, item *it, cv_error *err)
 {
     bool is_value;
@@ -624,10 +625,11 @@ static cv_status settle(placing *p, item *it, cv_error *err)
     if (is_value) return CV_OK;
     if (fits_key(p, it->from)) CV_TRY(find_guest(p, &guest, err));
     if (!guest)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "attribute \"%.60s\" is no MessagePack value, and has no room but "
-                       "among others in \"%s\"",
-                       it->from->name, CV_ATTRIBUTES_MAP);
+        return cv_fail(
+            err, CATERVA_EINVAL, -1,
+            "attribute \"%.60s\" is not a MessagePack value, and can only be stored "
+            "in \"%s\"",
+            it->from->name, CV_ATTRIBUTES_MAP);
     guest->keyed = false;
     it->keyed = true;
     return CV_OK;
@@ -647,7 +649,7 @@ static cv_status pack_map(const placing *p, cv_buffer *out, cv_error *err)
     CV_TRY(cv_pack_finish(&packer, out, err));
     if (out->size > MAX_MAP_BYTES)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "the attributes in \"%s\" have %zu bytes, %d is the most",
+                       "the attributes in \"%s\" have %zu bytes, the maximum is %d",
                        CV_ATTRIBUTES_MAP, out->size, MAX_MAP_BYTES);
     return CV_OK;
 }

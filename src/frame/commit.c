@@ -1,20 +1,20 @@
-/* Room: frame. The commit: the one way committed state changes.
+/* Room: frame. The commit: the only way to change committed state.
  *
- *   1. new chunks already lie in space the committed state does not use; some chunks of
- *      other writers get checksums at each commit
- *   2. new tail behind all chunks: header copy, index, seal, trailer, contiguous
- *   3. sync; and the file still has its name
- *   4. one write of the header, from its frame_size field to its end
- *   5. sync, after which it has its name still: acknowledged
+ *   1. new chunks are already in space that the committed state does not use; each commit
+ *      also adds checksums to some chunks of other programs
+ *   2. write the new tail behind all chunks: header copy, index, seal, trailer
+ *   3. sync; check that the file still has its name
+ *   4. write the header from its frame_size field to its end, in one write
+ *   5. sync; check the name again: the commit is acknowledged
  *
- * A crash before 4 leaves the old state, one after 4 the new one; 4 is a single write
- * inside one sector for headers up to 512 bytes. A new frame is written under a temporary
- * name and renamed after 5. A directory replaces chunks.b2frame by rename instead of 4, and
- * removes replaced chunk files when no older reader is left. After a failed sync or header
- * write the disk's state is unknown: the frame is poisoned and takes no further change.
+ * A crash before 4 leaves the old state, one after 4 the new state; 4 is a single write inside one
+ * sector for headers up to 512 bytes. A new frame is written under a temporary name and renamed
+ * after 5. A directory replaces chunks.b2frame by a rename instead of 4, and deletes replaced chunk
+ * files when no older reader is left. After a failed sync or header write the state on disk is
+ * unknown: the frame is poisoned and refuses further changes.
  *
- * A commit of several frames prepares each, up to 3, publishes all new headers together
- * (which commits them), and completes each, from 4 on. */
+ * A commit of several frames prepares each one up to 3, publishes all new headers together (which
+ * commits them), and completes each one from 4 on. */
 #include "frame/commit.h"
 
 #include "base/arith.h"
@@ -29,18 +29,18 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Checksums for chunks of other writers ----
+/* ---- Checksums for chunks of other programs ----
  *
- * Checksums as found: later changes are noticed. Whether the chunks decode is not
- * checked. */
+ * They protect the chunks as found against later changes. It is not checked whether the chunks
+ * decode. */
 
-/* What one commit reads of such chunks at most, bytes. */
+/* Maximum bytes of such chunks read by one commit. */
 enum { CV_ADOPT_BYTES = 64 << 20 };
 
 typedef struct newcomer {
     int64_t chunk;
     uint32_t name;
-    cv_seal_stray stray; /* its `pos` is relative to the area */
+    cv_seal_stray stray; /* `pos` is relative to the area */
 } newcomer;
 
 typedef struct adoption {
@@ -49,11 +49,11 @@ typedef struct adoption {
     bool rewrite;
     cv_watch *watch;     /* or NULL */
     int64_t left;        /* bytes that may still be read */
-    cv_buffer chunk;     /* bytes of one */
-    cv_buffer table;     /* its table */
-    cv_buffer found;     /* what stands behind it */
-    cv_buffer area;      /* tables that are to be written */
-    cv_buffer newcomers; /* their chunks */
+    cv_buffer chunk;     /* bytes of one chunk */
+    cv_buffer table;     /* its block table */
+    cv_buffer found;     /* the bytes behind it */
+    cv_buffer area;      /* tables to be written */
+    cv_buffer newcomers; /* the chunks of these tables */
 } adoption;
 
 static bool is_unfit(cv_status status)
@@ -62,7 +62,7 @@ static bool is_unfit(cv_status status)
            status == CATERVA_ENOTFOUND;
 }
 
-/* Does the table stand right behind the chunk already? */
+/* Whether the table is already right behind the chunk. */
 static cv_status is_behind(adoption *a, const cv_chunk_ref *ref, size_t size, bool *out,
                            cv_error *err)
 {
@@ -100,7 +100,7 @@ static cv_status adopt_bytes(adoption *a, const cv_chunk_ref *ref, const uint8_t
     return a->rewrite ? cv_txn_put_stored(txn, ref->chunk, &stored, err) : CV_OK;
 }
 
-/* *fits is false when the chunk must wait for the next time. */
+/* Sets *fits to false if the chunk must wait for the next commit. */
 static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *err)
 {
     cv_frame *frame = a->txn->frame;
@@ -115,13 +115,14 @@ static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *e
     if (*fits) status = cv_fetch_chunk(frame, layout, &a->chunk, &bytes, err);
     if (*fits && status == CV_OK) {
         a->left -= size;
-        status = adopt_bytes(a, &ref, bytes, (size_t)size, err); /* may lie in the layout */
+        status = adopt_bytes(a, &ref, bytes, (size_t)size, err); /* the bytes may belong to
+                                                                    the layout */
     }
     cv_layout_release(layout);
     return status;
 }
 
-/* Special chunks have nothing to check: a run of equal ones is passed in one go. */
+/* Special chunks have nothing to check: a run of equal ones is skipped at once. */
 static cv_status adopt_chunks(adoption *a, cv_error *err)
 {
     cv_txn *txn = a->txn;
@@ -146,7 +147,7 @@ static cv_status adopt_chunks(adoption *a, cv_error *err)
     return CV_OK;
 }
 
-/* Writes the area; only then its chunks are named. */
+/* Writes the area, then sets the names of its chunks. */
 static cv_status write_area(adoption *a, cv_error *err)
 {
     cv_txn *txn = a->txn;
@@ -170,8 +171,8 @@ static cv_status write_area(adoption *a, cv_error *err)
     return status;
 }
 
-/* Adopts up to CV_ADOPT_BYTES of chunks into the transaction's index, except those that
- * cannot be parsed and, unless `rewrite`, those that would need a new chunk file. */
+/* Adds checksums to up to CV_ADOPT_BYTES of chunks in the transaction's index. Skips chunks that
+ * cannot be parsed and, unless `rewrite`, those that need a new chunk file. */
 static cv_status adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error *err)
 {
     adoption a = {.txn = txn, .rewrite = rewrite, .watch = watch, .left = CV_ADOPT_BYTES};
@@ -191,16 +192,16 @@ static cv_status adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error
 
 /* ---- All layouts in one place ----
  *
- * What stands before the first block of each chunk, and its block table, written in pieces of
- * bounded memory. */
+ * For each chunk the bytes before its first block, and its block table. Written in pieces of
+ * bounded size. */
 
 enum { PIECE = 1 << 20 };
 
 typedef struct putting {
     cv_txn *txn;
     const cv_index *index; /* the transaction's */
-    cv_buffer bytes;       /* not written yet, */
-    uint64_t pos;          /* which belong there */
+    cv_buffer bytes;       /* not written yet */
+    uint64_t pos;          /* their position */
     cv_layouts_footer footer;
 } putting;
 
@@ -235,7 +236,7 @@ static cv_status fill_record(const putting *p, const cv_chunk_ref *ref,
     return cv_store_read(store, object, pos, record + parts.head_size, parts.table_size, err);
 }
 
-/* That of a chunk that cannot be made out stays zeros: who reads the chunk hears of it. */
+/* The record of a chunk that cannot be parsed stays zero: reading the chunk returns the error. */
 static cv_status add_record(putting *p, int64_t chunk, cv_error *err)
 {
     cv_txn *txn = p->txn;
@@ -286,8 +287,8 @@ static cv_status put(putting *p, cv_error *err)
     return CV_OK;
 }
 
-/* Writes the layouts of all chunks, which are put, right before the coming tail of a new
- * contiguous frame. None if chunks are read whole anyway or exceed a record. */
+/* Writes the layouts of all chunks right before the coming tail of a new contiguous frame. None if
+ * chunks are read whole anyway, or if layouts are larger than a record. */
 static cv_status put_layouts(cv_txn *txn, cv_error *err)
 {
     const cv_grid *grid = &txn->state->grid;
@@ -307,23 +308,23 @@ static cv_status put_layouts(cv_txn *txn, cv_error *err)
 
 /* ---- The tail ----
  *
- * What stands behind the chunks of a contiguous frame:
+ * The bytes behind the chunks of a contiguous frame:
  *
  *   | chunks and dead space | header copy | index | seal | trailer |
  *
- * The copy counts as dead space (cbytes ends with it) and promises nothing to readers. The
- * seal vouches for all else (format/seal.h). In a directory's chunks.b2frame the copy stands
- * behind all, where the frame has ended. */
+ * The copy counts as dead space (cbytes includes it), so readers do not rely on it. The seal covers
+ * the rest (format/seal.h). In a directory's chunks.b2frame the copy is behind the end of the
+ * frame. */
 
-/* The tail of a commit, but for what depends on its place: header copy and root. */
+/* The tail of a commit, complete except for header copy and root, which depend on its position. */
 typedef struct tail {
     cv_buffer bytes;
     uint64_t copy_size, index_size;
-    size_t root; /* where what the root vouches for begins: footer or trailer */
+    size_t root; /* start of the bytes that the root covers: footer or trailer */
     cv_seal_footer footer;
 } tail;
 
-/* A frame without chunks has no index, and nothing between header and trailer. */
+/* A frame without chunks has no index: the trailer follows the header. */
 static cv_status append_index(cv_txn *txn, tail *t, cv_error *err)
 {
     cv_buffer *out = &t->bytes;
@@ -350,8 +351,8 @@ static cv_status build_tail(cv_txn *txn, tail *t, cv_error *err)
     return cv_buffer_append(&t->bytes, trailer->data, trailer->size, err);
 }
 
-/* Completes the tail with its state's header. A failed commit has used up its number: its
- * copy may remain in the file. */
+/* Completes the tail with its state's header. The commit's number is used up even if the commit
+ * fails, because its header copy may stay in the file. */
 static void seal_tail(cv_txn *txn, const cv_buffer *header, tail *t)
 {
     cv_buffer *bytes = &t->bytes;
@@ -365,7 +366,7 @@ static void seal_tail(cv_txn *txn, const cv_buffer *header, tail *t)
 
 /* ---- The next state ---------------------------------------------------------- */
 
-/* Where a commit's write begins: magic and header length, before it, never change. */
+/* The commit's write begins here: magic and header length, before it, never change. */
 enum { HEADER_WRITE_START = 16 };
 
 typedef struct cv_commit {
@@ -373,14 +374,14 @@ typedef struct cv_commit {
     cv_snapshot *next;
     tail tail;
     int64_t cbytes;
-    uint64_t tail_pos;  /* contiguous: where the tail goes */
-    int64_t *old_files; /* directory: those the next state does not name */
+    uint64_t tail_pos;  /* contiguous: position of the tail */
+    int64_t *old_files; /* directory: files that the next state does not name */
     size_t n_old_files;
     bool fresh;          /* not published yet */
-    bool syncs, settles; /* what it writes; and the header, too */
+    bool syncs, settles; /* what it syncs: the tail; the header */
 } commit;
 
-/* Adds the files' sizes to *sum; *complete is false if one is gone. */
+/* Adds the files' sizes to *sum. *complete is false if one does not exist. */
 static cv_status add_files(const cv_txn *txn, const int64_t *files, size_t n, int64_t *sum,
                            bool *complete, cv_error *err)
 {
@@ -398,8 +399,8 @@ static cv_status add_files(const cv_txn *txn, const int64_t *files, size_t n, in
     return CV_OK;
 }
 
-/* Bytes of all chunk files of the new state: from the old sum and the changes, unless the
- * size of a file that goes is unknown. */
+/* Sums the sizes of the new state's chunk files, from the old sum and the changes. If the size of a
+ * deleted file is unknown, sums all. */
 static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
 {
     const cv_txn *txn = c->txn;
@@ -419,7 +420,8 @@ static cv_status count_files(const commit *c, int64_t *cbytes, cv_error *err)
     return status;
 }
 
-/* cbytes as the format counts it: up to the index with dead space, or all chunk files. */
+/* cbytes as the format defines it: all bytes before the index, with dead space; or all chunk
+ * files. */
 static cv_status count_cbytes(commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
@@ -430,8 +432,7 @@ static cv_status count_cbytes(commit *c, cv_error *err)
     }
     CV_TRY(cv_files_unnamed(c->txn, &c->old_files, &c->n_old_files, err));
     CV_TRY(count_files(c, &c->cbytes, err));
-    /* C-Blosc2 bounds file numbers by cbytes - 32 and refuses a small directory with larger
-     * ones. */
+    /* C-Blosc2 requires file numbers below cbytes - 32, and refuses a small directory otherwise. */
     for (int64_t i = 0; i < txn->index.n; i++)
         c->cbytes =
             cv_max_i64(c->cbytes, cv_index_get(&txn->index, i) + CV_CHUNK_HEADER_SIZE);
@@ -444,10 +445,11 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
     cv_frame_header header = old->header;
     header.frame_size = frame_size;
     header.cbytes = c->cbytes;
-    header.encode_threads = 0; /* "as the reader likes": our mark, see RELIABILITY notes */
+    header.encode_threads = 0; /* "as the reader likes": marks our frames, see the
+                                  RELIABILITY notes */
     header.decode_threads = 0;
     CV_TRY(cv_frame_header_write(&header, &c->next->header_bytes, err));
-    assert(header.header_size == old->header.header_size); /* there is one encoding only */
+    assert(header.header_size == old->header.header_size); /* there is only one encoding */
     return cv_snapshot_parse(c->next, err);
 }
 
@@ -506,7 +508,7 @@ static cv_status write_header(commit *c, cv_error *err)
     return status;
 }
 
-/* Gives a new frame its name. If that fails but the name exists, a power cut may undo it. */
+/* Gives a new frame its name. If publish fails but the name exists, a power cut may undo it. */
 static cv_status publish_store(commit *c, bool durable, cv_error *err)
 {
     cv_frame *frame = c->txn->frame;
@@ -516,14 +518,14 @@ static cv_status publish_store(commit *c, bool durable, cv_error *err)
     return status;
 }
 
-/* Of a contiguous frame: all that nobody sees yet. */
+/* Writes everything of a contiguous frame that no reader can see yet. */
 static cv_status write_unseen(commit *c, cv_error *err)
 {
     cv_frame *frame = c->txn->frame;
     const cv_buffer *header = &c->next->header_bytes;
     CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.bytes.data,
                           c->tail.bytes.size, err));
-    if (c->fresh) { /* nobody can see it yet: the header may go with the rest */
+    if (c->fresh) { /* no reader can see it yet: the header needs no order */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
         cv_second_trailer_write(&c->txn->allocator, c->next);
@@ -577,9 +579,9 @@ static cv_status write_directory(commit *c, cv_error *err)
     return status;
 }
 
-/* ---- Publishing --------------------------------------------------------- */
+/* ---- The new snapshot --------------------------------------------------- */
 
-/* The next snapshot takes over the transaction's index, and readers see it. */
+/* Moves the transaction's index to the next snapshot, and makes that current. */
 static void publish(commit *c)
 {
     cv_txn *txn = c->txn;
@@ -596,9 +598,9 @@ static void publish(commit *c)
     c->next = NULL;
 }
 
-/* Fails if another process took the file's name meanwhile: the commit is lost. One look
- * before the write suffices if nothing is waited for, since a later change is as if after
- * the commit. A sync may wait long. */
+/* Fails if another process took the file's name meanwhile: the commit is lost. Without a sync the
+ * check before the write suffices, because a later change counts as after the commit. A sync may
+ * take long. */
 static cv_status check_name_again(const commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
@@ -610,7 +612,7 @@ static cv_status check_name_again(const commit *c, cv_error *err)
 
 /* ---- The steps ---------------------------------------------------------- */
 
-/* Something is pending. */
+/* Begins a commit. Something is pending. */
 static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
 {
     caterva_durability durability = txn->frame->durability;
@@ -619,9 +621,10 @@ static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
                   .syncs = durability != CATERVA_DURABILITY_NONE,
                   .settles = durability == CATERVA_DURABILITY_FULL};
     if (!c->fresh && txn->base->header.sparse)
-        CV_TRY(cv_store_check_name(txn->frame->store, err)); /* it removes files */
+        CV_TRY(cv_store_check_name(txn->frame->store, err)); /* the commit will delete
+                                                                files */
     CV_TRY(adopt_some(txn, false, NULL, err));
-    cv_files_remove_old(txn, txn->base, NULL, 0); /* their last readers have come on here */
+    cv_files_remove_old(txn, txn->base, NULL, 0); /* their last readers may have advanced */
     if (c->fresh && txn->notes.adds_layouts) CV_TRY(put_layouts(txn, err));
     c->next = cv_snapshot_new();
     if (!c->next) return cv_fail_memory(err, sizeof *c->next, "a commit");
@@ -645,7 +648,7 @@ static cv_status complete(commit *c, cv_error *err)
 static void end(commit *c)
 {
     cv_snapshot_release(c->next);
-    if (c->tail.bytes.data) { /* the next one uses it again */
+    if (c->tail.bytes.data) { /* reused by the next commit */
         cv_buffer_free(&c->txn->notes.tail);
         c->txn->notes.tail = c->tail.bytes;
         c->txn->notes.tail.size = 0;
@@ -676,7 +679,7 @@ cv_status cv_txn_commit(cv_txn *txn, cv_error *err)
     return status;
 }
 
-/* ---- The same, of several frames ---------------------------------------- */
+/* ---- Commits of several frames ------------------------------------------ */
 
 cv_status cv_commit_prepare(cv_txn *txn, bool durable, cv_commit **out, cv_error *err)
 {
@@ -720,8 +723,8 @@ void cv_commit_drop(cv_commit *c)
     cv_free(c);
 }
 
-/* Checks before listing chunks that cannot all exist. Shared places are sealed all the
- * same. */
+/* Checks before all chunks are listed that so many can exist. Chunks that share a position are
+ * sealed, too. */
 static cv_status check_room(cv_txn *txn, cv_error *err)
 {
     enum { FEW_CHUNKS = 1 << 20 };
@@ -750,23 +753,22 @@ cv_status cv_txn_seal(cv_txn *txn, cv_watch *watch, cv_error *err)
 
 /* ---- Before the close ----
  *
- * What a writer gives back:
+ * A writer returns unused space:
  *
- *   | chunks | dead | tail | beyond the frame |    the tail moves down over what
- *   | chunks | tail |                              is dead, the file is cut
+ *   | chunks | dead | tail | beyond the frame |    the tail moves down over dead
+ *   | chunks | tail |                              space, the file is truncated
  *
- * The move is a commit like any other, so a crash leaves the old or the new
- * state; the tail moves only where it does not touch the committed one. Cutting
- * comes last, when no header that may be on the disk, and no reader, needs what
- * lies behind the frame. */
+ * The move is an ordinary commit, so a crash leaves the old or the new state. The tail moves only
+ * if it does not overlap the committed one. The file is truncated last, when neither a header that
+ * may be on disk nor a reader needs the bytes behind the frame. */
 
-/* What makes moving the tail worth two syncs. */
+/* Minimum gain for moving the tail, which costs two syncs. */
 enum { MIN_GAIN = 64 * 1024, MIN_PART = 16 };
 
-/* ---- Where the live chunks end -------------------------------------------- */
+/* ---- The end of the live chunks -------------------------------------------- */
 
-/* The end of this handle's chunks is known, others need their headers. A chunk takes no
- * more than its items and some overhead, so only the last ones can reach the end. */
+/* Only chunks whose start is this close to the end can determine it: a chunk is not larger than its
+ * items and some overhead. The size of this handle's chunks is known, others need their headers. */
 static uint64_t reach_of(const cv_grid *grid)
 {
     return 2 * (uint64_t)grid->chunk_bytes + 64 * 1024;
@@ -775,10 +777,10 @@ static uint64_t reach_of(const cv_grid *grid)
 typedef struct survey {
     cv_txn *txn;
     const cv_index *index;
-    uint64_t end; /* behind all that was looked at */
+    uint64_t end; /* behind everything measured so far */
 } survey;
 
-/* Where chunk `i` begins; false when it takes no space. */
+/* Gets the position of chunk `i`. False if it takes no space. */
 static bool chunk_pos(const survey *s, int64_t i, uint64_t *pos)
 {
     int64_t offset = cv_index_get(s->index, i);
@@ -794,7 +796,8 @@ static void find_last(survey *s)
         (void)cv_extents_has(&s->txn->allocator.space.ours, pos, &size);
         if (pos + size > s->end) s->end = pos + size;
     }
-    const cv_strays *strays = s->index->strays; /* tables of other writers' chunks */
+    const cv_strays *strays = s->index->strays; /* tables of chunks that other programs
+                                                   wrote */
     uint64_t table = cv_block_table_size(s->txn->base->grid.n_blocks);
     for (int64_t i = 0; strays && i < strays->n; i++) {
         uint64_t end = strays->items[i].pos + table;
@@ -810,7 +813,7 @@ static cv_status measure_chunk(survey *s, int64_t i, cv_error *err)
     CV_TRY(cv_chunk_ref_find(txn->base, s->index, i, &ref, err));
     CV_TRY(cv_layout_get(txn->frame->layouts, txn->base, &ref, &layout, err));
     uint64_t end = ref.pos + cv_layout_stored_size(layout, &ref);
-    if (ref.name == 0) end += layout->table_size; /* may stand there, to be adopted */
+    if (ref.name == 0) end += layout->table_size; /* a table to be adopted may be there */
     if (end > s->end) s->end = end;
     cv_layout_release(layout);
     return CV_OK;
@@ -846,8 +849,8 @@ static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
     return status;
 }
 
-/* Where the tail would go, behind the last live chunk; size 0: too little to win. A handle
- * that never looked at the index changed nothing. */
+/* Finds the position for the tail, behind the last live chunk; size 0: not worth it. A handle that
+ * never read the index changed nothing. */
 static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_error *err)
 {
     uint64_t end, size;
@@ -875,7 +878,7 @@ static cv_status move_tail(cv_txn *txn, cv_extent place, cv_error *err)
     return cv_store_sync(txn->frame->store, CV_FRAME_OBJECT, err);
 }
 
-/* A reader may have come meanwhile, with the state before the move. */
+/* Truncates unless a reader of the state before the move has come meanwhile. */
 static cv_status cut(cv_txn *txn, cv_error *err)
 {
     cv_store *store = txn->frame->store;
@@ -897,7 +900,7 @@ static cv_status tidy_file(cv_txn *txn, cv_error *err)
     if (!cv_store_has_readers(store)) CV_TRY(find_place(txn, stored, &place, err));
     if (place.size == 0 && stored <= txn->base->header.frame_size) return CV_OK;
 
-    /* After this the disk holds the committed header and no older one. */
+    /* Afterwards the committed header is on disk, and no older one. */
     if (txn->frame->durability != CATERVA_DURABILITY_NONE)
         CV_TRY(cv_store_sync(store, CV_FRAME_OBJECT, err));
     if (place.size > 0) CV_TRY(move_tail(txn, place, err));

@@ -1,11 +1,11 @@
-/* Room: frame. Compressed bytes of wanted blocks, with few and large reads: of one chunk when
- * they are needed, or of many chunks together before that. Does not know who needs them.
+/* Room: frame. Reads compressed bytes of blocks with few and large reads: of one chunk when they
+ * are needed, or of many chunks before that. Does not know who uses them.
  *
  *      stored:   ..[b4 ][b5 ]......[b9 ]..
  *      buffer:   [36][b4 ][b5 ][36][b9 ]
  *
- * Neighbours make a run, read at once; the prefix before each run is where the decoder puts
- * the header of the block it decodes (see codec/decode.c). */
+ * Neighbouring blocks form a run, which is read at once. In the prefix before each run the decoder
+ * places the header of the block that it decodes (see codec/decode.c). */
 #include "frame/fetch.h"
 
 #include "base/arith.h"
@@ -17,7 +17,7 @@
 
 /* ---- Blocks of one chunk ----------------------------------------------------- */
 
-/* Runs read together; gaps wider than this are not bridged. */
+/* Maximum number of runs read together; gaps up to SMALL_GAP are always read over. */
 enum { RUNS = 32, SMALL_GAP = 4096 };
 
 static int by_position(const void *a, const void *b)
@@ -39,7 +39,7 @@ static cv_block_range range_of(const cv_layout *layout, const cv_wanted *wanted)
     return cv_fetch_range(layout, wanted->block);
 }
 
-/* Stored order, nearly always block order already. `streams` serves as sort key until the
+/* Sorts by position; the list is nearly always sorted already. `streams` is the sort key until the
  * fetch. */
 void cv_fetch_sort(const cv_layout *layout, cv_wanted *wanted, int64_t n)
 {
@@ -84,8 +84,8 @@ static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, 
     return true;
 }
 
-/* One past the last block of the run at wanted[first]. Blocks may share bytes (hostile
- * files); a run then ends where its largest end is. */
+/* Returns the index behind the last block of the run at wanted[first]. In hostile files blocks may
+ * share bytes: a run then ends at the largest end. */
 static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t first,
                        int64_t n, size_t budget, int64_t gap, cv_block_range *run)
 {
@@ -106,12 +106,12 @@ static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t
 typedef struct fetching {
     const cv_layout *layout;
     cv_wanted *wanted;
-    cv_store_range ranges[RUNS]; /* without their places */
-    int64_t ends[RUNS];          /* of each run: one past its last block in the list */
-    size_t n_runs, needed;       /* bytes of the buffer that they take */
+    cv_store_range ranges[RUNS]; /* without dst */
+    int64_t ends[RUNS];          /* of each run: index behind its last block in the list */
+    size_t n_runs, needed;       /* size of the buffer */
 } fetching;
 
-/* Plans runs that fit the budget, at least one; returns how many blocks they hold. */
+/* Plans runs that fit the budget, at least one. Returns the number of blocks in them. */
 static int64_t plan_runs(fetching *f, int64_t n, size_t budget, int64_t gap)
 {
     const cv_layout *layout = f->layout;
@@ -211,16 +211,16 @@ cv_status cv_fetch_raw(cv_frame *frame, const cv_layout *layout, int64_t pos, vo
 
 /* ---- Bytes of many chunks, read before they are needed ----
  *
- *     chunks   3          4      9          runs of bytes, chunk after chunk, and in each
- *     runs     [..] [...] [....] [.] [..]   as they are stored; a whole chunk is one */
+ *     chunks   3          4      9          runs of bytes, chunk after chunk, and within a chunk
+ *     runs     [..] [...] [....] [.] [..]   in stored order; a whole chunk is one run */
 
-/* Bytes of a run that is more than a block. */
+/* Maximum bytes of a run of several blocks. */
 enum { MOST_RUN = 1 << 20 };
 
 typedef struct chunk {
-    int64_t first, last; /* its blocks in the list */
+    int64_t first, last; /* its range in the list of blocks */
     bool is_whole;
-    size_t first_run, n_runs; /* 0: nothing of it is there but its layout */
+    size_t first_run, n_runs; /* 0: only its layout was read */
 } chunk;
 
 typedef struct staged_run {
@@ -233,7 +233,7 @@ typedef struct staged_run {
 struct cv_staged {
     cv_frame *frame;
     const cv_snapshot *snapshot;
-    cv_buffer wishes, chunks; /* as many of both */
+    cv_buffer wishes, chunks; /* one entry of each for every chunk */
     cv_buffer wanted, runs, bytes;
     size_t n_chunks, n_runs, n_bytes;
     int64_t n_wanted;
@@ -255,7 +255,7 @@ static staged_run *run_at(const cv_staged *s, size_t i)
     return (staged_run *)(void *)s->runs.data + i;
 }
 
-/* ---- What is wanted --------------------------------------------------------- */
+/* ---- What to read ------------------------------------------------------------ */
 
 cv_status cv_staged_new(cv_frame *frame, const cv_snapshot *snapshot, cv_staged **out,
                         cv_error *err)
@@ -320,7 +320,7 @@ static void forget_runs(cv_staged *s, size_t i)
     c->n_runs = 0;
 }
 
-/* A chunk of which some would be more than there is room for has none. */
+/* Plans the runs of a chunk. If they do not fit the memory, plans none. */
 static cv_status cut_runs(cv_staged *s, size_t i, size_t most, cv_error *err)
 {
     const cv_layout *layout = wish_at(s, i)->layout;
@@ -379,8 +379,8 @@ cv_status cv_staged_fetch(cv_staged *s, size_t most, cv_watch *watch, cv_error *
     cv_error error = {0};
     s->watch = watch;
     if (s->n_chunks == 0) return CV_OK;
-    CV_TRY(cv_layout_wave_of_good(s->frame->layouts, s->snapshot, wish_at(s, 0), s->n_chunks, watch,
-                                  err));
+    CV_TRY(cv_layout_wave_of_good(s->frame->layouts, s->snapshot, wish_at(s, 0), s->n_chunks,
+                                  watch, err));
     for (size_t i = 0; i < s->n_chunks; i++) CV_TRY(cut_runs(s, i, most, err));
     cv_status status = read_staged_runs(s, &error);
     if (status != CATERVA_ESTOPPED && status != CATERVA_ENOMEM) {
@@ -392,9 +392,9 @@ cv_status cv_staged_fetch(cv_staged *s, size_t most, cv_watch *watch, cv_error *
     return status;
 }
 
-/* ---- What there is ----------------------------------------------------------- */
+/* ---- What was read ----------------------------------------------------------- */
 
-/* The chunk's place; n_chunks: it has none. */
+/* Returns the chunk's position in the list, or n_chunks. */
 static size_t find(const cv_staged *s, const cv_chunk_ref *ref)
 {
     size_t low = 0, high = s->n_chunks;
@@ -430,7 +430,7 @@ const uint8_t *cv_staged_chunk(const cv_staged *s, const cv_chunk_ref *ref)
 
 static const staged_run *find_run(const cv_staged *s, const chunk *c, cv_block_range range)
 {
-    size_t low = 0, high = c->n_runs; /* the last one that begins before it, or with it */
+    size_t low = 0, high = c->n_runs; /* the last run that begins at or before it */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (run_at(s, c->first_run + middle)->start <= range.start)
@@ -443,7 +443,8 @@ static const staged_run *find_run(const cv_staged *s, const chunk *c, cv_block_r
     return range.end <= r->start + (int64_t)r->size ? r : NULL;
 }
 
-/* Several threads may decode blocks of one run: what stands before a block is not theirs. */
+/* Several threads may decode blocks of one run, so the bytes before a block must not be
+ * overwritten. */
 static bool place_staged(const cv_staged *s, const cv_chunk_ref *ref, const cv_layout *layout,
                          cv_wanted *wanted, int64_t n)
 {

@@ -1,4 +1,4 @@
-/* Room: frame. Opening, creating, closing; handing out snapshots. */
+/* Room: frame. Opens, creates and closes frames, and returns snapshots. */
 #include "frame/frame.h"
 
 #include "base/heap.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Takes over store and snapshot, also on failure. */
+/* Owns store and snapshot, even on failure. */
 static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
                            caterva_durability durability, cv_frame **out, cv_error *err)
 {
@@ -61,8 +61,8 @@ cv_status cv_frame_open_state(cv_store *store, cv_snapshot *state,
     return new_frame(store, state, durability, out, err);
 }
 
-/* The parser needs room for a trailer: the header gets the sizes of a commit without
- * chunks. */
+/* Makes the state before the first commit. The parser checks the frame's size against the trailer,
+ * so the header gets the sizes of a commit without chunks. */
 static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot,
                                 cv_error *err)
 {
@@ -71,7 +71,7 @@ static cv_status first_snapshot(const cv_frame_seed *seed, cv_snapshot *snapshot
     cv_frame_header header = seed->header;
     header.has_attributes = seed->n_attributes > 0;
     header.cbytes = 0;
-    for (int pass = 0; pass < 2; pass++) { /* the first one learns header_size */
+    for (int pass = 0; pass < 2; pass++) { /* the first pass determines header_size */
         snapshot->header_bytes.size = 0;
         CV_TRY(cv_frame_header_write(&header, &snapshot->header_bytes, err));
         header.frame_size = header.header_size + snapshot->trailer_bytes.size;
@@ -116,9 +116,9 @@ cv_snapshot *cv_frame_snapshot(cv_frame *frame)
     return snapshot;
 }
 
-/* ---- The codec's view ----------------------------------------------------- */
+/* ---- The codec's parameters ------------------------------------------------ */
 
-/* The kind of a dtype like "<f8", and its number; 'V' for one that is more than that. */
+/* Returns the kind of a dtype such as "<f8", and its number; 'V' for any longer description. */
 static char dtype_kind(const char *dtype, size_t size, int64_t *number)
 {
     *number = 0;
@@ -130,8 +130,8 @@ static char dtype_kind(const char *dtype, size_t size, int64_t *number)
     return dtype[1];
 }
 
-/* Items without a dtype, of "|V8", of C-Blosc2's default "|S8", or of another size than
- * their dtype are not described. */
+/* Does not describe items without a dtype, of dtype "|V8", of C-Blosc2's default "|S8", or whose
+ * size is not that of the dtype. */
 static void describe_items(const cv_array_meta *meta, cv_codec_spec *spec)
 {
     const char other = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
@@ -164,7 +164,7 @@ cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
     memcpy(out->block_shape, snapshot->grid.block_shape, sizeof out->block_shape);
     describe_items(&snapshot->meta, out);
 
-    /* n-d plugins look for "b2nd" only: the older metalayer is written anew. */
+    /* n-d plug-ins read "b2nd" only, so the older metalayer is written in the new form. */
     cv_array_meta meta = snapshot->meta;
     meta.legacy = false;
     if (!meta.dtype) {

@@ -1,5 +1,5 @@
-/* Room: frame. The pages of a chunk index: made, shared, copied on change, encoded for a
- * commit. Knows neither its place nor what entries mean. */
+/* Room: frame. The pages of a chunk index: created, shared, copied on change, encoded for a commit.
+ * Knows neither the index's position in the file nor the meaning of entries. */
 #include "frame/index.h"
 
 #include "base/grid.h"
@@ -16,8 +16,8 @@ static int64_t pages_for(int64_t n) { return cv_ceil_div(n, CV_INDEX_PAGE); }
 
 /* ---- One page ----------------------------------------------------------- */
 
-/* A growing index's last page doubles its room until full. The caller fills entries and
- * names. */
+/* Allocates a page. The last page of a growing index doubles its capacity until it is full. The
+ * caller fills entries and names. */
 static cv_status bare_page(int64_t n, cv_index_page **out, cv_error *err)
 {
     int room = SMALLEST_ROOM;
@@ -156,7 +156,7 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
     return status;
 }
 
-/* The table of a new chunk is behind it, wherever that of the old one was. */
+/* The table of a new chunk is behind the chunk, even if that of the old one was elsewhere. */
 static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
 {
     cv_strays *old = index->strays, *left = NULL;
@@ -173,7 +173,7 @@ static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
 
 /* ---- The table ---------------------------------------------------------- */
 
-/* Twice the room it needs, so that a series of appends copies it rarely. */
+/* Allocates twice the space needed, so that a series of appends rarely copies the table. */
 static cv_status make_room(cv_index *index, int64_t n_pages, cv_error *err)
 {
     if (index->pages && n_pages <= index->max_pages) return CV_OK;
@@ -306,7 +306,7 @@ static void fill(cv_index_page *page, int64_t from, int64_t to, int64_t entry)
     }
 }
 
-/* Pages of new entries are all alike: one stands for those that are full. */
+/* All pages of new entries are equal: the full ones share one page. */
 static cv_status add_pages(cv_index *index, int64_t n, int64_t entry, cv_error *err)
 {
     int64_t n_full = n / CV_INDEX_PAGE, rest = n % CV_INDEX_PAGE;
@@ -347,7 +347,7 @@ cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *e
     return CV_OK;
 }
 
-/* ---- Looking through it --------------------------------------------------- */
+/* ---- Searching ------------------------------------------------------------ */
 
 int64_t cv_index_count_stored(const cv_index *index)
 {
@@ -368,12 +368,11 @@ int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same)
 
 /* ---- Encoding ----
  *
- * A chunk of header, block starts, and of each page
- * the streams it remembers, or new ones where it changed.
+ * A chunk of header, block starts and, for each page, its kept streams, or new ones if it changed.
  *
  *     | header | starts | streams of page 0 | page 1 | ... | last page | */
 
-/* LZ4 encodes these blocks three times as fast as BloscLZ, and as small. */
+/* LZ4 encodes these blocks three times as fast as BloscLZ, to the same size. */
 static const cv_codec_spec index_spec = {
     .codec = CATERVA_CODEC_LZ4,
     .level = 5,
@@ -384,15 +383,15 @@ static const cv_codec_spec index_spec = {
     .chunk_bytes = CV_INDEX_PAGE_BYTES,
 };
 
-/* Below so many entries nothing is gained by repetition, or by blocks. */
+/* An index with fewer entries is not worth a repeated value, or blocks. */
 enum { LEAST_REPEATED = 8, LEAST_PAGED = 16 };
 
 typedef struct encoding {
     const cv_index *index;
     cv_encoder *encoder;
     cv_buffer *out;
-    size_t origin; /* of the chunk in `out` */
-    bool possible; /* false: the index must be encoded whole */
+    size_t origin; /* position of the chunk in `out` */
+    bool possible; /* false: the index must be encoded as a whole */
 } encoding;
 
 /* ---- All entries at once ------------------------------------------------ */
@@ -410,10 +409,10 @@ static bool all_equal(const cv_index *index)
     return true;
 }
 
-/* Entries are stored little-endian, whatever this machine is. */
+/* Stores entries little-endian on any machine. */
 static void store_entries(uint8_t *dst, const int64_t *entries, int64_t n)
 {
-    if (CV_LITTLE_ENDIAN) { /* every commit stores the last page */
+    if (CV_LITTLE_ENDIAN) { /* every commit stores the last page: fast path */
         memcpy(dst, entries, (size_t)n * sizeof entries[0]);
         return;
     }
@@ -494,7 +493,8 @@ static cv_status encode_pages(encoding *e, cv_error *err)
 {
     const cv_index *index = e->index;
     size_t starts = (size_t)index->n_pages * sizeof(int32_t);
-    size_t most = (size_t)index->n * sizeof(int64_t); /* beyond it, plain is smaller */
+    size_t most = (size_t)index->n * sizeof(int64_t); /* a larger index is smaller
+                                                         uncompressed */
     e->possible = index->n >= LEAST_PAGED;
     if (!e->possible) return CV_OK;
     CV_TRY(cv_buffer_resize(e->out, e->origin + CV_CHUNK_HEADER_SIZE + starts, err));
@@ -505,7 +505,7 @@ static cv_status encode_pages(encoding *e, cv_error *err)
     if (!e->possible) return CV_OK;
     uint8_t *header = e->out->data + e->origin;
     memcpy(header, index->pages[0]->header, CV_CHUNK_HEADER_SIZE);
-    if (index->n_pages == 1) /* the only block is as long as the chunk */
+    if (index->n_pages == 1) /* the only block is as large as the chunk */
         cv_codec_set_block_size(header, (int32_t)most);
     cv_codec_set_sizes(header, (int32_t)most, (int32_t)(e->out->size - e->origin));
     return CV_OK;

@@ -1,6 +1,6 @@
-/* Room: frame. What a read must know of a chunk before its blocks: header, block ranges,
- * checksums. Layouts are read singly or in waves, or made of records; checked once; and
- * cached by the frame and by each worker. */
+/* Room: frame. What a read needs to know of a chunk before its blocks: header, block ranges,
+ * checksums. Layouts are read singly or in waves, or made from records; checked once; and cached by
+ * the frame and by each worker. */
 #include "frame/layout.h"
 
 #include "base/arith.h"
@@ -26,9 +26,9 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 
 /* ---- Reading ------------------------------------------------------------ */
 
-/* Chunks of at most SMALL_* bytes (one block may be larger) are read at once and stay whole
- * in their layout: a second read would take longer than all else. A checked chunk's first
- * read is larger, since it then mostly has the block table. */
+/* Chunks of at most SMALL_* bytes (a single block may be larger) are read at once and kept in their
+ * layout: a second read would take longer than everything else. The first read of a checked chunk
+ * is larger, so that it mostly includes the block table. */
 enum { SMALL_CHUNK = 512, SMALL_BLOCK = 4000, CHECKED_READ = 4096 };
 
 bool cv_layout_is_small(const cv_grid *grid)
@@ -36,15 +36,16 @@ bool cv_layout_is_small(const cv_grid *grid)
     return grid->chunk_bytes <= (grid->n_blocks == 1 ? SMALL_BLOCK : SMALL_CHUNK);
 }
 
-/* First bytes of a chunk: header, mostly all block starts, and a small one's block table. */
+/* The first bytes of a chunk: header, mostly all block starts, and a small chunk's block table. */
 typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
-    bool keeps_chunk;    /* the layout gets all bytes of the chunk, if they are here */
-    cv_small_room *room; /* for the layout, and the bytes behind it; NULL: it is kept */
+    bool keeps_chunk;    /* the layout gets all bytes of the chunk, if present */
+    cv_small_room *room; /* memory for the layout, and the bytes behind it; NULL: the
+                            layout is kept */
     cv_buffer buffer;
-    uint8_t *small; /* CHECKED_READ bytes in place of the buffer */
+    uint8_t *small; /* CHECKED_READ bytes, used instead of the buffer */
 } chunk_head;
 
 static size_t most_bytes(const cv_grid *grid)
@@ -104,7 +105,7 @@ static uint32_t *sums_of(const cv_layout *layout)
     return (uint32_t *)(void *)(layout->blocks + layout->n_blocks);
 }
 
-/* Reads block starts or a repeated item, if needed. */
+/* Reads block starts or a repeated item, if there are any. */
 static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
                            const cv_chunk_expect *expect, cv_layout *layout, cv_error *err)
 {
@@ -132,7 +133,7 @@ static cv_status read_body(cv_store *store, const cv_chunk_ref *ref, const chunk
     return status;
 }
 
-/* A small chunk's header mostly equals the one parsed last, whose checks then hold. */
+/* The header of a small chunk mostly equals the last one parsed: its checks are valid for both. */
 static cv_status parse_header(const chunk_head *head, const cv_chunk_expect *expect,
                               cv_chunk_header *out, cv_error *err)
 {
@@ -237,7 +238,7 @@ static cv_status find_table(cv_store *store, const cv_chunk_ref *ref, const chun
     return cv_store_read(store, object, pos, buffer->data, size, err);
 }
 
-/* The table must have the name that the seal knows; then it vouches for the rest. */
+/* The table must have the name in the seal. Then its checksums cover the rest. */
 static cv_status take_table(cv_layout *layout, const cv_chunk_ref *ref, const uint8_t *bytes,
                             cv_error *err)
 {
@@ -256,7 +257,7 @@ size_t cv_layout_head_size(const cv_layout *layout)
     return (size_t)cv_block_table_head(&layout->header, ranges_of(layout), layout->n_sums);
 }
 
-/* Header and block starts are at hand already, a dictionary is read. */
+/* Header and block starts were read already; a dictionary is read here. */
 static cv_status check_head(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
                             const cv_layout *layout, cv_error *err)
 {
@@ -345,8 +346,8 @@ void cv_layout_warm(cv_store *store, const cv_snapshot *snapshot, const cv_chunk
         store->ops->warm(store, ref->object, ref->pos, (size_t)wanted);
 }
 
-/* A missing chunk file is damage, unless the store refused to look (sys_errno) or the frame
- * is gone. */
+/* A missing chunk file is damage, unless the store could not look (sys_errno) or the frame does not
+ * exist any more. */
 static cv_status fail_missing(cv_store *store, const cv_chunk_ref *ref, const cv_error *why,
                               cv_error *err)
 {
@@ -360,7 +361,7 @@ static cv_status fail_missing(cv_store *store, const cv_chunk_ref *ref, const cv
                    (long long)ref->chunk, why->message);
 }
 
-/* A chunk in a file of its own ends where the file does. */
+/* A chunk in its own file ends at the end of the file. */
 static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *limit,
                             cv_error *err)
 {
@@ -373,8 +374,7 @@ static cv_status find_limit(cv_store *store, const cv_chunk_ref *ref, uint64_t *
     return status;
 }
 
-/* Sets the chunk's limit, from its reference or the store, and the size of the first
- * read. */
+/* Sets the chunk's limit, from its reference or the store, and the size of the first read. */
 static cv_status begin(cv_store *store, const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                        uint64_t *limit, size_t *size, cv_error *err)
 {
@@ -394,7 +394,7 @@ static cv_status read_layout(cv_store *store, const cv_snapshot *snapshot,
 {
     bool checked = is_checked(snapshot, ref);
     uint64_t limit = 0;
-    size_t size = 0; /* GCC for s390x does not see that the call sets them */
+    size_t size = 0; /* initialised for GCC on s390x, which warns */
     CV_TRY(begin(store, snapshot, ref, &limit, &size, err));
 
     uint8_t bytes[CHECKED_READ];
@@ -414,7 +414,7 @@ static chunk_head head_of(const cv_chunk_head *given)
     return (chunk_head){.bytes = given->bytes, .size = given->size};
 }
 
-/* An unchecked layout from the chunk's bytes at hand; reads the rest, which is rare. */
+/* Makes an unchecked layout from bytes in memory. Rarely, reads the rest. */
 static cv_status parse_given(cv_store *store, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, const cv_chunk_head *given,
                              cv_layout **out, cv_error *err)
@@ -434,14 +434,14 @@ static cv_status check_given(cv_store *store, cv_layout *layout, const cv_chunk_
 
 /* ---- Records ----
  *
- * A record, one layout in the area of all, counts only if the seal knows its block table's
- * name and the table its head's sum: damaged or foreign records fail this. */
+ * A record is one layout in the area of all layouts. It is used only if the seal contains its block
+ * table's name and the table the checksum of its head: damaged or foreign records are ignored. */
 
 typedef struct records {
     cv_layout_area area;
-    const cv_snapshot *snapshot; /* whose they are */
-    const cv_index *index;       /* the snapshot's, decoded */
-    int64_t before[];            /* of each page of the index: records before it */
+    const cv_snapshot *snapshot; /* its state */
+    const cv_index *index;       /* the snapshot's decoded index */
+    int64_t before[];            /* for each page of the index: number of records before it */
 } records;
 
 static int64_t count_names(const cv_index *index, int64_t page, int64_t n)
@@ -477,8 +477,8 @@ static cv_status count_all(cv_snapshot *snapshot, const cv_index *index,
     return CV_OK;
 }
 
-/* Records of the snapshot, which outlives them; NULL: no footer at hand, or unusable.
- * cv_free. */
+/* Finds the records of the snapshot, which must outlive them. NULL: their footer is not in memory,
+ * or not usable. Release with cv_free. */
 static cv_status new_records(cv_snapshot *snapshot, cv_store *store, records **out,
                              cv_error *err)
 {
@@ -534,13 +534,14 @@ static cv_layout *of_record(const records *r, cv_store *store, const cv_chunk_re
 enum { STRIPES = 16, WAYS = 4, MIN_SETS = 2, MAX_SETS = 1024, CACHE_BYTES = 4 << 20 };
 enum { GENERATIONS = 256 };
 
-/* A chunk may be in any way of the set its hash picks; least recently used is replaced. */
+/* A chunk may be in any way of the set that its hash selects. The least recently used one is
+ * replaced. */
 typedef struct set {
     cv_layout *ways[WAYS];
 } set;
 
-/* Every STRIPES-th set, under a lock held for a few instructions; a cache line of its own.
- * Sets are made when the first layout is kept, so that openings that read none do not
+/* Every STRIPES-th set, with a lock that is held for a few instructions, in its own cache line.
+ * Sets are allocated when the first layout is cached, so that openings that read none do not
  * pay. */
 typedef struct stripe {
     _Alignas(64) cv_mutex lock;
@@ -551,11 +552,11 @@ struct cv_layout_cache {
     cv_store *store;
     uint64_t id; /* of the frame */
     stripe stripes[STRIPES];
-    atomic_uint generations[GENERATIONS]; /* shared by all positions of one hash */
-    size_t n_sets;                        /* of all stripes */
-    cv_mutex lock;                        /* over these: */
+    atomic_uint generations[GENERATIONS]; /* shared by all positions with the same hash */
+    size_t n_sets;                        /* in all stripes */
+    cv_mutex lock;                        /* guards the next two */
     bool has_looked;
-    records *records; /* of the first snapshot that was read; or NULL */
+    records *records; /* of the first snapshot read; or NULL */
 };
 
 cv_layout_cache *cv_layout_cache_new(cv_store *store, uint64_t id, int64_t n_blocks)
@@ -665,7 +666,7 @@ uint32_t cv_layout_generation(const cv_layout_cache *cache, cv_object object, ui
                                 memory_order_relaxed);
 }
 
-/* One that was read before its chunk was sealed is not what is looked for. */
+/* A layout that was read before its chunk was sealed has another name, and is not returned. */
 static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref, uint32_t name)
 {
     stripe *locked;
@@ -692,7 +693,7 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
     cv_layout_release(found);
 }
 
-/* Another thread may have been faster: the first one stays. Without memory none is kept. */
+/* If another thread cached one meanwhile, replaces it. Without memory does not cache. */
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     stripe *locked;
@@ -704,7 +705,8 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
     cv_layout_release(gone);
 }
 
-/* Only for far reads, not for a writer's changing states. Unreadable counts as none. */
+/* Only for far stores, and not for the changing states of a writer. Records that cannot be read are
+ * ignored. */
 static const records *get_records(cv_layout_cache *cache, const cv_snapshot *snapshot)
 {
     cv_store *store = cache->store;
@@ -752,10 +754,11 @@ cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
 
 /* ---- A worker's notes ----
  *
- * A note holds while its position's generation stays, that is until another chunk takes
- * it. */
+ * A note is valid while the generation of its position is unchanged, that is, until another chunk
+ * takes the position. */
 
-/* Of larger layouts only the last is kept: 2 MiB per worker. One of 4096 blocks fits. */
+/* Of layouts above this size only the last is kept: 2 MiB for each worker. A layout of 4096 blocks
+ * fits. */
 enum { MOST_BYTES = 64 << 10 };
 
 void cv_layout_memo_free(cv_layout_memo *memo)
@@ -786,7 +789,7 @@ static cv_status get_noted(cv_layout_cache *cache, const cv_snapshot *snapshot,
         return CV_OK;
     }
     cv_layout *layout;
-    /* Before the layout is looked for: it may be newer than its note, not older. */
+    /* before the lookup: the layout may be newer than its note, not older */
     uint32_t generation = cv_layout_generation(cache, ref->object, ref->pos);
     CV_TRY(cv_layout_get(cache, snapshot, ref, &layout, err));
     cv_layout **place = &memo->last;
@@ -816,20 +819,20 @@ cv_status cv_layout_borrow(cv_layout_cache *cache, const cv_snapshot *snapshot,
 
 /* ---- Layouts of many chunks, read together ----
  *
- *     wave 0   records, where there are   [record][record] ...
+ *     wave 0   records, if any            [record][record] ...
  *     wave 1   heads of other chunks      [head]....[table?] [head]....[table?] ...
- *     wave 2   tables not among them      [table] ...
+ *     wave 2   other tables               [table] ...
  *
- * Of few small chunks wave 1 reads all bytes, and is the only one. */
+ * If the chunks are few and small, wave 1 reads all their bytes and is the only one. */
 
-/* A range of a wave: a chunk's first bytes, its table, or records with those around them. */
+/* A range of a wave: a chunk's first bytes, its table, or records with their neighbours. */
 typedef enum part_kind { PART_HEAD, PART_TABLE, PART_RECORDS } part_kind;
 
 typedef struct part {
     size_t wish;
     part_kind kind;
-    int64_t record;      /* the wish's */
-    int64_t first, last; /* those that are read */
+    int64_t record;      /* of the request */
+    int64_t first, last; /* records that are read */
 } part;
 
 typedef struct wave {
@@ -837,13 +840,13 @@ typedef struct wave {
     const cv_snapshot *snapshot;
     cv_layout_wish *wishes;
     size_t n;
-    cv_buffer parts, ranges; /* of the wave under way */
+    cv_buffer parts, ranges; /* of the current wave */
     cv_buffer records, heads, tables;
     size_t n_parts, n_bytes;
     cv_watch *watch;
-    bool is_whole; /* all bytes of the chunks are read */
-    bool goes_on;  /* around what is damaged */
-    size_t failed; /* the range that could not be read; SIZE_MAX: none */
+    bool is_whole; /* reads all bytes of the chunks */
+    bool goes_on;  /* skips damaged chunks */
+    size_t failed; /* range that could not be read; SIZE_MAX: none */
 } wave;
 
 void cv_name_chunk(int64_t chunk, cv_error *err)
@@ -919,8 +922,8 @@ static void forget_parts(wave *w)
     w->n_parts = w->n_bytes = 0;
 }
 
-/* For a few chunks this many bytes of records around theirs are read too: the next points
- * profit, and it takes less than a round trip. */
+/* For a few chunks, also reads this many bytes of neighbouring records: later reads of points use
+ * them, and the time is less than a round trip. */
 enum { BYTES_AROUND = 64 * 1024, FEW_CHUNKS = 4 };
 
 static void look_around(const wave *w, const cv_layout_area *area, part *p)
@@ -990,7 +993,7 @@ static void take_records(wave *w, const records *r)
     }
 }
 
-/* What a record says nothing of is looked for in its chunk. */
+/* Chunks without a valid record are read afterwards. */
 static cv_status read_records(wave *w, cv_error *err)
 {
     const records *r = get_records(w->cache, w->snapshot);
@@ -1002,7 +1005,8 @@ static cv_status read_records(wave *w, cv_error *err)
     return CV_OK;
 }
 
-/* Where the table is known to be, or else guessed, apart from the chunk's first bytes. */
+/* Guesses the position of a table that is apart from the chunk's first bytes, if it is not
+ * known. */
 static bool guess_table(const wave *w, cv_layout_wish *wish)
 {
     const cv_chunk_ref *ref = &wish->ref;
@@ -1024,13 +1028,13 @@ static void find_kept(wave *w)
         w->wishes[i].layout = cv_layout_find(w->cache, w->snapshot, &w->wishes[i].ref);
 }
 
-/* Bytes of a chunk and its table, as they are said to end; 0: nobody knows. */
+/* Expected bytes of a chunk with its table; 0: unknown. */
 static uint64_t extent_of(const cv_layout_wish *wish)
 {
     return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
 }
 
-/* Few small chunks are read in less time than it takes to learn where their blocks are. */
+/* Reading few small chunks as a whole takes less time than first reading where their blocks are. */
 static bool is_worth_all(const wave *w)
 {
     uint64_t most = w->cache->store->most_whole, size = 0;
@@ -1088,7 +1092,8 @@ static cv_status ask_for_heads(wave *w, cv_error *err)
     return CV_OK;
 }
 
-/* The table stands where it was guessed, or among the first bytes; else it is not at hand. */
+/* Finds the table at its guessed position or among the first bytes; otherwise wish->table is
+ * NULL. */
 static void look_for_table(const wave *w, cv_layout_wish *wish, cv_object object,
                            uint64_t pos)
 {
@@ -1129,7 +1134,7 @@ static cv_status check_one(const wave *w, const cv_layout_wish *wish, cv_layout 
     return check_given(w->cache->store, layout, &wish->ref, &wish->head, wish->table, err);
 }
 
-/* Without the chunk, which is for those who read it now. */
+/* Caches a layout without the chunk's bytes, which only the current reader uses. */
 static void keep_slim(const wave *w, const cv_layout_wish *wish)
 {
     cv_chunk_head head = wish->head;
@@ -1140,7 +1145,7 @@ static void keep_slim(const wave *w, const cv_layout_wish *wish)
     cv_layout_release(slim);
 }
 
-/* Only what was read in this wave has first bytes. */
+/* Only chunks that were read in this wave have first bytes. */
 static cv_status check(wave *w, const cv_layout_wish *wish, cv_error *err)
 {
     if (!wish->head.bytes) return CV_OK;
@@ -1153,7 +1158,7 @@ static cv_status check(wave *w, const cv_layout_wish *wish, cv_error *err)
     return CV_OK;
 }
 
-/* A failure that ends the wave; else the wish is without a layout. */
+/* Returns a failure that ends the wave. Otherwise the chunk gets no layout. */
 static cv_status judge(const wave *w, cv_layout_wish *wish, cv_status status)
 {
     if (status == CV_OK || !w->goes_on) return status;
@@ -1217,7 +1222,7 @@ cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snap
     return status;
 }
 
-/* Where its head was read; the table may be elsewhere. */
+/* Checks a chunk whose head is in memory; the table may be elsewhere. */
 static cv_status check_bytes(wave *w, cv_error *err)
 {
     cv_layout_wish *wish = w->wishes;

@@ -1,7 +1,7 @@
-/* Room: frame. The index of a committed state, a Blosc2 chunk of int64 offsets, and its
- * seal, the checksums of it and of each block table. Finds one entry, or decodes all, once
- * per state; each level of the seal is read and checked once. Entries are checked when
- * used, so opening costs nothing per chunk. Also writes the seal. */
+/* Room: frame. The index of a committed state, a Blosc2 chunk of int64 offsets, and its seal, the
+ * checksums of the index and of each block table. Finds one entry, or decodes the whole index once
+ * for each state; reads and checks each level of the seal once. Entries are checked when used, so
+ * opening costs nothing per chunk. Also writes the seal. */
 #include "frame/lookup.h"
 
 #include "base/arith.h"
@@ -19,7 +19,8 @@
 
 /* ---- Chunk references ------------------------------------------------------- */
 
-/* Special chunks: negative offsets, kind in the top byte, tested in C-Blosc2's order. */
+/* Special chunks: negative offsets with the kind in the top byte. The bits are tested in C-Blosc2's
+ * order. */
 #define SPECIAL_ZEROS ((uint64_t)0x81 << 56)
 #define SPECIAL_NAN ((uint64_t)0x82 << 56)
 #define SPECIAL_UNINIT ((uint64_t)0x84 << 56)
@@ -63,15 +64,15 @@ cv_status cv_chunk_ref_make(const cv_snapshot *s, int64_t chunk, int64_t offset,
     if (s->header.sparse) {
         if (offset > UINT32_MAX)
             return cv_fail(err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
-                           "chunk %lld is said to be chunk file %lld", (long long)chunk,
-                           (long long)offset);
+                           "chunk %lld has the invalid chunk file number %lld",
+                           (long long)chunk, (long long)offset);
         out->object = offset;
         return CV_OK;
     }
     if (offset > s->header.cbytes - CV_CHUNK_HEADER_SIZE)
         return cv_fail(
             err, CATERVA_ECORRUPT, (int64_t)s->index_pos,
-            "chunk %lld is said to begin at offset %lld of a chunk area of %lld bytes",
+            "chunk %lld begins at offset %lld, outside the chunk area of %lld bytes",
             (long long)chunk, (long long)offset, (long long)s->header.cbytes);
     out->pos = s->header.header_size + (uint64_t)offset;
     out->limit = (uint64_t)(s->header.cbytes - offset);
@@ -90,7 +91,7 @@ cv_status cv_chunk_ref_find(const cv_snapshot *s, const cv_index *index, int64_t
 cv_status cv_snapshot_check_room(const cv_snapshot *s, cv_store *store, int64_t n_stored,
                                  cv_error *err)
 {
-    enum { FEW_FILES = 1 << 20 }; /* to look for without listing the directory */
+    enum { FEW_FILES = 1 << 20 }; /* for which the directory is not listed */
     int64_t room = s->header.cbytes / CV_CHUNK_HEADER_SIZE;
     if (s->header.sparse && n_stored > FEW_FILES) {
         cv_object *files;
@@ -177,7 +178,7 @@ cv_status cv_sealed_head(cv_snapshot *s, cv_store *store, const cv_seal_head **o
     return status;
 }
 
-/* ---- The encoded index against the seal ------------------------------------------ */
+/* ---- Checking the encoded index ----------------------------------------------------- */
 
 static cv_chunk_expect expect_index(int64_t n_chunks, int64_t pos, uint64_t size)
 {
@@ -193,8 +194,8 @@ static cv_chunk_expect expect_index_of(const cv_snapshot *s)
     return expect_index(s->grid.n_chunks, (int64_t)s->index_pos, s->index_size);
 }
 
-/* Sums of an encoded index are a block table's: bytes before the first block, and each
- * block. */
+/* The checksums of an encoded index are those of a block table: the bytes before the first block,
+ * and each block. */
 static cv_status parse_index(const uint8_t *bytes, size_t size, int64_t n, int64_t pos,
                              cv_chunk_header *header, cv_error *err)
 {
@@ -202,7 +203,8 @@ static cv_status parse_index(const uint8_t *bytes, size_t size, int64_t n, int64
     CV_TRY(cv_chunk_header_parse(bytes, &expect, header, err));
     if ((size_t)header->cbytes == size) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, pos,
-                   "the index chunk at byte %lld has not its size", (long long)pos);
+                   "the index chunk at byte %lld does not have the expected size",
+                   (long long)pos);
 }
 
 static int64_t count_blocks(const cv_chunk_header *header)
@@ -339,7 +341,7 @@ uint64_t cv_layout_area_end(const cv_snapshot *s)
 
 /* ---- Decoding the index ---------------------------------------------------------- */
 
-/* Blocks that decode from their own streams. */
+/* Whether each block decodes from its own streams. */
 static bool blocks_stand_alone(const cv_chunk_header *header, const uint8_t *header_bytes)
 {
     return header->special == CV_SPECIAL_NONE && !header->split &&
@@ -356,14 +358,14 @@ typedef struct decoding {
     int64_t bytes_taken; /* by pages */
 } decoding;
 
-/* Entries of page `p`: all pages but the last are full. */
+/* Entries of page `p`. All pages but the last are full. */
 static int64_t page_entries(const decoding *d, int64_t p)
 {
     return cv_min_i64(d->out->n - p * CV_INDEX_PAGE, CV_INDEX_PAGE);
 }
 
-/* Finishes a page: the last one is filled up, and entries get our byte order. Distinct
- * pages are bounded by the file's bytes. */
+/* Finishes a page: converts the byte order and shares it with an equal one before it. Limits the
+ * memory of distinct pages in proportion to the frame's size. */
 static cv_status finish_page(decoding *d, cv_index_page *page, int64_t n, cv_error *err)
 {
     enum { FREE_BYTES = 192 << 20, BYTES_PER_BYTE = 64 };
@@ -377,7 +379,7 @@ static cv_status finish_page(decoding *d, cv_index_page *page, int64_t n, cv_err
                    (long long)d->out->n, (long long)size);
 }
 
-/* What a decoder says of bytes, it says of nothing that has a name. */
+/* Adds the name and position of the index to a decoder's error. */
 static cv_status name_index(const decoding *d, cv_status status, cv_error *err)
 {
     char reason[sizeof err->message];
@@ -404,7 +406,7 @@ static cv_status decode_piece(const decoding *d, int32_t at, int32_t size, cv_er
                       err);
 }
 
-/* Decodes as much at once as the blocks want, all if that is little, and cuts it into
+/* Decodes the whole index if it is small, else as many bytes at once as STEP, and cuts them into
  * pages. */
 static cv_status decode_cut(decoding *d, cv_error *err)
 {
@@ -414,7 +416,8 @@ static cv_status decode_cut(decoding *d, cv_error *err)
     int32_t step = at_once ? h->nbytes : STEP;
     if (!at_once && (h->block_size > LITTLE || cv_codec_access(d->bytes) == CV_ACCESS_CHUNK))
         return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)d->snapshot->index_pos,
-                       "an index of %d bytes that can only be decoded at once", h->nbytes);
+                       "the index of %d bytes can only be decoded as a whole: too large",
+                       h->nbytes);
     CV_TRY(cv_buffer_resize(&d->scratch, (size_t)step, err));
     for (int32_t at = 0; at < h->nbytes; at += step) {
         int32_t size = h->nbytes - at < step ? h->nbytes - at : step;
@@ -519,7 +522,8 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
     return status;
 }
 
-/* Fetches a far store's index with the header copy and the layouts' footer before it. */
+/* Fetches the index of a far store together with the header copy and the footer of the layouts
+ * before it. */
 static cv_status bring(const cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t size = s->index_size + s->footer.size, end = cv_layout_area_end(s), before = 0;
@@ -579,18 +583,18 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
 
 /* ---- One entry ---------------------------------------------------------- */
 
-/* Below so many chunks decoding all is as quick; above so many lookups too. */
+/* In a smaller index, or after this many lookups, decoding all entries is as fast. */
 enum { LARGE_INDEX = 16384, LOOKUPS = 8 };
 
 typedef struct lookup {
     cv_snapshot *snapshot;
     cv_store *store;
-    const cv_seal_head *head; /* NULL: nothing to check */
+    const cv_seal_head *head; /* NULL: not checked */
     cv_chunk_header header;
     uint8_t header_bytes[CV_CHUNK_HEADER_SIZE];
     cv_buffer starts;
     cv_buffer ranges;
-    cv_buffer streams; /* one block's, behind room for the decoder's prefix */
+    cv_buffer streams; /* of one block, behind space for the decoder's prefix */
     cv_buffer block;   /* decoded */
 } lookup;
 
@@ -601,7 +605,7 @@ static cv_status read_index(const lookup *l, uint64_t at, void *dst, size_t size
                          err);
 }
 
-/* Reads the header; *possible: blocks stand alone and all tables stand behind their
+/* Reads the header. *possible: blocks decode alone, and all tables are right behind their
  * chunks. */
 static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
 {
@@ -616,7 +620,8 @@ static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
     return CV_OK;
 }
 
-/* The seal's head of an index is header and block starts: ours have no dictionary. */
+/* The sealed bytes before an index's first block are header and block starts: it has no
+ * dictionary. */
 static cv_status check_head(const lookup *l, cv_error *err)
 {
     uint32_t crc = cv_crc32c(0, l->header_bytes, sizeof l->header_bytes);
@@ -666,7 +671,7 @@ static cv_status decode_block(lookup *l, int64_t block, cv_block_range range, in
     return status;
 }
 
-/* *found is false when the index must be decoded whole after all. */
+/* *found is false if the index must be decoded as a whole. */
 static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, uint32_t *name, bool *found,
                          cv_error *err)
 {
@@ -684,7 +689,7 @@ static cv_status look_up(lookup *l, int64_t chunk, int64_t *out, uint32_t *name,
     return read_name(l->snapshot, l->store, l->head, chunk, name, err);
 }
 
-/* A lookup is several reads, one after the other. */
+/* A lookup takes several reads, one after the other. */
 static bool worth_a_lookup(cv_snapshot *s, const cv_store *store)
 {
     return !store->is_far && s->grid.n_chunks >= LARGE_INDEX &&
@@ -719,7 +724,7 @@ cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk
 
 /* ---- The layouts of all chunks ------------------------------------------------------ */
 
-/* Whether they were written with this state's list of names, and of its partition. */
+/* Whether the layouts were written with the names of this state, and with its partition. */
 static bool is_ours(const cv_snapshot *s, const cv_seal_head *head,
                     const cv_layouts_footer *footer)
 {
@@ -767,7 +772,7 @@ static cv_status new_head(const cv_index *index, int64_t n_blocks, cv_seal_head 
     return CV_OK;
 }
 
-/* A page that has not changed since it was last summed is not summed again. */
+/* Uses the kept sum of a page that has not changed. */
 static uint32_t sum_page(cv_index_page *page, size_t size)
 {
     int n = (int)(size / CV_SEAL_NAME);
@@ -812,7 +817,7 @@ static cv_status append_strays(const cv_strays *strays, cv_seal_head *head, cv_b
     return CV_OK;
 }
 
-/* The head is encoded last, when all sums are known, into the room before the list. */
+/* Encodes the head last, when all checksums are known, into the space before the list. */
 static cv_status append_parts(const cv_index *index, cv_seal_head *head, cv_buffer *out,
                               cv_seal_footer *footer, cv_error *err)
 {

@@ -1,6 +1,6 @@
-/* Room: frame. One committed state of a frame, loaded and checked once: header, metalayer,
- * grid, trailer, index place; and states derived by changes of shape, attributes or
- * metalayers. Later code trusts a snapshot. Does not read chunks or the index. */
+/* Room: frame. One committed state of a frame, loaded and checked once: header, metalayer, grid,
+ * trailer, position of the index; and states derived from it with another shape, attributes or
+ * metalayers. Later code trusts a snapshot. Reads neither chunks nor the index. */
 #include "frame/snapshot.h"
 
 #include "base/arith.h"
@@ -15,23 +15,23 @@
 
 /* ---- Which frames are arrays ----
  *
- * Arrays have the array's metalayer and none that says its items are elsewhere
- * (expressions, proxies), or are plain frames of fixed items. Others are refused by
- * name. */
+ * A frame is an array if it has the array's metalayer and none that says its items are elsewhere
+ * (expressions, proxies), or if it is a plain frame of fixed-size items. Others are refused with
+ * their name. */
 
 typedef struct kind {
     const char *metalayer;
     const char *what;
 } kind;
 
-/* Beside b2nd: the chunks are empty, or not all there. */
+/* With b2nd: the chunks are empty, or some are missing. */
 static const kind stand_ins[] = {
     {"b2o", "an object without items of its own"},
     {"LazyArray", "a lazy expression"},
     {"proxy-source", "a proxy"},
 };
 
-/* Without b2nd. A list is kept in one of the two below it, a remote store in a tree. */
+/* Without b2nd. Lists are stored in one of the two after it, a remote store in a tree. */
 static const kind objects[] = {
     {"b2remote_store", "a remote store"},         {"b2tree", "a tree of arrays"},
     {"b2dict", "a dictionary of arrays"},         {"b2embed", "a store of arrays"},
@@ -41,7 +41,7 @@ static const kind objects[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* What python-blosc2 calls it: the text behind "kind", which a `b2o` begins with. */
+/* python-blosc2's name of the object: the text after "kind" at the beginning of a `b2o`. */
 static int find_name(const cv_metalayer *layer, const char **out)
 {
     static const char key[] = "\xa4kind";
@@ -77,8 +77,8 @@ static cv_status check(const kind *kinds, size_t n_kinds, const cv_metalayer *la
     return CV_OK;
 }
 
-/* CATERVA_EUNSUPPORTED, naming it, if metalayers mark another object; `is_array`: it has
- * the array's metalayer, too. */
+/* CATERVA_EUNSUPPORTED, with the name, if a metalayer marks another object. `is_array`: it also has
+ * the array's metalayer. */
 static cv_status kind_check(const cv_frame_header *header, bool is_array, cv_error *err)
 {
     const cv_metalayer *layers = header->metalayers;
@@ -97,12 +97,12 @@ static cv_status check_plain(const cv_frame_header *h, cv_error *err)
                        "a Blosc2 frame of variable-size chunks, not an n-d array");
     if (h->nbytes % h->type_size != 0 || h->chunk_size % h->type_size != 0)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame of %lld bytes in chunks of %d, which are no whole "
-                       "items of %d",
+                       "a Blosc2 frame of %lld bytes in chunks of %d, not multiples of the "
+                       "item size %d",
                        (long long)h->nbytes, h->chunk_size, h->type_size);
     if (h->chunk_size > CV_MAX_BLOCK_BYTES)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame of chunks of %d bytes, %lld can be read",
+                       "a Blosc2 frame with chunks of %d bytes, at most %lld can be read",
                        h->chunk_size, (long long)CV_MAX_BLOCK_BYTES);
     return CV_OK;
 }
@@ -127,19 +127,19 @@ void cv_kind_name(const cv_frame_header *h, char name[CV_KIND_NAME], bool *reada
     if (layer) size = find_name(layer, &word);
     if (size == 0) word = layer ? layer->name : is_array ? "array" : "schunk";
     if (size == 0) size = (int)strlen(word);
-    memcpy(name, word, (size_t)size); /* 31 bytes at most */
+    memcpy(name, word, (size_t)size); /* at most 31 bytes */
     name[size] = 0;
     *readable = !layer && (is_array || check_plain(h, NULL) == CV_OK);
 }
 
-/* A plain frame of equal chunks of fixed items is a 1-d array. Each chunk is one block
- * here: real blocks differ from chunk to chunk. CATERVA_EUNSUPPORTED, with the reason,
- * otherwise. */
+/* A plain frame of equal chunks of fixed-size items is a 1-d array. Each chunk counts as one block
+ * here, because real blocks differ between chunks. Otherwise CATERVA_EUNSUPPORTED, with the
+ * reason. */
 static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_error *err)
 {
     CV_TRY(check_plain(h, err));
     int32_t chunk = h->chunk_size / h->type_size;
-    if (chunk == 0) chunk = 1; /* of a frame of no chunks */
+    if (chunk == 0) chunk = 1; /* a frame without chunks */
     *out = (cv_array_meta){
         .plain = true,
         .ndim = 1,
@@ -152,12 +152,12 @@ static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_err
 
 /* ---- The header of a far frame ----
  *
- * One request brings the end of a far frame and all that opening needs; reading the
+ * One request fetches the end of a far frame with everything needed for opening; reading the
  * beginning would take another round trip. */
 
 enum { MOST_TAIL = 64 * 1024 };
 
-/* Trailer and footer are where the frame ends; the fingerprint must be of this header. */
+/* Whether trailer and footer at the frame's end belong to this header, by its fingerprint. */
 static bool is_vouched(const uint8_t *tail, size_t size, int64_t pos,
                        const cv_header_copy *copy)
 {
@@ -177,11 +177,11 @@ static bool is_vouched(const uint8_t *tail, size_t size, int64_t pos,
     return state == CV_SEAL_WHOLE;
 }
 
-/* Takes the header from the copy before the index, if the store has the end of its `stored`
- * bytes at hand, the frame ends there, and the trailer vouches for the header. Else *found
- * is false. */
+/* Takes the header from the copy before the index, if the end of the `stored` bytes is in memory,
+ * the frame ends there, and the trailer's fingerprint matches the header. Otherwise *found is
+ * false. */
 static cv_status far_header(cv_store *store, uint64_t stored, cv_buffer *out, bool *found,
-                        cv_error *err)
+                            cv_error *err)
 {
     size_t size = stored < MOST_TAIL ? (size_t)stored : MOST_TAIL, at = size;
     const uint8_t *tail = cv_store_view(store, CV_FRAME_OBJECT, stored - size, size);
@@ -242,7 +242,7 @@ uint32_t cv_snapshot_name(const cv_snapshot *s)
     return cv_crc32c(name, s->trailer_bytes.data, s->trailer_bytes.size);
 }
 
-/* Who comes first keeps its own for all: another one throws its away. */
+/* If threads race, all use the attributes that were loaded first. */
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err)
 {
@@ -275,14 +275,14 @@ static cv_status parse_meta(cv_snapshot *s, cv_error *err)
                                layer->data - s->header_bytes.data, &s->meta, err);
 }
 
-/* Header sizes must be those of shape and partition. Frames without chunks may say 0, as
- * C-Blosc2 does. */
+/* The sizes in the header must match shape and partition. A frame without chunks may have 0, as
+ * C-Blosc2 writes it. */
 static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
     const cv_grid *g = &s->grid;
-    if (s->meta.plain) return CV_OK;               /* is made of them */
-    int64_t nbytes = g->n_chunks * g->chunk_bytes; /* the grid bounds both */
+    if (s->meta.plain) return CV_OK;               /* derived from them */
+    int64_t nbytes = g->n_chunks * g->chunk_bytes; /* no overflow: the grid limits both */
     if (h->nbytes != nbytes)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        "the header says %lld bytes of chunks, the shape needs %lld",
@@ -290,7 +290,7 @@ static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
     if (nbytes == 0) return CV_OK;
     if (h->vl_blocks || h->variable_chunks)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "an n-d array with %s, which no writer makes",
+                       "an n-d array with %s, which is not supported",
                        h->vl_blocks ? "variable-length blocks" : "variable-size chunks");
     if (h->chunk_size != g->chunk_bytes)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
@@ -309,7 +309,7 @@ cv_status cv_snapshot_parse(cv_snapshot *s, cv_error *err)
     const cv_array_meta *m = &s->meta;
     if (cv_grid_init(&s->grid, m->ndim, m->shape, m->chunk_shape, m->block_shape,
                      s->header.type_size, &reason) != CV_OK)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "no valid array: %s", reason.message);
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "not a valid array: %s", reason.message);
     return check_sizes(s, err);
 }
 
@@ -332,7 +332,7 @@ cv_status cv_snapshot_check_attributes(const cv_snapshot *s, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Which state it is ---------------------------------------------------- */
+/* ---- Identity ------------------------------------------------------------- */
 
 void cv_snapshot_identify(const cv_snapshot *s, uint8_t out[CV_STATE_ID])
 {
@@ -345,9 +345,9 @@ void cv_snapshot_identify(const cv_snapshot *s, uint8_t out[CV_STATE_ID])
     cv_state_id(parts, sizeof parts / sizeof parts[0], out);
 }
 
-/* ---- Who reads what ------------------------------------------------------- */
+/* ---- Readers -------------------------------------------------------------- */
 
-/* The number of the commit, or 0: there is none, or others changed the frame since. */
+/* The number of the commit; 0 if there is none, or if another program changed the frame since. */
 static uint64_t number_of(const cv_snapshot *s)
 {
     return s->seal == CV_SEAL_WHOLE ? s->footer.commit : 0;
@@ -359,7 +359,7 @@ bool cv_snapshot_has_older_readers(const cv_snapshot *s, cv_store *store)
     return number ? cv_store_has_others(store, number) : cv_store_has_readers(store);
 }
 
-/* A state without chunks is all in memory now. */
+/* Records which state is read. A state without chunks is completely in memory now. */
 static void snapshot_note_reader(const cv_snapshot *s, cv_store *store)
 {
     uint64_t number = s->grid.n_chunks > 0 ? number_of(s) : 0;
@@ -372,8 +372,8 @@ enum { FIRST_READ = 4096 };
 
 /* ---- Header ------------------------------------------------------------- */
 
-/* A read may see part of another process's header write, so two equal reads in a row are
- * required. Not if we hold the writer's lock. */
+/* Repeats until two reads in a row are equal, because a read may see part of another process's
+ * header write. Not needed with the writer's lock. */
 static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
 {
     enum { TRIES = 100 };
@@ -392,8 +392,8 @@ static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
     return status;
 }
 
-/* Reads the frame's beginning. A writer elsewhere may cut the file after its size was
- * taken: what is left then holds the header. */
+/* Reads the beginning of the frame. If a writer elsewhere truncates the file after its size was
+ * read, repeats: the rest contains the header. */
 static cv_status read_first(cv_snapshot *s, cv_store *store, uint64_t *stored, cv_error *err)
 {
     for (;;) {
@@ -443,7 +443,7 @@ static cv_status read_end(const cv_snapshot *s, cv_store *store, uint64_t size,
                          out->size, err);
 }
 
-/* Reads trailer and, should there be one, the seal's footer; mostly in one read. */
+/* Reads the trailer and the seal's footer, if any, mostly in one read. */
 static cv_status read_tail(const cv_snapshot *s, cv_store *store, cv_buffer *tail,
                            uint32_t *trailer_size, cv_error *err)
 {
@@ -467,7 +467,7 @@ static cv_status read_tail(const cv_snapshot *s, cv_store *store, cv_buffer *tai
     return wanted > tail->size ? read_end(s, store, wanted, tail, err) : CV_OK;
 }
 
-/* Only frames with chunks have a footer. */
+/* Checks the seal's root. Only frames with chunks have a footer. */
 static cv_status check_root(cv_snapshot *s, const cv_buffer *tail, cv_error *err)
 {
     size_t size = s->trailer.size;
@@ -504,7 +504,7 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     return s->unchecked ? CV_OK : status;
 }
 
-/* Between chunk area and trailer; in a directory right behind the header; none without
+/* The index is between chunk area and trailer; in a directory right behind the header. None without
  * chunks. */
 static cv_status place_index(cv_snapshot *s, cv_error *err)
 {
@@ -513,7 +513,7 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
 
     uint64_t trailer_pos = h->frame_size - s->trailer.size;
     uint64_t pos = h->header_size;
-    if (!h->sparse) pos += (uint64_t)h->cbytes; /* of 31 and 63 bits */
+    if (!h->sparse) pos += (uint64_t)h->cbytes; /* no overflow: 31 and 63 bits */
     if (pos > trailer_pos || trailer_pos - pos < CV_CHUNK_HEADER_SIZE ||
         trailer_pos - pos - CV_CHUNK_HEADER_SIZE < s->footer.size)
         return cv_fail(
@@ -526,8 +526,8 @@ static cv_status place_index(cv_snapshot *s, cv_error *err)
     return CV_OK;
 }
 
-/* Another process's commit may grow the file after its size was taken: asks again before
- * refusing a larger header. */
+/* Another process's commit may have extended the file after its size was read: reads the size again
+ * before it refuses the header. */
 static cv_status check_frame_size(const cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t stored;
@@ -543,8 +543,9 @@ static cv_status check_kind(const cv_snapshot *s, const cv_store *store, cv_erro
 {
     if (s->header.sparse == store->has_chunk_objects) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1,
-                   s->header.sparse ? "the index of a directory, but no directory"
-                                    : "a contiguous frame in the place of a directory's");
+                   s->header.sparse
+                       ? "the frame of a directory's array, but not in a directory"
+                       : "a contiguous frame in a directory, instead of a directory's frame");
 }
 
 static cv_status load_tail(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
@@ -586,9 +587,9 @@ static cv_status load_once(cv_store *store, load_how how, cv_snapshot **out, cv_
     return CV_OK;
 }
 
-/* A writer preempted inside a header write leaves two equal reads of a mixture: seen once
- * in 1,500 runs of six threads on two processors. Retry for 2^TRIES ms before reporting
- * damage; at once if nobody writes. */
+/* A writer that is preempted inside a header write causes two equal reads of a mixture (once in
+ * 1,500 runs of six threads on two processors). So damage is reported only after retries for
+ * 2^TRIES ms, or at once if no process writes. */
 static cv_status load_new(cv_store *store, load_how how, cv_snapshot **out, cv_error *err)
 {
     enum { TRIES = 8, FIRST_WAIT_NS = 1000000 };
@@ -596,7 +597,7 @@ static cv_status load_new(cv_store *store, load_how how, cv_snapshot **out, cv_e
     cv_status status = load_once(store, how, out, &why);
     bool is_over = !cv_store_may_have_writer(store);
     for (int i = 0; i < TRIES && status == CATERVA_ECORRUPT && !is_over; i++) {
-        is_over = !cv_store_has_writer(store); /* then what is there now is whole */
+        is_over = !cv_store_has_writer(store); /* if so, the next read is consistent */
         if (!is_over) cv_os_sleep_ns((uint64_t)FIRST_WAIT_NS << i);
         cv_store_read_anew(store);
         status = load_once(store, how, out, &why);
@@ -654,9 +655,9 @@ cv_status cv_snapshot_load_kind(cv_store *store, char name[CV_KIND_NAME], cv_err
     return status;
 }
 
-/* ---- Parts of a state, for repair ---------------------------------------- */
+/* ---- Steps of loading, for repair ----------------------------------------- */
 
-/* What repair knows of sizes and places holds for arrays only. */
+/* Repair knows sizes and positions of arrays only. */
 static cv_status check_is_array(cv_snapshot *snapshot, cv_error *err)
 {
     if (!snapshot->meta.plain) return CV_OK;
@@ -700,14 +701,16 @@ cv_status cv_snapshot_load_tail(cv_snapshot *snapshot, cv_store *store, cv_error
     return load_tail(snapshot, store, stored, err);
 }
 
-/* Its own header says how long the index is. */
+/* The length of the index is in its own header. */
 cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t stored, pos = s->header.header_size;
     CV_TRY(check_kind(s, store, err));
     if (s->grid.n_chunks == 0) return CV_OK;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
-    if (!s->header.sparse) pos += (uint64_t)s->header.cbytes; /* of 31 and 63 bits */
+    if (!s->header.sparse)
+        pos += (uint64_t)s->header.cbytes; /* no overflow: 31 and 63
+                                                                 bits */
     if (pos >= stored || stored - pos < CV_CHUNK_HEADER_SIZE)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
                        "the file ends at byte %llu, its index should begin at byte %llu",
@@ -728,12 +731,12 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
     return CV_OK;
 }
 
-/* ---- From one state to the next ----
+/* ---- Deriving a state ----
  *
- * Attributes and metalayers change rarely and get a new state. The shape changes with every
- * append, in place, in a state that the transaction owns. Chunks are not looked at. */
+ * Attributes and metalayers change rarely and get a new state. The shape changes with every append,
+ * in place, in a state that the transaction owns. Chunks are not read. */
 
-/* C-Blosc2 keeps a tail behind content that shrank; ours must not lose it. */
+/* Requires the old size: after shorter content C-Blosc2 leaves a tail, which must not be lost. */
 static cv_status replace_content(cv_frame_header *header, const char *name,
                                  const cv_buffer *content, cv_error *err)
 {
@@ -741,10 +744,9 @@ static cv_status replace_content(cv_frame_header *header, const char *name,
         cv_metalayer *layer = &header->metalayers[i];
         if (strcmp(layer->name, name) != 0) continue;
         if (layer->size != content->size)
-            return cv_fail(
-                err, CATERVA_EINVAL, -1,
-                "metalayer \"%s\" has %u bytes and keeps its length: %zu do not fit", name,
-                layer->size, content->size);
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "metalayer \"%s\" has a fixed length of %u bytes, not %zu", name,
+                           layer->size, content->size);
         layer->data = content->data;
         return CV_OK;
     }
@@ -769,13 +771,12 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
     header.has_attributes = n > 0;
     if (change->metalayer) CV_TRY(change_metalayer(change->metalayer, &header, err));
 
-    /* Room enough until the commit; frames that C-Blosc2 emptied keep their old chunk
-     * area. */
+    /* Large enough until the commit. Frames that C-Blosc2 emptied keep their old chunk area. */
     uint64_t chunks_end = header.header_size + (uint64_t)header.cbytes;
     if (!header.sparse && header.frame_size < chunks_end) header.frame_size = chunks_end;
     header.frame_size += to->trailer_bytes.size;
     CV_TRY(cv_frame_header_write(&header, &to->header_bytes, err));
-    assert(header.header_size == from->header.header_size); /* there is one encoding only */
+    assert(header.header_size == from->header.header_size); /* there is only one encoding */
     CV_TRY(cv_snapshot_parse(to, err));
     return cv_trailer_parse(to->trailer_bytes.data, to->trailer_bytes.size,
                             header.header_size, &to->trailer, err);
@@ -810,7 +811,7 @@ static cv_status encode_shape(const cv_snapshot *s, const int64_t *shape, cv_buf
     cv_array_meta changed = s->meta;
     memcpy(changed.shape, shape, (size_t)changed.ndim * sizeof shape[0]);
     CV_TRY(cv_array_meta_write(&changed, meta, err));
-    assert(meta->size <= own_layer(s)->size); /* numbers have one width only */
+    assert(meta->size <= own_layer(s)->size); /* numbers have a fixed width */
     return CV_OK;
 }
 
@@ -821,13 +822,14 @@ cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_n
     *out = (cv_new_shape){.nbytes = 0};
     CV_TRY(cv_grid_init(&out->grid, m->ndim, shape, m->chunk_shape, m->block_shape,
                         state->grid.item_size, err));
-    out->nbytes = out->grid.n_chunks * out->grid.chunk_bytes; /* the grid bounds both */
+    out->nbytes = out->grid.n_chunks * out->grid.chunk_bytes; /* no overflow: the grid
+                                                                 limits both */
     cv_status status = encode_shape(state, shape, &out->meta, err);
     if (status != CV_OK) cv_buffer_free(&out->meta);
     return status;
 }
 
-/* Behind a shorter encoding stays the tail that another writer left. */
+/* If the encoding is shorter than the metalayer, the bytes behind it, from another writer, stay. */
 void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state)
 {
     size_t pos = (size_t)(own_layer(state)->data - state->header_bytes.data);
@@ -863,8 +865,8 @@ cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer
     return CV_OK;
 }
 
-/* Reads if the frame reaches so far (*reaches). Does not ask its size, which turns a
- * directory to a later commit's frame. */
+/* Reads if the frame has these bytes (*reaches). Does not ask for its size, because that switches a
+ * directory to the frame of a later commit. */
 static cv_status read_if_there(cv_store *store, uint64_t pos, void *to, size_t size,
                                bool *reaches, cv_error *err)
 {
@@ -882,7 +884,7 @@ cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *
     const cv_frame_header *h = &state->header;
     *pos = *size = 0;
     if (state->seal != CV_SEAL_WHOLE) return CV_OK;
-    if (h->sparse) { /* behind all; an older version has written none */
+    if (h->sparse) { /* at the end; older versions wrote none */
         uint8_t first;
         bool is_there;
         CV_TRY(read_if_there(store, h->frame_size, &first, 1, &is_there, err));

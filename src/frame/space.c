@@ -1,6 +1,6 @@
-/* Room: frame. Space for a writer of a contiguous frame: known holes, holes found between
- * the opened state's chunks, and the end. Never gives out bytes that the committed state,
- * an older reader, or a header that a power cut may restore needs. */
+/* Room: frame. Space for a writer of a contiguous frame: known holes, holes found between the
+ * chunks of the opened state, and the end. Never hands out bytes needed by the committed state, an
+ * older reader, or a header that a power cut may restore. */
 #include "frame/space.h"
 
 #include "base/arith.h"
@@ -128,7 +128,7 @@ static void cut(cv_extents *holes, uint64_t pos, uint64_t size)
     uint64_t end = pos + size;
     size_t first = find(holes, pos);
     if (first > 0 && end_of(holes->items[first - 1]) > pos) first--;
-    size_t last = find(holes, end); /* behind those that overlap */
+    size_t last = find(holes, end); /* index behind the last overlapping one */
     if (first == last) return;
     uint64_t before = holes->items[first].pos, behind = end_of(holes->items[last - 1]);
     memmove(&holes->items[first], &holes->items[last],
@@ -219,7 +219,7 @@ void cv_space_committed(cv_space *space, bool header_is_durable)
     clear(&space->replaced);
 }
 
-/* Frees what was put and taken since the commit. Chunks at or behind `end` were new. */
+/* Releases everything put and taken since the commit. Chunks at or behind `end` are new. */
 void cv_space_rolled_back(cv_space *space, uint64_t end)
 {
     size_t kept = 0;
@@ -251,8 +251,8 @@ void cv_space_destroy(cv_space *space)
 
 enum {
     MOST_ROOMS = 1 << 20,
-    MOST_FOREIGN = 1 << 16, /* all of their headers are read */
-    FIRST_CREDIT = 64,      /* measurements, and what each good one earns */
+    MOST_FOREIGN = 1 << 16, /* all their headers are read */
+    FIRST_CREDIT = 64,      /* measurements at the start; EARNED for each good one */
     EARNED = 4,
     AT_ONCE = 16,
     MOST_REST = 4096,
@@ -266,7 +266,7 @@ static void free_survey(cv_survey *s)
     *s = (cv_survey){0};
 }
 
-/* What cannot be made out; a store that fails is another matter. */
+/* True if the chunk cannot be parsed; failures of the store are other statuses. */
 static bool is_doubtful(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
@@ -275,7 +275,7 @@ static bool is_doubtful(cv_status status)
 static cv_status read_chunk_header(cv_frame *frame, const cv_room *room, cv_chunk_header *out,
                                    cv_error *err)
 {
-    const cv_grid *grid = &frame->current->grid; /* the partition never changes */
+    const cv_grid *grid = &frame->current->grid; /* item size and partition never change */
     uint8_t bytes[CV_CHUNK_HEADER_SIZE];
     cv_chunk_expect expect = {
         .pos = (int64_t)room->pos,
@@ -288,7 +288,7 @@ static cv_status read_chunk_header(cv_frame *frame, const cv_room *room, cv_chun
     return cv_chunk_header_parse(bytes, &expect, out, err);
 }
 
-/* Does the table that the seal knows end `size` bytes behind the room's begin? */
+/* Checks that the table named by the seal ends `size` bytes behind the beginning of the room. */
 static cv_status check_name(cv_frame *frame, const cv_room *room, uint64_t size,
                             cv_error *err)
 {
@@ -299,7 +299,7 @@ static cv_status check_name(cv_frame *frame, const cv_room *room, uint64_t size,
         if (cv_load_le32(name) == room->name) return CV_OK;
     }
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)room->pos,
-                   "the chunk at byte %llu has not its block table behind it",
+                   "the chunk at byte %llu is not followed by its block table",
                    (unsigned long long)room->pos);
 }
 
@@ -309,7 +309,7 @@ static cv_status size_of(cv_frame *frame, const cv_room *room, uint64_t *size, c
     CV_TRY(read_chunk_header(frame, room, &header, err));
     int64_t n = cv_block_table_blocks(&header, frame->current->grid.n_blocks);
     uint64_t table = cv_block_table_size(n);
-    *size = (uint64_t)header.cbytes; /* of its room, as expected */
+    *size = (uint64_t)header.cbytes; /* at most its room, as expected */
     if (room->name != 0) {
         *size += table;
         return check_name(frame, room, *size, err);
@@ -318,7 +318,7 @@ static cv_status size_of(cv_frame *frame, const cv_room *room, uint64_t *size, c
     return CV_OK;
 }
 
-/* *sure: false for a chunk that cannot be parsed, whose room stays whole. *gap: spare
+/* Measures a room. *sure: false if the chunk cannot be parsed; its room stays whole. *gap: unused
  * bytes. */
 static cv_status measure(cv_frame *frame, cv_room *room, cv_extents *found, uint64_t *gap,
                          bool *sure, cv_error *err)
@@ -360,7 +360,7 @@ static void merge(const cv_room *from, size_t low, size_t middle, size_t high, c
             b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
 }
 
-/* Merges ascending runs; chunks mostly lie in order, so there are few. */
+/* Merge sort of ascending runs. Chunks are mostly in order, so there are few. */
 static cv_status sort_rooms(cv_survey *s, cv_error *err)
 {
     size_t size = (s->n + 1) * sizeof s->rooms[0];
@@ -390,7 +390,7 @@ static size_t count_stored(const cv_index *index)
     return n;
 }
 
-/* True when all have a table of ours behind them. */
+/* Returns true if every chunk has a block table right behind it. */
 static bool list_chunks(cv_survey *s, const cv_snapshot *state, const cv_index *index)
 {
     bool ours = state->seal != CV_SEAL_NONE && !state->unchecked;
@@ -411,7 +411,7 @@ static bool list_chunks(cv_survey *s, const cv_snapshot *state, const cv_index *
     return ours;
 }
 
-/* Fills in sorted rooms. False when two begin at one place or one lies outside. */
+/* Sets the sizes of sorted rooms. False if two begin at the same position or one lies outside. */
 static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *found)
 {
     uint64_t first = s->n > 0 ? s->rooms[0].pos : end;
@@ -427,7 +427,7 @@ static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *f
 
 enum { CLASSES = 64 * 8 };
 
-/* Eight classes for each power of two. */
+/* Size classes: eight for each power of two. */
 static uint16_t class_of(uint64_t size)
 {
     unsigned octave = 0;
@@ -479,9 +479,8 @@ static cv_status make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_
     return make_order(s, err);
 }
 
-/* Lists the rooms of `state`, all before `end`; the space before the first goes to `found`.
- * Damage, or too many chunks, makes a survey that finds nothing; a failing store is an
- * error. */
+/* Lists the rooms of `state`, all before `end`; the space before the first one goes to `found`. If
+ * the frame is damaged or has too many chunks, the survey is empty. A failing store is an error. */
 static cv_status survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, uint64_t end,
                              cv_extents *found, cv_error *err)
 {
@@ -497,8 +496,8 @@ static cv_status survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, 
     return status;
 }
 
-/* Measures rooms of more than `size` bytes until one leaves that many and all `enough`, or
- * a few were in vain. Gaps go to `found`. */
+/* Measures rooms of more than `size` bytes until one gap has `size` bytes and all have `enough`, or
+ * until several were useless. Gaps go to `found`. */
 static cv_status survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t enough,
                              cv_extents *found, cv_error *err)
 {
@@ -508,7 +507,7 @@ static cv_status survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint6
         if (!room->measured && room->size > 0) {
             uint64_t gap;
             bool sure;
-            if (room->size <= size) return CV_OK; /* so are all that follow, or nearly */
+            if (room->size <= size) return CV_OK; /* the following ones are hardly larger */
             CV_TRY(measure(frame, room, found, &gap, &sure, err));
             s->credit += gap >= GOOD_GAP ? EARNED - 1 : -1;
             left--;
@@ -547,7 +546,7 @@ static cv_status survey_end(cv_survey *s, cv_frame *frame, cv_extents *found, ui
     return CV_OK;
 }
 
-/* Removes the chunk at `pos`: returns its room, or false if none begins there. */
+/* Removes the chunk at `pos` and returns its room. False if none begins there. */
 static bool survey_replaced(cv_survey *s, uint64_t pos, cv_extent *out)
 {
     cv_room key = {.pos = pos};
@@ -560,7 +559,7 @@ static bool survey_replaced(cv_survey *s, uint64_t pos, cv_extent *out)
 
 /* ---- The second trailer ---------------------------------------------------- */
 
-/* True if C-Blosc2 looks for the trailer in front. */
+/* True if C-Blosc2 expects the trailer in front. */
 static bool has_front(const cv_snapshot *state)
 {
     return !state->header.sparse && state->grid.n_chunks == 0;
@@ -572,7 +571,7 @@ bool cv_second_trailer_is_apart(const cv_snapshot *state)
            state->header.frame_size != state->header.header_size + state->trailer_bytes.size;
 }
 
-/* Bytes that the old header needs may be there: the new one must be on the disk first. */
+/* The old header may need the bytes that will be overwritten: makes the new one durable first. */
 static cv_status settle_header(const cv_frame *frame)
 {
     if (!frame->store->published || frame->durability != CATERVA_DURABILITY_ORDERED)
@@ -607,10 +606,10 @@ uint64_t cv_allocator_behind_front(const cv_allocator *a, const cv_snapshot *nex
 
 /* ---- The allocator: beginning ------------------------------------------------ */
 
-/* What makes one more sync worth it: a share of the frame, or room for several. */
+/* A sync is worth it for this share of the frame, or for space of this many chunks. */
 enum { WORTH_PART = 8, WORTH_TIMES = 16 };
 
-/* The committed tail's beginning: the header copy, if there is one, else the index. */
+/* Finds the beginning of the committed tail: the header copy if there is one, else the index. */
 static cv_status find_tail(cv_allocator *a, uint64_t *n_commits, cv_error *err)
 {
     const cv_snapshot *base = a->base;
@@ -631,7 +630,8 @@ static cv_status find_tail(cv_allocator *a, uint64_t *n_commits, cv_error *err)
     return status;
 }
 
-/* An array that was appended to this file (caterva_frame_append) is no garbage. */
+/* An array behind the frame was appended to the file (caterva_frame_append): its bytes are in
+ * use. */
 static cv_status find_follower(cv_allocator *a, uint64_t pos, uint64_t size, cv_error *err)
 {
     uint8_t bytes[CV_FRAME_MAGIC_SIZE];
@@ -641,7 +641,7 @@ static cv_status find_follower(cv_allocator *a, uint64_t pos, uint64_t size, cv_
     return CV_OK;
 }
 
-/* Beyond the end may lie what an older header needs after a power cut, or the old chunk
+/* Bytes behind the end may be needed by an older header after a power cut, or are the former chunk
  * area of a frame that C-Blosc2 emptied. */
 cv_status cv_allocator_begin(cv_allocator *a, cv_frame *frame, uint64_t *n_commits,
                              cv_error *err)
@@ -653,7 +653,7 @@ cv_status cv_allocator_begin(cv_allocator *a, cv_frame *frame, uint64_t *n_commi
                         .base_chunks_end = h->header_size,
                         .is_surveyed = true,
                         .owes_second = cv_second_trailer_is_apart(frame->current)};
-    a->survey.whole = !frame->store->published; /* there is nothing to find */
+    a->survey.whole = !frame->store->published; /* nothing to find */
     if (h->sparse || !frame->store->published) return CV_OK;
     uint64_t stored, end = h->frame_size;
     CV_TRY(cv_store_size(frame->store, CV_FRAME_OBJECT, &stored, err));
@@ -685,7 +685,7 @@ void cv_allocator_reset(cv_allocator *a, cv_snapshot *base)
 
 void cv_allocator_roll_back(cv_allocator *a) { cv_space_rolled_back(&a->space, a->end); }
 
-/* True if no reader holds a state older than the committed one; that stays so until the next
+/* True if no reader holds a state older than the committed one. Stays true until the next
  * commit. */
 static bool may_reuse(cv_allocator *a)
 {
@@ -696,8 +696,8 @@ static bool may_reuse(cv_allocator *a)
 
 /* ---- Holes -------------------------------------------------------------------- */
 
-/* Makes sure that the committed header is on the disk, and no older one. A sync that fails may
- * have lost what was put. */
+/* Makes the committed header durable, so that no older one can be restored. If the sync fails, put
+ * chunks may be lost: poisons the frame. */
 static cv_status settle(cv_allocator *a, cv_error *err)
 {
     if (a->is_unsettled) {
@@ -710,8 +710,7 @@ static cv_status settle(cv_allocator *a, cv_error *err)
     return CV_OK;
 }
 
-/* Cuts off what a writer that failed or was killed left behind the frame, if nothing was put
- * yet. */
+/* Truncates bytes that a failed or killed writer left behind the frame, if nothing was put yet. */
 static cv_status cut_left_behind(cv_allocator *a, cv_error *err)
 {
     uint64_t end = a->base->header.frame_size;
@@ -734,7 +733,7 @@ static cv_status look_around(cv_allocator *a, cv_error *err)
 {
     if (a->is_surveyed) return CV_OK;
     CV_TRY(cut_left_behind(a, err));
-    a->is_surveyed = true; /* once: what is put from now on is no finding */
+    a->is_surveyed = true; /* only once: chunks put later must not count as found */
     CV_TRY(survey_make(&a->survey, a->frame, a->base, a->tail_pos, found_in(a), err));
     if (has_front(a->base)) {
         uint64_t front = a->base->header.header_size, size = a->base->trailer_bytes.size;
@@ -751,7 +750,7 @@ static bool is_worth_a_sync(const cv_allocator *a, uint64_t size)
     return total >= a->base->header.frame_size / WORTH_PART || total / WORTH_TIMES >= size;
 }
 
-/* A hole for `size` bytes, if there is one. A sync that fails poisons the frame. */
+/* Takes a hole for `size` bytes, if there is one. A sync that fails poisons the frame. */
 static cv_status take_hole(cv_allocator *a, uint64_t size, cv_extent *out, bool *found,
                            cv_error *err)
 {
@@ -778,7 +777,7 @@ static void take_room(cv_allocator *a)
     a->has_room = true;
 }
 
-/* Reuse is also speed: bytes a file already has are much cheaper to write than new ones. */
+/* Reuse is also faster: writing to existing bytes of a file costs much less than extending it. */
 cv_status cv_allocator_take(cv_allocator *a, const cv_space_request *r, uint64_t *pos,
                             cv_error *err)
 {
@@ -815,8 +814,7 @@ void cv_allocator_replaced(cv_allocator *a, uint64_t pos)
 
 void cv_allocator_expect(cv_allocator *a, uint64_t size) { a->expected = size; }
 
-/* Nothing was ever behind `end`, and what is left there is cut off at the latest by the close
- * or the next writer. */
+/* Truncates unused space. If this fails, the close or the next writer truncates it. */
 void cv_allocator_expect_end(cv_allocator *a)
 {
     cv_store *store = a->frame->store;
@@ -830,8 +828,8 @@ void cv_allocator_expect_end(cv_allocator *a)
 
 /* ---- The place of the tail -------------------------------------------------------- */
 
-/* Lowers chunks_end to where the chunks of the state to be committed end, and makes sure that
- * the space before the committed tail may be used if there is much of it. */
+/* Lowers chunks_end to the end of the chunks of the new state. If there is much space before the
+ * committed tail, makes sure that it may be used. */
 static cv_status lower_chunks_end(cv_allocator *a, uint64_t size, cv_error *err)
 {
     uint64_t end, found;
@@ -849,8 +847,8 @@ static cv_status lower_chunks_end(cv_allocator *a, uint64_t size, cv_error *err)
     return is_worth ? settle(a, err) : CV_OK;
 }
 
-/* Right behind the chunks if nothing needed lies there (as a rule this place and the committed
- * tail's take turns), else behind that, else behind everything. */
+/* Places the tail right behind the chunks if this needs no byte in use (as a rule this position and
+ * the committed tail's alternate), else behind the committed frame, else behind everything. */
 cv_status cv_allocator_place_tail(cv_allocator *a, const cv_snapshot *next, uint64_t size,
                                   uint64_t *pos, cv_error *err)
 {
@@ -877,8 +875,8 @@ bool cv_allocator_move_tail(cv_allocator *a, cv_extent place)
     return true;
 }
 
-/* The old tail is dead, too. Without a second sync the new header may not be on the disk yet,
- * and the old one be needed; without any, nothing is promised for a power cut. */
+/* The old tail becomes dead. Without a second sync the new header may not be durable yet and the
+ * old one may be needed; without any sync, nothing is guaranteed after a power cut. */
 void cv_allocator_committed(cv_allocator *a, const cv_snapshot *next, cv_extent tail,
                             bool fresh)
 {
@@ -902,7 +900,7 @@ void cv_allocator_cut_back(cv_allocator *a)
     cv_store *store = a->frame->store;
     uint64_t stored;
     if (a->base->header.sparse || store->in_memory || !store->published) return;
-    if (a->frame->poisoned) return; /* the disk may use it */
+    if (a->frame->poisoned) return; /* the state on disk may use it */
     if (cv_store_size(store, CV_FRAME_OBJECT, &stored, NULL) != CV_OK) return;
     if (stored > a->base_end)
         (void)cv_store_truncate(store, CV_FRAME_OBJECT, a->base_end, NULL);

@@ -1,12 +1,11 @@
-/* Room: frame. What a writer changes between two commits: where new chunks go, which entries of
- * the index they change, and what a change of shape does to the index.
+/* Room: frame. The changes of a writer between two commits: the positions of new chunks, the index
+ * entries that they change, and the effect of a new shape on the index.
  *
  *   contiguous:  | committed state, free space | new chunks ... end ->
  *   directory:   new chunk files with numbers never used before
  *
- * Nothing is written where the committed state has bytes, so it stays whole whatever happens;
- * nor where an older state has some that a reader still sees. Does not know how a state is
- * committed. */
+ * Never writes where the committed state has bytes, nor where an older state has bytes that a
+ * reader still needs. Does not know how a state is committed. */
 #include "frame/txn.h"
 
 #include "base/arith.h"
@@ -61,7 +60,7 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
     return CV_OK;
 }
 
-/* Sorts `files`, drops those in ascending `named`, and returns the rest's number. */
+/* Sorts `files`, drops those in `named` (ascending), and returns the number of the rest. */
 static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, size_t n_named)
 {
     size_t left = 0;
@@ -74,7 +73,7 @@ static size_t drop_named(int64_t *files, size_t n_files, const int64_t *named, s
     return left;
 }
 
-/* Those that were put are listed, too: a chunk may lie beyond a shape that has shrunk since. */
+/* Adds files put since the commit: a chunk may lie outside a shape that has shrunk since. */
 static cv_status add_put(const cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err)
 {
     size_t item = sizeof **files, n = *n_files + txn->files.n_put;
@@ -102,7 +101,7 @@ cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_err
     return CV_OK;
 }
 
-/* Without memory the next writer finds them. */
+/* Without memory, leaves them to the next writer. */
 static void add_old(cv_txn *txn, const int64_t *files, size_t n_files)
 {
     size_t n = txn->files.n_old + n_files;
@@ -127,7 +126,8 @@ void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state, const int64_t *f
     txn->files.n_old = 0;
 }
 
-/* Syncs the frame before files go that an older one names. *n: those that stay. */
+/* Deletes files that no state names. Syncs the frame first, because an older header may name them.
+ * Sets *n to the number of those that remain. */
 static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *err)
 {
     cv_store *store = txn->frame->store;
@@ -141,15 +141,16 @@ static cv_status remove_left(cv_txn *txn, int64_t *files, size_t *n, cv_error *e
     return CV_OK;
 }
 
-/* A reused number could show a reader the wrong chunk: new ones begin above all files. */
+/* Chooses numbers above all files for new ones: with a reused number a reader could see the wrong
+ * chunk. */
 static void choose_next(cv_txn *txn, const int64_t *ascending, size_t n)
 {
     if (n > 0 && ascending[n - 1] < INT64_MAX)
         txn->files.next = cv_max_i64(txn->files.next, ascending[n - 1] + 1);
 }
 
-/* Opens for a writer: removes files that the committed index does not name, unless older
- * readers exist, and finds the first free number above all files. */
+/* For a writer that opens: deletes files that the committed index does not name, unless there are
+ * older readers, and chooses the first new number. */
 static cv_status begin_files(cv_txn *txn, cv_error *err)
 {
     cv_store *store = txn->frame->store;
@@ -175,8 +176,8 @@ static cv_status begin_files(cv_txn *txn, cv_error *err)
     return status;
 }
 
-/* The entry's chunk file put since the commit, taken off the list since another put
- * replaces it; -1: none. With the lock. */
+/* Returns the chunk file of the entry if it was put since the commit, or -1. Takes it off the list,
+ * because another put replaces it. Call with the lock. */
 static cv_object superseded_file(cv_txn *txn, int64_t offset)
 {
     if (!txn->base->header.sparse || cv_offset_is_special(offset)) return -1;
@@ -202,10 +203,10 @@ static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
     return CV_OK;
 }
 
-/* Readers ignore files that the index does not name, so this is best effort. */
+/* Ignores errors: readers ignore files that the index does not name. */
 static void remove_new_files(cv_txn *txn)
 {
-    if (txn->frame->poisoned) return; /* the disk may name them */
+    if (txn->frame->poisoned) return; /* the header on disk may name them */
     for (size_t i = 0; i < txn->files.n_put; i++)
         cv_store_remove(txn->frame->store, txn->files.put[i], NULL);
     txn->files.n_put = 0;
@@ -228,13 +229,14 @@ void cv_txn_reset(cv_txn *txn)
     cv_allocator_reset(&txn->allocator, txn->base);
 }
 
-/* After a failed sync or header write the disk may hold the new state in "free" space. */
+/* After a failed sync or header write, the new state may be on disk and use space that counts as
+ * free. */
 cv_status cv_txn_check(const cv_txn *txn, cv_error *err)
 {
     if (!txn->frame->poisoned) return CV_OK;
     return cv_fail(
         err, CATERVA_EIO, -1,
-        "a sync or a write of the header failed: what is on disk is unknown, reopen "
+        "a sync or a write of the header failed: the state on disk is unknown, reopen "
         "the array");
 }
 
@@ -301,7 +303,8 @@ bool cv_txn_pending(const cv_txn *txn)
 
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->state; }
 
-/* A chunk put since the commit. Slack, and chunks being written, are not stored yet. */
+/* Finds a chunk put since the commit. Slack, and chunks being written, may extend beyond the stored
+ * size. */
 static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_ref *out,
                           cv_error *err)
 {
@@ -350,8 +353,8 @@ cv_status cv_txn_change(cv_txn *txn, const cv_change *change, cv_error *err)
 
 /* ---- Block tables ----
  *
- * For chunks in one buffer. Name 0 means no table, so a table with checksum 0 is dropped:
- * one chunk in 2^32 stays unverified. */
+ * For chunks in one buffer. Name 0 means "no table", so a table whose checksum is 0 is dropped: one
+ * chunk in 2^32 stays unverified. */
 
 cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
                           cv_error *err)
@@ -434,7 +437,7 @@ static cv_status set_entry(cv_txn *txn, int64_t chunk, int64_t offset, uint32_t 
     return status;
 }
 
-/* A range of the frame, or a new chunk file. With the lock. */
+/* Reserves a range of the frame, or a new chunk file. Call with the lock. */
 static cv_status reserve(cv_txn *txn, cv_space_request *r, cv_put *put, cv_error *err)
 {
     if (txn->base->header.sparse) {
@@ -527,7 +530,7 @@ static bool stores_clone(const cv_txn *txn, cv_store *from)
            store->ops->may_clone(store, from);
 }
 
-/* Whether it is worth a gap of less than CV_CLONE_UNIT before the chunk. */
+/* Whether cloning is worth a gap of less than CV_CLONE_UNIT before the chunk. */
 static bool may_clone(cv_txn *txn, const cv_stored_chunk *stored)
 {
     enum { LEAST = 64 * CV_CLONE_UNIT };
@@ -548,8 +551,8 @@ static void clone_no_more(cv_txn *txn)
     cv_mutex_unlock(&txn->lock);
 }
 
-/* The bytes [*start, *end) to clone, whole units of both files; or none. In a found hole
- * the offset within a unit mostly differs. */
+/* Clones the bytes [*start, *end) of the chunk, whole units of both files; or none. In a hole the
+ * offset within a unit mostly differs. */
 static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
                          size_t *start, size_t *end)
 {
@@ -567,7 +570,7 @@ static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *
     *end = (size_t)(before + size);
 }
 
-/* In several writes, as the bytes are borrowed. */
+/* Writes in parts, because the bytes are borrowed. */
 static cv_status write_stored(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
                               cv_error *err)
 {
@@ -623,7 +626,7 @@ cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_er
 
 /* ---- Changing the shape ----
  *
- * Chunks keep their bytes and get other numbers, or are dropped. No chunk is decoded. */
+ * Chunks keep their bytes, and get other numbers or are dropped. No chunk is decoded. */
 
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk)
@@ -653,7 +656,7 @@ int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const 
         int64_t i = index[d];
         if (d == reshape->axis && i >= reshape->at) {
             i += reshape->shift;
-            if (i < reshape->at) return -1; /* among the dropped */
+            if (i < reshape->at) return -1; /* dropped */
         }
         if (i >= to->chunk_counts[d]) return -1;
         number += i * to->chunk_strides[d];
@@ -672,7 +675,7 @@ bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,
 
 enum { MOST_DROPPED = 4096 };
 
-/* Frees chunks outside the new grid. Of very many, the next writer finds the rest. */
+/* Frees chunks outside the new grid. If there are very many, leaves the rest to the next writer. */
 static void drop_chunks(cv_txn *txn, const cv_index *old, const cv_reshape *reshape,
                         const cv_grid *to)
 {
@@ -690,7 +693,7 @@ static void drop_chunks(cv_txn *txn, const cv_index *old, const cv_reshape *resh
     }
 }
 
-/* The index as it is, for drop_chunks; empty where nothing can be dropped. */
+/* Copies the index for drop_chunks; empty if no chunk can be dropped. */
 static cv_status keep_old(const cv_txn *txn, const cv_reshape *reshape, const cv_grid *to,
                           cv_index *out, cv_error *err)
 {
@@ -715,14 +718,14 @@ static cv_status renumber(cv_index *index, const cv_reshape *reshape, const cv_g
         cv_page_set_name(page, i % CV_INDEX_PAGE,
                          source < 0 ? 0 : cv_index_name(index, source));
     }
-    moved.strays = index->strays; /* go by entry: they keep their places */
+    moved.strays = index->strays; /* ordered by entry, which does not change */
     index->strays = NULL;
     cv_index_free(index);
     *index = moved;
     return CV_OK;
 }
 
-/* The shape changes in place, in a state that no reader has. */
+/* Makes the state private to the transaction, so that the shape can change in place. */
 static cv_status own_state(cv_txn *txn, cv_error *err)
 {
     if (txn->state != txn->base) return CV_OK;
@@ -751,7 +754,7 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
         drop_chunks(txn, &old, reshape, &change.grid);
         cv_new_shape_apply(&change, txn->state);
         txn->changed = true;
-        if (txn->notes.adopted > 0) txn->notes.adopted = 0; /* chunks have other numbers */
+        if (txn->notes.adopted > 0) txn->notes.adopted = 0; /* chunks have new numbers */
     }
     cv_index_free(&old);
     cv_buffer_free(&change.meta);

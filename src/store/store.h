@@ -173,8 +173,8 @@ typedef struct cv_store_ops {
      * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if it is in use.
      * Does nothing if already published. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
-    /* Records in the lock which state this reader uses: a number that differs between the states of an
-     * array (readers also hold a shared lock). 0: it needs no stored bytes any more. May be
+    /* Records in the lock which state this reader uses: a number that differs between the states
+     * of an array (readers also hold a shared lock). 0: it needs no stored bytes any more. May be
      * NULL. */
     void (*reads_state)(cv_store *store, uint64_t state);
     /* has_readers: whether another opening may be reading (NULL: no). has_others: whether one may

@@ -90,7 +90,7 @@ class Names(Case):
         before = path.read_bytes()
         got, _, err = self.run_bytes("attr", "set", path, b"k\xff", "1")
         self.assertEqual(got, 2)
-        self.assertIn(r"""an attribute's name is UTF-8, "k\xff" is not""", err)
+        self.assertIn(r"""the attribute name "k\xff" is not UTF-8""", err)
         self.assertEqual(path.read_bytes(), before)
         self.ok("attr", "set", path, "\u00e9", "1")
         array = blosc2.open(str(path))
