@@ -1,16 +1,17 @@
-/* Room: engine/cache. Decoded blocks under keys; does not know what they mean.
+/* Room: engine/cache. Stores decoded blocks under keys and does not interpret them.
  *
  *     shards:  a table of entries             found by hash
  *     queues:  head <-> ... <-> tail          evicted at a head
  *
- * Each shard has a lock, so finders rarely meet; finding does not touch queues. Each queue
- * has a lock and serves some threads: a new block reuses memory that the same thread
- * filled, which its core knows, unless another queue's head has waited much longer, so that
- * eviction is about that of a single queue. Lock a queue before a shard.
+ * Each shard has a lock, so that lookups rarely contend; a lookup does not touch queues. Each
+ * queue has a lock and serves some of the threads. A new block reuses memory that the same
+ * thread filled, which is in the cache of its core. If the head of another queue has waited
+ * much longer, that one is evicted instead, so that eviction is close to that of a single
+ * queue. Lock order: queue, then shard.
  *
- * An entry is in table and queue, or belongs to the thread that adds it. `pins` counts
- * copiers; a pinned entry stays. Bytes are apart, so that entries are dense in processor
- * caches. */
+ * An entry is in a table and a queue, or belongs to the thread that adds it. `pins` counts
+ * the threads that copy from it; a pinned entry is not evicted. The bytes are allocated apart
+ * from the entries, so that entries are dense in processor caches. */
 #include "engine/cache/cache.h"
 
 #include "base/arith.h"
@@ -20,18 +21,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Memory of blocks: slabs of one piece size each, a free list in each ---------- */
+/* ---- Block memory: slabs of equal pieces, with a free list each -------------------- */
 
 typedef struct cv_slab cv_slab;
 
-/* All zero but the lock: empty. Calls may come from any thread. */
+/* All zero except the lock: empty. Any thread may call the functions. */
 typedef struct cv_block_memory {
     cv_mutex lock;
-    cv_slab *open; /* those with a free piece; others are known by their pieces only */
+    cv_slab *open; /* slabs with a free piece; full ones are known to their entries only */
 } cv_block_memory;
 
-/* Smaller blocks come from the system: a slab of them would stay whole for one in use. So
- * do larger ones, in pages of their own. */
+/* Smaller blocks come from malloc: one of them in use would keep a whole slab. Larger ones do
+ * too, on pages of their own. */
 enum { SMALLEST = 16 * 1024, LARGEST = CV_LARGE_PAGE / 8, LINE = 64 };
 
 typedef struct free_piece {
@@ -39,11 +40,11 @@ typedef struct free_piece {
 } free_piece;
 
 struct cv_slab {
-    cv_slab *before, *behind; /* in the list of open ones */
+    cv_slab *before, *behind; /* in the list of open slabs */
     uint8_t *bytes;
     size_t piece_size;
-    size_t n_used;  /* pieces given out */
-    size_t n_begun; /* pieces that ever were; behind them nothing was touched */
+    size_t n_used;  /* allocated pieces */
+    size_t n_begun; /* pieces that were ever allocated; the memory behind them is untouched */
     free_piece *free;
 };
 
@@ -89,14 +90,14 @@ static uint8_t *take_piece(cv_slab *slab)
     return (uint8_t *)piece;
 }
 
-/* Allocates the entry's bytes, aligned to 64. The last piece of a slab releases the slab. */
+/* Allocates the entry's bytes, aligned to 64. */
 static bool take_memory(cv_block_memory *memory, cv_cached *entry)
 {
     size_t size = entry->size;
     entry->slab = NULL;
     if (size < SMALLEST || size > LARGEST) return (entry->bytes = cv_malloc(size)) != NULL;
-    /* A line more: blocks that stood apart by a power of two would meet in the same
-     * sets of the processor's caches, and a column through them wait for memory. */
+    /* One cache line of padding: blocks a power of two apart would compete for the same sets
+     * of the processor caches when a column is read. */
     size_t piece_size = (size + LINE - 1) / LINE * LINE + LINE;
     cv_mutex_lock(&memory->lock);
     cv_slab *slab = memory->open;
@@ -111,6 +112,7 @@ static bool take_memory(cv_block_memory *memory, cv_cached *entry)
     return slab != NULL;
 }
 
+/* Frees the entry's bytes, and their slab if no other piece of it is in use. */
 static void give_memory(cv_block_memory *memory, const cv_cached *entry)
 {
     cv_slab *slab = entry->slab;
@@ -142,7 +144,7 @@ static inline bool is_same_key(const cv_cache_key *a, const cv_cache_key *b)
 
 static inline uint64_t mix(uint64_t x)
 {
-    x ^= x >> 32; /* the finisher of SplitMix64's kin: Pelle Evensen's rrmxmx, cut */
+    x ^= x >> 32; /* degski's 64-bit mixer */
     x *= UINT64_C(0xd6e8feb86659fd93);
     x ^= x >> 32;
     x *= UINT64_C(0xd6e8feb86659fd93);
@@ -158,7 +160,8 @@ static inline uint64_t hash_of(const cv_cache_key *key)
 
 /* ---- Sweeps ------------------------------------------------------------------ */
 
-/* Whether the parts are disjoint: on the step's outermost axis no item reaches so far. */
+/* Returns whether the parts are disjoint: along the outermost axis of the step, the part is
+ * shorter than the step. */
 static bool is_apart(const cv_grid *grid, const cv_block_job *part, int64_t step)
 {
     for (int d = 0; d < grid->ndim; d++)
@@ -173,7 +176,7 @@ void cv_sweep_init(cv_sweep *sweep)
     atomic_init(&sweep->way, 0);
 }
 
-/* Inline: it is a part of each hit. */
+/* Inline, because every hit calls it. */
 static inline cv_step note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part)
 {
     int64_t last = atomic_load_explicit(&sweep->last, memory_order_relaxed);
@@ -193,7 +196,7 @@ cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *
     return note(sweep, grid, part);
 }
 
-/* ---- Hash tables, locked by whoever has them ----------------------------------- */
+/* ---- Hash tables; callers hold the shard's lock --------------------------------- */
 
 enum { FIRST_BUCKETS = 64 };
 
@@ -210,7 +213,7 @@ static inline cv_cached **bucket_of(const hash_table *table, uint64_t hash)
 }
 
 static inline cv_cached *table_find(const hash_table *table, uint64_t hash,
-                                             const cv_cache_key *key)
+                                    const cv_cache_key *key)
 {
     cv_cached *entry = *bucket_of(table, hash);
     while (entry && !(entry->hash == hash && is_same_key(&entry->key, key)))
@@ -225,7 +228,7 @@ static void add_to_bucket(hash_table *t, cv_cached *entry)
     *bucket = entry;
 }
 
-/* Doubles the buckets when each has an entry. Without memory the chains grow instead. */
+/* Doubles the number of buckets. Without memory the chains grow instead. */
 static void grow(hash_table *t)
 {
     size_t n_old = t->n_buckets;
@@ -256,15 +259,15 @@ static void table_remove(hash_table *t, cv_cached *entry)
     while (*link != entry) link = &(*link)->chained;
     *link = entry->chained;
     if (--t->n_entries > 0 || t->buckets == t->first) return;
-    cv_free(t->buckets); /* an empty one needs no memory */
+    cv_free(t->buckets); /* an empty table uses `first` again */
     memset(t->first, 0, sizeof t->first);
     t->buckets = t->first;
     t->n_buckets = FIRST_BUCKETS;
 }
 
-/* ---- Queues of entries, whose time to leave comes -------------------------------- */
+/* ---- Eviction queues -------------------------------------------------------------- */
 
-enum { MOST_USES = 7 }; /* of an entry, that count */
+enum { MOST_USES = 7 }; /* uses above this are not counted */
 
 typedef struct queue_line {
     cv_cached *head, *tail;
@@ -272,16 +275,16 @@ typedef struct queue_line {
 } queue_line;
 
 typedef struct queue {
-    _Alignas(64) cv_mutex lock; /* of all up to `evicted` */
+    _Alignas(64) cv_mutex lock; /* protects the members up to `evicted` */
     queue_line fresh, used;
     size_t n_entries;
     uint64_t inserted, prefetched, evicted;
-    /* The queue that its threads take from, and how often they asked which. */
+    /* The queue that threads of this queue evict from, and how often they chose one. */
     atomic_size_t source;
     atomic_uint n_asked;
-    /* When the entry that leaves next joined its line, or NONE. Read without the lock. */
+    /* When the next entry to be evicted joined its line, or NONE. Read without the lock. */
     atomic_uint_least64_t head_time;
-    atomic_int_least64_t *used_bytes; /* of all queues; changed here */
+    atomic_int_least64_t *used_bytes; /* of all queues; updated here */
 } queue;
 
 #define NONE UINT64_MAX
@@ -293,7 +296,8 @@ static queue_line *line_of(queue *q, const cv_cached *entry)
     return entry->is_used ? &q->used : &q->fresh;
 }
 
-/* Takes the head that has waited longer; newcomers stay below half of the queue. */
+/* Returns whether the head of `used` is evicted next: if `fresh` has at most half of the
+ * bytes, or the head of `used` is older. */
 static bool used_leave(const queue *q)
 {
     if (!q->used.head) return false;
@@ -339,7 +343,7 @@ static void leave(queue *q, cv_cached *entry)
     q->n_entries--;
 }
 
-/* To the end of a line, at that time. */
+/* Appends the entry to a line. */
 static void queue_add(queue *q, cv_cached *entry, bool is_used, uint64_t time)
 {
     queue_line *line = join(q, entry, is_used, time);
@@ -350,7 +354,7 @@ static void queue_add(queue *q, cv_cached *entry, bool is_used, uint64_t time)
     tell_head(q);
 }
 
-/* To where it leaves next: it has waited for longest. */
+/* Makes the entry the next one to be evicted. */
 static void queue_move_first(queue *q, cv_cached *entry)
 {
     leave(q, entry);
@@ -362,7 +366,7 @@ static void queue_move_first(queue *q, cv_cached *entry)
     tell_head(q);
 }
 
-/* The same one goes to the end instead, with one use less. */
+/* Moves the head to the end instead of evicting it, and takes one use from it. */
 static void queue_step_back(queue *q, cv_cached *entry, uint64_t time)
 {
     int uses = atomic_load_explicit(&entry->uses, memory_order_relaxed);
@@ -373,11 +377,10 @@ static void queue_step_back(queue *q, cv_cached *entry, uint64_t time)
 
 /* ---- The cache ---------------------------------------------------------------- */
 
-
 enum { N_SHARDS = 32, N_QUEUES = 8 };
 
-/* When the clock moves on, when the other queues' heads are looked at, and how many steps
- * back are taken before another queue is asked. */
+/* The clock ticks when a queue has received 16 blocks. Each queue compares the heads of all
+ * queues every 8 evictions. After 4 entries that stay, the next queue is tried. */
 enum { BLOCKS_PER_TICK = 16, BLOCKS_PER_LOOK = 8, STEPS_BACK = 4 };
 
 typedef struct shard {
@@ -390,16 +393,16 @@ struct cv_cache {
     shard shards[N_SHARDS];
     queue queues[N_QUEUES];
     _Alignas(64) cv_block_memory memory;
-    /* Of entries, and of those on their way in; seldom changes while it is full. */
+    /* Bytes of entries, also of those being added; rarely changes while the cache is full. */
     _Alignas(64) atomic_int_least64_t bytes;
-    /* A line of its own: every reader looks at it, hardly anybody writes. */
+    /* A cache line of its own: read by every request, rarely written. */
     _Alignas(64) atomic_int_least64_t limit;
-    /* Of entries of use; and ticks, one for so many that a queue got. */
+    /* Bytes of entries in `used` lines; ticks of the clock (BLOCKS_PER_TICK). */
     _Alignas(64) atomic_int_least64_t used_bytes;
     atomic_uint_least64_t clock;
 };
 
-/* ---- Making and releasing ----------------------------------------------- */
+/* ---- Creation and release ------------------------------------------------ */
 
 static void init(cv_cache *cache, int64_t limit)
 {
@@ -422,13 +425,12 @@ static void init(cv_cache *cache, int64_t limit)
     }
 }
 
-/* The process-wide state that DESIGN allows. */
 static cv_cache shared;
 static cv_once shared_once = CV_ONCE_INIT;
 
 static void before_fork(void)
 {
-    cv_cache_shared(); /* not before all of it is initialised */
+    cv_cache_shared(); /* initialises it, if this has not happened yet */
     for (int i = 0; i < N_QUEUES; i++) cv_mutex_lock(&shared.queues[i].lock);
     for (int i = 0; i < N_SHARDS; i++) cv_mutex_lock(&shared.shards[i].lock);
     cv_mutex_lock(&shared.memory.lock);
@@ -441,7 +443,8 @@ static void after_fork(void)
     for (int i = 0; i < N_QUEUES; i++) cv_mutex_unlock(&shared.queues[i].lock);
 }
 
-/* All is whole, because all locks were held; who held pins is gone. */
+/* All structures are consistent, because all locks were held. The threads that held pins do
+ * not exist in the child. */
 static void after_fork_in_child(void)
 {
     for (int i = 0; i < N_QUEUES; i++) {
@@ -488,15 +491,15 @@ void cv_cache_free(cv_cache *cache)
     cv_free(cache);
 }
 
-/* ---- Numbers ------------------------------------------------------------- */
+/* ---- Shard and queue numbers ---------------------------------------------- */
 
 static size_t shard_number(uint64_t hash) { return hash >> 59; } /* N_SHARDS is 2^5 */
 
-/* The same as long as the thread lives. */
+/* Constant for the life of the thread. */
 static size_t queue_number(void)
 {
     static atomic_uint n_threads;
-    static _Thread_local unsigned number; /* from 1; 0: none yet */
+    static _Thread_local unsigned number; /* from 1; 0: not assigned yet */
     if (number == 0)
         number =
             1 + atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed) % N_QUEUES;
@@ -508,9 +511,9 @@ static uint64_t time_of(const cv_cache *cache)
     return atomic_load_explicit(&cache->clock, memory_order_relaxed);
 }
 
-/* ---- Who leaves ---------------------------------------------------------- */
+/* ---- Eviction ------------------------------------------------------------- */
 
-/* Takes an entry out of table and queue unless it is pinned. The queue's lock is held. */
+/* Removes an entry from table and queue unless it is pinned. The queue's lock is held. */
 static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
@@ -525,7 +528,8 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     return is_free;
 }
 
-/* The next entry that can leave; NULL if there is none, or a few have stepped back. */
+/* Removes the next entry that can be evicted. NULL if there is none, or after STEPS_BACK
+ * entries that stay. */
 static cv_cached *take_head(cv_cache *cache, queue *q)
 {
     for (int i = 0; i < STEPS_BACK; i++) {
@@ -541,15 +545,14 @@ static cv_cached *take_head(cv_cache *cache, queue *q)
     return NULL;
 }
 
-/* Who leaves next, from queue `first` on; NULL: nobody can. Each step back in a
- * queue is paid for by a use before, and after so many no uses are left. */
+/* Removes the next entry to be evicted, searching from queue `first` on; NULL if none can be.
+ * Each step back takes a use, so the number of rounds is bounded. */
 static cv_cached *take_victim(cv_cache *cache, size_t first)
 {
     size_t longest = 0;
     for (size_t i = 0; i / N_QUEUES <= MOST_USES * longest; i++) {
         queue *q = &cache->queues[(first + i) % N_QUEUES];
-        if (atomic_load_explicit(&q->head_time, memory_order_relaxed) == NONE)
-            continue;
+        if (atomic_load_explicit(&q->head_time, memory_order_relaxed) == NONE) continue;
         cv_mutex_lock(&q->lock);
         if (q->n_entries > longest) longest = q->n_entries;
         cv_cached *victim = take_head(cache, q);
@@ -559,13 +562,13 @@ static cv_cached *take_victim(cv_cache *cache, size_t first)
     return NULL;
 }
 
-/* The queue whose head has waited longest; but `own`, unless it waited a quarter longer,
- * since memory changes cores then. */
+/* Returns the queue whose head has waited longest. Prefers `own` unless another head has
+ * waited a quarter longer, because its memory is in another core's cache. */
 static size_t oldest_queue(const cv_cache *cache, size_t own)
 {
     uint64_t now = time_of(cache);
     uint64_t time = atomic_load_explicit(&cache->queues[own].head_time, memory_order_relaxed);
-    uint64_t wait = time < now ? now - time : 0; /* none, if nobody waits */
+    uint64_t wait = time < now ? now - time : 0; /* 0 if the queue is empty */
     size_t oldest = own;
     wait += wait / 4;
     for (size_t i = 0; i < N_QUEUES; i++) {
@@ -589,7 +592,7 @@ static size_t choose_source(cv_cache *cache, size_t own)
     return source;
 }
 
-/* ---- Room ---------------------------------------------------------------- */
+/* ---- Allocation and admission --------------------------------------------- */
 
 static cv_cached *new_entry(cv_cache *cache, size_t size)
 {
@@ -645,8 +648,8 @@ bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid)
     return grid->n_all_blocks <= cv_cache_limit(cache) / cost_of((size_t)grid->block_bytes);
 }
 
-/* What blocks of use leave to newcomers, less an eighth, so that a share's blocks do not
- * push each other out. */
+/* Bytes that one request may add: what used blocks leave, less an eighth, so that blocks of
+ * one share do not evict each other. */
 static int64_t share_of_request(const cv_cache *cache)
 {
     int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
@@ -659,12 +662,12 @@ static bool is_admitted(const cv_cache *cache, uint64_t hash, const cv_cache_ent
 {
     int64_t share = share_of_request(cache);
     if (entrant->ahead || entrant->request_bytes <= share) return true;
-    /* Bits of the hash that choose neither shard nor bucket. */
+    /* Bits of the hash that select neither shard nor bucket. */
     double place = (double)(hash >> 27 & 0xFFFFFFFF) / 4294967296.0;
     return place * (double)entrant->request_bytes < (double)share;
 }
 
-/* ---- Finding and putting in ----------------------------------------------- */
+/* ---- Lookup and insertion -------------------------------------------------- */
 
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key)
 {
@@ -714,7 +717,8 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
     return holds;
 }
 
-/* The entry that leaves a full cache, still counted if it has `size` bytes; else NULL. */
+/* Evicts an entry of a full cache. Returns it, still counted, if it has `size` bytes; else
+ * NULL. */
 static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
@@ -726,7 +730,8 @@ static cv_cached *take_over(cv_cache *cache, size_t size)
     return NULL;
 }
 
-/* An entry in no table, counted, with memory for `size` bytes; NULL: no room. */
+/* Returns an entry in no table, counted, with memory for `size` bytes; NULL if there is no
+ * room. */
 static cv_cached *take_room(cv_cache *cache, size_t size)
 {
     int64_t cost = cost_of(size);
@@ -740,7 +745,7 @@ static cv_cached *take_room(cv_cache *cache, size_t size)
     return entry;
 }
 
-/* False when another thread was faster. */
+/* Returns false if another thread has added the key meanwhile. */
 static bool link_entry(cv_cache *cache, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];
@@ -748,7 +753,7 @@ static bool link_entry(cv_cache *cache, cv_cached *entry)
     queue *q = &cache->queues[entry->queue];
     cv_mutex_lock(&q->lock);
     cv_mutex_lock(&s->lock);
-    bool ahead = entry->ahead; /* as long as nobody can find it */
+    bool ahead = entry->ahead; /* read before other threads can find the entry */
     bool is_new = !table_find(&s->table, entry->hash, &entry->key);
     if (is_new) table_add(&s->table, entry);
     cv_mutex_unlock(&s->lock);
@@ -785,8 +790,7 @@ void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good)
     if (!good || !link_entry(cache, reserved)) drop(cache, reserved);
 }
 
-static void forget_in(cv_cache *cache, queue *q, const queue_line *line,
-                      uint64_t frame)
+static void forget_in(cv_cache *cache, queue *q, const queue_line *line, uint64_t frame)
 {
     for (cv_cached *entry = line->head, *next; entry; entry = next) {
         next = entry->behind;

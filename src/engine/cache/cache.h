@@ -1,29 +1,31 @@
-/* The block cache: decoded blocks, bounded in bytes; one for the process, or a handle's
- * own.
+/* The block cache: decoded blocks, bounded in bytes. One cache serves the process; a handle
+ * can have its own.
  *
- * Finding. A key names a block as it is stored, not its place in the array, so a commit
- * invalidates only chunks that it replaced. No stale block is found, because:
+ * Lookup. A key names a stored block, not a place in the array, so a commit invalidates only
+ * the chunks that it replaced. A lookup never returns a stale block, because:
  *   1. `frame` is unique to one opening of one frame in the process. Handles share the
- *      budget, never a block; caterva_refresh opens anew and gets a new number.
+ *      budget, but no blocks; caterva_refresh opens anew and gets a new number.
  *   2. While a handle has a snapshot, the bytes of its chunks do not change
- *      (frame/commit.c); positions are reused only when no reader needs them.
- *   3. Before this handle's writer reuses a position, or a rollback frees it, its
- *      `generation` changes (cv_layout_generation), with no read of the handle under
- *      way. Chunk files of a directory never reuse numbers.
- *   4. Blocks are added under the key made before their bytes were fetched.
+ *      (frame/commit.c). Positions are reused only when no reader needs them.
+ *   3. Before the writer of this handle reuses a position, or a rollback frees it, its
+ *      `generation` changes (cv_layout_generation); no read of the handle runs then.
+ *      Chunk files of a directory never reuse numbers.
+ *   4. A block is added under the key that was made before its bytes were fetched.
  *
- * Eviction. Newcomers queue until they have half of the cache; at the head they leave,
- * unless they were of use. Those of use join a second queue and leave at its head unless
- * they were of use again, up to seven times (CLOCK with a small count). Of the two heads
- * the one that has waited longer leaves: when a program turns to other blocks, all old ones
- * give way step by step, and not only half a cache.
+ * Eviction. There are two queues. A new block joins the first, which may fill half of the
+ * cache. A block at its head is evicted, or moves to the second queue if it was used. A block
+ * at the head of the second queue goes to its end as long as it has uses left, at most seven
+ * (CLOCK with a small count). If the first queue has more than half of the bytes, the head
+ * that joined earlier is evicted. So a program that turns to other blocks replaces all old
+ * ones step by step, not only half of the cache.
  *
- * Hits by a passing scan (cv_sweep) are no use; a block that a scan has finished leaves
- * first, and the next one reuses its memory while cached by the processor. A prefetched
- * block counts as most used until it is found. What may enter depends on the request, see
- * cv_cache_entrant.
+ * Hits by a scan (cv_sweep) do not count as uses. A block that a scan has finished is evicted
+ * next, and its memory is reused while it is in the processor's cache. A prefetched block has
+ * the maximum of uses until it is found. cv_cache_entrant describes which blocks are
+ * admitted.
  *
- * Any thread may call anything but cv_cache_free. Shards have locks, held for moments. */
+ * Threads: any thread may call any function except cv_cache_free. Each shard has a lock, held
+ * briefly. */
 #ifndef CV_ENGINE_CACHE_CACHE_H
 #define CV_ENGINE_CACHE_CACHE_H
 
@@ -36,7 +38,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A block by name. */
 typedef struct cv_cache_key {
     uint64_t frame; /* cv_frame.id */
     int64_t object; /* cv_object: the frame, or a chunk file */
@@ -45,28 +46,27 @@ typedef struct cv_cache_key {
     int32_t block; /* number in the chunk */
 } cv_cache_key;
 
-/* How successive reads use a cached block. A scan goes through it once, from end to end:
- * its many hits do not make the block worth keeping. Repeated and random reads do. */
-
-/* Any thread may note; of two at once one may be lost. */
+/* How successive reads use a cached block. A scan reads it once from end to end; its many
+ * hits do not make the block worth keeping. Repeated and random reads do. Any thread may call
+ * cv_sweep_note; one of two concurrent notes may be lost. */
 typedef struct cv_sweep {
-    atomic_int_least64_t last; /* byte of the first item of the last part; -1: none yet */
-    atomic_int way;            /* of its last step: 1 to the end, -1 back; 0: none yet */
+    atomic_int_least64_t last; /* byte offset of the last part; -1: no part yet */
+    atomic_int way;            /* of the last step: 1 forward, -1 backward, 0: none yet */
 } cv_sweep;
 
 typedef enum cv_step {
-    CV_STEP_ON,   /* the first part, or on behind the last one, the same way */
-    CV_STEP_LAST, /* the same, and there is nothing behind it that way */
-    CV_STEP_BACK  /* to what was read before, or another way */
+    CV_STEP_ON,   /* the first part, or the next one in the same direction */
+    CV_STEP_LAST, /* the same, and no part follows in that direction */
+    CV_STEP_BACK  /* overlaps what was read before, or changes direction */
 } cv_step;
 
 void cv_sweep_init(cv_sweep *sweep);
 
-/* Notes the next part, and says how it follows the one before. */
+/* Records the next part and returns how it follows the previous one. */
 cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part);
 
 /* A block in the cache, or being added. The user of the block owns `bytes`, `sweep` and
- * `is_rotated` (see walk.c); all else is the cache's. */
+ * `is_rotated` (see walk.c); the cache owns the other members. */
 typedef struct cv_cached {
     cv_cache_key key;
     uint64_t hash;
@@ -74,16 +74,17 @@ typedef struct cv_cached {
     struct cv_cached *before, *behind;
     size_t size; /* of its bytes */
     uint8_t *bytes;
-    struct cv_slab *slab; /* that they are a piece of; NULL: from malloc */
+    struct cv_slab *slab; /* the slab that `bytes` is a piece of; NULL: from malloc */
     cv_sweep sweep;
     bool is_rotated;
-    bool ahead;    /* not yet found; under the shard's lock, once in the table */
-    size_t queue;  /* its number */
-    uint64_t time; /* when it joined its line; under the queue's lock */
-    bool is_used;  /* which line that is; the same */
-    /* Grows under the shard's lock only. */
+    bool ahead;    /* prefetched, not found yet; protected by the shard's lock */
+    size_t queue;  /* index of its queue */
+    uint64_t time; /* when it joined its line; protected by the queue's lock */
+    bool is_used;  /* in the queue's `used` line; protected by the queue's lock */
+    /* Increased only under the shard's lock. */
     atomic_int pins;
-    /* Up to 7, since it was last at a head; -1: prefetched, and not found yet. */
+    /* Uses left, up to 7. -1: a prefetched block was found for the first time and is not
+     * released yet; this read does not count as a use. */
     atomic_int uses;
 } cv_cached;
 
@@ -91,53 +92,54 @@ typedef struct cv_cache cv_cache;
 
 enum { CV_CACHE_BYTES = 64 << 20 }; /* the default limit of the shared cache */
 
-/* The process's cache. Survives fork: a child has its own copy. */
+/* The cache of the process. After a fork, the child has its own copy. */
 cv_cache *cv_cache_shared(void);
 
 cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err);
-void cv_cache_free(cv_cache *cache); /* the shared one and NULL: does nothing */
+void cv_cache_free(cv_cache *cache); /* does nothing for NULL and the shared cache */
 
-/* Bounds the entries' bytes with their overhead; 0: nothing enters. The excess leaves at
+/* Limits the bytes of entries and their overhead; 0 disables the cache. Evicts the excess at
  * once. */
 void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 
 int64_t cv_cache_limit(const cv_cache *cache);
 
-/* Whether it has room for all blocks of an array of that grid when it has no others. */
+/* Returns whether all blocks of an array with that grid fit into an otherwise empty cache. */
 bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid);
 
-/* The block, or NULL. It stays where it is until cv_cache_release. */
+/* Returns the block, or NULL. The block cannot be evicted until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 
-/* Releases a found block. `part` is the box's part of it, NULL for other requests. The last
- * step of a scan lets it leave next, unless it was of use or the whole array fits. */
+/* Releases a found block. `part` is the part of the block that a box read; NULL for other
+ * requests. After the last step of a scan the block is evicted next, unless it has uses or
+ * the whole array fits. */
 void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
                       const cv_block_job *part);
 
-/* Whether it is there; counts neither as found nor as missed. */
+/* Returns whether the block is cached; counts neither as a hit nor as a miss. */
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
 
-/* A block that may enter. */
+/* Describes a block for admission. */
 typedef struct cv_cache_entrant {
     size_t size;
-    /* Bytes of all blocks that the request may add; 0: admitted unseen. A request gets at
-     * most three quarters of the cache, less what blocks of use have. A larger one adds a
-     * share of its blocks, picked by hash, so that it finds the same share when it is
-     * repeated. */
+    /* Bytes of all blocks that the request may add; 0: always admitted. A request gets at
+     * most three quarters of the cache, less the bytes of used blocks. A larger request adds
+     * a share of its blocks, chosen by hash, so that a repeated request finds the same
+     * share. */
     int64_t request_bytes;
-    bool ahead; /* it was not asked for yet: a prefetch, always admitted */
+    bool ahead; /* a prefetch: always admitted */
 } cv_cache_entrant;
 
-/* Reserves room for a block; NULL: not admitted, or no memory, which is no error. The
- * caller writes the bytes; other threads find the block once it is settled. */
+/* Reserves memory for a block. Returns NULL if the block is not admitted or memory is short;
+ * this is not an error. The caller writes the bytes; other threads find the block after
+ * cv_cache_settle. */
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key,
                             const cv_cache_entrant *entrant);
 
-/* Adds a reserved block if it is `good`, else frees its room. The pointer becomes
- * invalid. */
+/* Adds a reserved block if it is `good`, else frees it. The pointer becomes invalid. */
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good);
 
-/* Drops all blocks of a frame; none of them may be in use. */
+/* Removes all blocks of a frame. None of them may be pinned. */
 void cv_cache_forget(cv_cache *cache, uint64_t frame);
 
 bool cv_cache_is_empty(const cv_cache *cache);
