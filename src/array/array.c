@@ -125,7 +125,7 @@ void cv_array_lock_alone(caterva_array *array)
     if (array->pending) {
         cv_rwlock_write(&array->lock);
         cv_prefetch_suspend(&array->prefetch);
-        cv_errands_suspend(&array->reads);
+        cv_tasks_suspend(&array->reads);
     }
     if (array->watch) cv_watch_begin(array->watch);
 }
@@ -135,7 +135,7 @@ static void unlock(caterva_array *array, bool good)
     if (array->watch) cv_watch_end(array->watch, good);
     if (!array->pending) return;
     cv_prefetch_resume(&array->prefetch);
-    cv_errands_resume(&array->reads);
+    cv_tasks_resume(&array->reads);
     cv_rwlock_unlock(&array->lock);
 }
 
@@ -576,7 +576,7 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     cv_mutex_init(&array->description_lock);
     cv_prefetch_init(&array->prefetch, source_of, array, array->threads);
     cv_read_ahead_init(&array->ahead, false);
-    cv_errands_init(&array->reads, array->threads);
+    cv_tasks_init(&array->reads, array->threads);
 
     cv_status status = cv_workers_init(&array->workers, array->snapshot, err);
     if (status == CV_OK) status = cv_codec_check(&array->workers.spec, err);
@@ -598,7 +598,7 @@ void cv_array_free(caterva_array *array)
 {
     if (!array) return;
     free_attached(array);
-    cv_errands_close(&array->reads);
+    cv_tasks_close(&array->reads);
     cv_prefetch_destroy(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     cv_cache_free(array->own_cache);
@@ -723,7 +723,7 @@ static cv_status commit_at_close(caterva_array *array, cv_error *err)
 caterva_status caterva_close(caterva_array *array, caterva_error *err)
 {
     if (!array) return CV_OK;
-    cv_errands_close(&array->reads);
+    cv_tasks_close(&array->reads);
     cv_prefetch_cancel(&array->prefetch);
     bool commits = array->pending && cv_array_refuse(array, "a commit", NULL) == CV_OK;
     cv_status status = commits ? commit_at_close(array, err) : CV_OK;

@@ -122,7 +122,7 @@ struct caterva_array {
     int threads;
     cv_prefetch prefetch;
     cv_read_ahead ahead; /* its prefetches */
-    cv_errands reads;    /* not waited for: async.c */
+    cv_tasks reads;      /* not waited for: async.c */
     /* On handles for writing: readers share it, a write or commit has it alone.
      * Handles for reading never lock. */
     cv_rwlock lock;

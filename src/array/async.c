@@ -1,7 +1,7 @@
 /* Room: array. Reads that the caller does not wait for. Arguments are checked and copied by the
  * call; what is read of each array, and what is done when all of it is there, is a request.
  *
- *     request -> turn of an array x n  -> pieces      one errand each, in the array's list
+ *     request -> turn of an array x n  -> pieces      one task each, in the array's list
  *             -> rests                                done by the last turn, before on_done
  *
  * Each array's turn is in a list of its own and needs no lock, so turns may run at once, and a call
@@ -28,7 +28,7 @@ typedef struct cv_read_piece {
 } cv_read_piece;
 
 typedef struct cv_turn {
-    cv_errand errand; /* first: its address is what the list holds */
+    cv_task task; /* first: its address is what the list holds */
     caterva_request *request;
     cv_read_piece *first; /* all of one array */
 } cv_turn;
@@ -48,7 +48,7 @@ struct caterva_request {
     cv_error error; /* of the first failure */
 };
 
-static cv_turn *turn_of(cv_errand *errand) { return (cv_turn *)(void *)errand; }
+static cv_turn *turn_of(cv_task *task) { return (cv_turn *)(void *)task; }
 
 /* `is_held`: the caller will ask for it. Free it with request_free unless it begins. */
 static cv_status request_new(const caterva_async_options *options, bool is_held,
@@ -94,8 +94,8 @@ static void free_pieces(cv_read_piece *piece)
 static void request_free(caterva_request *request)
 {
     for (int i = 0; i < request->n_turns; i++) {
-        cv_watch_destroy(&request->turns[i].errand.watch);
-        cv_cond_destroy(&request->turns[i].errand.over);
+        cv_watch_destroy(&request->turns[i].task.watch);
+        cv_cond_destroy(&request->turns[i].task.over);
         free_pieces(request->turns[i].first);
     }
     free_pieces(request->pieces);
@@ -116,7 +116,7 @@ static void drop_reference(caterva_request *request)
         request_free(request);
 }
 
-static void free_turn(cv_errand *errand) { drop_reference(turn_of(errand)->request); }
+static void free_turn(cv_task *task) { drop_reference(turn_of(task)->request); }
 
 /* The array may have been reshaped since, or the handle turned to another one. */
 static cv_status check_array(const caterva_array *array, const caterva_info *info,
@@ -132,9 +132,9 @@ static cv_status check_array(const caterva_array *array, const caterva_info *inf
 
 static cv_status read_piece(cv_turn *turn, cv_read_piece *piece, cv_error *err)
 {
-    CV_TRY(cv_watch_tick(&turn->errand.watch, 0, err));
+    CV_TRY(cv_watch_tick(&turn->task.watch, 0, err));
     cv_source source = cv_array_source(piece->array);
-    source.watch = &turn->errand.watch;
+    source.watch = &turn->task.watch;
     const cv_grid *grid = &source.snapshot->grid;
     CV_TRY(piece->base
                ? cv_view_check(piece->base, grid, err)
@@ -152,23 +152,23 @@ static void fail(cv_turn *turn, cv_status status, const cv_error *error)
     request->status = status;
     request->error = *error;
     for (int i = 0; i < request->n_turns; i++)
-        if (&request->turns[i] != turn) cv_errand_cancel(&request->turns[i].errand);
+        if (&request->turns[i] != turn) cv_task_cancel(&request->turns[i].task);
 }
 
-static void run(cv_errand *errand)
+static void run(cv_task *task)
 {
-    cv_turn *turn = turn_of(errand);
+    cv_turn *turn = turn_of(task);
     cv_error error;
-    cv_status status = cv_watch_tick(&errand->watch, 0, &error);
+    cv_status status = cv_watch_tick(&task->watch, 0, &error);
     for (cv_read_piece *piece = turn->first; piece && status == CV_OK; piece = piece->next)
         status = read_piece(turn, piece, &error);
     if (status != CV_OK) fail(turn, status, &error);
 }
 
 /* The last turn has all the others' items before it. */
-static void tell(cv_errand *errand)
+static void report(cv_task *task)
 {
-    caterva_request *r = turn_of(errand)->request;
+    caterva_request *r = turn_of(task)->request;
     if (atomic_fetch_sub_explicit(&r->n_left, 1, memory_order_acq_rel) > 1) return;
     for (const cv_rest *rest = r->rests; rest && r->status == CV_OK; rest = rest->next)
         cv_rest_do(rest);
@@ -229,14 +229,14 @@ static cv_status request_begin(caterva_request *request, caterva_request **out, 
     for (int i = 0; i < n; i++) {
         cv_turn *turn = &request->turns[i];
         turn->request = request;
-        turn->errand = (cv_errand){.run = run, .tell = tell, .free = free_turn};
-        turn->errand.list = &turn->first->array->reads;
-        turn->errand.next = i + 1 < n ? &request->turns[i + 1].errand : NULL;
+        turn->task = (cv_task){.run = run, .report = report, .free = free_turn};
+        turn->task.list = &turn->first->array->reads;
+        turn->task.next = i + 1 < n ? &request->turns[i + 1].task : NULL;
     }
     atomic_init(&request->n_left, n);
     atomic_init(&request->references, n + (out != NULL));
     if (out) *out = request;
-    cv_status status = cv_errands_add(&request->turns[0].errand, err);
+    cv_status status = cv_tasks_add(&request->turns[0].task, err);
     if (status != CV_OK && out) *out = NULL;
     return status;
 }
@@ -244,22 +244,22 @@ static cv_status request_begin(caterva_request *request, caterva_request **out, 
 void caterva_request_cancel(caterva_request *request)
 {
     for (int i = 0; request && i < request->n_turns; i++)
-        cv_errand_cancel(&request->turns[i].errand);
+        cv_task_cancel(&request->turns[i].task);
 }
 
 /* True in its own on_done, which the last turn calls. */
-static bool is_told_here(const caterva_request *request)
+static bool is_reported_here(const caterva_request *request)
 {
     for (int i = 0; i < request->n_turns; i++)
-        if (cv_errand_is_told_here(&request->turns[i].errand)) return true;
+        if (cv_task_is_reported_here(&request->turns[i].task)) return true;
     return false;
 }
 
 static bool wait_for(caterva_request *request)
 {
-    if (is_told_here(request)) return true;
+    if (is_reported_here(request)) return true;
     for (int i = 0; i < request->n_turns; i++)
-        if (!cv_errand_wait(&request->turns[i].errand)) return false;
+        if (!cv_task_wait(&request->turns[i].task)) return false;
     return true;
 }
 

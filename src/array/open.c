@@ -250,14 +250,14 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     caterva_array *fresh;
     CV_TRY(open_again(array, &fresh, err));
     if (!fresh) return CV_OK;
-    cv_errands_suspend(&array->reads);
-    cv_errands_settle(&array->reads); /* they read what they were begun on */
+    cv_tasks_suspend(&array->reads);
+    cv_tasks_drain(&array->reads); /* they read what they were begun on */
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);
     cv_array_free(fresh);
-    cv_errands_resume(&array->reads);
-    cv_errands_tell_settled(&array->reads);
+    cv_tasks_resume(&array->reads);
+    cv_tasks_report_drained(&array->reads);
     return CV_OK;
 }
 

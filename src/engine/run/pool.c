@@ -1,42 +1,42 @@
-/* Room: engine/run. Threads that wait for work. A hand-over costs tens of microseconds, so
- * callers ask for helpers only for more; the caller always works and never waits for a
- * thread to start. */
+/* Room: engine/run. The thread pool and lists of background tasks. Waking a thread takes tens
+ * of microseconds, so callers ask for helpers only for larger work. The caller always works
+ * too and never waits for a thread to start. */
 #include "engine/run/pool.h"
 
 #include "base/os.h"
 
 #include <string.h>
 
-/* Who waits looks for so long before it sleeps: being woken takes as long. */
+/* A waiting thread spins for SPIN_NS before it sleeps, about as long as a wake-up takes. */
 enum { MAX_THREADS = 256, SPIN_NS = 50000 };
 
-static const uint64_t PATIENCE_NS = 10000000000; /* of who holds */
+static const uint64_t PATIENCE_NS = 10000000000; /* limit of cv_pool_hold_steps */
 
-typedef struct task {
+typedef struct request {
     void (*body)(void *context);
     void *context;
     int wanted;         /* helpers that may still join */
     atomic_int running; /* helpers inside body; changed under the lock */
-    struct task *next;
-} task;
+    struct request *next;
+} request;
 
-static _Thread_local bool is_in_step; /* this thread */
+static _Thread_local bool is_in_step; /* this thread runs a step */
 
-/* The process-wide state that DESIGN allows. */
+/* Process-wide state. */
 static struct {
     cv_once once;
     cv_once jobs_once;
     cv_mutex lock;
-    cv_cond work;         /* a task wants helpers */
-    cv_cond finished;     /* a helper left a task, or a job's last step returned */
-    atomic_uint n_posted; /* tasks so far; changed under the lock */
-    task *tasks;
-    cv_pool_job *jobs; /* in the background; who waits longest is first */
+    cv_cond work;         /* a request wants helpers */
+    cv_cond finished;     /* a helper left a request, or a job's last step returned */
+    atomic_uint n_posted; /* requests so far; changed under the lock */
+    request *requests;
+    cv_pool_job *jobs; /* in the background; the longest waiting is first */
     atomic_int n_jobs;
-    int n_steps;      /* of them, under way */
-    unsigned n_ended; /* steps so far */
-    int n_holds;      /* of forks and others: nothing begins */
-    unsigned process; /* forks between the first process and this one */
+    int n_steps;      /* steps under way */
+    unsigned n_ended; /* steps that have ended */
+    int n_holds;      /* while above 0, nothing begins */
+    unsigned process; /* number of forks between the first process and this one */
     int n_threads;
     int n_idle;
 } pool = {
@@ -50,12 +50,12 @@ static struct {
 static void before_fork(void) { cv_mutex_lock(&pool.lock); }
 static void after_fork_in_parent(void) { cv_mutex_unlock(&pool.lock); }
 
-/* Only the forking thread lives on in a child. */
+/* In the child, only the forking thread exists. */
 static void after_fork_in_child(void)
 {
     cv_cond_init(&pool.work);
     cv_cond_init(&pool.finished);
-    pool.tasks = NULL;
+    pool.requests = NULL;
     pool.jobs = NULL;
     atomic_store(&pool.n_jobs, 0);
     pool.n_steps = is_in_step;
@@ -71,12 +71,12 @@ static void install_fork_handlers(void)
     cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static task *find_task(void)
+static request *find_request(void)
 {
     if (pool.n_holds > 0) return NULL;
-    task *t = pool.tasks;
-    while (t && t->wanted == 0) t = t->next;
-    return t;
+    request *r = pool.requests;
+    while (r && r->wanted == 0) r = r->next;
+    return r;
 }
 
 /* ---- Waiting ------------------------------------------------------------ */
@@ -88,7 +88,7 @@ static void relax(void)
 #endif
 }
 
-/* Spins for a while until the value is not `seen`; an acquire. */
+/* Spins for up to SPIN_NS until the value is not `seen`. Loads with acquire. */
 static void spin_while(void *value, unsigned seen, unsigned (*load)(void *value))
 {
     if (cv_os_cores() < 2) return;
@@ -106,7 +106,7 @@ static unsigned load_is_running(void *value)
     return atomic_load_explicit((atomic_int *)value, memory_order_acquire) > 0;
 }
 
-/* ---- Jobs in the background, with the lock --------------------------------- */
+/* ---- Background jobs; the lock is held -------------------------------------- */
 
 static cv_pool_job *find_job(void)
 {
@@ -131,15 +131,15 @@ static void remove_job(cv_pool_job *job)
     *link = job->next;
 }
 
-/* Nobody looks at the job any more: its owner may free it. */
-static void let_go(cv_pool_job *job)
+/* The pool does not use the job after this; its owner may free it. */
+static void release_job(cv_pool_job *job)
 {
     remove_job(job);
     atomic_fetch_sub_explicit(&pool.n_jobs, 1, memory_order_relaxed);
     atomic_store_explicit(&job->posted, false, memory_order_release);
 }
 
-/* A function of the program's has forked in a step, whose job is the parent's. */
+/* A callback of the program has forked inside a step; the job belongs to the parent. */
 _Noreturn static void end_in_child(void)
 {
     pool.n_steps--;
@@ -147,7 +147,8 @@ _Noreturn static void end_in_child(void)
     cv_thread_end();
 }
 
-/* Steps run without the lock. One without work ends the job, unless it was posted again. */
+/* Runs a step without the lock. If it finds no work the job ends, unless it was posted
+ * meanwhile. */
 static cv_pool_after run_step(cv_pool_job *job)
 {
     cv_pool_after after = {NULL, NULL};
@@ -167,12 +168,12 @@ static cv_pool_after run_step(cv_pool_job *job)
     pool.n_steps--;
     pool.n_ended++;
     if (--job->running > 0) return after;
-    if (job->done) let_go(job);
+    if (job->done) release_job(job);
     cv_cond_wake_all(&pool.finished);
     return after;
 }
 
-/* The job may be gone by the time that `after` is called. */
+/* The owner may have freed the job before `after` is called. */
 static void do_step(cv_pool_job *job)
 {
     cv_pool_after after = run_step(job);
@@ -184,7 +185,7 @@ static void do_step(cv_pool_job *job)
 
 /* ---- Threads ------------------------------------------------------------- */
 
-/* Called with the lock. Requests often follow each other closely. */
+/* Called with the lock. Spins first: requests often follow each other closely. */
 static void wait_for_work(void)
 {
     unsigned seen = load_posted(&pool.n_posted);
@@ -196,15 +197,15 @@ static void wait_for_work(void)
     pool.n_idle--;
 }
 
-/* With the lock, released meanwhile. */
-static void help(task *t)
+/* Called with the lock, which is released during the body. */
+static void help(request *r)
 {
-    t->wanted--;
-    atomic_fetch_add(&t->running, 1);
+    r->wanted--;
+    atomic_fetch_add(&r->running, 1);
     cv_mutex_unlock(&pool.lock);
-    t->body(t->context);
+    r->body(r->context);
     cv_mutex_lock(&pool.lock);
-    bool last = atomic_fetch_sub(&t->running, 1) == 1; /* then the task may be gone */
+    bool last = atomic_fetch_sub(&r->running, 1) == 1; /* the request may be freed now */
     if (last) cv_cond_wake_all(&pool.finished);
 }
 
@@ -214,10 +215,10 @@ static void *thread_main(void *unused)
     cv_thread_be_awaited(1);
     cv_mutex_lock(&pool.lock);
     for (;;) {
-        task *t = find_task();
-        cv_pool_job *job = t ? NULL : find_job();
-        if (t)
-            help(t);
+        request *r = find_request();
+        cv_pool_job *job = r ? NULL : find_job();
+        if (r)
+            help(r);
         else if (job)
             do_step(job);
         else
@@ -226,7 +227,7 @@ static void *thread_main(void *unused)
     return NULL;
 }
 
-/* Starts threads until `wanted` could serve the task. With the lock. */
+/* Starts threads until `wanted` can serve the request. Called with the lock. */
 static void start_threads(int wanted)
 {
     while (pool.n_idle < wanted && pool.n_threads < wanted && pool.n_threads < MAX_THREADS) {
@@ -235,22 +236,22 @@ static void start_threads(int wanted)
     }
 }
 
-static void remove_task(task *t)
+static void remove_request(request *r)
 {
-    task **link = &pool.tasks;
-    while (*link != t) link = &(*link)->next;
-    *link = t->next;
+    request **link = &pool.requests;
+    while (*link != r) link = &(*link)->next;
+    *link = r->next;
 }
 
-/* Nobody can join any more. */
-static cv_status wait_for_helpers(task *t, cv_watch *watch, cv_error *err)
+/* Called after remove_request: no thread can join any more. */
+static cv_status wait_for_helpers(request *r, cv_watch *watch, cv_error *err)
 {
     cv_status status = CV_OK;
-    if (!load_is_running(&t->running)) return CV_OK;
-    spin_while(&t->running, 1, load_is_running);
-    if (!load_is_running(&t->running)) return CV_OK;
+    if (!load_is_running(&r->running)) return CV_OK;
+    spin_while(&r->running, 1, load_is_running);
+    if (!load_is_running(&r->running)) return CV_OK;
     cv_mutex_lock(&pool.lock);
-    while (load_is_running(&t->running)) {
+    while (load_is_running(&r->running)) {
         cv_status said = cv_watch_wait(watch, &pool.finished, &pool.lock, err);
         if (said != CV_OK) status = said;
     }
@@ -259,7 +260,7 @@ static cv_status wait_for_helpers(task *t, cv_watch *watch, cv_error *err)
 }
 
 /* Called with the lock. */
-static void tell_threads(int wanted)
+static void wake_threads(int wanted)
 {
     atomic_fetch_add(&pool.n_posted, 1);
     start_threads(wanted);
@@ -277,25 +278,26 @@ cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
         return CV_OK;
     }
     cv_once_run(&pool.once, install_fork_handlers);
-    task t = {.body = body, .context = context, .wanted = helpers};
+    request r = {.body = body, .context = context, .wanted = helpers};
 
     cv_mutex_lock(&pool.lock);
-    t.next = pool.tasks;
-    pool.tasks = &t;
-    tell_threads(helpers);
+    r.next = pool.requests;
+    pool.requests = &r;
+    wake_threads(helpers);
     cv_mutex_unlock(&pool.lock);
 
     body(context);
 
     cv_mutex_lock(&pool.lock);
-    remove_task(&t); /* who has not joined by now has nothing left to do */
+    remove_request(&r); /* a thread that has not joined by now would find no work */
     cv_mutex_unlock(&pool.lock);
-    return wait_for_helpers(&t, watch, err);
+    return wait_for_helpers(&r, watch, err);
 }
 
-/* ---- Jobs in the background ------------------------------------------------ */
+/* ---- Background jobs -------------------------------------------------------- */
 
-/* Until none is under way, or none has ended for so long; with the lock. */
+/* Returns when no step is under way, or none has ended for PATIENCE_NS. Called with the
+ * lock. */
 static void wait_for_steps(void)
 {
     unsigned seen = pool.n_ended;
@@ -307,9 +309,10 @@ static void wait_for_steps(void)
     }
 }
 
-/* A step may hold locks that a child would find taken, or be in a program's function that
- * waits for the forking thread; a thread in such a function may itself be waited for. Most
- * such children exec. */
+/* Called before a fork. A step may hold locks that would stay locked in the child, so the
+ * fork waits for steps. It does not wait for ever: a callback of the program may be waiting
+ * for the forking thread. Nor does it wait on a thread that is itself in such a callback.
+ * Most such children call exec. */
 static void hold_steps(void)
 {
     cv_mutex_lock(&pool.lock);
@@ -321,7 +324,7 @@ static void hold_steps(void)
 static void resume_steps(void)
 {
     cv_mutex_lock(&pool.lock);
-    if (pool.n_holds > 0 && --pool.n_holds == 0) tell_threads(0);
+    if (pool.n_holds > 0 && --pool.n_holds == 0) wake_threads(0);
     cv_mutex_unlock(&pool.lock);
 }
 
@@ -332,13 +335,14 @@ static void install_job_handlers(void)
 
 void cv_pool_hold_steps(void)
 {
-    cv_once_run(&pool.once, install_fork_handlers); /* a child is to hold none */
+    cv_once_run(&pool.once, install_fork_handlers); /* so that a child holds nothing */
     hold_steps();
 }
 
 void cv_pool_resume_steps(void) { resume_steps(); }
 
-/* The pool's lock, also for errands: held briefly, free in every forked child. */
+/* Takes the pool's lock, which also protects tasks. It is held briefly and is free in every
+ * forked child. */
 static void lock_pool(void)
 {
     cv_once_run(&pool.once, install_fork_handlers);
@@ -348,7 +352,8 @@ static void lock_pool(void)
 
 static void unlock_pool(void) { cv_mutex_unlock(&pool.lock); }
 
-/* cv_pool_post with the lock. False: the pool has no thread and could start none. */
+/* cv_pool_post with the lock held. Returns false if the pool has no thread and could not
+ * start one. */
 static bool post_locked(cv_pool_job *job)
 {
     bool is_known = job->process == pool.process &&
@@ -362,7 +367,7 @@ static bool post_locked(cv_pool_job *job)
     }
     job->done = false;
     job->n_posts++;
-    tell_threads(job->most);
+    wake_threads(job->most);
     return pool.n_threads > 0;
 }
 
@@ -377,197 +382,199 @@ void cv_pool_withdraw(cv_pool_job *job)
 {
     if (!atomic_load_explicit(&job->posted, memory_order_acquire)) return;
     cv_mutex_lock(&pool.lock);
-    if (job->process != pool.process) { /* the parent's */
+    if (job->process != pool.process) { /* posted by the parent process */
         atomic_store_explicit(&job->posted, false, memory_order_relaxed);
     } else {
         job->done = true;
         while (job->running > 0) cv_cond_wait(&pool.finished, &pool.lock);
-        if (atomic_load_explicit(&job->posted, memory_order_relaxed)) let_go(job);
+        if (atomic_load_explicit(&job->posted, memory_order_relaxed)) release_job(job);
     }
     cv_mutex_unlock(&pool.lock);
 }
 
 int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
 
-/* ---- Errands -------------------------------------------------------------------
+/* ---- Tasks ---------------------------------------------------------------------
  *
- * Guarded by the pool's lock, so that forked children find it whole. */
+ * Protected by the pool's lock, so that they are consistent in a forked child. */
 
-/* Functions of callers that this thread is in, one within another. */
-static _Thread_local int n_telling;
+/* Number of `report` calls that this thread is in, nested. */
+static _Thread_local int n_reporting;
 
-/* ---- Lists, with the lock -------------------------------------------------- */
+/* ---- Lists; the lock is held ------------------------------------------------ */
 
-static void unlink_waiting(cv_errands *list, cv_errand *e)
+static void unlink_waiting(cv_tasks *list, cv_task *t)
 {
-    *(e->before ? &e->before->next : &list->first) = e->next;
-    *(e->next ? &e->next->before : &list->last) = e->before;
-    e->before = e->next = NULL;
+    *(t->before ? &t->before->next : &list->first) = t->next;
+    *(t->next ? &t->next->before : &list->last) = t->before;
+    t->before = t->next = NULL;
 }
 
-static void append_waiting(cv_errands *list, cv_errand *e)
+static void append_waiting(cv_tasks *list, cv_task *t)
 {
-    e->before = list->last;
-    *(list->last ? &list->last->next : &list->first) = e;
-    list->last = e;
+    t->before = list->last;
+    *(list->last ? &list->last->next : &list->first) = t;
+    list->last = t;
 }
 
-static void put_first(cv_errands *list, cv_errand *e)
+static void put_first(cv_tasks *list, cv_task *t)
 {
-    e->next = list->first;
-    *(list->first ? &list->first->before : &list->last) = e;
-    list->first = e;
+    t->next = list->first;
+    *(list->first ? &list->first->before : &list->last) = t;
+    list->first = t;
 }
 
-static void add_busy(cv_errands *list, cv_errand *e)
+static void add_busy(cv_tasks *list, cv_task *t)
 {
-    e->next = list->busy;
-    if (list->busy) list->busy->before = e;
-    list->busy = e;
+    t->next = list->busy;
+    if (list->busy) list->busy->before = t;
+    list->busy = t;
 }
 
-static void remove_busy(cv_errands *list, cv_errand *e)
+static void remove_busy(cv_tasks *list, cv_task *t)
 {
-    *(e->before ? &e->before->next : &list->busy) = e->next;
-    if (e->next) e->next->before = e->before;
-    e->before = e->next = NULL;
+    *(t->before ? &t->before->next : &list->busy) = t->next;
+    if (t->next) t->next->before = t->before;
+    t->before = t->next = NULL;
 }
 
-static void begin_telling(cv_errands *list, cv_errand *e)
+static void begin_report(cv_tasks *list, cv_task *t)
 {
-    if (e->state < CV_ERRAND_DONE) atomic_fetch_sub(&list->n_open, 1);
-    e->state = CV_ERRAND_TELLING;
-    e->teller = cv_thread_self();
+    if (t->state < CV_TASK_DONE) atomic_fetch_sub(&list->n_open, 1);
+    t->state = CV_TASK_REPORTING;
+    t->reporter = cv_thread_self();
 }
 
-/* Nobody will tell of it in this process. */
-static void forget(cv_errand *e)
+/* Drops a task that will not be reported in this process. */
+static void forget(cv_task *t)
 {
-    e->list = NULL;
-    e->state = CV_ERRAND_OVER;
-    cv_watch_stop(&e->watch);
-    e->free(e);
+    t->list = NULL;
+    t->state = CV_TASK_OVER;
+    cv_watch_stop(&t->watch);
+    t->free(t);
 }
 
-static bool is_told_here(const cv_errand *e)
+static bool is_reported_here(const cv_task *t)
 {
-    return e->state == CV_ERRAND_TELLING && cv_thread_is_self(e->teller);
+    return t->state == CV_TASK_REPORTING && cv_thread_is_self(t->reporter);
 }
 
-/* In a forked child all is the parent's, except a function that forked and will return. */
-static void disown(cv_errands *list)
+/* In a forked child, drops the tasks of the parent, except one whose `report` forked and will
+ * return. */
+static void disown(cv_tasks *list)
 {
     if (list->process == pool.process) return;
     list->process = pool.process;
     while (list->first) {
-        cv_errand *e = list->first;
-        unlink_waiting(list, e);
-        forget(e);
+        cv_task *t = list->first;
+        unlink_waiting(list, t);
+        forget(t);
     }
-    for (cv_errand *e = list->busy, *next; e; e = next) {
-        next = e->next;
-        if (is_told_here(e)) continue;
-        remove_busy(list, e);
-        forget(e);
+    for (cv_task *t = list->busy, *next; t; t = next) {
+        next = t->next;
+        if (is_reported_here(t)) continue;
+        remove_busy(list, t);
+        forget(t);
     }
-    cv_cond_init(&list->calm);
+    cv_cond_init(&list->ended);
     atomic_store(&list->n_open, 0);
 }
 
-/* ---- One errand ------------------------------------------------------------- */
+/* ---- One task ------------------------------------------------------------- */
 
-bool cv_errand_is_told_here(const cv_errand *errand)
+bool cv_task_is_reported_here(const cv_task *task)
 {
     lock_pool();
-    bool here = is_told_here(errand);
+    bool here = is_reported_here(task);
     unlock_pool();
     return here;
 }
 
-/* The list may be gone by the time that the function returns. */
-static void tell(void *context)
+/* The list may be freed while `report` runs. */
+static void report(void *context)
 {
-    cv_errand *e = context;
-    n_telling++;
-    if (e->tell) e->tell(e);
-    n_telling--;
+    cv_task *t = context;
+    n_reporting++;
+    if (t->report) t->report(t);
+    n_reporting--;
     lock_pool();
-    cv_errands *list = e->list;
+    cv_tasks *list = t->list;
     if (list) {
-        remove_busy(list, e);
-        cv_cond_wake_all(&list->calm);
+        remove_busy(list, t);
+        cv_cond_wake_all(&list->ended);
     }
-    e->list = NULL;
-    e->state = CV_ERRAND_OVER;
-    cv_cond_wake_all(&e->over);
+    t->list = NULL;
+    t->state = CV_TASK_OVER;
+    cv_cond_wake_all(&t->over);
     unlock_pool();
-    e->free(e);
+    t->free(t);
 }
 
-static cv_errand *take(cv_errands *list, bool suspended)
+static cv_task *take(cv_tasks *list, bool suspended)
 {
     lock_pool();
     disown(list);
     bool may_begin = suspended || !atomic_load(&list->is_held);
-    cv_errand *e = may_begin ? list->first : NULL;
-    if (e) {
-        unlink_waiting(list, e);
-        e->state = CV_ERRAND_RUNNING;
-        add_busy(list, e);
+    cv_task *t = may_begin ? list->first : NULL;
+    if (t) {
+        unlink_waiting(list, t);
+        t->state = CV_TASK_RUNNING;
+        add_busy(list, t);
     }
     unlock_pool();
-    return e;
+    return t;
 }
 
 static bool do_first(void *context, cv_pool_after *after)
 {
-    cv_errands *list = context;
-    cv_errand *e = take(list, false);
-    if (!e) return false;
-    e->run(e);
+    cv_tasks *list = context;
+    cv_task *t = take(list, false);
+    if (!t) return false;
+    t->run(t);
     lock_pool();
-    begin_telling(list, e);
+    begin_report(list, t);
     unlock_pool();
-    *after = (cv_pool_after){tell, e};
+    *after = (cv_pool_after){report, t};
     return true;
 }
 
-void cv_errand_cancel(cv_errand *errand)
+void cv_task_cancel(cv_task *task)
 {
-    cv_watch_stop(&errand->watch);
+    cv_watch_stop(&task->watch);
     lock_pool();
-    cv_errands *list = errand->list;
+    cv_tasks *list = task->list;
     if (list) disown(list);
-    if (errand->list && errand->state == CV_ERRAND_WAITING) {
-        unlink_waiting(list, errand);
-        put_first(list, errand);
+    if (task->list && task->state == CV_TASK_WAITING) {
+        unlink_waiting(list, task);
+        put_first(list, task);
     }
     unlock_pool();
 }
 
-bool cv_errand_wait(cv_errand *errand)
+bool cv_task_wait(cv_task *task)
 {
     lock_pool();
-    if (errand->list) disown(errand->list);
-    bool may_wait = n_telling == 0;
-    while (may_wait && errand->state != CV_ERRAND_OVER) cv_cond_wait(&errand->over, &pool.lock);
-    bool is_known = errand->state == CV_ERRAND_OVER || is_told_here(errand);
+    if (task->list) disown(task->list);
+    bool may_wait = n_reporting == 0;
+    while (may_wait && task->state != CV_TASK_OVER) cv_cond_wait(&task->over, &pool.lock);
+    bool is_known = task->state == CV_TASK_OVER || is_reported_here(task);
     unlock_pool();
     return is_known;
 }
 
-/* ---- The handle's side ------------------------------------------------------ */
+/* ---- Lists, called by the handle --------------------------------------------- */
 
-void cv_errands_init(cv_errands *list, int most)
+void cv_tasks_init(cv_tasks *list, int most)
 {
-    *list = (cv_errands){.process = pool.process};
+    *list = (cv_tasks){.process = pool.process};
     list->job = (cv_pool_job){.step = do_first, .context = list, .most = most};
     if (most < 1) list->job.most = 1;
-    cv_cond_init(&list->calm);
+    cv_cond_init(&list->ended);
 }
 
-/* Whether one may be added; with the lock, as what follows. The job may be posted in vain. */
-static cv_status make_ready(cv_errands *list, cv_error *err)
+/* Checks whether a task may be added, and posts the job; a post without a task is harmless.
+ * Called with the lock. */
+static cv_status make_ready(cv_tasks *list, cv_error *err)
 {
     disown(list);
     if (list->is_closed)
@@ -577,121 +584,123 @@ static cv_status make_ready(cv_errands *list, cv_error *err)
                    "the system has no thread for work in the background");
 }
 
-/* Only with the lock: the errand may end, and close the list, before the caller returns. */
-static void add(cv_errand *errand)
+/* Called with the lock: otherwise the task may end and close the list before the caller
+ * returns. */
+static void add(cv_task *task)
 {
-    append_waiting(errand->list, errand);
-    atomic_fetch_add(&errand->list->n_open, 1);
+    append_waiting(task->list, task);
+    atomic_fetch_add(&task->list->n_open, 1);
 }
 
-static void prepare(cv_errand *errand)
+static void prepare(cv_task *task)
 {
-    cv_watch_init(&errand->watch, NULL, NULL);
-    cv_cond_init(&errand->over);
-    errand->state = CV_ERRAND_WAITING;
-    atomic_store(&errand->list->is_used, true);
+    cv_watch_init(&task->watch, NULL, NULL);
+    cv_cond_init(&task->over);
+    task->state = CV_TASK_WAITING;
+    atomic_store(&task->list->is_used, true);
 }
 
-cv_status cv_errands_add(cv_errand *first, cv_error *err)
+cv_status cv_tasks_add(cv_task *first, cv_error *err)
 {
     cv_status status = CV_OK;
-    for (cv_errand *e = first; e; e = e->next) prepare(e);
+    for (cv_task *t = first; t; t = t->next) prepare(t);
     lock_pool();
-    for (cv_errand *e = first; e && status == CV_OK; e = e->next)
-        status = make_ready(e->list, err);
-    for (cv_errand *e = first, *next; e; e = next) {
-        next = e->next;
-        e->next = NULL;
+    for (cv_task *t = first; t && status == CV_OK; t = t->next)
+        status = make_ready(t->list, err);
+    for (cv_task *t = first, *next; t; t = next) {
+        next = t->next;
+        t->next = NULL;
         if (status == CV_OK)
-            add(e);
+            add(t);
         else
-            e->list = NULL;
+            t->list = NULL;
     }
     unlock_pool();
     return status;
 }
 
-/* Reads after `is_held` is set: a step that takes an errand sees it, or is seen here. */
-void cv_errands_suspend(cv_errands *list)
+/* Reads n_open after setting is_held: a step that takes a task either sees is_held, or is
+ * counted here. */
+void cv_tasks_suspend(cv_tasks *list)
 {
     atomic_store(&list->is_held, true);
     if (atomic_load(&list->n_open) > 0) cv_pool_withdraw(&list->job);
 }
 
-void cv_errands_resume(cv_errands *list)
+void cv_tasks_resume(cv_tasks *list)
 {
     if (!atomic_load_explicit(&list->is_held, memory_order_relaxed)) return;
     atomic_store(&list->is_held, false);
     if (atomic_load(&list->n_open) > 0) cv_pool_post(&list->job);
 }
 
-/* Those that are added meanwhile, by functions that are being told, wait on. */
-void cv_errands_settle(cv_errands *list)
+/* Tasks that are added meanwhile, by `report` functions, stay waiting. */
+void cv_tasks_drain(cv_tasks *list)
 {
     int n = 0;
     if (!atomic_load(&list->is_used)) return;
     lock_pool();
     disown(list);
-    for (const cv_errand *e = list->first; e; e = e->next) n++;
+    for (const cv_task *t = list->first; t; t = t->next) n++;
     unlock_pool();
     for (; n > 0; n--) {
-        cv_errand *e = take(list, true);
-        if (!e) return;
-        e->run(e);
+        cv_task *t = take(list, true);
+        if (!t) return;
+        t->run(t);
         lock_pool();
-        e->state = CV_ERRAND_DONE;
+        t->state = CV_TASK_DONE;
         atomic_fetch_sub(&list->n_open, 1);
         unlock_pool();
     }
 }
 
-/* One that is done, from now on being told by this thread; or NULL. */
-static cv_errand *take_done(cv_errands *list)
+/* Returns a task that is done and begins its report on this thread; NULL if there is none. */
+static cv_task *take_done(cv_tasks *list)
 {
     lock_pool();
-    cv_errand *e = list->busy;
-    while (e && e->state != CV_ERRAND_DONE) e = e->next;
-    if (e) begin_telling(list, e);
+    cv_task *t = list->busy;
+    while (t && t->state != CV_TASK_DONE) t = t->next;
+    if (t) begin_report(list, t);
     unlock_pool();
-    return e;
+    return t;
 }
 
-void cv_errands_tell_settled(cv_errands *list)
+void cv_tasks_report_drained(cv_tasks *list)
 {
-    for (cv_errand *e = take_done(list); e; e = take_done(list)) tell(e);
+    for (cv_task *t = take_done(list); t; t = take_done(list)) report(t);
 }
 
-static void stop_all(cv_errands *list)
+static void stop_all(cv_tasks *list)
 {
     lock_pool();
     disown(list);
     list->is_closed = true;
-    for (cv_errand *e = list->first; e; e = e->next) cv_watch_stop(&e->watch);
-    for (cv_errand *e = list->busy; e; e = e->next) cv_watch_stop(&e->watch);
+    for (cv_task *t = list->first; t; t = t->next) cv_watch_stop(&t->watch);
+    for (cv_task *t = list->busy; t; t = t->next) cv_watch_stop(&t->watch);
     unlock_pool();
 }
 
-static bool is_calm(const cv_errands *list)
+static bool is_quiet(const cv_tasks *list)
 {
-    const cv_errand *e = list->busy;
-    while (e && is_told_here(e)) e = e->next;
-    return !e;
+    const cv_task *t = list->busy;
+    while (t && is_reported_here(t)) t = t->next;
+    return !t;
 }
 
-void cv_errands_close(cv_errands *list)
+void cv_tasks_close(cv_tasks *list)
 {
     if (!atomic_load(&list->is_used)) return;
     stop_all(list);
-    cv_errands_suspend(list);
-    cv_errands_settle(list); /* each looks at its watch first */
-    cv_errands_tell_settled(list);
+    cv_tasks_suspend(list);
+    cv_tasks_drain(list); /* tasks poll their watch first */
+    cv_tasks_report_drained(list);
     lock_pool();
-    while (!is_calm(list)) cv_cond_wait(&list->calm, &pool.lock);
-    while (list->busy) { /* what has called this */
-        cv_errand *e = list->busy;
-        remove_busy(list, e);
-        e->list = NULL;
+    while (!is_quiet(list)) cv_cond_wait(&list->ended, &pool.lock);
+    while (list->busy) { /* a task whose `report` has called this function */
+        cv_task *t = list->busy;
+        remove_busy(list, t);
+        t->list = NULL;
     }
     unlock_pool();
-    cv_pool_withdraw(&list->job); /* a function may have posted it in vain */
+    cv_pool_withdraw(&list->job); /* a `report` may have posted it without a task */
 }

@@ -1,6 +1,6 @@
-/* The thread pool: one for the process, started at first need, never more
- * threads than the largest request asked for. Safe across fork: a child begins
- * without threads and starts its own. */
+/* The thread pool. The process has one. Threads are started at first need, never more than
+ * the largest request asked for. Safe across fork: a child begins without threads and starts
+ * its own. */
 #ifndef CV_ENGINE_RUN_POOL_H
 #define CV_ENGINE_RUN_POOL_H
 
@@ -10,135 +10,142 @@
 
 #include <stdatomic.h>
 
-/* Runs `body(context)` on the calling thread and up to `helpers` pool threads as they
- * become free; returns when all have. Bodies take jobs from something shared (see
- * cv_workers_run), so fewer threads suffice, at worst none. While waiting it asks the watch
- * (or NULL): CATERVA_ESTOPPED, also for the bodies. */
+/* Runs `body(context)` on the calling thread and on up to `helpers` pool threads as they
+ * become free. Returns when all bodies have returned. Bodies take their work from a shared
+ * queue (see cv_workers_run), so it is correct with fewer helpers, even with none. While
+ * waiting, polls the watch (may be NULL); CATERVA_ESTOPPED if it says stop. */
 cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
                       cv_watch *watch, cv_error *err);
 
-/* Called on a step's thread after the step; neither forks nor withdrawal wait for it, so it
- * may take any lock and be a caller's function. */
+/* Called after a step, on the same thread. Neither fork nor cv_pool_withdraw waits for it, so
+ * it may take any lock and may be a callback of the program. */
 typedef struct cv_pool_after {
     void (*call)(void *context); /* NULL: nothing */
     void *context;
 } cv_pool_after;
 
-/* Background work in the caller's memory, zero but for its fields: `step` runs on up to
- * `most` pool threads until it returns false. Requests come first, between steps, so steps
- * should be short. */
+/* Background work, in memory of the caller, zero except for its fields: `step` runs on up to
+ * `most` pool threads until it returns false. Between steps, requests (cv_pool_run) are
+ * served first, so steps should be short. */
 typedef struct cv_pool_job {
     bool (*step)(void *context, cv_pool_after *after);
     void *context;
     int most;
-    /* The pool's, under its lock. */
+    /* Owned by the pool, protected by its lock. */
     struct cv_pool_job *next;
     unsigned n_posts;
-    unsigned process; /* that posted it: a child has none of its parent's jobs */
+    unsigned process; /* that posted it: a forked child has none of its parent's jobs */
     int running;      /* steps under way */
     bool done;        /* no further step begins */
     atomic_bool posted;
 } cv_pool_job;
 
-/* Begins or continues steps, also if the last ones just found nothing; none without
- * threads. A fork waits for steps; a child has none until the job is posted there. */
+/* Starts or continues the steps, also if the last step has just found no work. Without pool
+ * threads, no step runs. A fork waits for steps under way; in a child, no step runs until the
+ * job is posted there. */
 void cv_pool_post(cv_pool_job *job);
 
-/* Returns when no step is under way or will begin before the next post. Not for steps of
- * the job; one thread at a time; cheap when done. */
+/* Returns when no step is under way; none begins before the next post. Must not be called by
+ * a step of the job, and by one thread at a time. Cheap if the job is done. */
 void cv_pool_withdraw(cv_pool_job *job);
 
-/* Returns when no step of any job is under way, or none has ended for 10 s, or the
- * caller may be waited for itself; has none begin, and no thread come to a body, until it is resumed, as often
- * as it was held. A child of fork holds nothing. A fork does the same. */
+/* Prevents steps from beginning and pool threads from joining requests, until resumed; calls
+ * nest. Returns when no step of any job is under way, when no step has ended for 10 s, or at
+ * once on a thread that others may be waiting for. A fork does the same. A forked child holds
+ * nothing. */
 void cv_pool_hold_steps(void);
 void cv_pool_resume_steps(void);
 
-/* Jobs posted and not finished. */
+/* Returns the number of jobs that are posted and not finished. */
 int cv_pool_n_jobs(void);
 
-/* ---- Errands ----
+/* ---- Tasks ----
  *
- * Work whose caller does not wait for it, and whose end is reported once. A handle has a list of them; pool threads take the first one, as steps of a job.
+ * A task is work that its caller does not wait for; its end is reported once. A handle has a
+ * list of tasks. Pool threads run the first one, as a step of the list's job.
  *
- *     add        first ... last         a step            the end
- *   ------->  [ waiting | waiting ] -> [ running ] -> [ told | over ]
- *                 ^ cancelled ones go first               ^ no lock of ours is held
+ *     add        first ... last         a step              the end
+ *   ------->  [ waiting | waiting ] -> [ running ] -> [ reporting | over ]
+ *                 ^ cancelled tasks move to the front   ^ no lock of the library is held
  *
- * What an errand does needs what readers need: that nobody writes through the handle
- * meanwhile. It takes no lock for it, on which a pool thread would wait that the writer
- * may want; who has the handle alone suspends the list. The end is told when the step is
- * over: it is a caller's function, which may take any time and any lock.
+ * A task reads, so no thread may write through the handle meanwhile. It takes no lock for
+ * this: a pool thread would wait for a lock whose holder may need the pool. Instead, the
+ * exclusive user of the handle suspends the list. The end is reported after the step, because
+ * `report` calls the program, which may take any time and any lock.
  *
- * A child of fork has none of its parent's errands: they are told in the parent. */
+ * A forked child has none of its parent's tasks; the parent reports them. */
 
-typedef enum cv_errand_state {
-    CV_ERRAND_WAITING,
-    CV_ERRAND_RUNNING,
-    CV_ERRAND_DONE, /* by who settled the list, and not told yet */
-    CV_ERRAND_TELLING,
-    CV_ERRAND_OVER
-} cv_errand_state;
+typedef enum cv_task_state {
+    CV_TASK_WAITING,
+    CV_TASK_RUNNING,
+    CV_TASK_DONE, /* run by cv_tasks_drain, not reported yet */
+    CV_TASK_REPORTING,
+    CV_TASK_OVER
+} cv_task_state;
 
-/* First member of its subject. The list uses it until `free`; others must keep it alive to
- * cancel or wait. */
-typedef struct cv_errand {
-    void (*run)(struct cv_errand *errand);  /* looks at `watch` first, and now and then */
-    void (*tell)(struct cv_errand *errand); /* may be NULL */
-    void (*free)(struct cv_errand *errand); /* once, and the last thing: it is over */
-    cv_watch watch;                         /* says stop when the errand is cancelled */
-    /* The list's, under the pool's lock. */
-    struct cv_errands
-        *list; /* that it is added to; NULL: over, or nobody waits for its end */
-    struct cv_errand *before, *next;
-    cv_errand_state state;
-    cv_thread teller;
+/* First member of a larger struct. The list uses it until it calls `free`; callers must keep
+ * it alive while they cancel or wait. */
+typedef struct cv_task {
+    void (*run)(struct cv_task *task);    /* polls `watch` at the start and repeatedly */
+    void (*report)(struct cv_task *task); /* may be NULL */
+    void (*free)(struct cv_task *task);   /* called once, last; the task is over */
+    cv_watch watch;                       /* says stop after cv_task_cancel */
+    /* Owned by the list, protected by the pool's lock. */
+    struct cv_tasks *list; /* NULL: over, or its report need not be waited for */
+    struct cv_task *before, *next;
+    cv_task_state state;
+    cv_thread reporter;
     cv_cond over;
-} cv_errand;
+} cv_task;
 
-typedef struct cv_errands {
+typedef struct cv_tasks {
     cv_pool_job job;
-    atomic_bool is_used; /* there has been one */
+    atomic_bool is_used; /* a task was added at least once */
     atomic_int n_open;   /* waiting or running */
-    atomic_bool is_held; /* somebody has the handle alone: none begins */
-    /* Under the pool's lock. */
-    unsigned process; /* whose errands they are */
+    atomic_bool is_held; /* suspended: no task begins */
+    /* Protected by the pool's lock. */
+    unsigned process; /* the process that the tasks belong to */
     bool is_closed;
-    cv_errand *first, *last; /* waiting */
-    cv_errand *busy;         /* running, done or being told, in no order */
-    cv_cond calm;            /* one of those is over */
-} cv_errands;
+    cv_task *first, *last; /* waiting */
+    cv_task *busy;         /* running, done or reporting, in any order */
+    cv_cond ended;         /* signalled when a busy task is over */
+} cv_tasks;
 
-/* At most `most` at once, at least one. */
-void cv_errands_init(cv_errands *list, int most);
+/* At most `most` tasks run at once, at least one. */
+void cv_tasks_init(cv_tasks *list, int most);
 
-/* Cancels all; returns when no function of theirs runs or will: waiting ones end here. Does
- * not wait for one running on this thread. Adding fails from then on. */
-void cv_errands_close(cv_errands *list);
+/* Cancels all tasks and runs the waiting ones on this thread. Returns when no function of a
+ * task runs or will run, except one that is running on this thread. Further tasks are
+ * refused. */
+void cv_tasks_close(cv_tasks *list);
 
-/* One errand, or a chain of them by `next`, each with its functions and its list set, and all
- * else zero. All are added, or none: then they are the caller's as before. None begins before
- * all are added. The statuses are CATERVA_ESTOPPED: a list is closed, and CATERVA_ENOMEM: there
- * is no thread for it. Any thread, also beside a writer. */
-cv_status cv_errands_add(cv_errand *first, cv_error *err);
+/* Adds one task, or a chain linked by `next`. Each has its functions and its list set; all
+ * other members are zero. Either all are added or none; after a failure they belong to the
+ * caller as before. No task begins before all are added. Any thread, also while another
+ * thread writes. CATERVA_ESTOPPED: a list is closed; CATERVA_ENOMEM: no thread can be
+ * started. */
+cv_status cv_tasks_add(cv_task *first, cv_error *err);
 
-/* For the exclusive user of the handle: stops all running ones; resumes, if suspended. */
-void cv_errands_suspend(cv_errands *list);
-void cv_errands_resume(cv_errands *list);
+/* For the exclusive user of the handle. suspend waits for running tasks and lets none begin;
+ * resume ends that. */
+void cv_tasks_suspend(cv_tasks *list);
+void cv_tasks_resume(cv_tasks *list);
 
-/* Suspended, runs the waiting ones here, and reports their ends after resume. */
-void cv_errands_settle(cv_errands *list);
-void cv_errands_tell_settled(cv_errands *list);
+/* With the list suspended, runs the waiting tasks on this thread. After cv_tasks_resume,
+ * cv_tasks_report_drained reports their ends. */
+void cv_tasks_drain(cv_tasks *list);
+void cv_tasks_report_drained(cv_tasks *list);
 
-/* Has it end soon, with whatever it makes of a watch that says stop. */
-void cv_errand_cancel(cv_errand *errand);
+/* Makes the task end soon; its watch says stop. */
+void cv_task_cancel(cv_task *task);
 
-/* Returns when the end has been told, or, within the function that tells it, at once; in a
- * child of fork at once as well, when it was the parent's: then it may not have run. False
- * in a function that tells of another one and may be what this one is waiting for. */
-bool cv_errand_wait(cv_errand *errand);
+/* Returns true when the end has been reported. Returns true at once inside the task's own
+ * `report`, and in a forked child for a task of the parent, which may not have run. Returns
+ * false inside the `report` of another task, because this task may be waiting for that
+ * one. */
+bool cv_task_wait(cv_task *task);
 
-/* In the function that tells its end. */
-bool cv_errand_is_told_here(const cv_errand *errand);
+/* Returns whether this thread is in the task's `report`. */
+bool cv_task_is_reported_here(const cv_task *task);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: engine/run. Keeps codec contexts and scratch memory between requests, and
- * runs the jobs of a request on the pool. */
+/* Room: engine/run. Keeps codec contexts and scratch memory between requests, and runs the
+ * jobs of a request on the pool. */
 #include "engine/run/worker.h"
 
 #include "base/heap.h"
@@ -69,10 +69,11 @@ static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error
 {
     cv_worker *worker = cv_calloc(1, sizeof *worker);
     if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
-    enum { LARGE = 16 << 20 }; /* such blocks get memory when one is decoded */
+    enum { LARGE = 16 << 20 }; /* larger blocks are allocated when one is decoded */
     size_t size = (size_t)workers->spec.block_bytes;
     cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
-    if (status == CV_OK && size <= LARGE) status = cv_buffer_resize(&worker->block, size, err);
+    if (status == CV_OK && size <= LARGE)
+        status = cv_buffer_resize(&worker->block, size, err);
     if (status != CV_OK) {
         free_worker(worker);
         return status;
@@ -90,7 +91,7 @@ static size_t own_slot(void)
 cv_status cv_worker_take(cv_workers *workers, cv_worker **out, cv_error *err)
 {
     size_t own = own_slot();
-    for (size_t i = 0; i < CV_WORKER_SLOTS; i++) { /* its own, else another's */
+    for (size_t i = 0; i < CV_WORKER_SLOTS; i++) { /* its own slot first */
         cv_worker_slot *slot = &workers->slots[(own + i) % CV_WORKER_SLOTS];
         if (!atomic_load_explicit(&slot->idle, memory_order_relaxed)) continue;
         *out = atomic_exchange_explicit(&slot->idle, NULL, memory_order_acquire);
@@ -175,7 +176,7 @@ bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
     }
 }
 
-/* Whether the failure is of the bytes, as it would be on any thread. */
+/* Returns whether the data are at fault: any thread would fail in the same way. */
 static bool is_of_bytes(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
