@@ -54,7 +54,7 @@ class Casts(Case):
                     "get", array, "--to", "raw", "--astype", target, "--casting", "safe"))
                 if not allowed:
                     err = self.fails(2, "convert", plain, out, "-f", "--astype", target)
-                    self.assertIn("is no same-kind cast; --casting unsafe makes it", err)
+                    self.assertIn("is not a same-kind cast; --casting unsafe makes it", err)
                     if "c" in source:
                         continue
                 force = [] if allowed else ["--casting", "unsafe"]

@@ -1,6 +1,6 @@
-/* Room: engine/items. Casts, tile by tile: to this machine's byte order, the widest type of
- * the kind (which holds every value exactly), the wanted type. Complex numbers are two rows
- * of floats. One rounding at most. */
+/* Room: engine/items. Converts between number types, tile by tile: to native byte order, to
+ * the widest type of the kind (which holds every value exactly), to the target type. A
+ * complex number is two floats. Rounds at most once. */
 #include "engine/items/convert.h"
 
 #include "base/cpu.h"
@@ -12,14 +12,14 @@
 
 /* ---- 16-bit floats ------------------------------------------------------------
  *
- * By their bits, and with F16C eight at a time. Both give
- * the same bits but for signalling NaN, which the instruction makes quiet. */
+ * Portable code, and F16C for eight at a time. Both give the same bits, except that the
+ * instruction makes signalling NaN quiet. */
 
 #define CV_BFLOAT16 ((cv_half_format){7, 127})
 
 enum { DOUBLE_FRACTION = 52, DOUBLE_BIAS = 1023, DOUBLE_SPECIAL = 2047 };
 
-/* ---- By bits -------------------------------------------------------------- */
+/* ---- Portable conversion --------------------------------------------------- */
 
 double cv_half_to_double(uint16_t half, cv_half_format format)
 {
@@ -28,7 +28,7 @@ double cv_half_to_double(uint16_t half, cv_half_format format)
     uint64_t fraction = half & ((UINT64_C(1) << fraction_bits) - 1);
     uint64_t sign = (uint64_t)(half >> 15) << 63, bits;
     double value;
-    if (exponent == 0) { /* zero, or without the hidden bit */
+    if (exponent == 0) { /* zero or subnormal */
         value = ldexp((double)fraction, 1 - format.bias - fraction_bits);
         return sign ? -value : value;
     }
@@ -42,7 +42,7 @@ double cv_half_to_double(uint16_t half, cv_half_format format)
     return value;
 }
 
-/* Rounds `kept`, hidden bit and fraction; a carry goes into the exponent, up to infinity. */
+/* Rounds `kept` (hidden bit and fraction). A carry goes into the exponent, up to infinity. */
 uint16_t cv_double_to_half(double value, cv_half_format format)
 {
     int fraction_bits = format.fraction_bits, special = 2 * format.bias + 1;
@@ -60,10 +60,10 @@ uint16_t cv_double_to_half(double value, cv_half_format format)
     int exponent = wide - DOUBLE_BIAS + format.bias;
     if (exponent >= special) return (uint16_t)(sign | infinite);
     fraction |= (uint64_t)(wide > 0) << DOUBLE_FRACTION;
-    if (exponent <= 0) { /* no hidden bit: a fraction of fewer bits */
+    if (exponent <= 0) { /* subnormal: no hidden bit, fewer fraction bits */
         shift += 1 - exponent;
         exponent = 1;
-        if (shift > DOUBLE_FRACTION + 2) return sign; /* less than half of the least */
+        if (shift > DOUBLE_FRACTION + 2) return sign; /* below half the smallest */
     }
     uint64_t kept = fraction >> shift, half = UINT64_C(1) << (shift - 1);
     uint64_t rest = fraction & (2 * half - 1);
@@ -88,7 +88,7 @@ static void from_doubles(const double *src, int64_t n, uint8_t *dst, int64_t ste
     }
 }
 
-/* ---- The instructions ------------------------------------------------------ */
+/* ---- F16C ------------------------------------------------------------------- */
 
 #if CV_CPU_IS_X86
 #include <immintrin.h>
@@ -97,8 +97,8 @@ static void from_doubles(const double *src, int64_t n, uint8_t *dst, int64_t ste
 
 enum { LANES = 8 };
 
-/* Rounds to odd: the float's last bit is set if anything was cut off, so that a later
- * rounding with two bits fewer gives what the double would. */
+/* Rounds to odd: sets the last bit of the float if a lower bit was cut off. A later rounding
+ * that drops at least two more bits then gives what rounding the double would. */
 static float to_odd_float(double value)
 {
     const uint64_t cut = (UINT64_C(1) << 29) - 1;
@@ -154,7 +154,7 @@ void cv_doubles_to_float16(const double *src, int64_t n, uint8_t *dst, int64_t s
 
 /* ---- Tiles of items ------------------------------------------------------------ */
 
-enum { TILE = 256 }; /* items: both tiles and the wide ones stay in the first cache */
+enum { TILE = 256 }; /* items: input, output and wide tiles stay in the first-level cache */
 
 typedef enum wideness { WIDE_I64, WIDE_U64, WIDE_F64 } wideness;
 
@@ -181,7 +181,7 @@ static void swap_bytes(uint8_t *bytes, int64_t n, int size)
         }
 }
 
-/* Of a complex number the two halves are swapped each for itself. */
+/* Swaps the two halves of a complex number separately. */
 static void swap_tile(tile *t, int64_t n, cv_stored_number type)
 {
     if (type.number >= CV_C64)
@@ -239,7 +239,8 @@ static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t
     }                                                                                        \
     return
 
-/* A float as an integer in [low, 2^bits): towards zero, saturating; NaN to 0. */
+/* Converts a float to an integer in [low, 2^bits): truncates towards zero and saturates; NaN
+ * gives 0. */
 static int64_t to_signed(double value, int bits)
 {
     double limit = (double)(UINT64_C(1) << bits); /* a power of two: exact */
@@ -277,7 +278,8 @@ static void store_floats(cv_number number, const wide *in, uint8_t *dst, int64_t
     }
 }
 
-/* Rounds to odd: a double of at most 53 bits, the last one set if any below was. */
+/* Rounds to odd: a double of at most 53 bits whose last bit is set if a lower bit was cut
+ * off. */
 static double to_odd_double(uint64_t magnitude, bool negative)
 {
     const uint64_t cut = 2047;
@@ -321,7 +323,7 @@ static void store(cv_number number, wideness w, const wide *in, uint8_t *dst, in
         return;
     }
     bool is_signed = w == WIDE_I64;
-    switch (number) { /* straight from the integer: one rounding */
+    switch (number) { /* directly from the integer, to round once */
     case CV_F16:
     case CV_BF16: store_halves(number, is_signed, in, dst, step, n); return;
     case CV_F32:
@@ -348,7 +350,7 @@ static void complex_to_bool(const cv_conversion *c, const tile *in, tile *out, i
 static void convert_tile(const cv_conversion *c, const tile *in, tile *out, int64_t n)
 {
     wide numbers;
-    if (c->from.number == c->to.number) { /* another byte order: NaN stay as they are */
+    if (c->from.number == c->to.number) { /* byte order only: NaN keep their bits */
         memcpy(out->bytes, in->bytes, (size_t)(n * c->from.size));
         return;
     }
@@ -399,9 +401,9 @@ void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *ds
     }
 }
 
-/* ---- Which types are numbers, and which cast is allowed ---------------------------
+/* ---- Numeric types and allowed casts -----------------------------------------
  *
- * NumPy's table, written as the rules behind it. */
+ * NumPy's casting table, written as the rules behind it. */
 
 typedef struct number_kind {
     char kind; /* NumPy's */
@@ -416,7 +418,8 @@ static const number_kind kinds[] = {
 };
 enum { N_NUMBERS = sizeof kinds / sizeof kinds[0] };
 
-/* Bytes of the float that holds every value, by NumPy's rule (8-byte integers: 8 bytes). */
+/* Bytes of the smallest float that NumPy considers safe for every value (8 bytes for 8-byte
+ * integers). */
 static int float_size(number_kind k)
 {
     if (k.kind == 'f') return k.size;
@@ -424,7 +427,7 @@ static int float_size(number_kind k)
     return k.size == 1 ? 2 : k.size == 2 ? 4 : 8;
 }
 
-/* bfloat16 has the range of a float of 4 bytes and fewer bits than one of 2. */
+/* bfloat16 has the range of a 4-byte float and fewer fraction bits than a 2-byte float. */
 static bool is_safe_bfloat16(cv_number from, cv_number to)
 {
     if (from == to || from == CV_BOOL) return true;
@@ -454,7 +457,7 @@ static bool is_safe(cv_number from, cv_number to)
 
 static bool can_cast(cv_number from, cv_number to, caterva_casting casting)
 {
-    static const char order[] = "buifc"; /* a kind is cast to itself and those behind it */
+    static const char order[] = "buifc"; /* a kind may be cast to itself and to later ones */
     if (casting == CATERVA_CASTING_UNSAFE || is_safe(from, to)) return true;
     return casting == CATERVA_CASTING_SAME_KIND &&
            strchr(order, kinds[from].kind) <= strchr(order, kinds[to].kind);
@@ -472,7 +475,7 @@ static bool find_number(const caterva_dtype *dtype, cv_stored_number *out)
 {
     for (int i = 0; dtype->ndim == 0 && i < N_NUMBERS; i++) {
         if (kinds[i].kind != dtype->kind || kinds[i].size != dtype->item_size) continue;
-        if (i == CV_BF16) continue; /* known by its name */
+        if (i == CV_BF16) continue; /* recognised by its name */
         *out = (cv_stored_number){.number = (cv_number)i, .size = kinds[i].size};
         out->swapped = dtype->byte_order == foreign_order();
         return true;
@@ -506,9 +509,9 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
     CV_TRY(parse_number(from, &conversion->from, err));
     CV_TRY(parse_number(to, &conversion->to, err));
     if (casting < CATERVA_CASTING_SAME_KIND || casting > CATERVA_CASTING_UNSAFE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a casting of unknown kind %d", (int)casting);
+        return cv_fail(err, CATERVA_EINVAL, -1, "unknown casting kind %d", (int)casting);
     if (!can_cast(conversion->from.number, conversion->to.number, casting))
-        return cv_fail(err, CATERVA_ECAST, -1, "%.60s to %.60s is no %s cast", from, to,
+        return cv_fail(err, CATERVA_ECAST, -1, "%.60s to %.60s is not a %s cast", from, to,
                        casting == CATERVA_CASTING_SAFE ? "safe" : "same-kind");
     conversion->needed = conversion->from.number != conversion->to.number ||
                          conversion->from.swapped != conversion->to.swapped;
@@ -555,7 +558,7 @@ static cv_status init_field(cv_conversion *c, const caterva_dtype *field, const 
     cv_stored_number number;
     if (field->ndim > 0 || !find_number(field, &number))
         return cv_fail(err, CATERVA_EDTYPE, -1,
-                       "the field is no number, and cannot be converted");
+                       "the field is not a number and cannot be converted");
     snprintf(text, sizeof text, "%c%c%d", field->byte_order, field->kind, number.size);
     CV_TRY(cv_conversion_init(&cast, text, to, casting, err));
     if (!cast.needed) return CV_OK;

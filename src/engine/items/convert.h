@@ -1,5 +1,5 @@
-/* Casts numbers as NumPy does: bool, integers, floats of 2, 4 and 8 bytes, complex, in
- * either byte order; and "bfloat16", little-endian, with the casts of ml_dtypes. */
+/* Casts numbers as NumPy does: bool, integers, floats of 2, 4 and 8 bytes, and complex, in
+ * either byte order. Also "bfloat16", little-endian, with the casts of ml_dtypes. */
 #ifndef CV_ENGINE_ITEMS_CONVERT_H
 #define CV_ENGINE_ITEMS_CONVERT_H
 
@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* What tells them apart. */
+/* A 16-bit float format. */
 typedef struct cv_half_format {
     int fraction_bits;
     int bias;
@@ -18,8 +18,8 @@ typedef struct cv_half_format {
 /* Exact; a NaN keeps its payload. */
 double cv_half_to_double(uint16_t half, cv_half_format format);
 
-/* Rounds once, to nearest even; too large becomes infinite. A NaN keeps the upper bits of
- * its payload and is quiet. */
+/* Rounds once, to nearest even; overflow gives infinity. A NaN keeps the upper bits of its
+ * payload and becomes quiet. */
 uint16_t cv_double_to_half(double value, cv_half_format format);
 
 /* Converts `n` native float16, one every `step` bytes, with F16C where available. */
@@ -44,33 +44,33 @@ typedef enum cv_number {
     CV_C128
 } cv_number;
 
-/* A number as it is stored. */
+/* A number type in memory. */
 typedef struct cv_stored_number {
     cv_number number;
-    bool swapped; /* not in this machine's byte order */
+    bool swapped; /* not in native byte order */
     int size;     /* bytes */
 } cv_stored_number;
 
-/* How items are changed on their way; all zero: not at all. */
+/* A conversion of items; all zero: none. */
 typedef struct cv_conversion {
     bool needed;
-    cv_stored_number from, to; /* only `size` counts where a field is taken as it is */
+    cv_stored_number from, to; /* for a field that is copied unchanged, only `size` is set */
     bool as_it_is;
-    int64_t item_size; /* of structured items, of which one field is taken; else 0 */
+    int64_t item_size; /* of structured items, from which one field is taken; else 0 */
     int64_t offset;    /* of the field in its item */
 } cv_conversion;
 
-/* Converts `n` contiguous items, any alignment; the sides do not overlap. */
+/* Converts `n` contiguous items of any alignment. src and dst must not overlap. */
 void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *dst, int64_t n);
 
-/* From one NumPy description to another. Equal types need no conversion, whatever
- * they are. CATERVA_ECAST when the casting does not allow it, CATERVA_EINVAL when a
- * description is none; CATERVA_EDTYPE for types that are no numbers. */
+/* Prepares a conversion between two NumPy type descriptions. Equal descriptions need no
+ * conversion, whatever the type. CATERVA_ECAST: the casting does not allow it;
+ * CATERVA_EINVAL: not a description; CATERVA_EDTYPE: not a number type. */
 cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
                              caterva_casting casting, cv_error *err);
 
-/* From a field of structured items, "a" or "a.b". `to` NULL: any field as it is; else a
- * number. CATERVA_ENOTFOUND when `from` has no such field. */
+/* Prepares taking one field, "a" or "a.b", of structured items. `to` NULL: any field,
+ * unchanged; else the field must be a number. CATERVA_ENOTFOUND: `from` has no such field. */
 cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
                                    const char *field, const char *to, caterva_casting casting,
                                    cv_error *err);

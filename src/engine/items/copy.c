@@ -1,6 +1,6 @@
-/* Room: engine/items. Moves items, and knows nothing of chunks. Axes that lie one behind the
- * other on both sides are merged first, so that a box costs as few and as long runs as its
- * memory allows; what is left of a thin last axis goes through loops typed by item size. */
+/* Room: engine/items. Copies items; does not know chunks. Axes that are contiguous on both
+ * sides are merged first, so that a box is copied in as few and as long runs as possible. A
+ * short last axis uses loops specialised by item size. */
 #include "engine/items/copy.h"
 
 #include "base/arith.h"
@@ -17,8 +17,8 @@ typedef struct merged_box {
     int64_t dst_strides[CV_MAX_DIMS];
 } merged_box;
 
-/* Merges axes from the last on where strides are contiguous on both sides. Axis 0 of the
- * result is the innermost. */
+/* Merges axes, from the last on, where both sides are contiguous. Axis 0 of the result is the
+ * innermost. */
 static void merge(int ndim, const int64_t *shape, const int64_t *src, const int64_t *dst,
                   merged_box *box)
 {
@@ -45,7 +45,8 @@ static bool is_empty(int ndim, const int64_t *shape)
     return false;
 }
 
-/* Steps both pointers to the next run of the outer axes [first, ndim); false at the end. */
+/* Advances both pointers to the next run of the outer axes [first, ndim); false at the
+ * end. */
 static bool next_run(const merged_box *box, int first, int64_t *index, const uint8_t **src,
                      uint8_t **dst)
 {
@@ -62,7 +63,7 @@ static bool next_run(const merged_box *box, int first, int64_t *index, const uin
 
 /* ---- Runs ----------------------------------------------------------------- */
 
-/* The two innermost axes: equal runs of items, one step behind the other. */
+/* The two innermost axes: `n` runs of equal size at constant steps. */
 typedef struct runs {
     int64_t n;
     int64_t src_step, dst_step;
@@ -70,18 +71,18 @@ typedef struct runs {
     int64_t src_item_step, dst_item_step;
     int64_t item_size;
     size_t size;   /* of a run, in bytes */
-    int64_t plane; /* of shuffled items: bytes from one of an item to the next */
+    int64_t plane; /* of shuffled items: distance between the bytes of an item */
     cv_unshuffle_function *unshuffle;
     cv_transpose_function *transpose;
-    const uint8_t *dst;    /* where the first one goes */
-    const uint8_t *behind; /* where the first one behind them goes, or NULL */
+    const uint8_t *dst;    /* destination of the first run */
+    const uint8_t *behind; /* destination of the first run of the next group, or NULL */
     bool warms;
 } runs;
 
 typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
 
-/* Destinations that are far apart are prefetched a few runs ahead, which made the copy of
- * blocks into a large array three times as fast. Runs that fill pages need none. */
+/* Prefetches destinations that are far apart, a few runs ahead; this made copying blocks into
+ * a large array three times as fast. Runs that fill pages need no prefetch. */
 enum { RUNS_AHEAD = 4, LEAST_AHEAD = 16, MOST_AHEAD = 2048 };
 
 CV_WARMING void warm_ahead(const runs *r, int64_t i)
@@ -94,9 +95,9 @@ CV_WARMING void warm_ahead(const runs *r, int64_t i)
         cv_warm_to_write(r->behind + (ahead - r->n) * r->dst_step, r->size);
 }
 
-/* Runs of `half` to twice as many bytes: the first and the last `half`, which may
- * overlap. A call of memcpy costs more than such a run. What the loops go by is copied
- * out of `r`, which the compiler must else take for a part of what is written. */
+/* Copies runs of `half` to 2 * `half` bytes as their first and last `half` bytes, which may
+ * overlap; a call of memcpy costs more than such a run. The loop variables are copied out of
+ * `r`, because the compiler must assume that writes to dst change `r`. */
 #define DEFINE_SHORT_RUNS(name, half)                                                        \
     static inline void name##_copy(const uint8_t *src, uint8_t *dst, size_t last)            \
     {                                                                                        \
@@ -193,8 +194,8 @@ static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
     }
 }
 
-/* Transposing copies: one axis is contiguous here, the other there. Odd item sizes go in
- * tiles, so that the cache lines of one row serve the next. */
+/* Transposing copies: one axis is contiguous in the source, another in the destination. Other
+ * item sizes are copied in tiles, so that the cache lines of one row serve the next. */
 static bool runs_along_source(const runs *r)
 {
     return r->src_item_step == r->item_size && r->dst_step == r->item_size;
@@ -291,8 +292,9 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 
 /* ---- Shuffled boxes ---------------------------------------------------------- */
 
-/* A call takes as long as such short runs: 16 items 2.1 ns inline, 3.1 through a pointer.
- * `restrict` and a known item size let the compiler vectorise. */
+/* Below this length a run takes no longer than a function call: 16 items take 2.1 ns inline
+ * and 3.1 ns through a pointer. `restrict` and a constant item size let the compiler
+ * vectorise. */
 enum { SHORT_RUN = 32 };
 
 #define DEFINE_SHORT(name, item_size)                                                        \
@@ -379,7 +381,7 @@ void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuf
     copy_merged(&box, &r, choose_unshuffle(&r), from, dst.data);
 }
 
-/* `skewed`: runs may begin inside a line, and reach one line further then. */
+/* `skewed`: runs may begin inside a cache line and then reach one line further. */
 static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
                         bool skewed, int most_lines)
 {
@@ -398,7 +400,7 @@ static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_st
         for (int64_t i = 0; i < r.n && left > 0; i++, run += r.src_step) {
             int64_t at = skewed ? -(int64_t)((uintptr_t)run % CV_LINE_BYTES) : 0;
             for (; at < size; at += step, left--)
-                __builtin_prefetch(run + at, 0, 2); /* as far as the second cache */
+                __builtin_prefetch(run + at, 0, 2); /* into the second-level cache */
         }
     } while (left > 0 && next_run(&box, 2, index, &from, &unused));
 }

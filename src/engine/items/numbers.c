@@ -27,7 +27,7 @@ static double double_of(uint64_t word)
 
 #define AS_IS(word) (word)
 
-/* The usual step is a constant, so that the loop over it becomes a vector's. */
+/* Makes the usual step a constant, so that the compiler vectorises the loop. */
 #define DEFINE_LOAD(name, word, order, member, value)                                        \
     static void name(const uint8_t *src, int64_t step, int64_t n, cv_wide *out)              \
     {                                                                                        \
@@ -206,10 +206,10 @@ static double cv_numbers_squares(const cv_wide *values, int64_t n, double mean)
 
 /* ---- Tallies -------------------------------------------------------------------
  *
- * Integers are added exactly; floats run by run with the rounding error carried along; the
- * spread by the update of Chan, Golub and LeVeque (Updating Formulae and a Pairwise
- * Algorithm for Computing Sample Variances, 1979), which is stable for a large mean;
- * integers as distances from one of them. */
+ * Integers are added exactly; floats run by run with the rounding error carried along. The
+ * spread uses the update of Chan, Golub and LeVeque (Updating Formulae and a Pairwise
+ * Algorithm for Computing Sample Variances, 1979), which is stable for a large mean. For
+ * integers, mean and spread are computed from distances to one of them. */
 
 /* ---- Sums ----------------------------------------------------------------- */
 
@@ -221,7 +221,7 @@ void cv_real_sum_add(cv_real_sum *sum, double value)
     sum->sum = total;
 }
 
-/* Once the sum is infinite the rest means nothing. */
+/* The rest is meaningless once the sum is infinite. */
 double cv_real_sum_value(const cv_real_sum *sum)
 {
     return isfinite(sum->sum) ? sum->sum + sum->rest : sum->sum;
@@ -253,7 +253,7 @@ static double exact_to_double(const cv_exact_sum *sum)
 
 /* ---- Runs ----------------------------------------------------------------- */
 
-/* Extremes of values[0..n), n >= 1, in four lanes that a compiler keeps apart. */
+/* Finds the extremes of values[0..n), n >= 1, in four independent lanes. */
 #define DEFINE_EXTREMES(name, member)                                                        \
     static void name(const cv_wide *values, int64_t n, cv_wide *min, cv_wide *max)           \
     {                                                                                        \
@@ -283,7 +283,7 @@ DEFINE_EXTREMES(extremes_int, i)
 DEFINE_EXTREMES(extremes_uint, u)
 DEFINE_EXTREMES(extremes_real, f)
 
-/* Adds `value` n times: at most 2^29, what a block has. */
+/* Adds `value` n times, n <= 2^29 (items of a block). */
 static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide value,
                       int64_t n)
 {
@@ -291,8 +291,8 @@ static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide v
     add_halves(sum, high * n, (value.u & UINT32_MAX) * (uint64_t)n);
 }
 
-/* Replaces each by its distance from the least and sums those; high: the sum's bits from 32
- * on. */
+/* Replaces each value by its distance from the least value and adds the distances: `low` sums
+ * the lower 32 bits of each, `high` the upper. */
 static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *high,
                            uint64_t *low)
 {
@@ -303,7 +303,7 @@ static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *
     }
 }
 
-/* The same of distances whose sum has 63 bits. */
+/* The same if the sum of the distances fits 63 bits. */
 static uint64_t subtract_near(uint64_t least, cv_wide *values, int64_t n)
 {
     uint64_t sum = 0;
@@ -311,8 +311,8 @@ static uint64_t subtract_near(uint64_t least, cv_wide *values, int64_t n)
     return sum;
 }
 
-/* Adds the integers, and replaces each by its distance from the least, as a double, so that
- * a large common part is gone before rounding. */
+/* Adds the integers and replaces each by its distance from the least, as a double, so that a
+ * large common part does not cost precision. */
 static void take_integers(cv_tally *out, cv_number_class number_class, cv_wide *values,
                           int64_t n)
 {
@@ -364,7 +364,7 @@ void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, 
         if (!is_real) take_integers(&run, type->number_class, values, run.n);
         double sum = cv_numbers_sum(values, run.n);
         if (is_real) run.real.sum = sum;
-        bool is_one = is_real && run.min.f == run.max.f; /* the sum of such is rounded */
+        bool is_one = is_real && run.min.f == run.max.f; /* `sum` is rounded */
         run.mean = is_one ? run.min.f : sum / (double)run.n;
         run.squares = cv_numbers_squares(values, run.n, run.mean);
     }
@@ -385,14 +385,14 @@ void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value,
         } else {
             run.real.sum = value.f * (double)n;
             run.mean = value.f;
-            run.squares = value.f - value.f; /* NaN for what is infinite */
+            run.squares = value.f - value.f; /* NaN for infinite values */
             if (isinf(value.f)) *(value.f > 0 ? &run.n_inf : &run.n_negative_inf) = n;
         }
     }
     cv_tally_add(tally, type, &run);
 }
 
-/* ---- Together -------------------------------------------------------------- */
+/* ---- Adding tallies --------------------------------------------------------- */
 
 static bool less(cv_number_class number_class, cv_wide a, cv_wide b)
 {
@@ -443,7 +443,7 @@ void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *f
     }
     if (less(type->number_class, from->min, tally->min)) tally->min = from->min;
     if (less(type->number_class, tally->max, from->max)) tally->max = from->max;
-    add_finite(tally, type->number_class, from); /* before n, which it reads */
+    add_finite(tally, type->number_class, from); /* before n changes */
     add_words(&tally->exact, from->exact.high, from->exact.low);
     cv_real_sum_add(&tally->real, from->real.sum);
     tally->real.rest += from->real.rest;

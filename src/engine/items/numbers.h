@@ -1,5 +1,5 @@
-/* Items as numbers: loaded into one of three wide types, so that what computes with them is
- * written three times, not thirty; and tallies of them. */
+/* Items as numbers: loads items into one of three wide types, so that computations are
+ * written three times and not thirty. Also tallies of numbers. */
 #ifndef CV_ENGINE_ITEMS_NUMBERS_H
 #define CV_ENGINE_ITEMS_NUMBERS_H
 
@@ -17,38 +17,38 @@ typedef union cv_wide {
 
 typedef struct cv_number_type {
     cv_number_class number_class;
-    bool is_time; /* of CV_INT: NumPy's datetime64 or timedelta64, INT64_MIN is NaT */
+    bool is_time; /* CV_INT only: NumPy's datetime64 or timedelta64, where INT64_MIN is NaT */
     int64_t item_size;
-    bool swap; /* bytes are in the other order than the machine's */
-    /* Loads n items that stand `step` bytes apart. */
+    bool swap; /* not in native byte order */
+    /* Loads n items, one every `step` bytes. */
     void (*load)(const uint8_t *src, int64_t step, int64_t n, cv_wide *out);
 } cv_number_type;
 
-/* bool, integers of 1 to 8 bytes, floats of 2 to 8, times; else CATERVA_EDTYPE. */
+/* Accepts bool, integers of 1 to 8 bytes, floats of 2 to 8 bytes, and times; else
+ * CATERVA_EDTYPE. */
 cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_error *err);
 
-/* The item that `value` came from, in the array's byte order. */
+/* Stores a loaded value as an item, in the array's byte order. */
 void cv_number_store(const cv_number_type *type, cv_wide value, uint8_t *item);
 
-/* Makes doubles of a class's values, in place. */
+/* Converts values to double, in place. */
 void cv_numbers_to_real(cv_number_class from, cv_wide *values, int64_t n);
 
-/* Drops NaN (or NaT) from values[0..n); returns how many are left. */
+/* Removes NaN (or NaT) from values[0..n) and returns how many are left. */
 int64_t cv_numbers_drop_nan(const cv_number_type *type, cv_wide *values, int64_t n);
 
-/* The sum of n doubles: lanes side by side, so that the error grows with n / 8. */
+/* Sums n doubles in parallel lanes; the error grows with n / 8. */
 double cv_numbers_sum(const cv_wide *values, int64_t n);
 
-/* ---- Tallies: count, extremes, sum, mean and spread of numbers seen so far. Two can be
- * added, so that threads count apart ---- */
+/* ---- Tallies: count, extremes, sum, mean and spread of numbers. Tallies of several threads can be added --- */
 
-/* A sum of integers, exact: 128 bits in two's complement. */
+/* An exact sum of integers: 128 bits in two's complement. */
 typedef struct cv_exact_sum {
     int64_t high;
     uint64_t low;
 } cv_exact_sum;
 
-/* A sum of doubles and its rounding error: Knuth's TwoSum, TAOCP 4.2.2, theorem B. */
+/* A sum of doubles with its rounding error: Knuth's TwoSum, TAOCP 4.2.2, theorem B. */
 typedef struct cv_real_sum {
     double sum;
     double rest;
@@ -58,7 +58,7 @@ void cv_real_sum_add(cv_real_sum *sum, double value);
 double cv_real_sum_value(const cv_real_sum *sum);
 
 typedef struct cv_tally {
-    int64_t n; /* numbers; NaN and NaT are only counted */
+    int64_t n; /* numbers; n_nan counts NaN and NaT */
     int64_t n_nan;
     cv_wide min; /* undefined while n is 0 */
     cv_wide max;
@@ -67,26 +67,26 @@ typedef struct cv_tally {
     cv_wide finite_max;
     cv_exact_sum exact; /* of integers */
     cv_real_sum real;   /* of floats */
-    cv_wide origin;     /* an integer near the others, exactly; of floats 0 */
-    double mean;        /* so far, its distance from there, to find the next line: */
+    cv_wide origin;     /* an integer close to the numbers; 0 for floats */
+    double mean;        /* mean of the distances from `origin` */
     double squares;     /* sum of squared distances from the mean */
 } cv_tally;
 
 enum { CV_RUN = 512 };
 
-/* Counts n <= CV_RUN values, which are clobbered. Of times: n and extremes only. */
+/* Adds n <= CV_RUN values, which are overwritten. For times, only n and the extremes. */
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n);
 
-/* Counts `value` n times. */
+/* Adds `value` n times. */
 void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value, int64_t n);
 
-/* Adds what `from` has counted. */
+/* Adds the numbers of `from`. */
 void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *from);
 
-/* The public form of the whole tally. */
+/* Converts the tally to its public form. */
 void cv_tally_public(const cv_tally *tally, const cv_number_type *type, caterva_stats *out);
 
-/* The nearest double to the mean; NaN for n 0. */
+/* Returns the double nearest to the mean; NaN if n is 0. */
 double cv_tally_mean(const cv_tally *tally, const cv_number_type *type);
 
 #endif

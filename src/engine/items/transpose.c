@@ -1,10 +1,10 @@
 /* Room: engine/items. Transposes tables of items with the widest registers.
  *
- * A square of K rows of 16 bytes, K items in each, is taken as one row of K * K items,
- * halved and riffled like cards: after log2(K) times item j of row i has come from i * K +
- * j to j * K + i. Riffling stays inside 16-byte quarters of a register, so each quarter has
- * a square of its own, the next K rows, and a register is a piece of a row of the
- * result. */
+ * A square of K rows of K items, 16 bytes a row, is treated as one row of K * K items. A step
+ * interleaves its two halves; after log2(K) steps, item j of row i has moved from i * K + j
+ * to j * K + i. The instructions interleave within 16-byte lanes, so each lane of a register
+ * holds a square of its own (of the next K rows), and a register becomes a piece of a row of
+ * the result. */
 #include "engine/items/transpose.h"
 
 #include "base/cpu.h"
@@ -44,7 +44,7 @@ DEFINE_PORTABLE(portable_8, uint64_t)
 #define WITH_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2")))
 #define PART static inline __attribute__((always_inline))
 
-/* The last tile may overlap the one before. Smaller tables go to the next kind. */
+/* The last tile may overlap the one before. Smaller tables use the next narrower kind. */
 #define DEFINE_TILED(with, kind, smaller, size, lanes)                                       \
     with static void kind##_##size(const cv_transposition *t, const uint8_t *src,            \
                                    uint8_t *dst)                                             \
@@ -131,7 +131,7 @@ DEFINE_AVX512(8, 64)
 
 #endif
 
-/* ---- The choice ----------------------------------------------------------- */
+/* ---- Selection ------------------------------------------------------------- */
 
 static const cv_transpose_kind kinds[] = {
 #if CV_CPU_IS_X86

@@ -1,15 +1,16 @@
-/* Room: engine/items. Interleaves the planes of shuffled items with the widest registers.
+/* Room: engine/items. Interleaves the byte planes of shuffled items with the widest
+ * registers.
  *
- * K planes are interleaved in log2(K) steps. Each halves the registers as one row of bytes
- * and riffles the halves like cards: in the end byte k of item i has come from k * n + i to
- * i * K + k. */
+ * K planes are interleaved in log2(K) steps. Each step treats the registers as one row of
+ * bytes and interleaves its two halves. At the end byte k of item i has moved from k * n + i
+ * to i * K + k. */
 #include "engine/items/unshuffle.h"
 
 #include "base/cpu.h"
 
 #include <stddef.h>
 
-/* `restrict` and a known item size let the compiler vectorise. */
+/* `restrict` and a constant item size let the compiler vectorise. */
 #define DEFINE_PORTABLE(name, item_size)                                                     \
     static void name(const uint8_t *restrict src, int64_t plane, int64_t n,                  \
                      uint8_t *restrict dst)                                                  \
@@ -68,8 +69,8 @@ WITH_AVX2 PART void unshuffle_16(const uint8_t *src, int64_t plane, uint8_t *dst
     for (int i = 0; i < planes; i++) _mm_storeu_si128((__m128i *)dst + i, v[i]);
 }
 
-/* The halves of a register are riffled on their own: all first halves are the first
- * 16 items. */
+/* The two 128-bit lanes of a register are interleaved separately: the first lanes are the
+ * first 16 items. */
 WITH_AVX2 PART void unshuffle_32(const uint8_t *src, int64_t plane, uint8_t *dst, int planes)
 {
     __m256i v[MOST_PLANES];
@@ -84,7 +85,7 @@ WITH_AVX2 PART void unshuffle_32(const uint8_t *src, int64_t plane, uint8_t *dst
     }
 }
 
-/* The last step ends where the items end, and may do again what is done. */
+/* The last step ends with the last item and may repeat items that are done. */
 #define DEFINE_AVX2(size)                                                                    \
     WITH_AVX2 static void avx2_##size(const uint8_t *src, int64_t plane, int64_t n,          \
                                       uint8_t *dst)                                          \
@@ -108,9 +109,9 @@ DEFINE_AVX2(8)
 
 /* ---- 512 bits --------------------------------------------------------------------- */
 
-/* Riffling stays inside the four quarters of a register. To make whole rows, each plane is
- * cut into 4 K pieces of 16 / K bytes; piece t of quarter g is 4 t + g. In 16-bit
- * numbers: */
+/* Interleaving stays inside the four 128-bit lanes of a register. To produce whole rows, each
+ * plane is cut into 4 K pieces of 16 / K bytes; piece t of lane g is piece 4 t + g. In units
+ * of 16 bits: */
 static const uint16_t orders[3][32] = {
     {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
      8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31},
@@ -165,7 +166,7 @@ DEFINE_AVX512(8, 2)
 
 #include <arm_neon.h>
 
-/* The stores interleave by themselves, up to four registers. */
+/* vst2 and vst4 interleave up to four registers. */
 static void neon_2(const uint8_t *src, int64_t plane, int64_t n, uint8_t *dst)
 {
     int64_t i = 0;
@@ -187,7 +188,7 @@ static void neon_4(const uint8_t *src, int64_t plane, int64_t n, uint8_t *dst)
     portable_4(src + i, plane, n - i, dst + 4 * i);
 }
 
-/* Pairs of planes are numbers of 16 bits. */
+/* Pairs of planes are zipped to 16-bit numbers first. */
 static void neon_8(const uint8_t *src, int64_t plane, int64_t n, uint8_t *dst)
 {
     int64_t i = 0;
@@ -207,7 +208,7 @@ static void neon_8(const uint8_t *src, int64_t plane, int64_t n, uint8_t *dst)
 
 #endif
 
-/* ---- The choice ----------------------------------------------------------- */
+/* ---- Selection ------------------------------------------------------------- */
 
 static const cv_unshuffle_kind kinds[] = {
 #if CV_CPU_IS_X86

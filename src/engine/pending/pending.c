@@ -1,4 +1,4 @@
-/* Room: engine/pending. The table of dirty blocks, and the slot where an encoded chunk
+/* Room: engine/pending. The table of dirty blocks, and the slot for one encoded chunk that
  * waits to be put. engine/write rebuilds chunks. */
 #include "engine/pending/pending.h"
 
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-/* ---- Between encoding and storage ----------------------------------------------
+/* ---- The slot between encoding and storage ---------------------------------------
  *
- * Chunks may be stored in any order before a commit; a request ends when all are there. */
+ * Before a commit, chunks may be stored in any order. A request ends when all are put. */
 
 static bool put_one(void *context, cv_pool_after *after)
 {
@@ -33,7 +33,7 @@ static bool put_one(void *context, cv_pool_after *after)
         b->error = error;
     }
     cv_mutex_unlock(&b->lock);
-    return false; /* more only after another post */
+    return false; /* the next step needs another post */
 }
 
 static void cv_behind_init(cv_behind *behind, cv_txn *txn)
@@ -45,10 +45,10 @@ static void cv_behind_init(cv_behind *behind, cv_txn *txn)
     cv_mutex_init(&behind->lock);
 }
 
-/* Prepares a request that puts up to `n_chunks` chunks of `chunk_bytes` decoded bytes with
- * `helpers` threads: puts behind it if a core is free and it is worth it. */
+/* Begins a request that puts up to `n_chunks` chunks of `chunk_bytes` decoded bytes with
+ * `helpers` threads. Uses the slot if a core is idle and the store is slow enough. */
 static void cv_behind_begin(cv_behind *behind, cv_store *store, int64_t n_chunks,
-                     int64_t chunk_bytes, int helpers)
+                            int64_t chunk_bytes, int helpers)
 {
     bool is_idle = helpers == 0 && behind->cores > 1 && !behind->crowded;
     behind->active =
@@ -56,7 +56,7 @@ static void cv_behind_begin(cv_behind *behind, cv_store *store, int64_t n_chunks
     behind->status = CV_OK;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void take_place(cv_behind *b, int64_t chunk, cv_buffer *encoded)
 {
     cv_buffer spare = b->encoded;
@@ -79,8 +79,7 @@ cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv
     cv_mutex_unlock(&behind->lock);
     CV_TRY(status);
     if (!is_free) return cv_txn_put(behind->txn, chunk, encoded, err);
-    (void)
-        cv_cache_shared(); /* its handlers of fork must be older than the job's, see pool.c */
+    (void)cv_cache_shared(); /* its fork handlers must be older than the job's, see pool.c */
     (void)cv_pool_post(&behind->job);
     return CV_OK;
 }
@@ -90,14 +89,14 @@ cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err)
     if (!behind->active) return status;
     cv_pool_withdraw(&behind->job);
     cv_pool_after after;
-    (void)put_one(behind, &after); /* no thread came */
+    (void)put_one(behind, &after); /* if no thread has taken it */
     behind->active = false;
     if (status != CV_OK) return status;
     if (behind->status != CV_OK && err) *err = behind->error;
     return behind->status;
 }
 
-/* ---- Making, and the fill --------------------------------------------------- */
+/* ---- Creation, and the fill value -------------------------------------------- */
 
 enum { FIRST_BUCKETS = 64 };
 
@@ -147,10 +146,10 @@ cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out
     return CV_OK;
 }
 
-/* ---- Memory of dirty blocks --------------------------------------------- */
+/* ---- Memory of dirty blocks ---------------------------------------------- */
 
-/* Keeps some large blocks: mapping new pages costs more than the patch. Called with the
- * lock, or by the only thread. */
+/* Keeps some large blocks for reuse: mapping new pages costs more than patching a block.
+ * Called with the lock, or by the only thread. */
 static void give_block(cv_pending *pending, uint8_t *block)
 {
     int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
@@ -284,7 +283,7 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
     const cv_grid *to = &cv_txn_snapshot(pending->txn)->grid;
     cv_dirty_chunk *all = NULL;
     if (cv_reshape_keeps_numbers(reshape, from, to) && to->n_chunks >= from->n_chunks) return;
-    for (size_t i = 0; i < pending->n_buckets; i++) { /* out of the table */
+    for (size_t i = 0; i < pending->n_buckets; i++) { /* remove all from the table */
         while (pending->buckets[i]) {
             cv_dirty_chunk *dirty = pending->buckets[i];
             pending->buckets[i] = dirty->next;
@@ -292,7 +291,7 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
             all = dirty;
         }
     }
-    while (all) { /* and in again */
+    while (all) { /* insert them with their new numbers */
         cv_dirty_chunk *dirty = all;
         all = dirty->next;
         dirty->chunk = cv_reshape_target(reshape, from, to, dirty->chunk);
@@ -383,7 +382,7 @@ bool cv_pending_queues(const cv_pending *pending)
            cv_pending_helpers(pending->threads - 1, grid->n_blocks, grid->chunk_bytes) == 0;
 }
 
-/* Outside of a write's jobs, so without the lock. */
+/* Called outside the jobs of a write, so no lock is needed. */
 bool cv_pending_queue_is_full(const cv_pending *pending)
 {
     int64_t n = (int64_t)pending->n_whole;
@@ -411,7 +410,7 @@ cv_status cv_pending_check_whole(const cv_pending *pending, cv_error *err)
 {
     if (!pending->broken) return CV_OK;
     return cv_fail(err, CATERVA_EROLLBACK, -1,
-                   "a change failed half-way: roll back what is pending first");
+                   "a change failed half-way: roll back pending changes first");
 }
 
 void cv_pending_rollback(cv_pending *pending)

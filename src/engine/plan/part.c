@@ -1,5 +1,5 @@
-/* Room: engine/plan. Gathers and scatters: boxes by copy.c, lists on the last axis by loops
- * typed by item size, other axes by an odometer. */
+/* Room: engine/plan. Gathers and scatters items: boxes with copy.c, lists on the last axis
+ * with loops specialised by item size, other axes with an odometer. */
 #include "engine/plan/part.h"
 
 #include "base/arith.h"
@@ -10,11 +10,10 @@
 
 /* ---- Buckets -------------------------------------------------------------------
  *
- * Sorts wanted items by the block that holds them. A stable radix
- * sort: linear in the number of items, and of items asked for twice the later
- * one stays the later one, which is what decides a write. */
+ * Sorts wanted items by the block that holds them. A stable radix sort: linear in the number
+ * of items, and repeated items keep their order, which decides the result of a write. */
 
-/* AT_ONCE: picks moved between two checks for cancellation, some milliseconds. */
+/* AT_ONCE: picks moved between two polls of the watch, some milliseconds. */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48, AT_ONCE = 1 << 18 };
 
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err)
@@ -136,7 +135,7 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
 {
     CV_TRY(sort(buckets, err));
     int64_t n = count_blocks(buckets, numbering.items_per_block);
-    size_t size = (size_t)(n + 1) * sizeof(int64_t); /* never more than the picks' */
+    size_t size = (size_t)(n + 1) * sizeof(int64_t); /* not more than the picks take */
     buckets->blocks = cv_malloc(size);
     buckets->block_starts = cv_malloc(size);
     buckets->chunk_starts = cv_malloc(size);
@@ -199,7 +198,7 @@ static bool next(cursor *c)
     return false;
 }
 
-/* ---- A list on the last axis -------------------------------------------- */
+/* ---- A list on the last axis --------------------------------------------- */
 
 typedef struct item16 {
     uint64_t half[2];
@@ -233,14 +232,14 @@ static void copy_picks(const cursor *c)
     }
 }
 
-/* ---- A mask --------------------------------------------------------------- */
+/* ---- A mask ---------------------------------------------------------------- */
 
 typedef struct track {
     uint8_t *data;
     int64_t step;
 } track;
 
-/* Without a branch for each item: what is not selected is overwritten by the next. */
+/* Without a branch per item: an unselected item is overwritten by the next one. */
 #define GATHER_MASK(type)                                                                    \
     for (int64_t i = 0, k = 0; k < n; i++) {                                                 \
         type item;                                                                           \
@@ -295,7 +294,7 @@ void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t
         return;
     }
     cv_side to = from == CV_IN_BLOCK ? CV_IN_BUFFER : CV_IN_BLOCK;
-    int inner = part->ndim; /* axes [inner, ndim) are in even steps */
+    int inner = part->ndim; /* axes [inner, ndim) have a constant step */
     while (inner > 0 && !part->picks[inner - 1]) inner--;
     bool list_last = inner > 0 && inner == part->ndim;
 
@@ -318,7 +317,7 @@ void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t
     } while (next(&c));
 }
 
-/* Steps of no bytes lead from the item to itself. */
+/* Copies from a block of one item with strides of 0. */
 void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst)
 {
     bool even = !part->mask;

@@ -1,26 +1,28 @@
 /* Room: engine/plan. The default partition: blocks near 32 KiB, which nearly fit a
  * first-level cache and waste little on thin reads, in chunks near 4 MiB, which keep the
- * index small and give several threads work. Both nearly cubes, so that no direction of
- * reading is bad.
+ * index small and give several threads work. Both are nearly cubes, so that reads along every
+ * axis perform alike.
  *
- * Measured by bench_partition on ten kinds of arrays, over reads from all to a point: half
- * the block makes the mean read 1.25 times as fast and costs 2 % of the ratio (11 % in
- * tables few columns wide), twice the block 0.8 times for a gain of 3 %; chunks of 1 to 16
- * MiB do not differ. Time follows the bytes decoded without a step at any cache size.
+ * Measured by bench_partition on ten kinds of arrays, over reads from a single item to the
+ * whole array: half the block size makes the mean read 1.25 times as fast and costs 2 % of the
+ * compression ratio (11 % in tables of few columns); twice the block size 0.8 times as fast
+ * for a gain of 3 %. Chunks of 1 to 16 MiB do not differ. Time is proportional to the bytes
+ * decoded, without a step at any cache size.
  *
- * Small arrays use slabs: the codec's window is most of what they have, and the whole array
- * is decoded in milliseconds and stays cached. bench/sizes.py compares with python-blosc2's
- * defaults, seven kinds of data in arrays of up to 8 MiB:
+ * Small arrays use slabs: much of a small array fits the codec's window, and the whole array
+ * is decoded in milliseconds and stays cached. bench/sizes.py compares stored sizes with those
+ * of python-blosc2's defaults, for seven kinds of data in arrays of up to 8 MiB:
  *
- *                  float arrays over 1.03   mean   largest   a byte decodes
- *   cubes   32 KiB      118 of 196          1.133   2.33       7.5 KiB
- *   slabs  128 KiB       57                 1.030   1.29
- *   slabs  192 KiB       33                 1.014   1.18
- *   slabs  256 KiB        0                 0.998   1.02        37 KiB, as theirs
+ *                  float arrays with    mean    largest   decoded for
+ *                  ratio over 1.03      ratio   ratio     one byte
+ *   cubes   32 KiB      118 of 196      1.133   2.33       7.5 KiB
+ *   slabs  128 KiB       57             1.030   1.29
+ *   slabs  192 KiB       33             1.014   1.18
+ *   slabs  256 KiB        0             0.998   1.02        37 KiB, as python-blosc2
  *
- * No pipeline makes up for it in cubes of 32 KiB: bytedelta behind shuffle stores 0.4 to
- * 2.6 times as much and decodes at 0.3 to 1.1 of the speed; levels 6 and 7, and splitting
- * always or never, change 2 %. */
+ * No pipeline makes cubes of 32 KiB as small: bytedelta after shuffle stores 0.4 to 2.6 times
+ * as much and decodes at 0.3 to 1.1 of the speed; levels 6 and 7, and splitting always or
+ * never, change 2 %. */
 #include "engine/plan/partition.h"
 
 #include "base/arith.h"
@@ -37,7 +39,7 @@ enum {
 
 /* ---- Cubes ---------------------------------------------------------------- */
 
-/* Doubles the shortest axis (of equals the last) of `shape`, in steps of `unit` items,
+/* Doubles the shortest axis (the last of equal ones) of `shape`, in steps of `unit` items,
  * while it fits `bytes` and each axis's limit. */
 static void grow(int ndim, const int64_t *limit, const int64_t *unit, int64_t item_size,
                  int64_t bytes, int64_t *shape)
@@ -83,7 +85,7 @@ static void choose_chunks(int ndim, const int64_t *limit, int64_t item_size,
 
 /* ---- Slabs, for small arrays ------------------------------------------------- */
 
-/* False for an array with an empty axis: that one will grow. */
+/* False for an array with an empty axis, which is expected to grow. */
 static bool is_small(int ndim, const int64_t *shape, int64_t item_size)
 {
     int64_t size = item_size;
@@ -92,7 +94,7 @@ static bool is_small(int ndim, const int64_t *shape, int64_t item_size)
     return size <= SMALL_ARRAY_BYTES;
 }
 
-/* The last axes whole, as many as fit; the one before in equal parts. */
+/* Takes as many whole axes as fit, from the last on; divides the axis before them evenly. */
 static void choose_slabs(int ndim, const int64_t *shape, int64_t item_size, int32_t *blocks)
 {
     int64_t size = item_size;
@@ -101,11 +103,11 @@ static void choose_slabs(int ndim, const int64_t *shape, int64_t item_size, int3
         int64_t parts = cv_ceil_div(shape[d], most);
         blocks[d] = (int32_t)cv_ceil_div(shape[d], parts);
         size *= blocks[d];
-        if (parts > 1) size = SMALL_ARRAY_BLOCK_BYTES; /* no room for the axes before */
+        if (parts > 1) size = SMALL_ARRAY_BLOCK_BYTES; /* nothing left for other axes */
     }
 }
 
-/* The whole array; or the half of it, in whole blocks, along its first axis. */
+/* Takes the whole array, or half of it along its first axis, in whole blocks. */
 static void choose_small_chunks(int ndim, const int64_t *shape, int64_t item_size,
                                 const int32_t *blocks, int32_t *chunks)
 {
@@ -121,7 +123,7 @@ static void choose_small_chunks(int ndim, const int64_t *shape, int64_t item_siz
     chunks[first] = (int32_t)cv_min_i64(half, shape[first]);
 }
 
-/* ---- Any array ---------------------------------------------------------------- */
+/* ---- Any array ----------------------------------------------------------------- */
 
 cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               const int32_t *given_chunk_shape,
@@ -135,10 +137,10 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
         return cv_fail(err, CATERVA_EINVAL, -1, "item size %lld, the format allows 1 to %lld",
                        (long long)item_size, (long long)CV_MAX_BLOCK_BYTES);
 
-    int64_t limit[CV_MAX_DIMS] = {0}; /* what blocks (then chunks) may grow to */
+    int64_t limit[CV_MAX_DIMS] = {0}; /* upper bounds of blocks, then of chunks */
     for (int d = 0; d < ndim; d++) {
         int64_t bound = given_chunk_shape ? given_chunk_shape[d] : shape[d];
-        if (bound == 0) bound = INT32_MAX; /* an axis that is empty will grow */
+        if (bound == 0) bound = INT32_MAX; /* an empty axis is expected to grow */
         limit[d] = cv_min_i64(cv_max_i64(bound, 1), INT32_MAX);
     }
     bool slabs = !given_chunk_shape && !given_block_shape && is_small(ndim, shape, item_size);
@@ -159,23 +161,24 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
     else if (!given_chunk_shape)
         choose_chunks(ndim, limit, item_size, block_shape, chunk_shape);
 
-    cv_grid grid; /* the judge of what was given */
+    cv_grid grid; /* checks the given shapes */
     return cv_grid_init(&grid, ndim, shape, chunk_shape, block_shape, item_size, err);
 }
 
 /* ---- Slabs of a copy between two partitions -----------------------------------
  *
- * A slab is a multiple of the new chunk along each axis. The source blocks an axis decodes
- * follow from its slab length; the total is the product. So lengths grow from one chunk,
- * always the axis that saves most for its memory, until nothing fits or pays. */
+ * A slab is a multiple of the new chunk along each axis. The number of source blocks decoded
+ * along an axis follows from the slab length; the total is the product over the axes. So
+ * lengths grow from one chunk: each step grows the axis that saves most decoding for its
+ * memory, until nothing fits or pays. */
 
 typedef struct axis {
     int64_t extent; /* items to copy */
     int64_t chunk;  /* of `to` */
-    int64_t first;  /* item of `from` that is copied first */
+    int64_t first;  /* first item of `from` that is copied */
     int64_t from_chunk;
     int64_t unit;      /* items of `from` that are decoded together */
-    int64_t alignment; /* multiples of both chunk and unit */
+    int64_t alignment; /* common multiple of chunk and unit */
 } axis;
 
 typedef struct search {
@@ -204,14 +207,14 @@ static axis axis_of(const cv_slab_request *r, int d)
         .from_chunk = r->from->chunk_shape[d],
         .unit = r->whole_chunks ? r->from->chunk_shape[d] : r->from->block_shape[d],
     };
-    /* Blocks begin anew with each chunk; if they do not divide it, only chunk edges are
+    /* Blocks start anew in each chunk. If they do not divide the chunk, only chunk edges are
      * periodic. */
     int64_t period = a.from_chunk % a.unit == 0 ? a.unit : a.from_chunk;
     a.alignment = a.chunk / greatest_common_divisor(a.chunk, period) * period;
     return a;
 }
 
-/* ---- What a length costs ------------------------------------------------ */
+/* ---- Cost of a slab length ----------------------------------------------- */
 
 static int64_t unit_of(const axis *a, int64_t x)
 {
@@ -221,8 +224,8 @@ static int64_t unit_of(const axis *a, int64_t x)
 
 static bool is_edge(const axis *a, int64_t x) { return x % a->from_chunk % a->unit == 0; }
 
-/* Units decoded with slabs of this length: all once, and once more for each slab edge that
- * cuts one. Many edges are sampled. */
+/* Counts the units decoded with slabs of this length: each once, and once more for each slab
+ * edge that cuts it. Samples the edges if there are many. */
 static double decoded_units(const axis *a, int64_t length)
 {
     enum { SAMPLE = 256 };
@@ -236,7 +239,7 @@ static double decoded_units(const axis *a, int64_t length)
 
 static int64_t slab_bytes(const search *s)
 {
-    int64_t size = s->request->to->item_size; /* fits: a part of an array that does */
+    int64_t size = s->request->to->item_size; /* fits: part of an array that fits */
     for (int d = 0; d < s->ndim; d++) size *= s->length[d];
     return size;
 }
@@ -260,7 +263,7 @@ static int64_t aligned(const axis *a, int64_t length)
     return length > a->extent - rest ? a->extent : length + rest;
 }
 
-/* Decoding saved for each time that the slab grows by its own size. */
+/* Returns the decoding saved per growth of the slab by its own size. */
 static double worth(const search *s, int d, int64_t length)
 {
     const axis *a = &s->axes[d];
@@ -290,7 +293,7 @@ static bool grow_to_save(search *s)
     return axis_found >= 0;
 }
 
-/* Makes enough work for the threads, the last axis first. */
+/* Grows the slab until it is enough work for the threads, the last axis first. */
 static bool grow_to_enough(search *s)
 {
     if (slab_bytes(s) >= s->request->enough) return false;

@@ -1,4 +1,4 @@
-/* Chunk and block shapes chosen, and copies between two partitions cut into slabs. */
+/* Chooses chunk and block shapes, and divides copies between two partitions into slabs. */
 #ifndef CV_ENGINE_PLAN_PARTITION_H
 #define CV_ENGINE_PLAN_PARTITION_H
 
@@ -12,10 +12,10 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               const int32_t *given_block_shape, int32_t *chunk_shape,
                               int32_t *block_shape, cv_error *err);
 
-/* Cutting a copy between two partitions into slabs: boxes that stand in memory
- * one at a time. Their edges are edges of the new chunks, so that each of these
- * is encoded once, whole. A block of the source that an edge cuts is decoded
- * for both sides, so edges lie where the source's blocks end, or far apart.
+/* A copy between two partitions is divided into slabs: boxes that are in memory one at a
+ * time. Slab edges are edges of new chunks, so that each new chunk is encoded once, whole. A
+ * source block that an edge cuts is decoded for both slabs, so edges are placed where source
+ * blocks end, or far apart.
  *
  *      source blocks   |    |    |    |    |    |    |
  *      new chunks      |  |  |  |  |  |  |  |  |  |  |
@@ -25,27 +25,27 @@ typedef struct cv_slab_request {
     const cv_grid *to;
     const cv_grid *from;
     const int64_t *shift; /* item x of `to` is item x + shift of `from` */
-    const int64_t *start; /* what is copied, in items of `to`: begins where */
-    const int64_t *stop;  /* chunks begin, ends where they do or at the shape's end */
+    const int64_t *start; /* the box to copy, in items of `to`: begins at a chunk */
+    const int64_t *stop;  /* edge, ends at one or at the end of the shape */
     bool whole_chunks;    /* `from` decodes chunk by chunk, not block by block */
-    int64_t memory;       /* bytes of a slab at most; one new chunk is always taken */
-    int64_t enough;       /* bytes: a larger slab must save decoding */
+    int64_t memory;       /* most bytes of a slab; one new chunk is always allowed */
+    int64_t enough;       /* bytes: a larger slab must reduce decoding */
 } cv_slab_request;
 
 typedef struct cv_slabs {
     int ndim;
     int64_t start[CV_MAX_DIMS];
     int64_t stop[CV_MAX_DIMS];
-    int64_t length[CV_MAX_DIMS]; /* of a slab; the last of an axis may be shorter */
+    int64_t length[CV_MAX_DIMS]; /* of a slab; the last slab of an axis may be shorter */
     int64_t counts[CV_MAX_DIMS];
     int64_t n_slabs;
-    int64_t n_bytes; /* of the largest */
+    int64_t n_bytes; /* of the largest slab */
 } cv_slabs;
 
 /* Chooses the slabs that decode least within `memory`. */
 void cv_slabs_choose(const cv_slab_request *request, cv_slabs *out);
 
-/* The k-th slab, k in [0, n_slabs), in items of `to`. */
+/* Returns the k-th slab, k in [0, n_slabs), in items of `to`. */
 void cv_slabs_get(const cv_slabs *slabs, int64_t k, int64_t *start, int64_t *stop);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: engine/plan. From a box to chunks and blocks: arithmetic only. Divisions take much
- * of the time of a small read, so thin boxes avoid them. */
+/* Room: engine/plan. Plans boxes: arithmetic only. Divisions take much of the time of a small
+ * read, so thin boxes avoid them. */
 #include "engine/plan/plan.h"
 
 #include "base/arith.h"
@@ -28,14 +28,14 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
                       cv_plan *out, cv_error *err)
 {
     CV_TRY(check_box(grid, start, stop, err));
-    if (is_empty(grid->ndim, start, stop)) { /* its other axes may not fit */
+    if (is_empty(grid->ndim, start, stop)) { /* the products of its other axes may overflow */
         *out = (cv_plan){.grid = grid};
         return CV_OK;
     }
     out->grid = grid;
     out->n_chunks = 1;
     out->n_items = 1;
-    int64_t stride = grid->item_size; /* fits: the box is inside a shape that does */
+    int64_t stride = grid->item_size; /* fits: the box is inside a shape that fits */
     for (int d = grid->ndim - 1; d >= 0; d--) {
         int64_t length = stop[d] - start[d];
         out->start[d] = start[d];
@@ -137,8 +137,8 @@ bool cv_plan_block_contiguous(const cv_plan *plan)
     return true;
 }
 
-/* Per axis only the first and the last chunk can be cut by the box; the box is the
- * product. */
+/* Along an axis, only the first and last chunk can be cut by the box; the totals are
+ * products. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole)
 {
     const cv_grid *g = plan->grid;

@@ -1,9 +1,9 @@
-/* The plan of a box: which chunks it touches, which blocks of each, and where
- * each block's part stands in the caller's buffer.
+/* The plan of a box: the chunks that it touches, the blocks of each, and where each block's
+ * part is in the caller's buffer.
  *
- * A plan is a small value: chunk k of the touched ones, and block j of a
- * touched chunk, are computed when asked for, so that a box over a million
- * chunks costs no memory. Several threads may use one plan.
+ * A plan is a small value: the k-th touched chunk, and the j-th block of a touched chunk, are
+ * computed on demand, so that a box over a million chunks costs no memory. Several threads
+ * may use one plan.
  *
  *     box [start, stop)                    a chunk job: the box inside
  *      +----+----+----+                    the chunk, and its blocks
@@ -39,39 +39,40 @@ typedef struct cv_chunk_job {
     int64_t buffer_pos; /* byte of item `lo` in the buffer */
 } cv_chunk_job;
 
-/* One touched block's part. */
+/* The part of the box in one block. */
 typedef struct cv_block_job {
     int64_t block;              /* number in the chunk */
     int64_t shape[CV_MAX_DIMS]; /* items wanted along each axis */
     int64_t block_pos;          /* byte of the first wanted item in the block */
-    int64_t buffer_pos;         /* and in the caller's buffer */
+    int64_t buffer_pos;         /* the same in the caller's buffer */
     bool whole;                 /* every item of the block is wanted */
-    bool covers;                /* every item inside chunk and array is wanted */
-    bool ends;                  /* the last one of those is */
+    bool covers;                /* every item of the block inside chunk and array is wanted */
+    bool ends;                  /* the last of these items is wanted */
 } cv_block_job;
 
 /* Plans a box in C order. CATERVA_ERANGE unless 0 <= start <= stop <= shape. */
 cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *stop,
                       cv_plan *out, cv_error *err);
 
-/* The k-th touched chunk, k in [0, n_chunks). */
+/* Returns the k-th touched chunk, k in [0, n_chunks). */
 void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out);
 
-/* The j-th touched block of a job, j in [0, n_blocks). */
+/* Returns the j-th touched block of a job, j in [0, n_blocks). */
 void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
                    cv_block_job *out);
 
-/* The j of cv_plan_block for block `block` of the chunk; -1: it is not touched. */
+/* Returns the j of cv_plan_block for block `block` of the chunk; -1 if it is not touched. */
 int64_t cv_plan_find_block(const cv_plan *plan, const cv_chunk_job *job, int64_t block);
 
-/* Touched blocks of a non-empty box, and a lower bound of those wanted whole. */
+/* Counts the touched blocks of a non-empty box; *n_whole is a lower bound of those wanted
+ * whole. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole);
 
-/* True when the box wants every item that chunk and array have there. */
+/* Returns whether the box contains every item of the chunk inside the array. */
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job);
 
-/* Whether whole blocks lie in the caller's buffer as stored, to be decoded straight
- * there. */
+/* Returns whether whole blocks have the same strides in the caller's buffer as stored, so
+ * that they can be decoded into it. */
 bool cv_plan_block_contiguous(const cv_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: engine/plan. Plans of selections: points, masks, and slices or lists per axis. No
- * bytes of the array are touched. */
+/* Room: engine/plan. Plans selections: points, masks, and slices or lists per axis. Does not
+ * access items of the array. */
 #include "engine/plan/select_plan.h"
 
 #include "base/arith.h"
@@ -9,7 +9,8 @@
 
 /* ---- Points -------------------------------------------------------------------
  *
- * A list of points is sorted by chunk and block once. A mask with few items is such a list. */
+ * A list of points is sorted once by chunk and block. A mask with few items is planned as a
+ * list of points. */
 
 static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk *out)
 {
@@ -20,7 +21,7 @@ static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk 
     out->spans[0].first = first;
 }
 
-/* Whether a block is covered whole is not looked at: points are few. */
+/* Does not check whether the block is covered: points are few. */
 static void points_block(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                          cv_select_block *out)
 {
@@ -42,7 +43,8 @@ static void points_parts(const cv_select_plan *plan, const cv_select_chunk *chun
     visit(context, &part);
 }
 
-/* The item's number by chunk, block and place; below 2^59 by the format's bounds. */
+/* Returns the item's number, ordered by chunk, block and position in the block; below 2^59 by
+ * the limits of the format. */
 static int64_t number_of(const cv_grid *grid, const int64_t *point)
 {
     int64_t chunk = 0, block = 0, item = 0;
@@ -71,7 +73,7 @@ static cv_status group_points(cv_select_plan *plan, cv_error *err)
 }
 
 static cv_status plan_points(cv_select_plan *plan, const int64_t *points, int64_t n,
-                                cv_error *err)
+                             cv_error *err)
 {
     const cv_grid *grid = plan->grid;
     cv_buckets *buckets = &plan->buckets[0];
@@ -109,20 +111,20 @@ static cv_status plan_few(cv_select_plan *plan, cv_error *err)
         }
         buckets->picks[i] = (cv_pick){{number_of(grid, point), i}};
     }
-    plan->mask = NULL; /* a list of points from here on */
+    plan->mask = NULL; /* planned as a list of points */
     return group_points(plan, err);
 }
 
 /* ---- A mask of the array's shape -------------------------------------------------
  *
- * The result is in C order
- * and blocks are not, so the plan counts, once, how many selected items come
- * before each line of each block; from there a block finds its own places.
+ * The result is in C order and blocks are not, so the plan counts once how many selected
+ * items come before each line of each block (its rank). A block finds its positions in the
+ * result from these.
  *
  *     line of the array   . x . | x x . | . x        ranks 5 6 8, next line 9
  *     blocks of the last axis  0       1     2
  *
- * Where few items are selected most lines have none: those are planned as points. */
+ * If few items are selected, most lines have none: such a mask is planned as points. */
 
 typedef struct extent {
     int64_t block;                     /* number in the chunk */
@@ -135,7 +137,7 @@ typedef struct extent {
 
 typedef struct line {
     int64_t index[CV_MAX_DIMS]; /* in the extent */
-    const int64_t *rank;        /* selected items before it; the next line's follows */
+    const int64_t *rank;        /* selected items before it; the next rank follows */
     int64_t number;             /* of the line in the array */
     int64_t pos;                /* byte in the block */
 } line;
@@ -251,10 +253,11 @@ static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
 
 /* ---- The plan ----------------------------------------------------------- */
 
-/* Bytes per point, sorting included: with so few items points are smaller than ranks. */
+/* Bytes per point, including the sort. If points need less memory than ranks, they are
+ * used. */
 enum { POINT_BYTES = 2 * sizeof(cv_pick) + 3 * sizeof(int64_t) };
 
-/* ranks[line * segments + segment], and the total behind the last. */
+/* Fills ranks[line * segments + segment], and the total after the last. */
 static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
 {
     const cv_grid *grid = plan->grid;
@@ -299,8 +302,8 @@ static cv_status plan_mask(cv_select_plan *plan, cv_error *err)
 
 /* ---- Axis by axis: slices with steps, and lists ------------------------------------
  *
- * What a chunk or block holds is the product of what its axes hold, so
- * all is computed one axis at a time, slices without any memory. */
+ * The items of a chunk or block are the product over its axes, so everything is computed one
+ * axis at a time; slices need no memory. */
 
 /* ---- Slices: item i is start + i * step, step >= 1 ----------------------- */
 
@@ -320,7 +323,8 @@ static void slice_cut(const cv_axis *axis, int64_t origin, int64_t length, cv_sp
     span->last = cv_min_i64(axis->n, first_behind(axis, origin + length));
 }
 
-/* With steps longer than a chunk each item has its own chunk; else none is skipped. */
+/* If the step is longer than a chunk, each item has a chunk of its own; else no chunk is
+ * skipped. */
 static int64_t slice_count(const cv_axis *axis, int64_t length)
 {
     if (axis->step > length) return axis->n;
@@ -354,7 +358,7 @@ static void slice_block(const cv_select_plan *plan, int d, const cv_span *chunk,
     }
     span->index = (item_of(axis, chunk->first) - origin) / block + j;
     slice_cut(axis, origin + span->index * block, block, span);
-    span->last = cv_min_i64(span->last, chunk->last); /* a block may end behind its chunk */
+    span->last = cv_min_i64(span->last, chunk->last); /* a block may end after its chunk */
 }
 
 /* ---- Lists -------------------------------------------------------------- */
@@ -386,7 +390,7 @@ static void list_chunk(const cv_select_plan *plan, int d, int64_t k, cv_span *sp
     const cv_buckets *buckets = &plan->buckets[d];
     int64_t first = buckets->chunk_starts[k];
     span->index = buckets->blocks[first] / plan->grid->block_counts[d];
-    span->first = first; /* buckets, not items: list_block goes on from here */
+    span->first = first; /* buckets, not items; used by list_block */
     span->last = buckets->chunk_starts[k + 1];
     span->n_blocks = span->last - first;
 }
@@ -439,7 +443,7 @@ static void locate(const cv_select_plan *plan, const cv_select_chunk *chunk, int
     }
 }
 
-/* Different items of the axis that a block's span holds. */
+/* Counts the different items of the axis in a block's span. */
 static int64_t count_distinct(const cv_select_plan *plan, int d, const cv_span *span)
 {
     if (!has_list(plan, d)) return span->last - span->first;
@@ -530,7 +534,7 @@ static cv_status plan_axes(cv_select_plan *plan, cv_error *err)
     const cv_grid *grid = plan->grid;
     plan->ops = &axes_ops;
     plan->n_chunks = 1;
-    int64_t blocks = 1; /* of each touched chunk, at most */
+    int64_t blocks = 1; /* upper bound per touched chunk */
     for (int d = 0; d < grid->ndim; d++) {
         if (has_list(plan, d)) CV_TRY(fill_buckets(plan, d, err));
         plan->chunk_counts[d] = has_list(plan, d)
@@ -544,13 +548,13 @@ static cv_status plan_axes(cv_select_plan *plan, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Any kind ------------------------------------------------------------------- */
+/* ---- Any kind -------------------------------------------------------------------- */
 
-/* Takes a slice that runs backwards forwards, and the buffer backwards. */
+/* Replaces a backward slice by a forward one with negative buffer strides. */
 static void turn_forward(cv_select_plan *plan, int d)
 {
     cv_axis *axis = &plan->axes[d];
-    if (axis->n == 1) axis->step = 1; /* any step would do; this one makes a box */
+    if (axis->n == 1) axis->step = 1; /* any step is equivalent; this one makes it a box */
     if (axis->step > 0) return;
     axis->start += (axis->n - 1) * axis->step;
     axis->step = -axis->step;

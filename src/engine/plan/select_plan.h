@@ -1,4 +1,4 @@
-/* From a selection to its plan, whatever its kind. */
+/* Plans of selections of every kind. */
 #ifndef CV_ENGINE_PLAN_SELECT_PLAN_H
 #define CV_ENGINE_PLAN_SELECT_PLAN_H
 
@@ -17,23 +17,23 @@ typedef struct cv_span {
 /* One touched chunk. */
 typedef struct cv_select_chunk {
     int64_t chunk;              /* number in the array */
-    int64_t n_blocks;           /* to be asked for */
-    cv_span spans[CV_MAX_DIMS]; /* the kind's own */
+    int64_t n_blocks;           /* touched blocks to visit */
+    cv_span spans[CV_MAX_DIMS]; /* used by the plan's kind */
 } cv_select_chunk;
 
-/* One of its blocks. */
+/* One touched block of a chunk. */
 typedef struct cv_select_block {
     int64_t block; /* number in the chunk */
     bool wanted;   /* it holds a selected item */
-    bool covers;   /* every item inside chunk and array is selected */
+    bool covers;   /* every item of the block inside chunk and array is selected */
 } cv_select_block;
 
 typedef void (*cv_part_fn)(void *context, const cv_part *part);
 
 typedef struct cv_select_ops {
-    /* The k-th touched chunk, k in [0, n_chunks). */
+    /* Returns the k-th touched chunk, k in [0, n_chunks). */
     void (*chunk)(const cv_select_plan *plan, int64_t k, cv_select_chunk *out);
-    /* Its j-th block, j in [0, n_blocks). */
+    /* Returns its j-th block, j in [0, n_blocks). */
     void (*block)(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                   cv_select_block *out);
     /* Visits the parts of a wanted block, in C order of the result. */
@@ -44,33 +44,34 @@ typedef struct cv_select_ops {
 struct cv_select_plan {
     const cv_grid *grid; /* borrowed */
     const cv_select_ops *ops;
-    int64_t n_chunks;             /* touched; of a mask: all */
-    int64_t n_blocks;             /* touched; of slices and masks at most so many */
+    int64_t n_chunks;             /* touched chunks; for a mask, all chunks */
+    int64_t n_blocks;             /* touched blocks; for slices and masks, an upper bound */
     int64_t n_items;              /* selected */
-    int64_t buffer_pos;           /* of the first item: not 0 where a step is negative */
-    int64_t strides[CV_MAX_DIMS]; /* of the buffer, for each axis of the array; of
-                                     points and masks the first is the result's */
-    cv_watch *watch;              /* hears while it is made; or NULL */
-    /* The kind's own. */
+    int64_t buffer_pos;           /* of the first item; not 0 if a step is negative */
+    int64_t strides[CV_MAX_DIMS]; /* of the buffer, per axis of the array; for points
+                                     and masks, the first is the result's */
+    cv_watch *watch;              /* polled while the plan is made; or NULL */
+    /* Used by the plan's kind. */
     cv_axis axes[CV_MAX_DIMS];         /* steps are positive here */
     int64_t chunk_counts[CV_MAX_DIMS]; /* touched along each axis */
-    cv_buckets buckets[CV_MAX_DIMS];   /* of axes with a list; of points the first */
+    cv_buckets buckets[CV_MAX_DIMS];   /* per axis with a list; for points, the first */
     const uint8_t *mask;               /* borrowed */
     int64_t *ranks;                    /* selected items before each line of a block */
-    int64_t n_segments; /* blocks of the last axis: ranks of each line of the array */
+    int64_t n_segments; /* blocks along the last axis: ranks per line of the array */
 };
 
-/* The items of a chunk in a plan of axes without lists, as one part with buffer places
- * only. */
+/* Returns the items of a chunk as one part with buffer positions only, for a plan of axes
+ * without lists. */
 void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk *chunk,
                                cv_part *out);
 
-/* True for a plan of axes with steps of 1: the box [start, stop); nothing was allocated. */
+/* Returns true if the plan is the box [start, stop): axes with steps of 1. Such a plan has
+ * allocated nothing. */
 bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);
 
-/* Plans a selection of at least one item; `strides`: bytes per result axis. `watch` (or
- * NULL) may stop the sorting of many items. Release with cv_select_plan_free, also after a
- * failure. */
+/* Plans a selection of at least one item. `strides` are bytes per axis of the result. `watch`
+ * (or NULL) may stop the sorting of many items. Release with cv_select_plan_free, also after
+ * a failure. */
 cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selection,
                               const int64_t *strides, cv_watch *watch, cv_error *err);
 void cv_select_plan_free(cv_select_plan *plan);

@@ -14,7 +14,8 @@ static cv_status check_index(int64_t index, int axis, int64_t length, cv_error *
                    axis, (long long)length);
 }
 
-/* A bound of a slice, from the end when negative, clamped into [lowest, highest]. */
+/* Resolves a bound of a slice: negative ones count from the end; clamped into [lowest,
+ * highest]. */
 static int64_t clamp_bound(int64_t bound, int64_t missing, int64_t length, int64_t lowest,
                            int64_t highest)
 {
@@ -25,7 +26,7 @@ static int64_t clamp_bound(int64_t bound, int64_t missing, int64_t length, int64
 static void init_slice(const caterva_axis *words, int64_t length, cv_axis *out)
 {
     bool back = words->step < 0;
-    int64_t step = cv_max_i64(words->step, -INT64_MAX); /* can be negated */
+    int64_t step = cv_max_i64(words->step, -INT64_MAX); /* so that it can be negated */
     if (step == 0) step = 1;
     int64_t lowest = back ? -1 : 0, highest = back ? length - 1 : length;
     int64_t first = back ? highest : lowest, end = back ? lowest : highest;
@@ -34,16 +35,16 @@ static void init_slice(const caterva_axis *words, int64_t length, cv_axis *out)
     int64_t span = back ? start - stop : stop - start;
     *out = (cv_axis){.start = start, .step = step};
     if (span > 0) out->n = (span - 1) / (back ? -step : step) + 1;
-    if (out->n <= 1) out->step = 1; /* any step would do; this one makes a box */
+    if (out->n <= 1) out->step = 1; /* any step is equivalent; this one makes it a box */
 }
 
-/* A list in even steps is a slice, which costs no memory and copies faster. */
+/* A list with a constant step becomes a slice, which needs no memory and copies faster. */
 static cv_status init_list(const caterva_axis *words, int axis, int64_t length, cv_axis *out,
                            cv_error *err)
 {
     if (words->n < 0 || (words->n > 0 && !words->indices))
         return cv_fail(err, CATERVA_EINVAL, -1, "axis %d: the list of %lld indices is %s",
-                       axis, (long long)words->n, words->n < 0 ? "not one" : "NULL");
+                       axis, (long long)words->n, words->n < 0 ? "invalid" : "NULL");
     const int64_t *list = words->indices;
     *out = (cv_axis){.n = words->n, .step = 1};
     for (int64_t i = 0; i < words->n; i++) CV_TRY(check_index(list[i], axis, length, err));
@@ -83,9 +84,9 @@ static cv_status init_axis(const caterva_axis *words, int axis, int64_t length, 
                            cv_error *err)
 {
     if (words->reserved[0] != 0 || words->reserved[1] != 0)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "the reserved members of axis %d are not 0: start from a zeroed struct",
-                       axis);
+        return cv_fail(
+            err, CATERVA_EINVAL, -1,
+            "the reserved members of axis %d are not 0: start from a zeroed struct", axis);
     switch (words->kind) {
     case CATERVA_AXIS_ALL: *out = (cv_axis){.n = length, .step = 1}; return CV_OK;
     case CATERVA_AXIS_INDEX:
@@ -103,7 +104,7 @@ static cv_status init_axis(const caterva_axis *words, int axis, int64_t length, 
                    axis, (int)words->kind);
 }
 
-/* ---- The kinds ---------------------------------------------------------- */
+/* ---- Kinds of selections ------------------------------------------------- */
 
 static cv_status init_box(cv_selection *s, const caterva_selection *words, cv_error *err)
 {
@@ -146,7 +147,7 @@ static cv_status init_points(cv_selection *s, const caterva_selection *words, cv
     const cv_grid *grid = s->grid;
     if (words->n_points < 0 || (words->n_points > 0 && grid->ndim > 0 && !words->points))
         return cv_fail(err, CATERVA_EINVAL, -1, "the list of %lld points is %s",
-                       (long long)words->n_points, words->n_points < 0 ? "not one" : "NULL");
+                       (long long)words->n_points, words->n_points < 0 ? "invalid" : "NULL");
     s->points = words->points;
     s->ndim = 1;
     s->shape[0] = words->n_points;
@@ -161,7 +162,7 @@ static cv_status init_points(cv_selection *s, const caterva_selection *words, cv
     return CV_OK;
 }
 
-/* Counts in bytes while they hold the sum, so that vectors are wide. */
+/* Counts in bytes as long as they hold the sum, so that vectors are wide. */
 int64_t cv_count_true(const uint8_t *mask, int64_t n)
 {
     int64_t count = 0;
@@ -200,7 +201,8 @@ static cv_status init_kind(cv_selection *s, const caterva_selection *words, cv_e
                    (int)words->kind);
 }
 
-/* Items of the result; 0 when an axis is empty, whatever the others multiply to. */
+/* Counts the items of the result; 0 if an axis is empty, even if the product of the others
+ * overflows. */
 static cv_status count_items(cv_selection *s, cv_error *err)
 {
     int64_t bytes = s->grid->item_size;

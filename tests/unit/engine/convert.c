@@ -31,7 +31,7 @@ static void numbers_are_cast(void **state)
     caterva_error err;
     to = buffer_of(whole, sizeof whole, "=i2");
     assert_int_equal(caterva_buffer_convert(&from, 3, &to, NULL, &err), CATERVA_ECAST);
-    assert_non_null(strstr(err.message, "no same-kind cast"));
+    assert_non_null(strstr(err.message, "not a same-kind cast"));
     to.casting = CATERVA_CASTING_UNSAFE;
     assert_int_equal(caterva_buffer_convert(&from, 3, &to, NULL, &err), CATERVA_OK);
     assert_true(whole[0] == 1 && whole[1] == -2 && whole[2] == 300);
