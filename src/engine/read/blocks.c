@@ -1,5 +1,5 @@
-/* Room: engine/read. One chunk's wanted blocks, decoded and delivered in the way its kind
- * needs. */
+/* Room: engine/read. Decodes and delivers wanted blocks of one chunk, as its kind
+ * requires. */
 #include "engine/read/blocks.h"
 
 #include "engine/items/copy.h"
@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Compressed bytes per fetch: reads are rare, and bytes still cached when decoded. Far
- * stores: a wave. */
+/* Compressed bytes per fetch: few enough to be in the processor cache when they are decoded.
+ * For far stores, a whole wave. */
 enum { FETCH_BUDGET = 512 * 1024 };
 
 typedef struct decode_task {
@@ -21,11 +21,11 @@ typedef struct decode_task {
     cv_wanted *wanted;
     int64_t n;
     const cv_block_sink *sink;
-    bool is_placed;       /* the list's bytes are at hand */
-    const uint8_t *chunk; /* or the whole chunk's are; else NULL */
+    bool is_placed;       /* the bytes of all wanted blocks are in memory */
+    const uint8_t *chunk; /* all bytes of the chunk, if in memory; else NULL */
 } decode_task;
 
-/* Puts chunk and block before what the codec said. */
+/* Prefixes the codec's message with chunk and block. */
 static cv_status name_block(cv_status status, const cv_chunk_ref *ref, int64_t block,
                             cv_error *err)
 {
@@ -93,7 +93,8 @@ static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
     finish(task, tag, t, CV_OK);
 }
 
-/* Decodes to scratch a block that need not stay, as far as its shuffle filter at least. */
+/* Decodes to scratch memory a block that is not kept. May stop before undoing the shuffle
+ * filter. */
 static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
     const cv_block_sink *sink = task->sink;
@@ -122,7 +123,7 @@ static cv_status decode_one(const decode_task *task, const cv_wanted *wanted, cv
     return status;
 }
 
-/* Between two blocks of a long read the watch may stop it. */
+/* Polls the watch between blocks, so that it can stop a long read. */
 static cv_status tick(const decode_task *task, cv_error *err)
 {
     return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
@@ -138,7 +139,7 @@ static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
                            packed, fetched, err);
 }
 
-/* Blocks with streams of their own: the usual chunk. */
+/* Decodes blocks that have streams of their own: the usual chunk. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
@@ -158,7 +159,7 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
     return CV_OK;
 }
 
-/* Stored without compression: blocks stand one behind the other. */
+/* Copies blocks stored without compression, one after the other. */
 static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_error *err)
 {
     const cv_layout *layout = task->layout;
@@ -172,7 +173,7 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
             const uint8_t *block =
                 task->is_placed ? wanted->packed.streams : chunk + CV_CHUNK_HEADER_SIZE + pos;
             CV_TRY(cv_layout_check_block(layout, ref, wanted->block, block, err));
-            if (layout->chunk || task->is_placed) /* was read for this */
+            if (layout->chunk || task->is_placed) /* was read for this request */
                 hand_on(task, wanted->tag, block);
             else
                 deliver(task, wanted->tag, block);
@@ -188,7 +189,8 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     return CV_OK;
 }
 
-/* Blocks that need the dictionary, block 0, or a last chunk or blocks unlike the grid's. */
+/* Decodes the whole chunk: for blocks that need the dictionary or block 0, and for a last
+ * chunk or blocks whose shape differs from the grid's. */
 static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
@@ -213,7 +215,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     return CV_OK;
 }
 
-/* Whether the chunk is one item everywhere: *item, or NULL for zeros. */
+/* Returns whether the whole chunk is one item: *item, or NULL for zeros. */
 static bool is_same(const cv_grid *grid, const cv_chunk_ref *ref, const cv_layout *layout,
                     const uint8_t **item)
 {

@@ -1,6 +1,6 @@
-/* Room: engine/read. Single chunks and blocks: descriptions, space, bytes in and out.
- * Incoming bytes are checked like a file's, and decoded once, before they become part of
- * the array. */
+/* Room: engine/read. Single chunks and blocks: description, space, and bytes in and out.
+ * Incoming bytes are checked like those of a file, and decoded once, before they become part
+ * of the array. */
 #include "engine/read/chunks.h"
 
 #include "base/arith.h"
@@ -13,7 +13,7 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- What they are ---------------------------------------------------------- */
+/* ---- Description ------------------------------------------------------------- */
 
 static caterva_chunk_kind kind_of_special(cv_special special)
 {
@@ -36,7 +36,7 @@ static caterva_chunk_kind kind_of_ref(cv_ref_kind kind)
     }
 }
 
-/* *table_size: bytes of the chunk's block table; 0: it has none. */
+/* *table_size: bytes of the chunk's block table; 0 if it has none. */
 static cv_status describe(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                           caterva_chunk_info *out, int64_t *table_size, cv_error *err)
 {
@@ -102,9 +102,9 @@ cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
     return CV_OK;
 }
 
-/* ---- The space that they take ----------------------------------------------- */
+/* ---- Space ------------------------------------------------------------------- */
 
-/* The header's copy serves repair: not dead. A sealed state has one. */
+/* Counts the copy of the header, which repair uses, as live. A sealed state has one. */
 static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
                                  int64_t *live_bytes, cv_error *err)
 {
@@ -121,7 +121,7 @@ static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
     return status;
 }
 
-/* Layouts that stand together serve far readers: not dead. */
+/* Counts the layout area, which far readers use, as live. */
 static cv_status add_layouts(cv_frame *frame, cv_snapshot *snapshot, int64_t *live_bytes,
                              cv_error *err)
 {
@@ -140,7 +140,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
                                          snapshot->footer.size + snapshot->trailer.size)};
     const cv_grid *grid = &snapshot->grid;
     const cv_index *index;
-    int64_t same = 0; /* a special entry that is good; none yet */
+    int64_t same = 0; /* an index entry known to be a valid special one; 0: none yet */
     cv_watch_expect(watch, grid->n_chunks * grid->chunk_bytes);
     CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
     CV_TRY(cv_snapshot_check_room(snapshot, frame->store, cv_index_count_stored(index), err));
@@ -166,7 +166,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
     return CV_OK;
 }
 
-/* ---- Out, decoded ------------------------------------------------------- */
+/* ---- Reading decoded chunks ---------------------------------------------- */
 
 typedef struct one_chunk {
     cv_walk walk;
@@ -211,7 +211,7 @@ cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst, 
     return status;
 }
 
-/* ---- Out, as stored ------------------------------------------------------ */
+/* ---- Reading stored chunks ------------------------------------------------ */
 
 static cv_status encode_special(const cv_source *source, const cv_chunk_ref *ref,
                                 cv_buffer *out, cv_error *err)
@@ -241,7 +241,7 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
     cv_status status = cv_fetch_chunk(source->frame, layout, buffer, bytes, err);
     if (status == CV_OK) status = cv_layout_check_chunk(layout, &ref, *bytes, err);
     *size = (size_t)layout->header.cbytes;
-    if (status == CV_OK && *bytes == layout->chunk) { /* which goes with the layout */
+    if (status == CV_OK && *bytes == layout->chunk) { /* which is freed with the layout */
         status = cv_buffer_resize(buffer, *size, err);
         if (status == CV_OK) *bytes = memcpy(buffer->data, layout->chunk, *size);
     }
@@ -249,7 +249,7 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
     return status;
 }
 
-/* ---- In ------------------------------------------------------------------ */
+/* ---- Storing chunks ------------------------------------------------------- */
 
 static cv_status check_structure(const cv_pending *pending, int64_t chunk,
                                  const uint8_t *bytes, size_t size, cv_chunk_header *header,
@@ -281,7 +281,8 @@ typedef struct new_chunk {
     cv_block_range *ranges;
 } new_chunk;
 
-/* Decodes alone and within its chunk: bad bytes may pass one reader's way only. */
+/* Decodes the block alone and within its chunk: corrupt bytes may pass only one of the
+ * two. */
 static cv_status check_block(const new_chunk *c, int32_t block, cv_worker *worker,
                              cv_error *err)
 {
@@ -347,7 +348,7 @@ static cv_status put_checked(cv_pending *pending, int64_t chunk, const uint8_t *
     switch (header->special) {
     case CV_SPECIAL_ZEROS: kind = CV_REF_ZEROS; break;
     case CV_SPECIAL_NAN: kind = CV_REF_NAN; break;
-    case CV_SPECIAL_UNINIT: /* which means the fill, as long as that is due */
+    case CV_SPECIAL_UNINIT: /* means the fill value, as long as it is due */
         kind = pending->fill_is_due ? CV_REF_ZEROS : CV_REF_UNINIT;
         break;
     default: return put_stored(pending, chunk, bytes, (size_t)header->cbytes, err);

@@ -1,4 +1,4 @@
-/* Single chunks and blocks: what they are, their space, and their bytes in and out. */
+/* Single chunks and blocks: description, space, and bytes in and out. */
 #ifndef CV_ENGINE_CHUNKS_H
 #define CV_ENGINE_CHUNKS_H
 
@@ -9,26 +9,27 @@
 cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
                      caterva_space *out, cv_error *err);
 
-/* One chunk's kind and place. */
+/* Describes the kind and position of a chunk. */
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             caterva_chunk_info *out, cv_error *err);
 
-/* A block's place and stored size in the snapshot. `chunk` and `block` lie in the grid. */
+/* Describes the position and stored size of a block in the snapshot. `chunk` and `block` must
+ * be inside the grid. */
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err);
 
-/* Decodes a chunk with pending changes into `dst`, chunk_bytes in stored order. Any
+/* Decodes a chunk, including pending changes, into `dst`: chunk_bytes in stored order. Any
  * thread. */
 cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst,
                           cv_error *err);
 
-/* A stored chunk, in `buffer` or lent by the store: *bytes, *size. Special chunks are
- * encoded. No dirty blocks. */
+/* Returns a stored chunk in *bytes and *size; it is in `buffer` or lent by the store. Encodes
+ * special chunks. Ignores dirty blocks. */
 cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,
                           const uint8_t **bytes, size_t *size, cv_error *err);
 
-/* Stores `size` unchecked bytes as chunk `chunk`: header and starts must fit, every block
- * decode. */
+/* Stores `size` untrusted bytes as chunk `chunk`. Checks header and block starts, and decodes
+ * every block. */
 cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
                        cv_error *err);
 

@@ -12,13 +12,13 @@
 
 enum { ENTRY_OVERHEAD = 256 };
 
-/* Blocks [first, last) of those that the box touches in one chunk. */
+/* Touched blocks [first, last) of one chunk of the box. */
 typedef struct share {
     const cv_source *source;
     cv_plan plan;
-    int64_t number; /* of the chunk, among those touched */
+    int64_t number; /* of the chunk, among the touched ones */
     int64_t first, last;
-    bool special; /* of a chunk that the cache never holds */
+    bool special; /* the chunk is not stored, so the cache never has it */
     bool full;    /* the cache has no room */
 } share;
 
@@ -34,8 +34,8 @@ static int64_t most_room(const cv_source *source)
 
 /* ---- The queue ------------------------------------------------------------ */
 
-/* The next share, while the array has the box; else false. Blocks decoded with their whole
- * chunk are one share. */
+/* Cuts the next share off the box; false if nothing is left inside the array. Blocks that are
+ * decoded with their whole chunk are one share. */
 static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
 {
     const cv_grid *grid = &out->source->snapshot->grid;
@@ -87,7 +87,7 @@ static bool take_share(cv_prefetch *p, share *out)
     return taken;
 }
 
-/* Cached blocks count, too, so that repeated boxes are cut at the same place. */
+/* Cached blocks count, too, so that repeated boxes end at the same block. */
 static void return_share(cv_prefetch *p, const share *s)
 {
     cv_mutex_lock(&p->lock);
@@ -98,7 +98,7 @@ static void return_share(cv_prefetch *p, const share *s)
 
 /* ---- Decoding into the cache ----------------------------------------------- */
 
-/* What becomes of a decoded block is the walk's business: it is kept. */
+/* The walk keeps all decoded blocks. */
 static const cv_delivery keep = {.only_missing = true};
 
 /* Chunks that are not stored are never in the cache. */
@@ -115,7 +115,7 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* What fails here fails again for the read that comes to it. */
+/* Ignores errors: the read that needs the blocks will report them. */
 static bool do_share(cv_prefetch *p, const cv_source *source)
 {
     share s = {.source = source};
@@ -130,9 +130,9 @@ static bool do_share(cv_prefetch *p, const cv_source *source)
     return true;
 }
 
-/* ---- Of a far store --------------------------------------------------------- */
+/* ---- Far stores -------------------------------------------------------------- */
 
-/* Shares whose bytes are fetched together, before the first of them is decoded. */
+/* Shares whose bytes are fetched together, before the first is decoded. */
 typedef struct far_shares {
     int64_t n;
     share shares[CV_PREFETCH_SHARES];
@@ -147,7 +147,7 @@ static cv_status list_share(void *context, int64_t i, cv_worker *worker, cv_stag
     return cv_walk_list_missing(&walk, s->number, worker, list, err);
 }
 
-/* Who has the handle alone says stop. */
+/* The watch is stopped by the exclusive user of the handle. */
 static void decode_far(far_shares *f, const cv_source *source, cv_worker *worker)
 {
     const cv_stage_plan plan = {.n_units = f->n,
@@ -190,18 +190,18 @@ static bool do_far_shares(cv_prefetch *p, cv_source *source)
     return any;
 }
 
-/* A step of the job. */
+/* One step of the job. */
 static bool do_step(void *context, cv_pool_after *after)
 {
     (void)after;
     cv_prefetch *p = context;
     cv_source source = p->source(p->owner);
-    source.watch = NULL; /* nobody waits for it */
+    source.watch = NULL; /* no caller waits for it */
     if (source.frame->store->is_far) return do_far_shares(p, &source);
     return do_share(p, &source);
 }
 
-/* ---- The handle's side ------------------------------------------------------ */
+/* ---- Calls of the handle ----------------------------------------------------- */
 
 void cv_prefetch_init(cv_prefetch *p, cv_source (*source)(void *owner), void *owner,
                       int threads)
@@ -259,7 +259,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
     if (has_place) cv_pool_post(&p->job);
 }
 
-/* A wave that is under way ends, and what it would have brought is not fetched again. */
+/* Stops a wave under way; its bytes are not fetched again. */
 static void withdraw(cv_prefetch *p)
 {
     cv_watch_stop(&p->watch);
@@ -292,10 +292,10 @@ void cv_prefetch_cancel(cv_prefetch *p)
 /* ---- Read-ahead ------------------------------------------------------------------ */
 
 enum {
-    SMALLEST_READ = 4096,     /* bytes: points and the like are not worth a look */
-    STEPS_OF_A_SCAN = 2,      /* equal ones: three boxes */
-    FRESH_NS = 1000000,       /* times are kept so exactly */
-    SILENT_NS = 20 * FRESH_NS /* who has not read for so long has stopped */
+    SMALLEST_READ = 4096,     /* bytes: smaller reads, such as points, are not tracked */
+    STEPS_OF_A_SCAN = 2,      /* three boxes */
+    FRESH_NS = 1000000,       /* accuracy of stored times */
+    SILENT_NS = 20 * FRESH_NS /* a thread silent for this long has stopped */
 };
 
 void cv_read_ahead_init(cv_read_ahead *ahead, bool off)
@@ -349,8 +349,9 @@ static void layer_of(const cv_grid *grid, int axis, int64_t i, int64_t *first, i
     *last = chunk + cv_min_i64(block + grid->block_shape[axis], grid->chunk_shape[axis]);
 }
 
-/* Boxes at start + k * step: forwards the first that ends behind the layer of this one's
- * last item; backwards the first that begins before the layer of its first item. */
+/* Boxes of the scan are at start + k * step. Forwards, finds the first one that ends after
+ * the layer of this box's last item; backwards, the first one that begins before the layer of
+ * its first item. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last)
 {
     int axis = scan->axis;
@@ -371,9 +372,10 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
     return *first < *last;
 }
 
-/* ---- Who scans --------------------------------------------------------------- */
+/* ---- The scanning thread ------------------------------------------------------ */
 
-/* True for the scanning thread; another one replaces it after a silence. */
+/* Returns whether this thread is the scanning one. Another thread replaces it after
+ * SILENT_NS. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();
@@ -394,7 +396,7 @@ static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
     return false;
 }
 
-/* A scan and the one that reads ahead of it take two cores. */
+/* Each scan takes two cores: its own and that of its prefetch. */
 static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_t now)
 {
     uint64_t crowded = atomic_load_explicit(&ahead->crowded, memory_order_relaxed);
@@ -406,9 +408,9 @@ static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_
 
 /* ---- Reading ahead ------------------------------------------------------------- */
 
-/* Scans of whole blocks decode straight to their place, which costs less than the cache.
- * The next layer must be worth waking a thread, and fit a request's share of the cache with
- * this one. */
+/* Scans of whole blocks are not worth it: they decode to the destination, which costs less
+ * than the cache. The next layer must be worth waking a thread, and must fit a request's
+ * share of the cache together with this one. */
 static bool is_worth(const cv_source *source, const cv_plan *plan, const cv_plan *next)
 {
     int64_t n_whole, unused;

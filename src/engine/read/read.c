@@ -1,5 +1,5 @@
-/* Room: engine/read. Walks on pool threads, and the three reading deliveries: a copied box,
- * a copied selection, and a fold over decoded parts. */
+/* Room: engine/read. Runs walks on pool threads, with three deliveries for reads: a box
+ * copied out, a selection copied out, and a fold over decoded parts. */
 #include "engine/read/read.h"
 
 #include "base/arith.h"
@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-/* ---- Reads that go on after damage ------------------------------------------- */
+/* ---- Reads that skip damaged chunks ------------------------------------------- */
 
-/* A walk on its way through the pool whose chunks may be damaged. */
+/* A walk on the pool that skips damaged chunks. */
 typedef struct run {
     const cv_walk *walk;
     const cv_skip *skip;
-    cv_mutex lock; /* one call of its sink at a time */
+    cv_mutex lock; /* serialises calls of the sink */
 } run;
 
 static int count_helpers(const cv_walk *w, int64_t n_blocks)
@@ -52,7 +52,7 @@ static cv_status read_chunk(void *context, cv_error *err)
     one_chunk *o = context;
     const cv_walk *w = o->run->walk;
     cv_stage *stage = o->is_staged ? w->stage : NULL;
-    o->is_staged = false; /* what is on the stage is read once */
+    o->is_staged = false; /* a second attempt reads without the stage */
     CV_TRY(cv_stage_enter(stage, o->number, o->worker, err));
     cv_status status = cv_walk_enter(&o->chunk, w, o->number, o->worker, err);
     if (status == CV_OK) status = cv_walk_blocks(&o->chunk, 0, o->chunk.n_blocks, err);
@@ -60,7 +60,8 @@ static cv_status read_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* The same; a damaged chunk's wanted items become the fill, also those delivered already. */
+/* Reads a chunk. If it is damaged, replaces all its wanted items by the fill, also those
+ * already delivered. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     run *r = context;
@@ -83,7 +84,7 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
     return CV_OK;
 }
 
-/* Without an index no chunk can be read, which is not damage of chunks. */
+/* Without an index no chunk can be read; this is an error, not damage of chunks. */
 static cv_status run_skipping(cv_walk *w, cv_error *err)
 {
     run r = {.walk = w, .skip = w->source->skip};
@@ -92,7 +93,7 @@ static cv_status run_skipping(cv_walk *w, cv_error *err)
     if (w->n_chunks == 0) return CV_OK;
     if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
     if (s->watch) cv_watch_expect(s->watch, w->bytes);
-    /* One thread reads or skips a chunk. */
+    /* Chunks are not divided: one thread reads or skips each. */
     int helpers = (int)cv_min_i64(count_helpers(w, w->n_blocks), w->n_chunks - 1);
     cv_stage stage;
     CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
@@ -104,13 +105,13 @@ static cv_status run_skipping(cv_walk *w, cv_error *err)
     return status;
 }
 
-/* ---- The walk on threads ------------------------------------------------------ */
+/* ---- Walks on threads ---------------------------------------------------------- */
 
-/* Cuts the `n_chunks` left into parts; returns how many threads may help. */
+/* Divides the `n_chunks` left into parts and returns how many helpers are useful. */
 static int cut_parts(cv_walk *w, int64_t n_chunks)
 {
     int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
-    if (w->first_chunk > 0) /* about so many are left */
+    if (w->first_chunk > 0) /* estimate of the blocks left */
         n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
     int helpers = count_helpers(w, n_blocks);
     if (helpers > 0 && cv_codec_blocks_independent(&w->source->workers->spec)) {
@@ -132,7 +133,7 @@ static bool looks_alone(const cv_walk *w)
     return w->source->threads == 1 || r->selection->n_items <= CV_MOST_ITEMS_ALONE;
 }
 
-/* Whether all of the array was wanted before, and had to be decoded. */
+/* Returns whether an earlier request wanted the whole array and had to decode. */
 static bool comes_again(const cv_walk *w)
 {
     atomic_int *n_whole = &w->source->workers->n_whole;
@@ -156,11 +157,10 @@ static cv_status run_walk(cv_walk *w, cv_error *err)
     return cv_workers_run(&crew, n_chunks * w->n_shares, cv_walk_part, w, err);
 }
 
-/* ---- A box copied out ---------------------------------------------------------
+/* ---- Copying boxes -----------------------------------------------------------
  *
- * Blocks that are wanted whole and lie in the caller's memory as they lie in themselves are
- * decoded there; of others that need not stay the shuffle is undone for the items wanted
- * only. */
+ * Blocks that are wanted whole and have the same strides in the caller's buffer are decoded
+ * there. Of other blocks that are not kept, only the wanted items are unshuffled. */
 
 static const cv_block_job *block_of(cv_walk_chunk *c, int64_t tag)
 {
@@ -263,9 +263,9 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
     return run_skipping(&walk, err);
 }
 
-/* ---- A selection copied out -----------------------------------------------------
+/* ---- Copying selections ----------------------------------------------------------
  *
- * Blocks are copied part by part, and converted on the way if that is asked for. */
+ * Blocks are copied part by part, and converted before if requested. */
 
 typedef struct copying {
     const cv_conversion *conversion; /* NULL: none */
@@ -273,7 +273,7 @@ typedef struct copying {
 } copying;
 
 typedef struct block_copy {
-    const uint8_t *block; /* or the item that it is all over */
+    const uint8_t *block; /* or the item that it repeats */
     uint8_t *dst;
 } block_copy;
 
@@ -297,7 +297,7 @@ static void visit_parts(cv_walk_chunk *c, int64_t tag, const uint8_t *block, cv_
     plan->ops->parts(plan, &c->at.selection, tag, visit, &b);
 }
 
-/* Memory of the worker's for what is converted; NULL: none is left. */
+/* Returns the worker's memory for converted items; NULL without memory. */
 static uint8_t *make_room(cv_walk_chunk *c, int64_t size)
 {
     cv_buffer *room = &c->worker->converted;
@@ -320,7 +320,7 @@ static void take_selected(void *chunk, int64_t tag, const uint8_t *decoded)
     visit_parts(c, tag, decoded, copy_selected);
 }
 
-/* A block of one item; NULL: zero bytes. However large, it is not made. */
+/* Fills with one item; NULL: zero bytes. Does not build the block. */
 static void fill_selected(void *chunk, int64_t tag, const uint8_t *item)
 {
     cv_walk_chunk *c = chunk;
@@ -331,7 +331,7 @@ static void fill_selected(void *chunk, int64_t tag, const uint8_t *item)
         if (!converted) return;
         if (item)
             cv_convert(copy->conversion, item, converted, 1);
-        else /* a zero is one in every type */
+        else /* all bytes 0 are zero in every type */
             memset(converted, 0, (size_t)size);
         item = converted;
     }
@@ -368,16 +368,16 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
     return run_skipping(&walk, err);
 }
 
-/* ---- Folds: parts of blocks are handed to a function that computes ---------------- */
+/* ---- Folds: parts of blocks are passed to a function ------------------------------- */
 
-static const uint8_t zeros[16]; /* numbers are no longer */
+static const uint8_t zeros[16]; /* as long as the longest number */
 
 typedef struct folding {
     const cv_fold *fold;
     void *context;
-    const uint8_t *block; /* whose parts are seen; NULL: all of it is `item` */
+    const uint8_t *block; /* the parts' block; NULL: all of it is `item` */
     const uint8_t *item;
-    int64_t n_chunks; /* of a box: so many, from the share's on, hold `item` */
+    int64_t n_chunks; /* of a box: number of chunks, from the share's on, that hold `item` */
 } folding;
 
 static void see_even(const folding *f, const cv_part *part)
@@ -388,9 +388,9 @@ static void see_even(const folding *f, const cv_part *part)
     f->fold->fn(f->context, &seen);
 }
 
-/* ---- Parts in uneven steps ------------------------------------------------- */
+/* ---- Parts with uneven steps ------------------------------------------------ */
 
-/* From pick `from` of axis `d` to pick `to`; -1: none yet. */
+/* Moves from pick `from` of axis `d` to pick `to`; -1: from none. */
 static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, int64_t to)
 {
     for (int side = 0; side < 2; side++) {
@@ -399,7 +399,7 @@ static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, i
     }
 }
 
-/* For each pick of each axis that has some, all of the others. */
+/* Visits each combination of picks; axes without picks stay whole. */
 static void see_picks(const folding *f, const cv_part *part)
 {
     cv_part even = *part;
@@ -422,7 +422,7 @@ static void see_picks(const folding *f, const cv_part *part)
     }
 }
 
-/* Each run of selected items by itself. */
+/* Visits each run of selected items separately. */
 static void see_masked(const folding *f, const cv_part *part)
 {
     cv_part piece = *part;
@@ -434,7 +434,8 @@ static void see_masked(const folding *f, const cv_part *part)
         int64_t most = first + part->n[0] - n_seen;
         while (at < most && part->mask[at]) at++;
         piece.n[0] = at - first;
-        piece.pos[CV_IN_BLOCK] = part->pos[CV_IN_BLOCK] + first * part->strides[CV_IN_BLOCK][0];
+        piece.pos[CV_IN_BLOCK] =
+            part->pos[CV_IN_BLOCK] + first * part->strides[CV_IN_BLOCK][0];
         piece.pos[CV_IN_BUFFER] =
             part->pos[CV_IN_BUFFER] + n_seen * part->strides[CV_IN_BUFFER][0];
         see_even(f, &piece);
@@ -454,7 +455,7 @@ static void see_part(void *context, const cv_part *part)
         see_even(f, part);
 }
 
-/* The one part of a box that lies in a block, or, of what is one item, in a chunk. */
+/* Visits the part of a box in one block or, if the chunk is one item, in one chunk. */
 static void see_box(const folding *f, const int64_t *shape, int64_t block_pos, int64_t cell)
 {
     const cv_plan *plan = &f->fold->box;
@@ -535,7 +536,7 @@ static const cv_delivery fold_even = {.counts = true,
                                       .asks_first = true,
                                       .in_order = true};
 
-/* What a chunk has of it is no single part. */
+/* The wanted items of a chunk are not one even part, so fill_chunk is not used. */
 static const cv_delivery fold_uneven = {
     .counts = true, .once = true, .take = fold_block, .fill = fold_fill, .in_order = true};
 
@@ -598,7 +599,7 @@ cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *contex
     return fold_share(fold, share, &f, worker, err);
 }
 
-/* Whether touched chunks are consecutive, as are then their index entries. */
+/* Returns whether touched chunks, and so their index entries, are consecutive. */
 static bool is_contiguous(const cv_plan *plan)
 {
     bool all = plan->grid->ndim > 0;
@@ -607,8 +608,8 @@ static bool is_contiguous(const cv_plan *plan)
     return all;
 }
 
-/* The largest box of chunks [first, first + n): whole rows, planes and so on, or part of
- * one. */
+/* Returns the size of the largest box within chunks [first, first + n): whole rows, planes
+ * and so on, or part of one. */
 static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
 {
     int64_t unit = 1;
@@ -620,8 +621,9 @@ static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
     }
 }
 
-/* Chunks from `first` on that are special, equal and a box; 1: no run. A writer's chunks
- * may be dirty, and a small fold does not read the index. */
+/* Counts chunks from `first` on that are special, equal and form a box; 1: no run. Not for
+ * writers, whose chunks may be dirty, nor for small folds, for which reading the index does
+ * not pay. */
 static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
                           cv_error *err)
 {

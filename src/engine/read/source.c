@@ -1,4 +1,4 @@
-/* Room: engine/read. What reads and writes stand on, damage reports, and the stage. */
+/* Room: engine/read. Sources of reads, damage reports, and the stage. */
 #include "engine/read/source.h"
 
 #include "base/arith.h"
@@ -21,7 +21,8 @@ cv_source cv_source_of_pending(cv_pending *pending)
                        .watch = pending->watch};
 }
 
-/* What is pending has none of its own: what counts is the state that it is a change of. */
+/* Pending changes have no layout area of their own; the committed state that they change
+ * counts. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err)
 {
     cv_layout_area area = {.size = 0};
@@ -43,14 +44,14 @@ static uint64_t most_bytes(const cv_grid *grid)
            64;
 }
 
-/* Chunks are mostly in order, or nearly: threads write them side by side. */
+/* Chunks are mostly in order, or nearly: threads write them concurrently. */
 uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
     enum { NEAR = 8, MANY = 2048 };
     int64_t n_chunks = s->snapshot->grid.n_chunks;
     int64_t near = s->frame->store->is_far && n_chunks <= MANY ? n_chunks : NEAR;
     uint64_t copy =
-        cv_header_copy_size(s->snapshot->header.header_size); /* behind the last */
+        cv_header_copy_size(s->snapshot->header.header_size); /* after the last chunk */
     uint64_t end = ref->pos + (ref->limit > copy ? ref->limit - copy : 0);
     if (ref->object != CV_FRAME_OBJECT) return 0;
     for (int64_t i = cv_max_i64(ref->chunk - near, 0);
@@ -82,21 +83,21 @@ void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chu
     sink->tell(sink->context, &damage);
 }
 
-/* ---- Stage: windows of what is going to be needed ------------------------------------ */
+/* ---- Stage ---------------------------------------------------------------------------- */
 
 typedef struct need {
     int64_t chunk, block;
 } need;
 
 struct cv_stage_window {
-    int64_t number; /* -1: none */
+    int64_t number; /* -1: unused */
     cv_staged *staged;
     int n_users;
-    bool is_read;  /* else it is being read */
-    uint64_t used; /* when it was last */
+    bool is_read;  /* false: being read */
+    uint64_t used; /* clock of the last use */
 };
 
-/* ---- What is needed ---------------------------------------------------------- */
+/* ---- Needed bytes ------------------------------------------------------------- */
 
 cv_status cv_stage_list_add(cv_stage_list *list, int64_t chunk, int64_t block, cv_error *err)
 {
@@ -115,7 +116,7 @@ static int by_place(const void *a, const void *b)
 
 static need *needs_of(const cv_stage_list *list) { return (need *)(void *)list->needs.data; }
 
-/* All that is needed of one chunk, at needs[0..n), those of all bytes or none first. */
+/* Adds the needs of one chunk, needs[0..n); CV_STAGE_ALL and CV_STAGE_LAYOUT come first. */
 static cv_status add_chunk(cv_staged *staged, const cv_source *s, const need *needs, size_t n,
                            cv_error *err)
 {
@@ -132,7 +133,7 @@ static cv_status add_chunk(cv_staged *staged, const cv_source *s, const need *ne
     return CV_OK;
 }
 
-/* Chunks in the order of their numbers; of too many the last ones are left out. */
+/* Adds chunks in the order of their numbers, up to the limit of a wave. */
 static cv_status add_chunks(cv_staged *staged, const cv_source *s, cv_stage_list *list,
                             cv_error *err)
 {
@@ -146,7 +147,7 @@ static cv_status add_chunks(cv_staged *staged, const cv_source *s, cv_stage_list
     return CV_OK;
 }
 
-/* ---- A window ------------------------------------------------------------------ */
+/* ---- One window ----------------------------------------------------------------- */
 
 static cv_status list_window(const cv_stage *stage, int64_t number, cv_worker *worker,
                              cv_stage_list *list, cv_error *err)
@@ -182,8 +183,8 @@ static cv_stage_window *find_window(const cv_stage *stage, int64_t number)
     return NULL;
 }
 
-/* The least recently used free window: there is one per thread, which holds only the one it
- * wants. */
+/* Returns the least recently used free window. One exists: there are more windows than
+ * threads, and each thread holds one at most. */
 static cv_stage_window *free_window(const cv_stage *stage)
 {
     cv_stage_window *found = NULL;
@@ -194,7 +195,7 @@ static cv_stage_window *free_window(const cv_stage *stage)
     return found;
 }
 
-/* With the lock, which is given up meanwhile. */
+/* Called with the lock, which is released during the read. */
 static cv_status fill_window(cv_stage *stage, cv_stage_window *w, int64_t number,
                              cv_worker *worker, cv_error *err)
 {
@@ -212,7 +213,6 @@ static cv_status fill_window(cv_stage *stage, cv_stage_window *w, int64_t number
     return status;
 }
 
-/* Else the store is near. */
 static bool is_used(const cv_stage *stage) { return stage && stage->windows; }
 
 cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err)
@@ -253,9 +253,9 @@ void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker)
     cv_mutex_unlock(&stage->lock);
 }
 
-/* ---- All windows ---------------------------------------------------------------- */
+/* ---- All windows ----------------------------------------------------------------- */
 
-/* Of so many decoded bytes about so many are stored. */
+/* Estimates the stored bytes of that many decoded bytes. */
 static double stored_bytes(const cv_snapshot *snapshot, int64_t decoded)
 {
     double all = (double)snapshot->grid.n_items * (double)snapshot->grid.item_size;

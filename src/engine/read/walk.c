@@ -1,6 +1,6 @@
-/* Room: engine/read. The walk. A part is a touched chunk, or a share of its wanted blocks
- * when there are fewer chunks than threads. Parts deliver to separate places, so no lock is
- * taken; all scratch is the worker's. */
+/* Room: engine/read. The walk. A part is a touched chunk, or a share of its wanted blocks if
+ * there are fewer chunks than threads. Parts write disjoint memory, so no lock is taken; all
+ * scratch memory belongs to the worker. */
 #include "engine/read/walk.h"
 
 #include "base/arith.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- What the request says ------------------------------------------------ */
+/* ---- Planning the request -------------------------------------------------- */
 
 static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
 {
@@ -28,8 +28,8 @@ static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
     }
 }
 
-/* False: nothing of the touched block is wanted. Without a box sets only its number and
- * whether it is covered. */
+/* Returns false if no item of the touched block is wanted. Without a box, sets only `block`
+ * and `covers`. */
 static inline bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
 {
     const cv_request *r = &c->walk->request;
@@ -62,9 +62,9 @@ void cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref, cv_cache_key *
 
 /* ---- Rotated blocks ---------------------------------------------------------
  *
- * A read one item thick along the last axis finds its items scattered in a block, one in
- * each line. In a rotated block, whose last axis comes first, they are contiguous. Such
- * reads cache blocks rotated, since the next one likely wants the neighbour.
+ * A read that is one item thick along the last axis finds its items scattered in a block, one
+ * in each line. In a rotated block, whose last axis comes first, they are contiguous. Such
+ * reads cache blocks rotated, since the next one likely wants the neighbouring items.
  *
  *   a block of 2 x 3:  a0 a1 a2 b0 b1 b2      rotated:  a0 b0 a1 b1 a2 b2 */
 
@@ -73,10 +73,10 @@ static int64_t rows_of(const cv_grid *grid)
     return grid->block_bytes / grid->item_size / grid->block_shape[grid->ndim - 1];
 }
 
-/* Whether a read of this part of a block is better served by a rotated one. */
+/* Returns whether a rotated block serves a read of this part better. */
 static bool rotated_is_better(const cv_grid *grid, const cv_block_job *block)
 {
-    enum { SHORT = 8, FEW = 128 }; /* rotating costs more than it can win (measured) */
+    enum { SHORT = 8, FEW = 128 }; /* else rotating costs more than it saves */
     if (grid->ndim < 2) return false;
     int last = grid->ndim - 1;
     if (block->shape[last] != 1 || grid->block_shape[last] < SHORT) return false;
@@ -93,7 +93,7 @@ static void rotate_strides(const cv_grid *grid, int64_t strides[CV_MAX_DIMS])
     strides[last] = rows_of(grid) * grid->item_size;
 }
 
-/* Where byte `pos` of a block is in the rotated one. */
+/* Converts a byte position in a block to that in the rotated block. */
 static int64_t rotated_pos(const cv_grid *grid, int64_t pos)
 {
     int64_t item = pos / grid->item_size, length = grid->block_shape[grid->ndim - 1];
@@ -123,9 +123,9 @@ static void rotate_back(const cv_grid *grid, const uint8_t *rotated, uint8_t *bl
     copy_block(grid, rotated, strides, block, grid->item_strides);
 }
 
-/* ---- What becomes of a decoded block -----------------------------------------
+/* ---- Decoded blocks ----------------------------------------------------------
  *
- * Where it is decoded to, whether the cache keeps it, and how it lies there. */
+ * Where a block is decoded to, whether the cache keeps it, and in which order of axes. */
 
 static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -143,8 +143,8 @@ static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
     return room;
 }
 
-/* Thin reads likely continue with the neighbour: such a block is decoded to scratch
- * first. */
+/* Thin reads likely continue with the neighbouring items. Their blocks are decoded to scratch
+ * memory, then rotated into the cache. */
 static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
 {
     return c->walk->request.box && rotated_is_better(&c->walk->source->snapshot->grid, block);
@@ -157,7 +157,7 @@ static uint8_t *find_room(void *context, int64_t tag)
     if (is_kept_rotated(c, block)) return NULL;
     c->room = reserve(c, block);
     if (!c->room) return NULL;
-    enum { MOST_WARMED = 256 * 1024 }; /* more would push itself out */
+    enum { MOST_WARMED = 256 * 1024 }; /* more would evict itself from the processor cache */
     size_t size = (size_t)c->walk->source->snapshot->grid.block_bytes;
     if (size <= MOST_WARMED) cv_warm_to_write(c->room->bytes, size);
     return c->room->bytes;
@@ -182,12 +182,11 @@ static void take_fresh(void *context, int64_t tag, const uint8_t *decoded)
     cv_cache_settle(c->walk->cache, room, true);
 }
 
-/* A block that is kept rotated must be unshuffled whole first. */
+/* A block that is cached rotated must be unshuffled completely first. */
 static bool unshuffles(void *context, int64_t tag)
 {
     cv_walk_chunk *c = context;
-    return !is_kept_rotated(c, block_of(c, tag)) &&
-           c->walk->delivery->unshuffles(c, tag);
+    return !is_kept_rotated(c, block_of(c, tag)) && c->walk->delivery->unshuffles(c, tag);
 }
 
 static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
@@ -197,7 +196,7 @@ static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
     (void)item;
 }
 
-/* Sets worker and sink. If the walk keeps nothing, the delivery is called directly. */
+/* Sets worker and sink. If the walk keeps no blocks, calls the delivery directly. */
 static void staff(cv_walk_chunk *c, cv_worker *worker)
 {
     const cv_walk *w = c->walk;
@@ -206,7 +205,8 @@ static void staff(cv_walk_chunk *c, cv_worker *worker)
     bool keeps = w->cache && !w->source->scan;
     c->worker = worker;
     worker->watch = w->source->watch;
-    c->fits = keeps && (w->request.box || w->request.selection) && cv_cache_fits(w->cache, grid);
+    c->fits =
+        keeps && (w->request.box || w->request.selection) && cv_cache_fits(w->cache, grid);
     c->stays = c->fits && !d->once && (w->again || w->n_blocks < grid->n_all_blocks);
     c->sink = (cv_block_sink){.place = c->stays ? NULL : d->place,
                               .take = keeps || !d->take ? take_fresh : d->take,
@@ -219,25 +219,25 @@ static void staff(cv_walk_chunk *c, cv_worker *worker)
                               .in_order = d->in_order};
 }
 
-/* ---- Blocks that are there decoded ---------------------------------------
+/* ---- Blocks that are dirty or cached -------------------------------------
  *
- * A found point costs 2,000 instructions in all, a call about 1 % of that: small functions
- * are inline. */
+ * Reading a cached point costs 2,000 instructions in all, a call about 1 % of that, so small
+ * functions are inline. */
 
-/* Blocks that are looked for in the cache together. */
+/* Blocks looked up in the cache together. */
 enum { BATCH = 8 };
 
 typedef struct found {
     cv_block_job block;
     bool is_wanted;
     bool is_rotated;
-    const uint8_t *bytes; /* the block; NULL: nowhere */
-    cv_strided items;     /* for take_items: those wanted */
+    const uint8_t *bytes; /* the block; NULL: neither dirty nor cached */
+    cv_strided items;     /* for take_items: the wanted ones */
     int64_t rotated_strides[CV_MAX_DIMS];
-    cv_cached *cached; /* held; NULL: not in the cache */
+    cv_cached *cached; /* pinned; NULL: not in the cache */
 } found;
 
-/* Items are asked for: they arrive while other blocks are looked for. */
+/* Prefetches the items: they arrive while other blocks are looked up. */
 static inline void find_items(const cv_grid *grid, found *f)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): plan_block has set it */
@@ -252,7 +252,8 @@ static inline void find_items(const cv_grid *grid, found *f)
     if (f->cached) cv_warm_box(grid->ndim, f->block.shape, grid->item_size, f->items);
 }
 
-/* What is rotated is turned back in scratch, where it is not taken as it lies. */
+/* Returns whether the found block can be delivered. A rotated one needs scratch memory to be
+ * rotated back, unless the delivery takes items in place. */
 static bool can_take(const cv_walk_chunk *c, const found *f)
 {
     if (!f->is_rotated || c->walk->delivery->take_items) return true;
@@ -322,8 +323,9 @@ static inline void release(const cv_walk_chunk *c, const found *f)
                          w->request.box ? &f->block : NULL);
 }
 
-/* Looks for blocks [first, first + n), n <= BATCH, and delivers those found. Finding and
- * releasing wait for earlier writes, so all are found, then copied, then released. */
+/* Looks up blocks [first, first + n), n <= BATCH, and delivers those found. Lookup and
+ * release have atomic operations that wait for earlier writes, so all blocks are looked up,
+ * then copied, then released. */
 static inline void deliver_found(cv_walk_chunk *c, int64_t first, int64_t n, found *f)
 {
     for (int64_t i = 0; i < n; i++) look_for(c, first + i, &f[i]);
@@ -344,11 +346,11 @@ static void add_wanted(cv_walk_chunk *c, int64_t tag, const found *f)
 {
     if (f->bytes || !f->is_wanted) return;
     c->tag = tag;
-    c->block = f->block; /* of a single one it need not be planned again */
+    c->block = f->block; /* a single block need not be planned again */
     c->worker->wanted[c->n_wanted++] = (cv_wanted){.block = f->block.block, .tag = tag};
 }
 
-/* In-order delivery: decodes missing blocks before it delivers a later one that is there. */
+/* In-order delivery: decodes missing blocks before it delivers a later one that is found. */
 static cv_status deliver_in_order(cv_walk_chunk *c, int64_t first, int64_t n, cv_error *err)
 {
     const cv_source *s = c->walk->source;
@@ -467,7 +469,8 @@ cv_status cv_walk_decode(const cv_walk *w, int64_t k, const cv_chunk_ref *ref,
     return check_delivered(&c, err);
 }
 
-/* A chunk that is one item everywhere is the first share's, however many blocks it has. */
+/* If the whole chunk is one item, the first share delivers it with one call, however many
+ * blocks it has. */
 static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_error *err)
 {
     const cv_source *s = c->walk->source;
@@ -514,7 +517,7 @@ cv_status cv_walk_listed(const cv_walk *w, int64_t chunk, cv_worker *worker, int
                             &c.sink, err);
 }
 
-/* ---- What will be read ------------------------------------------------------ */
+/* ---- Listing missing blocks -------------------------------------------------- */
 
 static bool is_missing(cv_walk_chunk *c, int64_t tag, int64_t *block)
 {
@@ -526,7 +529,7 @@ static bool is_missing(cv_walk_chunk *c, int64_t tag, int64_t *block)
     return !c->walk->cache || !cv_cache_holds(c->walk->cache, &c->key);
 }
 
-/* A chunk of more blocks than a wave has is not worth a list. */
+/* Does not list chunks that have more blocks than a wave. */
 cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stage_list *list,
                                cv_error *err)
 {
@@ -557,7 +560,7 @@ cv_status cv_walk_set_stage(cv_walk *w, int threads, int64_t memory, cv_stage *s
 
 /* ---- Without a worker ------------------------------------------------------ */
 
-/* False when a block was found nowhere; some of the others may be delivered. */
+/* Returns false if a block was neither dirty nor cached; some others may be delivered. */
 static bool deliver_chunk(cv_walk_chunk *c)
 {
     for (int64_t first = 0; first < c->n_blocks; first += BATCH) {
@@ -611,7 +614,7 @@ void cv_walk_init(cv_walk *w, const cv_source *source, cv_request request,
     w->bytes = w->n_blocks * grid->block_bytes;
 }
 
-/* ---- Places: whole blocks, decoded where they are to stand ----------------- */
+/* ---- Places: whole blocks, decoded at their destination --------------------- */
 
 static const cv_grid *grid_of(const cv_walk_chunk *c)
 {

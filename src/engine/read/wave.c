@@ -1,22 +1,23 @@
 /* Room: engine/read. A walk in waves.
  *
- *     window    touched chunks, few enough for small lists; decoded blocks are delivered at
- *        |      once, the others listed
- *     layouts   of the window's chunks but those read whole, in one wave, or two
+ *     window    touched chunks, few enough for small lists; dirty and cached blocks are
+ *        |      delivered at once, the others listed
+ *     layouts   of the window's chunks, except those read whole, in one wave or two
  *        |
- *     blocks    their runs, which are shared among slots of memory:
+ *     blocks    as runs, which are divided among slots of memory:
  *
  *                 slot 0   [run run]--->[run]--->[run run run]--->
  *                 slot 1   [run run run run]------->[run run]----->
  *                 slot 2   [run run run run run run]------------->
  *
- * If the store borrows memory there is one wave for all, whose bytes wait on the connection
- * until earlier ones are decoded (cv_rooms). Else each slot is a wave: once decoded it
- * takes the next runs while the others are under way. Different sizes keep them from ending
- * together. One slot suffices if all fits the memory, or the store has one wave at a time.
+ * If the store can borrow memory, one wave reads all runs; bytes wait on the connection until
+ * earlier ones are decoded (cv_rooms). Otherwise each slot is a wave: when it is decoded, it
+ * takes the next runs while other slots are under way. Slots differ in size, so that they do
+ * not end together. One slot suffices if all runs fit the memory, or if the store allows one
+ * wave at a time.
  *
- * The calling thread plans, asks the store and takes arrivals. It passes runs to helpers,
- * and decodes itself when they are busy. */
+ * The calling thread plans, reads from the store and receives arrivals. It passes runs to
+ * helpers, and decodes runs itself when helpers are busy. */
 #include "engine/read/wave.h"
 
 #include "base/arith.h"
@@ -30,37 +31,37 @@
 
 /* ---- The window ------------------------------------------------------------------
  *
- * A wave's chunks: their missing blocks, layouts, and runs to read, in small lists. */
+ * The chunks of a wave: their missing blocks, layouts, and runs to read, in small lists. */
 
 typedef struct window_chunk {
-    int64_t number;      /* among those touched */
-    int64_t first, last; /* its blocks in the list */
-    bool lacks_layout;   /* none is at hand, */
-    bool is_whole;       /* and its bytes are read without one */
+    int64_t number;      /* among the touched ones */
+    int64_t first, last; /* its blocks in `wanted` */
+    bool lacks_layout;   /* the layout is not in memory */
+    bool is_whole;       /* its bytes are read without it */
 } window_chunk;
 
 typedef struct window_run {
-    size_t chunk; /* of the window */
+    size_t chunk; /* index in the window */
     cv_fetch_run run;
-    cv_object object; /* where its bytes are, */
-    uint64_t pos;     /* from this one on */
-    bool is_whole;    /* all bytes of such a chunk */
-    bool is_apart;    /* then: no two of its blocks share bytes */
-    int n_parts;      /* jobs that its blocks are shared among */
-    uint8_t *bytes;   /* NULL: at hand */
-    atomic_int *left; /* parts to do of what was read with it, or NULL */
-    atomic_int kept;  /* of bytes that were lent: parts to do before they are given back */
+    cv_object object; /* where its bytes are */
+    uint64_t pos;     /* position of the first byte */
+    bool is_whole;    /* all bytes of a chunk that is_whole */
+    bool is_apart;    /* of a whole chunk: no two of its blocks share bytes */
+    int n_parts;      /* jobs that its blocks are divided into */
+    uint8_t *bytes;   /* NULL: already in memory */
+    atomic_int *left; /* jobs left in its slot, or NULL */
+    atomic_int kept;  /* for lent bytes: jobs left until they are returned */
 } window_run;
 
 typedef struct window {
     const cv_walk *walk;
     cv_worker *worker;
-    int64_t next; /* touched chunk, not yet in a window */
+    int64_t next; /* next touched chunk to add */
     cv_buffer wanted, chunks, wishes, runs;
     size_t n_wanted, n_chunks, n_runs;
-    size_t n_asked;   /* chunks whose layouts are asked for: the first ones */
-    size_t n_at_hand; /* runs that need not be read: the first ones */
-    uint64_t n_bytes; /* of the others, with room before each */
+    size_t n_asked;   /* leading chunks, whose layouts are requested */
+    size_t n_at_hand; /* leading runs, which need not be read */
+    uint64_t n_bytes; /* of the other runs, with the room before each */
 } window;
 
 static cv_layout_wish *wish_at(const window *w, size_t chunk)
@@ -142,10 +143,10 @@ static cv_status fill_window(window *w, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Chunks that are read whole -------------------------------------------------- */
+/* ---- Chunks read whole ------------------------------------------------------------ */
 
-/* A chunk wanted whole needs no layout first; a larger one takes longer than a round
- * trip. */
+/* A chunk wanted whole can be read without its layout. Reading a larger one takes longer than
+ * the round trip saved. */
 enum { MOST_WHOLE = 8 << 20 };
 
 static int64_t blocks_inside(const cv_grid *grid, int64_t chunk)
@@ -183,7 +184,8 @@ static bool is_all_wanted(const window *w, size_t i)
     return count_of(w, i) >= blocks_inside(grid, wish_at(w, i)->ref.chunk);
 }
 
-/* Approximate wanted bytes of a chunk, rounded up: those of its blocks, padding included. */
+/* Estimates the wanted bytes of a chunk, rounded up: those of its blocks, including
+ * padding. */
 static uint64_t needed_of(const window *w, size_t i)
 {
     uint64_t extent = extent_of(wish_at(w, i));
@@ -193,7 +195,8 @@ static uint64_t needed_of(const window *w, size_t i)
     return needed < extent ? needed : extent;
 }
 
-/* Chooses chunks wanted whole; and all others if no layout wait is worth reading over. */
+/* Marks chunks to be read whole: those wanted whole; and all chunks without a layout, if
+ * reading the unwanted bytes is cheaper than waiting for layouts. */
 static void choose_wholes(window *w)
 {
     const cv_source *s = w->walk->source;
@@ -217,7 +220,7 @@ static void choose_wholes(window *w)
         chunk_at(w, i)->is_whole = chunk_at(w, i)->lacks_layout;
 }
 
-/* Few bytes are read in one wave in any case. */
+/* A window of at most most_whole bytes is read in one wave in any case. */
 static bool may_be_whole(const window *w)
 {
     const cv_source *s = w->walk->source;
@@ -240,7 +243,7 @@ static cv_status move_chunks(window *w, bool wholes, cv_buffer *chunks, cv_buffe
     return CV_OK;
 }
 
-/* Puts those behind the others. */
+/* Moves chunks that are read whole behind the others. */
 static cv_status find_wholes(window *w, cv_error *err)
 {
     cv_buffer chunks = {0}, wishes = {0};
@@ -266,7 +269,7 @@ static bool are_apart(const cv_layout *layout, const cv_wanted *list, int64_t n)
     return apart;
 }
 
-/* Bytes of a chunk that is read whole have come: finds its layout. */
+/* The bytes of a chunk that is read whole have arrived: parses its layout. */
 static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
 {
     const cv_source *s = w->walk->source;
@@ -276,7 +279,7 @@ static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
                               err));
     const cv_layout *layout = wish->layout;
     if (layout->header.special != CV_SPECIAL_NONE || layout->access == CV_ACCESS_CHUNK) {
-        int n_parts = run->n_parts; /* all of it is one job */
+        int n_parts = run->n_parts; /* the whole chunk is one job */
         run->n_parts = 1;
         atomic_fetch_sub(run->left, n_parts - 1);
         return CV_OK;
@@ -300,7 +303,7 @@ static cv_status add_run(window *w, window_run *run, cv_error *err)
     return CV_OK;
 }
 
-/* Nothing of it needs to be read any more. */
+/* Returns whether no byte of the chunk needs to be read. */
 static bool is_at_hand(const cv_layout *layout)
 {
     return layout->header.special != CV_SPECIAL_NONE || layout->chunk;
@@ -344,15 +347,15 @@ static int by_position(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-/* Sorts by position, so that what is read together lies together. */
+/* Sorts by position, so that neighbouring runs are read together. */
 static void sort_runs(window *w)
 {
     if (w->n_runs == w->n_at_hand) return;
     qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run), by_position);
 }
 
-/* Reads the layouts of chunks not read whole, and cuts all into runs, those at hand
- * first. */
+/* Reads the layouts of chunks not read whole, and cuts all chunks into runs; those already in
+ * memory come first. */
 static cv_status cut_window(window *w, cv_error *err)
 {
     const cv_source *s = w->walk->source;
@@ -381,7 +384,7 @@ static cv_fetch_run part_of(const window_run *run, int part)
     return r;
 }
 
-/* What stands before the first block of a part is another part's. */
+/* The bytes before the first block of a part belong to another part. */
 static void place_part(const cv_layout *layout, cv_wanted *list, const window_run *run,
                        const cv_fetch_run *part)
 {
@@ -391,7 +394,7 @@ static void place_part(const cv_layout *layout, cv_wanted *list, const window_ru
         list[i].packed.in_place = run->is_apart && i > part->first;
 }
 
-/* Decodes and delivers one part of a run, whose bytes have come, or are at hand. */
+/* Decodes and delivers one part of a run whose bytes have arrived or are in memory. */
 static cv_status decode_part(const window *w, const window_run *run, int part,
                              cv_worker *worker, cv_error *err)
 {
@@ -411,15 +414,15 @@ static cv_status decode_part(const window *w, const window_run *run, int part,
                           err);
 }
 
-/* ---- Memory that is lent to the store ----------------------------------------------- */
+/* ---- Memory lent to the store -------------------------------------------------------- */
 
 typedef struct cv_lent_room {
     struct cv_lent_room *next; /* of the spare ones */
     size_t size;
 } room;
 
-/* Stands in front of lent memory. Sizes are rounded up for reuse. Waiting ranges are woken
- * when TOLD_PART of all, or all, has returned. */
+/* HEAD: bytes before lent memory. Sizes are rounded up to UNIT for reuse. Waiting ranges are
+ * resumed when 1/TOLD_PART of the limit has been returned, or no other room can be. */
 enum { HEAD = 64, UNIT = 64 * 1024, TOLD_PART = 8 };
 
 void cv_rooms_init(cv_rooms *r)
@@ -444,7 +447,7 @@ void cv_rooms_destroy(cv_rooms *r)
     cv_mutex_destroy(&r->lock);
 }
 
-/* A spare one that is large enough, but not twice as large as need be. */
+/* Takes a spare room that is large enough, but not more than twice as large as needed. */
 static room *take_spare(cv_rooms *r, size_t size)
 {
     room **at = &r->spare;
@@ -505,20 +508,20 @@ bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
 
 /* ---- The threads -----------------------------------------------------------------
  *
- * Helpers have as many jobs before them as there are helpers: the leader does what comes
- * beyond that, while more arrives. */
+ * At most as many jobs as helpers are queued. The leader does further jobs itself, while more
+ * bytes arrive. */
 
 typedef struct team {
-    cv_watch *watch; /* asked while the leader waits; or NULL */
+    cv_watch *watch; /* polled while the leader waits; or NULL */
     cv_thread leader;
-    /* Does a job; of one that was handed on, on any thread. */
+    /* Does a job; a queued job, on any thread. */
     cv_status (*work)(void *context, size_t job, cv_worker *worker, cv_error *err);
     void *context;
     int n_helpers;
-    /* Under the lock. */
+    /* Protected by the lock. */
     cv_mutex lock;
     cv_cond changed;
-    cv_buffer ready; /* a ring of n_helpers numbers, n_ready of them from next_ready on */
+    cv_buffer ready; /* a ring of n_helpers job numbers, n_ready of them from next_ready on */
     size_t next_ready, n_ready;
     int n_idle, n_busy;
     bool ended;
@@ -526,8 +529,8 @@ typedef struct team {
     cv_error error;
 } team;
 
-/* Starts up to `helpers` threads. The calling thread leads and waits for far bytes, since
- * callers' functions may answer only there. Destroy it always. */
+/* Initialises a team of up to `helpers` threads. The calling thread leads and waits for far
+ * bytes, since callbacks of the program may only be called there. Always destroy the team. */
 static cv_status init_team(team *t, int helpers, cv_error *err)
 {
     *t = (team){.leader = cv_thread_self(), .n_helpers = helpers};
@@ -543,7 +546,7 @@ static void destroy_team(team *t)
     cv_mutex_destroy(&t->lock);
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void note_failure(team *t, cv_status status, const cv_error *error)
 {
     if (t->status != CV_OK) return;
@@ -565,7 +568,7 @@ static bool take_ready(team *t, size_t *job)
     return true;
 }
 
-/* Called and left with the lock. */
+/* Called with the lock, which is released during the job. */
 static void do_ready(team *t, size_t job, cv_worker *worker)
 {
     cv_error error = {0};
@@ -593,7 +596,7 @@ static void help_team(team *t, cv_worker *worker)
     cv_mutex_unlock(&t->lock);
 }
 
-/* True: somebody else does the job, or nobody needs to any more. */
+/* Returns true if another thread does the job, or if it is dropped after a failure. */
 static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
 {
     if (t->n_helpers == 0) return false;
@@ -609,8 +612,8 @@ static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
     return is_handed || *status != CV_OK;
 }
 
-/* Leader: has a helper do the job, or `worker` if helpers are busy. Returns any first
- * failure. */
+/* Leader: queues the job for a helper, or does it with `worker` if helpers are busy. Returns
+ * the first failure of any thread. */
 static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -648,22 +651,22 @@ static void leave_team(team *t, bool leads, cv_status status, const cv_error *er
     cv_mutex_unlock(&t->lock);
 }
 
-/* ---- Slots of a wave ----------------------------------------------------------- */
+/* ---- Slots of a wave ------------------------------------------------------------ */
 
-/* Slots have SMALLEST to SMALLEST + SLOTS - 1 parts of the memory. */
+/* Slots have SMALLEST to SMALLEST + SLOTS - 1 of PARTS equal shares of the memory. */
 enum { SLOTS = 16, SMALLEST = 3, PARTS = SLOTS * (2 * SMALLEST + SLOTS - 1) / 2 };
 
-/* Jobs of a run are numbers next to each other. */
+/* Number range for the jobs of a run. */
 enum { MOST_JOBS = 64 };
 
 typedef struct slot {
     struct wave *wave;
     cv_buffer packed, ranges;
-    size_t first;    /* run of the window, which is that of its first range */
-    atomic_int left; /* jobs to do; 0: it is free */
+    size_t first;    /* the run in the window of its first range */
+    atomic_int left; /* jobs left; 0: the slot is free */
     bool is_used;
     cv_reading *reading;
-    int round; /* how many waves were waited for before its own, and that */
+    int round; /* waves begun in this slot */
 } slot;
 
 typedef struct wave {
@@ -671,14 +674,14 @@ typedef struct wave {
     team team;
     cv_worker *worker; /* the leader's */
     cv_gathering all;  /* of the slots */
-    cv_rooms rooms;    /* of one that borrows */
+    cv_rooms rooms;    /* used if the store borrows memory */
     bool lends;
     slot slots[SLOTS];
     int n_slots;
-    size_t memory, held; /* bytes that slots may have, and have */
-    size_t next;         /* run, not yet asked for */
+    size_t memory, held; /* bytes: limit of all slots, and allocated */
+    size_t next;         /* next run to read */
     int n_rounds;
-    size_t failed; /* run that could not be read */
+    size_t failed; /* a run that could not be read */
 } wave;
 
 static cv_store *store_of(const wave *w) { return w->window.walk->source->frame->store; }
@@ -719,7 +722,7 @@ static void give_back(wave *w, window_run *run)
     if (tells && store->ops->resume) store->ops->resume(store);
 }
 
-/* Of a wave that failed, when nobody reads or decodes any more. */
+/* Returns all lent memory after a failure, when no thread reads or decodes. */
 static void give_back_all(wave *w)
 {
     for (size_t i = w->window.n_at_hand; w->lends && i < w->window.n_runs; i++) {
@@ -810,7 +813,7 @@ static bool has_room(wave *w, const slot *s, size_t size)
     size_t more = size > s->packed.capacity ? size - s->packed.capacity : 0;
     if (w->lends || more == 0 || w->held + more <= w->memory) return true;
     if (is_any_used(w)) return false;
-    free_slots(w); /* then what no wave is in is more than this one leaves */
+    free_slots(w); /* no wave is under way, so all slots can be freed */
     return true;
 }
 
@@ -832,7 +835,7 @@ static cv_status place_runs(wave *w, slot *s, size_t last, cv_error *err)
     return CV_OK;
 }
 
-/* What the slot had goes first: it grows by no more than it needs. */
+/* Frees the old memory first, so that the slot grows by no more than it needs. */
 static cv_status make_room(wave *w, slot *s, size_t size, cv_error *err)
 {
     if (size <= s->packed.capacity) return CV_OK;
@@ -843,7 +846,7 @@ static cv_status make_room(wave *w, slot *s, size_t size, cv_error *err)
     return CV_OK;
 }
 
-/* Runs [next, last) are read, which have so many bytes. */
+/* Reads runs [next, last), which have `size` bytes. */
 static cv_status begin_slot(wave *w, slot *s, size_t last, size_t size, cv_error *err)
 {
     const cv_arrivals arrivals = {.arrived = arrived,
@@ -898,7 +901,7 @@ static cv_status begin_slots(wave *w, cv_error *err)
     return CV_OK;
 }
 
-/* ---- All windows -------------------------------------------------------------- */
+/* ---- All windows --------------------------------------------------------------- */
 
 static cv_status read_runs(wave *w, cv_error *err)
 {
@@ -913,7 +916,7 @@ static cv_status read_runs(wave *w, cv_error *err)
     return CV_OK;
 }
 
-/* What is read goes through so few bytes that memory is bounded. */
+/* Reads the runs of a window in bounded memory. */
 static cv_status run_runs(wave *w, cv_error *err)
 {
     CV_TRY(cut_window(&w->window, err));
@@ -945,7 +948,7 @@ static cv_status run_window(wave *w, cv_error *err)
     return status;
 }
 
-/* ---- Who leads, and who helps ---------------------------------------------------- */
+/* ---- The leader and the helpers --------------------------------------------------- */
 
 static cv_status lead(wave *w, cv_worker *worker, cv_error *err)
 {
@@ -986,7 +989,7 @@ static cv_status run_waves_once(const cv_walk *walk, int helpers, cv_error *err)
     w.team.watch = walk->source->watch;
     if (status == CV_OK) {
         (void)cv_pool_run(helpers, serve, &w, NULL,
-                          NULL); /* nobody is busy behind the leader */
+                          NULL); /* the leader waits for no helper */
         status = w.team.status;
         error = w.team.error;
     }
@@ -1008,8 +1011,9 @@ static cv_status read_waves(void *context, cv_error *err)
     return run_waves_once(v->walk, v->helpers, err);
 }
 
-/* Wrong bytes may be another version's, or damaged in transit. A fold cannot take back what
- * it counted: then another version is an error, and nothing is read twice. */
+/* Corrupt data may belong to another version of the object, or be damaged in transit, so it
+ * is read again. A fold cannot undo what it counted: then a changed version is an error and
+ * nothing is read twice. */
 cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 {
     waves v = {w, helpers, 0};
@@ -1026,10 +1030,10 @@ cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
     return answer == CV_OK ? status : answer;
 }
 
-/* ---- Whether ----------------------------------------------------------------- */
+/* ---- The decision ------------------------------------------------------------- */
 
-/* A block in the middle of a touched chunk: earlier requests may have read those at the
- * edges. */
+/* Finds a block in the middle of a touched chunk, because earlier requests may have read
+ * blocks at its edges. */
 static bool find_middle(const cv_walk *walk, int64_t k, int64_t *chunk, int64_t *block)
 {
     if (walk->request.box) {
@@ -1069,7 +1073,8 @@ static bool is_near(const cv_walk *walk, int64_t k)
     return cv_store_read_at_once(s->frame->store, &range) != CV_AT_ONCE_NO;
 }
 
-/* The requests before found their bytes in memory, and one of them has asked lately. */
+/* Returns true if the last requests found their bytes in memory and one of them checked
+ * recently. */
 static bool is_likely_near(cv_store *store)
 {
     unsigned n = atomic_fetch_add_explicit(&store->n_near, 1, memory_order_relaxed);
