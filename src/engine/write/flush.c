@@ -1,5 +1,5 @@
 /* Room: engine/write. Encodes decoded blocks to stored chunks: from pieces, spliced with
- * old streams, whole, or from dirty blocks. Does not know why blocks are dirty. */
+ * stored streams, whole, or from dirty blocks. */
 #include "engine/write/flush.h"
 
 #include "base/arith.h"
@@ -17,18 +17,18 @@
 
 /* ---- Pieces ----
  *
- * A chunk is written out of pieces, part by part:
+ * A chunk is written from pieces, part by part:
  *
  *     pieces   | head | stored run ........ | new | stored run .... |
  *     parts    |       0       |       1        |       2       | 3 |
  *
- * A part is read, put together and written while it is in the cache; a buffer
- * for the whole chunk would send each byte to memory and back. Where the store
- * copies by itself, long stored runs do not pass through memory at all. */
+ * A part is read, assembled and written while it is in the processor cache; a buffer for the
+ * whole chunk would send each byte to memory and back. If the store can copy, long stored
+ * runs do not pass through memory at all. */
 
 enum { PART_BYTES = 256 * 1024, PAGE_BYTES = 4096 };
 
-/* Of a store that copies by itself, for which large is quick. */
+/* For a store that copies by itself, large parts are fast. */
 enum { LARGE_PART_BYTES = 8192 * 1024, LEAST_COPY = 32 * 1024 };
 
 static bool continues(const cv_piece *last, const cv_piece *next)
@@ -61,7 +61,7 @@ static uint64_t part_bytes(const cv_pieces_job *job)
     return store_copies(job) ? LARGE_PART_BYTES : PART_BYTES;
 }
 
-/* Parts end at a page of the store, so that no page is written twice; the first is
+/* Parts end at a page of the store, so that no page is written twice; the first part is
  * shorter. */
 static uint64_t part_start(const cv_pieces_job *job, int64_t part)
 {
@@ -135,43 +135,43 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
 
 /* ---- Splice ----
  *
- * A new chunk from an old one: header, block starts, and for each
- * block either its old streams, byte for byte, or new ones.
+ * Makes a new chunk from an old one: header, block starts, and for each block either its old
+ * streams, byte for byte, or new ones.
  *
  *     old  | header | starts | b0 | b1 | b2 | b3 |
  *                              :    x    :    :        b1 is dirty
  *     new  | header | starts | b0 | b1'  | b2 | b3 | table |
  *
- * The dirty blocks are encoded first, by several threads where some are idle;
- * then the chunk is written as a list of pieces. The old streams are not
- * decoded and never stand in memory together, so the cost is that of the dirty
- * blocks and of copying the rest from one place of the file to another. Nor are
- * they checked: their checksums travel along, so that damage stays noticeable. */
+ * The dirty blocks are encoded first, by several threads if some are idle. Then the chunk is
+ * written as a list of pieces. Old streams are not decoded and are never in memory together,
+ * so the cost is that of the dirty blocks and of copying the rest within the file. Old
+ * streams are not verified either: their checksums are copied with them, so damage is still
+ * detected later. */
 
 typedef struct share {
     int64_t first, end;
-    cv_buffer streams;                    /* one behind the other */
-    uint8_t header[CV_CHUNK_HEADER_SIZE]; /* of a chunk with such streams */
+    cv_buffer streams;                    /* one after the other */
+    uint8_t header[CV_CHUNK_HEADER_SIZE]; /* of a chunk with these streams */
     bool have_header;
     bool possible;
-    bool is_larger; /* than the chunk, decoded */
+    bool is_larger; /* than the decoded chunk */
 } share;
 
 typedef struct splice {
     const cv_splice_job *job;
     const cv_grid *grid;
-    cv_layout *layout; /* clean blocks: of the stored chunk they are in, */
-    share clean;       /* or NULL, and the streams that each of them has */
+    cv_layout *layout; /* the stored chunk of the clean blocks, */
+    share clean;       /* or NULL: each clean block has these streams */
     share *shares;
-    bool is_larger; /* than storing the chunk plainly */
+    bool is_larger; /* than storing the chunk uncompressed */
     int64_t n_shares;
-    uint8_t *sizes; /* where block starts will stand: sizes of new streams */
+    uint8_t *sizes; /* at the place of the block starts: sizes of new streams */
     uint32_t *sums; /* checksums of all blocks */
 } splice;
 
 /* ---- Encoding ----------------------------------------------------------- */
 
-/* All blocks of one chunk must agree on how they are encoded. */
+/* All blocks of a chunk must be encoded in the same way. */
 static bool same_encoding(share *s, const uint8_t *header)
 {
     if (!s->have_header) memcpy(s->header, header, sizeof s->header);
@@ -222,7 +222,7 @@ static void cut_shares(splice *s)
     }
 }
 
-/* The first share's streams stand in the worker's memory, which is kept. */
+/* The first share's streams use the worker's memory, which is kept for reuse. */
 static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
 {
     cv_worker *worker = s->job->worker;
@@ -251,7 +251,7 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
 
 /* ---- Clean blocks ------------------------------------------------------- */
 
-/* Splices a special chunk: one block of its item is encoded for all clean ones. */
+/* Splices a special chunk: encodes one block of its item, for all clean blocks. */
 static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
                                  cv_error *err)
 {
@@ -275,13 +275,13 @@ static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
     cv_layout *layout;
     CV_TRY(cv_layout_get(pending->frame->layouts, cv_txn_snapshot(pending->txn), ref, &layout,
                          err));
-    s->layout = layout; /* released at the end, whatever it is */
+    s->layout = layout; /* released at the end in any case */
     switch (layout->header.special) {
     case CV_SPECIAL_NONE: break;
     case CV_SPECIAL_VALUE: return encode_repeated(s, layout->item, possible, err);
     case CV_SPECIAL_ZEROS:
     case CV_SPECIAL_UNINIT: return encode_repeated(s, NULL, possible, err);
-    default: return CV_OK; /* NaN chunks: rare, encoded whole */
+    default: return CV_OK; /* NaN chunks are rare and are encoded whole */
     }
     *possible =
         layout->access == CV_ACCESS_BLOCK && same_encoding(&s->clean, layout->header_bytes);
@@ -316,7 +316,7 @@ static bool others_fit(splice *s)
     return fit;
 }
 
-/* Where the block is stored; NULL: one stream stands for it and others. */
+/* Returns the stored chunk of the block; NULL: `clean` has its streams. */
 static const cv_layout *layout_of(const splice *s, int64_t block)
 {
     if (other(s, block)) return other(s, block)->layout;
@@ -347,7 +347,7 @@ static cv_status read_piece(const splice *s, const cv_piece *piece, const uint8_
     return cv_store_read(store, piece->object, piece->pos, packed->data, piece->size, err);
 }
 
-/* The checksum travels along where there is one, else it is made here. */
+/* Copies the block's checksum if there is one, else computes it. */
 static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 {
     const cv_layout *layout = layout_of(s, block);
@@ -363,9 +363,9 @@ static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
     return CV_OK;
 }
 
-/* ---- The new chunk ------------------------------------------------------ */
+/* ---- The new chunk ------------------------------------------------------- */
 
-/* A damaged stream must not pass for zeros: as it is, it stays noticeable. */
+/* A damaged stream must not be replaced by zeros, so that it is still detected. */
 static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
 {
     cv_chunk_ref ref = {.chunk = s->job->chunk};
@@ -373,7 +373,7 @@ static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
     return !layout || cv_layout_check_block(layout, &ref, block, bytes, NULL) == CV_OK;
 }
 
-/* Streams of zero blocks are zero bytes, four for each byte of an item at most. */
+/* Streams of zero blocks are zero bytes, at most four per byte of an item. */
 static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
 {
     size_t most = sizeof(int32_t) * (size_t)s->grid->item_size;
@@ -390,7 +390,7 @@ static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
     return CV_OK;
 }
 
-/* A spliced chunk of nothing but zero blocks is a special one. */
+/* A spliced chunk of zero blocks only becomes a special chunk. */
 static cv_status is_zero(splice *s, bool *zero, cv_error *err)
 {
     *zero = true;
@@ -399,11 +399,11 @@ static cv_status is_zero(splice *s, bool *zero, cv_error *err)
     return *zero ? clean_is_zero(s, zero, err) : CV_OK;
 }
 
-/* Lists the pieces behind the head, and turns sizes into block starts. */
+/* Lists the pieces after the head, and turns sizes into block starts. */
 static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_error *err)
 {
     const share *from = s->shares;
-    size_t taken = 0; /* of its streams */
+    size_t taken = 0; /* bytes taken of its streams */
     for (int64_t b = 0; b < s->grid->n_blocks; b++) {
         uint8_t *start = s->sizes + b * (int64_t)sizeof(int32_t);
         cv_piece piece;
@@ -418,7 +418,7 @@ static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_err
         }
         cv_store_le32(start, (uint32_t)*end);
         *end += (int64_t)piece.size;
-        if (*end > s->grid->chunk_bytes) return CV_OK; /* storing plainly is smaller */
+        if (*end > s->grid->chunk_bytes) return CV_OK; /* uncompressed is smaller */
         CV_TRY(cv_pieces_add(pieces, piece, err));
     }
     return CV_OK;
@@ -532,7 +532,7 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
 
 /* ---- Whole chunks ---------------------------------------------------------- */
 
-/* Splices nothing old, block by block, so that threads can help and it can be stopped. */
+/* Encodes all blocks separately, so that threads can help and the watch can stop it. */
 static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_spliced *out,
                                cv_error *err)
 {
@@ -548,7 +548,7 @@ static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_sp
     return status;
 }
 
-/* After a splice that found the chunk to be larger than its items. */
+/* Stores the chunk uncompressed, after a splice found it to be larger. */
 static cv_status put_plainly(cv_pending *pending, cv_worker *worker, int64_t chunk,
                              const uint8_t *decoded, cv_error *err)
 {
@@ -564,7 +564,8 @@ static cv_status put_plainly(cv_pending *pending, cv_worker *worker, int64_t chu
     return cv_txn_put(pending->txn, chunk, encoded, err);
 }
 
-/* Whether a chunk is encoded block by block: threads are idle, or a slow one is watched. */
+/* Returns whether to encode block by block: threads are idle, or the codec is slow and a
+ * watch polls. */
 static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
 {
     const cv_codec_spec *spec = &pending->workers->spec;
@@ -653,7 +654,7 @@ static void give_block(const void *context, int64_t block, uint8_t *out)
     memcpy(out, source->dirty->blocks[block], source->block_bytes);
 }
 
-/* It may be one item again and again only when its first block is. */
+/* A chunk can be one repeated item only if its first block is. */
 static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
                         const cv_grid *grid, int idle)
 {
@@ -661,7 +662,7 @@ static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
            !cv_all_same(dirty->blocks[0], (size_t)grid->block_bytes, (size_t)grid->item_size);
 }
 
-/* Decoding of dependent blocks uses the worker's chunk buffer, so a rebuild has its own. */
+/* Decoding dependent blocks uses the worker's chunk buffer, so a rebuild has its own. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
                                const cv_dirty_chunk *dirty, int idle, cv_error *err)
 {
@@ -698,7 +699,7 @@ static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
                              .n_dirty = dirty->n_dirty,
                              .idle = idle};
         CV_TRY(cv_splice_chunk(&job, &spliced, err));
-        if (spliced == CV_SPLICE_DONE) /* what need not be encoded is done */
+        if (spliced == CV_SPLICE_DONE) /* clean blocks count as done */
             cv_watch_add(pending->watch,
                          (n_blocks - dirty->n_dirty) * pending->workers->spec.block_bytes);
     }
@@ -716,7 +717,7 @@ cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t
     return CV_OK;
 }
 
-/* ---- All of them -------------------------------------------------------- */
+/* ---- All dirty chunks ---------------------------------------------------- */
 
 typedef struct flush_task {
     cv_pending *pending;
@@ -738,7 +739,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All `n` of them, or those that are dirty to their last block. */
+/* Flushes all `n` dirty chunks, or the `n` that are wholly dirty. */
 static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
@@ -776,7 +777,7 @@ cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err)
 
 /* ---- The commit --------------------------------------------------------- */
 
-/* Stores the fill that is due, one chunk for each that nobody has written. */
+/* Stores the fill value, if it is due: one chunk for each that was never written. */
 static cv_status settle(cv_pending *pending, cv_error *err)
 {
     if (!pending->fill_is_due) return CV_OK;
@@ -795,7 +796,7 @@ static cv_status settle(cv_pending *pending, cv_error *err)
     return status;
 }
 
-/* All that is pending is in the transaction. */
+/* Puts all pending changes into the transaction. */
 static cv_status finish(cv_pending *pending, cv_error *err)
 {
     CV_TRY(cv_pending_check(pending, err));

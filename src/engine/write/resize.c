@@ -1,5 +1,5 @@
-/* Room: engine/write. Shape changes: index edits for whole chunks, box copies for cut
- * ones. */
+/* Room: engine/write. Shape changes: index edits for whole chunks, box copies for chunks that
+ * are cut. */
 #include "engine/write/resize.h"
 
 #include "base/arith.h"
@@ -28,9 +28,9 @@ static box whole(const cv_grid *grid)
     return b;
 }
 
-/* ---- Filling ------------------------------------------------------------ */
+/* ---- Filling ------------------------------------------------------------- */
 
-/* Writes one item all over a box, with strides of 0. */
+/* Fills a box with one item, with strides of 0. */
 static cv_status fill_box(cv_pending *pending, const cv_grid *grid, const box *b,
                           cv_error *err)
 {
@@ -62,7 +62,7 @@ static cv_status clear_padding(cv_pending *pending, int axis, cv_error *err)
     return fill_box(pending, &padded, &b, err);
 }
 
-/* Fills the cells of old chunks that growing `axis` from shape `old` exposes. */
+/* Fills the cells of old chunks that become visible when `axis` grows from shape `old`. */
 static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
                               cv_error *err)
 {
@@ -77,9 +77,9 @@ static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
     return fill_box(pending, grid, &b, err);
 }
 
-/* ---- Changing the index ------------------------------------------------- */
+/* ---- Index edits --------------------------------------------------------- */
 
-/* A fill that an index entry cannot say is stored once for each new chunk. */
+/* Stores a fill that no index entry can express, once for each new chunk. */
 static cv_status store_fill(cv_pending *pending, const cv_reshape *reshape,
                             const cv_grid *from, cv_error *err)
 {
@@ -133,13 +133,13 @@ cv_status cv_resize(cv_pending *pending, const int64_t *shape, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Moving items ------------------------------------------------------- */
+/* ---- Moving items -------------------------------------------------------- */
 
 typedef struct move {
     cv_pending *pending;
     int axis;
     int64_t from, to, length;
-    uint8_t *buffer; /* one tile: a chunk's worth of items */
+    uint8_t *buffer; /* one tile: the items of a chunk */
 } move;
 
 static cv_status copy_tile(const move *m, const box *at, cv_error *err)
@@ -157,7 +157,8 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 
-/* Tile `k` of the moved items, chunk-sized, in an order that overwrites nothing unread. */
+/* Returns tile `k` of the moved items, chunk-sized, in an order that overwrites no unread
+ * item. */
 static box tile_at(const move *m, const int64_t *counts, int64_t k)
 {
     const cv_grid *grid = grid_of(m->pending);
@@ -198,7 +199,7 @@ static cv_status move_items(move *m, cv_error *err)
     return status;
 }
 
-/* ---- Insert and remove -------------------------------------------------- */
+/* ---- Insert and remove --------------------------------------------------- */
 
 static cv_status write_slab(cv_pending *pending, int axis, int64_t at, int64_t n,
                             const cv_strided *src, cv_error *err)

@@ -1,22 +1,22 @@
-/* Changes of shape, on any axis and at any position, into what is pending.
+/* Changes the shape of an array with pending changes, on any axis and at any position.
  *
- * Whole chunks keep their bytes: only the index changes. Cells that come into view hold the
- * fill (or given data); cells that leave it inside an edge chunk are cleared, so that
- * nothing old returns when the array grows again. After a failure roll back. */
+ * Whole chunks keep their bytes: only the index changes. New cells hold the fill (or given
+ * data). Removed cells inside an edge chunk are cleared, so that no old value returns when
+ * the array grows again. A failure requires a rollback. */
 #ifndef CV_ENGINE_RESIZE_H
 #define CV_ENGINE_RESIZE_H
 
 #include "engine/items/copy.h"
 #include "engine/pending/pending.h"
 
-/* To a new shape, each axis grown or shrunk at its end. */
+/* Changes the shape; each axis grows or shrinks at its end. */
 cv_status cv_resize(cv_pending *pending, const int64_t *shape, cv_error *err);
 
-/* Inserts `n` items along `axis` at position `at`, from `src` or (NULL) as the fill. */
+/* Inserts `n` items along `axis` at position `at`: items of `src`, or the fill if NULL. */
 cv_status cv_insert(cv_pending *pending, int axis, int64_t at, int64_t n,
                     const cv_strided *src, cv_error *err);
 
-/* Without items [start, stop) of `axis`. */
+/* Removes items [start, stop) of `axis`. */
 cv_status cv_remove(cv_pending *pending, int axis, int64_t start, int64_t stop,
                     cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: engine/write. Moves chunks as they are stored: compact copies of frames, moves
- * between arrays, and a frame's bytes for the caller. Does not know why they move. */
+/* Room: engine/write. Moves chunks as stored: compact copies of frames, moves between arrays,
+ * and the bytes of a frame for the caller. */
 #include "engine/write/transfer.h"
 
 #include "base/arith.h"
@@ -13,10 +13,10 @@
 
 #include <string.h>
 
-/* ---- Bytes of a frame on their way out ---------------------------------------
+/* ---- Bytes of a frame ----------------------------------------------------------
  *
- * Lent by the store if it can. The header is the snapshot's: a later commit may have
- * replaced the stored one, but nothing else of this state. */
+ * Lent by the store if it can. The header is the snapshot's: a later commit may have replaced
+ * the stored header, but no other byte of this state. */
 
 enum { PIECE = 1 << 20 };
 
@@ -25,7 +25,7 @@ typedef struct giving {
     uint64_t total;
     cv_take_fn take;
     void *context;
-    cv_buffer scratch; /* for what is not lent */
+    cv_buffer scratch; /* for bytes that are not lent */
 } giving;
 
 static cv_status give(giving *g, const void *piece, size_t size, cv_error *err)
@@ -58,9 +58,9 @@ cv_status cv_hand_over(cv_frame *frame, const cv_snapshot *snapshot, cv_take_fn 
     return status;
 }
 
-/* ---- A compact copy of a frame ---------------------------------------------- */
+/* ---- Compact copies of frames ------------------------------------------------ */
 
-/* A special chunk that some writer stored: the index can say it. */
+/* Recognises a stored special chunk that an index entry can express. */
 static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
 {
     switch (layout->header.special) {
@@ -71,7 +71,7 @@ static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
     }
 }
 
-/* Copies existing checksums, so that damage stays noticeable; else makes them. */
+/* Copies existing checksums, so that damage is still detected; else computes them. */
 static cv_status make_table(const cv_source *source, const cv_layout *layout,
                             const uint8_t *chunk, cv_buffer *out, uint32_t *name,
                             cv_error *err)
@@ -83,7 +83,7 @@ static cv_status make_table(const cv_source *source, const cv_layout *layout,
     return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
 }
 
-/* The chunk has a file of its own, and its table is behind it there. */
+/* Returns whether the chunk has a file of its own, with its table after it. */
 static bool may_share(const cv_source *source, const cv_layout *layout,
                       const cv_chunk_ref *ref)
 {
@@ -151,7 +151,7 @@ cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
 typedef struct copying {
     const cv_source *source;
     cv_txn *txn;
-    cv_stage stage; /* whose units are chunks */
+    cv_stage stage; /* its units are chunks */
 } copying;
 
 static cv_status list_chunk(void *context, int64_t chunk, cv_worker *worker,
@@ -180,7 +180,8 @@ static cv_status copy_chunk(copying *c, int64_t chunk, cv_worker *worker, cv_err
     return status;
 }
 
-/* `index` (or NULL) is the source's; `initial` is the special entry of all target chunks. */
+/* `index` (or NULL) is the source's; `initial` is the index entry that all target chunks have
+ * at first. */
 static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
                              cv_frame *target, cv_error *err)
 {
@@ -190,7 +191,7 @@ static cv_status copy_chunks(const cv_source *source, const cv_index *index, int
     bool has_layouts;
     CV_TRY(cv_source_has_layouts(source, &has_layouts, err));
     CV_TRY(cv_txn_begin(target, &c.txn, err));
-    if (has_layouts) cv_txn_add_layouts(c.txn); /* a directory takes none */
+    if (has_layouts) cv_txn_add_layouts(c.txn); /* no effect in a directory */
     cv_status status = cv_worker_take(source->workers, &worker, err);
     if (status == CV_OK) status = init_stage(&c, err);
     cv_watch_expect(source->watch, grid->n_chunks * grid->chunk_bytes);
@@ -225,7 +226,7 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     return CV_OK;
 }
 
-/* Most arrays of many chunks have many special ones of one kind: these need not be put. */
+/* Most arrays of many chunks have many equal special chunks; these need not be put. */
 static cv_status find_index(const cv_source *source, const cv_index **out,
                             cv_frame_seed *seed, cv_error *err)
 {
@@ -297,14 +298,14 @@ cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *con
     return status;
 }
 
-/* ---- Moves between arrays in which chunks mean the same -------------------------- */
+/* ---- Moves between arrays with equivalent chunks ---------------------------------- */
 
 static const cv_grid *target_grid(const cv_move *move)
 {
     return &cv_txn_snapshot(move->target->txn)->grid;
 }
 
-/* ---- May they ------------------------------------------------------------ */
+/* ---- Checks --------------------------------------------------------------- */
 
 static bool same_pipeline(const cv_codec_spec *a, const cv_codec_spec *b)
 {
@@ -319,7 +320,7 @@ bool cv_can_move(const cv_move *move)
     const cv_grid *from = &move->source->snapshot->grid, *to = target_grid(move);
     const cv_codec_spec *spec = &move->source->workers->spec;
     int next = 0;                                         /* axis of the source */
-    if (move->source->snapshot->meta.plain) return false; /* its blocks are others */
+    if (move->source->snapshot->meta.plain) return false; /* its blocks differ */
     if (!same_pipeline(spec, &move->target->workers->spec)) return false;
     if (from->item_size != to->item_size) return false;
     if (from->ndim != to->ndim && cv_codec_needs_geometry(spec)) return false;
@@ -333,7 +334,7 @@ bool cv_can_move(const cv_move *move)
     return next == from->ndim;
 }
 
-/* ---- Which ---------------------------------------------------------------- */
+/* ---- Numbers of the chunks ------------------------------------------------- */
 
 static int64_t count(const cv_move *move)
 {
@@ -369,7 +370,8 @@ bool cv_move_is_clean(const cv_move *move)
 
 /* ---- Moving ---------------------------------------------------------------- */
 
-/* With a stored fill UNINIT means "not written": chunks that read as zeros get an entry. */
+/* If the fill is stored, UNINIT means "never written": a moved chunk of zeros gets an entry
+ * of its own. */
 static cv_status keep_zeros(cv_pending *target, int64_t chunk, cv_error *err)
 {
     cv_chunk_ref ref;

@@ -1,7 +1,7 @@
-/* Room: engine/write. The walk of a write. Chunks covered whole are gathered and encoded,
- * in parallel. Otherwise covered blocks are copied, cut ones decoded and patched; both
- * become dirty. With fewer chunks than threads several work on one chunk's blocks; chunks
- * too small for that wait for others. */
+/* Room: engine/write. Writes boxes and selections. Chunks that a box covers are gathered and
+ * encoded, in parallel. In other chunks, covered blocks are copied and cut blocks are decoded
+ * and patched; both become dirty. If there are fewer chunks than threads, several threads
+ * work on the blocks of one chunk; chunks too small for that are queued. */
 #include "engine/write/write.h"
 
 #include "base/arith.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- Blocks that are written in part are decoded into their dirty memory -------------- */
+/* ---- Decoding blocks that are written in part ------------------------------------------ */
 
 cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_worker *worker,
                         int64_t *n, cv_error *err)
@@ -25,14 +25,14 @@ cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_wor
     return cv_walk_listed(&walk, dirty->chunk, worker, n, err);
 }
 
-/* ---- A box ------------------------------------------------------------------ */
+/* ---- Boxes ------------------------------------------------------------------- */
 
 typedef struct write_task {
     cv_pending *pending;
     const cv_plan *plan;
     const uint8_t *src;
-    int64_t shares; /* that the blocks of a chunk are cut into */
-    bool queues;    /* complete chunks wait for others */
+    int64_t shares; /* per chunk, of its blocks */
+    bool queues;    /* complete chunks are queued */
 } write_task;
 
 static void patch(const write_task *task, const cv_block_job *job, uint8_t *block)
@@ -44,7 +44,7 @@ static void patch(const write_task *task, const cv_block_job *job, uint8_t *bloc
     cv_copy_box(grid->ndim, job->shape, grid->item_size, src, dst);
 }
 
-/* ---- A chunk covered whole ---------------------------------------------- */
+/* ---- Chunks covered whole ------------------------------------------------ */
 
 static bool has_padding(const cv_grid *grid, const cv_chunk_job *job)
 {
@@ -53,7 +53,7 @@ static bool has_padding(const cv_grid *grid, const cv_chunk_job *job)
     return false;
 }
 
-/* Whether the chunk lies in the caller's buffer in stored order. */
+/* Returns whether the caller's buffer has the chunk in stored order. */
 static bool lies_as_stored(const cv_plan *plan, const cv_chunk_job *job)
 {
     const cv_grid *grid = plan->grid;
@@ -93,7 +93,7 @@ typedef struct gathering {
     const cv_chunk_job *chunk;
 } gathering;
 
-/* Items come while the block before theirs is encoded. */
+/* Prefetches the items of the next block while this one is encoded. */
 static void warm_next(const gathering *g, int64_t j)
 {
     const cv_plan *plan = g->task->plan;
@@ -117,8 +117,8 @@ static void gather_block(const void *context, int64_t block, uint8_t *out)
     warm_next(g, j);
 }
 
-/* False: the chunk is not one repeated item. Compares the first item with the last one and
- * those along the last axis. */
+/* Returns false if the chunk is certainly not one repeated item. Compares the first item with
+ * the last one and with those along the last axis. */
 static bool may_repeat(const write_task *task, const cv_chunk_job *job)
 {
     const cv_plan *plan = task->plan;
@@ -152,16 +152,16 @@ static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *j
     return cv_pending_put_chunk(pending, worker, job->chunk, decoded, idle, err);
 }
 
-/* ---- A chunk covered in part -------------------------------------------- */
+/* ---- Chunks covered in part ---------------------------------------------- */
 
 typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
-    int64_t first, end; /* which touched blocks of the chunk */
+    int64_t first, end; /* touched blocks of the chunk, as numbers */
     cv_dirty_chunk *dirty;
 } patching;
 
-/* Makes the touched blocks dirty; lists those that keep stored items in `wanted`. */
+/* Makes the touched blocks dirty, and lists in `wanted` those that keep stored items. */
 static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
                                 cv_error *err)
 {
@@ -182,8 +182,8 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
     return CV_OK;
 }
 
-/* After a failure: blocks not decoded or not yet copied hold nothing and must not stay
- * dirty. A covered block's cells are the failed write's to lose. */
+/* After a failure: blocks that were not decoded or copied are undefined and must not stay
+ * dirty. The cells of a covered block belong to the failed write and may be lost. */
 static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 {
     cv_pending *pending = p->task->pending;
@@ -197,8 +197,8 @@ static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
     }
 }
 
-/* Whether the chunk is dirty to its last block and written to its last cell, as by appends.
- * Its blocks are then encoded while cached, and their memory is reused. */
+/* Returns whether all blocks are dirty and the last cell is written, as after appends. Such a
+ * chunk is encoded while it is in the processor cache, and its memory is reused. */
 static bool is_done(const patching *p)
 {
     const cv_grid *grid = p->task->plan->grid;
@@ -230,7 +230,7 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
         patch(task, &job, p.dirty->blocks[job.block]);
     }
     cv_watch_add(worker->watch, (p.end - p.first + n_stored - n) * block_bytes);
-    /* another share may be at work: the next write sees to the budget */
+    /* another share may still run; the next write checks the budget */
     if (task->shares > 1) return CV_OK;
     bool encode = is_done(&p) && !task->queues;
     if (!encode && !cv_pending_over_budget(task->pending)) return CV_OK;
@@ -248,14 +248,14 @@ static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_err
     bool waits = task->queues && !has_padding(task->plan->grid, &job);
     if (waits || !cv_chunk_job_covers(task->plan, &job))
         return write_blocks(task, &job, k % task->shares, worker, err);
-    if (k % task->shares > 0) return CV_OK; /* the first share does it all */
+    if (k % task->shares > 0) return CV_OK; /* done by the first share */
     return write_whole_chunk(task, &job, worker, err);
 }
 
 /* ---- The write ---------------------------------------------------------- */
 
-/* Shares per chunk, by the first chunk. Only decoding counts: dirty blocks are just
- * patched. */
+/* Shares per chunk, estimated from the first chunk. Counts only blocks to decode: dirty ones
+ * are patched. */
 static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
 {
     if (plan->n_chunks >= pending->threads) return 1;
@@ -299,10 +299,10 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
     return task.queues ? cv_pending_flush_queue(pending, err) : CV_OK;
 }
 
-/* ---- A selection ---------------------------------------------------------------
+/* ---- Selections ----------------------------------------------------------------
  *
- * Touched blocks become dirty, decoded first unless covered; then parts are copied in. A
- * job is a whole chunk, so of an item selected twice the last value stays. */
+ * Touched blocks become dirty, decoded first unless covered; then parts are copied in. A job
+ * is a whole chunk, so that the last value of an item selected twice wins. */
 
 typedef struct select_task {
     cv_pending *pending;
@@ -310,8 +310,7 @@ typedef struct select_task {
     const uint8_t *src;
 } select_task;
 
-/* The chunk being written. The first of its n_added new dirty blocks are the worker's
- * n_wanted; tags are block numbers. */
+/* A chunk being written. */
 typedef struct select_patching {
     const select_task *task;
     const cv_select_chunk *chunk;
@@ -319,10 +318,10 @@ typedef struct select_patching {
     uint8_t *block; /* whose parts are being copied */
 } select_patching;
 
-/* ---- One chunk ---------------------------------------------------------- */
+/* ---- One chunk ----------------------------------------------------------- */
 
-/* Makes touched blocks dirty. Lists those with stored items first in `wanted`, covered ones
- * from its end. */
+/* Makes touched blocks dirty. Lists those that keep stored items from the beginning of
+ * `wanted`, covered ones from its end. */
 static cv_status add_blocks(select_patching *p, cv_worker *worker, int64_t *n_stored,
                             int64_t *n_covered, cv_error *err)
 {
@@ -346,9 +345,9 @@ static cv_status add_blocks(select_patching *p, cv_worker *worker, int64_t *n_st
     return CV_OK;
 }
 
-/* After a failure the blocks added hold nothing and must not stay dirty. */
-static void forget_selected(const select_patching *p, const cv_worker *worker, int64_t n_stored,
-                          int64_t n_covered)
+/* After a failure, the added blocks are undefined and must not stay dirty. */
+static void forget_selected(const select_patching *p, const cv_worker *worker,
+                            int64_t n_stored, int64_t n_covered)
 {
     for (int64_t i = 0; i < p->chunk->n_blocks; i++)
         if (i < n_stored || i >= p->chunk->n_blocks - n_covered)
@@ -373,7 +372,7 @@ static void patch_blocks(select_patching *p)
     }
 }
 
-/* A mask may have no item in a chunk. */
+/* A mask may select no item of a chunk. */
 static bool wants_any(const cv_select_plan *plan, const cv_select_chunk *chunk)
 {
     cv_select_block block = {.wanted = false};
@@ -404,7 +403,7 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
         forget_selected(&p, worker, n_stored, n_covered);
         return status;
     }
-    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* were in the cache */
+    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* were cached */
     patch_blocks(&p);
     if (!cv_pending_over_budget(pending)) return CV_OK;
     cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);
@@ -423,6 +422,7 @@ cv_status cv_select_write(cv_pending *pending, const cv_select_plan *plan, const
 {
     if (cv_pending_over_budget(pending)) CV_TRY(cv_pending_flush(pending, err));
     select_task task = {.pending = pending, .plan = plan, .src = src};
-    const cv_crew crew = {pending->workers, count_select_helpers(pending, plan), pending->watch};
+    const cv_crew crew = {pending->workers, count_select_helpers(pending, plan),
+                          pending->watch};
     return cv_workers_run(&crew, plan->n_chunks, write_chunk, &task, err);
 }
