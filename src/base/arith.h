@@ -1,5 +1,5 @@
-/* Checked arithmetic and byte order, for every size from a file or caller. True means
- * "fits": `if (!cv_mul_i64(a, b, &size)) return cv_fail(...)`. */
+/* Checked arithmetic and byte order, for all sizes from files and callers. True means that the
+ * result fits: `if (!cv_mul_i64(a, b, &size)) return cv_fail(...)`. */
 #ifndef CV_BASE_ARITH_H
 #define CV_BASE_ARITH_H
 
@@ -10,7 +10,7 @@
 
 #define CV_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 
-/* Sizes come as int64_t and become size_t unchecked: with 32 bits, 2^32 + 1 would become
+/* Sizes are int64_t and are converted to size_t unchecked: with 32 bits, 2^32 + 1 would become
  * 1. */
 _Static_assert(sizeof(size_t) == sizeof(int64_t), "Caterva needs addresses of 64 bits");
 

@@ -1,4 +1,4 @@
-/* Room: base. Asks the processor for its features once. */
+/* Room: base. Detects the processor's features once. */
 #include "base/cpu.h"
 
 #include <stdatomic.h>
@@ -12,8 +12,8 @@
 #include <cpuid.h>
 #include <string.h>
 
-/* AMD's families from Zen 5 on (hex 1A), where crc is quicker by bench_crc32c: 49 GB/s with
- * six lanes, 28 with three. CPUID does not tell. */
+/* AMD's families from Zen 5 on (hex 1A), where the crc instruction is faster by bench_crc32c: 49
+ * GB/s with six lanes, 28 with three. CPUID has no bit for it. */
 static bool is_zen_5(void)
 {
     enum { ZEN_5 = 0x1A, BASE_FAMILY_FULL = 15 };
@@ -67,7 +67,7 @@ static unsigned found(void) { return 0; }
 
 #endif
 
-/* The highest bit says that it was asked. Threads that ask at once find the same. */
+/* The highest bit marks detected features. Threads that race detect the same. */
 enum { ASKED = 1 << 30 };
 static atomic_uint features;
 

@@ -1,5 +1,5 @@
-/* This processor's features, for kernels of several kinds. Those above the build's base are
- * compiled per function and chosen at run time. */
+/* Features of this processor, for kernels with several implementations. Kernels that need more than
+ * the build's base are compiled with target attributes and selected at run time. */
 #ifndef CV_BASE_CPU_H
 #define CV_BASE_CPU_H
 
@@ -18,21 +18,21 @@
 #define CV_CPU_IS_ARM 0
 #endif
 
-/* Each is what its kernels need together; a larger one does not stand for a smaller. */
+/* Each bit is what its kernels need together. A larger one does not include a smaller one. */
 typedef enum cv_cpu_feature {
     CV_CPU_CRC = 1 << 0,    /* an instruction for CRC32C: SSE4.2, ARM's crc            */
     CV_CPU_CLMUL = 1 << 1,  /* carry-less products of 64 bits: PCLMULQDQ, PMULL        */
     CV_CPU_VCLMUL = 1 << 2, /* the same in wider registers: VPCLMULQDQ                 */
-    CV_CPU_AVX2 = 1 << 3,   /* and F16C, which everything with AVX2 has                */
+    CV_CPU_AVX2 = 1 << 3,   /* and F16C, which every CPU with AVX2 has */
     CV_CPU_AVX512 = 1 << 4, /* F, VL, BW and DQ                                        */
     CV_CPU_NEON = 1 << 5,
-    CV_CPU_CRC_TWICE = 1 << 6 /* begins more than one CRC instruction in a cycle: Zen 5 */
+    CV_CPU_CRC_TWICE = 1 << 6 /* starts more than one CRC instruction per cycle */
 } cv_cpu_feature;
 
-/* What the processor has and cv_cpu_allow leaves. Costs a load; any thread. */
+/* The processor's features that cv_cpu_allow permits. Costs one load; any thread. */
 unsigned cv_cpu_features(void);
 
-/* True when all of `wanted` are among them. */
+/* Whether all of `wanted` are available. */
 static inline bool cv_cpu_can(unsigned wanted)
 {
     return (cv_cpu_features() & wanted) == wanted;

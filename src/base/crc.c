@@ -1,13 +1,14 @@
-/* Room: base. CRC-32 of zip archives by tables, CRC32C of frames by the processor's fastest
- * way. All ways agree, for any alignment. Tables are made at first need.
+/* Room: base. CRC-32 of zip archives by tables, and CRC32C of frames by the fastest instructions of
+ * the processor. All implementations return the same value, for any alignment. Tables are computed
+ * at first need.
  *
- * Here a CRC32C is the register, without the inversions: a polynomial over GF(2) below P;
- * bit 0 is the highest power, x^31. For lanes one behind the other, each from 0 on,
+ * Here a CRC32C is the register without the inversions: a polynomial over GF(2) modulo P; bit 0 is
+ * the highest power, x^31. For consecutive lanes, each computed from 0,
  *
- *     crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)        L bytes a lane
+ *     crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)        L bytes per lane
  *
- * A product of two crcs has 63 bits; read as 64 it is x times the product, and 64 more bits
- * through the register are a factor of x^32. Hence, for a shift by n words of 64 bits:
+ * The product of two crcs has 63 bits; read as 64 bits it is x times the product, and passing 64
+ * more bits through the register multiplies by x^32. Hence, for a shift by n words of 64 bits:
  *
  *     crc x^64n = register(0, crc * x^(64n - 33)) */
 #include "base/crc.h"
@@ -16,7 +17,7 @@
 #include "base/cpu.h"
 #include "base/thread.h"
 
-/* ---- CRC-32, of zip archives ----
+/* ---- CRC-32 of zip archives ----
  *
  * By tables, eight bytes at a time: as fast as a disk, which suffices. */
 
@@ -52,24 +53,23 @@ uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size)
     return ~crc;
 }
 
-/* ---- CRC32C: what all kinds share ---------------------------------------- */
+/* ---- CRC32C: common to all implementations -------------------------------- */
 
-/* A lane takes `words` of 8 bytes a step, LANE_BYTES at most; LANES are joined at once. */
+/* A lane takes `words` of 8 bytes in a step, at most LANE_BYTES in all; LANES are joined at
+ * once. */
 enum { LANES = 3, LANE_BYTES = 8192 };
 
-/* How a piece of at most `size` bytes is cut for `lanes` beside a vector: first the
- * vector's part, which begins with one step and takes `more` steps alone, then the
- * lanes; in `n` steps both go on at once.
+/* How a piece of at most `size` bytes is divided between a vector and `lanes`. First the vector's
+ * part, which begins with one step and takes `more` steps alone; then the lanes. In `n` steps
+ * vector and lanes advance together.
  *
- *     | step | more steps | n steps | lane | lane | lane | rest, less than a step |
- */
+ *     | step | more steps | n steps | lane | lane | lane | rest, less than a step | */
 typedef struct piece {
     size_t more, n;
     size_t lane; /* bytes */
 } piece;
 
-static inline piece cut_of(size_t size, size_t step, size_t lanes,
-                                             size_t words)
+static inline piece cut_of(size_t size, size_t step, size_t lanes, size_t words)
 {
     size_t lane_step = words * sizeof(uint64_t);
     size_t both = step + lanes * lane_step;
@@ -141,25 +141,26 @@ static void make_shifts(void)
 {
     cv_once_run(&slices_once, make_slices);
     shift_table[1] = power_of_x(64 - 33);
-    for (int i = 2; i < N_SHIFTS; i++) shift_table[i] = fold(shift_table[i - 1], 0); /* by x^64 */
+    for (int i = 2; i < N_SHIFTS; i++)
+        shift_table[i] = fold(shift_table[i - 1], 0); /* by x^64 */
 }
 
-/* The table of x^(64i - 33) mod P for i from 1 to all lanes' words. */
+/* The table of x^(64i - 33) mod P, for i from 1 to the number of words in all lanes. */
 static const uint32_t *get_shifts(void)
 {
     cv_once_run(&shifts_once, make_shifts);
     return shift_table;
 }
 
-/* Factors that move the higher and lower half of 128 bits by `bytes`, shifted left by one,
- * since the product is one short. */
+/* Factors that move the upper and lower half of 128 bits by `bytes`, shifted left by one bit
+ * because the product has one bit less. */
 static void make_fold_factors(int bytes, uint64_t factors[2])
 {
     factors[0] = (uint64_t)power_of_x(8 * bytes + 32) << 1;
     factors[1] = (uint64_t)power_of_x(8 * bytes - 32) << 1;
 }
 
-/* The product without an instruction for it: 32 sums. */
+/* The carry-less product without an instruction for it: 32 additions. */
 static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 {
     uint64_t product = 0;
@@ -169,16 +170,16 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 
 /* ---- CRC32C on x86-64 ----
  *
- * The crc instruction takes 8 bytes a cycle with a latency of three: three lanes keep it
- * busy. Beside it, carry-less multiplication folds a part of the input into registers (V.
- * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
- * Intel, 2009). They use different units, so one loop does both: two registers are folded
- * while each lane takes three or four words. Measured; two registers suffice, since the
- * lanes hide the products' latency.
+ * The crc instruction takes 8 bytes per cycle with a latency of three cycles: three lanes keep it
+ * busy. Meanwhile carry-less multiplication folds another part of the input into registers (V.
+ * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel,
+ * 2009). The two use different units, so one loop does both: it folds two registers while each lane
+ * takes three or four words. By measurement two registers suffice, since the lanes hide the latency
+ * of the products.
  *
- * Zen 5 begins two or more crc instructions a cycle: there six lanes, two sets of three,
- * beside the same registers: 38 -> 62 GB/s of 128 bits, 54 -> 74 of 256, 78 -> 92 of 512.
- * Where one begins in a cycle they would be 8 to 31 % slower. */
+ * Zen 5 starts two or more crc instructions per cycle. There six lanes, two sets of three, run
+ * beside the same registers: 38 -> 62 GB/s with 128 bits, 54 -> 74 with 256, 78 -> 92 with 512. On
+ * processors that start one per cycle six lanes would be 8 to 31 % slower. */
 
 #if CV_CPU_IS_X86
 
@@ -206,7 +207,7 @@ WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words
     }
 }
 
-/* One set of three lanes, or two: all of the first stand before all of the second. */
+/* One or two sets of three lanes; all lanes of the first precede those of the second. */
 typedef struct sets {
     lanes first, second;
 } sets;
@@ -230,7 +231,7 @@ WITH_CRC PART uint32_t finish_rest(uint64_t crc, const uint8_t *p, size_t size)
 
 WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 {
-    enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
+    enum { SHORT = 3 * 128 }; /* below this joining lanes costs more than they save */
     const uint8_t *p = bytes;
     uint64_t sum = ~crc;
     while (size >= SHORT) {
@@ -252,7 +253,7 @@ WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 /* Bytes that two registers take in a step. */
 enum { STEP_128 = 32, STEP_256 = 64, STEP_512 = 128 };
 
-/* To move 128 bits by their own width and by the steps, and crcs by lanes. */
+/* Factors that move 128 bits by their own width and by a step, and crcs by lanes. */
 typedef struct factors {
     uint64_t own[2], step_128[2], step_256[2], step_512[2];
     const uint32_t *shifts;
@@ -292,7 +293,7 @@ WITH_128 PART __m128i fold_128(__m128i x, __m128i by, __m128i next)
                                              _mm_clmulepi64_si128(x, by, 0x11)));
 }
 
-/* The crc of what was folded into 128 bits. */
+/* The crc of the bytes folded into 128 bits. */
 WITH_128 PART uint64_t remainder_128(__m128i x)
 {
     uint64_t crc = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(x));
@@ -305,7 +306,7 @@ WITH_128 PART __m128i product(uint64_t crc, uint32_t factor)
                                 _mm_cvtsi32_si128((int)factor), 0);
 }
 
-/* `crc` is that of all before the lanes. */
+/* `crc`: of all bytes before the lanes. */
 WITH_128 PART uint64_t join(uint64_t crc, const lanes *l, size_t lane, const factors *f)
 {
     if (lane == 0) return crc;
@@ -332,8 +333,7 @@ WITH_128 PART uint32_t run_128(uint32_t crc, const void *bytes, size_t size, int
     const factors *f = get_factors();
     const __m128i step = both_of(f->step_128);
     while (size >= (size_t)2 * STEP_128) {
-        piece cut =
-            cut_of(size, STEP_128, (size_t)n_sets * LANES, (size_t)words);
+        piece cut = cut_of(size, STEP_128, (size_t)n_sets * LANES, (size_t)words);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP_128;
         sets l = {0};
         __m128i a = _mm_xor_si128(load_128(p), _mm_cvtsi64_si128((long long)sum));
@@ -360,7 +360,7 @@ WITH_128 static uint32_t crc_128(uint32_t crc, const void *bytes, size_t size)
     return run_128(crc, bytes, size, 1, 4);
 }
 
-/* Below this many bytes six lanes have too few steps. */
+/* With fewer bytes, six lanes have too few steps. */
 enum { SHORT_FOR_SIX = 1024 };
 
 WITH_128 static uint32_t crc_128_six(uint32_t crc, const void *bytes, size_t size)
@@ -398,8 +398,7 @@ WITH_256 PART uint32_t run_256(uint32_t crc, const void *bytes, size_t size, int
     const factors *f = get_factors();
     const __m256i step = _mm256_broadcastsi128_si256(both_of(f->step_256));
     while (size >= (size_t)2 * STEP_256) {
-        piece cut =
-            cut_of(size, STEP_256, (size_t)n_sets * LANES, (size_t)words);
+        piece cut = cut_of(size, STEP_256, (size_t)n_sets * LANES, (size_t)words);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP_256;
         sets l = {0};
         __m256i first = _mm256_zextsi128_si256(_mm_cvtsi64_si128((long long)sum));
@@ -463,8 +462,7 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
     const factors *f = get_factors();
     const __m512i step = _mm512_broadcast_i64x2(both_of(f->step_512));
     while (size >= (size_t)2 * STEP_512) {
-        piece cut =
-            cut_of(size, STEP_512, (size_t)n_sets * LANES, (size_t)words);
+        piece cut = cut_of(size, STEP_512, (size_t)n_sets * LANES, (size_t)words);
         const uint8_t *end = p + size, *q = p + (1 + cut.more + cut.n) * STEP_512;
         sets l = {0};
         __m512i first = _mm512_zextsi128_si512(_mm_cvtsi64_si128((long long)sum));
@@ -486,7 +484,7 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
     return finish_rest(sum, p, size);
 }
 
-/* Below these, too few steps of 512 bits. */
+/* With fewer bytes, there are too few steps of 512 bits. */
 enum { SHORT = 1024, SHORT_OF_512_FOR_SIX = 4096 };
 
 WITH_512 static uint32_t crc_512(uint32_t crc, const void *bytes, size_t size)
@@ -505,14 +503,14 @@ WITH_512 static uint32_t crc_512_six(uint32_t crc, const void *bytes, size_t siz
 
 /* ---- CRC32C on ARMv8 ----
  *
- * Like x86-64, with four registers, since PMULL is as fast as the crc instruction. Optional
- * instructions. */
+ * As on x86-64, but with four registers, since PMULL is as fast as the crc instruction. The
+ * instructions are optional. */
 
 #if CV_CPU_IS_ARM
 
 #include <arm_neon.h>
 
-/* Clang's headers hide what the build's target has not. */
+/* Clang's headers hide instructions that the build's target lacks. */
 #if defined(__clang__)
 #define WITH_CRC __attribute__((target("crc")))
 #define WITH_128 __attribute__((target("crc,aes")))
@@ -551,7 +549,7 @@ WITH_CRC PART uint32_t finish_rest(uint32_t crc, const uint8_t *p, size_t size)
 
 WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 {
-    enum { SHORT = 3 * 128 }; /* joining lanes costs more than they win */
+    enum { SHORT = 3 * 128 }; /* below this joining lanes costs more than they save */
     const uint8_t *p = bytes;
     crc = ~crc;
     while (size >= SHORT) {
@@ -572,7 +570,8 @@ WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 
 enum { STEP = 64 };
 
-static uint64_t by_own[2], by_step[2]; /* moving 128 bits by their width, and by a step */
+static uint64_t by_own[2], by_step[2]; /* factors that move 128 bits by their width, and by
+                                          a step */
 static cv_once factors_once = CV_ONCE_INIT;
 
 static void make_factors(void)
@@ -583,7 +582,7 @@ static void make_factors(void)
 
 WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
 
-/* The product of the lower halves, and that of the upper ones. */
+/* The products of the lower halves, and of the upper halves. */
 WITH_128 PART uint64x2_t product_low(uint64x2_t a, uint64x2_t b)
 {
     uint64x2_t product;
@@ -653,7 +652,7 @@ WITH_128 static uint32_t crc_128(uint32_t crc, const void *bytes, size_t size)
 
 #endif
 
-/* ---- CRC32C: the choice --------------------------------------------------- */
+/* ---- CRC32C: selection ---------------------------------------------------- */
 
 enum {
     CRC = CV_CPU_CRC,
@@ -687,7 +686,8 @@ const cv_crc32c_kind *cv_crc32c_kinds(int *n)
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
     const cv_crc32c_kind *kind = kinds;
-    unsigned missing = ~cv_cpu_features(); /* asked once: blocks of 2 KiB feel six calls */
+    unsigned missing = ~cv_cpu_features(); /* loaded once: six calls are measurable for
+                                              blocks of 2 KiB */
     while ((kind->needs | kind->suits) & missing) kind++;
     return kind->run(crc, bytes, size);
 }

@@ -1,28 +1,28 @@
-/* Checksums: CRC-32 of zip archives, and CRC32C, which the library checks its frames by. */
+/* Checksums: CRC-32 of zip archives, and CRC32C for frames. */
 #ifndef CV_BASE_CRC_H
 #define CV_BASE_CRC_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* CRC-32 of zip archives (0xedb88320), continued from `crc`, 0 at first. Any thread. */
+/* CRC-32 of zip archives (0xedb88320), continued from `crc`, which is 0 at first. Any thread. */
 uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size);
 
-/* The CRC32C of `size` bytes, continued from `crc`, 0 at first: Castagnoli, 0x1EDC6F41,
- * reflected, as in iSCSI (RFC 3720, B.4) and ext4. Checks every block read, so it uses the
+/* CRC32C of `size` bytes, continued from `crc`, which is 0 at first: Castagnoli, 0x1EDC6F41,
+ * reflected, as in iSCSI (RFC 3720, B.4) and ext4. Every block read is checked, so this uses the
  * processor's instructions. Any alignment, any thread. */
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* One way to compute it. All give the same. */
+/* One implementation. All return the same value. */
 typedef struct cv_crc32c_kind {
     const char *name;
-    unsigned needs; /* cv_cpu_feature; without them `run` may not be called */
-    unsigned suits; /* and without these another one is faster              */
+    unsigned needs; /* cv_cpu_feature bits that `run` requires */
+    unsigned suits; /* bits without which another one is faster */
     uint32_t (*run)(uint32_t crc, const void *bytes, size_t size);
 } cv_crc32c_kind;
 
-/* The kinds for this processor, fastest first; the last one is portable. cv_crc32c takes
- * the first that cv_cpu_can. */
+/* Lists the implementations for this processor, fastest first; the last one is portable. cv_crc32c
+ * uses the first that cv_cpu_can run. */
 const cv_crc32c_kind *cv_crc32c_kinds(int *n);
 
 #endif

@@ -1,5 +1,4 @@
-/* Room: base. Computes the grid, the only place where shapes are multiplied; all is
- * checked. */
+/* Room: base. Computes the grid. Shapes are multiplied only here, with overflow checks. */
 #include "base/grid.h"
 
 #include "base/arith.h"
@@ -10,7 +9,7 @@ static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, i
     if (shape < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "shape[%d] is %lld, less than 0", axis,
                        (long long)shape);
-    bool empty_ok = shape == 0; /* foreign empty arrays store partitions of 0 */
+    bool empty_ok = shape == 0; /* other programs store 0 for the chunks of empty arrays */
     if (chunk < (empty_ok ? 0 : 1))
         return cv_fail(err, CATERVA_EINVAL, -1, "chunk shape[%d] is %d, less than 1", axis,
                        chunk);
@@ -30,8 +29,8 @@ static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, i
     return CV_OK;
 }
 
-/* Strides and products of per-axis numbers, last axis first. False if a partition exceeds
- * int64; *counts_fit: whether the whole array's fit. */
+/* Computes strides and products, last axis first. False if a chunk exceeds int64; *counts_fit:
+ * whether the whole array fits. */
 static bool multiply(cv_grid *g, bool *counts_fit)
 {
     int64_t chunks = 1, blocks = 1, items = 1, block = g->item_size, chunk = g->item_size;
@@ -88,7 +87,7 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
 
     bool counts_fit;
     bool fits = multiply(grid, &counts_fit);
-    if (has_empty_axis(grid)) { /* no items, whatever the other axes multiply to */
+    if (has_empty_axis(grid)) { /* no items: the other axes may overflow */
         grid->n_items = grid->n_chunks = grid->total_bytes = 0;
         counts_fit = true;
     }
@@ -106,7 +105,7 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
     if (grid->n_chunks > CV_MAX_CHUNKS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",
                        (long long)grid->n_chunks, (long long)CV_MAX_CHUNKS);
-    grid->n_all_blocks = grid->n_chunks > 0; /* fits: no more than chunks have bytes */
+    grid->n_all_blocks = grid->n_chunks > 0; /* fits: chunks have at least as many bytes */
     for (int d = 0; d < ndim && grid->n_chunks > 0; d++)
         grid->n_all_blocks *= count_blocks(grid, d);
     return CV_OK;

@@ -1,5 +1,4 @@
-/* Room: base. Memory from the system or a program's functions. Only here malloc is
- * called. */
+/* Room: base. Memory from the system or the program's functions. malloc is called only here. */
 #include "base/heap.h"
 
 #include "base/os.h"
@@ -19,7 +18,7 @@ bool cv_heap_set(const cv_heap_functions *functions)
     return true;
 }
 
-/* True: use the system. Waits while another thread is setting functions, which is brief. */
+/* Returns true for the system. Waits while another thread sets functions, which is brief. */
 static bool settle(void)
 {
     int kind = CV_HEAP_UNSETTLED;
@@ -53,7 +52,7 @@ void cv_heap_release(void *memory)
 void *cv_calloc(size_t n, size_t size)
 {
     size_t all;
-    if (cv_heap_is_system()) return calloc(n, size); /* fresh pages are zero already */
+    if (cv_heap_is_system()) return calloc(n, size); /* new pages are zero already */
     if (__builtin_mul_overflow(n, size, &all)) return NULL;
     void *memory = cv_malloc(all);
     if (memory) memset(memory, 0, all);
@@ -98,7 +97,7 @@ char *cv_strdup(const char *text) { return cv_strndup(text, SIZE_MAX); }
 
 /* ---- Buffers ----
  *
- * Capacity doubles, so that appending is amortised O(1) a byte; memory is aligned for
+ * The capacity doubles, so that appending takes amortised O(1) per byte. Memory is aligned for
  * SIMD. */
 
 enum { ALIGNMENT = 64 };

@@ -1,6 +1,6 @@
-/* All memory of the library, from the system or a program's functions; libblosc2 and libc
- * allocate their own. The first allocation decides for the system; later ones cost one load
- * more than the system's function. Any thread. */
+/* All memory of the library, from the system or from the program's functions; C-Blosc2 and the C
+ * library allocate their own. The first allocation selects the system unless functions were set;
+ * then each allocation costs one load more than malloc. Any thread. */
 #ifndef CV_BASE_HEAP_H
 #define CV_BASE_HEAP_H
 
@@ -13,20 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions in the place of the system's: as caterva_allocator has them. */
+/* Functions that replace the system's, as in caterva_allocator. */
 typedef struct cv_heap_functions {
     void *context;
     void *(*allocate)(void *context, size_t size, size_t alignment);
     void (*release)(void *context, void *memory);
 } cv_heap_functions;
 
-/* Before anything has been allocated, and once: else false, and nothing changes. */
+/* Sets the functions, before the first allocation and only once. Otherwise returns false and
+ * changes nothing. */
 bool cv_heap_set(const cv_heap_functions *functions);
 
-/* What malloc aligns to. */
+/* The alignment of malloc. */
 #define CV_HEAP_ALIGNMENT _Alignof(max_align_t)
 
-/* For the functions below only. */
+/* Only for the functions below. */
 typedef enum cv_heap_kind {
     CV_HEAP_UNSETTLED,
     CV_HEAP_SETTING,
@@ -42,33 +43,33 @@ static inline bool cv_heap_is_system(void)
     return atomic_load_explicit(&cv_heap_settled, memory_order_acquire) == CV_HEAP_SYSTEM;
 }
 
-/* `size` bytes, aligned for any C type, or NULL. 0 bytes: NULL or unusable memory; free it
- * anyway. */
+/* Returns `size` bytes aligned for any C type, or NULL. For 0 bytes: NULL, or memory that must not
+ * be used but freed. */
 static inline void *cv_malloc(size_t size)
 {
     return cv_heap_is_system() ? malloc(size) : cv_heap_allocate(size, CV_HEAP_ALIGNMENT);
 }
 
-/* The same for `n` times `size` bytes, all zero. */
+/* The same for `n` times `size` bytes, zeroed. */
 void *cv_calloc(size_t n, size_t size);
 
-/* Resizes `memory` (or NULL), keeping its first `old` bytes; may move it. NULL: failed,
- * unchanged. */
+/* Resizes `memory` (or NULL), keeping its first `old` bytes; may move it. On failure returns NULL
+ * and changes nothing. */
 void *cv_realloc(void *memory, size_t old, size_t size);
 
-/* `size` bytes at a multiple of `alignment`, a power of 2. */
+/* Returns `size` bytes aligned to `alignment`, a power of 2. */
 void *cv_aligned_alloc(size_t alignment, size_t size);
 
-/* Memory for `size` bytes in large pages of this size and alignment, if the system has
+/* Returns memory for `size` bytes in large pages of this size and alignment, if the system has
  * them. */
 enum { CV_LARGE_PAGE = 2 << 20 };
 void *cv_large_pages(size_t size);
 
-/* Copies of a text, or of at most `most` bytes of it. NULL without memory. */
+/* Copies a text, or at most `most` bytes of it. NULL without memory. */
 char *cv_strdup(const char *text);
 char *cv_strndup(const char *text, size_t most);
 
-/* What stands behind a pointer that is const for everybody but who made it. */
+/* Removes const from memory that the caller owns. */
 static inline void *cv_unconst(const void *memory)
 {
     void *own;
@@ -76,7 +77,7 @@ static inline void *cv_unconst(const void *memory)
     return own;
 }
 
-/* What any of these handed out; NULL is fine. */
+/* Releases what these functions returned. NULL is fine. */
 static inline void cv_free(void *memory)
 {
     if (cv_heap_is_system())
@@ -93,17 +94,17 @@ typedef struct cv_buffer {
     size_t capacity;
 } cv_buffer;
 
-/* Makes room for `capacity` bytes in all; content up to `size` is kept. */
+/* Grows to `capacity` bytes in all; keeps the content up to `size`. */
 cv_status cv_buffer_reserve(cv_buffer *buffer, size_t capacity, cv_error *err);
 
-/* Sets `size`, growing when needed; new bytes are undefined. */
+/* Sets `size`, growing if needed; new bytes are undefined. */
 cv_status cv_buffer_resize(cv_buffer *buffer, size_t size, cv_error *err);
 
-/* The same of much, or where there is no room yet. */
+/* cv_buffer_append for many bytes, or if the buffer must grow. */
 cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t size,
                                 cv_error *err);
 
-/* Headers are written byte by byte. */
+/* Appends bytes. Inline, because headers are written byte by byte. */
 static inline cv_status cv_buffer_append(cv_buffer *buffer, const void *bytes, size_t size,
                                          cv_error *err)
 {

@@ -83,7 +83,7 @@ void cv_os_host(char *out, size_t size)
     out[size - 1] = '\0';
 }
 
-/* Scatters the bits of a number (the finaliser of splitmix64). */
+/* Mixes the bits of a number (the finaliser of splitmix64). */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

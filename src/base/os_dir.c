@@ -1,5 +1,5 @@
-/* Room: base. Open directories on POSIX. A port rewrites os*.c and thread.c. Every new
- * descriptor is close-on-exec. */
+/* Room: base. Open directories on POSIX. A port rewrites os*.c and thread.c. Every new descriptor
+ * is close-on-exec. */
 #include "base/os_dir.h"
 
 #include "base/heap.h"
@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* ---- Os dir ---- */
+/* ---- Directories ---- */
 
 #ifdef STATX_INO
 #include <sys/sysmacros.h>
@@ -31,7 +31,7 @@ void cv_dir_close(cv_dir *dir)
 
 /* ---- Opening ------------------------------------------------------------ */
 
-/* Without open standard streams a file of ours could take stderr's number and its output. */
+/* If the standard streams are closed, a file could get the number of stderr, and its output. */
 static int keep_off_streams(int *fd)
 {
     enum { FIRST = 3 };
@@ -43,7 +43,7 @@ static int keep_off_streams(int *fd)
     return error;
 }
 
-/* With close-on-exec, and never hanging on a pipe. */
+/* Opens with close-on-exec. Does not block on a pipe. */
 static int open_at(cv_dir dir, const char *name, int flags, uint32_t mode, int *number)
 {
     int fd;
@@ -88,7 +88,7 @@ int cv_dir_open_names(const char *path, cv_dir *out)
     return open_at(cv_dir_here, path, FLAGS | O_DIRECTORY, 0, &out->number);
 }
 
-/* ---- Asking ------------------------------------------------------------- */
+/* ---- Information -------------------------------------------------------- */
 
 static int get_info(cv_dir dir, const char *name, int flags, cv_file_info *out)
 {
@@ -108,8 +108,8 @@ int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out)
     return get_info(dir, name, AT_SYMLINK_NOFOLLOW, out);
 }
 
-/* Since Linux 6.13 asking a file's times makes its next write enter new ones, into the
- * journal, too: a write and fstatat take 2.9 us, without times 1.9. */
+/* Does not ask for times if possible: since Linux 6.13 that makes the next write set new ones, also
+ * in the journal. A write and fstatat take 2.9 us, without times 1.9. */
 bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode)
 {
     cv_file_info info = {0};
@@ -144,7 +144,7 @@ bool cv_os_same_file(const char *a, const char *b)
 
 char *cv_os_absolute(const char *path)
 {
-    char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* as long as it takes */
+    char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* of any length */
     if (!parent) return cv_strdup(path);
     size_t size = strlen(parent) + strlen(path) + 2;
     char *joined = cv_malloc(size);
@@ -155,7 +155,7 @@ char *cv_os_absolute(const char *path)
 
 char *cv_os_real_path(const char *path)
 {
-    char *found = realpath(path, NULL); /* the C library's memory */
+    char *found = realpath(path, NULL); /* allocated by the C library */
     char *copy = found ? cv_strdup(found) : NULL;
     free(found);
     return copy;
@@ -227,7 +227,7 @@ void cv_listing_close(cv_listing *listing)
 
 /* ---- Names ----
  *
- * Including some systems' special renames. */
+ * Including special renames of some systems. */
 
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -237,13 +237,13 @@ void cv_listing_close(cv_listing *listing)
 
 typedef enum rename_how { RENAME_TO_NEW, RENAME_BOTH_WAYS } rename_how;
 
-/* ENOTSUP: neither the system nor the file system has it. */
+/* ENOTSUP if the system or the file system lacks it. */
 static int rename_specially(cv_dir dir, const char *from, const char *to, rename_how how)
 {
     int failed = -1;
     errno = ENOTSUP;
 #if defined(__linux__) && defined(SYS_renameat2)
-    /* Flag 1 is RENAME_NOREPLACE, 2 RENAME_EXCHANGE: not all headers have them. */
+    /* Flag 1 is RENAME_NOREPLACE, 2 is RENAME_EXCHANGE: some headers lack them. */
     unsigned flags = how == RENAME_TO_NEW ? 1u : 2u;
     failed =
         (int)syscall(SYS_renameat2, cv_posix_dir(dir), from, cv_posix_dir(dir), to, flags);
@@ -262,7 +262,7 @@ int cv_dir_rename(cv_dir dir, const char *from, const char *to)
     return renameat(cv_posix_dir(dir), from, cv_posix_dir(dir), to) ? errno : 0;
 }
 
-/* Rename may replace an empty directory, so an exclusively made one reserves the name. */
+/* Rename may replace an empty directory, so an exclusively created one reserves the name. */
 static int rename_directory_new(cv_dir dir, const char *from, const char *to)
 {
     if (mkdirat(cv_posix_dir(dir), to, 0777)) return errno;
@@ -277,7 +277,7 @@ static int rename_file_new(cv_dir dir, const char *from, const char *to)
         return cv_dir_remove(dir, from);
     if (errno == EEXIST) return EEXIST;
 
-    /* No hard links either: an empty file keeps the name for a moment. */
+    /* without hard links: an empty file reserves the name for a moment */
     cv_file file;
     unsigned how = CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW;
     int error = cv_dir_open_file(dir, to, how, 0666, &file);
@@ -332,7 +332,7 @@ void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAM
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     enum { LETTERS = sizeof letters - 1, SUFFIX = 6, MAX_NAME = 200 };
 
-    /* Time, process and stack tell apart whoever asks at the same moment. */
+    /* Time, process and stack address distinguish concurrent callers. */
     uint64_t seed = mix(cv_os_clock_ns()) + mix((uint64_t)getpid()) + (uintptr_t)&seed;
     uint64_t bits = mix(seed);
     char suffix[SUFFIX + 1] = {0};
@@ -368,9 +368,9 @@ int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
     return error;
 }
 
-/* ---- Who may use a file ----
+/* ---- Access ----
  *
- * Access lists and extended attributes differ even between POSIX systems. */
+ * Access control lists and extended attributes differ even between POSIX systems. */
 
 #ifdef __linux__
 #include <sys/xattr.h>
@@ -384,7 +384,8 @@ int cv_file_get_access(cv_file file, cv_os_access *out)
     return 0;
 }
 
-/* *mode: what may be allowed, given who owns the file then. */
+/* Sets owner and group if possible. *mode: the permissions that may be set with the actual owner
+ * and group. */
 static int give_owner(cv_file file, const cv_os_access *access, uint32_t *mode)
 {
     cv_os_access own = {0};
@@ -403,7 +404,7 @@ static int give_owner(cv_file file, const cv_os_access *access, uint32_t *mode)
     return error;
 }
 
-/* A file system without permissions refuses: they are all alike there. */
+/* Ignores errors of file systems without permissions: all files have the same there. */
 static int give_mode(cv_file file, uint32_t mode)
 {
     if (fchmod(cv_posix_fd(file), (mode_t)mode) == 0) return 0;
@@ -447,7 +448,8 @@ static void copy_attributes(int fd, int from, bool with_lists)
     cv_free(names);
 }
 
-/* A list of another group would speak of ours as of that group. */
+/* Copies lists only if the file has this group, because their entry for the owning group is meant
+ * for it. */
 static void take_attributes(cv_file file, cv_file from, uint32_t group)
 {
     cv_os_access own = {0};

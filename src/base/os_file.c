@@ -1,5 +1,5 @@
-/* Room: base. Open files on POSIX. A port rewrites os*.c and thread.c. Completes calls that
- * are interrupted or cut short. */
+/* Room: base. Open files on POSIX. A port rewrites os*.c and thread.c. Continues system calls that
+ * were interrupted or incomplete. */
 #include "base/os_file.h"
 
 #include "base/os_posix.h"
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* ---- Os file ---- */
+/* ---- Files ---- */
 
 #ifdef __linux__
 #include <linux/fs.h>
@@ -23,7 +23,7 @@
 /* Some systems refuse transfers beyond INT_MAX bytes. */
 static const size_t max_transfer = (size_t)1 << 30;
 
-/* The limit of off_t. The build sets _FILE_OFFSET_BITS, or positions above 4 GiB would
+/* The limit of off_t. The build sets _FILE_OFFSET_BITS; otherwise positions above 4 GiB would
  * wrap. */
 static const uint64_t max_pos = INT64_MAX;
 _Static_assert(sizeof(off_t) == sizeof(int64_t), "off_t must have 64 bits");
@@ -36,7 +36,8 @@ void cv_file_close(cv_file *file)
 
 int cv_file_again(cv_file file, cv_file *out)
 {
-    int number = fcntl(cv_posix_fd(file), F_DUPFD_CLOEXEC, 3); /* above the streams */
+    int number = fcntl(cv_posix_fd(file), F_DUPFD_CLOEXEC, 3); /* above the standard
+                                                                  streams */
     *out = (cv_file){number < 0 ? 0 : number + 1};
     return number < 0 ? errno : 0;
 }
@@ -93,10 +94,10 @@ void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size)
         (void)posix_fadvise(cv_posix_fd(file), (off_t)pos, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
-/* Allocates at once what many writes append: half the time on ext4, which allocates page by
- * page. 131 MB by 4.9 MB: 31 -> 16 ms, with sync 129 -> 94 ms; by 256 KiB: 23 -> 16 ms; by
- * 70 KiB only if allocated for all. Other file systems do not need it. Failures show when
- * writing. */
+/* Allocates space for many appending writes at once, which takes half the time on ext4, because it
+ * allocates page by page. 131 MB in writes of 4.9 MB: 31 -> 16 ms, with sync 129 -> 94 ms; of 256
+ * KiB: 23 -> 16 ms; of 70 KiB only if allocated for all. Other file systems do not need it. Errors
+ * appear when writing. */
 void cv_file_take_room(cv_file file, uint64_t pos, uint64_t size)
 {
 #ifdef __linux__
@@ -130,8 +131,8 @@ int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos)
     return 0;
 }
 
-/* The mapping is only passed to the system: for a truncated file it returns EFAULT, without
- * a signal. Half the copies of read and write. */
+/* Writes from a mapping, with half the copies of read and write. Only the system accesses the
+ * mapping: for a truncated file it returns EFAULT, without a signal. */
 int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size)
 {
 #ifdef MAP_POPULATE
@@ -196,7 +197,7 @@ int cv_file_sync(cv_file file)
     int failed;
     do {
 #ifdef __APPLE__
-        /* fsync stops at the drive's cache there; some file systems have no more. */
+        /* fsync does not flush the drive's cache on macOS; some file systems support only fsync. */
         failed = fcntl(cv_posix_fd(file), F_FULLFSYNC);
         if (failed && errno != EINTR) failed = fsync(cv_posix_fd(file));
 #else
@@ -208,7 +209,7 @@ int cv_file_sync(cv_file file)
 
 /* ---- Locks ----
  *
- * flock, and record locks of an opening. */
+ * flock, and record locks of an opening (OFD locks). */
 
 int cv_file_lock(cv_file file)
 {
@@ -230,13 +231,12 @@ int cv_file_ask_lock(cv_file file)
     return 0;
 }
 
-/* Record locks on bytes that no file has, so that no other use of them is met:
+/* Record locks on bytes beyond any file's end, so that they conflict with no other use:
  *
- *     READS     everyone who shares, as long as the file is open
- *     UNKNOWN   whoever has not said a number yet
+ *     READS     held by every opening that shares
+ *     UNKNOWN   held by an opening that has set no number yet
  *     NUMBERS   from here on: byte n for number n
- *     MARKS     before all of these, in the same way
- */
+ *     MARKS     before all of these, in the same way */
 #ifdef F_OFD_SETLK
 static const off_t lock_reads = (off_t)(INT64_MAX / 2);
 static const off_t lock_unknown = (off_t)(INT64_MAX / 2) + 1;
@@ -370,7 +370,8 @@ bool cv_file_is_shared(cv_file file)
 #endif
 }
 
-/* Covers UNKNOWN and the numbers below: a change of number holds both for a moment. */
+/* Looks at UNKNOWN and the numbers below in one call: an opening that changes its number holds both
+ * for a moment. */
 bool cv_file_is_shared_but(cv_file file, uint64_t number)
 {
 #ifdef F_OFD_SETLK
@@ -378,7 +379,7 @@ bool cv_file_is_shared_but(cv_file file, uint64_t number)
     if (!is_locked(cv_posix_fd(file), lock_reads, 1)) return false;
     if (is_locked(cv_posix_fd(file), lock_unknown, own - lock_unknown)) return true;
     if (own + 1 < end && is_locked(cv_posix_fd(file), own + 1, end - own - 1)) return true;
-    return !is_locked(cv_posix_fd(file), own, 1); /* somebody who says no number */
+    return !is_locked(cv_posix_fd(file), own, 1); /* an opening that sets no number */
 #else
     (void)file, (void)number;
     return true;

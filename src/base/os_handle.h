@@ -1,43 +1,42 @@
-/* Open files and directories, and what is known of one; defined anew by a port. */
+/* Handles of open files and directories, and information about them. A port redefines them. */
 #ifndef CV_BASE_OS_HANDLE_H
 #define CV_BASE_OS_HANDLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An open file; {0}: none, EBADF everywhere. Never a standard stream, not inherited; any
- * thread. */
+/* An open file; {0}: none, EBADF everywhere. Never a standard stream, not inherited; any thread. */
 typedef struct cv_file {
-    int number; /* of a POSIX system: the descriptor, plus one */
+    int number; /* on POSIX: descriptor + 1 */
 } cv_file;
 
 static inline bool cv_file_is_open(cv_file file) { return file.number != 0; }
 
-/* A directory that is open; {0} is none. */
+/* An open directory; {0}: none. */
 typedef struct cv_dir {
     int number;
 } cv_dir;
 
 static inline bool cv_dir_is_open(cv_dir dir) { return dir.number != 0; }
 
-/* The directory as a file, to lock or give access; the same handle, closed once. */
+/* The directory as a file, for locks and access. It is the same handle: close it once. */
 static inline cv_file cv_dir_as_file(cv_dir dir) { return (cv_file){dir.number}; }
 static inline cv_dir cv_dir_of_file(cv_file file) { return (cv_dir){file.number}; }
 
-/* What stands behind a handle or a name. */
+/* The kind of a file. */
 typedef enum cv_file_kind {
     CV_KIND_FILE,
     CV_KIND_DIRECTORY,
-    CV_KIND_LINK, /* asked for by name only, where it was not to be followed */
-    CV_KIND_OTHER /* a pipe, a device */
+    CV_KIND_LINK, /* only from functions that do not follow links */
+    CV_KIND_OTHER /* pipe, device, ... */
 } cv_file_kind;
 
 typedef struct cv_file_info {
     cv_file_kind kind;
     uint64_t size;
-    uint64_t n_names;       /* 0: deleted, and there as long as it is open */
-    uint64_t device, inode; /* together: which file it is */
-    uint64_t changed_ns;    /* when its bytes were changed last, by the system's clock */
+    uint64_t n_names;       /* 0: deleted, and open */
+    uint64_t device, inode; /* together they identify the file */
+    uint64_t changed_ns;    /* last change of its bytes, by the system's clock */
 } cv_file_info;
 
 #endif

@@ -1,4 +1,4 @@
-/* What the os*.c files of a POSIX system share. For them only. */
+/* Shared by the os*.c files of a POSIX system only. */
 #ifndef CV_BASE_OS_POSIX_H
 #define CV_BASE_OS_POSIX_H
 
@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-/* Of none it is -1, which every call refuses. */
+/* -1 for a file that is not open, which every call refuses. */
 static inline int cv_posix_fd(cv_file file) { return file.number - 1; }
 static inline int cv_posix_dir(cv_dir dir) { return dir.number - 1; }
 

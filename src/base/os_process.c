@@ -1,4 +1,4 @@
-/* Room: base. The environment, which is read only here, and dynamic libraries. */
+/* Room: base. Environment variables, which are read only here, and dynamic libraries. */
 #include "base/os_process.h"
 
 #include "base/heap.h"
@@ -22,7 +22,7 @@ bool cv_library_load(const char *const *names, cv_library *out)
     return out->system != NULL;
 }
 
-/* POSIX has addresses of functions and of objects be alike; ISO C has not. */
+/* POSIX guarantees that a function's address fits a pointer to an object; ISO C does not. */
 bool cv_library_find(cv_library library, const char *name, void *function)
 {
     void *address = dlsym(library.system, name);

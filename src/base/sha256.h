@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4) and HMAC with it (RFC 2104): for signatures of requests. */
+/* SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for signing requests. */
 #ifndef CV_BASE_SHA256_H
 #define CV_BASE_SHA256_H
 
@@ -20,7 +20,7 @@ void cv_sha256_end(cv_sha256 *hash, uint8_t out[CV_SHA256_SIZE]);
 void cv_hmac_sha256(const void *key, size_t key_size, const void *bytes, size_t size,
                     uint8_t out[CV_SHA256_SIZE]);
 
-/* Lower case digits and a NUL. */
+/* Lower-case hexadecimal digits and a NUL. */
 void cv_sha256_hex(const uint8_t sum[CV_SHA256_SIZE], char out[CV_SHA256_HEX]);
 
 #endif

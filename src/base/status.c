@@ -1,4 +1,4 @@
-/* Room: base. Fills errors: cuts messages to size and makes names in them safe to print. */
+/* Room: base. Fills errors: truncates messages and escapes unsafe characters in them. */
 #include "base/status.h"
 
 #include <errno.h>
@@ -6,12 +6,12 @@
 
 /* ---- Text of errors ----
  *
- * UTF-8, checked (Unicode, table 3-7) and made harmless. */
+ * Validates UTF-8 (Unicode, table 3-7) and escapes it. */
 
 static size_t length_by_first(unsigned char first)
 {
     if (first < 0x80) return 1;
-    if (first < 0xc2) return 0; /* a byte of the middle, or overlong */
+    if (first < 0xc2) return 0; /* a continuation byte, or overlong */
     if (first < 0xe0) return 2;
     if (first < 0xf0) return 3;
     return first < 0xf5 ? 4 : 0;
@@ -68,7 +68,7 @@ bool cv_is_utf8(const char *text)
     return true;
 }
 
-/* C0, DEL, and C1, which is two bytes. */
+/* C0, DEL, and C1, which has two bytes. */
 static bool is_control(const char *text, size_t length)
 {
     unsigned char first = (unsigned char)text[0];
@@ -134,7 +134,7 @@ cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...)
         char text[96];
         snprintf(err->message + used, sizeof err->message - used, ": %s%s",
                  cv_error_text(sys_errno, text, sizeof text),
-                 sys_errno == EMFILE ? " (this process may open no more: ulimit -n)" : "");
+                 sys_errno == EMFILE ? " (this process may open no more files: ulimit -n)" : "");
     }
     return CATERVA_EIO;
 }

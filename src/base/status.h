@@ -1,5 +1,5 @@
-/* Errors inside the library. A failing function fills the caller's error (or NULL) and
- * returns its code, so that `return cv_fail(...)` is a line. */
+/* Errors inside the library. A failing function fills the caller's error (or NULL) and returns its
+ * code, so that callers can write `return cv_fail(...)`. */
 #ifndef CV_BASE_STATUS_H
 #define CV_BASE_STATUS_H
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* GNU's: the text may or may not lie in the buffer. */
+/* GNU's strerror_r: the text may be in the buffer or elsewhere. */
 static inline const char *cv_error_text_returned(const char *returned, int sys_errno,
                                                  char *text, size_t size)
 {
@@ -19,7 +19,7 @@ static inline const char *cv_error_text_returned(const char *returned, int sys_e
     return text;
 }
 
-/* POSIX's: 0, or an error: then the buffer holds nothing to rely on. */
+/* POSIX's strerror_r: returns 0, or an error and then the buffer is undefined. */
 static inline const char *cv_error_text_filled(int failed, int sys_errno, char *text,
                                                size_t size)
 {
@@ -27,7 +27,8 @@ static inline const char *cv_error_text_filled(int failed, int sys_errno, char *
     return text;
 }
 
-/* Never NULL, never empty; may use the `size` bytes, 16 at least, at `text`. */
+/* Returns text that is never NULL and never empty. May use the buffer `text` of `size` >= 16
+ * bytes. */
 static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 {
     text[0] = '\0';
@@ -38,19 +39,19 @@ static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 
 /* ---- Text of errors ----
  *
- * Names of files, attributes and fields may hold any byte; control characters are
- * escaped. */
+ * Names of files, attributes and fields may contain any bytes; control characters are escaped. */
 
 bool cv_is_utf8(const char *text);
 
-/* Bytes of the character at `text`, `size` >= 1; 0: not well-formed UTF-8. */
+/* Bytes of the character at `text`, `size` >= 1; 0 if it is not well-formed UTF-8. */
 size_t cv_utf8_length(const char *text, size_t size);
 
-/* Writes the character `code`, at most U+10FFFF and no surrogate; returns its bytes. */
+/* Encodes the character `code`, which is at most U+10FFFF and not a surrogate. Returns the number
+ * of bytes. */
 size_t cv_utf8_encode(uint32_t code, char out[4]);
 
-/* Copies `text` to `dst` (`size` >= 1, NUL included), with "\xNN" for control characters
- * and invalid UTF-8. Cuts between characters. */
+/* Copies `text` to `dst` (`size` >= 1, including the NUL), with "\xNN" for control characters and
+ * invalid UTF-8. Truncates between characters. */
 void cv_show_text(char *dst, size_t size, const char *text);
 
 /* ---- Status and error ---- */
@@ -66,18 +67,18 @@ typedef caterva_error cv_error;
 #define CV_PRINTF(fmt, args)
 #endif
 
-/* Fills *err (or NULL) with `code`, frame position `pos` (-1: none) and a message; returns
+/* Fills *err (or NULL) with `code`, frame position `pos` (-1: none) and a message. Returns
  * `code`. */
 cv_status cv_fail(cv_error *err, cv_status code, int64_t pos, const char *fmt, ...)
     CV_PRINTF(4, 5);
 
-/* The same for a failed system call: CATERVA_EIO, `sys_errno` and its text. */
+/* The same for a failed system call: CATERVA_EIO with `sys_errno` and its text. */
 cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...) CV_PRINTF(3, 4);
 
-/* CATERVA_ENOMEM for `size` bytes wanted for `what`. */
+/* CATERVA_ENOMEM: `size` bytes for `what`. */
 cv_status cv_fail_memory(cv_error *err, size_t size, const char *what);
 
-/* Returns if `expr` is not CV_OK. Only where nothing needs freeing; else `goto done`. */
+/* Returns if `expr` is not CV_OK. Use only if nothing needs to be freed; else `goto done`. */
 #define CV_TRY(expr)                                                                         \
     do {                                                                                     \
         cv_status cv_try_status_ = (expr);                                                   \

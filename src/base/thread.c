@@ -1,5 +1,4 @@
-/* Room: base. The larger functions of threads and locks. A port rewrites it with
- * thread.h. */
+/* Room: base. The larger functions of threads and locks. A port rewrites this file and thread.h. */
 #include "base/thread.h"
 
 #include <assert.h>
@@ -10,14 +9,14 @@ void cv_rwlock_init(cv_rwlock *lock)
 {
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);
-#ifdef __GLIBC__ /* elsewhere writers go first, or the queue is fair */
+#ifdef __GLIBC__ /* other systems prefer writers, or have a fair queue */
     pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 #endif
     pthread_rwlock_init(&lock->system, &attributes);
     pthread_rwlockattr_destroy(&attributes);
 }
 
-/* By the clock that may be set: a wait that is then too long or short is one of many. */
+/* Uses the clock that may be set: a single wait may be too long or too short. */
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns)
 {
     struct timespec until;
@@ -62,10 +61,10 @@ typedef struct watcher {
     void (*in_child)(void);
 } watcher;
 
-/* Those who wait for others stand apart: they are called before any lock is taken. */
+/* Watchers that wait for other threads are separate: they are called before any lock is taken. */
 static struct {
     cv_once once;
-    cv_mutex lock; /* held from before a fork until behind it */
+    cv_mutex lock; /* held from before a fork until after it */
     int n_waiting, n_locking;
     watcher waiting[MOST_WATCHERS], locking[MOST_WATCHERS];
 } forks = {.once = CV_ONCE_INIT, .lock = CV_MUTEX_INIT};
@@ -108,7 +107,7 @@ void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_par
     cv_once_run(&forks.once, watch_forks);
     cv_mutex_lock(&forks.lock);
     int *n = waits ? &forks.n_waiting : &forks.n_locking;
-    assert(*n < MOST_WATCHERS); /* there is one in each of a few files */
+    assert(*n < MOST_WATCHERS); /* each of a few files has one */
     (waits ? forks.waiting : forks.locking)[(*n)++] = (watcher){before, in_parent, in_child};
     cv_mutex_unlock(&forks.lock);
 }

@@ -1,8 +1,7 @@
-/* Threads and locks, as thin as they can be: each function here is one call of the
- * system's. Together with thread.c this is all that a port to a system without POSIX
- * threads writes anew; nothing else in the library knows which threads these are.
+/* Threads and locks. Each function is one call of the system. A port to a system without POSIX
+ * threads rewrites only this file and thread.c.
  *
- * Locks are not recursive. What is made by an INIT macro need not be destroyed. */
+ * Locks are not recursive. Objects initialised with an INIT macro need not be destroyed. */
 #ifndef CV_BASE_THREAD_H
 #define CV_BASE_THREAD_H
 
@@ -11,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- One at a time ------------------------------------------------------ */
+/* ---- Mutexes ------------------------------------------------------------ */
 
 typedef struct cv_mutex {
     pthread_mutex_t system;
@@ -38,7 +37,7 @@ static inline bool cv_mutex_try_lock(cv_mutex *mutex)
     return pthread_mutex_trylock(&mutex->system) == 0;
 }
 
-/* ---- Waiting for a change ------------------------------------------------ */
+/* ---- Condition variables ------------------------------------------------ */
 
 typedef struct cv_cond {
     pthread_cond_t system;
@@ -51,20 +50,20 @@ typedef struct cv_cond {
 static inline void cv_cond_init(cv_cond *cond) { pthread_cond_init(&cond->system, NULL); }
 static inline void cv_cond_destroy(cv_cond *cond) { pthread_cond_destroy(&cond->system); }
 
-/* Gives up the lock, sleeps, and takes it again; may wake for no reason. */
+/* Releases the lock, sleeps, and takes the lock again. May wake spuriously. */
 static inline void cv_cond_wait(cv_cond *cond, cv_mutex *mutex)
 {
     pthread_cond_wait(&cond->system, &mutex->system);
 }
-/* The same for about so long at most. */
+/* The same, for approximately `ns` at most. */
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns);
 
 static inline void cv_cond_wake_one(cv_cond *cond) { pthread_cond_signal(&cond->system); }
 static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&cond->system); }
 
-/* ---- Many readers or one writer ------------------------------------------ */
+/* ---- Read-write locks ---------------------------------------------------- */
 
-/* Writers go before new readers, against starvation: a reader must not lock it again. */
+/* Writers precede new readers, to avoid starvation: a reader must not lock it again. */
 typedef struct cv_rwlock {
     pthread_rwlock_t system;
 } cv_rwlock;
@@ -79,7 +78,7 @@ static inline void cv_rwlock_read(cv_rwlock *lock) { pthread_rwlock_rdlock(&lock
 static inline void cv_rwlock_write(cv_rwlock *lock) { pthread_rwlock_wrlock(&lock->system); }
 static inline void cv_rwlock_unlock(cv_rwlock *lock) { pthread_rwlock_unlock(&lock->system); }
 
-/* For writing, or false at once. */
+/* Takes the lock for writing, or returns false at once. */
 static inline bool cv_rwlock_try_write(cv_rwlock *lock)
 {
     return pthread_rwlock_trywrlock(&lock->system) == 0;
@@ -95,7 +94,7 @@ typedef struct cv_once {
         PTHREAD_ONCE_INIT                                                                    \
     }
 
-/* The first call runs `body`; every call returns after that run. */
+/* The first call runs `body`. Every call returns after that run. */
 static inline void cv_once_run(cv_once *once, void (*body)(void))
 {
     pthread_once(&once->system, body);
@@ -103,21 +102,22 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 
 /* ---- Threads and forks --------------------------------------------------- */
 
-/* Starts a thread that nobody waits for; false: the system has none to give. */
+/* Starts a detached thread. False if the system cannot create one. */
 bool cv_thread_start(void *(*body)(void *context), void *context);
 
 /* Ends the thread that calls it. */
 _Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
 
-/* From now on signals of the process go to other threads. */
+/* Makes the system deliver the process's signals to other threads. */
 void cv_thread_block_signals(void);
 
-/* Counts (+1, -1) that others may wait for this thread, which then waits for none: it is
- * the library's, or inside a program's function. */
+/* Counts (+1, -1) reasons for which other threads may wait for this one: it belongs to the library,
+ * or is inside a function of the program. While the count is not 0, this thread must not wait for
+ * other threads. */
 void cv_thread_be_awaited(int more);
 bool cv_thread_is_awaited(void);
 
-/* Which thread this is, among those that are alive. */
+/* Identifies this thread among the living ones. */
 typedef struct cv_thread {
     pthread_t system;
 } cv_thread;
@@ -128,12 +128,13 @@ static inline bool cv_thread_is_self(cv_thread thread)
     return pthread_equal(thread.system, pthread_self()) != 0;
 }
 
-/* The same as a number, never 0: for what is spread over threads. */
+/* The same as a number, never 0, for distributing data over threads. */
 static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(); }
 
-/* Calls functions (or NULL) around forks: `before` and `in_parent` in the parent,
- * `in_child` in the child. WAITS (for others to finish) run before all LOCKS and after
- * them; else the last one added is first before, last after. Without fork does nothing. */
+/* Calls functions (or NULL) around forks: `before` and `in_parent` in the parent, `in_child` in the
+ * child. Watchers of kind WAITS (they wait for other threads) are called before all LOCKS, and
+ * after them again. Within a kind the last one added is called first before a fork, and last after
+ * it. Does nothing on a system without fork. */
 typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
 void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
                        void (*in_child)(void));

@@ -723,7 +723,7 @@ void cv_commit_drop(cv_commit *c)
     cv_free(c);
 }
 
-/* Checks before all chunks are listed that so many can exist. Chunks that share a position are
+/* Checks that all chunks can exist before they are listed. Chunks that share a position are
  * sealed, too. */
 static cv_status check_room(cv_txn *txn, cv_error *err)
 {

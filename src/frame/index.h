@@ -117,8 +117,7 @@ cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *e
 /* Number of entries that stand for a stored chunk. */
 int64_t cv_index_count_stored(const cv_index *index);
 
-/* The first chunk >= `chunk` that is stored, or special but not `same`; index->n if there is
- * none. */
+/* The first chunk >= `chunk` that is stored, or special but not `same`; else index->n. */
 int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
 
 void cv_index_free(cv_index *index); /* leaves it empty */

@@ -757,7 +757,7 @@ cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
  * A note is valid while the generation of its position is unchanged, that is, until another chunk
  * takes the position. */
 
-/* Of layouts above this size only the last is kept: 2 MiB for each worker. A layout of 4096 blocks
+/* Keeps only the last layout above this size: 2 MiB for each worker. A layout of 4096 blocks
  * fits. */
 enum { MOST_BYTES = 64 << 10 };
 

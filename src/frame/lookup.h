@@ -85,7 +85,7 @@ cv_status cv_sealed_verify(const cv_snapshot *snapshot, cv_store *store, cv_erro
  * The area of the frame that contains them, see format/seal.h. */
 
 typedef struct cv_layout_area {
-    uint64_t pos, size; /* of the whole area; size 0: there is none */
+    uint64_t pos, size; /* of the whole area; size 0: no area */
     uint64_t first;     /* position of the first record */
     int64_t n;          /* number of records */
     size_t record_size;

@@ -347,7 +347,7 @@ void cv_snapshot_identify(const cv_snapshot *s, uint8_t out[CV_STATE_ID])
 
 /* ---- Readers -------------------------------------------------------------- */
 
-/* The number of the commit; 0 if there is none, or if another program changed the frame since. */
+/* The number of the commit; 0 without a valid seal, or if another program changed the frame. */
 static uint64_t number_of(const cv_snapshot *s)
 {
     return s->seal == CV_SEAL_WHOLE ? s->footer.commit : 0;

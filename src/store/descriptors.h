@@ -20,7 +20,7 @@ void cv_fd_holder_add(cv_fd_holder *holder);
 void cv_fd_holder_remove(cv_fd_holder *holder);
 
 /* As cv_dir_open_file and cv_dir_open. If no descriptor is free, the holders close spare ones; if
- * there are none, waits briefly for one in use. */
+ * they have none, waits briefly for one in use. */
 int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 

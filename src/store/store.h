@@ -57,7 +57,7 @@ typedef struct cv_arrivals {
      * first bytes arrive, on any thread. Sets *dst, or sets it to NULL if the limit is reached;
      * the range then waits until memory was returned and `resume` was called. If at most `stuck`
      * ranges hold memory, those wait for bytes that come after this range: then it must get
-     * memory, and CATERVA_ENOMEM is returned if there is none. SIZE_MAX: always. Only for stores
+     * memory, and CATERVA_ENOMEM is returned if that fails. SIZE_MAX: always. Only for stores
      * with `borrows`. */
     cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
                       cv_error *err);
@@ -167,7 +167,7 @@ typedef struct cv_store_ops {
                          cv_error *err);
     /* Removes a chunk object. One that does not exist is not an error. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
-    /* Lists the chunk objects in any order; release with cv_free. NULL: there are none. */
+    /* Lists the chunk objects in any order; release with cv_free. NULL: it has none. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
     /* Renames an unpublished store to its target, and syncs the directory if `durable`.
      * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if it is in use.
