@@ -461,28 +461,6 @@ CATERVA_API caterva_status caterva_block_describe(caterva_array *array, int64_t 
                                                   int64_t block, caterva_block_info *out,
                                                   caterva_error *err);
 
-/* Iterates over the blocks of one chunk in the same way: set `chunk` to its number. */
-typedef struct caterva_block_iter {
-    size_t struct_size;
-    int64_t chunk;
-    int64_t next; /* number of the next block */
-    int done;     /* 1: no further ones       */
-    caterva_block_info block;
-} caterva_block_iter;
-#define CATERVA_BLOCK_ITER_INIT CATERVA_INIT_(caterva_block_iter)
-
-/* Describes the next block in iter->block, or sets iter->done.
- * Thread: shared; an iterator belongs to one thread at a time. */
-CATERVA_API caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
-                                              caterva_error *err);
-
-/* Decodes chunk `chunk` into `dst`, which has room for chunk_bytes of the info: its blocks in
- * C order, items in C order inside each, with (undefined) padding. Sees pending changes. For
- * other orders, and for items alone, use caterva_read.
- * Thread: shared. */
-CATERVA_API caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
-                                              size_t dst_size, caterva_error *err);
-
 /* Copies a chunk as stored: a Blosc2 chunk of *size bytes (at most chunk_bytes + 32), for
  * another array of the same item size and partition. A chunk without stored bytes is a header
  * of 32 bytes. `dst` NULL only sets *size; *size is also set if `dst_size` is too small

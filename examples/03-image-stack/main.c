@@ -93,20 +93,30 @@ static caterva_status print_frame(caterva_array *stack, int64_t frame, caterva_e
     return status;
 }
 
+/* stack[:, row, column], one item for each frame; -1 is the last row or column. */
 static caterva_status print_pixel(caterva_array *stack, int64_t row, int64_t column,
                                   caterva_error *err)
 {
-    const caterva_info *info;
-    if (caterva_info_get(stack, &info, err) != CATERVA_OK) return err->code;
-    const int64_t frames = info->shape[0];
-    caterva_info_release(info);
-    const int64_t start[] = {0, row, column}, stop[] = {frames, row + 1, column + 1};
-    uint8_t *line = malloc((size_t)frames + 1);
-    if (!line) exit(1);
-    caterva_status status = caterva_read(stack, start, stop, line, (size_t)frames, err);
-    for (int64_t i = 0; i < frames && status == CATERVA_OK; i++)
-        printf("%d%c", line[i], i + 1 < frames ? ' ' : '\n');
-    free(line);
+    const caterva_axis axes[] = {{.kind = CATERVA_AXIS_ALL},
+                                 {.kind = CATERVA_AXIS_INDEX, .start = row},
+                                 {.kind = CATERVA_AXIS_INDEX, .start = column}};
+    caterva_selection pixel = CATERVA_SELECTION_INIT;
+    pixel.kind = CATERVA_SELECTION_AXES;
+    pixel.axes = axes;
+    pixel.n_axes = 3;
+    int ndim;
+    int64_t shape[CATERVA_MAX_DIMS]; /* of the result: the frames */
+    if (caterva_selection_shape(stack, &pixel, &ndim, shape, err) != CATERVA_OK)
+        return err->code;
+    caterva_buffer line = CATERVA_BUFFER_INIT;
+    line.size = (size_t)shape[0];
+    line.data = malloc(line.size + 1);
+    if (!line.data) exit(1);
+    caterva_status status = caterva_read_selection(stack, &pixel, &line, err);
+    const uint8_t *items = line.data;
+    for (int64_t i = 0; i < shape[0] && status == CATERVA_OK; i++)
+        printf("%d%c", items[i], i + 1 < shape[0] ? ' ' : '\n');
+    free(line.data);
     return status;
 }
 

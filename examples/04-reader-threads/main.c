@@ -1,7 +1,11 @@
-/* Four threads read through one handle, while a fifth writes through it. */
+/* Four threads read through one handle, while a fifth writes through it. The library allocates
+ * with functions of this program, which count. */
 #include <caterva.h>
+#include <caterva_store.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { PLANES = 64, SIDE = 128, READERS = 4, ROUNDS = 20 };
 
@@ -13,6 +17,23 @@ typedef struct reader {
     caterva_error err;
     pthread_t thread;
 } reader;
+
+/* Called from all threads of the library at the same time. */
+static atomic_long n_allocated, n_released;
+
+static void *allocate(void *context, size_t size, size_t alignment)
+{
+    (void)context;
+    atomic_fetch_add(&n_allocated, 1);
+    return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+static void release(void *context, void *memory)
+{
+    (void)context;
+    atomic_fetch_add(&n_released, 1);
+    free(memory);
+}
 
 static int32_t item(int z, int y, int x) { return 10000 * z + 100 * y + x; }
 
@@ -69,7 +90,11 @@ int main(void)
 {
     caterva_error err;
     caterva_array *array = NULL;
-    caterva_status status = create(&array, &err);
+    caterva_allocator allocator = CATERVA_ALLOCATOR_INIT;
+    allocator.allocate = allocate;
+    allocator.release = release;
+    caterva_status status = caterva_set_allocator(&allocator, &err); /* before all else */
+    if (status == CATERVA_OK) status = create(&array, &err);
     if (status != CATERVA_OK) goto failed;
 
     reader readers[READERS] = {0};
@@ -92,7 +117,12 @@ int main(void)
     if (status != CATERVA_OK) goto failed;
     printf("%d readers, %d planes each round, %d rounds: %d wrong\n", started, PLANES - 1,
            ROUNDS, wrong);
-    return caterva_close(array, NULL) == CATERVA_OK && wrong == 0 ? 0 : 1;
+    status = caterva_close(array, &err);
+    array = NULL;
+    if (status != CATERVA_OK) goto failed;
+    fprintf(stderr, "%ld allocations, %ld released\n", atomic_load(&n_allocated),
+            atomic_load(&n_released));
+    return wrong == 0 ? 0 : 1;
 
 failed:
     fprintf(stderr, "reader-threads: %s\n", err.message);

@@ -558,46 +558,7 @@ caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter
     return cv_array_finish(array, status);
 }
 
-static cv_status next_block(caterva_array *array, caterva_block_iter *iter, cv_error *err)
-{
-    iter->done = iter->next >= array->snapshot->grid.n_blocks;
-    if (iter->done) return CV_OK;
-    CV_TRY(describe_block(array, iter->chunk, iter->next, &iter->block, err));
-    iter->block.struct_size =
-        size_inside(iter->struct_size, offsetof(caterva_block_iter, block));
-    iter->next++;
-    return CV_OK;
-}
-
-caterva_status caterva_block_next(caterva_array *array, caterva_block_iter *iter,
-                                  caterva_error *err)
-{
-    CV_TRY(cv_array_check(array, err));
-    caterva_block_iter full;
-    CV_TRY(cv_options_copy(&full, sizeof full, iter, "block iterator", err));
-    cv_array_lock_shared(array);
-    cv_status status = next_block(array, &full, err);
-    if (status == CV_OK) cv_output_fill(iter, &full, sizeof full);
-    return cv_array_finish(array, status);
-}
-
 /* ---- Bytes --------------------------------------------------------------- */
-
-caterva_status caterva_chunk_read(caterva_array *array, int64_t chunk, void *dst,
-                                  size_t dst_size, caterva_error *err)
-{
-    cv_source source;
-    CV_TRY(cv_array_check(array, err));
-    if (!dst) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
-    CV_TRY(cv_array_begin_read(array, &source, err));
-    const cv_grid *grid = &source.snapshot->grid;
-    cv_status status = check_number("chunk", chunk, grid->n_chunks, err);
-    if (status == CV_OK && dst_size < (size_t)grid->chunk_bytes)
-        status = cv_fail(err, CATERVA_ESHORT, -1, "a chunk has %lld bytes, the buffer %zu",
-                         (long long)grid->chunk_bytes, dst_size);
-    if (status == CV_OK) status = cv_chunk_decode(&source, chunk, dst, err);
-    return cv_array_finish(array, status);
-}
 
 /* Dirty blocks have no stored form before they are flushed. */
 static cv_status flush(caterva_array *array, int64_t chunk, cv_error *err)

@@ -107,14 +107,10 @@ static void abuse_chunks(caterva_array *a)
     size_t size;
     caterva_error detail;
     for (int i = 0; i < COUNT(chunks); i++) {
-        REFUSE(ERANGE_BIT, caterva_chunk_read(a, chunks[i], bytes, sizeof bytes, err));
         REFUSE(ERANGE_BIT,
                caterva_chunk_read_stored(a, chunks[i], bytes, sizeof bytes, &size, err));
         REFUSE(ERANGE_BIT, caterva_chunk_write_stored(a, chunks[i], bytes, 100, err));
     }
-    REFUSE(EINVAL_BIT, caterva_chunk_read(NULL, 0, bytes, sizeof bytes, err));
-    REFUSE(EINVAL_BIT, caterva_chunk_read(a, 0, NULL, sizeof bytes, err));
-    REFUSE(ESHORT_BIT, caterva_chunk_read(a, 0, bytes, 47, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read_stored(NULL, 0, bytes, 100, &size, err));
     REFUSE(EINVAL_BIT, caterva_chunk_read_stored(a, 0, bytes, 100, NULL, err));
     REFUSE(ESHORT_BIT, caterva_chunk_read_stored(a, 0, bytes, 31, &size, err));
@@ -141,26 +137,19 @@ static void abuse_iterators(caterva_array *a)
 {
     static const int64_t numbers[] = {-1, INT64_MIN, INT64_MAX};
     caterva_chunk_iter chunk = CATERVA_CHUNK_ITER_INIT;
-    caterva_block_iter block = CATERVA_BLOCK_ITER_INIT;
     caterva_block_info info = CATERVA_BLOCK_INFO_INIT;
     REFUSE(EINVAL_BIT, caterva_chunk_next(NULL, &chunk, err));
     REFUSE(EINVAL_BIT, caterva_chunk_next(a, NULL, err));
-    REFUSE(EINVAL_BIT, caterva_block_next(NULL, &block, err));
-    REFUSE(EINVAL_BIT, caterva_block_next(a, NULL, err));
     REFUSE(EINVAL_BIT, caterva_block_describe(NULL, 0, 0, &info, err));
     REFUSE(EINVAL_BIT, caterva_block_describe(a, 0, 0, NULL, err));
     for (int i = 0; i < COUNT(numbers); i++) {
         REFUSE(ERANGE_BIT, caterva_block_describe(a, numbers[i], 0, &info, err));
         REFUSE(ERANGE_BIT, caterva_block_describe(a, 0, numbers[i], &info, err));
-        block.chunk = numbers[i];
-        REFUSE(ERANGE_BIT, caterva_block_next(a, &block, err));
     }
     REFUSE(ERANGE_BIT, caterva_block_describe(a, 0, 2, &info, err)); /* of 2 */
     REFUSE(ERANGE_BIT, caterva_block_describe(a, 6, 0, &info, err));
     chunk.next = -1;
     REFUSE(ERANGE_BIT, caterva_chunk_next(a, &chunk, err));
-    block = (caterva_block_iter){.next = -1};
-    REFUSE(EINVAL_BIT, caterva_block_next(a, &block, err));
 }
 
 static void abuse_reductions(caterva_array *a)

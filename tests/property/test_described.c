@@ -120,11 +120,9 @@ static void ask_chunks(caterva_array *array)
     caterva_status status;
     while ((status = caterva_chunk_next(array, &chunks, &err)) == CATERVA_OK &&
            !chunks.done) {
-        caterva_block_iter blocks = CATERVA_BLOCK_ITER_INIT;
-        blocks.chunk = chunks.chunk.chunk;
-        while ((status = caterva_block_next(array, &blocks, &err)) == CATERVA_OK &&
-               !blocks.done) {}
-        check_status(status, &err, "next_block");
+        caterva_block_info block = CATERVA_BLOCK_INFO_INIT;
+        status = caterva_block_describe(array, chunks.chunk.chunk, 0, &block, &err);
+        check_status(status, &err, "describe_block");
     }
     check_status(status, &err, "next_chunk");
     check_status(caterva_chunk_describe(array, 0, &chunk, &err), &err, "describe_chunk");

@@ -189,15 +189,6 @@ static void copy_frame(caterva_array *array)
     check_copy(copy);
 }
 
-static void read_chunk(caterva_array *array)
-{
-    enum { SIZE = CHUNK * CHUNK * CHUNK * sizeof items[0] };
-    caterva_error err;
-    CHECK_OK(caterva_chunk_read(array, 14, got, SIZE, &err), err);
-    CHECK_OK(caterva_chunk_read(near_array, 14, got + SIZE, SIZE, &err), err);
-    CHECK(memcmp(got, got + SIZE, SIZE) == 0, "chunks differ");
-}
-
 static void verify(caterva_array *array)
 {
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
@@ -222,7 +213,6 @@ static const struct row {
     {"a copy in slabs", copy_recoded, 1},
     {"a copy of a view", copy_view, 1},
     {"a frame", copy_frame, 1},
-    {"a chunk", read_chunk, 0},
     {"verify", verify, 8},
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };

@@ -166,51 +166,6 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
     return CV_OK;
 }
 
-/* ---- Reading decoded chunks ---------------------------------------------- */
-
-typedef struct one_chunk {
-    cv_walk walk;
-    int64_t chunk;
-} one_chunk;
-
-static cv_status list_chunk(void *context, int64_t unit, cv_worker *worker,
-                            cv_stage_list *list, cv_error *err)
-{
-    one_chunk *one = context;
-    (void)unit;
-    return cv_walk_list_missing(&one->walk, one->chunk, worker, list, err);
-}
-
-static cv_status decode_chunk(const cv_source *source, int64_t chunk, uint8_t *dst,
-                              cv_worker *worker, cv_error *err)
-{
-    one_chunk one = {.chunk = chunk};
-    const cv_stage_plan plan = {.n_units = 1,
-                                .bytes = source->snapshot->grid.chunk_bytes,
-                                .threads = 1,
-                                .list = list_chunk,
-                                .context = &one};
-    cv_stage stage;
-    cv_walk_init(&one.walk, source, (cv_request){NULL, NULL}, &cv_to_places, NULL);
-    CV_TRY(cv_stage_init(&stage, source, &plan, err));
-    cv_status status = cv_stage_enter(&stage, 0, worker, err);
-    if (status == CV_OK) {
-        status = cv_chunk_fill(source, chunk, dst, worker, err);
-        cv_stage_leave(&stage, 0, worker);
-    }
-    cv_stage_destroy(&stage);
-    return status;
-}
-
-cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst, cv_error *err)
-{
-    cv_worker *worker;
-    CV_TRY(cv_worker_take(source->workers, &worker, err));
-    cv_status status = decode_chunk(source, chunk, dst, worker, err);
-    cv_worker_give(source->workers, worker);
-    return status;
-}
-
 /* ---- Reading stored chunks ------------------------------------------------ */
 
 static cv_status encode_special(const cv_source *source, const cv_chunk_ref *ref,

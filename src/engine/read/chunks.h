@@ -18,11 +18,6 @@ cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err);
 
-/* Decodes a chunk, including pending changes, into `dst`: chunk_bytes in stored order. Any
- * thread. */
-cv_status cv_chunk_decode(const cv_source *source, int64_t chunk, uint8_t *dst,
-                          cv_error *err);
-
 /* Returns a stored chunk in *bytes and *size; it is in `buffer` or lent by the store. Encodes
  * special chunks. Ignores dirty blocks. */
 cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,

@@ -50,11 +50,6 @@ static caterva_status fill_chunk_iter(caterva_array *array, void *out, cv_error 
     return caterva_chunk_next(array, out, err);
 }
 
-static caterva_status fill_block_iter(caterva_array *array, void *out, cv_error *err)
-{
-    return caterva_block_next(array, out, err);
-}
-
 static caterva_status fill_cache_info(caterva_array *array, void *out, cv_error *err)
 {
     return caterva_cache_describe(array, out, err);
@@ -118,7 +113,6 @@ static void outputs_of_any_age_are_filled(void **state)
         {sizeof(caterva_space), 0, fill_space},
         {sizeof(caterva_stats), 0, fill_stats},
         {sizeof(caterva_chunk_iter), offsetof(caterva_chunk_iter, chunk), fill_chunk_iter},
-        {sizeof(caterva_block_iter), offsetof(caterva_block_iter, block), fill_block_iter},
         {sizeof(caterva_cache_info), 0, fill_cache_info},
         {sizeof(caterva_verify_result), 0, fill_verify_result},
     };
