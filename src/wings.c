@@ -1,4 +1,4 @@
-/* The registry of this build: which wings it has. It needs all rooms, and none needs it. */
+/* The wings of this build. Includes the faces of all wings; no other file depends on it. */
 #include "array/wings.h"
 
 #include "jobs/jobs.h"

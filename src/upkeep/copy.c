@@ -1,6 +1,6 @@
-/* Room: upkeep. Copies of arrays and views: a new array takes from the source what the options
- * leave open, the engine fills it, and it is committed. And whole arrays as bytes: frames in
- * memory, in pieces, and behind the end of another file. */
+/* Room: upkeep. Copies of arrays and views: creates a new array with what the options leave
+ * open taken from the source, fills it, and commits it. Also whole arrays as bytes: frames in
+ * memory, in pieces, and appended to another file. */
 #include "array/array.h"
 #include "array/attributes.h"
 #include "array/create.h"
@@ -23,15 +23,15 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- The walk of a copy ---------------------------------------------------------------- */
+/* ---- Copying the items ------------------------------------------------------------------ */
 
 typedef struct cv_repack {
     const cv_source *source;
-    const int64_t *start; /* of the box, in items of the source */
-    cv_pending *target;   /* new; its shape is the box's */
-    int64_t memory;       /* bytes that the copy may hold, the target's own memory
-                             aside; the least is what one chunk needs */
-    cv_watch *watch;      /* whose steps are chunks of the target; or NULL */
+    const int64_t *start; /* the box, in items of the source */
+    cv_pending *target;   /* a new array with the shape of the box */
+    int64_t memory;       /* limit in bytes, without the target's own memory;
+                             at least one chunk is always processed */
+    cv_watch *watch;      /* its steps are chunks of the target; or NULL */
 } cv_repack;
 
 /* A box in items of the target. */
@@ -47,9 +47,9 @@ typedef struct copying {
     const cv_grid *from;
     const cv_grid *to;
     int64_t slab_memory; /* bytes */
-    uint8_t *slab;       /* grown as needed */
+    uint8_t *slab;       /* grown on demand */
     size_t slab_size;
-    cv_watch *watch; /* the repack's: chunks of the target are its steps */
+    cv_watch *watch; /* its steps are chunks of the target */
 } copying;
 
 static bool is_dirty(const copying *c, int64_t chunk)
@@ -57,8 +57,8 @@ static bool is_dirty(const copying *c, int64_t chunk)
     return c->source.pending && cv_pending_find(c->source.pending, chunk);
 }
 
-/* What one thread holds to decode or encode a chunk: some blocks of libblosc2's scratch, and
- * a few MiB of its codecs' tables. */
+/* Memory that one thread needs to decode or encode a chunk: some blocks of scratch memory in
+ * libblosc2, and a few MiB for the tables of its codecs. */
 static int64_t thread_memory(const copying *c)
 {
     enum { CODEC_BYTES = 2 << 20, FETCH_BYTES = 512 * 1024, SCRATCH_BLOCKS = 4 };
@@ -69,7 +69,7 @@ static int64_t thread_memory(const copying *c)
     return bytes + 2 * from->chunk_bytes;
 }
 
-/* As many threads as fit beside a slab of one chunk for each of them. */
+/* Chooses as many threads as fit beside a slab of one chunk for each of them. */
 static void share_memory(copying *c)
 {
     int64_t each = thread_memory(c);
@@ -90,7 +90,8 @@ static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
     return CV_OK;
 }
 
-/* How many chunks of the plan must be looked at: one if one index entry stands for all. */
+/* Returns how many chunks of the plan must be checked: one if one index entry stands for
+ * all. */
 static cv_status count_different(const copying *c, const cv_plan *plan, int64_t *n,
                                  cv_error *err)
 {
@@ -102,7 +103,8 @@ static cv_status count_different(const copying *c, const cv_plan *plan, int64_t 
     return CV_OK;
 }
 
-/* Does every source chunk of the plan hold what unwritten chunks of the target hold? */
+/* Returns whether all source chunks of the plan have the value that unwritten chunks of the
+ * target have. */
 static cv_status is_unwritten(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
 {
     int64_t n;
@@ -202,7 +204,7 @@ static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_erro
     return cv_watch_step(m->copying->watch, 1, err);
 }
 
-/* Chunks with blocks that the source has not encoded yet. */
+/* Copies chunks that have dirty blocks in the source. */
 static cv_status copy_dirty(const moving *m, cv_error *err)
 {
     copying *c = m->copying;
@@ -222,7 +224,7 @@ static cv_status copy_dirty(const moving *m, cv_error *err)
     return CV_OK;
 }
 
-/* Whether the source has one entry for all chunks, which the target's have already. */
+/* Returns whether all source chunks have one index entry, which the target's have already. */
 static cv_status all_are_fill(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
 {
     int64_t n;
@@ -261,8 +263,8 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
     return copy_dirty(&m, err);
 }
 
-/* A chunk that the box cuts must not take along what lies outside: the part up
- * to the last edge of chunks moves, and on each axis a face may be left.
+/* A chunk that the box cuts must not take along cells outside of it. So the part up to the
+ * last chunk edge is moved, and a face may remain to be copied on each axis.
  *
  *      +-------+--+
  *      | moves |  |      faces: below, on all of the axes after it;
@@ -299,7 +301,7 @@ static bool can_move(const copying *c)
     return cv_can_move(&move);
 }
 
-/* Copies without the commit. Nothing may change the source meanwhile. */
+/* Copies without committing. The source must not change meanwhile. */
 static cv_status repack_run(const cv_repack *repack, cv_error *err)
 {
     copying c = {
@@ -310,7 +312,7 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
         .from = &repack->source->snapshot->grid,
         .to = &cv_txn_snapshot(repack->target->txn)->grid,
     };
-    c.source.scan = true; /* the memory that is promised has no room for a cache */
+    c.source.scan = true; /* the memory limit leaves no room for a cache */
     int threads = c.target->threads;
     cv_watch_set_steps(c.watch, c.to->n_chunks);
     share_memory(&c);
@@ -325,9 +327,9 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
     return status;
 }
 
-/* ---- What the new array is ------------------------------------------------------------- */
+/* ---- The options of the new array ------------------------------------------------------- */
 
-/* Options made complete, with what they point at. */
+/* Complete options, with the data they point to. */
 typedef struct cv_copy_order {
     caterva_copy_options options;
     caterva_create_options create;
@@ -335,14 +337,14 @@ typedef struct cv_copy_order {
     int64_t shape[CATERVA_MAX_DIMS];
     int32_t chunk_shape[CATERVA_MAX_DIMS];
     int32_t block_shape[CATERVA_MAX_DIMS];
-    cv_conversion conversion; /* of every item */
-    uint8_t fill[16];         /* the source's, converted */
+    cv_conversion conversion; /* applied to every item */
+    uint8_t fill[16];         /* the source's fill, converted */
 } cv_copy_order;
 
 enum { DEFAULT_MEMORY = 256 << 20 };
 
-/* Reads the caller's options or NULL and completes `create` but for shape and partition, or
- * leaves it to copy_set_kind. */
+/* Reads the caller's options (or NULL). Completes `create`, except for shape, partition and
+ * what copy_set_kind sets. */
 static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
                                    cv_error *err)
 {
@@ -354,18 +356,18 @@ static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_
     CV_TRY(cv_options_copy(&order->create, sizeof order->create,
                            create ? create : &like_source, "create options", err));
     if (order->options.memory < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a memory bound of %lld bytes",
+        return cv_fail(err, CATERVA_EINVAL, -1, "the memory limit is %lld bytes",
                        (long long)order->options.memory);
     if (order->options.memory == 0) order->options.memory = DEFAULT_MEMORY;
     if (order->options.convert_to && order->create.dtype)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "items are converted to %.60s: then create->dtype is NULL",
+                       "convert_to is %.60s: then create->dtype must be NULL",
                        order->options.convert_to);
     order->conversion = (cv_conversion){.needed = false};
     return CV_OK;
 }
 
-/* The requested conversion, and its dtype for the new array. */
+/* Prepares the requested conversion, and sets the dtype of the new array. */
 static cv_status copy_set_conversion(const caterva_array *source, cv_copy_order *order,
                                      cv_error *err)
 {
@@ -379,7 +381,7 @@ static cv_status copy_set_conversion(const caterva_array *source, cv_copy_order 
     return CV_OK;
 }
 
-/* Takes layout, metalayer and fill from `source` unless they are set. */
+/* Takes layout, metalayer and fill from `source` unless the options set them. */
 static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
 {
     caterva_create_options *c = &order->create;
@@ -398,8 +400,8 @@ static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_
     }
 }
 
-/* Makes `for_remote` 0 or 1; by default as the locked source. CATERVA_EINVAL for a directory
- * to be read through URLs. Call after copy_set_kind. */
+/* Sets `for_remote` to 0 or 1; by default, as the locked source is. CATERVA_EINVAL for a
+ * directory. Call after copy_set_kind. */
 static cv_status copy_choose_remote(caterva_array *source, cv_copy_order *order,
                                     cv_error *err)
 {
@@ -410,8 +412,8 @@ static cv_status copy_choose_remote(caterva_array *source, cv_copy_order *order,
     order->options.for_remote = asked > 0 || has_layouts;
     if (asked <= 0 || is_one_file) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "layouts for remote reading stand in one file, and a directory is asked "
-                   "for");
+                   "layouts for remote reading need a single file, and a directory was "
+                   "requested");
 }
 
 static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *err)
@@ -432,8 +434,9 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
     return CV_OK;
 }
 
-/* A new chunk or block shape has the other chosen; both are for a frame of plain items, which
- * has no partition. */
+/* Keeps the source's partition unless the options set a chunk or block shape: then the
+ * library chooses the other. It chooses both for a frame of plain items, which has no
+ * partition. */
 static void set_partition(const cv_snapshot *source, cv_copy_order *order)
 {
     const cv_grid *grid = &source->grid;
@@ -447,7 +450,8 @@ static void set_partition(const cv_snapshot *source, cv_copy_order *order)
     c->block_shape = order->block_shape;
 }
 
-/* The URL stays untouched before the commit. One watch counts both reads and writes. */
+/* Fills and commits the new array. The URL does not change before the commit. One watch
+ * counts reads and writes. */
 static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva_array *array,
                           cv_error *err)
 {
@@ -491,7 +495,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     return status;
 }
 
-/* The box as a view, which is read in the new dtype. */
+/* Copies the box through a view that converts items. */
 static cv_status copy_converted(caterva_array *source, const char *url,
                                 const cv_copy_order *order, caterva_array **out,
                                 cv_error *err)
@@ -534,8 +538,8 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
 
 /* ---- Copies of views --------------------------------------------------------------------
  *
- * Parts whose chunks mean the same in the new array are moved as they are stored; the rest goes
- * through memory slab by slab.
+ * Parts whose chunks are valid in the new array are moved as stored; the rest is copied
+ * through memory, slab by slab.
  *
  *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so what
  *     new array |  :  :  :  :  :  :  :  :  :  |   follows is encoded anew up to the
@@ -545,14 +549,14 @@ typedef struct view_copy {
     const caterva_view *view;
     const cv_copy_order *order;
     caterva_array *to;
-    const cv_grid *grid; /* of it */
-    int axis;            /* along which the parts lie */
-    uint8_t *slab;       /* grown as needed */
+    const cv_grid *grid; /* of the new array */
+    int axis;            /* along which the parts are joined */
+    uint8_t *slab;       /* grown on demand */
     int64_t slab_size;
-    cv_watch *watch; /* whose steps are chunks of the new array; or NULL */
+    cv_watch *watch; /* its steps are chunks of the new array; or NULL */
 } view_copy;
 
-/* The parts of the view along the axis; a view of one array is its only part. */
+/* The parts of the view along the axis. A view of one array is its only part. */
 typedef struct parts {
     int n;
     int axis;
@@ -578,7 +582,8 @@ static parts parts_of(const caterva_view *const *view)
                    base->starts};
 }
 
-/* The first array below, the model of the new one; *over is the view over it. */
+/* Returns the first array below the view, the model of the new one; *over is the view of that
+ * array. */
 static caterva_array *first_array(const caterva_view *view, const caterva_view **over)
 {
     while (!view->base->array) view = view->base->parts[0];
@@ -620,8 +625,8 @@ static cv_status copy_view_reserve_slab(view_copy *c, int64_t size, cv_error *er
     return CV_OK;
 }
 
-/* Copies items [first, last) of the axis, edges of chunks. The slab takes half of the memory;
- * the rest is for threads that decode and encode. */
+/* Copies items [first, last) of the axis; both are chunk edges. The slab takes half of the
+ * memory limit, the rest is for threads that decode and encode. */
 static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_error *err)
 {
     enum { SLAB_BYTES = 8 << 20 };
@@ -649,11 +654,11 @@ static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_erro
     return status;
 }
 
-/* ---- Moving ---------------------------------------------------------------- */
+/* ---- Moving chunks ---------------------------------------------------------- */
 
-/* Draws the move of axis `d`, on which the part begins at item `at` of the new array; false
- * if its chunks do not fall on chunks. A chunk that the part ends in moves only if both
- * arrays end there; otherwise only the copied axis may end inside a chunk. */
+/* Plans the move along axis `d`, where the part begins at item `at` of the new array. Returns
+ * false if chunk edges do not coincide. A chunk that the part ends in moves only if both
+ * arrays end there; otherwise only the joined axis may end inside a chunk. */
 static bool draw_axis(const view_copy *c, const caterva_view *part, int d, int64_t at,
                       cv_move *move)
 {
@@ -682,8 +687,8 @@ static bool draw_move(const view_copy *c, const caterva_view *part, int64_t at, 
 
 static cv_status on_chunk(void *watch, cv_error *err) { return cv_watch_step(watch, 1, err); }
 
-/* Moves what can be moved of the part at item `at` of the axis; *moved is the next item, `at`
- * if nothing moved. */
+/* Moves the chunks that can be moved of the part at item `at` of the axis. *moved is the next
+ * item; `at` if nothing moved. */
 static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int64_t at,
                                      int64_t *moved, cv_error *err)
 {
@@ -729,7 +734,8 @@ static cv_status copy_view_fill_new(view_copy *c, cv_error *err)
     return caterva_commit(c->to, err);
 }
 
-/* Partition of the first array, axis by axis; new axes have chunks and blocks of one item. */
+/* Takes the partition of the first array, axis by axis; new axes have chunks and blocks of
+ * one item. */
 static void copy_view_set_partition(const caterva_view *over, const cv_snapshot *state,
                                     cv_copy_order *order)
 {
@@ -745,7 +751,7 @@ static void copy_view_set_partition(const caterva_view *over, const cv_snapshot 
     create->block_shape = order->block_shape;
 }
 
-/* Each axis of the view gets the name of the axis of the first array that it shows. */
+/* Names each axis of the view like the axis of the first array that it shows. */
 static cv_status carry_dims(const caterva_view *view, const cv_snapshot *state,
                             caterva_array *to, cv_error *err)
 {
@@ -771,7 +777,7 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     order->create.item_size = 0;
     cv_array_lock_shared(first);
     const cv_snapshot *state = cv_array_state(first);
-    /* A view of a joined view has its own axes: the library chooses then. */
+    /* A view of a joined view has its own axes; then the library chooses the partition. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         copy_view_set_partition(over, state, order);
     *out = NULL;
@@ -822,9 +828,9 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     return status;
 }
 
-/* ---- Whole arrays as bytes ------------------------------------------------------- */
+/* ---- Whole arrays as bytes -------------------------------------------------------- */
 
-/* A frame of plain items becomes an array. */
+/* A frame of plain items is copied to an array first. */
 static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size,
                                 cv_error *err)
 {
@@ -901,7 +907,7 @@ caterva_status caterva_frame_append(caterva_array *array, const char *path,
                        (int)durability);
     cv_append a = {.path = path, .durable = durability != CATERVA_DURABILITY_NONE};
     a.watch = array->watch;
-    if (a.watch) cv_watch_begin(a.watch); /* around both, so that they are counted together */
+    if (a.watch) cv_watch_begin(a.watch); /* counts both steps together */
     cv_status status = append(array, &a, offset, err);
     if (a.watch) cv_watch_end(a.watch, status == CV_OK);
     return status;

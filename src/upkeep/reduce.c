@@ -1,8 +1,9 @@
-/* Room: upkeep. Reductions along some of the axes, statistics, and histograms. The result is cut into tiles, at the
- * edges of chunks or blocks of the axes that stay; a job goes over everything behind
- * one tile, alone, so that no cell is shared and the order is always the same.
+/* Room: upkeep. Reductions along some of the axes, statistics, and histograms. The result of
+ * a reduction along axes is divided into tiles, at the chunk or block edges of the axes that
+ * are kept. One job folds all items of one tile, so no cell is shared and the order of
+ * operations is always the same.
  *
- *      axis 0 goes      +---------+---------+
+ *   axis 0 is reduced   +---------+---------+
  *                       | chunk 0 | chunk 1 |   job 0: chunks 0, 2    job 1: 1, 3
  *                       +---------+---------+
  *                       | chunk 2 | chunk 3 |
@@ -23,15 +24,15 @@
 
 /* ---- Rows and slices -----------------------------------------------------------
  *
- * Rows of a part whose items stand in even steps along each axis: the last axis goes along
- * each row, an odometer over the others. One row of one item with 0 dimensions. */
+ * Iterates over the rows of an even part: the last axis runs along each row, an odometer
+ * counts the others. With 0 dimensions there is one row of one item. */
 
 typedef struct row_walk {
     const cv_part *part;
     int64_t index[CV_MAX_DIMS]; /* of the row, from the part's first item */
-    int64_t pos[2];             /* by cv_side: its first item, from the part's */
+    int64_t pos[2];             /* by cv_side: first item of the row, from the part's */
     int64_t length;             /* items */
-    int64_t step[2];            /* by cv_side: from one to the next */
+    int64_t step[2];            /* by cv_side: from one item to the next */
     bool done;
 } row_walk;
 
@@ -63,8 +64,8 @@ static void next_row(row_walk *r)
     r->done = true;
 }
 
-/* Counts the items of a forward, nonempty slice in [lo, hi); *first is the first one's place
- * among the selected. */
+/* Counts the items of a forward, nonempty slice in [lo, hi). *first is the index of the first
+ * one among the selected items. */
 static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *first)
 {
     int64_t last = axis->start + (axis->n - 1) * axis->step;
@@ -75,7 +76,7 @@ static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *fi
     return (hi - 1 - axis->start) / axis->step + 1 - *first;
 }
 
-/* ---- Cells: numbers added to them, cells added, and their results ---------------------- */
+/* ---- Cells ------------------------------------------------------------------------------ */
 
 static bool adds_doubles(const cv_number_type *type, caterva_reduction what)
 {
@@ -106,7 +107,7 @@ static bool goes_before(cv_number_class number_class, cv_wide a, cv_wide b)
     return a.f < b.f;
 }
 
-/* Folds one value into an extreme, or n times into a sum. */
+/* Folds a value into an extreme, or adds it n times to a sum. */
 static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
                  cv_wide value, int64_t n)
 {
@@ -121,7 +122,7 @@ static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
         if (type->number_class == CV_REAL)
             add_real(c, value.f * (double)n);
         else
-            c->value.u += value.u * (uint64_t)n; /* wraps, as NumPy's does */
+            c->value.u += value.u * (uint64_t)n; /* wraps, as in NumPy */
         break;
     case CATERVA_REDUCTION_MEAN:
         cv_numbers_to_real(type->number_class, &value, 1);
@@ -131,7 +132,8 @@ static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
     c->n += n;
 }
 
-/* Counts a run, or one value in each of n cells; clobbers the values. */
+/* cell_run folds a run into one cell; cells_each folds one value into each of n cells. Both
+ * overwrite the values. */
 static void cell_run(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                      cv_wide *values, int64_t n)
 {
@@ -222,7 +224,7 @@ void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide
         memcpy(dst, &value, sizeof value);
 }
 
-/* The result if there is a NaN or NaT that is not skipped. */
+/* The result if a NaN or NaT is not skipped. */
 static cv_wide nan_of(const cv_number_type *type)
 {
     return type->is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
@@ -277,39 +279,39 @@ cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
     return nan_of(type);
 }
 
-/* ---- Along axes ---------------------------------------------------------------------- */
+/* ---- Along axes ----------------------------------------------------------------------- */
 
 typedef struct axes_task {
     const cv_reduction *reduction;
     const cv_axes_request *request;
     const cv_grid *grid;
-    bool by_block;                    /* tiles are cut at blocks, else at chunks */
-    int64_t n_tiles[CV_MAX_DIMS];     /* along each axis; 1 where it goes */
-    int64_t first_tile[CV_MAX_DIMS];  /* number of the first one on its axis */
-    int64_t dst_strides[CV_MAX_DIMS]; /* cells of the result; 0 where the axis goes */
-    int64_t per_cell;                 /* items behind each cell */
-    bool by_tile;                     /* tiles are read ahead together, else their chunks */
-    int64_t memory;                   /* for what is read ahead of one tile */
-    cv_stage stage;                   /* of tiles */
+    bool by_block;                    /* tiles end at block edges, else at chunk edges */
+    int64_t n_tiles[CV_MAX_DIMS];     /* along each axis; 1 if it is reduced */
+    int64_t first_tile[CV_MAX_DIMS];  /* number of the first tile on its axis */
+    int64_t dst_strides[CV_MAX_DIMS]; /* in cells of the result; 0 if the axis is reduced */
+    int64_t per_cell;                 /* items folded into each cell */
+    bool by_tile;                     /* whole tiles are read ahead; else chunks of a tile */
+    int64_t memory;                   /* for reading ahead within one tile */
+    cv_stage stage;                   /* its units are tiles */
 } axes_task;
 
-/* One job: a selection of its own, whose cells stand in C order. */
+/* One job: a selection of its own, with cells in C order. */
 typedef struct tile {
     const axes_task *task;
     cv_selection selection;
-    int64_t strides[CV_MAX_DIMS]; /* of the tile's cells; 0 where the axis goes */
-    int64_t counts[CV_MAX_DIMS];  /* cells; 1 where the axis goes */
-    int64_t first[CV_MAX_DIMS];   /* the first cell's place in the result */
+    int64_t strides[CV_MAX_DIMS]; /* between the tile's cells; 0 if the axis is reduced */
+    int64_t counts[CV_MAX_DIMS];  /* cells; 1 if the axis is reduced */
+    int64_t first[CV_MAX_DIMS];   /* position of the first cell in the result */
     int64_t n_cells;
     cv_cell *cells;
 } tile;
 
-/* One value all over the part is counted at once in each cell behind it. */
+/* Folds a repeated value at once into each cell. */
 static void fold_repeated(const tile *t, const cv_fold_part *part)
 {
     const cv_number_type *type = t->task->reduction->type;
     caterva_reduction what = t->task->request->what;
-    cv_part cells = part->part; /* its projection onto the result */
+    cv_part cells = part->part; /* projected onto the result */
     cv_wide value;
     int64_t times = 1;
     type->load(part->item, type->item_size, 1, &value);
@@ -357,7 +359,8 @@ static void fold_part(void *context, const cv_fold_part *part)
     }
 }
 
-/* The tile's cells, and where they lie in the result, whose cells take `size` bytes. */
+/* Returns the tile's cells as a part of the result, whose cells take `size` bytes; *first is
+ * the position of the first. */
 static cv_part place_tile(const tile *t, int64_t size, int64_t *first)
 {
     const axes_task *task = t->task;
@@ -389,7 +392,7 @@ static void store_tile(const tile *t)
     }
 }
 
-/* Into cells that others have counted in. */
+/* Adds the tile to cells that other arrays have been folded into. */
 static void add_tile(const tile *t)
 {
     const cv_axes_request *request = t->task->request;
@@ -405,7 +408,7 @@ static void add_tile(const tile *t)
                      type, request->what, c++);
 }
 
-/* Items [lo, hi) of the array on axis `d`, between the edges of chunks or blocks. */
+/* Items [lo, hi) of tile `number` on axis `d`. */
 static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *lo,
                         int64_t *hi)
 {
@@ -430,7 +433,7 @@ static int64_t tile_at(const axes_task *task, int d, int64_t item)
            item % g->chunk_shape[d] / g->block_shape[d];
 }
 
-/* What tile `number` has of an axis that stays; lists are cut by places. False: nothing. */
+/* Cuts a kept axis to tile `number`; lists are cut by index. False: no item is selected. */
 static bool cut_axis(tile *t, int d, int64_t number)
 {
     const axes_task *task = t->task;
@@ -452,7 +455,7 @@ static bool cut_axis(tile *t, int d, int64_t number)
     return axis->n > 0;
 }
 
-/* The tile of job `job`; false: no item of it is selected. */
+/* Finds the tile of job `job`; false: none of its items is selected. */
 static bool find_tile(const axes_task *task, int64_t job, tile *t)
 {
     *t = (tile){.task = task, .selection = *task->reduction->selection, .n_cells = 1};
@@ -538,7 +541,7 @@ static cv_status list_tile_needs(void *context, int64_t job, cv_worker *worker,
     return status;
 }
 
-/* Small tiles are read ahead together, of a large one its chunks are. */
+/* Small tiles are read ahead as a whole; of large tiles, chunks are. */
 static cv_status init_stage(axes_task *task, int64_t n_jobs, int threads, cv_error *err)
 {
     const cv_selection *selected = task->reduction->selection;
@@ -574,7 +577,8 @@ static int64_t cut_tiles(axes_task *task, bool by_block)
     return total;
 }
 
-/* Cuts at chunks, but at blocks if chunks are few or wide and blocks decode apart. */
+/* Cuts at chunk edges; at block edges if chunks are few or wide and blocks decode
+ * separately. */
 static int64_t choose_tiles(axes_task *task)
 {
     const cv_source *source = task->reduction->source;
@@ -609,16 +613,16 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
     return status;
 }
 
-/* ---- Over everything --------------------------------------------------------------------
+/* ---- Over all items ---------------------------------------------------------------------
  *
- * The items are cut into jobs that do not depend on the number of threads, each job counts
- * separately, and the counts are added in the order of the jobs: the same array gives the same
- * last digit every time. */
+ * The items are divided into jobs, independent of the number of threads. Each job counts
+ * separately, and the counts are added in the order of the jobs. So the same array gives the
+ * same result to the last bit. */
 
-/* One result has one cell. */
+/* The result has one cell. */
 static const int64_t nowhere[CV_MAX_DIMS];
 
-/* Units are the touched chunks, or shares of them if there are few; a job is a run of
+/* Units are the touched chunks, or shares of them if chunks are few. A job is a run of
  * units. */
 typedef struct job_list {
     int64_t n_shares;
@@ -668,7 +672,7 @@ static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_w
     return cv_watch_step(task->reduction->watch, 1, err);
 }
 
-/* The counts of a job, and numbers kept until there is a run of them. */
+/* The tally of a job, and numbers that wait until a run is complete. */
 typedef struct counter {
     const cv_number_type *type;
     cv_tally *tally;
@@ -707,7 +711,7 @@ static void count_part(void *context, const cv_fold_part *part)
 
 typedef struct statistics_task {
     run_task run;
-    cv_tally *tallies; /* one for each job */
+    cv_tally *tallies; /* one per job */
 } statistics_task;
 
 static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
@@ -719,7 +723,7 @@ static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, c
     return CV_OK;
 }
 
-/* Runs the jobs and reads ahead what they need of a far store. */
+/* Runs the jobs, and reads ahead what they need of a far store. */
 static cv_status run_jobs(cv_fold *fold, const job_list *list, cv_job_fn job, void *task,
                           cv_error *err)
 {
@@ -760,7 +764,7 @@ cv_status cv_statistics(const cv_reduction *r, cv_tally *out, cv_error *err)
 typedef struct histogram_task {
     run_task run;
     const cv_bins *bins;
-    const double *edges; /* n_bins + 1, rising, as numpy.linspace makes them */
+    const double *edges; /* n_bins + 1, rising, computed like numpy.linspace */
     cv_mutex lock;
 } histogram_task;
 
@@ -774,7 +778,7 @@ static void count_in_bin(const bin_counter *c, double value, int64_t n)
 {
     const cv_bins *bins = c->task->bins;
     const double *edges = c->task->edges;
-    if (!(value >= bins->lo && value <= bins->hi)) return; /* NaN is nowhere */
+    if (!(value >= bins->lo && value <= bins->hi)) return; /* NaN is in no bin */
     int64_t bin =
         (int64_t)((value - bins->lo) / (bins->hi - bins->lo) * (double)bins->n_bins);
     if (bin >= bins->n_bins) bin = bins->n_bins - 1;

@@ -1,5 +1,5 @@
-/* Room: upkeep. Repair: finds a state of the frame (rescue.c) and checks each chunk; then
- * puts the header back, or copies all that can be read into a new array. */
+/* Room: upkeep. Repair: finds a state of the frame (rescue.c) and checks each chunk. Then it
+ * restores the header, or copies everything readable into a new array. */
 #include "upkeep/upkeep.h"
 
 #include "array/array.h"
@@ -22,19 +22,19 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Salvage --------------------------------------------------------------------------- */
+/* ---- Salvage ---------------------------------------------------------------------------- */
 
 typedef struct cv_salvage {
     const cv_source *source;
-    int64_t n_known;     /* chunks from here on have no place: they are lost */
-    bool refound;        /* so are those that the seal does not name: there is no index */
-    const uint8_t *fill; /* one item for lost chunks; NULL: zeros */
-    caterva_verify_options check; /* whom to tell of damage and progress */
-    uint8_t *lost; /* a bit for each chunk; filled by salvage_check, freed by salvage_free */
+    int64_t n_known;              /* chunks from here on have no known position: lost */
+    bool refound;                 /* chunks not named by the seal are lost, too: no index */
+    const uint8_t *fill;          /* one item for lost chunks; NULL: zeros */
+    caterva_verify_options check; /* callbacks for damage and progress */
+    uint8_t *lost; /* one bit per chunk; set by salvage_check, freed by salvage_free */
     caterva_verify_result result;
 } cv_salvage;
 
-/* ---- Checking ----------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 static void lose(cv_salvage *salvage, int64_t chunk, const char *why)
 {
@@ -52,10 +52,11 @@ static void lose_unknown(cv_salvage *salvage)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
     for (int64_t i = salvage->n_known; i < n; i++)
-        lose(salvage, i, "has no known place: the index is lost");
+        lose(salvage, i, "has no known position: the index is lost");
 }
 
-/* Special chunks have no names; those of others may be missing. */
+/* Loses chunks that were not found by name: special chunks have no names, and those of other
+ * writers may have none. */
 static void lose_nameless(cv_salvage *salvage)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
@@ -68,7 +69,7 @@ static void lose_nameless(cv_salvage *salvage)
     }
 }
 
-/* An index that names more chunks than there is room for cannot be used: the fill for each
+/* Rejects an index with more chunks than the file has room for: copying the fill for each
  * could take any number of bytes. */
 static cv_status check_room(const cv_salvage *salvage, cv_error *err)
 {
@@ -98,7 +99,7 @@ static void salvage_free(cv_salvage *salvage)
     salvage->lost = NULL;
 }
 
-/* An attribute of ours must be valid, or the array would not open. */
+/* The library's own attribute must be valid, or the array would not open. */
 static cv_status check_own(const cv_buffer *value, int32_t item_size, cv_error *err)
 {
     cv_own own = {0};
@@ -120,8 +121,8 @@ static cv_status check_attribute(const cv_snapshot *state, const cv_metalayer *a
     return status;
 }
 
-/* Moves unreadable attributes of a private state behind the others in its list, where
- * tell_attributes finds them. */
+/* Moves unreadable attributes of a private state to the end of its list, where
+ * salvage_tell_attributes finds them. */
 static cv_status salvage_attributes(cv_snapshot *state, int *n_lost, cv_error *err)
 {
     cv_trailer *t = &state->trailer;
@@ -155,14 +156,14 @@ static void salvage_tell_attributes(const cv_snapshot *state, int n_lost,
     }
 }
 
-/* ---- Copying ------------------------------------------------------------ */
+/* ---- Copying ------------------------------------------------------------- */
 
 typedef struct copying {
     const cv_salvage *salvage;
     cv_txn *txn;
-    cv_ref_kind initial; /* what the new frame's chunks are before they are put */
+    cv_ref_kind initial; /* kind of the new frame's chunks before they are put */
     cv_worker *worker;   /* of the source */
-    cv_buffer filled;    /* the chunk that lost ones become; encoded at first need */
+    cv_buffer filled;    /* the chunk that replaces lost ones; encoded on first use */
 } copying;
 
 static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
@@ -178,7 +179,7 @@ static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
     return cv_txn_put(c->txn, chunk, &c->filled, err);
 }
 
-/* The chunk behind a run of those that the new frame begins with anyway. */
+/* Skips chunks that are already right in the new frame. */
 static int64_t next_chunk(const copying *c, int64_t chunk)
 {
     const cv_snapshot *s = c->salvage->source->snapshot;
@@ -206,7 +207,7 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     copying c = {.salvage = salvage, .initial = initial};
     int64_t n = salvage->source->snapshot->grid.n_chunks;
     CV_TRY(cv_txn_begin(target, &c.txn, err));
-    cv_watch watch; /* all chunks were checked: what is told is no more than that */
+    cv_watch watch; /* all chunks are checked; progress is already complete */
     cv_watch_init_steps(&watch, salvage->check.on_progress, salvage->check.context, NULL);
     cv_watch_set_steps(&watch, n);
     cv_status status = cv_worker_take(salvage->source->workers, &c.worker, err);
@@ -224,7 +225,8 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     return status;
 }
 
-/* The new index costs memory only where a chunk is not like the first one. */
+/* Chooses the kind so that the new index needs memory only for chunks unlike the first
+ * one. */
 static cv_ref_kind initial_kind(const cv_salvage *salvage)
 {
     cv_chunk_ref ref;
@@ -234,8 +236,8 @@ static cv_ref_kind initial_kind(const cv_salvage *salvage)
     return ref.kind == CV_REF_STORED ? CV_REF_ZEROS : ref.kind;
 }
 
-/* Copies all that is not lost into `store`, which it takes over, and commits: stored chunks,
- * the fill for lost ones, attributes. After salvage_check. */
+/* Copies everything that is not lost into `store`, which it takes over, and commits: stored
+ * chunks, the fill for lost ones, attributes. Call after salvage_check. */
 static cv_status salvage_copy(const cv_salvage *salvage, cv_store *store,
                               caterva_durability durability, cv_error *err)
 {
@@ -257,7 +259,7 @@ typedef struct repair {
     caterva_repair_options options;
     caterva_repair_result result;
     cv_store *store;      /* until a frame owns it */
-    cv_rescue rescue;     /* its state likewise */
+    cv_rescue rescue;     /* its state, until a frame owns it */
     caterva_array *array; /* of the state that was found */
     uint8_t *fill;        /* one item for lost chunks */
 } repair;
@@ -273,11 +275,11 @@ static cv_status read_options(repair *r, const caterva_repair_options *options, 
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);
     if (strcmp(r->url, "mem:") == 0 || (o->output && strcmp(o->output, "mem:") == 0))
-        return cv_fail(err, CATERVA_EINVAL, -1, "only files and directories are repaired");
+        return cv_fail(err, CATERVA_EINVAL, -1, "only files and directories can be repaired");
     return CV_OK;
 }
 
-/* ---- Finding and checking ----------------------------------------------- */
+/* ---- Finding and checking ------------------------------------------------ */
 
 static cv_status open_state(repair *r, cv_error *err)
 {
@@ -290,7 +292,7 @@ static cv_status open_state(repair *r, cv_error *err)
     return cv_array_new(frame, false, r->options.threads, &r->array, err);
 }
 
-/* Reports what was found before the first damage, and lets the caller set the fill. */
+/* Calls on_found before the first report of damage; it may set the fill. */
 static cv_status introduce(repair *r, cv_error *err)
 {
     const cv_description *found;
@@ -310,7 +312,7 @@ static void tell_unvouched(const cv_snapshot *state, const cv_damage_sink *sink)
 {
     cv_error error;
     (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)state->index_pos,
-                  "the seal is lost: what the index at byte %llu says cannot be checked",
+                  "the seal is lost: the index at byte %llu cannot be verified",
                   (unsigned long long)state->index_pos);
     cv_damage_tell(sink, &state->grid, -1, &error);
 }
@@ -358,9 +360,9 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
     return CV_OK;
 }
 
-/* ---- Restoring ---------------------------------------------------------- */
+/* ---- Restoring ----------------------------------------------------------- */
 
-/* The damaged array must stay, whatever its repair is called. */
+/* Refuses to overwrite the damaged array, by any name of it. */
 static cv_status create_output(const repair *r, const char *output, cv_store **out,
                                cv_error *err)
 {
@@ -434,7 +436,7 @@ static cv_status run(repair *r, cv_salvage *salvage, cv_error *err)
     return restore(r, cv_rescue_write_header, err);
 }
 
-/* Releases `r` and fills the result, also on failure. */
+/* Runs the repair, releases `r` and fills the result, also after a failure. */
 static cv_status repair_and_release(repair *r, caterva_repair_result *result, cv_error *err)
 {
     cv_salvage salvage = {0};

@@ -1,5 +1,5 @@
-/* Room: upkeep. The search for a state of a damaged frame, see rescue.h. A copy of a header has a
- * checksum, a header has none: is_torn and is_older decide between them. */
+/* Room: upkeep. The search for a state of a damaged frame, see rescue.h. Copies of headers
+ * have checksums and headers have none; is_torn and is_older decide between them. */
 #include "upkeep/rescue.h"
 
 #include "base/arith.h"
@@ -12,21 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Header copies and seals ----------------------------------------------------------- */
+/* ---- Header copies and seals ------------------------------------------------------------ */
 
-/* How many are kept of each: those of the highest numbers, newest first. */
+/* The newest copies and seals are kept, this many of each, newest first. */
 enum { CV_MAX_COPIES = 16 };
 
 typedef struct cv_found_copy {
     uint64_t commit;
     cv_buffer header;
     uint64_t frame_size;
-    uint64_t end; /* of the copy or of its frame, what is further */
+    uint64_t end; /* of the copy or of its frame, whichever is larger */
     int64_t cbytes;
 } cv_found_copy;
 
 typedef struct cv_found_seal {
-    cv_seal_footer footer; /* as it stands: nothing is checked */
+    cv_seal_footer footer; /* as stored, not verified */
     uint64_t pos;
 } cv_found_seal;
 
@@ -91,7 +91,8 @@ static cv_status search_window(cv_copies *c, const cv_buffer *window, uint64_t p
     return CV_OK;
 }
 
-/* Searches back from the end, in windows that overlap by the largest copy. */
+/* Searches backwards from the end, in windows that overlap by the size of the largest
+ * copy. */
 static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
 {
     enum { STEP = 1 << 20 };
@@ -112,7 +113,7 @@ static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
     return status;
 }
 
-/* A frame that was appended to the file, at its byte `pos`. */
+/* Returns whether a frame was appended to the file at byte `pos`. */
 static bool is_frame_at(cv_store *store, uint64_t pos)
 {
     uint8_t bytes[CV_FRAME_HEADER_MIN];
@@ -137,7 +138,8 @@ static agreement agree(const cv_found_copy *copy, uint64_t frame_size, int64_t c
     return (agreement)((copy->frame_size == frame_size) + (copy->cbytes == cbytes));
 }
 
-/* Compares the standing header, damaged or not, with the copies. */
+/* Compares the stored header, damaged or not, with the copies. *is_other: its sizes match no
+ * copy. */
 static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
 {
     uint8_t bytes[CV_FRAME_HEADER_MIN];
@@ -149,15 +151,15 @@ static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
     if (!cv_frame_header_peek_sizes(bytes, sizeof bytes, &frame_size, &cbytes))
         return NEITHER;
     *is_other = true;
-    for (int i = 0; i < c->n; i++) /* of an older one: torn */
+    for (int i = 0; i < c->n; i++) /* sizes of an older copy: a torn write */
         if (agree(&c->items[i], frame_size, cbytes) == BOTH_SIZES) *is_other = false;
     return agree(&c->items[0], frame_size, cbytes);
 }
 
-/* Is the end of the file left from an older commit whose copy was overwritten? A commit keeps
- * the previous tail whole and writes copy, index, seal and trailer in one piece. So the end
- * is older if it reaches back over the newest copy's frame, has no room for its parts behind
- * it, or has a seal that says so. */
+/* Returns whether the end of the file is from an older commit whose copy was overwritten. A
+ * commit leaves the previous tail intact and writes copy, index, seal and trailer in one
+ * write. So the end is older if it overlaps the newest copy's frame, has no room for its
+ * parts after it, or has a seal that says so. */
 static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t stored)
 {
     uint8_t tail[CV_TRAILER_TAIL], bytes[CV_SEAL_FOOTER];
@@ -176,7 +178,7 @@ static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t
            cv_seal_footer_read(bytes, &footer) && footer.commit <= newest->commit;
 }
 
-/* Bytes behind the newest copy's frame that no older commit explains. */
+/* Returns whether bytes follow the newest copy's frame that no older commit explains. */
 static bool has_more(const cv_copies *c, cv_store *store)
 {
     uint64_t stored;
@@ -187,9 +189,10 @@ static bool has_more(const cv_copies *c, cv_store *store)
            !is_frame_at(store, c->items[0].end);
 }
 
-/* With at least one copy: does nothing in the file tell of a later commit? That would be a
- * seal with a higher number, sizes in the header that no copy has, or bytes behind the copy's
- * frame that belong to no older commit or appended frame. False in doubt. */
+/* Returns whether nothing in the file indicates a commit later than the newest copy's.
+ * Indications are a seal with a higher number, sizes in the header that no copy has, and
+ * bytes after the copy's frame that belong to no older commit or appended frame. False in
+ * case of doubt. Call with at least one copy. */
 static bool copies_have_last(const cv_copies *c, cv_store *store)
 {
     bool is_other;
@@ -200,8 +203,8 @@ static bool copies_have_last(const cv_copies *c, cv_store *store)
 
 /* ---- Chunks without an index ------------------------------------------------------------
  *
- * All chunks have the same size in their headers: that shows where one may begin. Its block
- * table shows that it is one, and which. */
+ * All chunk headers contain the same size, which shows where a chunk may begin. Its block
+ * table confirms that it is a chunk, and identifies it. */
 
 /* Bytes [pos, end) of an object. */
 typedef struct cv_range {
@@ -210,24 +213,24 @@ typedef struct cv_range {
 } cv_range;
 
 typedef struct cv_found_table {
-    size_t size; /* bytes; 0: what stands there is none of this chunk's */
+    size_t size; /* bytes; 0: no table of this chunk */
     uint32_t name;
 } cv_found_table;
 
 typedef struct wanted {
     uint32_t name;
     int64_t chunk;
-    int64_t n_taken; /* in the first of a name: so many from here on have their chunk */
+    int64_t n_taken; /* in the first of a name: number of entries that have their chunk */
 } wanted;
 
 typedef struct refind {
     cv_snapshot *state;
     cv_store *store;
     cv_index index;
-    cv_strays *strays; /* the index's, which would forget those of entries that it is given */
+    cv_strays *strays; /* the index's strays: cv_index_set would drop those of set entries */
     wanted *wanted;    /* ascending by name */
     int64_t n_wanted, n_found;
-    uint64_t left; /* bytes of tables that may still be looked at */
+    uint64_t left; /* bytes of tables that may still be read */
 } refind;
 
 static int by_name(const void *a, const void *b)
@@ -254,7 +257,8 @@ static cv_status list_wanted(refind *r, cv_error *err)
     return CV_OK;
 }
 
-/* The first of this name that has no chunk yet: equal chunks have equal names. */
+/* Returns the first entry of this name that has no chunk yet. Equal chunks have equal
+ * names. */
 static wanted *take_wanted(refind *r, uint32_t name)
 {
     int64_t low = 0, high = r->n_wanted;
@@ -272,7 +276,7 @@ static wanted *take_wanted(refind *r, uint32_t name)
     return &r->wanted[next];
 }
 
-/* Gives the entry to the chunk of this name, if one is missing. */
+/* Assigns the entry to the chunk of this name, if one is missing. */
 static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
 {
     wanted *w = name != 0 ? take_wanted(r, name) : NULL;
@@ -282,7 +286,7 @@ static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
     return cv_index_set_name(&r->index, w->chunk, name, err);
 }
 
-/* Looks where `range` begins for the table of the chunk with this header. */
+/* Reads the table of the chunk with this header at the beginning of `range`. */
 static cv_status refind_table(cv_store *store, const cv_grid *grid,
                               const cv_chunk_header *header, cv_range range,
                               cv_found_table *out, cv_error *err)
@@ -292,7 +296,7 @@ static cv_status refind_table(cv_store *store, const cv_grid *grid,
     cv_buffer bytes = {0};
     *out = (cv_found_table){0};
     if (range.pos > range.end || range.end - range.pos < size) return CV_OK;
-    cv_status status = cv_buffer_resize(&bytes, 2 * size, err); /* as stored; as numbers */
+    cv_status status = cv_buffer_resize(&bytes, 2 * size, err); /* stored and parsed */
     if (status == CV_OK)
         status = cv_store_read(store, range.object, range.pos, bytes.data, size, err);
     table.blocks = (uint32_t *)(void *)(bytes.data + size);
@@ -302,7 +306,7 @@ static cv_status refind_table(cv_store *store, const cv_grid *grid,
     return status;
 }
 
-/* The header of a chunk where `range` begins; false when there can be none. */
+/* Reads a chunk header at the beginning of `range`; false if there is none. */
 static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
 {
     const cv_grid *g = &r->state->grid;
@@ -319,7 +323,8 @@ static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
            cv_chunk_header_parse(bytes, &expect, out, NULL) == CV_OK;
 }
 
-/* The table right behind the chunk at the range's begin; size 0 if none, or over budget. */
+/* Reads the chunk header at the beginning of `range` and the table after the chunk; size 0 if
+ * there is none, or the budget is spent. */
 static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header,
                               cv_found_table *table, cv_error *err)
 {
@@ -331,7 +336,7 @@ static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header
     return refind_table(r->store, &r->state->grid, header, range, table, err);
 }
 
-/* *size: bytes of chunk and table; 0: there are none. */
+/* Places the chunk at the beginning of `range`. *size: bytes of chunk and table; 0: none. */
 static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *size,
                          cv_error *err)
 {
@@ -344,11 +349,11 @@ static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *siz
     return place(r, table.name, entry, err);
 }
 
-/* Chunks that begin in `window`, which stands at `pos`; *next is where to go on. */
+/* Places chunks that begin in the window at `pos`; *next is where to continue. */
 static cv_status refind_search_window(refind *r, const cv_buffer *window, uint64_t pos,
                                       uint64_t end, uint64_t *next, cv_error *err)
 {
-    enum { NBYTES_AT = 4 }; /* in a chunk's header, see format/chunk_header.h */
+    enum { NBYTES_AT = 4 }; /* offset in a chunk header, see format/chunk_header.h */
     uint8_t size_of_chunk[4];
     uint64_t origin = r->state->header.header_size;
     cv_store_le32(size_of_chunk, (uint32_t)r->state->grid.chunk_bytes);
@@ -375,7 +380,7 @@ static cv_status search_area(refind *r, cv_error *err)
 {
     enum { WINDOW = 1 << 20 };
     uint64_t end = r->state->index_pos, pos = r->state->header.header_size;
-    r->left = 2 * (end - pos); /* a file made of headers could cost any time */
+    r->left = 2 * (end - pos); /* bounds the time for a file made of headers */
     cv_buffer window = {0};
     cv_status status = CV_OK;
     while (status == CV_OK && pos < end && end - pos >= CV_CHUNK_HEADER_SIZE) {
@@ -383,7 +388,7 @@ static cv_status search_area(refind *r, cv_error *err)
         status = cv_buffer_resize(&window, (size_t)size, err);
         if (status == CV_OK &&
             cv_store_read(r->store, CV_FRAME_OBJECT, pos, window.data, window.size, NULL))
-            next = pos + size; /* what cannot be read holds no chunk */
+            next = pos + size; /* an unreadable range has no chunk */
         else if (status == CV_OK)
             status = refind_search_window(r, &window, pos, end, &next, err);
         pos = next;
@@ -408,7 +413,8 @@ static cv_status search_files(refind *r, cv_error *err)
     return status;
 }
 
-/* Chunks of another writer, sealed where they are: the seal has both positions. */
+/* Places chunks of other writers, which were sealed in place: the seal has the positions of
+ * chunk and table. */
 static cv_status place_strays(refind *r, cv_error *err)
 {
     const cv_strays *strays = r->strays;
@@ -446,11 +452,11 @@ static cv_status search(refind *r, cv_error *err)
     CV_TRY(r->store->has_chunk_objects ? search_files(r, err) : search_area(r, err));
     if (r->n_found > 0) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)r->state->index_pos,
-                   "the index is lost, and no chunk of the seal's is there");
+                   "the index is lost, and no chunk named by the seal was found");
 }
 
 /* Gives `state`, which has trailer and seal, an index of the chunks found by name; all others
- * read as zeros. Reads the whole chunk area through a window. CATERVA_ECORRUPT if none is
+ * read as zeros. Reads the whole chunk area through a window. CATERVA_ECORRUPT if no chunk is
  * found. */
 static cv_status refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
 {
@@ -467,7 +473,7 @@ static cv_status refind_chunks(cv_snapshot *state, cv_store *store, cv_error *er
     return CV_OK;
 }
 
-/* ---- Names without a seal ----------------------------------------------- */
+/* ---- Names without a seal ------------------------------------------------ */
 
 static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
 {
@@ -486,30 +492,30 @@ static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
     return cv_index_set_name(&r->state->index, chunk, table.name, err);
 }
 
-/* Takes the names of the tables right behind the chunks, so that their checksums count, for a
- * private state of ours whose seal is lost and whose index is decoded. */
+/* Takes the names from the tables after the chunks, so that their checksums are verified. For
+ * a private state that this library wrote, whose seal is lost and whose index is decoded. */
 static cv_status refind_names(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};
     const cv_index *index = &state->index;
     int64_t n = state->grid.n_chunks;
-    if (!index->pages) return CV_OK; /* equal entries: special, or they overlap */
+    if (!index->pages) return CV_OK; /* equal entries: special, or overlapping */
     if (cv_snapshot_check_room(state, store, cv_index_count_stored(index), NULL) != CV_OK)
-        return CV_OK; /* they are all lost */
+        return CV_OK; /* all of them are lost */
     r.left = store->has_chunk_objects ? UINT64_MAX
                                       : 2 * (state->index_pos - state->header.header_size);
     for (int64_t i = 0; i < n; i++) CV_TRY(refind_name(&r, i, err));
     return CV_OK;
 }
 
-/* ---- The search for a state ---------------------------------------------------------- */
+/* ---- The search for a state ----------------------------------------------------------- */
 
 typedef struct rescue_search {
     cv_store *store;
-    cv_snapshot *standing; /* the header at the frame's beginning, or NULL */
+    cv_snapshot *standing; /* the header at the beginning of the frame, or NULL */
     cv_copies copies;
-    bool has_last;  /* nothing tells of a commit later than the newest copy's */
-    bool condemned; /* the seal says that the standing header is not the one it was */
+    bool has_last;  /* nothing indicates a commit later than the newest copy's */
+    bool condemned; /* the seal says that the standing header is damaged */
 } rescue_search;
 
 static cv_status find_copies(rescue_search *s, cv_error *err)
@@ -519,7 +525,7 @@ static cv_status find_copies(rescue_search *s, cv_error *err)
     return CV_OK;
 }
 
-/* What the copy `i` is: that of the last commit, or of an older one. */
+/* Returns what copy `i` is: that of the last commit, or of an older one. */
 static caterva_found found_by(const rescue_search *s, int i)
 {
     return i == 0 && s->has_last ? CATERVA_FOUND_COPY : CATERVA_FOUND_OLDER;
@@ -530,9 +536,9 @@ static bool is_ours(const cv_snapshot *state)
     return state->header.encode_threads == 0 && state->header.decode_threads == 0;
 }
 
-/* A header with our mark has its copy in its place. A copy of another one there shows a torn
- * write, and so does a header with only the frame size or chunk size of the newest commit. If
- * the copy itself is damaged, no other fits. */
+/* A header that this library wrote has its own copy. If there is another one in its place,
+ * the write was torn; also if only the frame size or only the chunk size is that of the
+ * newest commit. If the copy itself is damaged, no other copy matches. */
 static bool is_torn(const rescue_search *s, const cv_snapshot *state)
 {
     const cv_frame_header *h = &state->header;
@@ -550,8 +556,8 @@ static bool is_torn(const rescue_search *s, const cv_snapshot *state)
     return false;
 }
 
-/* The header is newer than all copies, and its own is lost: its sizes are no copy's, or the
- * file tells of a later commit. */
+/* Returns whether the header is newer than all copies and its own copy is lost: its sizes
+ * match no copy, or the file indicates a later commit. */
 static bool is_older(const rescue_search *s)
 {
     if (!s->standing) return false;
@@ -564,10 +570,10 @@ static bool is_older(const rescue_search *s)
     return true;
 }
 
-/* What is asked of a state. Without its index the seal still names its chunks. */
+/* How much of a state must be valid. Without its index, the seal still names its chunks. */
 typedef enum asked { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } asked;
 
-/* The trailer, or the place of the index without it. */
+/* Loads the trailer, or finds the index without it. */
 static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what,
                           cv_error *err)
 {
@@ -576,7 +582,7 @@ static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what
     return what == NO_TRAILER ? cv_sealed_find(state, s->store, err) : CV_OK;
 }
 
-/* That, and the decoded index. */
+/* Loads the end and the decoded index. */
 static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what,
                           cv_error *err)
 {
@@ -589,7 +595,7 @@ static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what
     return what == NO_SEAL && is_ours(state) ? refind_names(state, s->store, err) : CV_OK;
 }
 
-/* The state of these header bytes; a failed attempt leaves nothing behind. */
+/* Loads the state of these header bytes. A failed attempt leaves nothing behind. */
 static cv_status try_header(const rescue_search *s, const cv_buffer *header, asked what,
                             cv_snapshot **out, cv_error *err)
 {
@@ -613,13 +619,14 @@ static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked 
     out->n_known = state->grid.n_chunks;
 }
 
-/* A failed read or allocation says nothing about the bytes, and ends the search. */
+/* Returns whether the failure says nothing about the bytes (a failed read or allocation): it
+ * ends the search. */
 static bool is_no_answer(cv_status status)
 {
     return status == CATERVA_ENOMEM || status == CATERVA_EIO || status == CATERVA_ESTOPPED;
 }
 
-/* The most that these header bytes give, of what is asked from `first` to `last`. */
+/* Returns the most complete state for these header bytes, from `first` to `last`. */
 static cv_status try_all(const rescue_search *s, const cv_buffer *header, caterva_found found,
                          asked first, asked last, cv_rescue *out, cv_error *err)
 {
@@ -632,11 +639,11 @@ static cv_status try_all(const rescue_search *s, const cv_buffer *header, caterv
     }
     return status;
 }
-/* The headers in the order of rescue.h. */
+/* Tries the headers in the order given in rescue.h. */
 static cv_status try_states(const rescue_search *s, asked first, asked last, cv_rescue *out,
                             cv_error *err)
 {
-    bool older = is_older(s); /* the copies are, than the header */
+    bool older = is_older(s); /* the copies are older than the header */
     cv_status status = CATERVA_ECORRUPT;
     int n = s->copies.n + 1, standing = older || s->copies.n == 0 ? 0 : 1;
     for (int i = 0; i < n && status != CV_OK && !is_no_answer(status); i++) {
@@ -652,7 +659,7 @@ static cv_status try_states(const rescue_search *s, asked first, asked last, cv_
     return status;
 }
 
-/* States that the seal vouches for, of any age; then those without. */
+/* Tries states verified by a seal, of any age; then those without a seal. */
 static cv_status try_all_states(const rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_status status = try_states(s, ALL_OF_IT, NO_TRAILER, out, err);
@@ -660,9 +667,9 @@ static cv_status try_all_states(const rescue_search *s, cv_rescue *out, cv_error
     return try_states(s, NO_SEAL, NO_SEAL, out, err);
 }
 
-/* ---- Without an index ------------------------------------------------------ */
+/* ---- Without an index ------------------------------------------------------- */
 
-/* An index of zeros. The caller has checked that the file has room for the chunks. */
+/* Makes an index of zeros. The caller has checked that the file has room for the chunks. */
 static cv_status own_index(cv_snapshot *state, cv_error *err)
 {
     const cv_index zeros = {.n = state->grid.n_chunks,
@@ -670,7 +677,8 @@ static cv_status own_index(cv_snapshot *state, cv_error *err)
     return cv_index_share(&zeros, &state->index, err);
 }
 
-/* An array written in order has chunk behind chunk; the first gap ends what is known. */
+/* In an array written in order, each chunk follows the previous one; the first gap ends the
+ * known chunks. */
 static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_known,
                                cv_error *err)
 {
@@ -693,7 +701,7 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
         CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, err));
         if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) break;
         int64_t offset = (int64_t)(at - state->header.header_size);
-        cv_found_table table; /* goes with its chunk */
+        cv_found_table table; /* follows its chunk */
         CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, 0, err));
         at += (uint64_t)header.cbytes;
         cv_range behind = {CV_FRAME_OBJECT, at, end};
@@ -703,7 +711,7 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
     return CV_OK;
 }
 
-/* In a directory written in order, files have their chunks' numbers for names. */
+/* In a directory written in order, files are named by the numbers of their chunks. */
 static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_known,
                               cv_error *err)
 {
@@ -721,8 +729,8 @@ static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_kn
     return CV_OK;
 }
 
-/* Special chunks are not stored: how many are missing between two others is unknown, so the
- * numbers are a guess. */
+/* Special chunks are not stored, so it is unknown how many are missing between two others:
+ * the numbers are a guess. */
 static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state = s->standing;
@@ -733,7 +741,7 @@ static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
                                 : number_chunks(s->store, state, &n_known, err));
     if (n_known == 0)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
-                       "no chunk stands where the first one should");
+                       "there is no chunk at the position of the first one");
     atomic_store(&state->index_ready, true);
     cv_snapshot_retain(state);
     take(out, state, CATERVA_FOUND_ORDER, NO_SEAL);
@@ -761,7 +769,7 @@ static bool has_own_copy(const cv_snapshot *state, cv_store *store)
     return found;
 }
 
-/* The state loads; but it may be a mix of two. */
+/* Replaces a state that loads if its header is a mix of two. */
 static cv_status doubt_standing(rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state = out->state;
@@ -777,13 +785,13 @@ static cv_status doubt_standing(rescue_search *s, cv_rescue *out, cv_error *err)
         *out = other;
         cv_snapshot_release(state);
         (void)cv_fail(&out->reason, CATERVA_ECORRUPT, 0,
-                      "the header is a mix of two, as a write that stopped half-way leaves");
+                      "the header is a mix of two, as an interrupted write leaves it");
         break;
     }
     return CV_OK;
 }
 
-/* Whether a guess, though not requested, would give a state. */
+/* Returns whether a guess, which was not requested, would find a state. */
 static bool would_guess(rescue_search *s)
 {
     cv_rescue out = {0};
@@ -799,25 +807,25 @@ static cv_status find(rescue_search *s, bool guess, cv_rescue *out, cv_error *er
         status = doubt_standing(s, out, err);
         if (status == CV_OK) return CV_OK;
         cv_snapshot_release(out->state);
-        out->state = NULL; /* the caller's no more */
+        out->state = NULL; /* not owned by the caller any more */
         return status;
     }
     if (is_no_answer(status)) {
         *err = out->reason;
         return status;
     }
-    /* Of a header that can be read only its checksum is wrong at byte 0. */
+    /* At byte 0, only the checksum of a readable header can be wrong. */
     s->condemned = s->standing && out->reason.position == 0;
     status = find_copies(s, err);
     if (status == CV_OK) status = try_all_states(s, out, err);
     if (status != CV_OK && !is_no_answer(status) && guess && s->standing)
         status = guess_order(s, out, err);
     if (status == CV_OK || is_no_answer(status)) return status;
-    /* Report the damage, not why the last attempt failed. */
-    (void)cv_fail(err, out->reason.code, out->reason.position,
-                  "%.150s; no other state was found%s", out->reason.message,
-                  !guess && would_guess(s) ? ", but a guess at the chunks' order makes one"
-                                           : "");
+    /* Reports the damage, not why the last attempt failed. */
+    (void)cv_fail(
+        err, out->reason.code, out->reason.position, "%.150s; no other state was found%s",
+        out->reason.message,
+        !guess && would_guess(s) ? ", but a guess at the chunks' order would find one" : "");
     err->sys_errno = out->reason.sys_errno;
     return out->reason.code;
 }
@@ -834,15 +842,15 @@ cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *
     return status;
 }
 
-/* In a directory the frame is replaced whole, with the new header. */
+/* In a directory, replaces the whole frame, with the new header. */
 static cv_status replace_header(cv_store *store, const cv_buffer *header, bool durable,
                                 cv_error *err)
 {
     cv_buffer frame = {0};
     uint64_t size;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &size, err));
-    if (size < header->size) /* found there, it has been longer a moment ago */
-        return cv_fail(err, CATERVA_EIO, (int64_t)size, "the frame was cut meanwhile");
+    if (size < header->size) /* it was longer when the header was found */
+        return cv_fail(err, CATERVA_EIO, (int64_t)size, "the frame was truncated meanwhile");
     cv_status status = cv_buffer_resize(&frame, (size_t)size, err);
     if (status == CV_OK)
         status = cv_store_read(store, CV_FRAME_OBJECT, 0, frame.data, frame.size, err);
@@ -867,7 +875,7 @@ cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool
     return cv_store_check_name(store, err);
 }
 
-/* Without chunks there is no commit number: any will do for the only copy. */
+/* Without chunks there is no commit number; the only copy may have any. */
 static cv_status make_copy(const cv_snapshot *state, uint64_t size, cv_buffer *out,
                            cv_error *err)
 {
@@ -887,7 +895,7 @@ cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool d
     CV_TRY(cv_store_check_name(store, err));
     CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
     cv_status status = CV_OK;
-    if (store->has_chunk_objects) { /* its frame is replaced whole */
+    if (store->has_chunk_objects) { /* its frame is replaced as a whole */
         status = cv_buffer_resize(&bytes, (size_t)pos, err);
         if (status == CV_OK)
             status = cv_store_read(store, CV_FRAME_OBJECT, 0, bytes.data, bytes.size, err);

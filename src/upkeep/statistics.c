@@ -1,5 +1,5 @@
-/* Room: upkeep. The public statistics and reductions of arrays, views and joined arrays:
- * checks arguments and dtypes, takes locks, and calls reduce.c. */
+/* Room: upkeep. The public functions for statistics and reductions of arrays, views and
+ * joined arrays: check arguments and dtypes, take locks, and call reduce.c. */
 #include "array/array.h"
 #include "array/view.h"
 #include "base/arith.h"
@@ -12,11 +12,11 @@
 
 /* ---- Arguments ------------------------------------------------------------------------- */
 
-/* A selection of an array; axis by axis the engine takes it forwards, none dropped. */
+/* A selection in the form that the engine requires: axes are forward, none is dropped. */
 typedef struct cv_taken {
     cv_selection selection;
-    int64_t *lists[CV_MAX_DIMS]; /* ours, in it */
-    bool falls[CV_MAX_DIMS];     /* items are wanted in falling order */
+    int64_t *lists[CV_MAX_DIMS]; /* lists that replace masks, owned */
+    bool falls[CV_MAX_DIMS];     /* a backward axis: its results are stored in reverse */
 } cv_taken;
 
 typedef struct cv_cells_wanted {
@@ -27,11 +27,11 @@ typedef struct cv_cells_wanted {
     int64_t n_items;
 } cv_cells_wanted;
 
-/* ---- What is selected -------------------------------------------------------- */
+/* ---- The selection ------------------------------------------------------------ */
 
 static cv_status list_axis(cv_taken *t, cv_axis *axis, int d, cv_error *err)
 {
-    size_t size = (size_t)axis->n * sizeof(int64_t); /* fits: there are so many items */
+    size_t size = (size_t)axis->n * sizeof(int64_t); /* fits: there are that many items */
     int64_t *list = t->lists[d] = cv_malloc(size);
     if (!list) return cv_fail_memory(err, size, "a list of indices");
     int64_t n = 0;
@@ -54,7 +54,7 @@ static cv_status take_axis(cv_taken *t, int d, cv_error *err)
     return CV_OK;
 }
 
-/* Blocks that hold a selected item; may count some more. */
+/* Estimates the blocks that hold a selected item; an upper bound. */
 static int64_t count_blocks(const cv_selection *s)
 {
     const cv_grid *grid = s->grid;
@@ -65,7 +65,8 @@ static int64_t count_blocks(const cv_selection *s)
     return n;
 }
 
-/* Also announces the bytes to `watch`. Release it even after a failure. */
+/* Prepares the selection and announces its bytes to `watch`. Release it even after a
+ * failure. */
 static cv_status take(cv_taken *t, cv_watch *watch, cv_error *err)
 {
     cv_selection *s = &t->selection;
@@ -82,7 +83,8 @@ static void taken_free(cv_taken *t)
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(t->lists[d]);
 }
 
-/* Which of the result's axes go, each named once; all where the options name none. */
+/* Marks the axes of the result that are reduced; all if the options name none. An axis named
+ * twice is an error. */
 static cv_status mark_axes(const caterva_reduce_options *o, int ndim, bool *goes,
                            cv_error *err)
 {
@@ -114,7 +116,7 @@ static const char *name_of(caterva_reduction what)
 static cv_status check_reduction(caterva_reduction what, cv_error *err)
 {
     if (name_of(what)) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "there is no reduction %d", (int)what);
+    return cv_fail(err, CATERVA_EINVAL, -1, "unknown reduction %d", (int)what);
 }
 
 static cv_status check_bins_of(const cv_number_type *type, cv_error *err)
@@ -123,15 +125,14 @@ static cv_status check_bins_of(const cv_number_type *type, cv_error *err)
     return cv_fail(err, CATERVA_EDTYPE, -1, "there is no histogram of times");
 }
 
-/* Checks that the result exists for such items and fits. */
+/* Checks that the reduction is defined for such items, and that the result fits. */
 static cv_status check_cells(const cv_cells_wanted *w, const cv_number_type *type,
                              cv_error *err)
 {
     bool gives_item = cv_reduce_gives_item(w->what);
     uint64_t size = (uint64_t)cv_reduce_cell_size(type, w->what);
     if (type->is_time && !gives_item)
-        return cv_fail(err, CATERVA_EDTYPE, -1,
-                       "of times there are only minimum and maximum");
+        return cv_fail(err, CATERVA_EDTYPE, -1, "times have only a minimum and a maximum");
     if ((uint64_t)w->n_cells > w->dst_size / size)
         return cv_fail(err, CATERVA_ESHORT, -1,
                        "the result has %lld items of %llu bytes, the buffer %zu bytes",
@@ -139,7 +140,8 @@ static cv_status check_cells(const cv_cells_wanted *w, const cv_number_type *typ
     if (w->n_cells > 0 && !w->dst)
         return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
     if (gives_item && w->n_items == 0 && w->n_cells > 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "nothing has no %s", name_of(w->what));
+        return cv_fail(err, CATERVA_EINVAL, -1, "the selection is empty: it has no %s",
+                       name_of(w->what));
     return CV_OK;
 }
 
@@ -152,24 +154,24 @@ static void store_nothing(const cv_cells_wanted *w, const cv_number_type *type)
 
 /* ---- Several arrays as one ---------------------------------------------------------------
  *
- * Each array's share of the selection is reduced by itself, one after the other, and added to
- * the cells of the result, which are the memory that shares are mapped to as the items of a
- * read are. An axis that is reduced has a stride of 0 there.
+ * The share of each array is reduced separately, one after the other, and added to the cells
+ * of the result. The shares are mapped to these cells as a read maps items to its buffer; a
+ * reduced axis has a stride of 0.
  *
- *     stacked along axis 0      array 0  ->  cells 0, 1, 2     axis 0 stays
+ *     stacked along axis 0      array 0  ->  cells 0, 1, 2     axis 0 is kept
  *                               array 1  ->  cells 3, 4, 5
- *     and with axis 0 gone      array 0  ->  cells 0, 1, 2
+ *     and axis 0 reduced        array 0  ->  cells 0, 1, 2
  *                               array 1  ->  cells 0, 1, 2 */
 
-/* What a call works on, and one of these is what it counts in. */
+/* One call; results go to one of tally, bins and cells. */
 typedef struct join_call {
     caterva_reduce_options options;
     cv_number_type type;
     cv_selection selection; /* of the view */
-    cv_tally tally;         /* of everything */
+    cv_tally tally;         /* of all items */
     const cv_bins *bins;
     const cv_cells_wanted *cells;
-    int64_t n_items_done; /* of arrays before the one at work */
+    int64_t n_items_done; /* of the arrays that are done */
     int64_t n_items_here;
 } join_call;
 
@@ -182,7 +184,7 @@ typedef struct share {
     bool is_one_cell;
 } share;
 
-/* Steps of one array as items of the call's. */
+/* Converts the steps of one array to items of the call. */
 static int tell_share(void *context, int64_t done, int64_t total)
 {
     const join_call *call = context;
@@ -192,8 +194,8 @@ static int tell_share(void *context, int64_t done, int64_t total)
                                      call->selection.n_items);
 }
 
-/* Where the cells of the share are: an axis that is reduced or missing has a stride of 0.
- * Before the selection is taken, after which no axis is dropped. */
+/* Finds the cells of the share; a reduced or missing axis has a stride of 0. Call before
+ * `take`, after which no axis is dropped. */
 static void place_share(const cv_mapped *m, share *sh)
 {
     const int64_t size = sizeof(cv_cell);
@@ -282,17 +284,17 @@ static cv_status begin(const caterva_view *view, const caterva_reduce_options *o
     return cv_array_selection(&view->grid, call->options.selection, &call->selection, err);
 }
 
-/* `cells` NULL: all is counted in one place. */
+/* `cells` NULL: there is one result for all items. */
 static cv_status reduce_all(const caterva_view *view, join_call *call, const cv_memory *cells,
                             cv_error *err)
 {
     const cv_visit visit = {.array = reduce_array, .context = call};
-    const cv_memory nowhere = {.data = (uint8_t *)call}; /* nothing is put there */
+    const cv_memory nowhere = {.data = (uint8_t *)call}; /* no item is stored there */
     return cv_view_visit(view, &call->selection, cells ? cells : &nowhere, &visit, err);
 }
 
-/* As the public functions; `view` is of several arrays. Bins are checked and added to; of the
- * given cells what, dst and dst_size count. */
+/* These three do what the public functions do, for a view of several arrays. Bins are checked
+ * and added to; of the given cells only what, dst and dst_size are used. */
 static cv_status join_statistics(const caterva_view *view,
                                  const caterva_reduce_options *options, caterva_stats *out,
                                  cv_error *err)
@@ -318,7 +320,7 @@ static cv_status join_histogram(const caterva_view *view,
     return reduce_all(view, &call, NULL, err);
 }
 
-/* The strides of the cells; false: all axes go. */
+/* Sets the strides of the cells; *some_stay false: all axes are reduced. */
 static cv_status place_cells(const join_call *call, cv_cells_wanted *wanted, cv_memory *cells,
                              bool *some_stay, cv_error *err)
 {
@@ -333,7 +335,7 @@ static cv_status place_cells(const join_call *call, cv_cells_wanted *wanted, cv_
         if (s->kind != CATERVA_SELECTION_AXES)
             return cv_fail(
                 err, CATERVA_EUNSUPPORTED, -1,
-                "points and masks are reduced to one item: their axis cannot stay");
+                "points and masks are reduced to one item: their axis cannot be kept");
         *some_stay = true;
         cells->strides[r] = wanted->n_cells * (int64_t)sizeof(cv_cell);
         wanted->n_cells *= s->shape[r];
@@ -396,23 +398,23 @@ static cv_status join_reduce(const caterva_view *view, const caterva_reduce_opti
     return reduce_axes(view, &call, &memory, err);
 }
 
-/* A call's data that the engine borrows. Axis d of the selection's result is axis kept[d] of
- * the array, unless the result is a list of points. */
+/* The data of a call that the engine borrows. Axis d of the selection's result is axis
+ * kept[d] of the array, unless the result is a list of points. */
 typedef struct request {
     caterva_reduce_options options;
-    const caterva_view *view; /* through which; or NULL */
-    cv_mapped mapped;         /* what the view makes of the selection */
+    const caterva_view *view; /* NULL: the array is reduced directly */
+    cv_mapped mapped;         /* the selection mapped to the array by the view */
     cv_source source;
     cv_number_type type;
     cv_taken taken;
     int ndim;              /* of the selection's result */
     int kept[CV_MAX_DIMS]; /* -1: an axis of one item that only the view has */
-    cv_watch watch;        /* the options', and the handle's behind it */
+    cv_watch watch;        /* the options', and then the handle's */
     cv_reduction reduction;
 } request;
 
-/* The axes of the result, and the array's axis (the view's, if nothing is selected) of
- * each. */
+/* Records the axes of the result and, for each, the array's axis (the view's, if the
+ * selection is empty). */
 static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
 {
     if (s->kind != CATERVA_SELECTION_AXES) {
@@ -424,15 +426,16 @@ static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
         bool mapped = r->view && s->n_items > 0;
         int axis = mapped ? r->view->base_axis[d] : d;
         if (axis < 0 && s->axes[d].n > 1)
-            return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                           "axis %d of the view is a new one, and its item taken %lld times",
-                           d, (long long)s->axes[d].n);
+            return cv_fail(
+                err, CATERVA_EUNSUPPORTED, -1,
+                "axis %d of the view is new: its only item cannot be taken %lld times", d,
+                (long long)s->axes[d].n);
         r->kept[r->ndim++] = axis;
     }
     return CV_OK;
 }
 
-/* An empty selection stays the view's, as no item of the array is read. */
+/* An empty selection is not mapped, since no item of the array is read. */
 static cv_status map_to_array(request *r, const cv_grid *grid, cv_error *err)
 {
     static const cv_memory nowhere = {.data = NULL};
@@ -468,7 +471,7 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
 }
 
 typedef struct items_of {
-    caterva_array *array; /* NULL: a view of several */
+    caterva_array *array; /* NULL: a view of several arrays */
     const caterva_view *view;
 } items_of;
 
@@ -477,7 +480,7 @@ static items_of items_below(const caterva_view *view)
     return (items_of){view->base->array, view};
 }
 
-/* A stale view is reported before any other failure. */
+/* Reports a stale view before any other failure. */
 static cv_status check_view(const caterva_view *view, cv_error *err)
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
@@ -556,7 +559,7 @@ static cv_status check_bins(const cv_bins *bins, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld bins are not in [1, %d]",
                        (long long)bins->n_bins, CATERVA_MAX_BINS);
     if (!(bins->lo <= bins->hi) || !isfinite(bins->hi - bins->lo))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the range [%g, %g] is none", bins->lo,
+        return cv_fail(err, CATERVA_EINVAL, -1, "the range [%g, %g] is invalid", bins->lo,
                        bins->hi);
     return CV_OK;
 }
@@ -567,7 +570,7 @@ static cv_status histogram_of(const items_of *items, const caterva_reduce_option
     request r;
     if (items->array) CV_TRY(read_options(&r, items, options, err));
     CV_TRY(check_bins(bins, err));
-    if (bins->lo == bins->hi) { /* as NumPy widens it */
+    if (bins->lo == bins->hi) { /* as NumPy does */
         bins->lo -= 0.5;
         bins->hi += 0.5;
     }
@@ -606,12 +609,12 @@ caterva_status caterva_view_histogram(const caterva_view *view, const double ran
 typedef struct axes_call {
     cv_axes_request request;
     cv_cells_wanted wanted;
-    bool everything;    /* all axes go */
-    int64_t first_cell; /* not 0 where an axis falls */
+    bool everything;    /* all axes are reduced */
+    int64_t first_cell; /* not 0 if an axis is backward */
 } axes_call;
 
-/* What becomes of each of the array's axes, and where the cells are. An axis of one item that
- * is not in the result may stay or go. */
+/* Decides for each axis of the array whether it is reduced, and finds the cells. An axis of
+ * one item that is not in the result may be either. */
 static cv_status reduce_place_cells(const request *r, axes_call *call, cv_error *err)
 {
     bool goes[CV_MAX_DIMS] = {false};
@@ -626,7 +629,7 @@ static cv_status reduce_place_cells(const request *r, axes_call *call, cv_error 
         if (!by_axes)
             return cv_fail(
                 err, CATERVA_EUNSUPPORTED, -1,
-                "points and masks are reduced to one item: their axis cannot stay");
+                "points and masks are reduced to one item: their axis cannot be kept");
         int d = r->kept[i];
         call->request.reduced[d] = false;
         int64_t n = r->taken.selection.axes[d].n;

@@ -1,5 +1,4 @@
-/* Room: upkeep. Arrays that no handle has open, by their URL: dead space released, arrays of
- * other writers sealed, arrays deleted. */
+/* Room: upkeep. Operations on arrays by URL: compacting, sealing, deleting. */
 #include "array/array.h"
 #include "frame/commit.h"
 #include "store/open.h"
@@ -51,7 +50,7 @@ caterva_status caterva_seal(const char *url, const caterva_upkeep_options *optio
     return status;
 }
 
-/* ---- Deleting ------------------------------------------------------------- */
+/* ---- Deletion -------------------------------------------------------------- */
 
 static cv_status delete_store(cv_store *store, const caterva_upkeep_options *o, cv_error *err)
 {
@@ -70,7 +69,7 @@ caterva_status caterva_delete(const char *url, const caterva_upkeep_options *opt
     caterva_open_options open = CATERVA_OPEN_INIT;
     caterva_array *array;
     CV_TRY(read_options(options, &o, err));
-    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is gone */
+    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is deleted */
     open.cache_bytes = -1;
     CV_TRY(caterva_open(url, &open, &array, err));
     cv_status status = delete_store(array->frame->store, &o, err);

@@ -1,4 +1,4 @@
-/* The face of this room. */
+/* The face of upkeep for other wings. */
 #ifndef CV_UPKEEP_UPKEEP_H
 #define CV_UPKEEP_UPKEEP_H
 
@@ -7,8 +7,8 @@
 
 #include <caterva_upkeep.h>
 
-/* As caterva_repair of the content of `store`, named `name` in errors; complete options with
- * an output. Takes over the store, also on failure. */
+/* Repairs the frame in `store` as caterva_repair does; `name` is for errors. The options are
+ * complete and name an output. Closes the store, also after a failure. */
 cv_status cv_array_repair_store(cv_store *store, const char *name,
                                 const caterva_repair_options *options,
                                 caterva_repair_result *result, cv_error *err);

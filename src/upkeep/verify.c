@@ -1,6 +1,7 @@
-/* Room: upkeep. Verify: the seal, the header's copy, every chunk's header and block starts, that no
- * two chunks share bytes, that every block has its checksum and decodes, that every attribute
- * does. It continues after damage and reports each to the caller's function. */
+/* Room: upkeep. Verify checks the seal, the copy of the header, the header and block starts
+ * of every chunk, that no two chunks share bytes, that every block matches its checksum and
+ * decodes, and that every attribute decodes. It continues after damage and reports each to
+ * the callback. */
 #include "upkeep/verify.h"
 
 #include "array/array.h"
@@ -18,7 +19,8 @@
 #include <caterva_upkeep.h>
 #include <stdlib.h>
 
-/* Each pass takes a range of positions with at most that many chunks, which bounds lists. */
+/* Each pass checks a range of positions with at most that many chunks, which bounds the
+ * lists. */
 enum { PASS_CHUNKS = 1 << 20 };
 
 typedef struct extent {
@@ -32,18 +34,18 @@ typedef struct verify_task {
     cv_frame *frame;
     cv_snapshot *snapshot;
     const caterva_verify_options *options;
-    cv_watch watch;  /* counts chunks; under its lock damage is told, too */
-    cv_watch *heard; /* the same, or NULL */
+    cv_watch watch;  /* its steps are chunks; its lock also serialises damage reports */
+    cv_watch *heard; /* the same, or NULL if there is no callback */
     const cv_index *index;
     int64_t *chunks; /* of the pass */
     int64_t n_chunks, max_chunks;
-    cv_stage stage; /* whose units they are */
-    cv_mutex lock;  /* guards all below */
+    cv_stage stage; /* its units are these chunks */
+    cv_mutex lock;  /* protects all members below */
     caterva_verify_result *result;
-    uint8_t *lost;   /* a bit for each chunk, or NULL */
-    extent *extents; /* of the pass, as many as its chunks or less */
+    uint8_t *lost;   /* one bit per chunk, or NULL */
+    extent *extents; /* of the pass, at most one per chunk */
     int64_t n_extents;
-    extent reach; /* of the passes before: the one that reaches furthest */
+    extent reach; /* of earlier passes: the one that ends last */
 } verify_task;
 
 static void lose(verify_task *task, int64_t chunk)
@@ -62,7 +64,7 @@ static void report(verify_task *task, int64_t chunk, const cv_error *error)
     cv_mutex_unlock(&task->watch.lock);
 }
 
-/* Decoding is the test; the blocks are not used. */
+/* Blocks are decoded only as a check. */
 static uint8_t *place_nowhere(void *context, int64_t tag)
 {
     (void)context;
@@ -101,7 +103,7 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
 {
     cv_mutex_lock(&task->lock);
     uint64_t pos = ref->object == CV_FRAME_OBJECT ? ref->pos : (uint64_t)ref->object;
-    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: only the number counts */
+    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: compares only numbers */
     task->extents[task->n_extents++] = (extent){pos, size, ref->chunk};
     cv_mutex_unlock(&task->lock);
 }
@@ -141,7 +143,7 @@ static cv_status check_stored(one_chunk *o, cv_error *err)
     return CV_OK;
 }
 
-/* Staged chunks are checked once. */
+/* Checks a chunk; a second attempt reads without the stage. */
 static cv_status check_chunk(void *context, cv_error *err)
 {
     one_chunk *o = context;
@@ -153,7 +155,7 @@ static cv_status check_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* Counts a chunk. Damage lets the run continue; any other failure ends it. */
+/* Counts a chunk. Verify continues after damage; other failures end it. */
 static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
                               cv_error *error)
 {
@@ -208,18 +210,18 @@ static void report_overlap(verify_task *task, const extent *of, const extent *wi
     report(task, of->chunk, &error);
 }
 
-/* Of this pass and of what reaches into it from earlier ones. */
+/* Finds overlaps in this pass, and with extents of earlier passes. */
 static void check_overlaps(verify_task *task)
 {
     qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
-    extent a = task->reach; /* the one that reaches furthest so far */
+    extent a = task->reach; /* the extent that ends last so far */
     for (int64_t i = 0; i < task->n_extents; i++) {
         const extent b = task->extents[i], last = a;
         bool apart = a.size == 0 || b.pos >= a.pos + a.size;
         if (b.pos + b.size > a.pos + a.size) a = b;
         if (apart) continue;
         report_overlap(task, &b, &last);
-        /* Which of the two is right cannot be seen: both are lost. */
+        /* It is unknown which of the two is right, so both are lost. */
         if (task->lost && !cv_is_lost(task->lost, last.chunk))
             report_overlap(task, &last, &b);
     }
@@ -227,7 +229,7 @@ static void check_overlaps(verify_task *task)
     task->n_extents = 0;
 }
 
-/* The index's stored chunks, and its special entries of unknown kinds. */
+/* Counts of the index's stored chunks; special entries of unknown kinds are reported. */
 typedef struct survey {
     int64_t n_stored;
     int64_t low, high; /* lowest and highest entry of a stored chunk */
@@ -244,7 +246,7 @@ static void look_at_special(verify_task *task, int64_t chunk, int64_t *good)
         report(task, chunk, &error);
 }
 
-/* Checks all entries; if one entry stands for all, once. */
+/* Checks all entries, or one if it stands for all. */
 static void look_over(verify_task *task, survey *s)
 {
     int64_t n = task->snapshot->grid.n_chunks, good = 0; /* no special entry is 0 */
@@ -273,8 +275,8 @@ static int64_t count_in(const verify_task *task, int64_t low, int64_t high)
     return n;
 }
 
-/* The end of a range from `low` with at most PASS_CHUNKS chunks. So many chunks at one
- * position are refused before. */
+/* Returns the end of a range from `low` with at most PASS_CHUNKS chunks. More chunks at one
+ * position were rejected before. */
 static int64_t end_of_pass(const verify_task *task, const survey *s, int64_t low)
 {
     if (s->n_stored <= PASS_CHUNKS) return s->high;
@@ -322,7 +324,8 @@ static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_e
     return status;
 }
 
-/* If there is no room for all stored chunks, it is unknown which are real: all are lost. */
+/* If there is no room for all stored chunks, it is unknown which are real, so all are
+ * lost. */
 static void lose_stored(verify_task *task, const survey *s)
 {
     for (int64_t i = 0; task->lost && i < task->index->n; i++)
@@ -339,7 +342,7 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
     cv_status status = CV_OK;
     if (!task->extents || !task->chunks)
         status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
-    /* The highest entry of a damaged index may be the highest number that there is. */
+    /* low = high + 1 would overflow if a damaged index has the highest entry. */
     bool more = s->low <= s->high;
     for (int64_t low = s->low, high; more && status == CV_OK; low = high + more) {
         high = end_of_pass(task, s, low);
@@ -368,7 +371,7 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
     return status;
 }
 
-/* Reports damage of the frame that a check finds, reading twice if worthwhile. */
+/* Runs a check of the frame, twice if another read may help, and reports damage. */
 static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_error *),
                              cv_error *err)
 {
@@ -383,7 +386,7 @@ static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_er
     return status;
 }
 
-/* A handle that has index and seal in memory already reads the stored ones. */
+/* If the handle already has index and seal in memory, verifies the stored ones. */
 static cv_status check_index(void *context, cv_error *err)
 {
     verify_task *task = context;
@@ -395,7 +398,7 @@ static cv_status check_index(void *context, cv_error *err)
     return is_checked || s->refound ? CV_OK : cv_sealed_verify(s, store, err);
 }
 
-/* Readers need the copy only if the header is torn: damage must be found before. */
+/* Readers need the copy only if the header is torn; damage must be found before that. */
 static cv_status check_header_copy(void *context, cv_error *err)
 {
     const verify_task *task = context;
@@ -437,7 +440,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
                         .lost = lost,
                         .result = result};
     *result = (caterva_verify_result){0};
-    /* Checks what is stored, not what this handle has cached. */
+    /* Checks the stored bytes, not those this handle has cached. */
     cv_store_read_anew(source->frame->store);
     cv_layout_cache_clear(source->frame->layouts);
     cv_watch_init_steps(&task.watch, options->on_progress, options->context, source->watch);
@@ -454,12 +457,12 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     return status;
 }
 
-/* ---- The call ---------------------------------------------------------------------------
+/* ---- The public call --------------------------------------------------------------------
  *
- * No lock is held while the caller's functions run, so they may use the array. The gate keeps
- * commits out, so that the committed state does not change meanwhile. */
+ * No lock is held while callbacks run, so they may use the array. The gate excludes commits,
+ * so that the committed state does not change meanwhile. */
 
-/* A call of verify, between the engine and the caller's functions. */
+/* A call of verify, between the engine and the callbacks. */
 typedef struct verification {
     caterva_verify_options options; /* the caller's */
     cv_gate *gate;
@@ -483,14 +486,14 @@ static int on_progress(void *context, int64_t done, int64_t total)
     return stop;
 }
 
-/* The committed state is read beside writers: what they write goes elsewhere. */
+/* Reads the committed state while a writer may be active: it writes elsewhere. */
 static cv_status verify(caterva_array *array, const caterva_verify_options *options,
                         caterva_verify_result *result, cv_error *err)
 {
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
     source.snapshot = array->snapshot;
-    source.pending = NULL; /* which is no stored state, and may have fewer chunks */
+    source.pending = NULL; /* pending changes are not stored, and may have fewer chunks */
     cv_snapshot_retain(source.snapshot);
     cv_array_unlock(array);
     if (array->watch) cv_watch_begin(array->watch);

@@ -1,4 +1,4 @@
-/* Room: value. Values of attributes in public: read one by one, and packed. */
+/* Room: value. The public functions that read and pack attribute values. */
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
@@ -30,7 +30,7 @@ static double load_real(const uint8_t *bytes)
     return real;
 }
 
-/* Whatever breaks its type's form stays an extension. */
+/* A value that does not have the form of its type stays an extension. */
 static void fill_extension(const cv_token *token, cv_tokens *t, caterva_value *out)
 {
     out->kind = CATERVA_VALUE_EXTENSION;
@@ -108,7 +108,8 @@ caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
     if ((!packed && size > 0) || !at || !out)
         return cv_fail(err, CATERVA_EINVAL, -1, "packed, at or out is NULL");
     if (*at > size)
-        return cv_fail(err, CATERVA_ERANGE, -1, "byte %zu of a value of %zu", *at, size);
+        return cv_fail(err, CATERVA_ERANGE, -1, "position %zu is after the value's %zu bytes",
+                       *at, size);
     CV_TRY(cv_output_check(out, sizeof *out, "value", err));
     cv_tokens t = cv_tokens_of(packed, size);
     const uint8_t *start = t.at;
@@ -116,7 +117,7 @@ caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
     cv_token token = cv_token_next(&t);
     if (t.bad)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
-                       "no MessagePack value stands at byte %zu of %zu", *at, size);
+                       "there is no MessagePack value at byte %zu of %zu", *at, size);
     caterva_value value = {.struct_size = sizeof value};
     fill(&token, &t, &value);
     cv_output_fill(out, &value, sizeof value);
@@ -126,7 +127,7 @@ caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
 
 /* ---- Packing ------------------------------------------------------------- */
 
-/* Hands out the buffer, never NULL, or frees it on failure. */
+/* Returns the buffer in *out, never NULL; frees it after a failure. */
 static cv_status hand_out(cv_status status, cv_buffer *buffer, void **out, size_t *size,
                           cv_error *err)
 {
@@ -145,7 +146,7 @@ static cv_status set_shape(cv_typed *typed, int ndim, const int64_t *shape, size
 {
     int64_t wanted;
     if (ndim < 0 || ndim > CATERVA_MAX_DIMS || (ndim > 0 && !shape))
-        return cv_fail(err, CATERVA_EINVAL, -1, "a shape of %d axes", ndim);
+        return cv_fail(err, CATERVA_EINVAL, -1, "the shape has %d axes or is NULL", ndim);
     typed->ndim = ndim;
     if (ndim > 0) memcpy(typed->shape, shape, (size_t)ndim * sizeof shape[0]);
     for (int d = 0; d < ndim; d++)
@@ -182,7 +183,7 @@ static cv_status pack_array(const caterva_value *v, cv_packer *p, cv_error *err)
 {
     cv_typed typed = {.items = v->bytes};
     if (!memchr(v->dtype, '\0', sizeof v->dtype))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the dtype of a value has no end");
+        return cv_fail(err, CATERVA_EINVAL, -1, "the dtype of a value is not NUL-terminated");
     CV_TRY(cv_typed_set_dtype(&typed, v->dtype, strlen(v->dtype), err));
     if (typed.type.item_size == 0)
         return cv_fail(err, CATERVA_EDTYPE, -1, "items of dtype %.31s have no bytes",
@@ -192,7 +193,7 @@ static cv_status pack_array(const caterva_value *v, cv_packer *p, cv_error *err)
     return CV_OK;
 }
 
-/* Packs a value or a container's head, which *n_parts values follow. */
+/* Packs a value, or the head of a container that *n_parts values follow. */
 static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts,
                           cv_error *err)
 {
@@ -211,19 +212,21 @@ static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts
     case CATERVA_VALUE_REFERENCE: pack_extension(v, CV_EXT_REFERENCE, p); break;
     case CATERVA_VALUE_EXTENSION:
         if (v->extension < INT8_MIN || v->extension > INT8_MAX)
-            return cv_fail(err, CATERVA_EINVAL, -1, "extension type %d", v->extension);
+            return cv_fail(err, CATERVA_EINVAL, -1, "extension type %d is not in [-128, 127]",
+                           v->extension);
         pack_extension(v, v->extension, p);
         break;
     case CATERVA_VALUE_LIST:
     case CATERVA_VALUE_TUPLE:
     case CATERVA_VALUE_SET:
     case CATERVA_VALUE_MAP: has_parts = true; break;
-    default: return cv_fail(err, CATERVA_EINVAL, -1, "a value of kind %d", (int)v->kind);
+    default: return cv_fail(err, CATERVA_EINVAL, -1, "unknown value kind %d", (int)v->kind);
     }
     *n_parts = -1;
     if (!has_parts) return CV_OK;
     if (v->count < 0 || v->count > UINT32_MAX)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a value of %lld parts", (long long)v->count);
+        return cv_fail(err, CATERVA_EINVAL, -1, "a value cannot have %lld parts",
+                       (long long)v->count);
     cv_pack_begin(p, v->kind == CATERVA_VALUE_MAP   ? CV_PACK_MAP
                      : v->kind == CATERVA_VALUE_SET ? CV_PACK_SET
                                                     : CV_PACK_LIST);
@@ -235,7 +238,7 @@ static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts
 static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p,
                              cv_error *err)
 {
-    int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values to come at each level */
+    int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values still to come, per level */
     int depth = 0;
     const char *at = (const char *)values;
     size_t step = values->struct_size;
@@ -244,10 +247,11 @@ static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p
         int64_t n_parts;
         CV_TRY(cv_options_copy(&v, sizeof v, at, "value", err));
         if (depth == 0 && left[0] == 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "value %zu of %zu stands behind the end",
-                           i, n);
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "value %zu of %zu follows a complete value", i, n);
         if (v.size > 0 && !v.bytes)
-            return cv_fail(err, CATERVA_EINVAL, -1, "value %zu has a size and no bytes", i);
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "value %zu has a size, but its bytes are NULL", i);
         CV_TRY(pack_one(&v, p, &n_parts, err));
         left[depth]--;
         if (n_parts >= 0 && depth == CV_VALUE_DEPTH)
@@ -259,7 +263,7 @@ static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p
     return left[0] == 0 && depth == 0
                ? CV_OK
                : cv_fail(err, CATERVA_EINVAL, -1,
-                         "parts of a value are missing behind %zu values", n);
+                         "parts of a value are missing after %zu values", n);
 }
 
 caterva_status caterva_value_pack(const caterva_value *values, size_t n, void **packed,
@@ -275,6 +279,7 @@ caterva_status caterva_value_pack(const caterva_value *values, size_t n, void **
     else
         cv_pack_free(&p);
     if (status == CV_OK && !cv_is_value(out.data, out.size))
-        status = cv_fail(err, CATERVA_EINVAL, -1, "a list, set or map is the key of a map");
+        status =
+            cv_fail(err, CATERVA_EINVAL, -1, "a list, set or map cannot be the key of a map");
     return hand_out(status, &out, packed, packed_size, err);
 }

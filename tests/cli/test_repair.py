@@ -190,13 +190,13 @@ class Repair(Made):
         path = self.make_blosc2()
         where = json.loads(self.text("info", path, "--json", "--chunks"))["chunks"][4]
         path.write_bytes(path.read_bytes()[:where["position"] + 50])
-        self.assertIn("no other state was found, but a guess at the chunks' order makes one: "
+        self.assertIn("no other state was found, but a guess at the chunks' order would find one: "
                       "--guess", self.fails(4, "repair", path))
         self.assertEqual(self.names(), ["a.b2nd", "a.npy"])
         status, out, _ = run("repair", path, "--guess")
         self.assertEqual(status, 1)
         self.assertIn("which is a guess", out.decode())
-        self.assertIn("chunk 5 (2,1) has no known place", out.decode())
+        self.assertIn("chunk 5 (2,1) has no known position", out.decode())
         self.holds(self.path("a.b2nd.repaired"), self.expected(0, (2, 0), (2, 1)))
 
     def test_cut_without_any_index_between_block_tables(self):
@@ -205,7 +205,7 @@ class Repair(Made):
         path.write_bytes(path.read_bytes()[:where["position"] + 50])
         status, out, _ = run("repair", path, "--guess")
         self.assertEqual(status, 1)
-        self.assertIn("chunk 5 (2,1) has no known place", out.decode())
+        self.assertIn("chunk 5 (2,1) has no known position", out.decode())
         self.holds(self.path("a.b2nd.repaired"), self.expected(0, (2, 0), (2, 1)))
 
     def test_directory(self):
