@@ -1,5 +1,5 @@
-/* Room: jobs. What the chunks of an array were when a job began: a number for each, in a 1-d
- * array in the job's folder, which is written and read like any array. */
+/* Room: jobs. The states of an array's chunks when a job began: one number each, in a 1-d
+ * array in the job's folder. */
 #include "jobs/base.h"
 
 #include "base/arith.h"
@@ -7,7 +7,7 @@
 
 /* ---- The state of a chunk ---------------------------------------------------- */
 
-/* The name that a chunk of the fill gets when the first commit stores it. */
+/* Returns the name that a chunk of the fill gets when the first commit stores it. */
 static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
 {
     cv_buffer chunk = {0};
@@ -20,9 +20,9 @@ static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
     return status;
 }
 
-/* The name of a chunk's block table stands for its contents; a chunk without one is known by
- * its place. A due fill has the state of the stored one, so that the first commit changes
- * none. */
+/* The state is the name of the chunk's block table, which identifies its contents; without a
+ * table, the chunk's position. A due fill has the state of a stored one, so that the first
+ * commit changes no state. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err)
 {
     enum { UNNAMED = 15 };

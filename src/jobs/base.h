@@ -1,18 +1,18 @@
-/* The state of each chunk when a job began. By it a merge recognises which chunks have changed
- * since. */
+/* The state of each chunk when a job began. With it, a merge recognises chunks that have
+ * changed since. */
 #ifndef CV_JOBS_BASE_H
 #define CV_JOBS_BASE_H
 
 #include "array/array.h"
 
-/* A number that changes when the chunk does. */
+/* Returns a number that changes when the chunk does. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err);
 
-/* Writes the states of all chunks to a new file `path`. Call with the lock and no dirty
- * block. */
+/* Writes the states of all chunks to a new file `path`. Call with the lock held and no dirty
+ * blocks. */
 cv_status cv_job_base_write(caterva_array *array, const char *path, cv_error *err);
 
-/* Reads them, some at a time. Initialize with zeros. */
+/* Reads the states, some at a time. Initialise with zeros. */
 typedef struct cv_job_base {
     caterva_array *array;
     uint64_t *states; /* of chunks [first, first + n) */
@@ -20,12 +20,12 @@ typedef struct cv_job_base {
     int64_t n_chunks;
 } cv_job_base;
 
-/* CATERVA_ECORRUPT unless it has `n_chunks` entries. */
+/* CATERVA_ECORRUPT unless the file has `n_chunks` entries. */
 cv_status cv_job_base_open(const char *path, int64_t n_chunks, cv_job_base *out,
                            cv_error *err);
 void cv_job_base_close(cv_job_base *base);
 
-/* Quick for ascending chunks. Not for several threads. */
+/* Fast for ascending chunks. One thread at a time. `base` is the cv_job_base. */
 cv_status cv_job_base_state(void *base, int64_t chunk, uint64_t *out, cv_error *err);
 
 #endif

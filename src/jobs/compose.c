@@ -1,6 +1,6 @@
-/* Room: jobs. Composes a chunk of the blocks of several parts: stored blocks as they are if
- * one part alone has them, else as dirty blocks of the target, which are encoded as usual.
- * And the files of parts, of which few are open at once. */
+/* Room: jobs. Composes a chunk from blocks of several parts. A block that only one part wrote
+ * is copied as stored; others become dirty blocks of the target and are encoded as usual.
+ * Also opens the files of parts, few at a time. */
 #include "jobs/compose.h"
 
 #include "base/arith.h"
@@ -19,14 +19,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Files of parts ------------------------------------------------------------------ */
+/* ---- Files of parts ---------------------------------------------------------------- */
 
 enum { MAX_OPEN = 48 };
 
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err)
 {
     char text[sizeof err->message];
-    if (status == CATERVA_EUNSUPPORTED) status = CATERVA_ECORRUPT; /* this library made it */
+    if (status == CATERVA_EUNSUPPORTED) status = CATERVA_ECORRUPT; /* this library wrote it */
     if (status == CV_OK || !err) return status;
     err->code = status;
     (void)snprintf(text, sizeof text, "%s", err->message);
@@ -41,8 +41,8 @@ static cv_status check_root(const cv_snapshot *s, const cv_part_token *token, cv
         memcmp(s->trailer.fingerprint, token->root, CV_PART_ROOT) == 0)
         return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1,
-                   "it is not what was finished: %llu bytes, its token says %llu, or their "
-                   "checksums differ",
+                   "it differs from the finished part: %llu bytes, its token says %llu, or "
+                   "the checksums differ",
                    (unsigned long long)s->header.frame_size,
                    (unsigned long long)token->frame_size);
 }
@@ -62,7 +62,7 @@ static cv_status check_grid(const cv_grid *part, const cv_part_token *token,
                part->shape[d] == cv_min_i64(stop, grid->shape[d]) - start;
     }
     if (fits) return CV_OK;
-    return cv_fail(err, CATERVA_ECORRUPT, -1, "its geometry is not that of its job");
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "its geometry differs from its job's");
 }
 
 static cv_status check_chunks(const cv_part_token *token, const cv_grid *grid, cv_error *err)
@@ -76,7 +76,7 @@ static cv_status check_chunks(const cv_part_token *token, const cv_grid *grid, c
             inside = at[d] >= token->first[d] && at[d] < token->first[d] + token->n[d];
         if (!inside)
             return cv_fail(err, CATERVA_ECORRUPT, -1,
-                           "its token names chunk %lld, which is not in its box",
+                           "its token lists chunk %lld, which is outside its box",
                            (long long)chunk);
     }
     return CV_OK;
@@ -92,7 +92,7 @@ static bool is_origin(const cv_own *own, const cv_part_token *token)
     return is;
 }
 
-/* Exactly the chunks that the token calls partly written have marks. */
+/* Checks that exactly the chunks that the token calls partly written have marks. */
 static cv_status check_marks(const cv_part_file *file, cv_error *err)
 {
     const cv_part_token *token = file->token;
@@ -105,7 +105,8 @@ static cv_status check_marks(const cv_part_file *file, cv_error *err)
         if (n < 0) break;
     }
     if (n == file->marks.n) return CV_OK;
-    return cv_fail(err, CATERVA_ECORRUPT, -1, "its token and its marks name other chunks");
+    return cv_fail(err, CATERVA_ECORRUPT, -1,
+                   "its token and its marks list different chunks");
 }
 
 static cv_status read_own(cv_part_file *file, const cv_grid *grid, cv_error *err)
@@ -113,13 +114,13 @@ static cv_status read_own(cv_part_file *file, const cv_grid *grid, cv_error *err
     const cv_trailer *t = &file->snapshot->trailer;
     const cv_metalayer *layer =
         cv_metalayers_find(t->attributes, t->n_attributes, CV_OWN_ATTRIBUTE);
-    if (!layer) return cv_fail(err, CATERVA_ECORRUPT, -1, "it is no part");
+    if (!layer) return cv_fail(err, CATERVA_ECORRUPT, -1, "it is not a part");
     cv_buffer value = {0};
     cv_own own;
     cv_status status = cv_frame_attribute(layer, &value, NULL, err);
     if (status == CV_OK) status = cv_own_parse(value.data, value.size, &own, err);
     if (status == CV_OK && !is_origin(&own, file->token))
-        status = cv_fail(err, CATERVA_ECORRUPT, -1, "it is of another job or place");
+        status = cv_fail(err, CATERVA_ECORRUPT, -1, "it belongs to another job or box");
     cv_marks_init(&file->marks, grid);
     if (status == CV_OK) status = cv_marks_read(&file->marks, own.marks, own.marks_size, err);
     if (status == CV_OK) status = check_marks(file, err);
@@ -219,7 +220,7 @@ void cv_part_files_destroy(cv_part_files *all)
     cv_mutex_destroy(&all->lock);
 }
 
-/* Closes the least recently used one. With the lock. */
+/* Closes the least recently used file. Called with the lock. */
 static void make_room(cv_part_files *all)
 {
     int64_t oldest = -1;
@@ -268,7 +269,7 @@ void cv_part_files_give(cv_part_files *all, cv_part_file *file)
     cv_mutex_unlock(&all->lock);
 }
 
-/* ---- Origins of a block -------------------------------------------------------------- */
+/* ---- Origins of blocks ------------------------------------------------------------- */
 
 static const cv_grid *grid_of(const cv_composition *c)
 {
@@ -282,9 +283,9 @@ static cv_mark mark_of(const cv_composition *c, int64_t file, int64_t block)
 }
 
 typedef struct origin {
-    int64_t first; /* file that counts: what came before is covered. c->n: none */
-    bool covers;   /* it wrote all of the block */
-    bool alone;    /* and no later file has any */
+    int64_t first; /* first file needed; earlier ones are overridden. c->n: none */
+    bool covers;   /* it wrote the whole block */
+    bool alone;    /* and no later file wrote any item */
 } origin;
 
 static origin find_origin(const cv_composition *c, int64_t block)
@@ -299,12 +300,12 @@ static origin find_origin(const cv_composition *c, int64_t block)
     return o;
 }
 
-/* What a part's decoded block becomes: its marked items are copied over the array's. */
+/* Copies the marked items of a part's decoded block over the array's. */
 typedef struct laying {
     const cv_composition *c;
     int64_t file;
-    uint8_t *const *blocks; /* by number */
-    uint8_t *item_block;    /* block_bytes, for one item again and again */
+    uint8_t *const *blocks; /* by block number */
+    uint8_t *item_block;    /* block_bytes, for a repeated item */
 } laying;
 
 static void lay_block(void *context, int64_t block, const uint8_t *bytes)
@@ -327,7 +328,7 @@ static void lay_item(void *context, int64_t block, const uint8_t *item)
     lay_block(context, block, repeat(context, item));
 }
 
-/* Decodes the `wanted` blocks of a file's chunk and has `sink` take them. */
+/* Decodes the `wanted` blocks of a file's chunk into `sink`. */
 static cv_status decode_file(const cv_composition *c, int64_t number, const bool *wanted,
                              const cv_block_sink *sink, cv_error *err)
 {
@@ -350,21 +351,21 @@ static cv_status decode_file(const cv_composition *c, int64_t number, const bool
     return cv_fail_in_part(file->token, status, err);
 }
 
-/* ---- One chunk --------------------------------------------------------------------------- */
+/* ---- One chunk --------------------------------------------------------------------- */
 
 typedef struct composing {
     cv_composition *c;
     cv_worker *worker;
     cv_dirty_chunk *dirty;
-    bool *wanted;                    /* of each block, of one file */
-    origin *origins;                 /* of each block */
+    bool *wanted;                    /* per block, for one file */
+    origin *origins;                 /* per block */
     cv_buffer scratch;               /* laying.item_block */
-    cv_splice_source *sources;       /* of each file; without a layout: cannot be spliced */
-    const cv_splice_source **others; /* of each block, as cv_splice_job has it */
+    cv_splice_source *sources;       /* per file; without a layout: cannot be spliced */
+    const cv_splice_source **others; /* per block, as in cv_splice_job */
     int64_t n_others;
 } composing;
 
-/* Makes blocks dirty that are not taken as they are stored. */
+/* Makes those blocks dirty that are not copied as stored. */
 static cv_status add_blocks(composing *s, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks, n_stored = 0;
@@ -379,7 +380,7 @@ static cv_status add_blocks(composing *s, cv_error *err)
     return cv_patch_fill(s->c->target, s->dirty, s->worker, &n_stored, err);
 }
 
-/* Lays a file's items over `blocks` unless other files cover them all. */
+/* Copies a file's items over `blocks`, except blocks that later files override. */
 static cv_status lay_file(composing *s, int64_t file, uint8_t *const *blocks, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks;
@@ -416,7 +417,8 @@ static cv_status open_source(composing *s, int64_t number, cv_error *err)
     return CV_OK;
 }
 
-/* The stored block to take, if any. Padding is the same in all files. */
+/* Returns the source of a block that is copied as stored, or NULL. Padding is the same in all
+ * files. */
 static const cv_splice_source *source_of(const composing *s, int64_t block)
 {
     int64_t shape[CV_MAX_DIMS],
@@ -426,7 +428,7 @@ static const cv_splice_source *source_of(const composing *s, int64_t block)
     return s->sources[number].layout ? &s->sources[number] : NULL;
 }
 
-/* Blocks that one file alone has. */
+/* Finds blocks that only one file wrote. */
 static cv_status find_others(composing *s, cv_error *err)
 {
     for (int64_t i = 0; i < s->c->n; i++)
@@ -456,7 +458,7 @@ static cv_status splice(composing *s, cv_error *err)
     return CV_OK;
 }
 
-/* Blocks that cannot be spliced are decoded, and the chunk is encoded like any other. */
+/* Blocks that cannot be spliced are decoded, and the chunk is encoded as usual. */
 static cv_status compose(composing *s, cv_error *err)
 {
     cv_composition *c = s->c;
@@ -511,7 +513,7 @@ cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* Lays the parts over a copy of the chunk and checks that no block changes. */
+/* Copies the parts' items over a copy of the chunk and compares the blocks. */
 static cv_status compare(composing *s, const uint8_t *chunk, uint8_t *copy, uint8_t **blocks,
                          bool *same, cv_error *err)
 {
@@ -537,7 +539,7 @@ cv_status cv_compose_is_done(const cv_composition *c, cv_worker *worker, bool *d
     const cv_grid *grid = grid_of(c);
     size_t size = (size_t)grid->chunk_bytes;
     cv_source source = cv_source_of_pending(c->target);
-    cv_buffer chunks = {0}; /* the array's, and a copy */
+    cv_buffer chunks = {0}; /* the array's chunk, and a copy */
     uint8_t **blocks = cv_calloc((size_t)grid->n_blocks, sizeof blocks[0]);
     cv_status status = blocks ? open_composing(&s, err)
                               : cv_fail_memory(err, sizeof blocks[0], "a list of blocks");

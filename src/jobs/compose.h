@@ -1,5 +1,4 @@
-/* One chunk put together of what several parts wrote of it, or one wrote in part, and of what
- * the array has. */
+/* Composes one chunk from the array and from what one or several parts wrote of it. */
 #ifndef CV_JOBS_COMPOSE_H
 #define CV_JOBS_COMPOSE_H
 
@@ -14,59 +13,60 @@ typedef struct cv_part_file {
     cv_snapshot *snapshot;
     cv_workers workers;
     cv_source source;
-    cv_marks marks; /* in the numbers of the array */
+    cv_marks marks; /* in the chunk numbers of the array */
     int users;
-    uint64_t used; /* when, counted in openings */
+    uint64_t used; /* when it was last taken, as a count of takes */
 } cv_part_file;
 
-/* Parts of one job of the array at `path`, whose grid is that of the job. */
+/* The parts of one job of the array at `path`; the grid is that of the job. */
 typedef struct cv_part_files {
     const char *path;
     const cv_grid *grid;
     const cv_part_token *tokens;
     int64_t n;
     bool checks, gives, is_durable; /* as in cv_source */
-    cv_mutex lock;                  /* of all below */
-    cv_part_file **files;           /* n, NULL: not open */
-    int64_t *opened;                /* numbers of those that are */
+    cv_mutex lock;                  /* protects the members below */
+    cv_part_file **files;           /* n entries; NULL: not open */
+    int64_t *opened;                /* numbers of the open files */
     int64_t n_open;
     uint64_t clock;
 } cv_part_files;
 
-/* Borrows all of it. */
+/* Copies `what`; borrows all that it points to. */
 cv_status cv_part_files_init(cv_part_files *all, const cv_part_files *what, cv_error *err);
 void cv_part_files_destroy(cv_part_files *all);
 
-/* Opens part `number` until it is released. CATERVA_ENOTFOUND if missing, CATERVA_ECORRUPT if
- * it contradicts its token. Any thread. */
+/* Opens part `number`, until it is given back. CATERVA_ENOTFOUND if it is missing,
+ * CATERVA_ECORRUPT if it contradicts its token. Any thread. */
 cv_status cv_part_files_take(cv_part_files *all, int64_t number, cv_part_file **out,
                              cv_error *err);
 void cv_part_files_give(cv_part_files *all, cv_part_file *file); /* NULL is fine */
 
-/* The number in the part of a chunk of the array that the token names. */
+/* Returns the number in the part of a chunk of the array that the token lists. */
 int64_t cv_part_file_chunk(const cv_part_file *file, const cv_grid *grid, int64_t chunk);
 
-/* Puts the name of the part in front of a failure's sentence; returns the status. */
+/* Prefixes a failure's message with the name of the part; returns the status. */
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err);
 
 typedef struct cv_composition {
     cv_pending *target;
-    int64_t chunk;              /* its number in the array */
-    cv_part_file *const *files; /* the later lie over the earlier */
+    int64_t chunk;              /* number in the array */
+    cv_part_file *const *files; /* later files override earlier ones */
     int64_t n;
-    int64_t n_side;    /* chunks that are worked on side by side */
-    int64_t n_decoded; /* out: blocks decoded to be put together */
-    bool spliced;      /* out: the others kept their bytes */
+    int64_t n_side;    /* chunks composed in parallel */
+    int64_t n_decoded; /* out: blocks that were decoded */
+    bool spliced;      /* out: the other blocks kept their stored bytes */
 } cv_composition;
 
 /* Puts the chunk into the target's transaction. Any thread, with a worker of the target. */
 cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err);
 
-/* Whether the array holds all that the parts wrote of the chunk; nothing is put. */
+/* Returns in *done whether the array already holds all that the parts wrote of the chunk.
+ * Puts nothing. */
 cv_status cv_compose_is_done(const cv_composition *c, cv_worker *worker, bool *done,
                              cv_error *err);
 
-/* Two of the files that wrote the same item of a chunk, and the block; false: there are none. */
+/* Finds two files that wrote the same item of a block; false if there are none. */
 bool cv_compose_meet(const cv_composition *c, int64_t *a, int64_t *b, int64_t *block);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: jobs. Makes, lists, counts and removes folders of jobs beside an array. Knows nothing
- * of records and parts. */
+/* Room: jobs. Creates, lists, counts and deletes folders of jobs beside an array. Does not
+ * know the contents of records and parts. */
 #include "jobs/folder.h"
 
 #include "array/open.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Directories of parts ------------------------------------------------------------ */
+/* ---- Directories of parts ---------------------------------------------------------- */
 
 #define CV_JOB_RECORD "job"
 
@@ -47,7 +47,7 @@ static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
     return error;
 }
 
-/* Removes a part, which is a file, or a directory of files. It is not counted. */
+/* Deletes a part: a file, or a directory of files. Does not count it. */
 static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
 {
     int error = cv_dir_remove(dir, name);
@@ -57,7 +57,7 @@ static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
     return error == ENOENT ? 0 : error;
 }
 
-/* Removes what it can (other users' parts may stay) and returns the first error. */
+/* Deletes what it can (parts of other users may remain) and returns the first error. */
 static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
 {
     cv_listing listing;
@@ -76,10 +76,10 @@ static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
     return failed ? failed : error;
 }
 
-/* Removes a folder and the parts in it, the record last; counts what is in it. */
+/* Deletes a folder and the parts in it, the record last; counts its contents. */
 static int parts_remove(cv_dir all, const char *name, cv_watch *watch)
 {
-    int error = ENOTEMPTY; /* twice: a worker may have put something there meanwhile */
+    int error = ENOTEMPTY; /* twice, since a worker may have added a file meanwhile */
     for (int i = 0; i < 2 && (error == ENOTEMPTY || error == EEXIST); i++) {
         error = remove_parts(all, name, watch);
         if (!error) error = remove_files(all, name, watch);
@@ -88,8 +88,8 @@ static int parts_remove(cv_dir all, const char *name, cv_watch *watch)
     return error;
 }
 
-/* The same for all folders of unfinished or ended jobs with this prefix. Announces their
- * parts. Best effort, until it is stopped. */
+/* Deletes all folders of unfinished or ended jobs with this prefix, and announces their
+ * parts. Best effort, until stopped. */
 static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 {
     cv_dir again;
@@ -106,7 +106,7 @@ static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
     return stopped;
 }
 
-/* ---- Names and places ---------------------------------------------------------------- */
+/* ---- Names and paths --------------------------------------------------------------- */
 
 #define TEMP ".tmp-"
 #define GONE ".gone-"
@@ -114,7 +114,8 @@ static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 
 enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
 
-/* Follows a symbolic link as opening the array does, unless it leads nowhere. *out: owned. */
+/* Follows a symbolic link as opening the array does, unless it is dangling. Free *out with
+ * cv_free. */
 static cv_status array_path(const char *path, char **out, cv_error *err)
 {
     cv_file_info info;
@@ -169,8 +170,8 @@ static cv_status fail(cv_error *err, int error, const char *what, const char *pa
     return cv_fail_sys(err, error, "the %s at %s", what, cv_show_path(path).text);
 }
 
-/* Hides the job in one step, whatever happens while its parts go. A job that lost its name
- * before, and could not be removed, is removed again. */
+/* Renames the folder, which ends the job in one step, whatever happens while its parts are
+ * deleted. Continues with a job that ended before and could not be deleted. */
 static int take_name(cv_dir all, const char *id, const char *gone)
 {
     char temp[ID_DIGITS + sizeof TEMP];
@@ -185,14 +186,14 @@ static int take_name(cv_dir all, const char *id, const char *gone)
 struct cv_job_removal {
     char *parts; /* the directory of all jobs */
     cv_dir all;
-    char gone[ID_DIGITS + sizeof GONE]; /* what the folder is called now */
+    char gone[ID_DIGITS + sizeof GONE]; /* present name of the folder */
     cv_mutex lock;                      /* of the listing */
-    cv_listing listing;                 /* of the folder; none: it cannot be listed */
+    cv_listing listing;                 /* of the folder; not open: it cannot be listed */
     cv_watch *watch;
     atomic_bool stopped;
 };
 
-/* Announces the folder's content; the last chance to stop before the job ends. */
+/* Announces the contents of the folder. The last chance to stop before the job ends. */
 static int announce(const cv_job_removal *r, const char *id)
 {
     if (!r->watch) return 0;
@@ -261,7 +262,7 @@ bool cv_job_removal_step(cv_job_removal *r)
     char name[CV_OS_TEMP_NAME];
     if (atomic_load(&r->stopped) || !next_part(r, name, sizeof name)) return false;
     int error =
-        part_remove(r->listing.dir, name, r->watch); /* what stays, the end comes to */
+        part_remove(r->listing.dir, name, r->watch); /* cv_job_removal_end retries failures */
     if (error != ECANCELED) error = parts_tell(r->watch, 1);
     if (error == ECANCELED) atomic_store(&r->stopped, true);
     return error != ECANCELED;
@@ -292,7 +293,7 @@ cv_status cv_job_folder_remove(const char *path, const char *id, cv_watch *watch
     return cv_job_removal_end(removal, err);
 }
 
-/* ---- Making -------------------------------------------------------------------------- */
+/* ---- Creation ---------------------------------------------------------------------- */
 
 static int make_folder(const char *parts, const char *temp, cv_watch *watch)
 {
@@ -342,7 +343,7 @@ static int write_record(cv_dir dir, const cv_buffer *record, bool durable, cv_fi
     error = cv_file_write(*lock, record->data, record->size, 0);
     if (!error && durable) error = cv_file_sync(*lock);
     if (!error && durable) error = cv_dir_sync(dir);
-    if (!error) (void)cv_file_lock(*lock); /* a sign for others, and no more than that */
+    if (!error) (void)cv_file_lock(*lock); /* only a sign for other processes */
     return error;
 }
 
@@ -372,7 +373,7 @@ cv_status cv_job_folder_name(const char *path, const char *id, const cv_buffer *
     return status;
 }
 
-/* ---- Looking ------------------------------------------------------------------------- */
+/* ---- Inspection -------------------------------------------------------------------- */
 
 cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record,
                              cv_error *err)
@@ -494,7 +495,7 @@ cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
     return status;
 }
 
-/* ---- Arrays that others replace ------------------------------------------------------------ */
+/* ---- Replaced arrays --------------------------------------------------------------- */
 
 typedef struct replaced {
     const char *path;
@@ -530,6 +531,6 @@ cv_status cv_job_folder_check(const char *path, const char *id, cv_error *err)
     cv_free(note);
     if (!is_replaced) return CV_OK;
     return cv_fail(err, CATERVA_ESTALE, -1,
-                   "job %s was begun for an array that another one has replaced at %s", id,
+                   "job %s was begun for an array that has been replaced at %s", id,
                    cv_show_path(path).text);
 }

@@ -1,5 +1,5 @@
-/* Room: jobs. Jobs of many writers: begun, listed, discarded, and ended by the commit of the
- * handle that merged them. Parts and merges are not known here. */
+/* Room: jobs. Begins, lists and deletes jobs, and ends them in the commit of the handle that
+ * merged them. Does not know parts and merges. */
 #include "jobs/job.h"
 
 #include "array/array.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Jobs of a handle ------------------------------------------------------------------- */
+/* ---- Jobs of a handle -------------------------------------------------------------- */
 
 typedef struct held_jobs {
     cv_attachment base; /* first */
@@ -86,7 +86,7 @@ static void remove_parts(void *context)
 
 static void remove_job(const cv_held_job *job, const char *path, int threads, cv_watch *watch)
 {
-    enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond's work */
+    enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond of work */
     cv_job_removal *removal;
     uint64_t helpers = job->merged_bytes / BYTES_PER_HELPER;
     if (cv_job_removal_begin(path, job->id, watch, &removal, NULL) != CV_OK) return;
@@ -126,16 +126,16 @@ void cv_jobs_committed(caterva_array *array, bool is_first)
     remove_merged(array);
 }
 
-/* ---- Beginning ------------------------------------------------------------------------ */
+/* ---- Begin ------------------------------------------------------------------------- */
 
 static cv_status check_place(const caterva_array *array, cv_error *err)
 {
     if (array->frame->store->in_memory)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "the array is in memory: parts need a place beside it");
+                       "the array is in memory: parts need a directory beside it");
     if (!array->path || !array->frame->store->ops->create_over)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "the array has no path: parts need a place beside it");
+                       "the array has no path: parts need a directory beside it");
     if (cv_array_is_leaf_url(array->path))
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "%.150s is an array in a tree: open its file by its own path",
@@ -148,9 +148,10 @@ static cv_status grow(caterva_array *array, const int64_t *shape, cv_error *err)
     const cv_grid *grid = &cv_array_state(array)->grid;
     for (int d = 0; shape && d < grid->ndim; d++)
         if (shape[d] < grid->shape[d])
-            return cv_fail(err, CATERVA_ESHAPE, -1,
-                           "a job grows an array: shape[%d] is %lld, the array has %lld", d,
-                           (long long)shape[d], (long long)grid->shape[d]);
+            return cv_fail(
+                err, CATERVA_ESHAPE, -1,
+                "a job cannot shrink an array: shape[%d] is %lld, the array has %lld", d,
+                (long long)shape[d], (long long)grid->shape[d]);
     if (!shape || memcmp(shape, grid->shape, (size_t)grid->ndim * sizeof shape[0]) == 0)
         return CV_OK;
     cv_status status = cv_resize(array->pending, shape, err);
@@ -159,7 +160,7 @@ static cv_status grow(caterva_array *array, const int64_t *shape, cv_error *err)
     return status;
 }
 
-/* The header of a frame of the state's geometry and pipeline that holds nothing. */
+/* Writes the header of an empty frame with the state's geometry and pipeline. */
 static cv_status write_header(const cv_snapshot *state, cv_buffer *out, cv_error *err)
 {
     cv_frame_header header = state->header;
@@ -271,9 +272,9 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
     return CV_OK;
 }
 
-/* ---- Watches of calls without a handle ------------------------------------------------- */
+/* ---- Watches of calls without a handle --------------------------------------------- */
 
-/* Watches a call without a handle; NULL if there is no function to call. */
+/* Starts the watch of a call without a handle; NULL if there is no callback. */
 static cv_status begin_watch(const caterva_upkeep_options *options, cv_watch *room,
                              cv_watch **out, cv_error *err)
 {
@@ -313,7 +314,7 @@ caterva_status caterva_job_delete(const char *url, const void *job, size_t job_s
     return status;
 }
 
-/* ---- Listing -------------------------------------------------------------------------- */
+/* ---- List -------------------------------------------------------------------------- */
 
 typedef struct listed_job {
     caterva_job_entry entry; /* first */
@@ -379,7 +380,7 @@ static cv_status make_room(listing *all, cv_error *err)
     return CV_OK;
 }
 
-/* A job that ends meanwhile is skipped. */
+/* Skips a job that ends meanwhile. */
 static cv_status add_job(void *context, const char *name, cv_error *err)
 {
     listing *all = context;
@@ -450,14 +451,14 @@ void caterva_job_list_release(const caterva_job_list *list)
     cv_free(all);
 }
 
-/* ---- Before an array moves -------------------------------------------------------------- */
+/* ---- Checks before an array is moved ----------------------------------------------- */
 
 static cv_status refuse_open(void *context, const char *id, cv_error *err)
 {
-    if (cv_job_folder_id(id) != id) return CV_OK; /* it has ended */
+    if (cv_job_folder_id(id) != id) return CV_OK; /* the job has ended */
     return cv_fail(err, CATERVA_EBUSY, -1,
-                   "%.80s has the open job %s, whose parts lie beside it: merge or end it "
-                   "before it moves or goes",
+                   "%.80s has the open job %s, whose parts are beside it: merge or delete it "
+                   "before the array is moved or deleted",
                    (const char *)context, id);
 }
 

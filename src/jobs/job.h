@@ -8,14 +8,14 @@
 
 typedef struct cv_held_job {
     char id[CV_JOB_NAME];
-    bool begun;   /* by this handle */
-    cv_file lock; /* on its record, if it was begun: shows that a process has the job */
-    bool merged;  /* the next commit ends it */
-    uint64_t merged_bytes; /* of the parts */
+    bool begun;            /* by this handle */
+    cv_file lock;          /* of its record, if begun: shows that a process owns the job */
+    bool merged;           /* the next commit ends it */
+    uint64_t merged_bytes; /* bytes of the merged parts */
     struct cv_held_job *next;
 } cv_held_job;
 
-/* The handle's entry for a job, made if it is missing. */
+/* Returns the handle's entry for a job, created if missing. */
 cv_status cv_held_job_get(caterva_array *array, const char *id, cv_held_job **out,
                           cv_error *err);
 

@@ -1,5 +1,5 @@
 /* Room: jobs. Marks of written items: made from plans and selections, joined, compared, and
- * written as bytes. Items and files are not seen here. */
+ * converted to bytes. Does not access items or files. */
 #include "jobs/marks.h"
 
 #include "base/arith.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The mark of one block: a box while writes join to one, else bits ------------------ */
+/* ---- Marks of one block: a box while writes join to one, else bits ----------------- */
 
 static void mark_free(cv_mark *mark)
 {
@@ -46,7 +46,7 @@ static bool get_bit(const uint8_t *bits, int64_t i) { return bits[i / 8] >> i % 
 
 static void set_bit(uint8_t *bits, int64_t i) { bits[i / 8] |= (uint8_t)(1u << i % 8); }
 
-/* Gets the first item and the length of each line of the box along the last axis. */
+/* Called with the first item and the length of each line of a box along the last axis. */
 typedef void (*line_fn)(void *context, int64_t first, int64_t n);
 
 static void each_line(const cv_grid *grid, const int32_t *box, line_fn line, void *context)
@@ -79,7 +79,7 @@ static void set_box_bits(const cv_grid *grid, const int32_t *box, uint8_t *bits)
     each_line(grid, box, set_line, bits);
 }
 
-/* The box that a block is, as far as it lies in the array. */
+/* Returns the box of the block's items inside the array. */
 static void whole_box(const cv_grid *grid, const int64_t *valid, int32_t *box)
 {
     for (int d = 0; d < grid->ndim; d++) {
@@ -88,7 +88,7 @@ static void whole_box(const cv_grid *grid, const int64_t *valid, int32_t *box)
     }
 }
 
-/* Are all items of the array marked in these bits? */
+/* A search for a bit in a box. */
 typedef struct meeting {
     const uint8_t *bits;
     bool wanted;
@@ -109,7 +109,7 @@ static bool has_bit(const cv_grid *grid, const int32_t *box, const uint8_t *bits
     return m.found;
 }
 
-/* Each leaves ALL as soon as every item is marked. */
+/* Every function below sets ALL as soon as every item is marked. */
 static void mark_all(cv_mark *mark)
 {
     mark_free(mark);
@@ -122,7 +122,7 @@ static cv_status to_bits(cv_mark *mark, const cv_grid *grid, cv_error *err)
     uint8_t *bits = cv_calloc(1, mark_bits_size(grid));
     if (!bits) return cv_fail_memory(err, mark_bits_size(grid), "marks");
     if (mark->kind == CV_MARK_BOX) set_box_bits(grid, mark->box, bits);
-    cv_free(mark->box); /* it has no bits yet */
+    cv_free(mark->box); /* at this point there are no bits */
     mark->box = NULL;
     mark->bits = bits;
     mark->kind = CV_MARK_ITEMS;
@@ -136,7 +136,7 @@ static bool is_inside(int ndim, const int32_t *box, const int32_t *other)
     return true;
 }
 
-/* Extends `old` to both boxes if their union is a box: they differ on one axis, without a
+/* Extends `old` to the union of both boxes if it is a box: they differ on one axis, without a
  * gap, or one contains the other. */
 static bool join_boxes(int ndim, const int32_t *box, int32_t *old)
 {
@@ -190,7 +190,7 @@ static cv_status mark_add_box(cv_mark *mark, const cv_mark_place *place, const i
     return CV_OK;
 }
 
-/* A byte for each item, not 0 where it is marked. */
+/* Adds the items whose byte is not 0. */
 static cv_status mark_add_bytes(cv_mark *mark, const cv_mark_place *place,
                                 const uint8_t *bytes, cv_error *err)
 {
@@ -214,7 +214,7 @@ static void copy_bits(void *context, int64_t first, int64_t n)
         if (get_bit(c->src, i)) set_bit(c->dst, i);
 }
 
-/* From a file; the box is checked already, and bits of padding are cleared. */
+/* Adds bits from a file; the caller has checked the size. Clears bits of padding. */
 static cv_status mark_add_bits(cv_mark *mark, const cv_mark_place *place, const uint8_t *bits,
                                cv_error *err)
 {
@@ -298,10 +298,10 @@ bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *
     return !c.differ;
 }
 
-/* ---- Marks of chunks ----------------------------------------------------------------- */
+/* ---- Marks of chunks --------------------------------------------------------------- */
 
-/* A reader's view of one block: `*mark` is used by mark functions and then closed. Chunks
- * written whole have none. */
+/* Access to one block: `*mark` may be changed between enter and leave. Chunks written whole
+ * have no marks. */
 typedef struct cv_marking {
     cv_marks *marks;
     cv_marked_chunk *chunk;
@@ -330,7 +330,7 @@ void cv_marks_clear(cv_marks *marks)
     cv_marks_init(marks, &(cv_grid){.ndim = 0});
 }
 
-/* ---- The table -------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------- */
 
 static size_t slot_of(const cv_marks *marks, int64_t chunk)
 {
@@ -374,7 +374,7 @@ static cv_status grow(cv_marks *marks, cv_error *err)
     return set_table(marks, (size_t)max * 2, err);
 }
 
-/* The chunk's entry, made when missing: nothing of it is marked then. */
+/* Returns the chunk's entry, created without marks if missing. */
 static cv_status get(cv_marks *marks, int64_t chunk, cv_marked_chunk **out, cv_error *err)
 {
     *out = (cv_marked_chunk *)cv_marks_find(marks, chunk);
@@ -386,7 +386,7 @@ static cv_status get(cv_marks *marks, int64_t chunk, cv_marked_chunk **out, cv_e
     int64_t shape[CV_MAX_DIMS];
     for (int64_t b = 0; b < marks->grid.n_blocks; b++)
         entry.n_open += cv_block_valid(&marks->grid, chunk, b, shape);
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): they have room for one more */
+    /* grow has made room for one more */
     marks->chunks[marks->n] = entry;
     *out = &marks->chunks[marks->n++];
     marks->table[slot_of(marks, chunk)] = marks->n;
@@ -482,7 +482,7 @@ cv_status cv_marks_add_box(cv_marks *marks, const cv_plan *plan, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Marking selections --------------------------------------------------------------- */
+/* ---- Marking selections ------------------------------------------------------------ */
 
 cv_grid cv_marks_grid(const cv_marks *marks)
 {
@@ -493,14 +493,14 @@ cv_grid cv_marks_grid(const cv_marks *marks)
     return grid;
 }
 
-/* A byte stands for any item. */
+/* Copies one byte to each selected item. */
 static void copy_byte(void *context, const cv_part *part)
 {
     static const uint8_t one = 1;
     cv_part_copy(part, CV_IN_BUFFER, &one, context);
 }
 
-/* A mask may have no item in a chunk: it is opened at the first. */
+/* A mask may select no item of a chunk, so the marking is opened at the first one. */
 static cv_status add_selected(cv_marks *marks, const cv_select_plan *plan,
                               const cv_select_chunk *chunk, uint8_t *bytes, cv_error *err)
 {
@@ -565,7 +565,7 @@ cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t 
     return cv_block_valid(&marks->grid, number, block, valid) ? all : none;
 }
 
-/* ---- Marks as bytes: accepted as far as they fit the grid ------------------------------ */
+/* ---- Marks as bytes: accepted only if they fit the grid ---------------------------- */
 
 static const char magic[5] = {'c', 'v', 'm', 'k', 1};
 
@@ -669,7 +669,7 @@ static cv_status read_blocks(cv_reader *r, cv_marking *m, cv_error *err)
 
 cv_status cv_marks_read(cv_marks *marks, const uint8_t *bytes, size_t size, cv_error *err)
 {
-    cv_reader r = cv_reader_open(bytes, size, -1, "what a part says of its items");
+    cv_reader r = cv_reader_open(bytes, size, -1, "the marks of a part");
     int64_t next = 0, most = marks->grid.n_chunks;
     cv_expect(&r, magic, sizeof magic, "the magic");
     uint64_t n = cv_read_varint(&r, (uint64_t)most, "the number of chunks");

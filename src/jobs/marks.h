@@ -1,13 +1,12 @@
-/* Which items were written: of each touched chunk, block by block.
+/* Which items were written, for each touched chunk, block by block.
  *
- *     chunk   all of it                      nothing more to say
- *             or its blocks:   none of it
- *                              all of it
- *                              a box         writes of boxes mostly leave one
- *                              items         a bit for each, in C order
+ *     chunk   written whole                  no marks
+ *             or, for each block:   none
+ *                                   all
+ *                                   a box         most writes of boxes leave one
+ *                                   items         one bit each, in C order
  *
- * Blocks and items that are nothing but padding are never marked. Not for several threads at
- * once. */
+ * Padding is never marked. One thread at a time. */
 #ifndef CV_JOBS_MARKS_H
 #define CV_JOBS_MARKS_H
 
@@ -29,37 +28,37 @@ typedef struct cv_mark {
     uint8_t *bits; /* ITEMS; owned */
 } cv_mark;
 
-/* A block: items of it that lie in the array, as cv_block_valid has them. */
+/* A block, with the shape of its items inside the array (cv_block_valid). */
 typedef struct cv_mark_place {
     const cv_grid *grid;
     int64_t valid[CV_MAX_DIMS];
 } cv_mark_place;
 
-/* False when no item of the block lies in the array. */
+/* Returns false if no item of the block is inside the array. */
 bool cv_block_valid(const cv_grid *grid, int64_t chunk, int64_t block, int64_t *shape);
 
-/* Is there an item in both? */
+/* Returns whether an item is marked in both. */
 bool cv_marks_meet(const cv_grid *grid, const cv_mark *a, const cv_mark *b);
 
-/* Copies the marked items, block_bytes each; of ALL the padding, too. */
+/* Copies the marked items of a block; for ALL including padding. */
 void cv_mark_copy(const cv_grid *grid, const cv_mark *mark, const uint8_t *src, uint8_t *dst);
 
-/* Whether the items of both that lie in the array are the same. */
+/* Returns whether the items inside the array are equal. */
 bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *b);
 
 /* ---- Marks of chunks ---- */
 
 typedef struct cv_marked_chunk {
     int64_t chunk;
-    int64_t n_open; /* blocks that hold items and are not marked ALL */
-    cv_mark *marks; /* n_blocks of the grid; NULL: all is written */
+    int64_t n_open; /* blocks with items inside the array that are not marked ALL */
+    cv_mark *marks; /* n_blocks of the grid; NULL: written whole */
 } cv_marked_chunk;
 
 typedef struct cv_marks {
     cv_grid grid;
     cv_marked_chunk *chunks; /* in the order of their first write, until cv_marks_sort */
     int64_t n, max;
-    int64_t *table; /* places in `chunks`, plus one */
+    int64_t *table; /* index in `chunks` + 1; 0: free */
     size_t n_slots; /* a power of two, or 0 */
 } cv_marks;
 
@@ -69,38 +68,39 @@ void cv_marks_clear(cv_marks *marks);
 cv_status cv_marks_add_box(cv_marks *marks, const cv_plan *plan, cv_error *err);
 cv_status cv_marks_add_chunk(cv_marks *marks, int64_t chunk, cv_error *err);
 
-/* `selection` is of a grid whose items have one byte, see cv_marks_grid. */
+/* `selection` must be of the grid that cv_marks_grid returns, with items of one byte. */
 cv_status cv_marks_add_selection(cv_marks *marks, const cv_selection *selection,
                                  cv_error *err);
 cv_grid cv_marks_grid(const cv_marks *marks);
 
-/* Puts the chunks in order of their numbers. */
+/* Sorts the chunks by number. */
 cv_status cv_marks_sort(cv_marks *marks, cv_error *err);
 
-/* The box of chunks around all that is marked: n of 0 where nothing is. */
+/* Returns the smallest box of chunks around all marked ones; n is 0 if there are none. */
 void cv_marks_box(const cv_marks *marks, int64_t *first, int64_t *n);
 
 const cv_marked_chunk *cv_marks_find(const cv_marks *marks, int64_t chunk);
 
-/* The mark of a block; `chunk` NULL: all of the chunk. */
+/* Returns the mark of a block; `chunk` NULL: the chunk was written whole. */
 cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t number,
                    int64_t block);
 
 /* ---- Marks as bytes ----
- * Marks as bytes, as a finished part carries them:
+ *
+ * The form in which a finished part contains its marks:
  *
  *     "cvmk" 1         magic and version
- *     n                chunks that are not written whole
- *     of each          the step from the one before it, and runs of blocks of one kind:
- *                      length * 4 + kind; of BOX and ITEMS then each block's box or bits
+ *     n                number of chunks not written whole
+ *     for each         the distance from the one before it, and runs of blocks of one kind:
+ *                      length * 4 + kind; after BOX and ITEMS each block's box or bits
  *
  * Numbers are varints. */
 
-/* Appends them; after cv_marks_sort. */
+/* Appends the marks; call cv_marks_sort before. */
 cv_status cv_marks_write(const cv_marks *marks, cv_buffer *out, cv_error *err);
 
-/* Adds the bytes' marks to empty ones and checks them; other chunks may have been written
- * whole. */
+/* Checks the bytes and adds their marks to empty ones. Chunks that are not listed may have
+ * been written whole. */
 cv_status cv_marks_read(cv_marks *marks, const uint8_t *bytes, size_t size, cv_error *err);
 
 #endif

@@ -1,12 +1,12 @@
-/* Room: jobs. Merging: tokens are read, their job is found beside the array and compared with it,
- * every chunk of every part is checked, and then all of them are put into the transaction, chunk
- * by chunk. Nothing changes before everything is checked.
+/* Room: jobs. Merges parts: reads tokens, finds their job beside the array and compares it with
+ * the array, checks every chunk of every part, and then puts all chunks into the transaction.
+ * Nothing changes before everything is checked.
  *
- *     one part wrote all of the chunk     it moves as it is stored
+ *     one part wrote all of the chunk     it is moved as stored
  *     else, for each block
- *         no part wrote it                the array's, as it is stored
- *         one part wrote all of it        the part's, as it is stored
- *         else                            decoded, and the parts' items laid over it */
+ *         no part wrote it                the array's block, as stored
+ *         one part wrote all of it        the part's block, as stored
+ *         else                            decoded, with the parts' items copied over it */
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
@@ -25,31 +25,31 @@
 #include <string.h>
 
 typedef struct cv_merge {
-    cv_pending *target;          /* nothing in it is dirty */
+    cv_pending *target;          /* has no dirty blocks */
     const char *path;            /* of the array */
-    const cv_part_token *tokens; /* of one job, in the caller's order, none twice or empty */
+    const cv_part_token *tokens; /* of one job, in the caller's order; unique, not empty */
     int64_t n;
     caterva_overlap overlap;
     bool unchecked;
-    bool keep; /* parts stay after the commit: they share no files with the array */
-    /* What cv_chunk_state said of the chunk when the job began. */
+    bool keep; /* parts are kept after the commit: they share no files with the array */
+    /* Returns the cv_chunk_state of the chunk when the job began. */
     cv_status (*base_state)(void *context, int64_t chunk, uint64_t *out, cv_error *err);
     void *context;
-    cv_watch *watch; /* whose steps are chunks; or NULL */
+    cv_watch *watch; /* its steps are chunks; or NULL */
     caterva_merge_result result;
-    bool changed; /* out: something was put, also before a failure */
+    bool changed; /* out: a chunk was put, possibly before a failure */
 } cv_merge;
 
-/* ---- What is to be done ------------------------------------------------ */
+/* ---- Entries: the chunks of all parts ----------------------------------- */
 
 typedef struct entry {
     int64_t chunk;
     int32_t part;
     bool in_part;
-    bool done; /* of the first entry of a chunk: the array holds it */
+    bool done; /* in the first entry of a chunk: the array already holds it */
 } entry;
 
-/* Chunks: entries [first, end) of one chunk are a group. */
+/* Entries [first, end) of one chunk. */
 typedef struct group {
     int64_t first, end;
 } group;
@@ -62,7 +62,7 @@ typedef struct merging {
     int64_t n_entries;
     group *groups;
     int64_t n_groups;
-    int64_t n_side; /* chunks that are worked on side by side */
+    int64_t n_side; /* chunks composed in parallel */
     cv_mutex lock;  /* of merge->result */
 } merging;
 
@@ -147,7 +147,8 @@ static cv_status check_apart(merging *m, const group *g, cv_error *err)
 {
     together t;
     int64_t a, b, block;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all groups are set */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all groups are
+     * set */
     if (g->end - g->first < 2 || m->merge->overlap == CATERVA_OVERLAP_LAST) return CV_OK;
     CV_TRY(open_together(m, g, &t, err));
     cv_status status = CV_OK;
@@ -160,7 +161,8 @@ static cv_status check_apart(merging *m, const group *g, cv_error *err)
     return status;
 }
 
-/* The array has changed there: is it what the merge would make of it? */
+/* Called if the array's chunk has changed: checks whether it already is what the merge would
+ * make. */
 static cv_status check_done(merging *m, const group *g, cv_error *err)
 {
     together t;
@@ -205,7 +207,7 @@ static cv_status check_all(merging *m, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Putting ----------------------------------------------------------- */
+/* ---- Putting chunks ----------------------------------------------------- */
 
 static cv_status move_chunk(merging *m, const entry *e, cv_worker *worker, cv_error *err)
 {
@@ -250,7 +252,7 @@ static cv_status put_group(void *context, int64_t number, cv_worker *worker, cv_
     return cv_watch_step(m->merge->watch, 1, err);
 }
 
-/* Sorted by part, so that few parts are open at once. */
+/* Compares by part, so that few parts are open at once. */
 static int by_part(const void *a, const void *b, const entry *entries)
 {
     const group *x = a, *y = b;
@@ -259,7 +261,7 @@ static int by_part(const void *a, const void *b, const entry *entries)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Heap sort, as qsort takes no context. */
+/* Heap sort, because qsort takes no context. */
 static void sort_groups(group *groups, int64_t n, const entry *entries)
 {
     for (int64_t start = n / 2, end = n; end > 1;) {
@@ -292,7 +294,7 @@ static cv_status put_all(merging *m, cv_error *err)
 {
     cv_pending *target = m->merge->target;
     int64_t most = cv_min_i64(target->threads, m->n_groups) - 1;
-    int64_t worth = m->n_groups; /* each is some system calls at least */
+    int64_t worth = m->n_groups; /* each takes several system calls */
     sort_groups(m->groups, m->n_groups, m->entries);
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
@@ -338,7 +340,7 @@ static cv_status cv_merge_run(cv_merge *merge, cv_error *err)
     return status;
 }
 
-/* ---- Tokens ---------------------------------------------------------------------------- */
+/* ---- Tokens ------------------------------------------------------------------------ */
 
 typedef struct token_list {
     cv_part_token *tokens;
@@ -355,7 +357,7 @@ static cv_status fail_in_token(size_t number, cv_status status, cv_error *err)
     return cv_fail(err, status, err->position, "tokens[%zu]: %.200s", number, text);
 }
 
-/* A token without chunks only names its job. */
+/* A token without chunks only identifies its job. */
 static cv_status add_token(token_list *list, const void *bytes, size_t size, cv_error *err)
 {
     cv_part_token *token = &list->tokens[list->n];
@@ -369,7 +371,7 @@ static cv_status add_token(token_list *list, const void *bytes, size_t size, cv_
     else
         cv_part_token_free(token);
     return other ? cv_fail(err, CATERVA_EINVAL, -1,
-                           "the token is of another job than the first")
+                           "the token belongs to another job than the first one")
                  : CV_OK;
 }
 
@@ -386,7 +388,7 @@ static bool is_same(const cv_part_token *a, const cv_part_token *b)
            memcmp(a->root, b->root, CV_PART_ROOT) == 0;
 }
 
-/* The last token of a part counts. */
+/* Keeps the last token of each part. */
 static cv_status drop_twins(token_list *list, cv_error *err)
 {
     size_t n = (size_t)list->n, size = (n + 1) * sizeof(cv_part_token *);
@@ -421,7 +423,7 @@ static cv_status read_tokens(const void *const *tokens, const size_t *sizes, siz
     return drop_twins(out, err);
 }
 
-/* ---- The job ------------------------------------------------------------------------------ */
+/* ---- The job ----------------------------------------------------------------------- */
 
 static bool same_partition(const cv_snapshot *a, const cv_snapshot *b)
 {
@@ -439,13 +441,13 @@ static bool same_dtype(const cv_array_meta *a, const cv_array_meta *b)
            (a->dtype_size == 0 || memcmp(a->dtype, b->dtype, a->dtype_size) == 0);
 }
 
-/* The path may have another array by now. Codecs may differ. */
+/* Checks that the array at the path is still of the job's kind; codecs may differ. */
 static cv_status check_kind(const cv_snapshot *state, const cv_snapshot *job, cv_error *err)
 {
     const cv_array_meta *is = &state->meta, *was = &job->meta;
     if (!same_partition(state, job))
         return cv_fail(err, CATERVA_ESHAPE, -1,
-                       "the array has other chunks, blocks or items than its job");
+                       "the array's chunks, blocks or items differ from its job's");
     if (same_dtype(is, was)) return CV_OK;
     return cv_fail(err, CATERVA_ESHAPE, -1,
                    "the array's dtype is %.*s, and was %.*s when the job began",
@@ -466,7 +468,7 @@ typedef struct merge_merging {
     cv_merge merge;
 } merge_merging;
 
-/* The array must be the job's, not another one made at its path. */
+/* Checks that the array is the job's, not another one created at its path. */
 static cv_status check_array(const merge_merging *m, const cv_held_job *held,
                              const cv_snapshot *job, cv_error *err)
 {
@@ -474,11 +476,11 @@ static cv_status check_array(const merge_merging *m, const cv_held_job *held,
     CV_TRY(check_kind(cv_array_state(array), job, err));
     if (array->frame->store->published || held->begun)
         return cv_job_folder_check(array->path, m->id, err);
-    return cv_fail(err, CATERVA_ESTALE, -1, "job %s was begun before this array was there",
+    return cv_fail(err, CATERVA_ESTALE, -1, "job %s was begun before this array was created",
                    m->id);
 }
 
-/* Grows an array that has not reached the job's shape yet. */
+/* Grows the array to the job's shape unless this has happened. */
 static cv_status fit_shape(caterva_array *array, const cv_job_record *record,
                            const cv_snapshot *job, cv_error *err)
 {
@@ -566,7 +568,7 @@ static cv_status check_arguments(caterva_array *array, const void *const *tokens
         return cv_fail(err, CATERVA_EINVAL, -1, "tokens or token_sizes is NULL");
     if (array->path) return CV_OK;
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                   "the array has no path: parts are in a place beside it");
+                   "the array has no path: parts are in a directory beside it");
 }
 
 static cv_status read_options(const caterva_merge_options *options,

@@ -1,5 +1,5 @@
 /* Room: jobs. Parts of a job: opened as new arrays in the job's folder, marked while they are
- * written, and finished. The handle of a part is like any other for the core. */
+ * written, and finished. For the core, the handle of a part is like any other. */
 #include "array/create.h"
 #include "array/open.h"
 #include "base/arith.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Marks of a handle ------------------------------------------------------------------ */
+/* ---- Marks of a handle ------------------------------------------------------------- */
 
 typedef struct part_of_job {
     cv_attachment base; /* first */
@@ -69,10 +69,10 @@ static void free_part(cv_attachment *self)
 static const cv_attachment_kind part_kind = {
     .write = mark, .refuse = refuse, .roll_back = unmark, .free = free_part};
 
-/* ---- Opening ------------------------------------------------------------------------- */
+/* ---- Opening ----------------------------------------------------------------------- */
 
-/* Host, process and random bytes, so that it is unique. Drops special characters of host
- * names. */
+/* Makes a unique name of host, process and random bytes. Omits special characters of the host
+ * name. */
 static void choose_name(char out[CV_PART_NAME])
 {
     enum { HOST = 32 };
@@ -120,7 +120,7 @@ static cv_status begin_marks(caterva_array *array, const cv_job_record *job, con
     memcpy(part->name, name, CV_PART_NAME);
     cv_marks_init(&part->marks, &cv_array_state(array)->grid);
     cv_array_attach(array, &part_kind, &part->base);
-    array->pending->behind.crowded = true; /* a job has its workers for all cores */
+    array->pending->behind.crowded = true; /* the workers of a job use all cores */
     return CV_OK;
 }
 
@@ -174,9 +174,9 @@ caterva_status caterva_part_open(const char *url, const void *job, size_t job_si
     return status;
 }
 
-/* ---- Finishing ------------------------------------------------------------------------ */
+/* ---- Finishing --------------------------------------------------------------------- */
 
-/* Crops to the box of chunks that were written. */
+/* Crops the part to the box of chunks that were written. */
 static cv_status crop(cv_txn *txn, const cv_marks *marks, cv_part_token *token, cv_error *err)
 {
     const cv_grid *grid = &marks->grid;
@@ -198,8 +198,10 @@ static cv_status encode_own(const part_of_job *part, const cv_part_token *token,
         cv_store_be64(origin + 8 * d, (uint64_t)token->first[d]);
     cv_status status = cv_marks_write(&part->marks, &marks, err);
     if (status == CV_OK && marks.size > INT32_MAX / 2)
-        status = cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                         "%zu bytes to say which items were written", marks.size);
+        status = cv_fail(
+            err, CATERVA_EUNSUPPORTED, -1,
+            "the marks of written items take %zu bytes, more than an attribute can have",
+            marks.size);
     cv_own own = {.job = part->job,
                   .job_size = CV_JOB_ID,
                   .origin = origin,
@@ -276,7 +278,7 @@ caterva_status caterva_part_finish(caterva_array *part, void **token, size_t *to
     part_of_job *of = (part_of_job *)cv_array_attached(part, &part_kind);
     if (!of || !token || !token_size)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       of ? "token or token_size is NULL" : "the array is no part");
+                       of ? "token or token_size is NULL" : "the array is not a part");
     cv_buffer bytes = {0};
     *token = NULL;
     cv_array_lock_alone(part);

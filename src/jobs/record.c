@@ -1,11 +1,12 @@
-/* Room: jobs. Records of jobs and tokens of parts: bytes <-> structs, as record.h draws them. */
+/* Room: jobs. Records of jobs and tokens of parts: bytes <-> structs, as drawn in
+ * record.h. */
 #include "jobs/record.h"
 
 #include "base/arith.h"
 #include "base/crc.h"
 #include "format/msgpack.h"
 
-/* ---- Records of jobs ----------------------------------------------------------------- */
+/* ---- Records of jobs --------------------------------------------------------------- */
 
 static const char magic[8] = {'c', 'v', 'j', 'o', 'b', 0, 1, '\n'};
 
@@ -71,12 +72,11 @@ cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out
     size_t end = r.at;
     uint32_t crc = cv_read_u32(&r, "the checksum");
     if (r.status == CV_OK && crc != cv_crc32c(0, bytes, end))
-        cv_reader_fail(&r, CATERVA_ECORRUPT, end,
-                       "its bytes are not those that were handed out");
+        cv_reader_fail(&r, CATERVA_ECORRUPT, end, "its bytes have been changed");
     return cv_reader_finish(&r, err);
 }
 
-/* ---- Tokens of parts ----------------------------------------------------------------- */
+/* ---- Tokens of parts --------------------------------------------------------------- */
 
 static const char token_magic[8] = {'c', 'v', 't', 'o', 'k', 0, 1, '\n'};
 
@@ -104,7 +104,7 @@ cv_status cv_part_token_write(const cv_part_token *token, cv_buffer *out, cv_err
     return w.status;
 }
 
-/* A name of a part neither leads out of the folder nor is hidden. */
+/* Accepts names that are not hidden and cannot lead out of the folder. */
 static bool is_name(const uint8_t *name, uint32_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -123,7 +123,7 @@ static void read_name(cv_reader *r, cv_part_token *out)
     if (name && is_name(name, size))
         memcpy(out->name, name, size);
     else
-        cv_reader_fail(r, CATERVA_ECORRUPT, at, "the name is none that a part has");
+        cv_reader_fail(r, CATERVA_ECORRUPT, at, "the name is not a part's");
 }
 
 static void read_box(cv_reader *r, cv_part_token *out)
@@ -146,7 +146,7 @@ static void read_box(cv_reader *r, cv_part_token *out)
 static cv_status read_chunks(cv_reader *r, cv_part_token *out, cv_error *err)
 {
     uint32_t n = cv_read_u32(r, "the number of chunks");
-    if (n > r->size - r->at) /* each takes a byte */
+    if (n > r->size - r->at) /* each takes at least a byte */
         cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 4, "%u chunks in %zu bytes", n,
                        r->size - r->at);
     CV_TRY(cv_reader_check(r, err));
@@ -179,8 +179,7 @@ static cv_status read_token(cv_reader *r, cv_part_token *out, cv_error *err)
     size_t end = r->at;
     uint32_t crc = cv_read_u32(r, "the checksum");
     if (r->status == CV_OK && crc != cv_crc32c(0, r->bytes, end))
-        cv_reader_fail(r, CATERVA_ECORRUPT, end,
-                       "its bytes are not those that were handed out");
+        cv_reader_fail(r, CATERVA_ECORRUPT, end, "its bytes have been changed");
     if (r->status == CV_OK && (out->n_chunks > 0) != (out->name[0] != 0))
         cv_reader_fail(r, CATERVA_ECORRUPT, end, "%lld chunks of the part \"%s\"",
                        (long long)out->n_chunks, out->name);
@@ -194,7 +193,7 @@ cv_status cv_part_token_parse(const void *bytes, size_t size, cv_part_token *out
     if (size < sizeof token_magic || memcmp(bytes, token_magic, sizeof token_magic) != 0)
         return cv_fail(
             err, CATERVA_ECORRUPT, 0,
-            "these %zu bytes are no token of a part: they do not begin with its mark", size);
+            "these %zu bytes are not a part's token: they do not begin with its magic", size);
     cv_reader r = cv_reader_open(bytes, size, -1, "the token");
     cv_status status = read_token(&r, out, err);
     if (status != CV_OK) cv_part_token_free(out);

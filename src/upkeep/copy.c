@@ -23,7 +23,7 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Copying the items ------------------------------------------------------------------ */
+/* ---- Copying the items ------------------------------------------------------------- */
 
 typedef struct cv_repack {
     const cv_source *source;
@@ -327,7 +327,7 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
     return status;
 }
 
-/* ---- The options of the new array ------------------------------------------------------- */
+/* ---- The options of the new array -------------------------------------------------- */
 
 /* Complete options, with the data they point to. */
 typedef struct cv_copy_order {

@@ -76,7 +76,7 @@ static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *fi
     return (hi - 1 - axis->start) / axis->step + 1 - *first;
 }
 
-/* ---- Cells ------------------------------------------------------------------------------ */
+/* ---- Cells ------------------------------------------------------------------------- */
 
 static bool adds_doubles(const cv_number_type *type, caterva_reduction what)
 {
@@ -279,7 +279,7 @@ cv_wide cv_reduce_tally(const cv_tally *tally, const cv_number_type *type,
     return nan_of(type);
 }
 
-/* ---- Along axes ----------------------------------------------------------------------- */
+/* ---- Along axes -------------------------------------------------------------------- */
 
 typedef struct axes_task {
     const cv_reduction *reduction;

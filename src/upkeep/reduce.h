@@ -36,7 +36,7 @@ int64_t cv_reduce_cell_size(const cv_number_type *type, caterva_reduction what);
 void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide value,
                      uint8_t *dst);
 
-/* ---- The common part of statistics, histograms and reductions --------------------------- */
+/* ---- The common part of statistics, histograms and reductions ---------------------- */
 
 typedef struct cv_reduction {
     const cv_source *source;

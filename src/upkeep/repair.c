@@ -22,7 +22,7 @@
 #include <caterva_upkeep.h>
 #include <string.h>
 
-/* ---- Salvage ---------------------------------------------------------------------------- */
+/* ---- Salvage ----------------------------------------------------------------------- */
 
 typedef struct cv_salvage {
     const cv_source *source;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Header copies and seals ------------------------------------------------------------ */
+/* ---- Header copies and seals ------------------------------------------------------- */
 
 /* The newest copies and seals are kept, this many of each, newest first. */
 enum { CV_MAX_COPIES = 16 };
@@ -508,7 +508,7 @@ static cv_status refind_names(cv_snapshot *state, cv_store *store, cv_error *err
     return CV_OK;
 }
 
-/* ---- The search for a state ----------------------------------------------------------- */
+/* ---- The search for a state -------------------------------------------------------- */
 
 typedef struct rescue_search {
     cv_store *store;

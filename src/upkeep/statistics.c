@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Arguments ------------------------------------------------------------------------- */
+/* ---- Arguments --------------------------------------------------------------------- */
 
 /* A selection in the form that the engine requires: axes are forward, none is dropped. */
 typedef struct cv_taken {

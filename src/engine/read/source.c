@@ -83,7 +83,7 @@ void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chu
     sink->tell(sink->context, &damage);
 }
 
-/* ---- Stage ---------------------------------------------------------------------------- */
+/* ---- Stage ------------------------------------------------------------------------- */
 
 typedef struct need {
     int64_t chunk, block;

@@ -414,7 +414,7 @@ static cv_status decode_part(const window *w, const window_run *run, int part,
                           err);
 }
 
-/* ---- Memory lent to the store -------------------------------------------------------- */
+/* ---- Memory lent to the store ------------------------------------------------------ */
 
 typedef struct cv_lent_room {
     struct cv_lent_room *next; /* of the spare ones */

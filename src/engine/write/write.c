@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- Decoding blocks that are written in part ------------------------------------------ */
+/* ---- Decoding blocks that are written in part -------------------------------------- */
 
 cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_worker *worker,
                         int64_t *n, cv_error *err)
