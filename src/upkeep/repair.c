@@ -362,7 +362,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
 
 /* ---- Restoring ----------------------------------------------------------- */
 
-/* Refuses to overwrite the damaged array, by any name of it. */
+/* Refuses to overwrite the damaged array under any of its names. */
 static cv_status create_output(const repair *r, const char *output, cv_store **out,
                                cv_error *err)
 {

@@ -34,8 +34,8 @@ typedef struct verify_task {
     cv_frame *frame;
     cv_snapshot *snapshot;
     const caterva_verify_options *options;
-    cv_watch watch;  /* its steps are chunks; its lock also serialises damage reports */
-    cv_watch *heard; /* the same, or NULL if there is no callback */
+    cv_watch watch;     /* its steps are chunks; its lock also serialises damage reports */
+    cv_watch *progress; /* the same, or NULL if there is no callback */
     const cv_index *index;
     int64_t *chunks; /* of the pass */
     int64_t n_chunks, max_chunks;
@@ -139,7 +139,7 @@ static cv_status check_stored(one_chunk *o, cv_error *err)
     bool has_blocks = layout->header.special == CV_SPECIAL_NONE;
     cv_layout_release(layout);
     if (has_blocks && !task->options->quick) return decode_chunk(task, &ref, worker, err);
-    cv_watch_add(task->heard, task->snapshot->grid.chunk_bytes);
+    cv_watch_add(task->progress, task->snapshot->grid.chunk_bytes);
     return CV_OK;
 }
 
@@ -179,7 +179,7 @@ static cv_status verify_chunk(void *context, int64_t job, cv_worker *worker, cv_
     const cv_doubted twice = {
         .store = task->frame->store, .read = check_chunk, .context = &one};
     cv_error error = {0};
-    worker->watch = task->heard;
+    worker->watch = task->progress;
     cv_status status = cv_store_doubting(&twice, &error);
     status = finish_chunk(task, one.chunk, status, &error);
     if (status != CV_OK && err) *err = error;
@@ -299,11 +299,11 @@ static cv_status check_pass(verify_task *task, int64_t low, int64_t high, cv_err
         .n_units = n,
         .bytes = task->options->quick ? 0 : n * task->snapshot->grid.chunk_bytes,
         .threads = helpers + 1,
-        .watch = task->heard,
+        .watch = task->progress,
         .list = list_chunk,
         .context = task};
     CV_TRY(cv_stage_init(&task->stage, task->source, &plan, err));
-    const cv_crew crew = {task->source->workers, helpers, task->heard};
+    const cv_crew crew = {task->source->workers, helpers, task->progress};
     cv_status status = cv_workers_run(&crew, n, verify_chunk, task, err);
     cv_stage_destroy(&task->stage);
     if (status == CV_OK) check_overlaps(task);
@@ -410,7 +410,7 @@ static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
     task->result->checked_chunks += n;
-    cv_watch_add(task->heard, n * task->snapshot->grid.chunk_bytes);
+    cv_watch_add(task->progress, n * task->snapshot->grid.chunk_bytes);
     return cv_watch_step(&task->watch, n, err);
 }
 
@@ -447,7 +447,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     cv_watch_set_steps(&task.watch, source->snapshot->grid.n_chunks);
     cv_watch_expect(source->watch,
                     source->snapshot->grid.n_chunks * source->snapshot->grid.chunk_bytes);
-    if (options->on_progress || source->watch) task.heard = &task.watch;
+    if (options->on_progress || source->watch) task.progress = &task.watch;
     cv_mutex_init(&task.lock);
     cv_status status = check_attributes(&task, err);
     if (status == CV_OK) status = check_twice(&task, check_header_copy, err);

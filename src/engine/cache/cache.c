@@ -380,7 +380,7 @@ static void queue_step_back(queue *q, cv_cached *entry, uint64_t time)
 enum { N_SHARDS = 32, N_QUEUES = 8 };
 
 /* The clock ticks when a queue has received 16 blocks. Each queue compares the heads of all
- * queues every 8 evictions. After 4 entries that stay, the next queue is tried. */
+ * queues every 8 evictions. After 4 entries that must stay, the next queue is tried. */
 enum { BLOCKS_PER_TICK = 16, BLOCKS_PER_LOOK = 8, STEPS_BACK = 4 };
 
 typedef struct shard {
@@ -528,8 +528,8 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     return is_free;
 }
 
-/* Removes the next entry that can be evicted. NULL if there is none, or after STEPS_BACK
- * entries that stay. */
+/* Removes the next entry that can be evicted. NULL if the queue is empty, or if STEPS_BACK
+ * entries in a row must stay. */
 static cv_cached *take_head(cv_cache *cache, queue *q)
 {
     for (int i = 0; i < STEPS_BACK; i++) {

@@ -239,7 +239,7 @@ static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t
     }                                                                                        \
     return
 
-/* Converts a float to an integer in [low, 2^bits): truncates towards zero and saturates; NaN
+/* Converts a float to an integer below 2^bits: truncates towards zero and saturates; NaN
  * gives 0. */
 static int64_t to_signed(double value, int bits)
 {

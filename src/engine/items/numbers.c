@@ -364,7 +364,7 @@ void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, 
         if (!is_real) take_integers(&run, type->number_class, values, run.n);
         double sum = cv_numbers_sum(values, run.n);
         if (is_real) run.real.sum = sum;
-        bool is_one = is_real && run.min.f == run.max.f; /* `sum` is rounded */
+        bool is_one = is_real && run.min.f == run.max.f; /* exact mean */
         run.mean = is_one ? run.min.f : sum / (double)run.n;
         run.squares = cv_numbers_squares(values, run.n, run.mean);
     }

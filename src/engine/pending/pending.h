@@ -61,9 +61,9 @@ typedef struct cv_pending {
     int64_t budget;         /* bytes of dirty blocks; above it they are flushed */
     uint8_t *fill;          /* one item, the value of cells that were never written */
     cv_ref_kind fill_kind;  /* the index entry that expresses the fill */
-    bool fill_is_stored;    /* no index entry can: a chunk of the repeated item is stored */
+    bool fill_is_stored;    /* no index entry can: it is stored as a chunk */
     bool fill_is_due;       /* new array: UNINIT chunks hold the fill */
-    uint32_t fill_name;     /* number of the stored fill's block table; 0: not known yet */
+    uint32_t fill_name;     /* name of the stored fill's block table; 0: not known yet */
     bool broken;            /* a merge or a change of shape failed half-way */
     cv_mutex lock;          /* protects all members below during a write */
     int64_t bytes;

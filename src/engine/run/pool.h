@@ -91,7 +91,7 @@ typedef struct cv_task {
     void (*free)(struct cv_task *task);   /* called once, last; the task is over */
     cv_watch watch;                       /* says stop after cv_task_cancel */
     /* Owned by the list, protected by the pool's lock. */
-    struct cv_tasks *list; /* NULL: over, or its report need not be waited for */
+    struct cv_tasks *list; /* NULL: over, or detached by cv_tasks_close */
     struct cv_task *before, *next;
     cv_task_state state;
     cv_thread reporter;
