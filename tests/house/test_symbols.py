@@ -69,6 +69,31 @@ class Symbols(unittest.TestCase):
                          "debian/libcaterva1.symbols and include/ disagree")
 
 
+def arguments(name):
+    """Types and names of a function's arguments after the object."""
+    text = re.sub(r"/\*.*?\*/", "", TEXT, flags=re.S)
+    found = re.search(rf"\b{name}\(([^;]*)\);", text)
+    return [" ".join(argument.split()) for argument in found.group(1).split(",")][1:]
+
+
+class Pairs(unittest.TestCase):
+    """Calls on the items of an array have a twin for views, with the same arguments."""
+
+    # A selection of a view is what a selection of an array is, so the short names suffice.
+    ARRAY_NAMES = {"caterva_view_read": "caterva_read_selection",
+                   "caterva_view_write": "caterva_write_selection"}
+
+    def test_the_arguments_after_the_object_agree(self):
+        names = set(declared())
+        twins = {name: self.ARRAY_NAMES.get(name, name.replace("_view", "")) for name in names
+                 if name.startswith("caterva_view_") and name != "caterva_view_free"}
+        twins = {view: array for view, array in twins.items() if array in names}
+        self.assertEqual(len(twins), 7, sorted(twins))
+        for view, array in twins.items():
+            with self.subTest(view):
+                self.assertEqual(arguments(view), arguments(array))
+
+
 class Header(unittest.TestCase):
     def compiles(self, compiler, dialect, text):
         if not shutil.which(compiler):
