@@ -1,6 +1,5 @@
-/* Room: format. The `b2nd` and `caterva` metalayers, bytes <-> struct. Sizes are not
- * negative, and zero edges appear only on axes of length zero. base/grid checks the grid's
- * limits. */
+/* Room: format. The `b2nd` and `caterva` metalayers, bytes <-> struct. Rejects negative sizes, and
+ * zero edges except on axes of length zero. The limits of the grid are checked in base/grid. */
 #include "format/array_meta.h"
 
 #include "format/msgpack.h"
@@ -9,7 +8,7 @@
 #include <string.h>
 
 enum {
-    FIXARRAY = 0x90, /* + entries; 16 gives 0xa0, which is what C-Blosc2 writes and reads */
+    FIXARRAY = 0x90, /* + entries; 16 gives 0xa0, as C-Blosc2 writes and reads it */
     LEGACY_ENTRIES = 5,
     ENTRIES = 7,
     META_VERSION = 0
@@ -73,8 +72,8 @@ static void read_dtype(cv_reader *reader, cv_array_meta *out)
     out->dtype = (const char *)cv_read_bytes(reader, out->dtype_size, "dtype");
 }
 
-/* Bytes behind the last entry are accepted: a rewritten metalayer with a shorter dtype
- * keeps its old tail. */
+/* Accepts bytes behind the last entry: a metalayer that was rewritten with a shorter dtype keeps
+ * its old tail. */
 cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
                               cv_array_meta *out, cv_error *err)
 {
@@ -134,7 +133,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
     return writer.status;
 }
 
-/* ---- Our own attribute ----
+/* ---- The library's own attribute ----
  *
  * Widths are exact, as everywhere in a frame: only this library writes it. */
 
@@ -145,7 +144,8 @@ static bool is_key(const uint8_t *key, uint8_t size, const char *name)
     return key && size == strlen(name) && memcmp(key, name, size) == 0;
 }
 
-/* A value this attribute may hold now or later: a small number, a uint64, or bytes. */
+/* Reads a value of a kind that this attribute may contain now or later: a small number, a uint64,
+ * or bytes. */
 static void read_value(cv_reader *reader, const uint8_t **bytes, uint32_t *size,
                        uint64_t *number)
 {

@@ -1,5 +1,5 @@
 /* The metalayer of n-d arrays: `b2nd` (7 entries, with dtype) or the older `caterva` (5).
- * FORMAT.md section 2. */
+ * See README_B2ND_METALAYER.rst of C-Blosc2. */
 #ifndef CV_FORMAT_ARRAY_META_H
 #define CV_FORMAT_ARRAY_META_H
 
@@ -7,33 +7,33 @@
 #include "base/heap.h"
 
 typedef struct cv_array_meta {
-    bool legacy;               /* the `caterva` metalayer */
-    bool plain;                /* none: made up for a frame of plain items */
-    int ndim;                  /* 0..16 */
+    bool legacy; /* the `caterva` metalayer */
+    bool plain;  /* no metalayer: derived for a frame of plain items */
+    int ndim;    /* 0..16 */
     int64_t shape[CV_MAX_DIMS];
     int32_t chunk_shape[CV_MAX_DIMS];
     int32_t block_shape[CV_MAX_DIMS];
-    uint8_t dtype_format;      /* 0: NumPy */
-    const char *dtype;         /* borrowed, not terminated; NULL when legacy */
-    uint32_t dtype_size;       /* bytes */
+    uint8_t dtype_format; /* 0: NumPy */
+    const char *dtype;    /* borrowed, not terminated; NULL when legacy */
+    uint32_t dtype_size;  /* bytes */
 } cv_array_meta;
 
-/* Reads by position as C-Blosc2 does (its own malformed ndim-16 marker passes), checking
- * every well-formed marker. `pos`: frame position of the metalayer. */
+/* Reads by position, as C-Blosc2 does, so that its malformed marker for 16 dimensions is accepted;
+ * checks every well-formed marker. `pos`: frame position of the metalayer. */
 cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
                               cv_array_meta *out, cv_error *err);
 
 cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_error *err);
 
-/* ---- Our own attribute ----
+/* ---- The library's own attribute ----
  *
  * `_caterva`: a msgpack map, which python-blosc2 can unpack, too.
  *
  *   version  1
- *   fill     one item (bin): what cells hold that nobody has written
- *   job      of a part: the id of its job (bin)
- *   origin   of a part: where it begins in the array, a big-endian int64 for each axis (bin)
- *   marks    of a part: which items of chunks were written (bin, jobs/marks.h)
+ *   fill     one item (bin): the value of cells that were never written
+ *   job      in a part: the id of its job (bin)
+ *   origin   in a part: its start in the array, a big-endian int64 for each axis (bin)
+ *   marks    in a part: which items of chunks were written (bin, jobs/marks.h)
  *
  * Unknown keys are skipped. */
 
@@ -42,7 +42,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 typedef struct cv_own {
     const uint8_t *fill; /* borrowed; NULL: zeros */
     uint32_t fill_size;
-    const uint8_t *job; /* borrowed, as the others are; NULL: it is no part */
+    const uint8_t *job; /* borrowed, like the others; NULL: not a part */
     uint32_t job_size;
     const uint8_t *origin;
     uint32_t origin_size;

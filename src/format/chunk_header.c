@@ -1,6 +1,6 @@
-/* Room: format. A chunk's 32-byte header and block starts. What passes agrees with the grid
- * and is within what libblosc2 supports; real files of C-Blosc2 2.0 .. 3.x pass. Never sees
- * the streams. */
+/* Room: format. The 32-byte header and the block starts of a chunk. Accepts only what agrees with
+ * the grid and is supported by libblosc2, including files of C-Blosc2 2.0 to 3.x. Does not read the
+ * streams. */
 #include "format/chunk_header.h"
 
 #include "base/arith.h"
@@ -14,7 +14,7 @@
 
 /* ---- Chunk header ---- */
 
-/* Layout (little-endian), FORMAT.md section 6. */
+/* Layout (little-endian); README_CHUNK_FORMAT.rst of C-Blosc2. */
 enum {
     AT_VERSION = 0,
     AT_CODEC_VERSION = 1,
@@ -34,7 +34,7 @@ enum {
 enum {
     FLAG_EXTENDED = 0x05, /* both bits: a 32-byte header */
     FLAG_MEMCPYED = 0x02,
-    FLAG_DELTA = 0x08, /* repeats what the filters say */
+    FLAG_DELTA = 0x08, /* repeats what the filters contain */
     FLAG_NOT_SPLIT = 0x10,
 
     BLOSC2_DICT = 0x01,
@@ -50,10 +50,10 @@ enum { MIN_VERSION = 1, MAX_VERSION = 5, VL_BLOCKS_VERSION = 6 };
 
 enum { CODEC_BLOSCLZ = 0, CODEC_PLUGIN = 6 };
 
-/* libblosc2's BloscLZ decoder overflows on streams longer than this. */
+/* libblosc2's BloscLZ decoder overflows on longer streams. */
 enum { MAX_BLOSCLZ_STREAM = 8 << 20 };
 
-/* "chunk 17 at byte 4096 ...": every sentence of this file begins so. */
+/* Fails with "chunk 17 at byte 4096 <problem>". */
 static cv_status refuse(const cv_chunk_expect *expect, cv_status code, cv_error *err,
                         const char *fmt, ...) CV_PRINTF(4, 5);
 
@@ -148,7 +148,7 @@ static cv_status check_type_size(const cv_chunk_header *header, const cv_chunk_e
     return CV_OK;
 }
 
-/* Special and memcpyed chunks have no streams, and often any block size. */
+/* Special and memcpyed chunks have no streams, and often an arbitrary block size. */
 static cv_status check_block_size(const cv_chunk_header *header,
                                   const cv_chunk_expect *expect, cv_error *err)
 {
@@ -166,7 +166,7 @@ static cv_status check_block_size(const cv_chunk_header *header,
                       "claims blocks of %d bytes, the grid's have %lld", header->block_size,
                       (long long)expect->block_size);
     if (header->nbytes == 0)
-        return refuse(expect, CATERVA_ECORRUPT, err, "holds %d bytes, yet is compressed",
+        return refuse(expect, CATERVA_ECORRUPT, err, "holds %d bytes, but is compressed",
                       header->nbytes);
     if (header->split && header->block_size < header->type_size)
         return refuse(expect, CATERVA_ECORRUPT, err,
@@ -197,14 +197,14 @@ static cv_status check_special(const cv_chunk_header *header, const cv_chunk_exp
     if (header->special != CV_SPECIAL_VALUE) {
         if (payload != 0)
             return refuse(expect, CATERVA_ECORRUPT, err,
-                          "has no value of its own, but %d bytes of it", payload);
+                          "is special without a value, but has %d bytes of payload", payload);
         if (header->special == CV_SPECIAL_NAN && header->type_size != 4 &&
             header->type_size != 8)
             return refuse(expect, CATERVA_ECORRUPT, err,
                           "is not-a-number in items of %d bytes", header->type_size);
         return CV_OK;
     }
-    /* An item too long for the type size byte is as long as its value. */
+    /* If the item is too long for the type size byte, its value has the item's length. */
     int64_t wanted = expect->item_size > 0 ? expect->item_size : header->type_size;
     bool unknown = expect->item_size == 0 && header->type_size == 1;
     if (payload == 0 || (payload != wanted && !unknown))
@@ -213,12 +213,12 @@ static cv_status check_special(const cv_chunk_header *header, const cv_chunk_exp
                       (long long)wanted);
     if (header->nbytes % payload != 0)
         return refuse(expect, CATERVA_ECORRUPT, err,
-                      "holds %d bytes, no multiple of its value's %d", header->nbytes,
+                      "holds %d bytes, not a multiple of its value's %d", header->nbytes,
                       payload);
     return CV_OK;
 }
 
-/* A split block has a stream per item byte, except for a shorter last block. */
+/* A split block has one stream for each byte of an item, unless it is a shorter last block. */
 static cv_status check_blosclz(const cv_chunk_header *header, const cv_chunk_expect *expect,
                                cv_error *err)
 {
@@ -263,7 +263,7 @@ static cv_status check_filters(const cv_chunk_header *header, const cv_chunk_exp
     return CV_OK;
 }
 
-/* Streams: the codec and filters will run, and the starts must have room. */
+/* For chunks with streams: codec and filters must be known, and the starts must fit. */
 static cv_status check_streams(const cv_chunk_header *header, const cv_chunk_expect *expect,
                                cv_error *err)
 {
@@ -313,7 +313,7 @@ enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
 {
-    int32_t next[DIGITS] = {0}; /* counts, then where the next of a digit goes */
+    int32_t next[DIGITS] = {0}; /* first the counts, then the next position of each digit */
     for (int32_t i = 0; i < n; i++) next[src[i].start >> shift & (DIGITS - 1)]++;
     for (int32_t digit = 0, sum = 0; digit < DIGITS; digit++) {
         int32_t count = next[digit];
@@ -324,8 +324,8 @@ static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
         dst[next[src[i].start >> shift & (DIGITS - 1)]++] = src[i];
 }
 
-/* Ends of blocks stored in any order, as by several threads: each ends at the next larger
- * start. Mostly two radix passes: 22 bits are chunks of 4 MiB. */
+/* Finds the ends of blocks that are stored in any order, for example by several threads: each ends
+ * at the next larger start. Mostly needs two radix passes: 22 bits suffice for chunks of 4 MiB. */
 static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
                            cv_error *err)
 {
@@ -360,7 +360,7 @@ cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *st
         return refuse(expect, CATERVA_ECORRUPT, err, "has %d blocks, the grid has %lld",
                       starts_size / 4, (long long)n_blocks);
 
-    /* One stream, or the size of the dictionary, takes four bytes at least. */
+    /* a stream, or the size of the dictionary, takes at least four bytes */
     int64_t first = CV_CHUNK_HEADER_SIZE + (int64_t)starts_size + (header->has_dict ? 4 : 0);
     int64_t last = (int64_t)header->cbytes - 4;
     bool ordered = true;
@@ -405,7 +405,7 @@ int32_t cv_block_table_head(const cv_chunk_header *header, const cv_block_range 
     for (int64_t i = 0; i < n; i++) {
         int32_t start = cv_block_table_range(header, ranges, i).start;
         if (start < head) head = start;
-        if (!ranges) break; /* the first is the lowest */
+        if (!ranges) break; /* the first one is the lowest */
     }
     return head;
 }

@@ -1,5 +1,5 @@
-/* A Blosc2 chunk's header and block starts, checked before libblosc2 sees them. FORMAT.md
- * section 6. */
+/* The header and block starts of a Blosc2 chunk, checked before libblosc2 reads them. See
+ * README_CHUNK_FORMAT.rst of C-Blosc2. */
 #ifndef CV_FORMAT_CHUNK_HEADER_H
 #define CV_FORMAT_CHUNK_HEADER_H
 
@@ -18,99 +18,98 @@ typedef enum cv_special {
 typedef struct cv_chunk_header {
     uint8_t version;
     uint8_t codec_version;
-    bool memcpyed;      /* no block starts: data at byte 32 */
-    bool split;         /* one stream per byte of an item */
-    bool has_dict;      /* a dictionary follows the block starts */
+    bool memcpyed; /* uncompressed: no block starts, data at byte 32 */
+    bool split;    /* one stream per byte of an item */
+    bool has_dict; /* a dictionary follows the block starts */
     bool big_endian;
     bool lazy;
     bool vl_blocks;
     bool instrumented;
     cv_special special;
-    uint8_t codec;      /* the chunk enum: blosclz 0, lz4/lz4hc 1, zlib 3, zstd 4, 6 plugin */
-    uint8_t codec_id;   /* plugin codec's id when codec is 6 */
+    uint8_t codec;    /* the chunk enum: blosclz 0, lz4/lz4hc 1, zlib 3, zstd 4, 6 plugin */
+    uint8_t codec_id; /* plugin codec's id when codec is 6 */
     uint8_t codec_meta;
-    uint8_t type_size;  /* 1 when the item is longer than 255 bytes */
+    uint8_t type_size; /* 1 if the item is longer than 255 bytes */
     uint8_t filters[6], filters_meta[6];
     int32_t nbytes, cbytes;
-    int32_t block_size; /* without streams: as expected, whatever is written there */
+    int32_t block_size; /* without streams: the expected size, not the stored one */
 } cv_chunk_header;
 
-/* What a chunk must agree with; all from the grid and the store. */
+/* The values that a chunk must match, from the grid and the store. */
 typedef struct cv_chunk_expect {
     int64_t chunk;      /* number, for messages; -1: the index, -2: an attribute */
     int64_t pos;        /* frame position, for messages */
     int64_t nbytes;     /* decoded size; -1: any (attributes) */
     int64_t block_size; /* decoded size of a block; 0: any (index, attributes) */
     int64_t item_size;  /* 0: any */
-    int64_t max_cbytes; /* bytes that the store has for it */
+    int64_t max_cbytes; /* bytes available in the store */
 } cv_chunk_expect;
 
-/* Parses 32 bytes and checks sizes, flags, version, codec and filters (CATERVA_EUNSUPPORTED
- * names unknown ids), special kinds and payload against `expect`. */
+/* Parses 32 bytes and checks sizes, flags, version, codec and filters (CATERVA_EUNSUPPORTED names
+ * unknown ids), special kinds and payload against `expect`. */
 cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *expect,
                                 cv_chunk_header *out, cv_error *err);
 
-/* A block's compressed bytes inside its chunk: [start, end). */
+/* The compressed bytes of a block in its chunk: [start, end). */
 typedef struct cv_block_range {
     int32_t start;
     int32_t end;
 } cv_block_range;
 
-/* Bytes of block starts behind the header: 4 per block, 0 if memcpyed or special. */
+/* Bytes of block starts behind the header: 4 per block; 0 if memcpyed or special. */
 int32_t cv_block_starts_size(const cv_chunk_header *header);
 
-/* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. A block ends at the
- * next larger start or at the chunk's end (with a dictionary all starts lie behind it).
- * Starts lie behind themselves and leave room for a stream. No overlap of `starts` and
- * `out`. */
+/* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. A block ends at the next
+ * larger start or at the chunk's end. Checks that every start is behind the starts (and the
+ * dictionary, if any) and leaves space for a stream. `starts` and `out` must not overlap. */
 cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *starts,
                                 int64_t n_blocks, const cv_chunk_expect *expect,
                                 cv_block_range *out, cv_error *err);
 
 /* ---- The block table ----
  *
- * Checksums of one stored chunk, by block. Stands right behind the chunk, in dead space for
- * other readers. Little-endian:
+ * Checksums of one stored chunk, for each block. It is right behind the chunk; other readers treat
+ * it as dead space. Little-endian:
  *
  *   0  "cvbt"
- *   4  u32      n: blocks with bytes of their own, 0 for a repeated item
- *   8  u32      CRC32C of what stands before the first block: header, block
- *               starts, dictionary; of the whole chunk when n is 0
- *  12  u32 x n  CRC32C of each block's bytes, in block order
- *  12+4n u32    CRC32C up to here: the table's name, in the seal's chunk list */
+ *   4  u32      n: number of blocks, 0 for a repeated item
+ *   8  u32      CRC32C of the bytes before the first block: header, block starts,
+ *               dictionary; of the whole chunk if n is 0
+ *  12  u32 x n  CRC32C of each block's bytes, in block order  12+4n u32    CRC32C of all the above:
+ * the table's name in the seal's chunk list */
 
 typedef struct cv_block_table {
     uint32_t head;    /* CRC32C of the bytes before the first block */
     int64_t n;        /* blocks */
-    uint32_t *blocks; /* n entries; the caller's memory */
+    uint32_t *blocks; /* n entries, allocated by the caller */
 } cv_block_table;
 
 /* Bytes of the table of a chunk with `n` blocks. */
 static inline size_t cv_block_table_size(int64_t n) { return 16 + 4 * (size_t)n; }
 
-/* Blocks in the table of such a chunk of `n_blocks`: none if it is one repeated item. */
+/* Number of blocks in the table of such a chunk of `n_blocks`: 0 for one repeated item. */
 int64_t cv_block_table_blocks(const cv_chunk_header *header, int64_t n_blocks);
 
-/* Where block `i` stands: by `ranges`, or (NULL) uncompressed behind the header. */
+/* Position of block `i`: from `ranges`, or (NULL) uncompressed behind the header. */
 cv_block_range cv_block_table_range(const cv_chunk_header *header,
                                     const cv_block_range *ranges, int64_t i);
 
-/* Where the head ends: the first byte of any block, or the chunk's end. */
+/* End of the head: the first byte of any block, or the chunk's end. */
 int32_t cv_block_table_head(const cv_chunk_header *header, const cv_block_range *ranges,
                             int64_t n);
 
-/* Checksums the whole `chunk` (header->cbytes bytes); table->n and table->blocks are
- * given. */
+/* Computes the checksums of the whole `chunk` (header->cbytes bytes). table->n and table->blocks
+ * are set. */
 void cv_block_table_make(const uint8_t *chunk, const cv_chunk_header *header,
                          const cv_block_range *ranges, cv_block_table *table);
 
 /* Writes cv_block_table_size bytes and returns the table's name. */
 uint32_t cv_block_table_write(const cv_block_table *table, uint8_t *out);
 
-/* The name of a written table of `n` blocks, without looking at the rest. */
+/* Returns the name of a written table of `n` blocks, without checking the table. */
 uint32_t cv_block_table_name(const uint8_t *bytes, int64_t n);
 
-/* Reads it; table->n and table->blocks are given. False unless it has n blocks and its own
+/* Reads a table; table->n and table->blocks are set. False unless it has n blocks and matches its
  * name. */
 bool cv_block_table_read(const uint8_t *bytes, cv_block_table *table);
 

@@ -1,11 +1,11 @@
-/* Room: format. NumPy type descriptions of whole items: scalars, lists of
- * fields, and the dictionaries that str(dtype) prints for fields with gaps.
+/* Room: format. NumPy type descriptions of whole items: scalars, lists of fields, and the
+ * dictionaries that str(dtype) prints for fields with gaps.
  *
  *   type  = 'scalar' | [field, ...] | {'names': [...], ...} | (type, shape)
  *   field = (name, type) | (name, type, shape);  name = 'n' | ('title', 'n')
  *
- * Promises: memory in proportion to the text, nesting of MAX_DEPTH at most,
- * offsets and sizes checked. Knows nothing of frames. */
+ * Memory is in proportion to the text, nesting is at most MAX_DEPTH, offsets and sizes are checked.
+ * Knows nothing of frames. */
 #include "format/dtype.h"
 
 #include "base/arith.h"
@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Literals of Python ----
+/* ---- Python literals ----
  *
- * Tokens of a Python literal: spaces, marks, words, numbers, quoted strings. Never reads
- * behind the text; memory in proportion to it. */
+ * Tokens of a Python literal: spaces, marks, words, numbers, quoted strings. Never reads beyond the
+ * text. Memory is in proportion to it. */
 
 typedef struct cv_literal {
     const char *text; /* borrowed; needs no terminator */
@@ -31,7 +31,7 @@ typedef struct cv_literal {
 
 /* ---- Characters --------------------------------------------------------- */
 
-/* CATERVA_EINVAL with the place and a sentence. */
+/* CATERVA_EINVAL with the position and a message. */
 static cv_status literal_fail(const cv_literal *p, const char *fmt, ...)
 {
     char detail[160];
@@ -94,7 +94,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* \x, \u, \U: `n_digits` hexadecimal digits of a Unicode character. */
+/* Parses the `n_digits` hexadecimal digits of \x, \u or \U. */
 static cv_status parse_hex_escape(cv_literal *p, int n_digits, char *out, size_t *length)
 {
     uint32_t code = 0;
@@ -140,7 +140,7 @@ static cv_status decode_string(cv_literal *p, char *out, size_t *length)
     return literal_expect(p, quote);
 }
 
-/* Skips the string whose quote is at p->at, to the end of the text if unterminated. */
+/* Skips the string whose quote is at p->at; an unterminated one ends with the text. */
 static void literal_skip_string(cv_literal *p)
 {
     char quote = p->text[p->at++];
@@ -149,7 +149,8 @@ static void literal_skip_string(cv_literal *p)
     p->at = p->at < p->size ? p->at + 1 : p->size;
 }
 
-/* Escapes are no shorter than what they stand for, so the literal's length suffices. */
+/* Decodes a string. An escape is at least as long as its character, so the literal's length
+ * suffices. */
 static cv_status literal_string(cv_literal *p, char **out)
 {
     char c = literal_peek(p);
@@ -169,24 +170,23 @@ static cv_status literal_string(cv_literal *p, char **out)
 
 /* ---- Scalar types ----
  *
- * "<f4", "|S8", "<M8[25s]", and the names that str(dtype) prints ("float32",
- * "datetime64[ns]"). */
+ * "<f4", "|S8", "<M8[25s]", and the names that str(dtype) prints ("float32", "datetime64[ns]"). */
 
 typedef struct scanner {
     const char *text;
     size_t size;
     size_t at;     /* next character */
-    size_t origin; /* place of text[0] in the whole description */
+    size_t origin; /* position of text[0] in the whole description */
     cv_error *err;
 } scanner;
 
 typedef struct type_name {
     const char *name;
     char kind;
-    uint8_t size; /* bytes; 0: the size follows in digits, or is 0 */
+    uint8_t size; /* bytes; 0: digits with the size follow, or the size is 0 */
 } type_name;
 
-/* Longer names stand before those they begin with. */
+/* A longer name precedes the names that it begins with. */
 static const type_name NAMES[] = {
     {"float16", 'f', 2},     {"float32", 'f', 4},     {"float64", 'f', 8},
     {"float96", 'f', 12},    {"float128", 'f', 16},   {"complex64", 'c', 8},
@@ -210,7 +210,7 @@ static const type_name LETTERS[] = {
     {"m", 'm', 8},
 };
 
-/* Sizes that a kind may have; strings have any. */
+/* Sizes that a kind may have; strings may have any. */
 static bool size_is_possible(char kind, int64_t size)
 {
     switch (kind) {
@@ -234,7 +234,7 @@ static cv_status complain(const scanner *s, size_t at, const char *problem)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Digits, if there are any; false when they are too many for an item size. */
+/* Reads digits, if any. False if the number is too large for an item size. */
 static bool read_digits(scanner *s, int64_t *value, bool *found)
 {
     *value = 0;
@@ -247,7 +247,7 @@ static bool read_digits(scanner *s, int64_t *value, bool *found)
     return true;
 }
 
-/* The whole rest up to a '[' must be one of `names`. */
+/* The rest up to a '[' must be one of `names`. */
 static const type_name *find_name(const scanner *s, const type_name *names, size_t n)
 {
     const char *rest = s->text + s->at;
@@ -267,21 +267,20 @@ static cv_status take_name(scanner *s, const type_name *name, caterva_dtype *out
     return CV_OK;
 }
 
-/* A kind letter and a size: "f4", "S8", "U6" (characters of four bytes). */
+/* Reads a kind letter and a size: "f4", "S8", "U6" (characters of four bytes). */
 static cv_status read_kind_and_size(scanner *s, caterva_dtype *out)
 {
     size_t start = s->at;
     char kind = s->text[s->at++];
-    if (kind == 'O')
-        return complain(s, start, "Python objects have no bytes that could be stored");
+    if (kind == 'O') return complain(s, start, "Python objects cannot be stored");
     if (kind == 'a') kind = 'S';
     if (kind == 0 || !strchr("biufcSUVMm", kind)) return complain(s, start, "unknown type");
 
     int64_t size;
     bool found;
-    if (!read_digits(s, &size, &found)) return complain(s, start, "too large a size");
+    if (!read_digits(s, &size, &found)) return complain(s, start, "the size is too large");
     if (!found) return complain(s, start, "unknown type");
-    if (kind == 'U') size *= 4; /* of 31 bits */
+    if (kind == 'U') size *= 4; /* no overflow: 31 bits */
     if (size > INT32_MAX || !size_is_possible(kind, size))
         return complain(s, start, "impossible size");
     out->kind = kind;
@@ -298,7 +297,7 @@ static bool is_time_unit(const char *text, size_t size)
     return false;
 }
 
-/* "[ns]" or "[25s]"; nothing at all means generic. */
+/* Reads "[ns]" or "[25s]"; an absent unit means generic. */
 static cv_status read_time_unit(scanner *s, caterva_dtype *out)
 {
     size_t start = s->at;
@@ -316,7 +315,7 @@ static cv_status read_time_unit(scanner *s, caterva_dtype *out)
         return complain(s, start, "unknown time unit");
     s->at = (size_t)(close - s->text) + 1;
     size_t length = (size_t)(close - s->text) - inside;
-    if (length >= sizeof out->unit) return complain(s, start, "too long a time unit");
+    if (length >= sizeof out->unit) return complain(s, start, "the time unit is too long");
     if (close[-1] != 'c') memcpy(out->unit, s->text + inside, length); /* not "generic" */
     return CV_OK;
 }
@@ -349,7 +348,7 @@ cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterv
     if (!name && s.at == 0) name = find_name(&s, NAMES, sizeof NAMES / sizeof *NAMES);
     CV_TRY(name ? take_name(&s, name, out) : read_kind_and_size(&s, out));
     if (out->kind == 'M' || out->kind == 'm') CV_TRY(read_time_unit(&s, out));
-    if (s.at != s.size) return complain(&s, s.at, "text left over");
+    if (s.at != s.size) return complain(&s, s.at, "unexpected text");
     out->byte_order = settle_byte_order(out, sign);
     return CV_OK;
 }
@@ -360,16 +359,16 @@ enum { MAX_DEPTH = 16 };
 
 typedef struct parser {
     cv_literal in;
-    int depth;    /* of nested types */
-    bool aligned; /* fields without offsets are laid out as C does */
+    int depth;    /* nesting of types */
+    bool aligned; /* fields without offsets are placed as in C */
 } parser;
 
 static cv_status parse_type(parser *p, caterva_dtype *out);
 
 /* ---- Fields ------------------------------------------------------------- */
 
-/* Field `i`, added if it is the next; room is a power of two. Incomplete fields lack name
- * or type. */
+/* Returns field `i`, which is appended if it is the next one; the capacity is a power of two.
+ * Incomplete fields lack a name or type. */
 static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_field **out)
 {
     caterva_field *fields = (caterva_field *)type->fields;
@@ -420,7 +419,7 @@ static cv_status prepend_dims(parser *p, caterva_dtype *type, const int64_t *dim
     return CV_OK;
 }
 
-/* "3" or "(3,)" or "(2, 3)" */
+/* Parses "3" or "(3,)" or "(2, 3)". */
 static cv_status parse_shape(parser *p, caterva_dtype *type)
 {
     int64_t dims[CV_MAX_DIMS];
@@ -435,7 +434,7 @@ static cv_status parse_shape(parser *p, caterva_dtype *type)
     return prepend_dims(p, type, dims, n);
 }
 
-/* What C asks of an item's position; a struct's is that of its fields. */
+/* The alignment in C. That of a struct is the largest of its fields. */
 static int64_t alignment_of(const caterva_dtype *type)
 {
     int64_t scalar = type->item_size;
@@ -455,7 +454,7 @@ static int64_t alignment_of(const caterva_dtype *type)
     }
 }
 
-/* Rounds the item up so that what follows it, or the next item, lies right. */
+/* Rounds up the item's size to the alignment of `next`: the next field, or the next item. */
 static void pad_item(const parser *p, caterva_dtype *item, const caterva_dtype *next)
 {
     int64_t alignment = p->aligned ? cv_max_i64(1, alignment_of(next)) : 1;
@@ -480,7 +479,7 @@ static cv_status parse_titled_name(parser *p, caterva_field *field)
     CV_TRY(parse_field_name(p, field));
     if (!titled) return CV_OK;
     CV_TRY(literal_expect(&p->in, ','));
-    CV_TRY(parse_field_name(p, field)); /* the title goes, the name stays */
+    CV_TRY(parse_field_name(p, field)); /* discards the title, keeps the name */
     return literal_expect(&p->in, ')');
 }
 
@@ -512,7 +511,7 @@ static cv_status parse_field_list(parser *p, caterva_dtype *out)
 /* ---- {'names': [...], 'formats': [...], ...} ---------------------------- */
 
 typedef struct dict_parts {
-    int n_names, n_formats, n_offsets; /* -1: the key was not there */
+    int n_names, n_formats, n_offsets; /* -1: key not given */
     int64_t item_size;                 /* -1: not given */
 } dict_parts;
 
@@ -568,23 +567,22 @@ static cv_status parse_dict_entry(parser *p, caterva_dtype *out, dict_parts *par
         status = literal_number(&p->in, &parts->item_size);
     else if (strcmp(key, "aligned") != 0)
         status = literal_fail(&p->in, "unknown key '%.20s'", key);
-    else if (!literal_accept_word(&p->in, "True") &&
-             !literal_accept_word(&p->in, "False"))
+    else if (!literal_accept_word(&p->in, "True") && !literal_accept_word(&p->in, "False"))
         status = literal_fail(&p->in, "'aligned' is neither True nor False");
     cv_free(key);
     return status;
 }
 
-/* Joins what the lists said; offsets that were left out are consecutive. */
+/* Combines the lists. Fields without offsets are consecutive. */
 static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *parts)
 {
     if (parts->n_names < 0 || parts->n_formats < 0)
         return literal_fail(&p->in, "%s are missing",
-                               parts->n_names < 0 ? "names" : "formats");
+                            parts->n_names < 0 ? "names" : "formats");
     if (parts->n_names != out->n_fields || parts->n_formats != out->n_fields ||
         (parts->n_offsets >= 0 && parts->n_offsets != out->n_fields))
         return literal_fail(&p->in, "%d names, %d formats and %d offsets", parts->n_names,
-                               parts->n_formats, parts->n_offsets);
+                            parts->n_formats, parts->n_offsets);
     int64_t end = 0;
     for (int i = 0; i < out->n_fields; i++) {
         caterva_field *field = (caterva_field *)&out->fields[i];
@@ -596,14 +594,14 @@ static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *pa
     if (parts->item_size >= 0) out->item_size = parts->item_size;
     if (end > out->item_size)
         return literal_fail(&p->in, "a field ends at byte %lld of an item of %lld",
-                               (long long)end, (long long)out->item_size);
+                            (long long)end, (long long)out->item_size);
     if (out->item_size > INT32_MAX)
         return literal_fail(&p->in, "the item exceeds %d bytes", INT32_MAX);
     return CV_OK;
 }
 
-/* Whether the dictionary ends in 'aligned': True. Needed before its formats: nested lists
- * are aligned too. */
+/* Whether the dictionary ends in 'aligned': True. Needed before its formats are parsed, because
+ * nested lists are aligned, too. */
 static bool says_aligned(const parser *p)
 {
     cv_literal in = p->in;
@@ -655,7 +653,7 @@ static cv_status parse_quoted_scalar(parser *p, caterva_dtype *out)
     return status;
 }
 
-/* (type, shape) */
+/* Parses (type, shape). */
 static cv_status parse_sub_array(parser *p, caterva_dtype *out)
 {
     CV_TRY(literal_expect(&p->in, '('));
@@ -698,7 +696,7 @@ static cv_status parse_whole(parser *p, caterva_dtype *out)
                                      out, p->in.err);
     CV_TRY(parse_type(p, out));
     (void)literal_peek(&p->in);
-    if (p->in.at != p->in.size) return literal_fail(&p->in, "text is left over");
+    if (p->in.at != p->in.size) return literal_fail(&p->in, "unexpected text");
     return CV_OK;
 }
 
@@ -731,7 +729,7 @@ caterva_status caterva_dtype_parse(const char *text, caterva_dtype **out, caterv
     return cv_dtype_parse(text, strlen(text), out, err);
 }
 
-/* As deep as the parser went: MAX_DEPTH. */
+/* Recursion is limited by the parser's MAX_DEPTH. */
 void caterva_dtype_free(caterva_dtype *dtype)
 {
     if (!dtype) return;

@@ -1,5 +1,5 @@
-/* Room: format. The frame header, bytes <-> struct, by one field list for reader and
- * writer. Each parsed field is in its own range; the frame room checks them together. */
+/* Room: format. The frame header, bytes <-> struct; one field list drives reader and writer. Each
+ * parsed field is in its own range; the frame room checks that they are consistent. */
 #include "format/frame_header.h"
 
 #include "base/arith.h"
@@ -10,10 +10,10 @@
 
 /* ---- Metalayers ----
  *
- * Named byte strings in headers and trailers. Index offsets are those of the values; only
+ * Named byte strings in headers and trailers. Offsets in the index are those of the values. Only
  * names are copied. */
 
-#define CV_MAX_ATTRIBUTES 8192 /* what a reader accepts in a trailer */
+#define CV_MAX_ATTRIBUTES 8192 /* limit of a trailer that can be read */
 
 static void read_name(cv_reader *reader, cv_metalayer *layer)
 {
@@ -27,7 +27,7 @@ static void read_name(cv_reader *reader, cv_metalayer *layer)
     layer->name[size] = 0;
 }
 
-/* The value's place waits in `size` until the value is read and checks it. */
+/* Keeps the value's offset in `size` until read_value checks it. */
 static void read_index_entry(cv_reader *reader, cv_metalayer *layer)
 {
     *layer = (cv_metalayer){{0}, NULL, 0};
@@ -53,8 +53,8 @@ static int read_count(cv_reader *reader)
     return cv_read_map16(reader, "metalayer index");
 }
 
-/* Entries claimed at the reader's position, which stays; 0 if malformed (reading says
- * how). */
+/* Returns the number of entries claimed at the reader's position, which does not move; 0 if
+ * malformed (reading reports it). */
 static int metalayers_count(const cv_reader *reader)
 {
     cv_reader copy = *reader;
@@ -62,8 +62,8 @@ static int metalayers_count(const cv_reader *reader)
     return copy.status == CV_OK ? n : 0;
 }
 
-/* Reads at most `max` entries into `out`. Offsets must be those of the values (map_size is
- * ignored, as by every other reader). Errors stay in the reader. */
+/* Reads at most `max` entries into `out`. Offsets must be those of the values. Ignores map_size, as
+ * all other readers do. Errors stay in the reader. */
 static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
 {
     *n = 0;
@@ -86,7 +86,7 @@ static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *
 
 enum { OPENING = 1 + 3 + 3, ENTRY_OVERHEAD = 1 + 5, VALUES_OPENING = 3 };
 
-/* Bytes from the opening marker to the index's end, which must fit 16 bits. */
+/* Computes the bytes from the opening marker to the end of the index, which must fit 16 bits. */
 static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, cv_error *err)
 {
     if (n < 0 || n > UINT16_MAX)
@@ -105,10 +105,10 @@ static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, 
     return CV_OK;
 }
 
-/* Appends the section. `origin`: begin of header or trailer in `buffer`; `in_trailer` picks
- * the map size's origin (FORMAT.md section 1). */
+/* Appends the section. `origin`: start of header or trailer in `buffer`. `in_trailer`: the map size
+ * counts from another origin (README_CFRAME_FORMAT.rst). */
 static cv_status metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
-                              const cv_metalayer *layers, int n, cv_error *err)
+                                  const cv_metalayer *layers, int n, cv_error *err)
 {
     size_t index_size = 0;
     CV_TRY(measure_index(layers, n, &index_size, err));
@@ -141,13 +141,12 @@ const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const 
 
 /* ---- Frame header ---- */
 
-/* Every frame begins so: an array of 14, the string of 8 "b2frame\0". */
+/* The beginning of every frame: an array of 14, the string of 8 "b2frame\0". */
 #define MAGIC                                                                                \
     "\x9e\xa8"                                                                               \
     "b2frame\0"
 
-/* The fixed part in file order. MARK: constant bytes; FIELD: a msgpack value; BYTES: raw
- * bytes. */
+/* The fixed part in file order. MARK: constant bytes; FIELD: a msgpack value; BYTES: raw bytes. */
 #define FRAME_HEADER_LAYOUT(MARK, FIELD, BYTES)                                              \
     MARK(MAGIC, "magic")                                                                     \
     FIELD(i32, header_size)                                                                  \
@@ -193,7 +192,7 @@ enum {
     VARIABLE_CHUNKS = 0x40,
     VL_BLOCKS = 0x80,
     USE_DICT = 0x01,
-    PLUGIN_CODEC = 6 /* the codec nibble that sends to codec_id */
+    PLUGIN_CODEC = 6 /* this codec nibble refers to codec_id */
 };
 
 static void read_wire(cv_reader *reader, wire_header *wire)
@@ -244,7 +243,7 @@ bool cv_frame_header_peek_sizes(const uint8_t *bytes, size_t size, uint64_t *fra
 {
     cv_reader reader = cv_reader_open(bytes, size, 0, "frame header");
     wire_header wire = {0};
-    read_wire(&reader, &wire); /* stops at what is damaged: a size of 0 was not read */
+    read_wire(&reader, &wire); /* stops at damage: a size of 0 was not read */
     *frame_size = wire.frame_size;
     *cbytes = wire.cbytes;
     return wire.header_size > 0 && wire.frame_size > 0 && wire.frame_size <= INT64_MAX &&
@@ -288,13 +287,13 @@ static cv_status check_sizes(const wire_header *wire, size_t size, cv_error *err
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        "frame header: claims %lld bytes of data stored in %lld",
                        (long long)wire->nbytes, (long long)wire->cbytes);
-    int least = wire->nbytes == 0 ? -1 : 0; /* which python-blosc2 writes for no chunks */
+    int least = wire->nbytes == 0 ? -1 : 0; /* python-blosc2 writes -1 without chunks */
     if (wire->type_size < 1 || wire->block_size < 0 || wire->chunk_size < least)
         return cv_fail(
             err, CATERVA_ECORRUPT, -1,
             "frame header: claims items of %d, blocks of %d and chunks of %d bytes",
             wire->type_size, wire->block_size, wire->chunk_size);
-    /* C-Blosc2 leaves cbytes standing when an array shrinks to nothing. */
+    /* C-Blosc2 does not reset cbytes when an array shrinks to nothing. */
     uint64_t room = wire->frame_size - (uint64_t)wire->header_size;
     if (wire->frame_type == 0 && wire->nbytes > 0 && (uint64_t)wire->cbytes > room)
         return cv_fail(
@@ -332,7 +331,7 @@ static cv_frame_header from_wire(const wire_header *wire)
         .codec = nibble == PLUGIN_CODEC ? wire->codec_id : (uint8_t)nibble,
         .codec_meta = wire->codec_meta,
         .level = wire->codec_flags >> 4,
-        /* Only two bits count: C programs that left the mode at 0 store 0xff. */
+        /* only two bits are used: C programs that left the mode at 0 store 0xff */
         .split_mode = (uint8_t)((wire->split_flags & 3) + 1),
         .use_dict = (wire->more_flags & USE_DICT) != 0,
         .nbytes = wire->nbytes,
@@ -398,8 +397,7 @@ static wire_header to_wire(const cv_frame_header *header)
     return wire;
 }
 
-/* Writes the fixed part twice, since the header's size is known only behind its
- * metalayers. */
+/* Writes the fixed part twice, because the header's size is known only after the metalayers. */
 static cv_status write_parts(cv_frame_header *header, size_t origin, cv_buffer *out,
                              cv_error *err)
 {
@@ -407,15 +405,15 @@ static cv_status write_parts(cv_frame_header *header, size_t origin, cv_buffer *
     wire_header wire = to_wire(header);
     write_wire(&writer, &wire);
     CV_TRY(writer.status);
-    CV_TRY(metalayers_write(out, origin, false, header->metalayers, header->n_metalayers,
-                               err));
+    CV_TRY(
+        metalayers_write(out, origin, false, header->metalayers, header->n_metalayers, err));
 
-    size_t end = out->size; /* below 2 GiB, or there was an error */
+    size_t end = out->size; /* less than 2 GiB, or an error was returned */
     header->header_size = (uint32_t)(end - origin);
     wire.header_size = (int32_t)header->header_size;
     out->size = origin;
     write_wire(&writer, &wire);
-    assert(writer.status == CV_OK); /* the room is there */
+    assert(writer.status == CV_OK); /* the space exists */
     out->size = end;
     return CV_OK;
 }
@@ -435,8 +433,8 @@ cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_erro
 
 /* ---- The trailer ----
  *
- * The array of attributes is no larger than the bytes justify. Attributes are Blosc2
- * chunks, which the codec room reads. */
+ * The array of attributes is limited by the number of bytes. Attributes are Blosc2 chunks, which
+ * the codec room reads. */
 
 enum {
     TRAILER_VERSION = 1,
@@ -444,7 +442,7 @@ enum {
     MIN_ATTRIBUTE_SIZE = 1 + 5 + 5 /* empty name, offset, empty value */
 };
 
-/* The tail, one line per field in file order; the last field ends the frame. */
+/* Reads the tail, one field per line in file order; the last one ends the frame. */
 static void read_tail(cv_reader *reader, cv_trailer *out)
 {
     out->size = cv_read_u32(reader, "trailer size");
@@ -527,7 +525,7 @@ void cv_trailer_free(cv_trailer *trailer)
 }
 
 static cv_status write_trailer(const cv_metalayer *attributes, int n, size_t origin,
-                             cv_buffer *out, cv_error *err)
+                               cv_buffer *out, cv_error *err)
 {
     cv_writer writer = cv_writer_open(out, err);
     cv_write_byte(&writer, 0x94);
@@ -535,7 +533,7 @@ static cv_status write_trailer(const cv_metalayer *attributes, int n, size_t ori
     CV_TRY(writer.status);
     CV_TRY(metalayers_write(out, origin, true, attributes, n, err));
 
-    /* Attributes end below 2 GiB, or there was an error. */
+    /* attributes end below 2 GiB, or an error was returned */
     cv_trailer trailer = {.size = (uint32_t)(out->size - origin + CV_TRAILER_TAIL)};
     write_tail(&writer, &trailer);
     return writer.status;
@@ -583,20 +581,19 @@ static cv_status check_place(const cv_header_copy *copy, cv_error *err)
     cv_frame_header header;
     if (cv_frame_header_parse(copy->header, copy->header_size, &header, NULL) != CV_OK)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
-                       "header copy: what it holds is no frame header");
-    uint64_t place = header.frame_size; /* of a directory's: right behind it */
+                       "header copy: its contents are not a frame header");
+    uint64_t place = header.frame_size; /* of a directory: right behind the frame */
     if (!header.sparse) place = (uint64_t)header.cbytes + header.header_size - copy->size;
     if (header.header_size == copy->header_size && place == copy->pos) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
-                   "header copy: it is of a frame that has it at byte %lld",
-                   (long long)place);
+                   "header copy: its frame has it at byte %lld", (long long)place);
 }
 
 cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                                cv_header_copy *out, cv_error *err)
 {
     if (size < HEADER_AT || memcmp(bytes, magic, sizeof magic) != 0)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "no header copy");
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "not a header copy");
     cv_header_copy copy = {
         .commit = cv_load_le64(bytes + COMMIT_AT),
         .header = bytes + HEADER_AT,
@@ -611,8 +608,7 @@ cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     CV_TRY(check_place(&copy, err));
     size_t covered = (size_t)HEADER_AT + copy.header_size;
     if (cv_load_le32(bytes + covered) != cv_crc32c(0, bytes, covered))
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
-                       "header copy: its checksum does not fit");
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "header copy: checksum differs");
     *out = copy;
     return CV_OK;
 }

@@ -15,7 +15,7 @@ typedef struct parser {
     const char *at, *end;
     bool bad;
     cv_packer out;
-    cv_buffer text;              /* the last string, decoded */
+    cv_buffer text;               /* the last string, decoded */
     char closing[CV_VALUE_DEPTH]; /* of the open lists and objects: ']' or '}' */
     int depth;
 } parser;
@@ -123,9 +123,10 @@ static size_t count_digits(const char *at, const char *end)
     return n;
 }
 
-/* strtod() reads the locale's decimal point, so it gets all digits and a corrected
- * exponent. */
-static bool pack_real(parser *p, const char *digits, size_t n, size_t n_fraction, int64_t power)
+/* strtod() expects the decimal point of the locale, so it gets all digits without a point and a
+ * corrected exponent. */
+static bool pack_real(parser *p, const char *digits, size_t n, size_t n_fraction,
+                      int64_t power)
 {
     enum { LONGEST = 1200 }; /* no float64 needs more digits */
     char text[LONGEST + 32];
@@ -178,7 +179,8 @@ static bool take_number(parser *p)
         if (!below) (void)accept_word(p, "+");
         size_t n = count_digits(p->at, p->end);
         if (n == 0) return false;
-        for (size_t i = 0; i < n && power < MOST_POWER; i++) power = power * 10 + (p->at[i] - '0');
+        for (size_t i = 0; i < n && power < MOST_POWER; i++)
+            power = power * 10 + (p->at[i] - '0');
         if (below) power = -power;
         p->at += n;
         is_whole = false;
@@ -211,7 +213,7 @@ static void take_key(parser *p)
     expect(p, ':');
 }
 
-/* Opens the list or object that begins here; false if a scalar stands here instead. */
+/* Opens the list or object that begins here. False if there is a scalar instead. */
 static bool open_level(parser *p)
 {
     bool is_list = accept(p, '[');
@@ -238,7 +240,7 @@ static bool is_in_object(const parser *p)
     return p->depth > 0 && p->closing[p->depth - 1] == '}';
 }
 
-/* Reads what follows a value. Returns whether another value comes next. */
+/* Reads what follows a value. Returns whether another value follows. */
 static bool goes_on(parser *p)
 {
     while (p->depth > 0 && !p->bad) {

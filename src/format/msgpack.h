@@ -1,7 +1,8 @@
-/* Exact-width msgpack: a frame fixes each number's width, to rewrite fields in place.
+/* Msgpack with exact widths: a frame fixes the width of each number, so that fields can be
+ * rewritten in place.
  *
- * Reader and writer are sticky: the first failure is kept, later reads are zero, later
- * writes nothing, and the caller asks once at the end. A parser is straight-line code:
+ * Reader and writer are sticky: they keep the first failure; later reads return zero, later writes
+ * do nothing, and the caller checks once at the end. A parser is straight-line code:
  *
  *     cv_reader r = cv_reader_open(bytes, size, 0, "frame header");
  *     cv_expect(&r, "\x9e", 1, "the opening marker");
@@ -32,34 +33,34 @@ typedef struct cv_reader {
     size_t size;
     size_t at;        /* next byte to read; always <= size */
     int64_t pos;      /* frame position of bytes[0], for messages */
-    const char *what; /* what the bytes are, for messages */
+    const char *what; /* name of the bytes, for messages */
     cv_status status; /* of the first failure */
-    cv_error error;   /* its sentence */
+    cv_error error;   /* the first failure */
 } cv_reader;
 
 cv_reader cv_reader_open(const uint8_t *bytes, size_t size, int64_t pos, const char *what);
 
-/* Records the first failure, at bytes[at]; the message gets "<what>: " in front. */
+/* Records the first failure, at bytes[at]. The message begins with "<what>: ". */
 void cv_reader_fail(cv_reader *reader, cv_status code, size_t at, const char *fmt, ...)
     CV_PRINTF(4, 5);
 
-/* The first failure, if there was one. */
+/* Returns the first failure, or CV_OK. */
 cv_status cv_reader_check(const cv_reader *reader, cv_error *err);
 
-/* The same, and CATERVA_ECORRUPT when bytes are left over. */
+/* The same, but CATERVA_ECORRUPT if bytes are left. */
 cv_status cv_reader_finish(cv_reader *reader, cv_error *err);
 
-/* The next `size` bytes, borrowed; NULL after a failure. */
+/* Returns the next `size` bytes, borrowed; NULL after a failure. */
 const uint8_t *cv_read_bytes(cv_reader *reader, size_t size, const char *field);
 
-/* Fails unless the next bytes are exactly these. */
+/* Fails unless the next bytes equal these. */
 void cv_expect(cv_reader *reader, const char *bytes, size_t size, const char *field);
 
-/* One byte without a marker (also msgpack's positive fixint). */
+/* Reads one byte without a marker (or msgpack's positive fixint). */
 uint8_t cv_read_byte(cv_reader *reader, const char *field);
 
-/* A big-endian number of `width` bytes behind `marker`; 0 after a failure. The functions
- * below read one type or count each. */
+/* Reads a big-endian number of `width` bytes behind `marker`; 0 after a failure. Each macro below
+ * reads one type or count. */
 uint64_t cv_read_number(cv_reader *reader, uint8_t marker, size_t width, const char *field);
 
 #define cv_read_i16(reader, field) ((int16_t)cv_read_number(reader, CV_MARK_I16, 2, field))
@@ -79,10 +80,10 @@ uint64_t cv_read_number(cv_reader *reader, uint8_t marker, size_t width, const c
 
 bool cv_read_bool(cv_reader *reader, const char *field); /* c2, c3 */
 uint8_t cv_read_fixstr(cv_reader *reader,
-                       const char *field); /* a0 + bytes: how many follow */
+                       const char *field); /* a0 + size: returns the size */
 
 typedef struct cv_writer {
-    cv_buffer *out; /* borrowed; bytes are appended */
+    cv_buffer *out; /* borrowed; the writer appends */
     cv_error *err;  /* the caller's, filled by the first failure */
     cv_status status;
 } cv_writer;
@@ -92,7 +93,7 @@ cv_writer cv_writer_open(cv_buffer *out, cv_error *err);
 void cv_write_bytes(cv_writer *writer, const void *bytes, size_t size);
 void cv_write_byte(cv_writer *writer, uint8_t value);
 
-/* A number of `width` bytes behind its marker; the names below write one kind of it. */
+/* Writes a number of `width` bytes behind its marker. Each macro below writes one type. */
 void cv_write_number(cv_writer *writer, uint8_t marker, size_t width, uint64_t value);
 
 #define cv_write_i16(writer, value) cv_write_number(writer, CV_MARK_I16, 2, (uint64_t)(value))
@@ -113,11 +114,11 @@ void cv_write_bin32(cv_writer *writer, const uint8_t *bytes, uint32_t size);
 
 /* ---- Varints ----
  *
- * Seven bits a byte, low ones first; the eighth bit says that more follow. */
+ * Seven bits per byte, lowest first; the eighth bit is set if more bytes follow. */
 
 void cv_write_varint(cv_writer *writer, uint64_t value);
 
-/* CATERVA_ECORRUPT, by the reader, for more than `most`. */
+/* The reader fails with CATERVA_ECORRUPT for more than `most`. */
 uint64_t cv_read_varint(cv_reader *reader, uint64_t most, const char *field);
 
 #endif

@@ -87,7 +87,7 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
         return CV_OK;
     if (trailer->fingerprint_type != FINGERPRINT_128)
         return cv_fail(err, CATERVA_ECORRUPT, trailer_pos,
-                       "the trailer's fingerprint is of no known type (%d): damaged",
+                       "the trailer's fingerprint has the unknown type %d: damaged",
                        trailer->fingerprint_type);
 
     uint8_t expected[FINGERPRINT_SIZE];
@@ -98,7 +98,7 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
     bool is_whole = memcmp(expected, trailer->fingerprint, 4) == 0;
     *out = is_whole ? CV_SEAL_WHOLE : CV_SEAL_NO_HEADER;
     if (is_whole || (header->encode_threads > 0 && header->decode_threads > 0))
-        return CV_OK; /* attributes of groups have both counts; other writers set them */
+        return CV_OK; /* attributes of groups have both counts, and other writers set them */
     return cv_fail(err, CATERVA_ECORRUPT, header_pos,
                    "the header is damaged: checksum differs");
 }
@@ -217,7 +217,7 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
 
 /* ---- The layouts of all chunks ---- */
 
-/* Chunks of more blocks have no records. */
+/* Chunks with larger records have no layout area. */
 enum { CV_MOST_RECORD = 1 << 20 };
 
 static const uint8_t magic[CV_LAYOUTS_MARK] = "cv-lays\x01";
@@ -249,13 +249,14 @@ bool cv_layouts_footer_read(const uint8_t bytes[CV_LAYOUTS_FOOTER], cv_layouts_f
 
 uint64_t cv_layouts_size(const cv_layouts_footer *footer)
 {
-    uint64_t records = (uint64_t)footer->n * footer->record_size; /* of 31 and 20 bits */
+    uint64_t records = (uint64_t)footer->n * footer->record_size; /* no overflow: 31 and 20
+                                                                     bits */
     return CV_LAYOUTS_MARK + records + CV_LAYOUTS_FOOTER;
 }
 
 uint32_t cv_layouts_record_size(int64_t n_blocks)
 {
-    enum { TWO_SUMS = 8 }; /* of a block: where it starts, and its checksum */
+    enum { TWO_SUMS = 8 }; /* for each block: its start and its checksum */
     int64_t fixed = CV_CHUNK_HEADER_SIZE + (int64_t)cv_block_table_size(0);
     if (n_blocks > (CV_MOST_RECORD - fixed) / TWO_SUMS) return 0;
     return (uint32_t)(fixed + TWO_SUMS * n_blocks);
@@ -286,9 +287,8 @@ bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
 
 /* ---- Identifiers of states ---- */
 
-
-/* Each part is seeded with the hash before it, so that moving bytes between parts
- * matters. */
+/* Each part is seeded with the hash of the parts before it, so that moving bytes between parts
+ * changes the result. */
 void cv_state_id(const cv_state_part *parts, size_t n, uint8_t out[CV_STATE_ID])
 {
     XXH128_hash_t hash = {0};

@@ -1,23 +1,22 @@
-/* The seal: what vouches for a committed state, from the trailer down to every
- * block. Each level holds the checksums of the next, so a read checks only what
- * it reads:
+/* The seal: checksums that cover a committed state, from the trailer down to every block. Each
+ * level contains the checksums of the next, so a read checks only what it reads:
  *
  *     trailer's fingerprint   CRC32C of the header; XXH3 of footer and trailer
  *       footer                CRC32C of the seal's head
- *         head                CRC32C of the index, block by block; of each page
- *                             of the chunk list; of the strays
+ *         head                CRC32C of the index, for each block; of each page of the
+ *                             chunk list; of the strays
  *           chunk list        name of each chunk's block table (chunk_header.h),
- *                             0: none is known. Pages of zeros are left out
- *           strays            where tables are that stand elsewhere
+ *                             0: unknown. Pages of zeros are omitted
+ *           strays            positions of tables that are not behind their chunk
  *
- * The seal stands between the index and the trailer, where other readers see
- * the end of the index's room:
+ * The seal is between the index and the trailer, where other readers see the end of the index's
+ * space:
  *
  *     | index | head | chunk list | strays | footer | trailer |
  *
- * All of it is little-endian. Other writers drop it and zero the fingerprint,
- * or rewrite the header with their thread counts, where those of our arrays are 0:
- * the state is then unsealed, which is no damage. */
+ * All numbers are little-endian. Other writers drop the seal and zero the fingerprint, or rewrite
+ * the header with their thread counts, which are 0 in this library's arrays: the state is then
+ * unsealed, which is not damage. */
 #ifndef CV_FORMAT_SEAL_H
 #define CV_FORMAT_SEAL_H
 
@@ -34,7 +33,7 @@ enum { CV_SEAL_FOOTER = 32 };
 
 /* The last bytes before the trailer. */
 typedef struct cv_seal_footer {
-    uint64_t commit;    /* number of the commit that wrote it, from 1 */
+    uint64_t commit;    /* number of the commit that wrote it, from 1 on */
     uint64_t size;      /* bytes of the seal, footer included */
     uint32_t head_size; /* bytes of the head */
     uint32_t head_crc;  /* CRC32C of the head */
@@ -43,21 +42,21 @@ typedef struct cv_seal_footer {
 void cv_seal_footer_write(const cv_seal_footer *footer, uint8_t out[CV_SEAL_FOOTER]);
 bool cv_seal_footer_read(const uint8_t bytes[CV_SEAL_FOOTER], cv_seal_footer *out);
 
-/* Searches `bytes` from `*at` on for a footer, and sets *at to its place. False: none. */
+/* Searches `bytes` from `*at` on for a footer, and sets *at to its offset. False: not found. */
 bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_footer *out);
 
 typedef enum cv_seal_state {
-    CV_SEAL_NONE = 0, /* no fingerprint: another writer, or none of ours yet */
-    CV_SEAL_WHOLE,    /* header, trailer and all below are vouched for */
-    CV_SEAL_NO_HEADER /* another writer rewrote the header; the rest is */
+    CV_SEAL_NONE = 0, /* no fingerprint: written by another program, or not committed yet */
+    CV_SEAL_WHOLE,    /* covers header, trailer and everything below */
+    CV_SEAL_NO_HEADER /* another program rewrote the header; covers the rest */
 } cv_seal_state;
 
-/* Puts the fingerprint into the last 16 bytes of `bytes`, footer and trailer. */
+/* Writes the fingerprint into the last 16 bytes of `bytes`, which are footer and trailer. */
 void cv_seal_root_write(uint8_t *bytes, size_t size, const uint8_t *header,
                         size_t header_size);
 
-/* Checks `bytes`, footer (if any) and trailer. CATERVA_ECORRUPT: neither a valid seal nor
- * what another writer leaves. */
+/* Checks `bytes`, which are footer (if any) and trailer. CATERVA_ECORRUPT: neither a valid seal nor
+ * the result of another program's write. */
 cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer *trailer,
                              const uint8_t *header_bytes, const cv_frame_header *header,
                              cv_seal_state *out, cv_error *err);
@@ -69,30 +68,31 @@ enum {
     CV_SEAL_PAGE = 2048 /* names that share a checksum */
 };
 
-/* Another writer's chunk, sealed with its table elsewhere. The list is ascending by
+/* A chunk of another program, sealed with its block table elsewhere. The list is ascending by
  * entry. */
 typedef struct cv_seal_stray {
-    int64_t entry; /* of the chunk in the index */
-    uint64_t pos;  /* of its table in the frame */
+    int64_t entry; /* of the chunk, in the index */
+    uint64_t pos;  /* of its table, in the frame */
 } cv_seal_stray;
 
 typedef struct cv_seal_head {
     int64_t n_chunks;
     int64_t n_strays;
     int64_t n_index_blocks;
-    uint32_t index_head; /* CRC32C of the index before its first block */
+    uint32_t index_head; /* CRC32C of the index up to its first block */
     uint32_t strays_crc;
-    uint32_t *index_blocks; /* n_index_blocks CRC32Cs; owned with pages */
-    uint32_t *pages;        /* sums of the pages of the chunk list */
+    uint32_t *index_blocks; /* n_index_blocks CRC32Cs; allocated together with pages */
+    uint32_t *pages;        /* checksums of the pages of the chunk list */
 } cv_seal_head;
 
-/* A page's sum: its CRC32C, or 1 if that is 0; 0: a page of zeros, which is left out. */
+/* The checksum of a page: its CRC32C, or 1 if that is 0. 0 for a page of zeros, which is
+ * omitted. */
 uint32_t cv_seal_page_sum(const uint8_t *names, size_t size);
 
-/* Pages of a list of `n_chunks` names. */
+/* Number of pages of a list of `n_chunks` names. */
 int64_t cv_seal_pages(int64_t n_chunks);
 
-/* Bytes of page `p` when it is stored, and of the stored pages before it. */
+/* Bytes of page `p` if it is stored, and of the stored pages before it. */
 size_t cv_seal_page_size(int64_t n_chunks, int64_t p);
 uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p);
 
@@ -106,19 +106,19 @@ cv_seal_stray cv_seal_stray_read(const uint8_t bytes[CV_SEAL_STRAY_SIZE]);
 /* Writes cv_seal_head_size bytes. */
 void cv_seal_head_write(const cv_seal_head *head, uint8_t *out);
 
-/* Parses a head of `size` bytes at frame position `pos`, for `n_chunks` chunks. Release
- * with cv_seal_head_free. */
+/* Parses a head of `size` bytes at frame position `pos`, for `n_chunks` chunks. Release with
+ * cv_seal_head_free. */
 cv_status cv_seal_head_parse(const uint8_t *bytes, size_t size, int64_t pos, int64_t n_chunks,
                              cv_seal_head *out, cv_error *err);
 void cv_seal_head_free(cv_seal_head *head);
 
-/* Bytes of the whole seal; false when that leaves 63 bits. */
+/* Bytes of the whole seal. False if they exceed 63 bits. */
 bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
 
 /* ---- The layouts of all chunks ----
  *
- * All layouts in one place, for readers with slow reads. Optional: a record counts only if
- * the seal's chunk list has its name. Dead space to other writers.
+ * All layouts in one place, for readers with slow reads. Optional: a record is used only if the
+ * seal's chunk list has its name. Dead space to other writers.
  *
  *   | chunks | mark | record | record | ... | footer | header copy | index ...
  *
@@ -126,16 +126,17 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
  *
  *     head    the chunk's bytes before its first block: header and block starts, or
  *             a repeated item
- *     table   its block table (chunk_header.h), right behind
- *     zeros   to the record's end. A chunk whose head is longer has zeros alone
+ *     table   its block table (chunk_header.h), right behind the head
+ *     zeros   to the record's end. If the chunk's head is longer, all are zeros
  *
- * The mark keeps a search for chunks from taking a record for one. Footer, little-endian:
+ * The mark prevents a search for chunks from taking a record for a chunk. Footer, little-endian:
  *
- *     0  8  "cv-lays\x01", which is the mark, too
- *     8  8  records
+ *     0  8  "cv-lays\x01", also the mark
+ *     8  8  number of records
  *    16  4  bytes of a record
- *    20  4  CRC32C of the sums of the chunk list's pages, 4 bytes each: whose records they are
- *    24  4  CRC32C of all before it */
+ *    20  4  CRC32C of the checksums of the chunk list's pages, 4 bytes each: identifies
+ *           the state of the records
+ *    24  4  CRC32C of all bytes before it */
 
 enum { CV_LAYOUTS_MARK = 8, CV_LAYOUTS_FOOTER = 28 };
 
@@ -150,31 +151,31 @@ void cv_layouts_mark_write(uint8_t out[CV_LAYOUTS_MARK]);
 
 void cv_layouts_footer_write(const cv_layouts_footer *footer, uint8_t out[CV_LAYOUTS_FOOTER]);
 
-/* False unless it is one that says what can be. */
+/* False unless it is a footer with possible values. */
 bool cv_layouts_footer_read(const uint8_t bytes[CV_LAYOUTS_FOOTER], cv_layouts_footer *out);
 
-/* Bytes from the mark to the footer's end; n and record_size as read or written. */
+/* Bytes from the mark to the end of the footer. */
 uint64_t cv_layouts_size(const cv_layouts_footer *footer);
 
-/* Bytes of a record; 0: more than there may be. */
+/* Bytes of a record; 0 if they exceed the maximum. */
 uint32_t cv_layouts_record_size(int64_t n_blocks);
 
-/* The owner's number: of the pages before (0 at first) and the next page's sum. */
+/* Continues the checksum of names: `before` (0 at first) with the next page's checksum. */
 uint32_t cv_layouts_names(uint32_t before, uint32_t page_sum);
 
-/* A record's parts: head [0, head_size), table right behind. */
+/* The parts of a record: head [0, head_size), table right behind it. */
 typedef struct cv_record_parts {
     size_t head_size, table_size;
 } cv_record_parts;
 
-/* Finds the parts of a record of `size` bytes, of a chunk of `n_blocks`. False: none, or
- * they do not fit. Contents are not checked. */
+/* Finds the parts of a record of `size` bytes, for a chunk of `n_blocks`. False if it has none, or
+ * they do not fit. Does not check the contents. */
 bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
                           cv_record_parts *out);
 
 /* ---- Identifiers of states ----
  *
- * A hash of whatever identifies a committed state. */
+ * A hash of everything that identifies a committed state. */
 
 enum { CV_STATE_ID = 16 }; /* CATERVA_STATE_ID of caterva.h */
 
@@ -183,7 +184,7 @@ typedef struct cv_state_part {
     size_t size;
 } cv_state_part;
 
-/* The identifier of all parts in this order: XXH3-128 of them. */
+/* The identifier of all parts in this order: their XXH3-128. */
 void cv_state_id(const cv_state_part *parts, size_t n, uint8_t out[CV_STATE_ID]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: format. Attributes' MessagePack: read by tokens, written in the shortest form,
- * NumPy arrays included. Bytes are untrusted. */
+/* Room: format. MessagePack values of attributes: read by tokens, written in the shortest form,
+ * including NumPy arrays. Bytes are not trusted. */
 #include "format/values.h"
 
 #include "base/arith.h"
@@ -10,7 +10,7 @@
 
 /* ---- Reading token by token ----
  *
- * Never reads beyond the end. A count too large for the bytes fails before it is used. */
+ * Never reads beyond the end. A count that is too large for the bytes fails before it is used. */
 
 cv_tokens cv_tokens_of(const void *bytes, size_t size)
 {
@@ -70,7 +70,7 @@ static uint64_t parts_of(const cv_token *token)
     return token->kind == CV_TOKEN_MAP ? 2 * token->number : token->number;
 }
 
-/* Each part takes a byte at least. */
+/* Fails if there are fewer bytes than parts. */
 static cv_token parts_token(cv_tokens *t, cv_token_kind kind, uint64_t n)
 {
     cv_token token = {.kind = kind, .number = n};
@@ -78,7 +78,7 @@ static cv_token parts_token(cv_tokens *t, cv_token_kind kind, uint64_t n)
     return token;
 }
 
-/* Types 0xc0 to 0xdf, whose size stands in the type byte's low bits. */
+/* Types 0xc0 to 0xdf, which encode the size in the low bits of the type byte. */
 static cv_token sized_token(cv_tokens *t, uint8_t type)
 {
     switch (type) {
@@ -129,10 +129,10 @@ static cv_token read_token(cv_tokens *t)
     return (cv_token){.kind = CV_TOKEN_INT, .number = (uint64_t)(int64_t)(int8_t)type};
 }
 
-/* Nothing is counted: what is done with the tokens is. */
+/* Checks for cancellation. Counts no progress: the user of the tokens does. */
 static void ask(cv_tokens *t)
 {
-    enum { EACH = 1 << 16 }; /* a fraction of a millisecond */
+    enum { EACH = 1 << 16 }; /* tokens: a fraction of a millisecond */
     if (++t->n % EACH == 0 && cv_watch_step(t->watch, 0, NULL) != CV_OK) t->bad = true;
 }
 
@@ -161,12 +161,12 @@ bool cv_token_is_text(const cv_token *token, const char *text)
 /* ---- One whole value ---------------------------------------------------- */
 
 typedef struct level {
-    uint64_t left; /* values still to come, keys included */
+    uint64_t left; /* values left, including keys */
     bool is_map;
-    const uint8_t *end; /* of a set: where its last member ends; else NULL */
+    const uint8_t *end; /* end of a set's last member; NULL for others */
 } level;
 
-/* The list of a set's members: tokens go on inside it. */
+/* Enters the list of a set's members: the next tokens are in it. */
 static level enter_set(cv_tokens *t, const cv_token *set)
 {
     const uint8_t *end = t->at;
@@ -217,10 +217,10 @@ bool cv_is_value(const void *bytes, size_t size)
 
 /* ---- Writing values ----
  *
- * Heads with numbers known only at the end are kept aside, and inserted when all is
- * written. */
+ * Heads with counts that are known only at the end are stored separately, and inserted by
+ * cv_pack_finish. */
 
-enum { HEAD_BYTES = 10 }; /* at most: ext32 of a set, and its list */
+enum { HEAD_BYTES = 10 }; /* maximum: ext32 of a set, and its list */
 
 static bool failed(const cv_packer *p) { return p->status != CV_OK || p->too_deep; }
 
@@ -229,7 +229,7 @@ static void append(cv_packer *p, const void *bytes, size_t size)
     if (!failed(p)) p->status = cv_buffer_append(&p->body, bytes, size, &p->error);
 }
 
-/* A type byte and `size` bytes of a number, the highest first. */
+/* Stores a type byte and a number of `size` bytes, highest first. */
 static size_t put_number(uint8_t *to, uint8_t type, uint64_t value, int size)
 {
     to[0] = type;
@@ -248,7 +248,7 @@ static void count_value(cv_packer *p)
     if (p->depth > 0 && !failed(p)) p->heads[p->open[p->depth - 1]].count++;
 }
 
-/* Where types for 1, 2 and 4 bytes of a count follow each other. */
+/* Stores a count whose types for 1, 2 and 4 bytes are consecutive. */
 static size_t put_count(uint8_t *to, uint8_t type, uint64_t count)
 {
     if (count <= UINT8_MAX) return put_number(to, type, count, 1);
@@ -260,7 +260,7 @@ static void check_count(cv_packer *p, uint64_t count)
 {
     if (count > UINT32_MAX && !failed(p))
         p->status = cv_fail(&p->error, CATERVA_EINVAL, -1,
-                            "a value of %llu parts: MessagePack has %llu at most",
+                            "a value of %llu parts, MessagePack allows %llu",
                             (unsigned long long)count, (unsigned long long)UINT32_MAX);
 }
 
@@ -337,7 +337,7 @@ void cv_pack_text(cv_packer *p, const void *text, size_t size)
     append(p, text, size);
 }
 
-/* Much of it in pieces, where somebody listens. */
+/* Appends bytes in pieces, with progress, if there is a watch. */
 static void append_told(cv_packer *p, const uint8_t *bytes, size_t size)
 {
     enum { PIECE = 1 << 20 };
@@ -380,10 +380,9 @@ static size_t put_ext(uint8_t *to, int type, uint64_t size)
     return n + 1;
 }
 
-/* An extension of two pieces, the second one watched; and the head of a binary whose `size`
- * bytes follow. */
+/* Packs an extension of two pieces; the second one reports progress. */
 static void pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
-                        size_t size)
+                            size_t size)
 {
     uint8_t head[6];
     size_t before = first ? first->size : 0;
@@ -405,7 +404,7 @@ void cv_pack_value(cv_packer *p, const void *bytes, size_t size)
     append(p, bytes, size);
 }
 
-/* ---- What has parts ----------------------------------------------------- */
+/* ---- Containers --------------------------------------------------------- */
 
 static bool reserve_head(cv_packer *p)
 {
@@ -458,7 +457,7 @@ static size_t put_list(uint8_t *to, uint64_t count)
     return 1;
 }
 
-/* `inside`: bytes that stand behind the head of a set, but for that of its list. */
+/* `inside`: bytes behind the head of a set, without the head of its list. */
 static size_t put_head(uint8_t *to, const cv_pack_head *head, uint64_t inside)
 {
     uint64_t pairs = head->count / 2;
@@ -480,7 +479,7 @@ static size_t put_head(uint8_t *to, const cv_pack_head *head, uint64_t inside)
     }
 }
 
-/* sizes[i]: bytes of the heads from i on, computed backwards, since a set's head depends on
+/* sizes[i]: bytes of the heads from i on. Computed backwards, because the head of a set depends on
  * those inside. */
 static void measure_heads(const cv_packer *p, uint64_t *sizes)
 {
@@ -523,9 +522,9 @@ static cv_status finish(cv_packer *p, cv_buffer *out, cv_error *err)
     measure_heads(p, sizes);
     cv_status status = CV_OK;
     if (p->body.size + sizes[0] > UINT32_MAX)
-        status = cv_fail(err, CATERVA_EINVAL, -1, "a value of %llu bytes: %llu is the most",
-                         (unsigned long long)(p->body.size + sizes[0]),
-                         (unsigned long long)UINT32_MAX);
+        status = cv_fail(
+            err, CATERVA_EINVAL, -1, "a value of %llu bytes, the maximum is %llu",
+            (unsigned long long)(p->body.size + sizes[0]), (unsigned long long)UINT32_MAX);
     if (status == CV_OK)
         status = cv_buffer_resize(out, old + p->body.size + (size_t)sizes[0], err);
     if (status == CV_OK) merge(p, sizes, out->data + old);
@@ -583,7 +582,7 @@ bool cv_typed_count(cv_typed *typed, int64_t *size)
     return cv_mul_i64(typed->n_items, typed->type.item_size, size);
 }
 
-/* Keys in python-blosc2's order. Items of no bytes are refused: their number is
+/* Requires keys in python-blosc2's order. Refuses items of zero bytes: their number is
  * arbitrary. */
 bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out)
 {

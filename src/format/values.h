@@ -1,18 +1,18 @@
-/* MessagePack token by token, in any width (format/msgpack.h has the fixed widths of
- * frames). No recursion, no memory. */
+/* MessagePack values of any width, token by token (format/msgpack.h has the fixed widths of
+ * frames). Reading needs no recursion and no memory. */
 #ifndef CV_FORMAT_VALUES_H
 #define CV_FORMAT_VALUES_H
 
 #include "base/heap.h"
 #include "base/watch.h"
 
-/* How deep lists, maps and sets may stand in one another. */
+/* Maximum nesting of lists, maps and sets. */
 enum { CV_VALUE_DEPTH = 64 };
 
-/* Extension types as python-blosc2 numbers them. */
+/* python-blosc2's numbers of extension types. */
 enum {
     CV_EXT_FRAME = 42,     /* a cframe                                     */
-    CV_EXT_REFERENCE = 43, /* msgpack: a map that says where something is  */
+    CV_EXT_REFERENCE = 43, /* msgpack: a map that refers to an object */
     CV_EXT_COMPLEX = 44,   /* two big-endian float64                       */
     CV_EXT_SET = 45,       /* msgpack: the list of its members             */
     CV_EXT_ARRAY = 46      /* msgpack: see cv_typed                        */
@@ -24,19 +24,19 @@ enum {
 typedef enum cv_token_kind {
     CV_TOKEN_NIL,
     CV_TOKEN_BOOL,
-    CV_TOKEN_INT, /* negative ones, mostly */
+    CV_TOKEN_INT, /* mostly negative ones */
     CV_TOKEN_UINT,
     CV_TOKEN_REAL,
     CV_TOKEN_TEXT,
     CV_TOKEN_BINARY,
     CV_TOKEN_EXT,
-    CV_TOKEN_LIST, /* this and the next: their values follow as tokens */
+    CV_TOKEN_LIST, /* of this and the next the values follow as tokens */
     CV_TOKEN_MAP
 } cv_token_kind;
 
 typedef struct cv_token {
     cv_token_kind kind;
-    uint64_t number; /* value as bits; of lists and maps the count, of bytes the size */
+    uint64_t number; /* value as bits; count of a list or map; size of bytes */
     double real;
     int ext_type;
     const uint8_t *bytes; /* text, binary, ext; borrowed */
@@ -44,28 +44,28 @@ typedef struct cv_token {
 
 typedef struct cv_tokens {
     const uint8_t *at, *end;
-    bool bad;        /* sticky: from then on tokens are nil */
-    cv_watch *watch; /* may stop, tokens are bad then; NULL: nobody */
-    uint32_t n;      /* tokens so far */
+    bool bad;        /* sticky: all following tokens are nil */
+    cv_watch *watch; /* may stop, which sets `bad`; or NULL */
+    uint32_t n;      /* number of tokens so far */
 } cv_tokens;
 
 cv_tokens cv_tokens_of(const void *bytes, size_t size);
 cv_token cv_token_next(cv_tokens *tokens);
 
-/* Passes over one whole value, however deep. */
+/* Skips one whole value, however deeply nested. */
 void cv_tokens_skip(cv_tokens *tokens);
 
-/* True for a text of exactly these bytes. */
+/* Whether it is a text of exactly these bytes. */
 bool cv_token_is_text(const cv_token *token, const char *text);
 
-/* Whether the bytes are exactly one value: at most CV_VALUE_DEPTH deep, no container as a
- * map key, sets' members in a list. */
+/* Whether the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no container as a
+ * map key, members of sets in a list. */
 bool cv_is_value(const void *bytes, size_t size);
 
 /* ---- Writing values ----
  *
- * Writes one MessagePack value in its shortest form, as python-blosc2 does. Sticky: ask
- * once, at the end:
+ * Writes one MessagePack value in its shortest form, as python-blosc2 does. Sticky: check once, at
+ * the end:
  *
  *     cv_packer p = {0};
  *     cv_pack_begin(&p, CV_PACK_LIST);
@@ -79,11 +79,11 @@ typedef enum cv_pack_kind {
     CV_PACK_SET
 } cv_pack_kind;
 
-/* A head whose number is known only when what stands behind it is written. */
+/* The head of a container; its count is known only after the contents are written. */
 typedef struct cv_pack_head {
     cv_pack_kind kind;
-    size_t at, end; /* what stands behind it: bytes [at, end) of the body, */
-    size_t next;    /* and the heads between it and this one               */
+    size_t at, end; /* its contents: bytes [at, end) of the body */
+    size_t next;    /* and the heads from the next one up to this */
     uint64_t count; /* values */
 } cv_pack_head;
 
@@ -94,8 +94,8 @@ typedef struct cv_packer {
     size_t open[CV_VALUE_DEPTH];
     int depth;
     bool too_deep;
-    cv_watch *watch; /* counts steps: bytes of extensions; or NULL */
-    bool only_asks;  /* the watch counts something else: it may stop what is large */
+    cv_watch *watch; /* counts bytes of extensions as steps; or NULL */
+    bool only_asks;  /* the watch counts something else: only checks whether to stop */
     cv_status status;
     cv_error error;
 } cv_packer;
@@ -109,14 +109,14 @@ void cv_pack_text(cv_packer *p, const void *text, size_t size);
 void cv_pack_binary(cv_packer *p, const void *bytes, size_t size);
 void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size);
 
-/* One whole value, packed already. */
+/* Packs one whole value that is encoded already. */
 void cv_pack_value(cv_packer *p, const void *bytes, size_t size);
 
-/* What is packed until the end stands inside. */
+/* Values packed between begin and end belong to the container. */
 void cv_pack_begin(cv_packer *p, cv_pack_kind kind);
 void cv_pack_end(cv_packer *p);
 
-/* Appends the value to `out`, or says the first failure; frees the packer. */
+/* Appends the value to `out`, or returns the first failure. Frees the packer. */
 cv_status cv_pack_finish(cv_packer *p, cv_buffer *out, cv_error *err);
 void cv_pack_free(cv_packer *p);
 
@@ -126,11 +126,10 @@ void cv_pack_free(cv_packer *p);
  *
  *     {"dtype": {"str": "<i2"}, "shape": [1], "data": bytes}
  *
- * Arrays of fields ({"descr": ...}) and of Python objects ("values") are not
- * interpreted. */
+ * Arrays of fields ({"descr": ...}) and of Python objects ("values") are not interpreted. */
 
 typedef struct cv_typed {
-    caterva_dtype type; /* a scalar's: kind, byte order, item size, unit */
+    caterva_dtype type; /* of a scalar: kind, byte order, item size, unit */
     const char *dtype;  /* its description, `dtype_size` bytes; borrowed */
     size_t dtype_size;
     int ndim;
@@ -139,16 +138,16 @@ typedef struct cv_typed {
     const uint8_t *items; /* C order; borrowed */
 } cv_typed;
 
-/* Reads the payload; false when it is none of these, or does not fit itself. */
+/* Reads the payload. False if it is another kind of array, or inconsistent. */
 bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out);
 
-/* Fills in the type from a borrowed description; CATERVA_EDTYPE unless it is a scalar. */
+/* Sets the type from a borrowed description. CATERVA_EDTYPE unless it is a scalar's. */
 cv_status cv_typed_set_dtype(cv_typed *typed, const char *dtype, size_t size, cv_error *err);
 
-/* Fills in n_items, and `size`, their bytes; false when the shape has no such number. */
+/* Sets n_items and `size`, their bytes. False if the shape overflows. */
 bool cv_typed_count(cv_typed *typed, int64_t *size);
 
-/* Packs it as the extension, the description as NumPy's dtype.str has it. */
+/* Packs the array as the extension, with the description in the form of NumPy's dtype.str. */
 void cv_typed_pack(const cv_typed *typed, cv_packer *p);
 
 #endif

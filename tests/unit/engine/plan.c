@@ -14,7 +14,7 @@
 
 static uint64_t seed;
 
-/* Where item `at` (array coordinates) is stored: FORMAT.md section 3. */
+/* Where item `at` (array coordinates) is stored: docs/format.md. */
 static int64_t stored_item(const geometry *g, const int64_t *at, int64_t *chunk,
                            int64_t *block)
 {

@@ -209,7 +209,7 @@ static void every_lie_is_named(void **state)
         {REGULAR, 31, 8, CATERVA_ECORRUPT, "lazy"},
         {REGULAR, 31, 0x80, CATERVA_EUNSUPPORTED, "instrumented"},
         {REGULAR, 31, 0x50, CATERVA_EUNSUPPORTED, "unknown flags 0x00 0x50"},
-        {REGULAR, 31, 0x10, CATERVA_ECORRUPT, "but 1876 bytes of it"},
+        {REGULAR, 31, 0x10, CATERVA_ECORRUPT, "but has 1876 bytes of payload"},
         {MEMCPYED, 12, 0x1f, CATERVA_ECORRUPT, "8223 bytes to store 8192 uncompressed"},
         {NANS, 3, 2, CATERVA_ECORRUPT, "not-a-number in items of 2 bytes"},
         {VALUE, 12, 0x24, CATERVA_ECORRUPT, "a value of 4 bytes, the items have 8"},
@@ -242,13 +242,13 @@ static void sizes_must_fit_each_other(void **state)
     store32(bytes + 4, 0);
     assert_int_equal(cv_chunk_header_parse(bytes, &anything, &header, &err),
                      CATERVA_ECORRUPT);
-    assert_non_null(strstr(err.message, "holds 0 bytes, yet is compressed"));
+    assert_non_null(strstr(err.message, "holds 0 bytes, but is compressed"));
 
     decode_hex(VALUE, bytes);
     store32(bytes + 4, load32(bytes + 4) + 4);
     assert_int_equal(cv_chunk_header_parse(bytes, &anything, &header, &err),
                      CATERVA_ECORRUPT);
-    assert_non_null(strstr(err.message, "no multiple of its value's 8"));
+    assert_non_null(strstr(err.message, "not a multiple of its value's 8"));
 }
 
 static void the_starts_need_room(void **state)
