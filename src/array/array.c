@@ -1,6 +1,5 @@
-/* Room: array. The handle: made, described, locked, committed and released. Bytes are read and
- * written by the engine. What a handle was opened from is open.c's; wings attach what is theirs,
- * and are not known here. */
+/* Room: array. The handle: created, described, locked, committed and released. The engine reads and
+ * writes bytes; open.c opens handles. Wings attach their data and are not known here. */
 #include "array/array.h"
 
 #include "array/wings.h"
@@ -22,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Structs of callers, of older and newer versions ----------------------------------- */
+/* ---- Callers' structs of older and newer versions ---------------------------------------- */
 
 static size_t size_of(const void *sized)
 {
@@ -67,7 +66,7 @@ void cv_output_fill(void *out, const void *full, size_t size)
 
 /* ---- The dtype ------------------------------------------------------------------ */
 
-/* Files exist whose dtype contradicts their item size: items are opaque then. */
+/* If a file's dtype contradicts its item size, items are opaque. */
 static cv_status item_type_init(cv_item_type *type, const cv_snapshot *snapshot,
                                 cv_error *err)
 {
@@ -163,8 +162,8 @@ cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *co
     return CV_OK;
 }
 
-/* Member by member: a struct that is built and then copied stalls its first reader, because
- * vector loads cannot be forwarded from narrower stores. */
+/* Sets the members one by one: a struct that is built and then copied stalls its first reader,
+ * because vector loads cannot be forwarded from narrower stores. */
 static inline void set_source(caterva_array *array, cv_source *out)
 {
     cv_snapshot *changed = array->pending ? cv_pending_state(array->pending) : NULL;
@@ -197,7 +196,7 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
 }
 
-/* ---- Descriptions: one block of memory, with strings and contents behind --------------- */
+/* ---- Descriptions: one block of memory, followed by its strings and contents ------------- */
 
 static void describe_grid(const cv_grid *grid, caterva_info *info)
 {
@@ -249,7 +248,8 @@ static void describe_header(const caterva_array *array, caterva_info *info)
     info->sealed = s->seal == CV_SEAL_WHOLE;
 }
 
-/* One piece of memory with the struct in front. Measuring, `at` is NULL and `used` moves. */
+/* One block of memory with the struct in front. When measuring, `at` is NULL and only `used`
+ * changes. */
 typedef struct arena {
     uint8_t *at;
     size_t used;
@@ -287,7 +287,7 @@ static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalaye
     }
 }
 
-/* Everything that the info points at. `state` is the array with what is pending. */
+/* Stores everything that the info points to. `state`: the array with pending changes. */
 static void keep_all(arena *a, const caterva_array *array, const cv_snapshot *state,
                      const cv_attributes *attributes, caterva_info *info)
 {
@@ -344,7 +344,8 @@ void cv_description_release(const cv_description *description)
     if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
 }
 
-/* Made at once, so that callers need not wait for a long write; later if out of memory. */
+/* Makes the description at once, so that callers need not wait for a long write. If memory is
+ * missing, a later call makes it. */
 void cv_array_changed(caterva_array *array)
 {
     cv_description *fresh = NULL;
@@ -356,7 +357,7 @@ void cv_array_changed(caterva_array *array)
     cv_description_release(old);
 }
 
-/* The latest one with a reference added, or NULL. */
+/* Returns the latest one with a new reference, or NULL. */
 static const cv_description *latest(caterva_array *array)
 {
     cv_mutex_lock(&array->description_lock);
@@ -422,7 +423,7 @@ caterva_status caterva_measure(caterva_array *array, caterva_space *out, caterva
     return cv_array_finish(array, status);
 }
 
-/* ---- Gate: a commit waits until the list of verifying threads is empty ----------------- */
+/* ---- Gate: a commit waits until no thread verifies --------------------------------------- */
 
 static void gate_init(cv_gate *gate)
 {
@@ -468,7 +469,7 @@ cv_status cv_gate_close(cv_gate *gate, cv_error *err)
     if (!own) return CV_OK;
     cv_mutex_unlock(&gate->lock);
     return cv_fail(err, CATERVA_EBUSY, -1,
-                   "the array is being verified: what it calls cannot commit");
+                   "the array is being verified: its callbacks cannot commit");
 }
 
 void cv_gate_open(cv_gate *gate) { cv_mutex_unlock(&gate->lock); }
@@ -533,7 +534,8 @@ static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *e
     return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
 }
 
-/* The fill is an attribute of our own. Files of other writers have none: zeros. */
+/* Reads the fill value from the library's own attribute. Files of other programs have none:
+ * zeros. */
 static cv_status load_fill(caterva_array *array, cv_error *err)
 {
     const cv_trailer *t = &array->snapshot->trailer;
@@ -558,7 +560,7 @@ static cv_status load_fill(caterva_array *array, cv_error *err)
 
 static cv_source source_of(void *array) { return cv_array_source(array); }
 
-/* ---- Making and releasing ----------------------------------------------- */
+/* ---- Creating and releasing ---------------------------------------------- */
 
 cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_array **out,
                        cv_error *err)
@@ -638,7 +640,7 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
     bool sparse = source.snapshot->header.sparse;
     cv_store *store;
     cv_frame *frame;
-    if (sparse && cv_store_has_readers(array->frame->store)) /* whose files would go */
+    if (sparse && cv_store_has_readers(array->frame->store)) /* it would lose its files */
         return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
     CV_TRY(cv_store_create_over(array->frame->store, &store, err));
     CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
@@ -648,7 +650,7 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
 
 enum { MIN_DEAD = 64 * 1024 };
 
-/* Best effort: compacts before the handle goes, if its options ask for that. */
+/* Compacts before the handle is released, if its options request it. Ignores errors. */
 static void compact_at_close(caterva_array *array)
 {
     uint64_t dead, size;
@@ -685,7 +687,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
     const cv_store *store = array->frame->store;
-    bool is_new = !store->published && store->ops->create_over; /* with a place for jobs */
+    bool is_new = !store->published && store->ops->create_over; /* can have jobs */
     cv_status status = CV_OK;
     if (cv_pending_state(array->pending)) {
         status = cv_pending_commit(array->pending, err);

@@ -1,12 +1,11 @@
-/* Room: array. Reads that the caller does not wait for. Arguments are checked and copied by the
- * call; what is read of each array, and what is done when all of it is there, is a request.
+/* Room: array. Reads in the background. The call checks and copies its arguments into a request:
  *
  *     request -> turn of an array x n  -> pieces      one task each, in the array's list
  *             -> rests                                done by the last turn, before on_done
  *
- * Each array's turn is in a list of its own and needs no lock, so turns may run at once, and a call
- * that has one array alone never waits for another one. The first failure ends all turns; the last
- * turn that ends calls on_done. */
+ * The turn of each array is in the array's own list and needs no lock, so turns may run in
+ * parallel, and a call on one array never waits for another array. The first failure ends all
+ * turns. The turn that ends last calls on_done. */
 #include "array/array.h"
 #include "array/read_write.h"
 #include "array/view.h"
@@ -18,39 +17,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read of one array, and where it goes. The selection's data follows it, unless it is
- * in `mapped.lists`. */
+/* A read of one array and its destination. The selection's data follows the struct, unless it is in
+ * `mapped.lists`. */
 typedef struct cv_read_piece {
     struct cv_read_piece *next;
     caterva_array *array;
-    const cv_base *base; /* of a view: whose array is still the same; NULL: no view's */
+    const cv_base *base; /* of a view, whose array must not have changed; NULL: no view */
     cv_mapped mapped;
 } cv_read_piece;
 
 typedef struct cv_turn {
-    cv_task task; /* first: its address is what the list holds */
+    cv_task task; /* first member: the list holds its address */
     caterva_request *request;
-    cv_read_piece *first; /* all of one array */
+    cv_read_piece *first; /* of one array */
 } cv_turn;
 
 struct caterva_request {
-    atomic_int references; /* of each turn's list, and of the caller */
-    atomic_int n_left;     /* turns that are not over */
+    atomic_int references; /* one for each turn's list, and one for the caller */
+    atomic_int n_left;     /* turns that have not ended */
     caterva_async_options options;
-    const cv_description *description; /* of the array when it was called; NULL: a view's */
-    cv_base *base;                     /* of the view; NULL: an array's */
+    const cv_description *description; /* of the array at the time of the call; NULL: a
+                                          view */
+    cv_base *base;                     /* of the view; NULL: an array */
     int n_turns;
     cv_turn *turns;
     cv_read_piece *pieces;
-    cv_rest *rests, **last_rest; /* in the order in which they are done */
+    cv_rest *rests, **last_rest; /* in the order in which they are performed */
     atomic_bool has_failed;
     cv_status status;
-    cv_error error; /* of the first failure */
+    cv_error error; /* the first failure */
 };
 
 static cv_turn *turn_of(cv_task *task) { return (cv_turn *)(void *)task; }
 
-/* `is_held`: the caller will ask for it. Free it with request_free unless it begins. */
+/* `is_held`: the caller gets the request. Free it with request_free unless it was begun. */
 static cv_status request_new(const caterva_async_options *options, bool is_held,
                              caterva_request **out, cv_error *err)
 {
@@ -69,7 +69,7 @@ static cv_status request_new(const caterva_async_options *options, bool is_held,
     return CV_OK;
 }
 
-/* A new piece of the request, with room for `size` bytes behind it. */
+/* Adds a piece to the request, with `size` bytes behind it. */
 static cv_status request_add_piece(caterva_request *request, caterva_array *array,
                                    size_t size, cv_read_piece **out, cv_error *err)
 {
@@ -81,7 +81,7 @@ static cv_status request_add_piece(caterva_request *request, caterva_array *arra
     return CV_OK;
 }
 
-/* Frees pieces, shared out to turns or not. */
+/* Frees a list of pieces. */
 static void free_pieces(cv_read_piece *piece)
 {
     for (cv_read_piece *next; piece; piece = next) {
@@ -118,7 +118,7 @@ static void drop_reference(caterva_request *request)
 
 static void free_turn(cv_task *task) { drop_reference(turn_of(task)->request); }
 
-/* The array may have been reshaped since, or the handle turned to another one. */
+/* The array may have been reshaped since, or the handle may have been refreshed. */
 static cv_status check_array(const caterva_array *array, const caterva_info *info,
                              const cv_grid *grid, cv_error *err)
 {
@@ -144,7 +144,7 @@ static cv_status read_piece(cv_turn *turn, cv_read_piece *piece, cv_error *err)
                                   &piece->mapped.memory, err);
 }
 
-/* The other turns end soon. */
+/* Records the first failure and cancels the other turns. */
 static void fail(cv_turn *turn, cv_status status, const cv_error *error)
 {
     caterva_request *request = turn->request;
@@ -165,7 +165,8 @@ static void run(cv_task *task)
     if (status != CV_OK) fail(turn, status, &error);
 }
 
-/* The last turn has all the others' items before it. */
+/* Called when a turn ends. The last one performs the rests, with the items of all turns, and calls
+ * on_done. */
 static void report(cv_task *task)
 {
     caterva_request *r = turn_of(task)->request;
@@ -207,7 +208,7 @@ static cv_status make_turns(caterva_request *request, cv_read_piece *const *piec
 static cv_status share_out(caterva_request *request, cv_error *err)
 {
     size_t n = 0;
-    assert(request->pieces); /* one at least, also of a read of nothing */
+    assert(request->pieces); /* at least one, even if nothing is read */
     for (const cv_read_piece *piece = request->pieces; piece; piece = piece->next) n++;
     cv_read_piece **pieces = cv_malloc(n * sizeof(cv_read_piece *));
     if (!pieces) return cv_fail_memory(err, n * sizeof *pieces, "a read in the background");
@@ -220,7 +221,7 @@ static cv_status share_out(caterva_request *request, cv_error *err)
     return status;
 }
 
-/* Begins it; *out, unless NULL, is set before. On failure sets it to NULL, and the caller
+/* Begins the request. *out, unless NULL, is set before. On failure it is NULL again, and the caller
  * keeps the request. */
 static cv_status request_begin(caterva_request *request, caterva_request **out, cv_error *err)
 {
@@ -247,7 +248,7 @@ void caterva_request_cancel(caterva_request *request)
         cv_task_cancel(&request->turns[i].task);
 }
 
-/* True in its own on_done, which the last turn calls. */
+/* True in the request's own on_done, which the last turn calls. */
 static bool is_reported_here(const caterva_request *request)
 {
     for (int i = 0; i < request->n_turns; i++)
@@ -268,7 +269,7 @@ caterva_status caterva_request_wait(caterva_request *request, caterva_error *err
     if (!request) return cv_fail(err, CATERVA_EINVAL, -1, "the request is NULL");
     if (!wait_for(request))
         return cv_fail(err, CATERVA_EBUSY, -1,
-                       "on_done of one request cannot wait for another one");
+                       "on_done of a request cannot wait for another request");
     if (atomic_load_explicit(&request->n_left, memory_order_acquire) > 0)
         return cv_fail(err, CATERVA_ESTOPPED, -1,
                        "the read was begun before the fork: it is the parent's");
@@ -305,7 +306,7 @@ static size_t points_size(const cv_selection *s)
     return s->points ? (size_t)s->shape[0] * (size_t)s->grid->ndim * sizeof s->points[0] : 0;
 }
 
-/* What the selection borrows; it fits, for it is in memory. */
+/* Size of the data that the selection borrows. Cannot overflow: it is in memory. */
 static size_t borrowed_size(const cv_selection *s)
 {
     size_t size = points_size(s) + (s->mask ? (size_t)s->grid->n_items : 0);
@@ -322,7 +323,7 @@ static const void *keep(uint8_t **at, const void *bytes, size_t size)
     return *at - size;
 }
 
-/* Numbers first, which want their alignment. */
+/* Copies the data. Numbers come first, because they need alignment. */
 static void keep_borrowed(cv_selection *s, uint8_t *at)
 {
     s->points = keep(&at, s->points, points_size(s));
@@ -333,7 +334,7 @@ static void keep_borrowed(cv_selection *s, uint8_t *at)
     s->mask = keep(&at, s->mask, (size_t)s->grid->n_items);
 }
 
-/* The request's one piece: all that the call asks for, checked, with copies. */
+/* Adds the only piece of a read of one array: checks the arguments and copies them. */
 static cv_status add_selected(caterva_request *request, caterva_array *array,
                               const caterva_selection *words, const caterva_buffer *dst,
                               cv_error *err)
@@ -369,9 +370,9 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
     return status;
 }
 
-/* ---- Reads of views: the call finds what each array gives, requests read it ------------ */
+/* ---- Reads of views: the call divides the selection, turns read the shares ---------------- */
 
-/* The lists of the share are the piece's from now on. */
+/* Moves the lists of the share to the piece. */
 static cv_status add_share(void *request, const cv_base *base, cv_mapped *share,
                            cv_error *err)
 {
@@ -394,7 +395,7 @@ static cv_status add_rest(void *context, const cv_rest *rest, cv_error *err)
     return CV_OK;
 }
 
-/* No item is read: one array ends the request. */
+/* Nothing is selected: a piece without items, for one array, ends the request. */
 static cv_status add_nothing(caterva_request *request, const cv_selection *s, cv_error *err)
 {
     const cv_base *base = request->base;

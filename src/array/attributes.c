@@ -1,5 +1,5 @@
-/* Room: array. Attributes and fixed metalayers, by name. The attribute that this
- * library keeps for itself is not shown and cannot be set. */
+/* Room: array. Attributes and fixed metalayers, by name. The library's own attribute is not shown
+ * and cannot be set. */
 #include "array/attributes.h"
 
 #include "array/array.h"
@@ -39,7 +39,9 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
     cv_buffer buffer = {0};
     cv_array_lock_shared(array);
     cv_status status = cv_array_finish(array, get_attribute(array, name, &buffer, err));
-    if (status == CV_OK) status = cv_buffer_reserve(&buffer, 1, err); /* never NULL */
+    if (status == CV_OK)
+        status = cv_buffer_reserve(&buffer, 1, err); /* *value is never
+                                                                         NULL */
     if (status != CV_OK) {
         cv_buffer_free(&buffer);
         return status;
@@ -78,7 +80,7 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
 
 /* ---- Changing attributes ------------------------------------------------ */
 
-/* The library's own attribute, and where it stands in the trailer; or NULL. */
+/* Finds the library's own attribute and its index in the trailer; NULL if it does not exist. */
 static const cv_metalayer *find_own(const cv_trailer *t, int *at)
 {
     const cv_metalayer *own =
@@ -149,7 +151,8 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
     if (strlen(name) > CV_MAX_NAME || size > UINT32_MAX)
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "no such metalayer");
     if (strcmp(name, "b2nd") == 0 || strcmp(name, "caterva") == 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is the array's own", name);
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is reserved for the array",
+                       name);
     cv_metalayer layer = {.data = content, .size = (uint32_t)size};
     snprintf(layer.name, sizeof layer.name, "%s", name);
     cv_change change = {.metalayer = &layer};
@@ -162,13 +165,13 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
 
 /* ---- Names of dimensions ----------------------------------------------------------------
  *
- * One attribute of three conventions, a list of text and nil. What another program wrote under
- * these names may be anything: it counts if it is such a list, of one entry for each axis. */
+ * One attribute of three conventions, a list of text and nil. Other programs may store anything
+ * under these names: it is used if it is such a list with one entry for each axis. */
 
 static const char *const conventions[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
 enum { N_CONVENTIONS = 3, LONGEST = 1 << 20 };
 
-/* Bytes of the names behind a list's head with their NULs; false if there are none. */
+/* Measures the names behind a list's head, with their NULs. False if they are not such names. */
 static bool measure(cv_tokens t, int ndim, size_t *size)
 {
     *size = 0;
@@ -182,7 +185,7 @@ static bool measure(cv_tokens t, int ndim, size_t *size)
     return t.at == t.end;
 }
 
-/* One block: the pointers, and the names behind them. */
+/* Makes one block: the pointers, and the names behind them. */
 static cv_status keep_names(cv_tokens t, int ndim, size_t size, const char ***out,
                             cv_error *err)
 {
@@ -230,7 +233,7 @@ static cv_status read_one(const cv_snapshot *s, const cv_attribute *a, const cha
     return status;
 }
 
-/* *out is NULL without names; *passed is an attribute that exists but has none. */
+/* *out is NULL without names; *passed is an attribute that exists but is not a list of names. */
 static cv_status read_dims(const cv_snapshot *s, const char ***out, const char **passed,
                            cv_error *err)
 {
@@ -263,9 +266,10 @@ caterva_status caterva_dims_get(caterva_array *array, const char ***names, cater
     cv_array_unlock(array);
     if (status != CV_OK || *names) return status;
     if (passed)
-        return cv_fail(err, CATERVA_ENOTFOUND, -1,
-                       "the dimensions have no names: attribute \"%s\" is no list of %d",
-                       passed, ndim);
+        return cv_fail(
+            err, CATERVA_ENOTFOUND, -1,
+            "the dimensions have no names: attribute \"%s\" is not a list of %d names",
+            passed, ndim);
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "the dimensions have no names");
 }
 
@@ -310,7 +314,7 @@ static cv_status set_names(caterva_array *array, const char *const *names, int n
     return status;
 }
 
-/* `dims` comes first: after a failure in between it decides. */
+/* Sets `dims` first: it has precedence if a later step fails. */
 caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
                                 caterva_error *err)
 {

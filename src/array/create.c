@@ -1,5 +1,4 @@
-/* Room: array. Making new arrays: from options, every one of them checked, to
- * the header of a frame. */
+/* Room: array. Creates arrays: checks all options, and makes the header of a frame from them. */
 #include "array/create.h"
 
 #include "array/array.h"
@@ -25,8 +24,9 @@
 
 typedef struct blueprint {
     caterva_create_options options;
-    const cv_snapshot *like; /* of a copy: what the options leave open; else NULL */
-    char dtype[24];          /* "|V<n>" when the options name none */
+    const cv_snapshot *like; /* the source of a copy, for what the options leave open; or
+                                NULL */
+    char dtype[24];          /* "|V<n>" if the options have no dtype */
     const char *dtype_text;
     size_t dtype_size;
     uint8_t dtype_format;
@@ -35,10 +35,10 @@ typedef struct blueprint {
     int32_t block_shape[CV_MAX_DIMS];
     cv_grid grid;
     cv_buffer meta;           /* the b2nd or caterva metalayer */
-    uint8_t nan[8];           /* the fill, where it is NaN */
-    cv_buffer own;            /* our attribute's value */
-    cv_metalayer *attributes; /* ours and those of `like` */
-    cv_placed placed;         /* or so, where they have to move */
+    uint8_t nan[8];           /* the fill if it is NaN */
+    cv_buffer own;            /* value of the library's own attribute */
+    cv_metalayer *attributes; /* the library's own and those of `like` */
+    cv_placed placed;         /* the same if they have to move */
     cv_frame_seed seed;
 } blueprint;
 
@@ -66,14 +66,14 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);
     if (o->dirty_budget < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
+        return cv_fail(err, CATERVA_EINVAL, -1, "dirty_budget is %lld, less than 0",
                        (long long)o->dirty_budget);
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
     CV_TRY(cv_array_check_compact(o->compact_percent, err));
     return cv_array_check_cache(o->cache_bytes, err);
 }
 
-/* An unknown dtype is kept unchecked. */
+/* Copies an unknown dtype unchecked. */
 static void copy_dtype(blueprint *b)
 {
     const cv_snapshot *like = b->like;
@@ -103,18 +103,18 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return CV_OK;
     }
     if (!cv_is_utf8(o->dtype))
-        return cv_fail(err, CATERVA_EINVAL, -1, "a dtype is UTF-8, %.100s is not", o->dtype);
+        return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s is not UTF-8", o->dtype);
     b->dtype_text = o->dtype;
     b->dtype_size = strlen(o->dtype);
     CV_TRY(cv_dtype_item_size(o->dtype, strlen(o->dtype), &b->item_size, err));
     if (b->item_size < 1)
-        return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of no bytes",
+        return cv_fail(err, CATERVA_EINVAL, -1, "dtype %.100s has items of 0 bytes",
                        o->dtype);
     if (o->item_size != 0 && o->item_size != b->item_size)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
                        (long long)b->item_size);
-    bool converts = o->item_size != 0; /* a copy's word for it */
+    bool converts = o->item_size != 0; /* set by a copy that converts */
     if (b->like && !converts && b->item_size != b->like->grid.item_size)
         return cv_fail(err, CATERVA_EDTYPE, -1,
                        "dtype %.100s has %lld bytes, the items have %d", o->dtype,
@@ -133,7 +133,7 @@ static cv_status check_fill(const blueprint *b, cv_error *err)
 
 /* ---- Building the header ------------------------------------------------ */
 
-/* The byte that a header has for a public constant of a codec or filter. */
+/* Converts a public constant of a codec or filter to its byte in a header. */
 static bool byte_of(int number, uint8_t *out)
 {
     *out = (uint8_t)number;
@@ -155,7 +155,7 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
     return CV_OK;
 }
 
-/* The n-d codecs look at numbers, which a shuffle would scatter. */
+/* The n-d codecs work on numbers, which a shuffle would scatter. */
 static void set_default_filters(cv_frame_header *h)
 {
     if (h->codec < CATERVA_CODEC_NDLZ)
@@ -186,7 +186,7 @@ static cv_status set_level(const blueprint *b, cv_frame_header *h, cv_error *err
     return CV_OK;
 }
 
-/* Codec, level and filters: as the options say, else as `like` has them, else the default. */
+/* Codec, level and filters: from the options, else from `like`, else the defaults. */
 static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
@@ -210,7 +210,8 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
     h->level = like ? like->level : default_level(h->codec, b->item_size);
     CV_TRY(set_level(b, h, err));
     if (o->use_dict && !cv_codec_makes_dict(h->codec))
-        return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd does",
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s does not support a dictionary; zstd does",
                        cv_codec_name(h->codec));
     static const int unset[CV_MAX_FILTERS];
     if (memcmp(o->filters, unset, sizeof o->filters) != 0) return set_filters(o, h, err);
@@ -232,7 +233,7 @@ static cv_status add_metalayer(cv_frame_header *h, const char *name, const void 
     if (size > INT32_MAX)
         return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" has %zu bytes", name, size);
     if (cv_metalayers_find(h->metalayers, h->n_metalayers, name))
-        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is there twice", name);
+        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is given twice", name);
     if (h->n_metalayers == CV_MAX_METALAYERS)
         return cv_fail(err, CATERVA_EINVAL, -1, "more than %d metalayers", CV_MAX_METALAYERS);
     cv_metalayer *layer = &h->metalayers[h->n_metalayers++];
@@ -285,11 +286,11 @@ static cv_status set_metalayers(blueprint *b, cv_error *err)
     for (int i = 0; i < o->n_metalayers; i++) {
         const caterva_metalayer *m = &o->metalayers[i];
         if (m->name && is_array_meta(m->name))
-            return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is the array's own",
-                           m->name);
-        if (m->name && !cv_is_utf8(m->name))
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "a metalayer's name is UTF-8, \"%s\" is not", m->name);
+                           "metalayer \"%s\" is reserved for the array", m->name);
+        if (m->name && !cv_is_utf8(m->name))
+            return cv_fail(err, CATERVA_EINVAL, -1, "the metalayer name \"%s\" is not UTF-8",
+                           m->name);
         CV_TRY(add_metalayer(h, m->name, m->content, m->size, err));
     }
     return CV_OK;
@@ -304,7 +305,7 @@ static void swap_bytes(uint8_t *bytes, size_t size)
     }
 }
 
-/* A fill other than zeros is kept in our own attribute, also a big-endian NaN. */
+/* A fill other than zeros is stored in the library's own attribute, also a big-endian NaN. */
 static cv_status set_fill(blueprint *b, cv_error *err)
 {
     caterva_create_options *o = &b->options;
@@ -331,7 +332,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     return status;
 }
 
-/* Others make room for our own attribute. */
+/* Moves attributes to make room for the library's own. */
 static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_error *err)
 {
     const cv_attributes *all;
@@ -342,7 +343,7 @@ static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_erro
     return CV_OK;
 }
 
-/* Ours, made anew where there is a fill, and a copy's others as they are. */
+/* Sets the library's own attribute, new if there is a fill, and a copy's others unchanged. */
 static cv_status set_attributes(blueprint *b, cv_error *err)
 {
     int n = b->like ? b->like->trailer.n_attributes : 0;
@@ -366,7 +367,7 @@ static cv_status set_attributes(blueprint *b, cv_error *err)
     return CV_OK;
 }
 
-/* Checked before a file is made or overwritten. */
+/* Checks the encoding before a file is created or overwritten. */
 static cv_status check_encoding(const blueprint *b, cv_error *err)
 {
     const cv_frame_header *h = &b->seed.header;
@@ -408,7 +409,7 @@ static cv_status draw(blueprint *b, cv_error *err)
 
 /* ---- Creating ----------------------------------------------------------- */
 
-/* Takes over the store, also on failure. `path`: NULL without one. */
+/* Owns the store, even on failure. `path`: NULL if it has none. */
 static cv_status create(cv_store *store, const char *path, const blueprint *b,
                         caterva_array **out, cv_error *err)
 {
@@ -468,7 +469,7 @@ cv_status cv_array_create(const char *url, const caterva_create_options *options
                           const cv_snapshot *like, caterva_array **out, cv_error *err)
 {
     blueprint b = {.options = *options, .like = like};
-    char *place = NULL; /* of a leaf of a tree */
+    char *place = NULL; /* for a leaf of a tree */
     cv_status status = draw(&b, err);
     if (status == CV_OK && cv_array_is_leaf_url(url))
         status = place_leaf(url, options, &place, err);

@@ -1,4 +1,4 @@
-/* Room: array. What belongs to no array: names and versions, the allocator, the block cache, and
+/* Room: array. Functions without an array: names and versions, the allocator, the block cache, and
  * conversions between buffers. */
 #include "array/library.h"
 
@@ -15,7 +15,8 @@
 const char *caterva_version(void) { return CATERVA_VERSION_STRING; }
 const char *caterva_codec_version(void) { return cv_codec_engine_version(); }
 
-/* Numbers of frames as public constants: 256 stands for their 0, -1 for no number. */
+/* Convert numbers in frames to public constants and back: 256 stands for 0, -1 for an unknown
+ * number. */
 static int of_frame(int number) { return number == 0 ? 256 : number; }
 static int in_frame(int number) { return number == 256 ? 0 : number == 0 ? -1 : number; }
 
@@ -62,8 +63,9 @@ cv_status caterva_set_allocator(const caterva_allocator *allocator, cv_error *er
                        given.allocate ? "release" : "allocate");
     cv_heap_functions functions = {given.context, given.allocate, given.release};
     if (cv_heap_set(&functions)) return CV_OK;
-    return cv_fail(err, CATERVA_EBUSY, -1,
-                   "an allocator can be set once, and before the library allocates anything");
+    return cv_fail(
+        err, CATERVA_EBUSY, -1,
+        "an allocator can be set only once, before the library allocates anything");
 }
 
 /* ---- The block cache ----------------------------------------------------------------- */
@@ -71,7 +73,7 @@ cv_status caterva_set_allocator(const caterva_allocator *allocator, cv_error *er
 cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err)
 {
     if (cache_bytes >= CATERVA_NONE) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "a block cache of %lld bytes",
+    return cv_fail(err, CATERVA_EINVAL, -1, "cache_bytes is %lld, less than -1",
                    (long long)cache_bytes);
 }
 
@@ -114,8 +116,8 @@ static cv_status take_side(const caterva_buffer *given, const char *side, caterv
     if (!out->dtype) return cv_fail(err, CATERVA_EINVAL, -1, "the %s has no dtype", side);
     if (out->shape || out->strides || out->field)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "the %s has a shape, strides or a field: its items lie one behind the "
-                       "other",
+                       "the %s has a shape, strides or a field, but its items must be "
+                       "contiguous",
                        side);
     return CV_OK;
 }
@@ -132,14 +134,14 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-/* Items between two progress calls, about a millisecond's work. */
+/* Items between two progress calls: about one millisecond. */
 enum { PIECE = 1 << 18 };
 
 typedef struct sides {
     cv_conversion conversion;
     const uint8_t *src;
     uint8_t *dst;
-    int64_t from_size, to_size; /* of an item */
+    int64_t from_size, to_size; /* of one item */
 } sides;
 
 static cv_status convert_pieces(const sides *s, int64_t n, cv_watch *watch, cv_error *err)
@@ -178,7 +180,7 @@ caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
     caterva_convert_options o;
     caterva_buffer from, to;
     sides s;
-    int64_t item_size = 2; /* of bfloat16, which is no description of NumPy's */
+    int64_t item_size = 2; /* of bfloat16, which is not a NumPy description */
     CV_TRY(
         cv_options_copy(&o, sizeof o, options ? options : &defaults, "convert options", err));
     CV_TRY(take_side(src, "source", &from, err));

@@ -1,4 +1,4 @@
-/* Room: array. Opening what exists, and opening it again. */
+/* Room: array. Opens existing arrays, and opens them again. */
 #include "array/open.h"
 
 #include "array/array.h"
@@ -34,16 +34,16 @@ cv_status cv_array_open_options(const caterva_open_options *options,
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)out->durability);
     if (out->dirty_budget < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a dirty budget of %lld bytes",
+        return cv_fail(err, CATERVA_EINVAL, -1, "dirty_budget is %lld, less than 0",
                        (long long)out->dirty_budget);
     CV_TRY(cv_array_check_cache(out->cache_bytes, err));
     CV_TRY(cv_array_check_compact(out->compact_percent, err));
     if (out->keep_bytes < -1)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a file of %lld bytes to keep",
+        return cv_fail(err, CATERVA_EINVAL, -1, "keep_bytes is %lld, less than -1",
                        (long long)out->keep_bytes);
     if (out->offset != 0 && out->mode == CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "a frame at an offset in its file can be read only");
+                       "a frame at an offset in its file is read-only");
     return CV_OK;
 }
 
@@ -77,7 +77,7 @@ cv_status cv_array_open_session(const char *url, const caterva_remote_options *g
     return cv_wings.remote->begin(url, &remote, out, err);
 }
 
-/* The store of a URL, as complete `options` say. */
+/* Opens the store of a URL with complete options. */
 static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
                              cv_error *err)
 {
@@ -89,20 +89,20 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
     cv_status status = cv_wings.remote->open(session, url, o->offset,
                                              o->on_progress ? &watch : NULL, out, err);
     cv_watch_destroy(&watch);
-    cv_wings.remote->release(session); /* the store has it */
+    cv_wings.remote->release(session); /* the store has a reference */
     return status;
 }
 
 enum { KEEP_BYTES = 16 << 20 };
 
-/* The watch of the options also counts the opening, which may take long. */
+/* The progress function of the options also counts the opening, which may take long. */
 static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_frame **out,
                             cv_error *err)
 {
     cv_watch watch;
     cv_watch_init(&watch, o->on_progress, o->context);
     cv_watch *heard = store->is_far && o->on_progress ? &watch : NULL;
-    store->watch = heard; /* until the opening is over */
+    store->watch = heard; /* during the opening */
     cv_status status = cv_frame_open(store, o->durability, o->unchecked != 0, out, err);
     if (status == CV_OK) (*out)->store->watch = NULL;
     cv_watch_destroy(&watch);
@@ -164,14 +164,14 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     CV_TRY(cv_array_open_options(options, &o, err));
     if (strcmp(url, "mem:") == 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "\"mem:\" names nothing to open: use caterva_frame_open");
+                       "\"mem:\" cannot be opened: use caterva_frame_open");
     if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     if (o.mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     bool is_remote = cv_is_url(url);
-    /* The working directory may change. */
+    /* absolute, because the working directory may change */
     char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
-    /* Sentences name the file as the caller does. */
+    /* messages use the caller's name of the file */
     cv_status status = open_url(cv_array_is_leaf_url(url) ? path : url, &o, out, err);
     if (status == CV_OK && !(*out)->path)
         (*out)->path = path;
@@ -180,7 +180,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     return status;
 }
 
-/* Locks and cache stay where they are. */
+/* Exchanges the states; locks and caches stay. */
 static void swap_state(caterva_array *a, caterva_array *b)
 {
     cv_frame *frame = a->frame;
@@ -223,13 +223,13 @@ caterva_status caterva_store_open(const caterva_store *store,
     return CV_OK;
 }
 
-/* Opens once more what the handle reads; NULL if that cannot have changed. */
+/* Opens again what the handle reads. *out is NULL if that cannot have changed. */
 static cv_status open_again(const caterva_array *array, caterva_array **out, cv_error *err)
 {
     caterva_open_options o = array->opened;
     cv_store *store = NULL;
     *out = NULL;
-    o.cache_bytes = CATERVA_NONE; /* it takes the place of `array`, whose cache stays */
+    o.cache_bytes = CATERVA_NONE; /* replaces `array`, whose cache stays */
     if (cv_wings.remote)
         CV_TRY(cv_wings.remote->reopen(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);
@@ -246,12 +246,12 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
 caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
-    if (array->pending) return CV_OK; /* sees all there is */
+    if (array->pending) return CV_OK; /* sees the current state */
     caterva_array *fresh;
     CV_TRY(open_again(array, &fresh, err));
     if (!fresh) return CV_OK;
     cv_tasks_suspend(&array->reads);
-    cv_tasks_drain(&array->reads); /* they read what they were begun on */
+    cv_tasks_drain(&array->reads); /* they read the state on which they were started */
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);
@@ -261,7 +261,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     return CV_OK;
 }
 
-/* In pieces, so that the watch can stop it. */
+/* Copies in pieces, so that the watch can stop it. */
 static cv_status copy_pieces(const uint8_t *frame, size_t size, cv_watch *watch,
                              cv_store *store, cv_error *err)
 {
@@ -316,8 +316,7 @@ caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "an offset is for files: pass the address where the frame begins");
     if (o.mode == CATERVA_MODE_WRITE && !copy)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "borrowed memory can be read only: pass copy 1");
+        return cv_fail(err, CATERVA_EINVAL, -1, "borrowed memory is read-only: pass copy 1");
     cv_store *store;
     if (copy)
         CV_TRY(copy_to_memory(frame, size, &o, &store, err));

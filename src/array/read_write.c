@@ -1,5 +1,5 @@
-/* Room: array. Boxes, selections, chunks and blocks in and out: arguments are checked here, locks
- * taken, and the engine called. */
+/* Room: array. Reads and writes of boxes, selections, chunks and blocks: checks arguments, takes
+ * locks, calls the engine. */
 #include "array/read_write.h"
 
 #include "array/array.h"
@@ -19,7 +19,7 @@
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-/* The buffer's own axes, before they are laid beside the result's. */
+/* The buffer's own axes, before they are aligned with the result's. */
 typedef struct axes {
     int ndim;
     int64_t shape[CV_MAX_DIMS];
@@ -45,7 +45,7 @@ static cv_status read_shape(const caterva_buffer *b, const cv_result *result, ax
     return CV_OK;
 }
 
-/* The given strides, or those of C order; an axis of one item is never stepped. */
+/* Sets the given strides, or those of C order. The stride of an axis of one item is not used. */
 static cv_status read_strides(const caterva_buffer *b, int64_t item_size, axes *a,
                               cv_error *err)
 {
@@ -58,7 +58,7 @@ static cv_status read_strides(const caterva_buffer *b, int64_t item_size, axes *
     return CV_OK;
 }
 
-/* From the lowest item to the end of the highest. */
+/* Checks the span from the lowest item to the end of the highest. */
 static cv_status check_size(const caterva_buffer *b, int64_t item_size, const axes *a,
                             cv_error *err)
 {
@@ -80,13 +80,13 @@ static cv_status check_size(const caterva_buffer *b, int64_t item_size, const ax
     return CV_OK;
 }
 
-/* `conversion` is from the array to the buffer, or `to_array` the other way. */
+/* `conversion`: from the array to the buffer, or the other way if `to_array`. */
 static cv_status init_conversion(const caterva_buffer *b, const cv_result *result,
                                  bool to_array, cv_conversion *out, cv_error *err)
 {
     *out = (cv_conversion){.needed = false};
     if (b->field && to_array)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a field is read alone, not written");
+        return cv_fail(err, CATERVA_EINVAL, -1, "a single field cannot be written");
     if (b->field)
         return cv_conversion_init_field(out, result->dtype, b->field, b->dtype, b->casting,
                                         err);
@@ -101,7 +101,7 @@ static cv_status take_buffer(const caterva_buffer *buffer, caterva_buffer *out, 
     return cv_options_copy(out, sizeof *out, buffer, "buffer", err);
 }
 
-/* An empty result: strides may be anything (NumPy's are often 0). */
+/* For an empty result strides may be anything (NumPy's are often 0). */
 static bool is_empty(axes *a)
 {
     bool empty = false;
@@ -139,15 +139,16 @@ cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result
                            "axis %d of the buffer has %lld items, of the selection %lld", d,
                            (long long)a.shape[d], (long long)result->shape[d]);
         if (a.strides[d] == 0 && a.shape[d] > 1)
-            return cv_fail(err, CATERVA_EINVAL, -1,
-                           "the %lld items of axis %d of the destination lie in one place",
-                           (long long)a.shape[d], d);
+            return cv_fail(
+                err, CATERVA_EINVAL, -1,
+                "the %lld items of axis %d of the destination have the same address",
+                (long long)a.shape[d], d);
         out->strides[d] = a.strides[d];
     }
     return CV_OK;
 }
 
-/* Aligns the buffer's axes with the result's, from the last. */
+/* Aligns the buffer's axes with the result's, from the last axis. */
 static cv_status broadcast(const axes *a, const cv_result *result, int64_t *strides,
                            cv_error *err)
 {
@@ -155,7 +156,7 @@ static cv_status broadcast(const axes *a, const cv_result *result, int64_t *stri
         return cv_fail(err, CATERVA_ESHAPE, -1,
                        "the buffer has %d dimensions, the selection %d", a->ndim,
                        result->ndim);
-    int missing = result->ndim - a->ndim; /* axes that the buffer does not have */
+    int missing = result->ndim - a->ndim; /* axes that the buffer lacks */
     for (int d = 0; d < result->ndim; d++) {
         int64_t length = d < missing ? 1 : a->shape[d - missing];
         if (length != 1 && length != result->shape[d])
@@ -168,7 +169,7 @@ static cv_status broadcast(const axes *a, const cv_result *result, int64_t *stri
     return CV_OK;
 }
 
-/* Brings the buffer's items, each once, into C order and the array's dtype. */
+/* Converts the buffer's items, each once, into C order and the array's dtype. */
 static cv_status convert_source(const cv_conversion *c, const cv_result *result, cv_memory *m,
                                 void **converted, cv_error *err)
 {
@@ -176,7 +177,7 @@ static cv_status convert_source(const cv_conversion *c, const cv_result *result,
     for (int d = result->ndim - 1; d >= 0; d--) {
         shape[d] = m->strides[d] == 0 ? 1 : result->shape[d];
         packed[d] = n * c->from.size;
-        n *= shape[d]; /* fits: the items are in memory */
+        n *= shape[d]; /* no overflow: the items are in memory */
     }
     int64_t size, copy_size;
     if (!cv_mul_i64(n, c->from.size, &copy_size) || !cv_mul_i64(n, c->to.size, &size))
@@ -214,7 +215,7 @@ cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *res
     return c.needed ? convert_source(&c, result, out, converted, err) : CV_OK;
 }
 
-/* ---- Selections: those that turn out to be boxes go the way of boxes ----------- */
+/* ---- Selections: those that are boxes are read and written as boxes -------------- */
 
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
                              cv_selection *out, cv_error *err)
@@ -255,8 +256,8 @@ caterva_status caterva_selection_shape(caterva_array *array,
     return CV_OK;
 }
 
-/* A converted selection is planned on `grid`, of converted items: whole blocks are converted
- * before items are copied. */
+/* Makes a selection on `grid`, which has converted items: whole blocks are converted before items
+ * are copied. */
 static cv_selection convert_selection(const cv_selection *selection, int64_t item_size,
                                       cv_grid *grid)
 {
@@ -464,8 +465,7 @@ caterva_status caterva_read_skipping(caterva_array *array, const caterva_selecti
     caterva_skip_options o;
     CV_TRY(cv_array_check(array, err));
     CV_TRY(cv_options_copy(&o, sizeof o, options, "skip options", err));
-    if (!o.on_damage)
-        return cv_fail(err, CATERVA_EINVAL, -1, "on_damage is NULL: who would notice?");
+    if (!o.on_damage) return cv_fail(err, CATERVA_EINVAL, -1, "on_damage is NULL");
     const cv_skip skip = {o.fill ? o.fill : array->fill, {o.on_damage, o.context}};
     CV_TRY(cv_array_begin_read(array, &source, err));
     source.skip = &skip;
@@ -482,7 +482,7 @@ static cv_status check_number(const char *what, int64_t number, int64_t n, cv_er
                    (long long)number, (long long)n);
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static cv_status describe_chunk(caterva_array *array, int64_t chunk, caterva_chunk_info *out,
                                 cv_error *err)
 {
@@ -529,7 +529,7 @@ caterva_status caterva_block_describe(caterva_array *array, int64_t chunk, int64
     return cv_array_finish(array, status);
 }
 
-/* An iterator's description comes last: newer headers make both longer. */
+/* The size of an iterator's last member, the description, which newer headers extend. */
 static size_t size_inside(size_t iter_size, size_t offset)
 {
     return iter_size > offset ? iter_size - offset : 0;
@@ -560,7 +560,7 @@ caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Dirty blocks have no stored form before they are flushed. */
+/* Encodes a chunk with dirty blocks: they have no stored form before. */
 static cv_status flush(caterva_array *array, int64_t chunk, cv_error *err)
 {
     if (!array->pending || !cv_pending_find(array->pending, chunk)) return CV_OK;

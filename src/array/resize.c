@@ -1,5 +1,4 @@
-/* Room: array. Changes of shape: arguments checked, the lock taken, the engine
- * called. */
+/* Room: array. Changes of shape: checks arguments, takes the lock, calls the engine. */
 #include "engine/write/resize.h"
 #include "array/array.h"
 #include "array/read_write.h"
@@ -22,9 +21,9 @@ static cv_status check_shape(const cv_grid *grid, const int64_t *shape, cv_error
     return CV_OK;
 }
 
-/* An insert's `n` items along `axis`, all of the others. */
+/* The `n` inserted items along `axis`, with all items of the other axes. */
 typedef struct slab {
-    cv_grid grid; /* ndim, shape and item_size count */
+    cv_grid grid; /* only ndim, shape and item_size are used */
     int axis;
     int64_t at;
     int64_t n;
@@ -41,8 +40,8 @@ static cv_status check_slab(slab *s, cv_error *err)
     return fits ? CV_OK : cv_fail(err, CATERVA_EINVAL, -1, "the size does not fit 64 bits");
 }
 
-/* A change that fails after its first step leaves a state that was not requested; so checks
- * come first. */
+/* A change that fails after its first step leaves an undefined state, which must be rolled back. So
+ * all checks come first. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     if (status != CV_OK) array->pending->broken = true;

@@ -1,4 +1,4 @@
-/* Room: array. Views: maps of axes, composed by arithmetic, and the reads and writes through them. */
+/* Room: array. Views: maps of axes, composed by arithmetic, and reads and writes through them. */
 #include "array/view.h"
 
 #include "base/arith.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Fills n_items; CATERVA_EINVAL when it does not fit. */
+/* Sets n_items. CATERVA_EINVAL if it overflows. */
 static cv_status view_count(cv_grid *grid, cv_error *err)
 {
     bool fits = true, empty = false;
@@ -124,7 +124,7 @@ static cv_status check_slices(const cv_selection *s, cv_error *err)
     for (int d = 0; d < s->grid->ndim; d++)
         if (s->axes[d].list || s->axes[d].mask)
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "axis %d of a view cannot be a list in uneven steps", d);
+                           "axis %d of a view cannot be a list with uneven steps", d);
     return CV_OK;
 }
 
@@ -164,7 +164,7 @@ caterva_status caterva_view_transpose(const caterva_view *view, const int *order
         from[d] = order ? order[d] : ndim - 1 - d;
         if (from[d] < 0 || from[d] >= ndim || seen[from[d]])
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "the order of axes names %d for axis %d of %d", from[d], d, ndim);
+                           "the order of axes has %d for axis %d of %d", from[d], d, ndim);
         seen[from[d]] = true;
     }
     CV_TRY(start_view(view, out, err));
@@ -222,7 +222,7 @@ static cv_status new_list(cv_mapped *m, int i, int64_t n, int64_t width, cv_erro
     return m->lists[i] ? CV_OK : cv_fail_memory(err, (size_t)size, "a selection of a view");
 }
 
-/* Axis `d` of the view is axis `b` of the base. */
+/* Maps axis `d` of the view, which is axis `b` of the base. */
 static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, int b,
                           cv_mapped *m, cv_error *err)
 {
@@ -250,8 +250,8 @@ static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, 
     return CV_OK;
 }
 
-/* Shape and strides of the result in the base's order of axes; `memory` has the last item of
- * a new axis, which is none of them. */
+/* Sets shape and strides of the result in the base's order of axes. A new axis is not among them:
+ * `memory` points to its last item. */
 static cv_status map_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
@@ -282,7 +282,7 @@ static cv_status map_axes(const caterva_view *view, const cv_selection *s,
     return CV_OK;
 }
 
-/* ---- What is left to do ----------------------------------------------------- */
+/* ---- The rest of a read ------------------------------------------------------ */
 
 static void place_points(const cv_rest *rest)
 {
@@ -294,11 +294,11 @@ static void place_points(const cv_rest *rest)
     }
 }
 
-/* Axis after axis: what is there so far grows. */
+/* Repeats the items of new axes, one axis after the other, each time everything present so far. */
 static void repeat_new_axes(const cv_rest *rest)
 {
     const cv_memory *dst = &rest->memory;
-    int64_t shape[CV_MAX_DIMS]; /* of what is there */
+    int64_t shape[CV_MAX_DIMS]; /* of the items present so far */
     uint8_t *data = dst->data;
     for (int r = 0; r < rest->ndim; r++) {
         shape[r] = rest->is_new[r] ? 1 : rest->shape[r];
@@ -330,7 +330,7 @@ void cv_rest_free(cv_rest *rest)
     cv_free(rest->items);
 }
 
-/* Finishes a read, or leaves that for later; takes over what `rest` owns. */
+/* Performs the rest of a read, or leaves it for later. Owns what `rest` owns. */
 static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -344,7 +344,8 @@ static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
     return status;
 }
 
-/* A list may repeat a new axis' only item: the last one was read. */
+/* Repeats the only item of a new axis if a list selects it several times: only the last one was
+ * read. */
 static cv_status end_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *dst, const cv_visit *visit, cv_error *err)
 {
@@ -485,7 +486,7 @@ static cv_status check_new_axes(const caterva_view *view, const cv_selection *s,
     for (int d = 0; s->kind == CATERVA_SELECTION_AXES && d < view->grid.ndim; d++)
         if (view->base_axis[d] < 0 && s->axes[d].n > 1)
             return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                           "axis %d of the view is a new one, and its item taken %lld times",
+                           "axis %d of the view is new, and its item is selected %lld times",
                            d, (long long)s->axes[d].n);
     return CV_OK;
 }
@@ -514,7 +515,7 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
     return cv_view_visit(view, selection, dst, &read, err);
 }
 
-/* A call that reads nothing still reports a stale view first. */
+/* A call that reads nothing still checks whether the view is stale first. */
 static cv_status end_early(const caterva_view *view, cv_status status, cv_error *err)
 {
     CV_TRY(cv_view_check_arrays(view->base, err));
@@ -576,19 +577,20 @@ caterva_status caterva_view_write(const caterva_view *view,
     return status;
 }
 
-/* ---- Several views in a row ------------------------------------------------------------ */
+/* ---- Joins: several views in a row -------------------------------------------------------- */
 
-/* A selection of a join and how its axis lies in the result. */
+/* A selection of a join, and the place of the join's axis in the result. */
 typedef struct share {
     const cv_base *base;
     const cv_selection *selection;
     const cv_memory *memory;
     const cv_visit *visit;
-    int result_axis; /* where not dropped */
+    int result_axis; /* of the join's axis, unless dropped */
     int64_t stride;
 } share;
 
-/* Visits a part's run of selected items from `first` on; `axis` is in its terms. */
+/* Visits a part with its selected items, from item `first` of the result on. `axis` is relative to
+ * the part. */
 static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t first,
                              cv_error *err)
 {
@@ -604,7 +606,7 @@ static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t fi
     return cv_view_visit(sh->base->parts[part], &s, &memory, sh->visit, err);
 }
 
-/* Items of a slice below `bound`, from its begin (step > 0) or from its end. */
+/* Counts the items of a slice below `bound`: from its beginning (step > 0), or from its end. */
 static int64_t count_below(const cv_axis *axis, int64_t bound)
 {
     int64_t step = axis->step < 0 ? -axis->step : axis->step;
@@ -642,12 +644,12 @@ static int find_part(const cv_base *base, int64_t at)
     return low;
 }
 
-/* A list is visited in runs of one part; on an axis of one item, which may be new, a
- * reduction takes runs of one. */
+/* Visits a list in runs within one part. A reduction takes runs of one item on an axis of one item,
+ * which may be new. */
 static cv_status visit_list(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
-    size_t size = (size_t)all->n * sizeof(int64_t); /* fits: the list is in memory */
+    size_t size = (size_t)all->n * sizeof(int64_t); /* no overflow: the list is in memory */
     int64_t *own = cv_malloc(size);
     if (!own) return cv_fail_memory(err, size, "a list of indices");
     cv_status status = CV_OK;
@@ -671,8 +673,8 @@ static cv_status visit_list(const share *sh, cv_error *err)
 
 /* ---- Points ------------------------------------------------------------- */
 
-/* One part's points: their indices; for a read their places in the result and their items,
- * behind those of earlier parts. */
+/* The points of one part: their indices; and for a read, behind those of earlier parts, their
+ * places in the result and their items. */
 typedef struct chosen {
     int64_t *points;
     int64_t *places;
@@ -781,7 +783,7 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
     return CV_OK;
 }
 
-/* The parts' places along the axis, with a view of our own for each. */
+/* Fills the parts' starts along the axis, with a private view of each. */
 static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
                            cv_error *err)
 {

@@ -1,6 +1,6 @@
-/* The registry: what the core, and the wings among each other, call of the wings that a build may
- * leave out. src/wings.c fills it from the faces of these wings. A wing that was left out is
- * NULL here, so check it with cv_check_built before a call. */
+/* The registry of the wings that a build may leave out: the functions that the core, and wings
+ * among each other, call. src/wings.c fills it from the faces of these wings. A wing that was left
+ * out is NULL: check it with cv_check_built before a call. */
 #ifndef CV_ARRAY_WINGS_H
 #define CV_ARRAY_WINGS_H
 
@@ -10,7 +10,7 @@
 
 #include <caterva_remote.h>
 
-/* What the stores of one opening share. */
+/* Shared by the stores of one opening. */
 typedef struct cv_session cv_session;
 
 /* Stores behind URLs; remote/remote.h has the contracts. */
@@ -27,12 +27,12 @@ typedef struct cv_remote_calls {
     cv_session *(*session)(const cv_store *store);
 } cv_remote_calls;
 
-/* An archive of arrays that is published. */
+/* An archive of arrays to be published. */
 typedef struct cv_archive {
     struct cv_tree *tree;
-    cv_store *store;   /* all of its bytes */
-    uint64_t size;     /* of it */
-    uint64_t vouching; /* last bytes, which hold checksums of all others */
+    cv_store *store;   /* contains all bytes of the archive */
+    uint64_t size;     /* of the archive */
+    uint64_t vouching; /* number of last bytes, which contain checksums of all others */
 } cv_archive;
 
 /* Arrays in trees, and archives of them; tree/tree.h has the contracts. */
@@ -62,10 +62,10 @@ extern const struct cv_wings {
     const cv_jobs_calls *jobs;
 } cv_wings;
 
-/* The folder of an array's jobs has the array's path and this suffix. */
+/* The folder of an array's jobs has the array's path with this suffix. */
 #define CV_JOB_FOLDERS ".parts"
 
-/* CATERVA_EUNSUPPORTED if the wing is NULL; `option` is the one that left it out. */
+/* CATERVA_EUNSUPPORTED if the wing is NULL; `option` is the build option that left it out. */
 static inline cv_status cv_check_built(const void *wing, const char *option, cv_error *err)
 {
     if (wing) return CV_OK;

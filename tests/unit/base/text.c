@@ -95,7 +95,7 @@ static void names_that_are_no_utf8_are_refused(void **state)
     options.metalayers = &layer;
     options.n_metalayers = 1;
     assert_int_equal(caterva_create("mem:", &options, &array, &err), CATERVA_EINVAL);
-    assert_string_equal(err.message, "a metalayer's name is UTF-8, \"\\xff\" is not");
+    assert_string_equal(err.message, "the metalayer name \"\\xff\" is not UTF-8");
     layer.name = "\xc3\xbf";
     assert_int_equal(caterva_create("mem:", &options, &array, &err), CATERVA_OK);
     assert_int_equal(caterva_attr_set(array, "a\xff", "\xc0", 1, &err), CATERVA_EINVAL);
