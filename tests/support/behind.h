@@ -1,11 +1,11 @@
-/* Writers that do with any chunk what others do with large ones. */
+/* Makes writers handle every chunk as they handle large ones. */
 #ifndef SUPPORT_BEHIND_H
 #define SUPPORT_BEHIND_H
 
 #include "array/array.h"
 
-/* Has the writer gather each chunk while it encodes it, and put it while it encodes the next
- * one, with the one thread that it then has for that. */
+/* Makes the writer gather each chunk while encoding it, and put it in one other thread while
+ * encoding the next chunk. */
 static inline void put_behind(caterva_array *array)
 {
     cv_pending *pending = array->pending;

@@ -19,7 +19,7 @@ void blob_free(blob *b)
     free(b->bytes);
 }
 
-/* Each call counts, and true: this one fails. */
+/* Counts the call. True: the call fails. */
 static bool begin(blob *b, caterva_error *err)
 {
     CHECK(err, "an error of NULL");
@@ -73,7 +73,7 @@ static caterva_status blob_read(void *context, uint64_t pos, void *dst, size_t s
     return end(b, failed);
 }
 
-/* One range after the other, in an order of which the library knows nothing. */
+/* Reads one range after the other, in an order that the library cannot predict. */
 static caterva_status blob_read_many(void *context, const caterva_store_range *ranges,
                                      size_t n, int (*arrived)(void *token, size_t range),
                                      void *token, caterva_error *err)

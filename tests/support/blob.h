@@ -1,4 +1,4 @@
-/* A store of the program's own, in memory, with the faults that stores have. */
+/* A program's own store, in memory, with faults for tests. */
 #ifndef SUPPORT_BLOB_H
 #define SUPPORT_BLOB_H
 
@@ -11,32 +11,32 @@
 enum { BLOB_ROOM = 32 << 20 };
 
 typedef struct blob {
-    uint8_t *bytes; /* BLOB_ROOM of them */
+    uint8_t *bytes; /* BLOB_ROOM bytes */
     uint64_t size;
     pthread_mutex_t lock;
-    bool short_reads; /* gives less than asked for, 1 byte at least */
-    bool slow;        /* takes its time, now and then */
+    bool short_reads; /* reads return fewer bytes than requested, at least 1 */
+    bool slow;        /* some calls are slow */
     bool has_readers;
-    atomic_int at_once, most_at_once; /* calls under way */
+    atomic_int at_once, most_at_once; /* concurrent calls */
     atomic_long calls;
-    long fail_at;    /* the call with this number fails; -1: none */
-    bool half;       /* a write that fails has written half of its bytes */
-    int status;      /* with which it fails */
-    const char *why; /* NULL: it says nothing */
+    long fail_at;    /* the number of the call that fails; -1: none */
+    bool half;       /* a failing write writes half of its bytes */
+    int status;      /* the status of the failure */
+    const char *why; /* NULL: no message */
     int n_syncs, n_closed;
-    /* With `waves` it reads many ranges at once, and they arrive in an order of its own. */
+    /* With `waves` it reads many ranges at once; they arrive in an arbitrary order. */
     bool waves;
-    bool leaves_out; /* every third range of a wave, and says that all is well */
-    bool lies;       /* ranges arrive twice, and such as nobody asked for */
-    uint64_t bad;    /* the byte here cannot be read; 0: all can */
-    atomic_long n_waves, n_ranges, n_reads, n_bytes; /* of waves and reads */
-    atomic_long n_stopped;                           /* waves that heard to stop */
+    bool leaves_out; /* leaves out every third range of a wave, and returns CATERVA_OK */
+    bool lies;       /* ranges arrive twice, and some that were not requested */
+    uint64_t bad;    /* the byte at this position cannot be read; 0: all can */
+    atomic_long n_waves, n_ranges, n_reads, n_bytes; /* by waves and reads */
+    atomic_long n_stopped;                           /* waves that were told to stop */
 } blob;
 
 void blob_init(blob *b);
 void blob_free(blob *b);
 
-/* A store that is this blob, to read and write. */
+/* Makes a caterva_store of this blob, for reading and writing. */
 caterva_store blob_store(blob *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Callers' memory and boxes as the calls that take strides and selections want them. */
+/* Callers' memory and boxes, in the form of the calls with strides and selections. */
 #ifndef SUPPORT_BUFFER_H
 #define SUPPORT_BUFFER_H
 
@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* `size_` bytes in C order, of a source or a destination. */
+/* A source or destination of `size_` bytes in C order. */
 #define PLAIN(data_, size_)                                                                  \
     (&(caterva_buffer){.struct_size = sizeof(caterva_buffer),                                \
                        .data = (void *)(uintptr_t)(data_),                                   \

@@ -1,6 +1,6 @@
 """Certificates for tests, made by the openssl program.
 
-    authority = Authority(folder)               # who vouches; its file is authority.file
+    authority = Authority(folder)               # issues certificates; its own is authority.file
     pem, key = authority.certify("name", "DNS:localhost", days=2)
 """
 
@@ -23,7 +23,7 @@ class Authority:
              "-days", "2")
 
     def certify(self, name, subject, days=2):
-        """Files of a certificate and its key. Negative days: it was over that long ago."""
+        """Files of a certificate and its key. Negative days: it expired that long ago."""
         pem, key, request, more = (self.folder / ("%s-%s.%s" % (self.name, name, end))
                                    for end in ("pem", "key", "csr", "ext"))
         more.write_text("subjectAltName=" + subject)

@@ -1,5 +1,5 @@
-/* What a test program says when it fails: place, condition, context; then it
- * exits with 1. CHECK takes printf words after the condition. */
+/* Test programs that fail print place, condition and context, and exit with 1. CHECK takes printf
+ * arguments after the condition. */
 #ifndef SUPPORT_CHECK_H
 #define SUPPORT_CHECK_H
 
@@ -21,7 +21,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what, const 
         if (!(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);         \
     } while (0)
 
-/* Runs `call`, which fills `err`, and fails with its sentence unless OK. */
+/* Runs `call`, which fills `err`, and fails with its message unless it returns OK. */
 #define CHECK_OK(call, err)                                                                  \
     do {                                                                                     \
         caterva_status check_status_ = (call);                                               \
@@ -30,7 +30,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what, const 
                          caterva_status_name(check_status_), (err).message);                 \
     } while (0)
 
-/* Never NULL, also for 0 bytes; a failing allocation fails the test. */
+/* Never returns NULL, also for 0 bytes. A failing allocation fails the test. */
 void *check_alloc(size_t size);
 
 #endif

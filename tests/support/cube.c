@@ -1,4 +1,4 @@
-/* Everything through the public API; boxes are copied line by line. */
+/* Uses the public API only; copies boxes line by line. */
 #include "cube.h"
 
 #include "buffer.h"
@@ -97,7 +97,8 @@ static void read_by(cube_way how, caterva_array *array, const cube_box *b, int32
     case CUBE_AS_SELECTION:
     case CUBE_THROUGH_VIEW: read_selected(array, how == CUBE_THROUGH_VIEW, b, got); return;
     case CUBE_AROUND_DAMAGE:
-        CHECK_OK(caterva_read_skipping(array, BOX(b->start, b->stop), PLAIN(got, b->size), &skip, &err),
+        CHECK_OK(caterva_read_skipping(array, BOX(b->start, b->stop), PLAIN(got, b->size),
+                                       &skip, &err),
                  err);
         return;
     default: CHECK_OK(caterva_read(array, b->start, b->stop, got, b->size, &err), err);
@@ -156,7 +157,7 @@ caterva_array *cube_open(const char *path, int threads, int64_t cache_bytes, boo
     o.threads = threads;
     o.cache_bytes = cache_bytes;
     o.no_read_ahead = off;
-    o.keep_bytes = -1; /* raw chunks of a file that is kept need no cache */
+    o.keep_bytes = -1; /* a file kept in memory needs no cache for raw chunks */
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     return array;
 }

@@ -1,5 +1,5 @@
-/* A cube of int32 beside a plain copy of it, for tests in which several threads or the
- * background work on one array: boxes of it are read in every way and compared. */
+/* A cube of int32 and a plain copy of it, for tests in which several threads or background work use
+ * one array: they read boxes in every way and compare. */
 #ifndef SUPPORT_CUBE_H
 #define SUPPORT_CUBE_H
 
@@ -13,8 +13,8 @@
 enum {
     CUBE_SIDE = 64,
     CUBE_ITEMS = CUBE_SIDE * CUBE_SIDE * CUBE_SIDE,
-    CUBE_BLOCK_BYTES = 16 * 16 * 16 * 4, /* of an even one */
-    CUBE_CACHE_ALL = 16 << 20            /* a cache that holds every block */
+    CUBE_BLOCK_BYTES = 16 * 16 * 16 * 4, /* of a cube with even chunks */
+    CUBE_CACHE_ALL = 16 << 20            /* a cache for all blocks */
 };
 
 extern const int64_t cube_shape[3], cube_origin[3];
@@ -27,21 +27,21 @@ typedef struct cube_box {
 cube_box cube_box_of(const int64_t *start, const int64_t *stop);
 cube_box cube_plane(int axis, int64_t at, int64_t thick);
 
-/* Anywhere in rows [first, last). */
+/* A random box in rows [first, last). */
 cube_box cube_random_box(rng *r, int64_t first, int64_t last);
 
-/* The copy of the array: CUBE_ITEMS that compress. Release with free. */
+/* The copy of the array: CUBE_ITEMS items that compress. Release with free. */
 int32_t *cube_new(uint64_t seed);
 
-/* Between a buffer and the copy. */
+/* Copies between a buffer and the copy. */
 void cube_copy(int32_t *model, const cube_box *b, int32_t *buffer, bool to_model);
 
-/* An array that holds the copy, committed. `even`: chunks and blocks divide the shape;
- * layout and level are as `pipeline` draws them. */
+/* Creates an array with the items of the copy, and commits. `even`: chunks and blocks divide the
+ * shape. `pipeline` selects layout and level. */
 void cube_create(const char *url, int32_t *model, int64_t cache_bytes, bool even,
                  const rng *pipeline, caterva_array **out);
 
-/* For reading; `off`: without read-ahead. */
+/* Opens for reading; `off`: without read-ahead. */
 caterva_array *cube_open(const char *path, int threads, int64_t cache_bytes, bool off);
 
 void cube_prefetch(caterva_array *array, const cube_box *b);
@@ -55,7 +55,7 @@ typedef enum cube_way {
     CUBE_WAYS
 } cube_way;
 
-/* Reads the box and fails unless it is as in the copy. */
+/* Reads the box, and fails unless it equals the copy. */
 void cube_check_read_by(cube_way how, caterva_array *array, int32_t *model,
                         const cube_box *b);
 void cube_check_read(caterva_array *array, int32_t *model, const cube_box *b); /* as box */

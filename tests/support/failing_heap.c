@@ -1,5 +1,5 @@
-/* The functions that a program may set as the library's allocator: what libblosc2 and the
- * C library allocate is not on trial here. */
+/* Implements the library's allocator only: allocations of libblosc2 and the C library are not
+ * tested. */
 #include "failing_heap.h"
 
 #include "check.h"
@@ -14,7 +14,7 @@ static struct {
     bool armed;
     long countdown; /* allocations until one fails */
     long n_failed;
-    void *live[MAX_LIVE]; /* made while armed */
+    void *live[MAX_LIVE]; /* allocated while armed */
     int n_live;
 } heap;
 

@@ -1,8 +1,6 @@
-/* Room: store. For tests: the store that fails when told to and keeps a journal
- * of every change that succeeded. One lock is held over each change, so the
- * journal's order is the order in which the bytes changed. Sees bytes only;
- * what a frame is, and what a good image looks like, is the test's matter.
- * The images are made in fault_journal.c. */
+/* For tests: the store that fails on demand and keeps a journal of every successful change. A lock
+ * is held during each change, so the journal's order is the order of the changes. Sees bytes only:
+ * the test knows what a frame is and which images are valid. fault_journal.c makes the images. */
 #include "support/fault.h"
 
 #include "base/heap.h"
@@ -15,14 +13,14 @@
 typedef struct fault_store {
     cv_store base;
     cv_store *inner;
-    cv_mutex lock; /* over all below, and while a change is made */
+    cv_mutex lock; /* guards the following; held during a change */
     cv_fault_kind kind;
     int sys_errno;
-    int64_t fail_at; /* in n_changes, or n_reads for a read fault */
+    int64_t fail_at; /* value of n_changes, or of n_reads for a read fault */
     int64_t n_changes;
     int64_t n_reads;
     int64_t n_hits;
-    cv_fault_entry_kind last_hit; /* of changes */
+    cv_fault_entry_kind last_hit; /* kind of the last failed change */
     cv_fault_journal journal;
 } fault_store;
 
@@ -68,7 +66,7 @@ cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store)
     return result;
 }
 
-/* Whether this read is the one to fail. With the lock. */
+/* Whether this read must fail. Call with the lock. */
 static bool read_fails(fault_store *f)
 {
     bool fails = f->kind == CV_FAULT_READ && f->n_reads == f->fail_at;
@@ -77,7 +75,7 @@ static bool read_fails(fault_store *f)
     return fails;
 }
 
-/* Whether this change is one to fail. With the lock. */
+/* Whether this change must fail. Call with the lock. */
 static bool change_fails(fault_store *f)
 {
     bool at = f->n_changes == f->fail_at;
@@ -96,8 +94,8 @@ static cv_status fail_on_purpose(const fault_store *f, const char *what, cv_erro
 
 /* ---- Journal ------------------------------------------------------------ */
 
-/* Room for one more entry, before the change is made: a change that cannot be
- * recorded is not made. With the lock. */
+/* Reserves one more entry before the change: a change that cannot be recorded is not made. Call
+ * with the lock. */
 static cv_status reserve_entry(fault_store *f, cv_error *err)
 {
     if (f->journal.n_entries < f->journal.capacity) return CV_OK;
@@ -186,7 +184,7 @@ static const char *entry_name(cv_fault_entry_kind kind)
     return names[kind];
 }
 
-/* Applies and records; takes over entry->bytes. With the lock. */
+/* Applies and records a change. Owns entry->bytes. Call with the lock. */
 static cv_status apply_and_record(fault_store *f, cv_fault_entry entry, cv_error *err)
 {
     cv_status status = reserve_entry(f, err);
@@ -279,7 +277,7 @@ static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, voi
     return fails ? status : cv_store_read(f->inner, object, pos, dst, size, err);
 }
 
-/* Views would pass by an armed read fault, so there are none then. */
+/* No views while a read fault is armed: they would bypass it. */
 static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
     fault_store *f = as_fault(store);
@@ -314,7 +312,7 @@ static bool fault_has_others(cv_store *store, uint64_t state)
     return cv_store_has_others(as_fault(store)->inner, state);
 }
 
-/* What takes its place, and what is deleted, is told to no journal. */
+/* The new store, and deletions, are not recorded in a journal. */
 static cv_status fault_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     return cv_store_create_over(as_fault(old)->inner, out, err);
@@ -359,7 +357,7 @@ static const cv_store_ops fault_ops = {
     .close = fault_close,
 };
 
-/* What the frame object held before the journal begins. */
+/* Loads the frame object as it is before the journal begins. */
 static cv_status load_initial(fault_store *f, cv_error *err)
 {
     uint64_t size = 0;

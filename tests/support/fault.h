@@ -1,7 +1,6 @@
-/* A store that fails on purpose and remembers what was done to it. For tests:
- * it wraps another store (usually memory), counts the changing operations, can
- * make the n-th of them fail, and keeps a journal from which the bytes at any
- * crash point can be rebuilt.
+/* A store for tests that fails on demand and records its changes. It wraps another store (usually
+ * memory), counts the changing operations, can make the n-th one fail, and keeps a journal from
+ * which the bytes at any crash point can be rebuilt.
  *
  * Changing operations: write, truncate, sync, replace, remove, publish. */
 #ifndef CV_SUPPORT_FAULT_H
@@ -17,30 +16,31 @@ typedef enum cv_fault_kind {
     CV_FAULT_READ     /* read n fails (reads are counted apart)    */
 } cv_fault_kind;
 
-/* Wraps `inner` and owns it from then on, also on failure. */
+/* Wraps `inner`, and owns it even on failure. */
 cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err);
 
-/* Arms: the n-th operation from now on (0 = the next) fails with `sys_errno`. */
+/* Arms a fault: the n-th operation from now on (0: the next) fails with `sys_errno`. */
 void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_errno);
 
 int64_t cv_store_fault_count(const cv_store *store); /* changing operations so far */
-int64_t cv_store_fault_hits(const cv_store *store);  /* how many were made to fail */
+int64_t cv_store_fault_hits(const cv_store *store);  /* number of operations that failed on
+                                                        demand */
 
-/* The changing operation that was made to fail last; CV_FAULT_ENTRY_MARK before one was. */
+/* The changing operation that failed last on demand; CV_FAULT_ENTRY_MARK if none did. */
 cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store);
 
-/* A point of time for the test's own bookkeeping ("acknowledged commit k")
- * in the journal. */
+/* Records a mark of the test ("acknowledged commit k") in the journal. */
 void cv_store_fault_mark(cv_store *store, int64_t token);
 
-/* What was done so far, for who looks at single changes; good until the next one. */
+/* The changes so far; valid until the next one. */
 const cv_fault_journal *cv_store_fault_journal(const cv_store *store);
 
 int64_t cv_store_fault_journal_size(const cv_store *store);
-int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: no write */
+int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: not a
+                                                                               write */
 
-/* How the frame object may look after the crash; contiguous stores only. *mark:
- * the last token marked before its point, -1 without. Release *bytes with cv_free. */
+/* Makes a possible state of the frame object after the crash; contiguous stores only. *mark: the
+ * last token marked before its point, or -1. Release *bytes with cv_free. */
 cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
                                size_t *size, int64_t *mark, cv_error *err);
 

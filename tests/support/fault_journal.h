@@ -1,4 +1,4 @@
-/* What was done to a fault store, and what a crash leaves of it. */
+/* The changes of a fault store, and the states that a crash may leave. */
 #ifndef CV_SUPPORT_FAULT_JOURNAL_H
 #define CV_SUPPORT_FAULT_JOURNAL_H
 
@@ -14,7 +14,7 @@ typedef enum cv_fault_entry_kind {
     CV_FAULT_ENTRY_MARK
 } cv_fault_entry_kind;
 
-/* One change that succeeded (of a short write: the part that was written). */
+/* One successful change (of a short write: the part that was written). */
 typedef struct cv_fault_entry {
     cv_fault_entry_kind kind;
     bool durable; /* replace, publish */
@@ -32,12 +32,11 @@ typedef struct cv_fault_journal {
     size_t initial_size;
 } cv_fault_journal;
 
-/* A crash, by how much of the journal is in the store after it.
+/* A crash model: which journal entries are in the store after a crash.
  *   prefix: all entries before `point`, in order.
- *   torn:   those, and of the write at `point` the first `part` bytes.
- *   power:  everything before the last sync before `point`, and of each later
- *           write before `point` every 512-byte sector kept or lost as a
- *           generator seeded with `seed` says. */
+ *   torn:   those, and the first `part` bytes of the write at `point`.
+ *   power:  everything before the last sync before `point`; of each later write before
+ *           `point`, each 512-byte sector is kept or lost at random, by `seed`. */
 typedef enum cv_crash_model { CV_CRASH_PREFIX, CV_CRASH_TORN, CV_CRASH_POWER } cv_crash_model;
 typedef struct cv_crash {
     cv_crash_model model;
@@ -46,8 +45,8 @@ typedef struct cv_crash {
     uint64_t seed;
 } cv_crash;
 
-/* How the frame object may look after the crash; contiguous stores only. *mark:
- * the last token marked before its point, -1 without. Release *bytes with cv_free. */
+/* Makes a possible state of the frame object after the crash; contiguous stores only. *mark: the
+ * last token marked before its point, or -1. Release *bytes with cv_free. */
 cv_status cv_fault_journal_image(const cv_fault_journal *journal, const cv_crash *crash,
                                  uint8_t **bytes, size_t *size, int64_t *mark, cv_error *err);
 

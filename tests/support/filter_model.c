@@ -1,4 +1,4 @@
-/* Test support: what filters say they do. */
+/* Test support: the documented effect of filters. */
 #include "filter_model.h"
 
 #include "caterva.h"

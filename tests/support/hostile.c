@@ -1,9 +1,9 @@
-/* Hostile files: what is done with each, and the limits under which it is done. */
+/* Hostile files: the operations done with each, and their limits. */
 #include "support/hostile.h"
 
 #include "caterva.h"
-#include "caterva_upkeep.h"
 #include "caterva_store.h"
+#include "caterva_upkeep.h"
 
 #include "info.h"
 #include "support/check.h"
@@ -21,16 +21,16 @@
 #include <unistd.h>
 
 enum {
-    MEMORY = 256 << 20, /* more than there is at the beginning */
+    MEMORY = 256 << 20, /* in addition to the memory at the start */
 #ifdef __OPTIMIZE__
-    SECONDS = 6,        /* of processor time: three times what slow machines need */
+    SECONDS = 6, /* of processor time: three times what slow machines need */
 #else
     SECONDS = 30,
 #endif
     LARGE_CHUNK = 32 << 20
 };
 
-/* ---- What is done with them --------------------------------------------- */
+/* ---- Operations --------------------------------------------------------- */
 
 static double seconds(void)
 {
@@ -41,7 +41,7 @@ static double seconds(void)
 
 static double begun;
 
-/* Any answer is one, but for want of memory. */
+/* Any result is accepted except a lack of memory. */
 static void step(const char *what, caterva_status status, const caterva_error *err)
 {
     double now = seconds();
@@ -89,7 +89,7 @@ static void ask_chunks(caterva_array *array)
     step("next_chunk", caterva_chunk_next(array, &chunks, &err), &err);
 }
 
-/* One item, and what the array is as a whole. */
+/* Reads one item, and descriptions of the whole array. */
 static void ask_items(caterva_array *array)
 {
     const caterva_info *info = info_of(array);
@@ -111,7 +111,7 @@ static void ask_items(caterva_array *array)
     step("statistics", caterva_statistics(array, &options, &stats, &err), &err);
 }
 
-/* A copy is compared with nothing, so it may be stopped. */
+/* Nothing compares the copy, so it may be stopped. */
 static void ask_copies(caterva_array *array)
 {
     caterva_error err;
@@ -152,8 +152,8 @@ static void ask_reader(const hostile *h)
     caterva_discard(array);
 }
 
-/* One item, where a chunk and what stands in it and in memory for each of its blocks is
- * not large: who writes into one asks for that much. */
+/* Writes one item if the chunk, its parts, and the memory for each of its blocks are not large: a
+ * writer needs that much. */
 static void ask_writer(const hostile *h)
 {
     caterva_error err;
@@ -213,7 +213,7 @@ static void ask_library(const hostile *h)
 
 /* ---- Under limits ------------------------------------------------------- */
 
-/* Private memory that may be written, now. */
+/* Current size of private writable memory. */
 static rlim_t data_size(void)
 {
     char line[256];
@@ -256,7 +256,7 @@ void hostile_run_library(const hostile *h)
     check_end(status, h->name, "the library");
 }
 
-/* With `all` every item is asked for, which may take its time; but no more memory. */
+/* `all`: reads every item, which may take long, but may not use more memory. */
 static void run_program(const hostile *h, const char *const *words, bool all, const char *log)
 {
     int status;
@@ -293,7 +293,7 @@ void hostile_run_programs(const hostile *h)
     const char *program = getenv("CATERVA_CLI"), *path = h->path;
     char log[SCRATCH_PATH], output[SCRATCH_PATH];
     if (!program) return;
-    enum { N_WHOLE = 5 }; /* those behind them ask for items */
+    enum { N_WHOLE = 5 }; /* the later ones read items */
     scratch_path(log, "said");
     scratch_path(output, "output.b2nd");
     const char *const runs[][6] = {

@@ -1,7 +1,7 @@
-/* Files that say large numbers: all that takes no amount from its caller is done with
- * them, by the library and by the command line, in a child that may take 256 MiB more
- * than it has and a few seconds of processor time. Any answer is one, but for want of
- * memory. With TIMES in the environment it prints how long each step took. */
+/* Files that contain large numbers. All operations whose size the caller does not choose are done
+ * with them, by the library and by the command line, in a child process that may take 256 MiB more
+ * memory than at its start and a few seconds of processor time. Any result is accepted except a
+ * lack of memory. With TIMES in the environment, prints how long each step took. */
 #ifndef SUPPORT_HOSTILE_H
 #define SUPPORT_HOSTILE_H
 
@@ -11,18 +11,18 @@
 typedef struct hostile {
     const char *name;     /* for messages */
     const char *path;     /* of the array: the file, or the directory */
-    const char *file;     /* that lies: the same, or the frame in the directory */
-    const uint8_t *bytes; /* of it */
+    const char *file;     /* the modified file: the same, or the frame in the directory */
+    const uint8_t *bytes; /* contents of that file */
     size_t size;
 } hostile;
 
-/* The file as it is meant. */
+/* Writes the file's contents. */
 void hostile_restore(const hostile *h);
 
-/* All ways through the library, the file restored before and after each that changes it. */
+/* Runs all operations of the library. Restores the file around each that changes it. */
 void hostile_run_library(const hostile *h);
 
-/* The command line named by CATERVA_CLI, if there is one. */
+/* Runs the command line named by CATERVA_CLI, if set. */
 void hostile_run_programs(const hostile *h);
 
 #endif

@@ -1,4 +1,4 @@
-/* Test support: descriptions are held in a ring. */
+/* Test support: keeps descriptions in a ring. */
 #include "info.h"
 
 #include <pthread.h>

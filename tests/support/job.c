@@ -1,4 +1,4 @@
-/* Test support: the lines that tell a helper program what to do. */
+/* Test support: lines with instructions for a helper program. */
 #include "job.h"
 
 #include "check.h"
@@ -9,7 +9,7 @@
 
 enum { MAX_LINE = 1 << 20 };
 
-/* Cuts the line, which must live as long as the job. */
+/* Divides the line, which must live as long as the job. */
 static void split_line(char *line, job *j)
 {
     j->n_words = 0;
@@ -54,7 +54,7 @@ const char *need_word(const job *j, const char *key)
     return word;
 }
 
-/* Up to 16 numbers split by commas; returns how many. */
+/* Parses up to 16 numbers separated by commas; returns their number. */
 int parse_list(const char *text, int64_t *out)
 {
     int n = 0;
@@ -100,7 +100,7 @@ bounds whole_array(const caterva_info *info)
     return b;
 }
 
-/* Reads the next box of `*text` and moves behind it; 0 at the end. */
+/* Parses the next box of `*text` and advances it; 0 at the end. */
 int next_box(const char **text, const caterva_info *info, bounds *b)
 {
     const char *at = *text;
@@ -153,8 +153,8 @@ static void parse_storage(const job *j, caterva_create_options *o)
     o->dirty_budget = find_number(j, "dirty_budget");
 }
 
-/* Numbers and level as a frame has them: 0 is blosclz, no filter, no compression. A level
- * of -1 is the default. */
+/* Numbers and level as in a frame: 0 is blosclz, no filter, no compression. Level -1 is the
+ * default. */
 static void parse_codec(const job *j, caterva_create_options *o)
 {
     int level = (int)find_number(j, "level");

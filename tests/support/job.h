@@ -1,6 +1,6 @@
-/* The lines that tell a helper program what to do: tab-separated key=value
- * words. Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions), boxes are
- * split by `;`, bytes are hexadecimal. What does not parse fails the program. */
+/* Lines with instructions for a helper program: tab-separated key=value words. Lists are a,b,c; a
+ * box is 0:5,2:3 ("." with 0 dimensions); boxes are separated by `;`; bytes are hexadecimal. A line
+ * that does not parse fails the program. */
 #ifndef SUPPORT_JOB_H
 #define SUPPORT_JOB_H
 
@@ -12,7 +12,7 @@
 enum { MAX_WORDS = 40, MAX_HEX = 1 << 16 };
 
 typedef struct job {
-    char *words[MAX_WORDS]; /* into the line */
+    char *words[MAX_WORDS]; /* point into the line */
     int n_words;
 } job;
 
@@ -22,26 +22,26 @@ typedef struct bounds {
     size_t size; /* bytes */
 } bounds;
 
-/* Runs each line of stdin as a job, until the end of it. */
+/* Runs each line of stdin as a job. */
 void serve_jobs(void (*run)(const job *j));
 
-/* The word's value: NULL, 0, or failing the program where there is none. */
+/* The value of the word. If it is missing: NULL, 0, or failure of the program. */
 const char *find_word(const job *j, const char *key);
 int64_t find_number(const job *j, const char *key);
 const char *need_word(const job *j, const char *key);
 
-/* Up to 16 numbers split by commas; returns how many. NULL has none. */
+/* Parses up to 16 numbers separated by commas; returns their number, 0 for NULL. */
 int parse_list(const char *text, int64_t *out);
 
-/* At most MAX_HEX bytes; returns how many. */
+/* Parses at most MAX_HEX bytes; returns their number. */
 size_t parse_hex(const char *text, uint8_t *out);
 
 bounds whole_array(const caterva_info *info);
 
-/* Reads the next box of `*text` and moves behind it; 0 at the end. */
+/* Parses the next box of `*text` and advances it; 0 at the end. */
 int next_box(const char **text, const caterva_info *info, bounds *b);
 
-/* What creation options point to. */
+/* Memory that creation options point to. */
 typedef struct spec {
     int64_t shape[CATERVA_MAX_DIMS];
     int chunks[CATERVA_MAX_DIMS];
@@ -57,7 +57,7 @@ typedef struct spec {
  * threads, durability and dirty_budget. The options point into `s`. */
 caterva_create_options parse_options(const job *j, spec *s);
 
-/* The word durability; none where it is absent. */
+/* The word durability; the default if it is missing. */
 caterva_durability parse_durability(const job *j);
 
 #endif

@@ -1,6 +1,6 @@
-/* A small 2-d array of int32 and one attribute, whose state after each of a
- * series of operations follows from the kind of series and a number alone: the
- * process that works and the process that checks need not talk. */
+/* A small 2-d array of int32 with one attribute. Its state after each of a series of operations
+ * depends only on the kind of series and a number, so the working and the checking process need not
+ * communicate. */
 #ifndef SUPPORT_MODEL_H
 #define SUPPORT_MODEL_H
 
@@ -18,27 +18,27 @@ typedef struct model {
     size_t note_size; /* 0: no attribute "note" */
 } model;
 
-/* A kind of series: append, aligned, unaligned, resize, insert, remove,
- * attributes, compact or mixed. False for other words. */
+/* The kinds of series: append, aligned, unaligned, resize, insert, remove, attributes, compact or
+ * mixed. False for others. */
 bool model_knows(const char *kind);
 
-model model_begin(const char *kind); /* before the first operation */
+model model_begin(const char *kind); /* the state before the first operation */
 void model_free(model *m);
 bool model_equal(const model *a, const model *b);
 
-/* Every item is one of `a` or of `b`, but both occur: half of a change. */
+/* Whether every item is one of `a` or of `b`, and both occur: half of a change. */
 bool model_is_mixture(const model *m, const model *a, const model *b);
 
-/* Operation `i`, from 0 on the model and, unless NULL, on an array that is open
- * for writing; not committed. */
+/* Applies operation `i` (from 0) to the model and, unless NULL, to an array open for writing; does
+ * not commit. */
 caterva_status model_step(model *m, const char *kind, int i, caterva_array *array,
                           caterva_error *err);
 
-/* An array that holds the model, published by the call. */
+/* Creates an array with the model's contents, and commits it. */
 caterva_status model_create(const model *m, const char *path, caterva_layout layout,
                             caterva_error *err);
 
-/* What a file holds, read with our library or with C-Blosc2's b2nd. */
+/* Loads a file, with this library or with C-Blosc2's b2nd. */
 typedef enum model_fault { MODEL_OK, MODEL_NO_OPEN, MODEL_NO_READ } model_fault;
 model_fault model_load(model *out, const char *path, char why[256]);
 model_fault model_load_b2nd(model *out, const char *path, char why[256]);

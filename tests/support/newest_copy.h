@@ -1,10 +1,10 @@
-/* The newest of all header copies in some bytes, as repair would find it. */
+/* Finds the newest of all header copies in some bytes, as repair does. */
 #ifndef TEST_NEWEST_COPY_H
 #define TEST_NEWEST_COPY_H
 
 #include "format/frame_header.h"
 
-/* False when there is none in `bytes`, which begin at frame position `pos`. */
+/* False if `bytes`, at frame position `pos`, contain none. */
 static inline bool newest_copy(const uint8_t *bytes, size_t size, uint64_t pos,
                                cv_header_copy *out)
 {

@@ -1,6 +1,6 @@
 """nginx on loopback, for tests: serves a folder on a port of the system's choice.
 
-    server = Nginx(find(), scratch, folder, "gzip on;")    # more lines of the server's block
+    server = Nginx(find(), scratch, folder, "gzip on;")    # with more lines in the server block
     server.url("a.b2nd")
     server.close()
     Nginx(..., tls=(certificate, key), http2=True)         # https, for the host "localhost"
@@ -17,7 +17,7 @@ import time
 
 
 def find():
-    """The program, or None."""
+    """Path of the program, or None."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 

@@ -1,5 +1,5 @@
-/* Test support: the naive n-d oracle and random geometries. It must share no
- * thought with the library: no chunks, no strides kept, one item at a time. */
+/* Test support: the naive n-d oracle and random geometries. Shares no ideas with the library: no
+ * chunks, no stored strides, one item at a time. */
 #include "oracle.h"
 
 #include "check.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Mostly sizes NumPy has, some odd ones, and one above the chunk header's byte. */
+/* Mostly sizes of NumPy types, some odd ones, and one above the chunk header's limit. */
 static const int32_t item_sizes[] = {1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 3, 5, 7, 12, 16, 24, 300};
 
 /* The longest axis that keeps the padded array within `room` items. */
@@ -165,7 +165,7 @@ void oracle_fill(oracle *o, const void *item)
     for (size_t at = 0; at < o->size; at += item_size) memcpy(o->bytes + at, item, item_size);
 }
 
-/* Where item number `n` (C order) of the box lies in the array's bytes. */
+/* Position of item number `n` (C order) of the box in the array's bytes. */
 static size_t item_position(const geometry *g, const box *b, int64_t n)
 {
     int64_t position = 0;

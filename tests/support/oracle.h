@@ -1,5 +1,5 @@
-/* The naive n-d array every other implementation is compared with: plain
- * memory in C order, moved item by item. Slow and obviously right. */
+/* The naive n-d array with which every other implementation is compared: plain memory in C order,
+ * moved item by item. Slow and obviously right. */
 #ifndef SUPPORT_ORACLE_H
 #define SUPPORT_ORACLE_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an array is made of; the chunk and block shape matter only to others. */
+/* The parameters of an array; chunk and block shape matter only to others. */
 typedef struct geometry {
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
@@ -29,11 +29,11 @@ typedef struct oracle {
     size_t size;
 } oracle;
 
-/* A shape of at most `max_items` items (padding counted), partitions that fit
- * neither it nor each other, now and then an axis of length 0. */
+/* A shape of at most `max_items` items (with padding), with partitions that divide neither it nor
+ * each other, and sometimes an axis of length 0. */
 geometry random_geometry(rng *r, int max_ndim, int64_t max_items);
 
-/* Inside the shape; sometimes empty, a point, a line or the whole array. */
+/* A box inside the shape; sometimes empty, a point, a line or the whole array. */
 box random_box(rng *r, const geometry *g);
 box whole_box(const geometry *g);
 
@@ -44,7 +44,7 @@ size_t box_size(const box *b, const geometry *g);
 const char *geometry_text(const geometry *g, char *text, size_t size);
 const char *box_text(const box *b, int ndim, char *text, size_t size);
 
-/* All bytes zero. Release with oracle_free. */
+/* All bytes are zero. Release with oracle_free. */
 oracle oracle_new(const geometry *g);
 void oracle_free(oracle *o);
 void oracle_copy(oracle *to, const oracle *from);

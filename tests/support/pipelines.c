@@ -15,7 +15,7 @@ pipeline random_pipeline(rng *r, int32_t item_size)
         {CATERVA_FILTER_DELTA, CATERVA_FILTER_SHUFFLE},
         {CATERVA_FILTER_SHUFFLE, CATERVA_FILTER_BYTEDELTA},
     };
-    /* Byte delta needs the item size, which a chunk keeps in one byte. */
+    /* bytedelta needs the item size, which a chunk stores in one byte */
     int choice = rng_int(r, 0, item_size > 255 ? 4 : 5);
     pipeline p = {.codec = codecs[rng_int(r, 0, 4)], .level = rng_int(r, 0, 9)};
     memcpy(p.filters, filters[choice], sizeof(filters[choice]));

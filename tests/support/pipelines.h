@@ -1,4 +1,4 @@
-/* Random lossless compression settings, and arrays made of a geometry. */
+/* Random lossless compression settings, and creation options for geometries. */
 #ifndef SUPPORT_PIPELINES_H
 #define SUPPORT_PIPELINES_H
 
@@ -13,13 +13,13 @@ typedef struct pipeline {
     int filters_meta[CATERVA_MAX_FILTERS];
 } pipeline;
 
-/* Any built-in codec, level and filters that give back what went in. */
+/* Any built-in codec, level and filters that restore their input. */
 pipeline random_pipeline(rng *r, int32_t item_size);
 
 /* Creation options for the geometry, which must outlive them; opaque items. */
 caterva_create_options options_for(const geometry *g, const pipeline *p);
 
-/* `size` bytes as real data come: noise, a ramp, one value, or zeros. */
+/* Fills `size` bytes like real data: noise, a ramp, one value, or zeros. */
 void random_data(rng *r, void *bytes, size_t size, int32_t item_size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Test support: seeded random numbers (SplitMix64: one multiply-xor chain per
- * number, no state to warm up) and the seed's way in and out. */
+/* Test support: seeded random numbers (SplitMix64: one multiply-xor chain per number, no warm-up),
+ * and arguments for the seed. */
 #include "random.h"
 
 #include <stdio.h>

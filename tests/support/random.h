@@ -1,4 +1,4 @@
-/* Seeded random numbers for tests: the same seed gives the same run anywhere. */
+/* Seeded random numbers for tests: the same seed gives the same run on any machine. */
 #ifndef SUPPORT_RANDOM_H
 #define SUPPORT_RANDOM_H
 
@@ -13,7 +13,7 @@ rng rng_from_seed(uint64_t seed);
 
 uint64_t rng_next(rng *r);
 
-/* Uniform enough for tests; both ends included. */
+/* Uniform enough for tests; both ends are included. */
 int64_t rng_between(rng *r, int64_t low, int64_t high);
 int rng_int(rng *r, int low, int high);
 
@@ -22,11 +22,11 @@ int rng_one_in(rng *r, int n);
 
 void rng_fill(rng *r, void *bytes, size_t size);
 
-/* argv[index] as a number (decimal or 0x...), or `otherwise` when absent. */
+/* argv[index] as a number (decimal or 0x...), or `otherwise` if it is missing. */
 uint64_t number_argument(int argc, char **argv, int index, uint64_t otherwise);
 
-/* The seed: argv[index] when given, else the clock. Printed to stdout, so that
- * a failing run can be repeated. */
+/* The seed: argv[index], or the clock if it is missing. Prints it to stdout, so that a failing run
+ * can be repeated. */
 uint64_t seed_argument(int argc, char **argv, int index);
 
 #endif

@@ -1,4 +1,4 @@
-/* Test support: refusals are checked in one place, for every test of misuse. */
+/* Test support: one function checks refusals, for all tests of misuse. */
 #include "refuse.h"
 
 #include <string.h>

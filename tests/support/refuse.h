@@ -1,11 +1,11 @@
-/* Expecting refusals, and the one small array that the abuse tests misuse. */
+/* Checks of refusals, and the small array that the tests of misuse use. */
 #ifndef SUPPORT_REFUSE_H
 #define SUPPORT_REFUSE_H
 
 #include "caterva.h"
 #include "check.h"
 
-/* Statuses that are fine for a refusal, as bits. */
+/* Statuses accepted for a refusal, as bits. */
 #define EINVAL_BIT (1u << -CATERVA_EINVAL)
 #define EUNSUPPORTED_BIT (1u << -CATERVA_EUNSUPPORTED)
 #define ECORRUPT_BIT (1u << -CATERVA_ECORRUPT)
@@ -25,12 +25,12 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Fails unless `status` is one of the `allowed` bits and `err`, where given,
- * says the same with a sentence. */
+/* Fails unless `status` is one of the `allowed` bits and `err`, if given, has the same status and a
+ * message. */
 void check_refusal(unsigned allowed, caterva_status status, const caterva_error *err,
                    int line, const char *call);
 
-/* `call` names the error struct `err`; it is made twice, with one and without. */
+/* `call` uses the error struct `err`. It is made twice, with one and without. */
 #define REFUSE(allowed, call)                                                                \
     do {                                                                                     \
         caterva_error detail_ = {.code = CATERVA_OK};                                        \
@@ -40,10 +40,10 @@ void check_refusal(unsigned allowed, caterva_status status, const caterva_error 
         check_refusal(allowed, call, err, __LINE__, #call);                                  \
     } while (0)
 
-/* How many refusals were checked so far. */
+/* Number of refusals checked so far. */
 int refusals(void);
 
-/* A 6 x 7 array of <i4, 2 x 3 chunks, holding the squares. */
+/* A 6 x 7 array of <i4, 2 x 3 chunks, containing squares. */
 extern const int64_t small_shape[16];
 extern int32_t small_values[42];
 caterva_create_options small_options(void);

@@ -1,8 +1,7 @@
-"""A relay between a client and a server on loopback: answers wait in it for as long as they are
-told to.
+"""A relay between a client and a server on loopback, which can hold back responses.
 
     relay = Relay(server.port)
-    relay.holds = True         # what the server says from now on stays here
+    relay.holds = True         # holds back responses from now on
     relay.holds = False
 """
 

@@ -1,5 +1,4 @@
-/* Good files of several commits, and the judge of what a repair makes of them once
- * they are damaged. */
+/* Good files of several commits, and checks of the results of repairs after damage. */
 #ifndef SUPPORT_REPAIRED_H
 #define SUPPORT_REPAIRED_H
 
@@ -14,10 +13,10 @@
 
 enum { REPAIRED_COMMITS = 5, REPAIRED_CHUNKS = 16 };
 
-/* How a file came to be. */
+/* How a file was written. */
 typedef enum writer {
-    ONE_HANDLE, /* overwrites, and uses dead space again */
-    REOPENED,   /* one handle for each commit: nothing is used again */
+    ONE_HANDLE, /* overwrites, and reuses dead space */
+    REOPENED,   /* one handle for each commit: reuses nothing */
     SPARSE,
     BLOSC2 /* written at once by C-Blosc2 */
 } writer;
@@ -28,7 +27,7 @@ typedef struct extent {
     int64_t pos, size;
 } extent;
 
-/* A good file, and what each of its commits held. */
+/* A good file, and the contents after each commit. */
 typedef struct sample {
     writer writer;
     geometry geometry;
@@ -41,15 +40,15 @@ typedef struct sample {
     extent chunks[REPAIRED_CHUNKS];
 } sample;
 
-/* Written anew at its path, and loaded. Release with sample_free. */
+/* Writes the file again at its path, and loads it. Release with sample_free. */
 sample sample_make(rng *r, writer w);
 void sample_free(sample *s);
 
-/* One more commit, through `array`: a random box (the first time all) and the
- * attribute "step", the number of the state. */
+/* One more commit through `array`: a random box (the whole array the first time), and the attribute
+ * "step", the number of the state. */
 void sample_change(rng *r, sample *s, caterva_array *array);
 
-/* Where the frame lies: the file, or the directory's chunks.b2frame. */
+/* The path of the frame: the file, or the directory's chunks.b2frame. */
 const char *sample_frame_path(const sample *s, char path[SCRATCH_PATH]);
 
 typedef struct verdict {
@@ -57,15 +56,14 @@ typedef struct verdict {
     caterva_repair_result result;
 } verdict;
 
-/* Saves `bytes` as the sample's frame (NULL: it stays as it is) and repairs it. What
- * the repair says must agree with itself, what it kept with what was committed, and
- * libblosc2 must read it alike. `hit` is the chunk that may hold anything that
- * decodes, -1 for none, -2 for any; `guess` is the repair's option. */
+/* Saves `bytes` as the sample's frame (NULL: unchanged) and repairs it. Checks that the reports are
+ * consistent, that kept chunks equal committed ones, and that libblosc2 reads the same. `hit`: the
+ * chunk that may contain anything that decodes, -1 for none, -2 for any. `guess`: the option of
+ * repair. */
 verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t hit,
                      int guess, const char *what);
 
-/* How many repairs were judged, and how they ended: so that a test can say that it
- * met every way. */
+/* The number of judged repairs, and their results, so that a test can check that all occurred. */
 typedef struct repair_counts {
     int n, in_place, written, hopeless, older, guessed, mixed;
 } repair_counts;

@@ -1,4 +1,4 @@
-"""Tests with random runs: how many, and of which seed, are words of the command line."""
+"""Tests with random runs, whose number and seed are options of the command line."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ import unittest
 
 
 def main(module):
-    """The tests of a module, whose RUNS and SEED --runs N and --seed N set."""
+    """Runs the tests of a module; --runs N and --seed N set its RUNS and SEED."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=module.RUNS)
     parser.add_argument("--seed", type=int)
@@ -18,7 +18,7 @@ def main(module):
 
 
 def seeded(module):
-    """The tests of a module, whose SEED --seed N sets, or chance; it is printed."""
+    """Runs the tests of a module; --seed N sets its SEED, else it is random. Prints the seed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     given, rest = parser.parse_known_args()

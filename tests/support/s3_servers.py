@@ -1,16 +1,16 @@
-"""Object stores of S3 on loopback, for tests: programs that others wrote.
+"""Object stores of S3 on loopback, for tests: existing programs.
 
     for kind in KINDS:
-        reason = kind.why_not()       # a sentence where it cannot be started
+        reason = kind.why_not()       # a sentence if it cannot be started
         server = kind(scratch)
         server.endpoint, server.access, server.secret
         server.client()               # of boto3, with those keys; or others
         server.close()
 
 versitygw is taken from $VERSITYGW, the PATH or build/deps/bin (scripts/versitygw builds it there);
-moto from this Python's packages. A store has the empty buckets BUCKET, and PUBLIC, which anybody
-may read where it is `checks_all`: one that checks presigned URLs and lets nobody in without a
-reason. Their hosts' names have a bucket in front where `domain` says so.
+moto from this Python's packages. A store has the empty buckets BUCKET and PUBLIC. With
+`checks_all` it checks presigned URLs and every permission; PUBLIC can then be read without
+credentials. With `domain` the host names begin with the bucket.
 """
 
 import importlib.util
@@ -92,7 +92,7 @@ class Versitygw(_Server):
         root, sidecar = self.scratch / "root", self.scratch / "sidecar"
         root.mkdir()
         sidecar.mkdir()
-        # Attributes of files are not everywhere: they go into a folder.
+        # Not every file system has extended attributes: they are stored in a folder.
         self.start(self.program(), "--port", "127.0.0.1:%d" % self.port, "--quiet",
                    "--virtual-domain", "localhost:%d" % self.port, "posix", "--sidecar", sidecar,
                    root, ROOT_ACCESS_KEY=self.access, ROOT_SECRET_KEY=self.secret)
@@ -127,7 +127,7 @@ class Moto(_Server):
         client = self.client()
         client.create_bucket(Bucket=BUCKET)
         client.create_bucket(Bucket=PUBLIC)
-        # From now on signatures are checked.
+        # Signatures are checked from now on.
         urllib.request.urlopen(urllib.request.Request(
             self.endpoint + "/moto-api/reset-auth", data=b"0",
             headers={"Content-Type": "text/plain"})).close()

@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 of requests that a scripted server has heard, made once more."""
+"""Computes the AWS Signature Version 4 of requests that a scripted server received."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ import re
 
 
 def signature(request, access, secret):
-    """What the Authorization field of the request must be, by the fields that it names."""
+    """The expected Authorization field of the request, from the fields that it names."""
     given = request.headers["authorization"]
     names = re.search("SignedHeaders=([^,]*)", given).group(1).split(";")
     day, region = re.search("Credential=[^/]*/([0-9]*)/([^/]*)/s3/", given).groups()
@@ -28,7 +28,7 @@ def signature(request, access, secret):
 
 
 def is_right(request, access, secret):
-    """Also whether the body is the one that was signed."""
+    """Whether signature and body of the request are valid."""
     wanted = request.headers["x-amz-content-sha256"]
     return signature(request, access, secret) == request.headers["authorization"] and \
         hashlib.sha256(request.body).hexdigest() == wanted

@@ -1,6 +1,6 @@
-/* Whether this program is sanitized. The child of a process with busy threads may find
- * a sanitizer's own locks taken, its allocator's too, and hang; without one, the C
- * library sees to its locks. */
+/* Whether this program runs under a sanitizer. A forked child of a process with busy threads may
+ * find locks of the sanitizer taken, also of its allocator, and hang; without a sanitizer the C
+ * library handles its locks. */
 #ifndef SUPPORT_SANITIZED_H
 #define SUPPORT_SANITIZED_H
 
@@ -15,7 +15,7 @@
 #define SANITIZED 0
 #endif
 
-/* In a test of cmocka. */
+/* For tests with cmocka. */
 #define SKIP_IF_SANITIZED()                                                                  \
     do {                                                                                     \
         if (SANITIZED) skip();                                                               \

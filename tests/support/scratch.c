@@ -1,5 +1,5 @@
-/* Test support: a temporary directory and whole files. Cleaning up is done by
- * the process that made the directory, never by a forked child. */
+/* Test support: a temporary directory and whole files. The process that made the directory removes
+ * it, never a forked child. */
 #include "scratch.h"
 
 #include "check.h"

@@ -1,4 +1,4 @@
-/* A directory of the test's own, removed when the program exits. */
+/* A temporary directory, removed when the program exits. */
 #ifndef SUPPORT_SCRATCH_H
 #define SUPPORT_SCRATCH_H
 
@@ -7,14 +7,14 @@
 
 enum { SCRATCH_PATH = 512 };
 
-/* The path of `name` in the scratch directory, into `path`. Made at first use
- * under $TMPDIR or /tmp. */
+/* Stores the path of `name` in the scratch directory in `path`. The directory is created at first
+ * use under $TMPDIR or /tmp. */
 const char *scratch_path(char path[SCRATCH_PATH], const char *name);
 
-/* Removes a file or a whole directory; fine when there is none. */
+/* Removes a file or a whole directory, if it exists. */
 void scratch_remove(const char *path);
 
-/* The whole file in memory (free with free), or NULL when it cannot be read. */
+/* Loads the whole file (release with free); NULL if it cannot be read. */
 uint8_t *scratch_load(const char *path, size_t *size);
 
 void scratch_save(const char *path, const void *bytes, size_t size);

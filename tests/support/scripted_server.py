@@ -1,14 +1,14 @@
-"""A web server for tests: it counts what is asked of it, and misbehaves on order.
+"""A web server for tests: records requests, and misbehaves on demand.
 
     server = ScriptedServer()                  # on loopback, a port of the system's choice
     server.objects["/a.b2nd"] = b"..."
     server.url("/a.b2nd")
-    server.script = lambda request: Reply(...) # or None: as a good server would answer
+    server.script = lambda request: Reply(...) # or None: a correct response
 
-A good server answers ranges, one or several (or with `parts=False` all of the object in place of
-several), knows ETags and If-Match, and keeps connections. It takes
-PUT, on conditions, and uploads in parts as S3 has them; `hears`, called when a request's fields
-have come and not its body, may sleep, or say False: then the connection is reset.
+A correct response serves one or several ranges (with `parts=False` the whole object instead of
+several), uses ETags and If-Match, and keeps connections. The server accepts conditional PUT and
+multipart uploads of S3. `hears` is called after the fields of a request and before its body; it
+may sleep, or return False, which resets the connection.
 """
 
 import email.utils
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Request:
-    number: int  # of all, from 0
+    number: int  # of all requests, from 0
     method: str
     path: str
     headers: dict[str, str]  # names in lower case
@@ -37,8 +37,8 @@ class Request:
 
 @dataclass
 class Reply:
-    """What is sent. `cut`: after so many bytes of the body the connection is reset (or closed);
-    `drip`: seconds before each `piece` bytes; `delay`: before all."""
+    """A response. `cut`: bytes of the body after which the connection is reset (or closed);
+    `drip`: seconds before each `piece` bytes; `delay`: before the response."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -47,7 +47,7 @@ class Reply:
     delay: float = 0.0
     drip: float = 0.0
     piece: int = 4096
-    raw: bytes | None = None  # instead of all else
+    raw: bytes | None = None  # sent instead of everything else
     closes: bool = False
 
 
@@ -60,7 +60,7 @@ BOUNDARY = "THIS_IS_BETWEEN"
 
 
 def spans_of(request):
-    """The ranges that a request names, (first, end) of each; none where it is not in such words."""
+    """The ranges of a request as (first, end); [] if it has none, or another form."""
     text = request.headers.get("range", "")
     if not re.fullmatch(r"bytes=\d+-\d+(,\d+-\d+)*", text):
         return []
@@ -68,7 +68,7 @@ def spans_of(request):
 
 
 def parts_of(parts, boundary=BOUNDARY, line=b"\r\n", last=True):
-    """A body of parts, (first, bytes, size of the object) of each."""
+    """A multipart body of parts (first, bytes, size of the object)."""
     pieces = []
     for first, data, total in parts:
         pieces += [line, b"--", boundary.encode(), line, b"Content-Type: application/octet-stream", line,
@@ -82,12 +82,12 @@ class ScriptedServer:
                  tls=None, parts=True, name=None):
         self.objects = {}
         self.script = self.hears = None
-        self.meta = {}     # of objects: fields that stay with them
+        self.meta = {}     # stored fields of objects
         self.uploads = {}  # id: (path, meta, {number: body})
         self.conditions = True
         self.delay, self.etags, self.dates = delay, etags, dates
         self.suffixes, self.ranges, self.parts = suffixes, ranges, parts
-        self.name = name  # of the field Server, of good answers
+        self.name = name  # value of the field Server in correct responses
         self.requests = []
         self.connections = 0
         self._tls = None
@@ -103,7 +103,7 @@ class ScriptedServer:
         return "%s:%d%s" % ("https://localhost" if self._tls else "http://127.0.0.1", self.port, path)
 
     def certify(self, certificate, key):
-        """Also of a server that has another one: to new connections, without their sessions."""
+        """Sets or replaces the certificate, for new connections, without TLS sessions."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         self._tls = context
@@ -120,7 +120,7 @@ class ScriptedServer:
     def close(self):
         self._ends = True
         try:
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits there
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
         except OSError:
             pass
         self._listener.close()
@@ -169,7 +169,7 @@ class ScriptedServer:
         return request
 
     def _read_body(self, connection, stream, request):
-        """Whether it came whole."""
+        """Whether the whole body arrived."""
         headers = request.headers
         if self.hears and self.hears(request) is False:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -196,7 +196,7 @@ class ScriptedServer:
             request.ended = time.monotonic()
 
     def settle(self):
-        """Returns when nothing is at work on what came so far, also for clients that are gone."""
+        """Waits until all requests so far have ended, also of clients that disconnected."""
         end = time.monotonic() + 60
         while not all(request.ended for request in list(self.requests)):
             assert time.monotonic() < end
@@ -214,7 +214,7 @@ class ScriptedServer:
             connection.sendall(head.encode("latin-1") + b"\r\n")
             for at in range(0, len(body), reply.piece):
                 time.sleep(reply.drip)
-                request.sent += len(body[at:at + reply.piece])  # who has it may look at once
+                request.sent += len(body[at:at + reply.piece])  # before the client can see it
                 connection.sendall(body[at:at + reply.piece])
         else:
             request.sent += len(body)
@@ -223,7 +223,7 @@ class ScriptedServer:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         return reply.cut is None and not reply.closes and request.headers.get("connection") != "close"
 
-    # ---- A good answer -----------------------------------------------------------------
+    # ---- Correct responses -----------------------------------------------------------------
 
     def good(self, request):
         path, _, query = request.path.partition("?")

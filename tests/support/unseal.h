@@ -1,14 +1,11 @@
-/* A frame as if another writer had changed it: its checksums hold no more. */
+/* Changes a frame as other writers do: it has no valid checksums any more. */
 #ifndef SUPPORT_UNSEAL_H
 #define SUPPORT_UNSEAL_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* The trailer's last bytes are the fingerprint and, before it, its type. */
-static inline void unseal(uint8_t *frame, size_t size)
-{
-    memset(frame + size - 17, 0, 17);
-}
+/* The last bytes of the trailer are the fingerprint's type and the fingerprint. */
+static inline void unseal(uint8_t *frame, size_t size) { memset(frame + size - 17, 0, 17); }
 
 #endif

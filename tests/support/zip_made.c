@@ -1,4 +1,4 @@
-/* Writes a zip archive field by field, with whatever the test says. */
+/* Writes a zip archive field by field, with any values. */
 #include "zip_made.h"
 
 #include "check.h"

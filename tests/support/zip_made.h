@@ -1,4 +1,4 @@
-/* Zip archives made by hand, so that every number in them can be a lie. */
+/* Zip archives for tests, in which every number can be wrong. */
 #ifndef SUPPORT_ZIP_MADE_H
 #define SUPPORT_ZIP_MADE_H
 
@@ -11,25 +11,25 @@ typedef struct zip_made_member {
     const char *name;
     const void *data;
     uint32_t size;
-    uint32_t extra;     /* bytes of zeros behind the local name */
+    uint32_t extra;     /* zero bytes behind the local name */
     int flags, method;  /* 0: stored */
     const char *local;  /* name in the local header; NULL: the same */
-    uint32_t at_of;     /* 1 + number of the member whose place the directory says */
-    uint64_t says_size; /* != 0: what the directory says, in a zip64 field */
-    uint64_t says_pos;  /* the same of the place */
+    uint32_t at_of;     /* 1 + number of the member whose position the directory has */
+    uint64_t says_size; /* != 0: the size in the directory, in a zip64 field */
+    uint64_t says_pos;  /* the same for the position */
 } zip_made_member;
 
 typedef struct zip_made {
     zip_made_member members[ZIP_MADE_MEMBERS];
     int n;
-    uint64_t says_n; /* != 0: members as the end says, in a zip64 end */
+    uint64_t says_n; /* != 0: number of members in the end record, in a zip64 end */
     uint64_t says_directory_size, says_directory_pos; /* likewise */
-    int wide;                                         /* a zip64 end that says the truth */
-    const char *comment;                              /* at the end; NULL: none */
-    const char *before; /* bytes before the archive; NULL: none */
+    int wide;                                         /* a zip64 end with correct numbers */
+    const char *comment;                              /* at the end; or NULL */
+    const char *before;                               /* bytes before the archive; or NULL */
 } zip_made;
 
-/* The archive; free with free. */
+/* Makes the archive; release with free. */
 uint8_t *zip_made_bytes(const zip_made *zip, size_t *size);
 
 #endif
