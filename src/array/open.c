@@ -101,8 +101,8 @@ static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_f
 {
     cv_watch watch;
     cv_watch_init(&watch, o->on_progress, o->context);
-    cv_watch *heard = store->is_far && o->on_progress ? &watch : NULL;
-    store->watch = heard; /* during the opening */
+    cv_watch *reporting = store->is_far && o->on_progress ? &watch : NULL;
+    store->watch = reporting; /* during the opening */
     cv_status status = cv_frame_open(store, o->durability, o->unchecked != 0, out, err);
     if (status == CV_OK) (*out)->store->watch = NULL;
     cv_watch_destroy(&watch);

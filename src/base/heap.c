@@ -19,7 +19,7 @@ bool cv_heap_set(const cv_heap_functions *functions)
 }
 
 /* Returns true for the system. Waits while another thread sets functions, which is brief. */
-static bool settle(void)
+static bool uses_system(void)
 {
     int kind = CV_HEAP_UNSETTLED;
     atomic_compare_exchange_strong(&cv_heap_settled, &kind, CV_HEAP_SYSTEM);
@@ -37,13 +37,13 @@ static void *from_system(size_t size, size_t alignment)
 void *cv_heap_allocate(size_t size, size_t alignment)
 {
     if (size > SIZE_MAX - alignment) return NULL;
-    if (settle()) return from_system(size, alignment);
+    if (uses_system()) return from_system(size, alignment);
     return own.allocate(own.context, size > 0 ? size : 1, alignment);
 }
 
 void cv_heap_release(void *memory)
 {
-    if (settle())
+    if (uses_system())
         free(memory);
     else if (memory)
         own.release(own.context, memory);

@@ -321,7 +321,7 @@ static cv_status read_time_unit(scanner *s, caterva_dtype *out)
 }
 
 /* Strings and single-byte numbers have no byte order, whatever their sign. */
-static char settle_byte_order(const caterva_dtype *type, char sign)
+static char byte_order_of(const caterva_dtype *type, char sign)
 {
     bool ordered = type->kind == 'U' || (type->item_size > 1 && strchr("iufcMm", type->kind));
     if (!ordered) return '|';
@@ -349,7 +349,7 @@ cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterv
     CV_TRY(name ? take_name(&s, name, out) : read_kind_and_size(&s, out));
     if (out->kind == 'M' || out->kind == 'm') CV_TRY(read_time_unit(&s, out));
     if (s.at != s.size) return complain(&s, s.at, "unexpected text");
-    out->byte_order = settle_byte_order(out, sign);
+    out->byte_order = byte_order_of(out, sign);
     return CV_OK;
 }
 

@@ -130,7 +130,7 @@ static cv_token read_token(cv_tokens *t)
 }
 
 /* Checks for cancellation. Counts no progress: the user of the tokens does. */
-static void ask(cv_tokens *t)
+static void check_watch(cv_tokens *t)
 {
     enum { EACH = 1 << 16 }; /* tokens: a fraction of a millisecond */
     if (++t->n % EACH == 0 && cv_watch_step(t->watch, 0, NULL) != CV_OK) t->bad = true;
@@ -138,7 +138,7 @@ static void ask(cv_tokens *t)
 
 cv_token cv_token_next(cv_tokens *t)
 {
-    if (t->watch) ask(t);
+    if (t->watch) check_watch(t);
     cv_token token = read_token(t);
     return t->bad ? (cv_token){.kind = CV_TOKEN_NIL} : token;
 }
@@ -338,7 +338,7 @@ void cv_pack_text(cv_packer *p, const void *text, size_t size)
 }
 
 /* Appends bytes in pieces, with progress, if there is a watch. */
-static void append_told(cv_packer *p, const uint8_t *bytes, size_t size)
+static void append_with_progress(cv_packer *p, const uint8_t *bytes, size_t size)
 {
     enum { PIECE = 1 << 20 };
     if (!failed(p) && size > 0)
@@ -364,7 +364,7 @@ static void pack_binary_head(cv_packer *p, size_t size)
 void cv_pack_binary(cv_packer *p, const void *bytes, size_t size)
 {
     pack_binary_head(p, size);
-    append_told(p, bytes, size);
+    append_with_progress(p, bytes, size);
 }
 
 static size_t put_ext(uint8_t *to, int type, uint64_t size)
@@ -390,7 +390,7 @@ static void pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, cons
     check_count(p, (uint64_t)before + size);
     append(p, head, put_ext(head, type, (uint64_t)before + size));
     if (first) append(p, first->data, before);
-    append_told(p, bytes, size);
+    append_with_progress(p, bytes, size);
 }
 
 void cv_pack_ext(cv_packer *p, int type, const void *bytes, size_t size)

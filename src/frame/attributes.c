@@ -52,9 +52,9 @@ static int32_t piece_of(const cv_chunk_header *header, const cv_metalayer *attri
     return (int32_t)cv_min_i64(piece, header->nbytes);
 }
 
-static cv_status decode_told(cv_decoder *decoder, const cv_chunk_header *header,
-                             const cv_metalayer *attribute, uint8_t *dst, cv_watch *watch,
-                             cv_error *err)
+static cv_status decode_with_progress(cv_decoder *decoder, const cv_chunk_header *header,
+                                      const cv_metalayer *attribute, uint8_t *dst,
+                                      cv_watch *watch, cv_error *err)
 {
     int32_t piece = piece_of(header, attribute, watch);
     if (piece == header->nbytes) {
@@ -79,7 +79,7 @@ static cv_status decode_whole(const cv_chunk_header *header, const cv_metalayer 
     cv_decoder *decoder;
     CV_TRY(new_decoder(&decoder, err));
     cv_watch_expect(watch, header->nbytes);
-    cv_status status = decode_told(decoder, header, attribute, dst, watch, err);
+    cv_status status = decode_with_progress(decoder, header, attribute, dst, watch, err);
     cv_decoder_free(decoder);
     return status;
 }
@@ -617,7 +617,7 @@ static cv_status find_guest(placing *p, item **out, cv_error *err)
 }
 
 /* An attribute that is not a MessagePack value exchanges places with one that is. */
-static cv_status settle(placing *p, item *it, cv_error *err)
+static cv_status keep_out_of_map(placing *p, item *it, cv_error *err)
 {
     bool is_value;
     item *guest = NULL;
@@ -712,7 +712,7 @@ static cv_status place(placing *p, cv_error *err)
     give_keys(p, false);
     cv_status status = CV_OK;
     for (int i = 0; i < p->n && status == CV_OK; i++)
-        if (!p->items[i].keyed) status = settle(p, &p->items[i], err);
+        if (!p->items[i].keyed) status = keep_out_of_map(p, &p->items[i], err);
     return status;
 }
 

@@ -445,7 +445,7 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
     cv_frame_header header = old->header;
     header.frame_size = frame_size;
     header.cbytes = c->cbytes;
-    header.encode_threads = 0; /* "as the reader likes": marks our frames, see docs/format.md */
+    header.encode_threads = 0; /* marks our frames, see docs/format.md */
     header.decode_threads = 0;
     CV_TRY(cv_frame_header_write(&header, &c->next->header_bytes, err));
     assert(header.header_size == old->header.header_size); /* there is only one encoding */

@@ -936,7 +936,7 @@ static void look_around(const wave *w, const cv_layout_area *area, part *p)
     p->last = cv_min_i64(p->first + around, area->n);
 }
 
-static cv_status ask_for_records(wave *w, const records *r, cv_error *err)
+static cv_status request_records(wave *w, const records *r, cv_error *err)
 {
     for (size_t i = 0; i < w->n; i++) {
         part p = {.wish = i, .kind = PART_RECORDS};
@@ -998,7 +998,7 @@ static cv_status read_records(wave *w, cv_error *err)
 {
     const records *r = get_records(w->cache, w->snapshot);
     if (!r || cv_layout_is_small(&w->snapshot->grid)) return CV_OK;
-    CV_TRY(ask_for_records(w, r, err));
+    CV_TRY(request_records(w, r, err));
     CV_TRY(read_parts(w, &w->records, err));
     take_records(w, r);
     forget_parts(w);
@@ -1072,7 +1072,7 @@ static cv_status meet_objects(const wave *w, cv_error *err)
     return status;
 }
 
-static cv_status ask_for_heads(wave *w, cv_error *err)
+static cv_status request_heads(wave *w, cv_error *err)
 {
     cv_store *store = w->cache->store;
     size_t table_size = cv_block_table_size(w->snapshot->grid.n_blocks);
@@ -1159,7 +1159,7 @@ static cv_status check(wave *w, const cv_layout_wish *wish, cv_error *err)
 }
 
 /* Returns a failure that ends the wave. Otherwise the chunk gets no layout. */
-static cv_status judge(const wave *w, cv_layout_wish *wish, cv_status status)
+static cv_status accept_failure(const wave *w, cv_layout_wish *wish, cv_status status)
 {
     if (status == CV_OK || !w->goes_on) return status;
     if (status == CATERVA_ENOMEM || status == CATERVA_ESTOPPED) return status;
@@ -1175,13 +1175,14 @@ static cv_status run(wave *w, cv_error *err)
     w->is_whole = is_worth_all(w);
     if (!w->is_whole) CV_TRY(read_records(w, err));
     CV_TRY(meet_objects(w, err));
-    CV_TRY(ask_for_heads(w, err));
+    CV_TRY(request_heads(w, err));
     CV_TRY(read_parts(w, &w->heads, err));
     forget_parts(w);
-    for (size_t i = 0; i < w->n; i++) CV_TRY(judge(w, &w->wishes[i], parse(w, i, err)));
+    for (size_t i = 0; i < w->n; i++)
+        CV_TRY(accept_failure(w, &w->wishes[i], parse(w, i, err)));
     CV_TRY(read_parts(w, &w->tables, err));
     for (size_t i = 0; i < w->n; i++)
-        CV_TRY(judge(w, &w->wishes[i], check(w, &w->wishes[i], err)));
+        CV_TRY(accept_failure(w, &w->wishes[i], check(w, &w->wishes[i], err)));
     return CV_OK;
 }
 

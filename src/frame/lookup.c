@@ -557,7 +557,7 @@ static cv_status load_again(void *context, cv_error *err)
     return load_index(l->snapshot, l->store, &l->snapshot->index, err);
 }
 
-static cv_status load_doubting(cv_snapshot *snapshot, cv_store *store, cv_error *err)
+static cv_status load_twice(cv_snapshot *snapshot, cv_store *store, cv_error *err)
 {
     loading l = {snapshot, store};
     const cv_doubted twice = {.store = store, .read = load_again, .context = &l};
@@ -571,7 +571,7 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
     if (!atomic_load_explicit(&snapshot->index_ready, memory_order_acquire)) {
         cv_mutex_lock(&snapshot->index_lock);
         if (!atomic_load_explicit(&snapshot->index_ready, memory_order_relaxed)) {
-            status = load_doubting(snapshot, store, err);
+            status = load_twice(snapshot, store, err);
             if (status == CV_OK)
                 atomic_store_explicit(&snapshot->index_ready, true, memory_order_release);
         }

@@ -374,7 +374,7 @@ enum { FIRST_READ = 4096 };
 
 /* Repeats until two reads in a row are equal, because a read may see part of another process's
  * header write. Not needed with the writer's lock. */
-static cv_status settle_header(cv_snapshot *s, cv_store *store, cv_error *err)
+static cv_status read_header_twice(cv_snapshot *s, cv_store *store, cv_error *err)
 {
     enum { TRIES = 100 };
     if (store->writable || store->in_memory || store->has_chunk_objects || store->is_pinned)
@@ -430,7 +430,7 @@ static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, c
     if (header_size > first)
         CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, first, s->header_bytes.data + first,
                              header_size - first, err));
-    return settle_header(s, store, err);
+    return read_header_twice(s, store, err);
 }
 
 /* ---- Trailer ------------------------------------------------------------ */
@@ -618,8 +618,7 @@ static cv_status load_again(void *context, cv_error *err)
     return load_new(l->store, l->how, &l->out, err);
 }
 
-static cv_status load_doubting(cv_store *store, load_how how, cv_snapshot **out,
-                               cv_error *err)
+static cv_status load_twice(cv_store *store, load_how how, cv_snapshot **out, cv_error *err)
 {
     loading l = {.store = store, .how = how};
     const cv_doubted twice = {
@@ -631,12 +630,12 @@ static cv_status load_doubting(cv_store *store, load_how how, cv_snapshot **out,
 
 cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, cv_error *err)
 {
-    return load_doubting(store, unchecked ? LOAD_UNCHECKED : LOAD_WHOLE, out, err);
+    return load_twice(store, unchecked ? LOAD_UNCHECKED : LOAD_WHOLE, out, err);
 }
 
 cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err)
 {
-    return load_doubting(store, LOAD_ANY, out, err);
+    return load_twice(store, LOAD_ANY, out, err);
 }
 
 cv_status cv_snapshot_load_kind(cv_store *store, char name[CV_KIND_NAME], cv_error *err)

@@ -209,11 +209,11 @@ void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size)
     cut(&space->free, pos, size);
 }
 
-static void settle_space(cv_space *space) { move(&space->free, &space->aging); }
+static void release_aging(cv_space *space) { move(&space->free, &space->aging); }
 
 void cv_space_committed(cv_space *space, bool header_is_durable)
 {
-    settle_space(space);
+    release_aging(space);
     move(header_is_durable ? &space->free : &space->aging, &space->dead);
     clear(&space->taken);
     clear(&space->replaced);
@@ -267,7 +267,7 @@ static void free_survey(cv_survey *s)
 }
 
 /* True if the chunk cannot be parsed; failures of the store are other statuses. */
-static bool is_doubtful(cv_status status)
+static bool is_unreadable(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
 }
@@ -328,7 +328,7 @@ static cv_status measure(cv_frame *frame, cv_room *room, cv_extents *found, uint
     cv_status status = size_of(frame, room, &size, &reason);
     *gap = 0;
     *sure = status == CV_OK;
-    if (status != CV_OK && !is_doubtful(status)) {
+    if (status != CV_OK && !is_unreadable(status)) {
         if (err) *err = reason;
         return status;
     }
@@ -572,7 +572,7 @@ bool cv_second_trailer_is_apart(const cv_snapshot *state)
 }
 
 /* The old header may need the bytes that will be overwritten: makes the new one durable first. */
-static cv_status settle_header(const cv_frame *frame)
+static cv_status sync_new_header(const cv_frame *frame)
 {
     if (!frame->store->published || frame->durability != CATERVA_DURABILITY_ORDERED)
         return CV_OK;
@@ -586,7 +586,7 @@ void cv_second_trailer_write(cv_allocator *a, const cv_snapshot *state)
     a->owes_second = cv_second_trailer_is_apart(state);
     if (!a->owes_second || a->frame->poisoned) return;
     bool is_read = store->published && cv_snapshot_has_older_readers(state, store);
-    if (is_read || settle_header(a->frame) != CV_OK) return;
+    if (is_read || sync_new_header(a->frame) != CV_OK) return;
     if (cv_store_write(store, CV_FRAME_OBJECT, state->header.header_size, trailer->data,
                        trailer->size, NULL) != CV_OK)
         return;
@@ -698,7 +698,7 @@ static bool may_reuse(cv_allocator *a)
 
 /* Makes the committed header durable, so that no older one can be restored. If the sync fails, put
  * chunks may be lost: poisons the frame. */
-static cv_status settle(cv_allocator *a, cv_error *err)
+static cv_status make_header_durable(cv_allocator *a, cv_error *err)
 {
     if (a->is_unsettled) {
         cv_status status = cv_store_sync(a->frame->store, CV_FRAME_OBJECT, err);
@@ -706,7 +706,7 @@ static cv_status settle(cv_allocator *a, cv_error *err)
         CV_TRY(status);
     }
     a->is_unsettled = false;
-    settle_space(&a->space);
+    release_aging(&a->space);
     return CV_OK;
 }
 
@@ -717,7 +717,7 @@ static cv_status cut_left_behind(cv_allocator *a, cv_error *err)
     bool is_left = a->base_end > end && a->base_chunks_end <= end && a->end == a->base_end &&
                    !a->follower;
     if (!is_left || a->frame->store->in_memory || !may_reuse(a)) return CV_OK;
-    CV_TRY(settle(a, err));
+    CV_TRY(make_header_durable(a, err));
     if (cv_store_truncate(a->frame->store, CV_FRAME_OBJECT, end, NULL) != CV_OK) return CV_OK;
     cv_space_occupy(&a->space, end, a->base_end - end);
     a->base_end = a->end = end;
@@ -761,7 +761,7 @@ static cv_status take_hole(cv_allocator *a, uint64_t size, cv_extent *out, bool 
         uint64_t enough = a->is_unsettled ? a->base->header.frame_size / WORTH_PART : size;
         CV_TRY(survey_find(&a->survey, a->frame, size, enough, found_in(a), err));
     }
-    if (is_worth_a_sync(a, size)) CV_TRY(settle(a, err));
+    if (is_worth_a_sync(a, size)) CV_TRY(make_header_durable(a, err));
     *found = cv_space_take(&a->space, size, out);
     return CV_OK;
 }
@@ -844,7 +844,7 @@ static cv_status lower_chunks_end(cv_allocator *a, uint64_t size, cv_error *err)
     if (!a->is_unsettled || end >= a->tail_pos) return CV_OK;
     uint64_t gain = a->tail_pos - end;
     bool is_worth = gain >= size && gain >= a->base->header.frame_size / WORTH_PART;
-    return is_worth ? settle(a, err) : CV_OK;
+    return is_worth ? make_header_durable(a, err) : CV_OK;
 }
 
 /* Places the tail right behind the chunks if this needs no byte in use (as a rule this position and
@@ -868,7 +868,7 @@ cv_status cv_allocator_place_tail(cv_allocator *a, const cv_snapshot *next, uint
 
 bool cv_allocator_move_tail(cv_allocator *a, cv_extent place)
 {
-    settle_space(&a->space);
+    release_aging(&a->space);
     if (!cv_space_is_clear(&a->space, place.pos, place.size)) return false;
     a->chunks_end = place.pos;
     a->may_reuse = true;

@@ -90,15 +90,15 @@ static cv_status known_status(caterva_status status)
 }
 
 /* Fails with "<name> cannot <what>", followed by the program's own message if it has one. */
-static cv_status fail_call(const program *p, caterva_status status, cv_error *told,
+static cv_status fail_call(const program *p, caterva_status status, cv_error *reason,
                            const char *what, cv_error *err)
 {
-    char why[sizeof told->message];
-    told->message[sizeof told->message - 1] = '\0';
-    cv_show_text(why, sizeof why, told->message);
+    char why[sizeof reason->message];
+    reason->message[sizeof reason->message - 1] = '\0';
+    cv_show_text(why, sizeof why, reason->message);
     cv_status code = cv_fail(err, known_status(status), -1, "%s cannot %s%s%s", p->name, what,
                              *why ? ": " : "", why);
-    if (err && code == CATERVA_EIO) err->sys_errno = told->sys_errno;
+    if (err && code == CATERVA_EIO) err->sys_errno = reason->sys_errno;
     return code;
 }
 
@@ -107,12 +107,12 @@ static cv_status fail_call(const program *p, caterva_status status, cv_error *to
 static cv_status custom_size(cv_store *store, cv_object object, uint64_t *size, cv_error *err)
 {
     program *p = ((custom_store *)store)->program;
-    cv_error told = {.code = CATERVA_OK};
+    cv_error reason = {.code = CATERVA_OK};
     CV_TRY(cv_store_check_frame(store, object, err));
     begin(p);
-    caterva_status status = p->calls.size(p->calls.context, size, &told);
+    caterva_status status = p->calls.size(p->calls.context, size, &reason);
     end(p);
-    if (status != CATERVA_OK) return fail_call(p, status, &told, "report its size", err);
+    if (status != CATERVA_OK) return fail_call(p, status, &reason, "report its size", err);
     if (*size <= INT64_MAX) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1, "%s reports a size of %llu bytes", p->name,
                    (unsigned long long)*size);
@@ -122,16 +122,16 @@ static cv_status custom_size(cv_store *store, cv_object object, uint64_t *size, 
 static cv_status read_some(program *p, uint64_t pos, void *dst, size_t size, size_t *done,
                            cv_error *err)
 {
-    cv_error told = {.code = CATERVA_OK};
+    cv_error reason = {.code = CATERVA_OK};
     *done = 0;
     begin(p);
-    caterva_status status = p->calls.read(p->calls.context, pos, dst, size, done, &told);
+    caterva_status status = p->calls.read(p->calls.context, pos, dst, size, done, &reason);
     end(p);
     if (status == CATERVA_OK && *done <= size) return CV_OK;
     char what[80];
     (void)snprintf(what, sizeof what, "read %zu bytes at %llu", size,
                    (unsigned long long)pos);
-    if (status != CATERVA_OK) return fail_call(p, status, &told, what, err);
+    if (status != CATERVA_OK) return fail_call(p, status, &reason, what, err);
     return cv_fail(err, CATERVA_EIO, -1, "%s reports %zu of %zu bytes read at %llu", p->name,
                    *done, size, (unsigned long long)pos);
 }
@@ -243,46 +243,47 @@ static cv_status custom_write(cv_store *store, cv_object object, uint64_t pos,
                               const void *src, size_t size, cv_error *err)
 {
     program *p = ((custom_store *)store)->program;
-    cv_error told = {.code = CATERVA_OK};
+    cv_error reason = {.code = CATERVA_OK};
     CV_TRY(cv_store_check_writable(store, err));
     CV_TRY(cv_store_check_frame(store, object, err));
     if (size == 0) return CV_OK;
     begin(p);
-    caterva_status status = p->calls.write(p->calls.context, pos, src, size, &told);
+    caterva_status status = p->calls.write(p->calls.context, pos, src, size, &reason);
     end(p);
     if (status == CATERVA_OK) return CV_OK;
     char what[80];
     (void)snprintf(what, sizeof what, "write %zu bytes at %llu", size,
                    (unsigned long long)pos);
-    return fail_call(p, status, &told, what, err);
+    return fail_call(p, status, &reason, what, err);
 }
 
 static cv_status custom_truncate(cv_store *store, cv_object object, uint64_t size,
                                  cv_error *err)
 {
     program *p = ((custom_store *)store)->program;
-    cv_error told = {.code = CATERVA_OK};
+    cv_error reason = {.code = CATERVA_OK};
     CV_TRY(cv_store_check_writable(store, err));
     CV_TRY(cv_store_check_frame(store, object, err));
     begin(p);
-    caterva_status status = p->calls.truncate(p->calls.context, size, &told);
+    caterva_status status = p->calls.truncate(p->calls.context, size, &reason);
     end(p);
     if (status == CATERVA_OK) return CV_OK;
     char what[80];
     (void)snprintf(what, sizeof what, "be cut to %llu bytes", (unsigned long long)size);
-    return fail_call(p, status, &told, what, err);
+    return fail_call(p, status, &reason, what, err);
 }
 
 static cv_status custom_sync(cv_store *store, cv_object object, cv_error *err)
 {
     program *p = ((custom_store *)store)->program;
-    cv_error told = {.code = CATERVA_OK};
+    cv_error reason = {.code = CATERVA_OK};
     CV_TRY(cv_store_check_frame(store, object, err));
     begin(p);
-    caterva_status status = p->calls.sync(p->calls.context, &told);
+    caterva_status status = p->calls.sync(p->calls.context, &reason);
     end(p);
-    return status == CATERVA_OK ? CV_OK
-                                : fail_call(p, status, &told, "make its bytes durable", err);
+    return status == CATERVA_OK
+               ? CV_OK
+               : fail_call(p, status, &reason, "make its bytes durable", err);
 }
 
 /* ---- Life ------------------------------------------------------------------------ */

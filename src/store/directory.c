@@ -233,7 +233,7 @@ static cv_at_once directory_read_at_once(cv_store *store, const cv_store_range *
     return result;
 }
 
-static void ask_for(cv_store *store, const cv_store_range *range)
+static void hint_range(cv_store *store, const cv_store_range *range)
 {
     directory_store *d = (directory_store *)store;
     held_object held;
@@ -245,7 +245,7 @@ static void ask_for(cv_store *store, const cv_store_range *range)
 static cv_status directory_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
                                      const cv_arrivals *arrivals, cv_error *err)
 {
-    return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
+    return cv_store_read_deep(store, ranges, n, arrivals, hint_range, err);
 }
 
 /* ---- Changing ----------------------------------------------------------- */
@@ -358,7 +358,7 @@ static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err
 
 /* Gives the new frame the access of the current one, or that of the array to be replaced. Returns
  * an errno number. */
-static int liken_frame(const directory_store *d, cv_file frame)
+static int give_frame_access(const directory_store *d, cv_file frame)
 {
     cv_file old;
     cv_os_access access;
@@ -381,7 +381,7 @@ static int write_new_frame(directory_store *d, const void *bytes, size_t size, b
     (void)cv_dir_remove(d->dir, CV_SFRAME_NEW_FRAME); /* a crash may have left it */
     int error = cv_open_file(d->dir, CV_SFRAME_NEW_FRAME, how, mode, out);
     if (error) return error;
-    if (d->chunks.has_access) error = liken_frame(d, *out);
+    if (d->chunks.has_access) error = give_frame_access(d, *out);
     if (!error) error = cv_file_write(*out, bytes, size, 0);
     if (!error && durable) error = cv_file_sync(*out);
     if (!error) error = cv_dir_rename(d->dir, CV_SFRAME_NEW_FRAME, CV_SFRAME_FRAME);
@@ -454,7 +454,7 @@ static bool directory_has_others(cv_store *store, uint64_t state)
 
 /* Updates the access of all files if that of the replaced array has changed since they were
  * created. */
-static int liken_files(directory_store *d)
+static int give_files_access(directory_store *d)
 {
     cv_likeness like = cv_target_likeness(&d->place.old, true);
     const cv_os_access *a = &d->chunks.access, *b = &like.inner;
@@ -486,7 +486,7 @@ static cv_status directory_publish(cv_store *store, bool durable, cv_error *err)
                                         &store->published, err);
     if (!store->published) return status;
     cv_home_take(&d->place, directory_self(d), &d->home);
-    int error = liken_files(d);
+    int error = give_files_access(d);
     if (!d->place.is_left) cv_place_close(&d->place);
     if (status == CV_OK && error)
         status =

@@ -408,7 +408,7 @@ static cv_at_once file_read_at_once(cv_store *store, const cv_store_range *r)
     return result;
 }
 
-static void ask_for(cv_store *store, const cv_store_range *range)
+static void hint_range(cv_store *store, const cv_store_range *range)
 {
     file_store *f = (file_store *)store;
     uint64_t at;
@@ -418,7 +418,7 @@ static void ask_for(cv_store *store, const cv_store_range *range)
 static cv_status file_read_many(cv_store *store, const cv_store_range *ranges, size_t n,
                                 const cv_arrivals *arrivals, cv_error *err)
 {
-    return cv_store_read_deep(store, ranges, n, arrivals, ask_for, err);
+    return cv_store_read_deep(store, ranges, n, arrivals, hint_range, err);
 }
 
 static const uint8_t *file_view(cv_store *store, cv_object object, uint64_t pos, size_t size)

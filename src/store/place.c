@@ -205,8 +205,8 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
 
 /* CATERVA_EBUSY if the target is being written, or is a directory being read. The answer may be
  * outdated at once. `dir`: the directory that contains the target. */
-static cv_status target_ask(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
-                            cv_error *err)
+static cv_status check_unused(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
+                              cv_error *err)
 {
     cv_file lock = {0};
     int error = 0;
@@ -277,8 +277,8 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
 
 /* Gives the new file or directory (and its frame, if open) this access, and the attributes and
  * access control lists of the target. Returns an errno number. */
-static int target_give(const cv_target *target, const cv_likeness *likeness, cv_file made,
-                       cv_file frame)
+static int target_give_access(const cv_target *target, const cv_likeness *likeness,
+                              cv_file made, cv_file frame)
 {
     bool to_directory = cv_file_is_open(frame);
     if (!likeness->known) return 0;
@@ -337,14 +337,14 @@ static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
 }
 
 /* Checked before the array is written, so that an hour of work is not refused at its end. */
-static cv_status ask_old(cv_place *place, cv_error *err)
+static cv_status check_old(cv_place *place, cv_error *err)
 {
     target_kind kind;
     CV_TRY(check_target(place, &kind, err));
     cv_status status = open_old(place, kind, err);
     if (status == CATERVA_ENOTFOUND) return CV_OK;
     if (status == CV_OK && cv_file_is_open(place->old.self))
-        status = target_ask(&place->old, place->dir, &place->shown, err);
+        status = check_unused(&place->old, place->dir, &place->shown, err);
     return status;
 }
 
@@ -382,7 +382,7 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
     cv_status status = split(resolved, &place, err);
     if (status == CV_OK && !*place.name)
         status = refuse_target(&place, "is the root directory", err);
-    if (status == CV_OK) status = ask_old(&place, err);
+    if (status == CV_OK) status = check_old(&place, err);
     cv_free(resolved);
     if (status != CV_OK) {
         cv_place_close(&place);
@@ -505,10 +505,11 @@ static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s was replaced", place->shown.text);
 }
 
-static cv_status liken(const cv_place *place, cv_file made, cv_file frame, cv_error *err)
+static cv_status give_access(const cv_place *place, cv_file made, cv_file frame,
+                             cv_error *err)
 {
     cv_likeness like = cv_target_likeness(&place->old, place->is_directory);
-    int error = target_give(&place->old, &like, made, frame);
+    int error = target_give_access(&place->old, &like, made, frame);
     if (!error) return CV_OK;
     return cv_fail_sys(err, error,
                        "cannot give %s the permissions of the array that it replaces",
@@ -527,7 +528,7 @@ static cv_status move(cv_place *place, cv_file made, cv_file frame, bool *displa
         cv_status status = hold_old(place, kind, err);
         if (status == CATERVA_ENOTFOUND) continue;
         CV_TRY(status);
-        CV_TRY(liken(place, made, frame, err));
+        CV_TRY(give_access(place, made, frame, err));
         error = move_once(place, kind, displaced);
         if (!error) return CV_OK;
         if (error != EEXIST && error != ENOENT && error != EISDIR && error != ENOTDIR) break;

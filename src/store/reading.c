@@ -154,7 +154,7 @@ static bool has_arrived(const cv_gathering *all)
 }
 
 /* Call with the lock, which it releases during the call: the function may take long. */
-static cv_status ask_watch(cv_gathering *all, cv_watch *watch, cv_error *err)
+static cv_status check_watch(cv_gathering *all, cv_watch *watch, cv_error *err)
 {
     if (!watch) return CV_OK;
     cv_mutex_unlock(&all->lock);
@@ -172,7 +172,7 @@ static void wait_for_change(cv_gathering *all, const cv_watch *watch)
         cv_cond_wait(&all->changed, &all->lock);
 }
 
-static cv_status tell_failure(const cv_gathered *w, cv_error *err)
+static cv_status report_failure(const cv_gathered *w, cv_error *err)
 {
     const cv_arrivals *a = &w->arrivals;
     if (w->failed != SIZE_MAX && a->failed) a->failed(a->context, w->failed);
@@ -190,13 +190,13 @@ cv_status cv_gathering_wait(cv_gathering *all, cv_watch *watch, bool *goes_on, c
         for (cv_gathered *w = all->first; w && !is_any; w = w->next) is_any = hand_over(w);
         failed = find_failed(all);
         if (failed || is_any) continue;
-        status = ask_watch(all, watch, err);
+        status = check_watch(all, watch, err);
         if (status == CV_OK) wait_for_change(all, watch);
     }
     if (!failed) failed = find_failed(all);
     *goes_on = has_left(all);
     cv_mutex_unlock(&all->lock);
-    return status == CV_OK && failed ? tell_failure(failed, err) : status;
+    return status == CV_OK && failed ? report_failure(failed, err) : status;
 }
 
 cv_status cv_gathering_finish(cv_gathering *all, cv_reading *reading, cv_watch *watch,
