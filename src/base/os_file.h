@@ -76,10 +76,10 @@ int cv_file_ask_lock(cv_file file);
  *   share         this opening reads
  *   share_number  this opening reads state `number`; after share
  *
- * is_shared finds all other openings that share; is_shared_but those with a number other than
- * `number` (one without a number, as in older versions, may be missed beside one with it). Both
- * return true if unknown. From share through share_number at least one lock is held. unshare
- * releases all of them. */
+ * is_shared finds all other openings that share; is_shared_but all except those with `number` (one
+ * without a number, as in older versions, may be missed if another one has `number`). Both return
+ * true if unknown. From share through share_number at least one lock is held. unshare releases all
+ * of them. */
 int cv_file_share(cv_file file);
 int cv_file_share_number(cv_file file, uint64_t number);
 void cv_file_unshare(cv_file file);

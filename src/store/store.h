@@ -219,8 +219,8 @@ struct cv_store {
                             range; 0: one page */
     uint32_t most_whole; /* chunks that have at most this many bytes together are read
                             whole if that takes fewer waves; 0: never */
-    cv_os_moment opened; /* cv_os_now() when created, unless in_memory: the process that
-                            owns the locks. A child of fork must not write */
+    cv_os_moment opened; /* cv_os_now() when created (not if in_memory): identifies the
+                            process that owns the locks. A child of fork must not write */
     cv_watch *watch;     /* checked regularly during a long read; or NULL */
     atomic_uint n_near;  /* number of requests since the last one that was not in memory */
 };
