@@ -1,12 +1,12 @@
-/* Room: codec. Compressed bytes to items. Headers were checked against the grid; streams
- * are untrusted, and libblosc2's refusal is CATERVA_ECORRUPT. A block becomes a chunk:
+/* Room: codec. Compressed bytes to items. Headers were checked against the grid; streams are not
+ * trusted, and an error of libblosc2 is CATERVA_ECORRUPT. A block is decoded as a chunk of its own:
  *
  *   | header, 32 bytes       | start | the block's streams, as stored ... |
  *   | nbytes := block_bytes  |  36   |                                    |
  *   | cbytes := 36 + streams |       |                                    |
  *
- * so the cost does not depend on the real chunk's blocks. In a buffer of ours the 36 bytes
- * before the streams are borrowed and restored: nothing is copied. */
+ * so that the cost does not depend on the number of blocks in the real chunk. In the library's own
+ * buffers the 36 bytes before the streams are overwritten and restored: nothing is copied. */
 #include "codec/decode.h"
 
 #include "base/arith.h"
@@ -15,21 +15,21 @@
 
 #include <string.h>
 
-/* Up to this many blocks libblosc2's walk over block starts costs less than copying streams
+/* Up to this many blocks libblosc2's loop over block starts costs less than copying the streams
  * (measured with 128 KiB blocks). */
 enum { FEW_BLOCKS = 64 };
 
 struct cv_decoder {
     blosc2_context *context;
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
-    cv_buffer block_chunk; /* for streams that may not be touched */
+    cv_buffer block_chunk; /* for streams that must not be changed */
     int32_t item_size;
 };
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32])
 {
     if (chunk_header[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) return CV_ACCESS_RAW;
-    /* blosc2_getitem_* would use the dictionary of the chunk decompressed last (3.3.5). */
+    /* blosc2_getitem_* would use the dictionary of the chunk that was decompressed last (3.3.5). */
     if (chunk_header[BLOSC2_CHUNK_BLOSC2_FLAGS] & BLOSC2_USEDICT) return CV_ACCESS_CHUNK;
     for (int i = 0; i < CV_CODEC_FILTERS; i++)
         if (chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] == BLOSC_DELTA)
@@ -93,7 +93,7 @@ static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_
 
 /* ---- Blocks of one repeated item ------------------------------------------ */
 
-/* Whether the only filter to undo is a shuffle by items. */
+/* Whether the only filter to reverse is a shuffle by items. */
 static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
 {
     int n = 0;
@@ -108,7 +108,7 @@ static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
     return n == 1 && item_size > 1 && block_bytes % item_size == 0;
 }
 
-/* Filters that turn a block of one byte into itself and back. */
+/* Whether all filters map a block of equal bytes to itself. */
 static bool filters_keep_runs(const uint8_t *header)
 {
     for (int i = 0; i < CV_CODEC_FILTERS; i++) {
@@ -126,9 +126,9 @@ static bool all_same(const uint8_t *bytes, int32_t n)
     return true;
 }
 
-/* A block has one stream per byte of an item, or one. A stream is an int32 size and its
- * bytes; 0 means zeros, -v with an odd byte behind it means bytes v. If all are such runs,
- * sets *n, and `item` to their values. */
+/* A block has one stream for each byte of an item, or one stream. A stream is an int32 size and its
+ * bytes; size 0 means zeros, and -v followed by an odd byte means bytes v. If all streams are such
+ * runs, sets *n, and `item` to their values. */
 static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
 {
     enum { ONE_STREAM = 0x10 };
@@ -147,9 +147,9 @@ static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
     return at == end;
 }
 
-/* Fills a block whose streams are runs, common in smooth and sparse data, without
- * libblosc2. Shuffled once by items, run values are an item's bytes; other filters keep
- * only all-equal bytes. *item_size: of the repeated item. */
+/* Decodes without libblosc2 a block whose streams are runs, which are common in smooth and sparse
+ * data. After one shuffle by items the values of the runs are the bytes of an item; other filters
+ * allow only equal bytes. *item_size: of the repeated item. */
 static bool read_repeated(const cv_packed_block *block, int32_t block_bytes, uint8_t *item,
                           int32_t *item_size)
 {
@@ -176,12 +176,13 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 
 enum { NO_FILTERS = 1 };
 
-/* Decodes any other block: as part of its chunk if that is there with few blocks, else
- * through a chunk of its own; with NO_FILTERS leaves filters undone. */
+/* Decodes any other block: as part of its chunk if that is in memory and has few blocks, else as a
+ * chunk of its own. With NO_FILTERS does not reverse the filters. */
 static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, int how,
                                 void *dst, int32_t dst_size, cv_error *err)
 {
-    if (how != NO_FILTERS && !block->in_place && block->chunk && block->n_blocks <= FEW_BLOCKS)
+    if (how != NO_FILTERS && !block->in_place && block->chunk &&
+        block->n_blocks <= FEW_BLOCKS)
         return cv_decode_range(decoder, block->chunk, block->chunk_size,
                                block->block * dst_size, dst_size, dst, err);
     int32_t chunk_size = CV_BLOCK_PREFIX + block->streams_size;
@@ -213,9 +214,9 @@ cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, voi
     return CV_OK;
 }
 
-/* ---- Not quite decoded ----------------------------------------------------------- */
+/* ---- Partly decoded blocks --------------------------------------------------------- */
 
-/* Copying long streams, to have their filters left out, is not worth it. */
+/* Copying long streams only to skip their filters is not worth it. */
 static bool may_stay_shuffled(const cv_decoder *decoder, const cv_packed_block *block,
                               int32_t block_bytes)
 {

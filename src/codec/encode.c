@@ -15,28 +15,28 @@ struct cv_encoder {
     int32_t chunk_bytes;
     int32_t block_bytes;
     bool is_slow;
-    bool spoils_source;        /* libblosc2 uses what it encodes as scratch */
-    cv_buffer source;          /* then: what may be spoiled */
-    int32_t room;              /* for a chunk that grows, beside the usual */
-    blosc2_context *gathering; /* asks `blocks` for its source; NULL: not yet */
+    bool spoils_source;        /* libblosc2 uses its source as scratch */
+    cv_buffer source;          /* then: a copy of the source */
+    int32_t room;              /* additional bytes for a chunk that grows */
+    blosc2_context *gathering; /* its source is `blocks`; NULL: not yet created */
     cv_block_source blocks;
-    blosc2_context *short_context; /* for short blocks: NULL, or with blocks */
-    int32_t short_bytes;           /* of so many bytes                       */
-    cv_buffer pair;                /* a block without streams of its own, and another */
-    cv_buffer block_chunk;         /* a block, encoded as a chunk of its own */
+    blosc2_context *short_context; /* for short blocks; NULL, or for blocks */
+    int32_t short_bytes;           /* of this size */
+    cv_buffer pair;                /* a block without streams, and a filler */
+    cv_buffer block_chunk;         /* a block, encoded as a chunk */
 };
 
-/* libblosc2 (to 3.3.5 at least) rotates three buffers, the source being the third
- * (pipeline_forward): the third filter and later ones overwrite it, const or not. */
+/* libblosc2 (at least to 3.3.5) rotates three buffers, the third of which is the source
+ * (pipeline_forward): the third and later filters overwrite it, even if it is const. */
 static bool spoils_source(const cv_codec_spec *spec) { return cv_codec_n_filters(spec) > 2; }
 
-/* The n-d codecs fail, and zfp writes past the end, without a block's room; others end
- * there. Each block has a start and a size. */
+/* Bytes that streams may need in addition to the usual limit. If a block's streams do not fit, the
+ * n-d codecs fail and zfp writes beyond the end. Each block has a start and a size. */
 static int32_t room_to_grow(const cv_codec_spec *spec)
 {
     enum { PER_BLOCK = 2 * sizeof(int32_t) };
     if (spec->codec < BLOSC2_GLOBAL_REGISTERED_CODECS_START) return 0;
-    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* or a pair's */
+    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* or those of a pair */
     int64_t streams = spec->split_mode == BLOSC_ALWAYS_SPLIT ? spec->item_size : 1;
     return (int32_t)cv_min_i64(n_blocks * streams * PER_BLOCK, INT32_MAX / 2);
 }
@@ -59,7 +59,7 @@ cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_erro
         encoder->context = blosc2_create_cctx(encoder->params);
         if (!encoder->context)
             status = cv_fail(err, CATERVA_EPIPELINE, -1,
-                             "libblosc2 takes no %s with these filters and sizes",
+                             "libblosc2 does not support %s with these filters and sizes",
                              cv_codec_name(spec->codec));
     }
     if (status != CV_OK) {
@@ -83,8 +83,8 @@ void cv_encoder_free(cv_encoder *encoder)
     cv_free(encoder);
 }
 
-/* Compresses into `out`, trimmed to the chunk. `room`: extra bytes. libblosc2 may spoil the
- * source: see compress_borrowed. */
+/* Compresses into `out`, which is resized to the chunk. `room`: additional bytes. libblosc2 may
+ * overwrite the source: see compress_borrowed. */
 static cv_status compress(blosc2_context *context, const void *src, int32_t size,
                           int32_t room, cv_buffer *out, cv_error *err)
 {
@@ -107,8 +107,8 @@ static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
     memcpy(chunk->data + BLOSC_EXTENDED_HEADER_LENGTH, src, (size_t)size);
 }
 
-/* The same for a source that must not change: libblosc2 copies incompressible data from the
- * source it may have spoiled, and with a dictionary reports "copied" for compressed short
+/* The same for a source that must not change. libblosc2 copies incompressible data from its source,
+ * which it may have overwritten; and with a dictionary it reports "copied" for compressed short
  * chunks. */
 static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t size,
                                    cv_buffer *out, cv_error *err)
@@ -130,12 +130,12 @@ static cv_status check_chunk(const cv_encoder *encoder, cv_buffer *out, cv_error
 {
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
     bool memcpyed = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
-    if (memcpyed) /* libblosc2 looks for the dictionary that the flag says it has */
+    if (memcpyed) /* otherwise libblosc2 looks for a dictionary */
         out->data[BLOSC2_CHUNK_BLOSC2_FLAGS] &= (uint8_t)~BLOSC2_USEDICT;
     bool has_blocks = !memcpyed && out->size > BLOSC_EXTENDED_HEADER_LENGTH;
     if (has_blocks && block_bytes != encoder->block_bytes)
         return cv_fail(err, CATERVA_EPIPELINE, -1,
-                       "libblosc2 cuts the chunk into blocks of %d bytes, not %d: it needs "
+                       "libblosc2 divides the chunk into blocks of %d bytes, not %d: choose "
                        "another block shape",
                        block_bytes, encoder->block_bytes);
     return CV_OK;
@@ -147,7 +147,7 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
     return check_chunk(encoder, out, err);
 }
 
-/* ---- A chunk that is gathered --------------------------------------------- */
+/* ---- A chunk whose blocks are requested ------------------------------------- */
 
 /* With a prefilter libblosc2 ignores the source, unless delta or a second filter uses it. */
 bool cv_codec_gathers(const cv_codec_spec *spec)
@@ -173,7 +173,7 @@ static cv_status new_gathering(cv_encoder *encoder, cv_error *err)
     return encoder->gathering ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* A source there has to be, though nobody looks: some memory of that length. */
+/* libblosc2 requires a source but does not read it: any memory of that length. */
 cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
                              cv_buffer *out, cv_error *err)
 {
@@ -193,7 +193,7 @@ bool cv_codec_is_zeros(const cv_buffer *encoded)
 
 /* ---- One block ---------------------------------------------------------- */
 
-/* Header bytes that decide decoding. "memcpyed" in the flags is the chunk's, not the
+/* Compares the header bytes that determine decoding. The flag "memcpyed" is the chunk's, not the
  * streams'. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32])
 {
@@ -224,9 +224,10 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
     cv_store_le32(header + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
 }
 
-/* Alone, a block of zeros becomes a special and an incompressible one a memcpyed chunk,
- * without streams. In [block, filler] of the opposite kind it has streams. The filler of
- * zeros is a few bytes; the one for zeros is a bit in one item. */
+/* Encodes a block together with a filler: [block, filler]. Alone, a block of zeros becomes a
+ * special chunk and an incompressible one a memcpyed chunk, both without streams. With a filler of
+ * the opposite kind it has streams. A filler of zeros takes a few bytes; the other one is a single
+ * bit in one item. */
 static uint8_t *new_pair(cv_encoder *encoder, size_t filler_pos, size_t filler_size,
                          size_t size, cv_error *err)
 {
@@ -247,8 +248,9 @@ static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler
                     &encoder->block_chunk, err);
 }
 
-/* A context of smaller blocks (streams do not depend on an unsplit block size): at most
- * twice the block, so that a filler is cheap, but with room for a chunk's other parts. */
+/* Makes a context of smaller blocks (streams of unsplit blocks do not depend on the block size): at
+ * most twice the block's size, so that a filler is cheap, but large enough for the other parts of a
+ * chunk. */
 static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error *err)
 {
     enum { LEAST = 256 };
@@ -262,8 +264,8 @@ static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error 
     return encoder->short_context ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* A shorter block goes last, [filler, block]: alone it would set the context's block size
- * for good. */
+/* Encodes a shorter block last, [filler, block]: alone it would change the context's block size
+ * permanently. */
 static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t size,
                               bool filler_is_zeros, cv_error *err)
 {
@@ -286,7 +288,7 @@ static bool has_streams(const cv_buffer *chunk)
            (chunk->data[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == 0;
 }
 
-/* Where the streams of block `k` of `chunk`'s n stand; false: nowhere. */
+/* Finds the streams of block `k` of `chunk`, which has n blocks. False if it has none. */
 static bool find_streams(const cv_buffer *chunk, uint32_t n, uint32_t k, size_t *begin,
                          size_t *end)
 {
@@ -320,7 +322,8 @@ cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t s
         CV_TRY(encode_short(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
     }
-    if (encoder->is_slow && !is_zeros(block, size)) { /* not twice, as noise would be */
+    if (encoder->is_slow && !is_zeros(block, size)) { /* incompressible blocks would be
+                                                         encoded twice below */
         size_t before = out->size;
         CV_TRY(encode_pair(encoder, block, true, err));
         CV_TRY(append_streams(chunk, 2, 0, out, header, err));
@@ -342,8 +345,8 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out
     return CV_OK;
 }
 
-/* libblosc2 copies such a header from memory (3.3.5): big-endian machines must swap its
- * sizes. */
+/* libblosc2 (3.3.5) copies the sizes of such a header from memory: on big-endian machines they must
+ * be swapped. */
 static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
 {
     static const int at[] = {BLOSC2_CHUNK_NBYTES, BLOSC2_CHUNK_BLOCKSIZE,
@@ -414,17 +417,17 @@ cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t si
     return compress_once(cv_codec_cparams(spec), src, size, out, err);
 }
 
-/* ---- Values, told of block by block ----------------------------------------- */
+/* ---- Values, with progress for each block ------------------------------------- */
 
 typedef struct telling {
     const uint8_t *src;
     cv_watch *watch;
-    int32_t passed; /* libblosc2 asks again for what it did not compress */
+    int32_t passed; /* libblosc2 requests blocks again that it did not compress */
     cv_status status;
     cv_error *err;
 } telling;
 
-/* Non-zero ends the compression. */
+/* A non-zero result ends the compression. */
 static int tell_block(blosc2_prefilter_params *params)
 {
     telling *t = params->user_data;
@@ -454,7 +457,7 @@ static cv_status compress_told(blosc2_cparams params, const void *src, int32_t s
 cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,
                           cv_error *err)
 {
-    enum { LITTLE = 1 << 20 }; /* a millisecond */
+    enum { LITTLE = 1 << 20 }; /* takes a millisecond */
     if (size > (size_t)BLOSC2_MAX_BUFFERSIZE)
         return cv_fail(err, CATERVA_EINVAL, -1, "a value of %zu bytes, the format allows %d",
                        size, BLOSC2_MAX_BUFFERSIZE);

@@ -11,58 +11,58 @@ typedef struct cv_encoder cv_encoder;
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err);
 void cv_encoder_free(cv_encoder *encoder);
 
-/* Encodes a chunk of spec.chunk_bytes into `out`, sized to it: at most chunk_bytes + 32. */
+/* Encodes a chunk of spec.chunk_bytes into `out`, which is resized: at most chunk_bytes + 32. */
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out,
                           cv_error *err);
 
-/* Blocks of a chunk not in memory: `fill` writes block `block`, spec.block_bytes long, to
- * `out`. */
+/* Provides the blocks of a chunk that is not in memory: `fill` writes block `block`,
+ * spec.block_bytes long, to `out`. */
 typedef struct cv_block_source {
     void (*fill)(const void *context, int64_t block, uint8_t *out);
     const void *context;
 } cv_block_source;
 
-/* Encodes such a chunk; each block is requested once or twice, right before encoding, so
- * that it is cached and the chunk needs no memory. Only if cv_codec_gathers. */
+/* Encodes such a chunk. Each block is requested once or twice, right before it is encoded, so that
+ * it stays in the CPU's cache and the chunk needs no memory. Only if cv_codec_gathers. */
 bool cv_codec_gathers(const cv_codec_spec *spec);
 cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
                              cv_buffer *out, cv_error *err);
 
-/* Whether an encoded chunk is just "zeros" (lossy filters can do that): an index entry in
- * C-Blosc2. */
+/* Whether an encoded chunk is only "zeros" (lossy filters can cause that): in C-Blosc2 an index
+ * entry. */
 bool cv_codec_is_zeros(const cv_buffer *encoded);
 
-/* Encodes a block of spec.block_bytes: appends its streams as in a chunk of this array, and
- * gives such a chunk's header (without nbytes and cbytes). *encoded is false if libblosc2
- * makes no streams of a lone (tiny) block. Blocks must be independent. */
+/* Encodes a block of spec.block_bytes: appends its streams as in a chunk of this array, and sets
+ * `header` to that of such a chunk (without nbytes and cbytes). *encoded is false if libblosc2
+ * makes no streams of a single (tiny) block. Blocks must be independent. */
 cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
                           uint8_t header[32], bool *encoded, cv_error *err);
 
-/* The same for a chunk's last block, size <= spec.block_bytes, of several, never split.
- * Without streams appends nothing. */
+/* The same for the last of several blocks of a chunk, size <= spec.block_bytes, never split.
+ * Appends nothing if there are no streams. */
 cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t size,
                                cv_buffer *out, uint8_t header[32], cv_error *err);
 
-/* Whether streams decode under either header: same codec, filters, item size, splitting. */
+/* Whether streams decode with either header: same codec, filters, item size, splitting. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32]);
 
-/* Makes `header` that of a chunk of these sizes with block starts. */
+/* Sets the sizes in `header`, for a chunk with block starts. */
 void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes);
 void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes);
 
-/* Makes a header with streams that of the same items, stored without compression. */
+/* Converts a header with streams to that of the same items stored uncompressed. */
 void cv_codec_set_plain(uint8_t header[32], int32_t chunk_bytes);
 
-/* A chunk that repeats one item of spec.item_size bytes. */
+/* Makes a chunk that repeats one item of spec.item_size bytes. */
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
                              cv_error *err);
 
-/* A header-only chunk: zeros, NaN (items of 4 or 8 bytes), or not written. */
+/* A chunk that is only a header: zeros, NaN (items of 4 or 8 bytes), or uninitialised. */
 typedef enum cv_empty_chunk { CV_EMPTY_ZEROS, CV_EMPTY_NAN, CV_EMPTY_UNINIT } cv_empty_chunk;
 cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buffer *out,
                           cv_error *err);
 
-/* Chunks outside the grid: `size` bytes by `spec` but its chunk_bytes; and attribute
+/* Encode chunks outside the grid: `size` bytes with `spec`, except its chunk_bytes; and attribute
  * values, with `watch` (or NULL). */
 cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,
                           cv_buffer *out, cv_error *err);

@@ -1,4 +1,4 @@
-/* Room: codec. What libblosc2 is told of a spec. */
+/* Room: codec. libblosc2's parameters for a spec. */
 #include "codec/params.h"
 #include "base/thread.h"
 
@@ -35,7 +35,7 @@ cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry, 
     blosc2_storage storage = {.cparams = &cparams};
     blosc2_schunk *schunk = blosc2_schunk_new(&storage);
     if (!schunk) return cv_fail_memory(err, sizeof *schunk, "a codec's geometry");
-    /* It copies the content; the parameter just is not const. */
+    /* blosc2_meta_add copies the content, although its parameter is not const. */
     uint8_t *content = (uint8_t *)spec->geometry;
     if (blosc2_meta_add(schunk, "b2nd", content, spec->geometry_size) < 0) {
         blosc2_schunk_free(schunk);

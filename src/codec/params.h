@@ -1,4 +1,4 @@
-/* A spec in libblosc2's own terms; for this room only. */
+/* Converts a spec to libblosc2's parameters; for this room only. */
 #ifndef CV_CODEC_PARAMS_H
 #define CV_CODEC_PARAMS_H
 
@@ -6,12 +6,14 @@
 
 #include <blosc2.h>
 
-/* Calls blosc2_init once; never blosc2_destroy, since the program may use libblosc2, too. */
+/* Calls blosc2_init once. Never calls blosc2_destroy, because the program may use libblosc2,
+ * too. */
 void cv_codec_init(void);
 
-/* The same; *geometry (NULL unless needed): an empty schunk with item size and `b2nd` for
- * the codec. Release with blosc2_schunk_free. */
-cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry, cv_error *err);
+/* The same, and sets *geometry (NULL unless needed) to an empty schunk with item size and `b2nd`
+ * for the codec. Release with blosc2_schunk_free. */
+cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry,
+                           cv_error *err);
 
 blosc2_cparams cv_codec_cparams(const cv_codec_spec *spec);
 

@@ -1,4 +1,4 @@
-/* Room: codec. The codecs and filters, and which need more than a block's bytes. */
+/* Room: codec. The codecs and filters, and which of them need more than a block's bytes. */
 #include "codec/spec.h"
 
 #include "blosc2/codecs-registry.h"
@@ -102,9 +102,9 @@ bool cv_codec_blocks_independent(const cv_codec_spec *spec)
     return !spec->use_dict;
 }
 
-/* For lz4 and lz4hc libblosc2 (to 3.3.5 at least) copies the dictionary from the chunk's
- * streams by overlapping memcpy, unless there are more blocks than dictionary words. zstd
- * trains one elsewhere. */
+/* For lz4 and lz4hc, libblosc2 (at least to 3.3.5) copies the dictionary from the chunk's streams
+ * by an overlapping memcpy, unless there are more blocks than dictionary words. zstd trains its
+ * dictionary elsewhere. */
 bool cv_codec_makes_dict(int codec) { return codec == BLOSC_ZSTD; }
 
 bool cv_codec_needs_geometry(const cv_codec_spec *spec)
@@ -115,7 +115,7 @@ bool cv_codec_needs_geometry(const cv_codec_spec *spec)
     return false;
 }
 
-/* Bytes that take a few hundred milliseconds on a slow core. */
+/* Number of bytes that take a few hundred milliseconds on a slow core. */
 static int32_t quick_bytes(const cv_codec_spec *spec)
 {
     enum { KIB = 1024, MIB = 1024 * 1024 };
@@ -146,27 +146,29 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
     if (!plugin || cv_codec_needs_geometry(spec)) return CV_OK;
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                    "the chunk's codec or filters need the array's geometry, which readers of "
-                   "an array with codec %s do not look up",
+                   "an array with codec %s do not have",
                    cv_codec_name(spec->codec));
 }
 
-/* ---- What a pipeline needs ----
+/* ---- Requirements of pipelines ----
  *
- * Pipelines that do not give back what went in are refused before writing, since libblosc2
- * would write unreadable data. Measured: tests/unit test_pipelines.c compares every
- * pipeline of 1 to 6 filters with libblosc2. Does not apply to reading. */
+ * Pipelines that do not restore their input are refused before writing, because libblosc2 would
+ * write unreadable data. Measured: tests/unit test_pipelines.c compares every pipeline of 1 to 6
+ * filters with libblosc2. Does not apply to reading. */
 
-/* What a filter leaves of the items for those behind it. */
+/* The effect of a filter on the items that later filters see. */
 enum {
-    MIXES = 1, /* the bytes of an item stand apart, or are no longer its own */
-    MOVES = 2, /* items stand elsewhere, or are no longer numbers */
-    DROPS = 4  /* items come back changed */
+    MIXES = 1, /* the bytes of an item are separated, or changed */
+    MOVES = 2, /* items change places, or are no longer numbers */
+    DROPS = 4  /* items are not restored exactly */
 };
 
 static int effect(int filter)
 {
     switch (filter) {
-    case BLOSC_DELTA: return MOVES; /* bit by bit: to drop bits behind it is to drop them */
+    case BLOSC_DELTA:
+        return MOVES; /* bitwise: clearing bits afterwards clears them in the
+                                       items */
     case BLOSC_TRUNC_PREC:
     case BLOSC_FILTER_INT_TRUNC: return DROPS;
     case BLOSC_FILTER_NDCELL: return MOVES;
@@ -188,13 +190,13 @@ static const char *type_name(const cv_codec_spec *spec)
     case 'm':
     case 'M': return "times";
     case 'c': return "complex numbers";
-    default: return "no numbers";
+    default: return "not numbers";
     }
 }
 
 static bool is_in(const char *kinds, char kind) { return strchr(kinds, kind) != NULL; }
 
-/* `kinds` beside opaque items, which are what their owner says they are. */
+/* Accepts `kinds` and opaque items, whose meaning only their owner knows. */
 static cv_status check_items(const cv_codec_spec *spec, const char *who, const char *takes,
                              const char *kinds, cv_error *err)
 {
@@ -214,9 +216,9 @@ static cv_status check_floats(const cv_codec_spec *spec, const char *who, cv_err
     return check_items(spec, who, "floats of 4 or 8 bytes", "f", err);
 }
 
-/* ---- What each filter needs ---------------------------------------------------- */
+/* ---- Requirements of filters ---------------------------------------------------- */
 
-/* `bits` kept, or, negative, cleared, of `most`; not all may go. */
+/* `bits`: number kept, or, if negative, cleared, of `most`; at least one must remain. */
 static cv_status check_bits(int8_t bits, int most, const char *who, cv_error *err)
 {
     if (bits >= 1 ? bits <= most : bits < 0 && -bits < most) return CV_OK;
@@ -293,17 +295,18 @@ static cv_status check_needs(const cv_codec_spec *spec, int i, cv_error *err)
     case BLOSC_FILTER_INT_TRUNC: return check_int_trunc(spec, i, err);
     case BLOSC_FILTER_NDCELL: return check_ndcell(spec, i, err);
     case BLOSC_FILTER_NDMEAN: return check_ndmean(spec, i, err);
-    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* bytes behind the last whole step of 16 */
+    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* its result for bytes behind the last whole step
+                                          of 16 */
         return cv_fail(err, CATERVA_EPIPELINE, -1,
-                       "filter bytedelta-old is for reading: what it writes depends on the "
-                       "processor; bytedelta does not");
+                       "filter bytedelta-old is only for reading: its output depends on the "
+                       "processor; use bytedelta");
     default: return CV_OK;
     }
 }
 
 /* ---- Order ----------------------------------------------------------------------- */
 
-/* The last of the filters before that has an effect, or NULL. */
+/* Returns the last earlier filter with one of these effects, or NULL. */
 static const char *before(const cv_codec_spec *spec, int i, int effects)
 {
     while (--i >= 0) {
@@ -319,26 +322,24 @@ static cv_status refuse_order(const cv_codec_spec *spec, int i, const char *othe
 {
     int place = 1;
     for (int k = 0; k < i; k++) place += spec->filters[k] != BLOSC_NOFILTER;
-    return cv_fail(err, CATERVA_EPIPELINE, -1,
-                   "filter %s, number %d, cannot stand behind %s: %s",
+    return cv_fail(err, CATERVA_EPIPELINE, -1, "filter %s, number %d, cannot follow %s: %s",
                    cv_filter_name(spec->filters[i]), place, other, why);
 }
 
-/* In block 0 delta compares items with those before them. In the others it compares
- * with block 0: when encoding with that of the source, which a third filter has
- * overwritten by then; when decoding with what came out, where bits are dropped. */
+/* In block 0 delta compares items with the previous ones; in other blocks with block 0. When
+ * encoding that is the source's block 0, which a third filter has overwritten; when decoding the
+ * decoded one, in which bits may be missing. */
 static cv_status check_delta(const cv_codec_spec *spec, int i, cv_error *err)
 {
     int n = cv_codec_n_filters(spec);
     if (n > 2)
         return cv_fail(err, CATERVA_EPIPELINE, -1,
-                       "filter delta works alone or with one other: libblosc2 overwrites "
-                       "what it compares with when there are %d",
+                       "filter delta works alone or with one other: libblosc2 overwrites the "
+                       "data that it compares with if there are %d",
                        n);
     const char *other = before(spec, i, DROPS);
     if (!other) return CV_OK;
-    return refuse_order(spec, i, other, "it compares with items as they were before that",
-                        err);
+    return refuse_order(spec, i, other, "it compares with the items before that filter", err);
 }
 
 static cv_status check_order(const cv_codec_spec *spec, int i, cv_error *err)
@@ -350,7 +351,7 @@ static cv_status check_order(const cv_codec_spec *spec, int i, cv_error *err)
     const char *other = before(spec, i, averages ? MOVES : MIXES);
     if (!other) return CV_OK;
     return refuse_order(spec, i, other,
-                        averages ? "what it averages would not be neighbours"
+                        averages ? "the items that it averages would not be neighbours"
                                  : "the bits it drops would not be the lowest of an item",
                         err);
 }
@@ -368,7 +369,7 @@ static cv_status check_zfp_filters(const cv_codec_spec *spec, const char *who, c
         uint8_t filter = spec->filters[i];
         if (filter != BLOSC_NOFILTER && (effect(filter) & MIXES || filter == BLOSC_DELTA))
             return cv_fail(err, CATERVA_EPIPELINE, -1,
-                           "%s compresses floats, and filter %s leaves none", who,
+                           "%s compresses floats, but filter %s produces other bytes", who,
                            cv_filter_name(filter));
     }
     return CV_OK;
@@ -420,7 +421,8 @@ static cv_status check_ndlz(const cv_codec_spec *spec, cv_error *err)
 static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
 {
     if (spec->codec != BLOSC_ZSTD && spec->codec != BLOSC_LZ4 && spec->codec != BLOSC_LZ4HC)
-        return cv_fail(err, CATERVA_EPIPELINE, -1, "%s takes no dictionary; zstd does",
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "%s does not support a dictionary; zstd does",
                        cv_codec_name(spec->codec));
     int n = cv_codec_n_filters(spec); /* they run twice, the second time over their scratch */
     if (n > 2)
@@ -429,8 +431,8 @@ static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
     return CV_OK;
 }
 
-/* libblosc2's BloscLZ decoder overflows on streams longer than this; whether a
- * block is split into shorter ones is known only when it is encoded. */
+/* libblosc2's BloscLZ decoder overflows on longer streams. Whether a block is split into shorter
+ * ones is known only after encoding. */
 enum { MAX_BLOSCLZ_BLOCK = 8 << 20 };
 
 static cv_status check_stored_codec(const cv_codec_spec *spec, cv_error *err)

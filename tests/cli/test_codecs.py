@@ -14,18 +14,18 @@ REFUSED = [
     ("--codec zfp-rate", "zfp-rate needs a number, 1 to 100 percent of the size, not 0"),
     ("--codec zfp-rate:101", "1 to 100 percent of the size, not 101"),
     ("--codec zfp-accuracy:-3 --blocks 3,20", "block shape[0] is 3"),
-    ("--codec zfp-accuracy:-3 --filters shuffle", "filter shuffle leaves none"),
+    ("--codec zfp-accuracy:-3 --filters shuffle", "filter shuffle produces other bytes"),
     ("--filters trunc-prec", "1 to 23 bits to keep or -1 to -22 to clear, not 0"),
     ("--filters trunc-prec:24", "1 to 23 bits to keep or -1 to -22 to clear, not 24"),
-    ("--filters shuffle,trunc-prec:10", "trunc-prec, number 2, cannot stand behind shuffle"),
+    ("--filters shuffle,trunc-prec:10", "trunc-prec, number 2, cannot follow shuffle"),
     ("--filters int-trunc:8", "takes integers in this machine's byte order"),
     ("--filters ndmean", "filter ndmean needs a number, the edge of its cells"),
     ("--filters ndcell", "filter ndcell needs a number, the edge of its cells"),
     ("--filters ndcell:200 --blocks 20,20", "needs blocks of at least 200 items to the power"),
-    ("--filters ndcell:4,ndmean:4", "ndmean, number 2, cannot stand behind ndcell"),
+    ("--filters ndcell:4,ndmean:4", "ndmean, number 2, cannot follow ndcell"),
     ("--filters shuffle,bitshuffle,delta", "delta works alone or with one other"),
-    ("--filters trunc-prec:9,delta", "delta, number 2, cannot stand behind trunc-prec"),
-    ("--filters bytedelta-old", "bytedelta-old is for reading"),
+    ("--filters trunc-prec:9,delta", "delta, number 2, cannot follow trunc-prec"),
+    ("--filters bytedelta-old", "bytedelta-old is only for reading"),
 ]
 
 
