@@ -1,4 +1,4 @@
-"""n-dimensional arrays in compressed chunks, with NumPy's words.
+"""n-dimensional arrays in compressed chunks, indexed as NumPy arrays.
 
 >>> import caterva, numpy as np
 >>> with caterva.asarray(np.arange(24).reshape(4, 6), "cube.b2nd", overwrite=True) as a:

@@ -1,4 +1,4 @@
-"""``python -m caterva``: the command line that the wheel carries."""
+"""``python -m caterva`` runs the command line program of the wheel."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 def find_program() -> Path:
-    """The program ``caterva`` of this installation."""
+    """Return the path of the program ``caterva`` of this installation."""
     for file in importlib.metadata.files("caterva") or ():
         if file.name == "caterva" and "bin" in file.parts:
             return Path(str(file.locate())).resolve()
-    raise FileNotFoundError("this installation of caterva comes without the command line")
+    raise FileNotFoundError("this installation of caterva has no command line program")
 
 
 def main() -> None:
-    """Become the program, with the arguments of this process."""
+    """Replace this process with the program, with the same arguments."""
     program = find_program()
     os.execv(program, [str(program), *sys.argv[1:]])
 

@@ -1,4 +1,4 @@
-"""The array: NumPy's words for a file of compressed chunks."""
+"""The class Array: NumPy's indexing on a file of compressed chunks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 class Array(_caterva.Array, Readable):
     """An n-dimensional array in compressed chunks, in a file, a directory or memory.
 
-    Made by `open`, `create`, `zeros`, `full`, `empty`, `asarray`, `from_bytes` and `copy`.
-    ``a[key]`` and ``a[key] = value`` mean what they mean in NumPy, and give NumPy arrays.
-    What is written is seen at once through this object, and by others after `commit` or
-    `close`. As a context manager the array is closed at the end of the block, and at an
-    exception in the block discarded.
+    Created by `open`, `create`, `zeros`, `full`, `empty`, `asarray`, `from_bytes` and `copy`.
+    ``a[key]`` and ``a[key] = value`` mean what they mean in NumPy, and reads return NumPy
+    arrays. Writes are visible through this object at once, and to others after `commit` or
+    `close`. A ``with`` block closes the array at its end, and discards it if the block raises.
 
-    Any number of threads may use one array at once.
+    Any number of threads may use one array at the same time.
 
     Examples
     --------
@@ -49,10 +48,10 @@ class Array(_caterva.Array, Readable):
     # ---- Life ---------------------------------------------------------------------
 
     def close(self) -> None:
-        """Commit what is pending and release the file; closing twice is fine.
+        """Commit pending changes and release the file. Closing twice is allowed.
 
-        When the commit fails or is interrupted, the array stays open with all that is pending:
-        close it again, for example after making room on the disk, or `discard` it.
+        If the commit fails or is interrupted, the array stays open with its pending changes:
+        close it again, for example after freeing disk space, or `discard` it.
 
         Examples
         --------
@@ -65,7 +64,7 @@ class Array(_caterva.Array, Readable):
         self._close(True)
 
     def discard(self) -> None:
-        """Drop what is pending and release the file.
+        """Drop pending changes and release the file.
 
         Examples
         --------
@@ -108,18 +107,18 @@ class Array(_caterva.Array, Readable):
 
     @property
     def path(self) -> str | None:
-        """Where it is stored, or what a file object is called; None in memory."""
+        """Path or URL of the array, or the name of its file object; None in memory."""
         place = self._place
         return None if place is None or place == _options.MEMORY else place
 
     @property
     def fill_value(self) -> Any:
-        """What items hold that were never written, a scalar of NumPy's."""
+        """Value of items that were never written, a NumPy scalar."""
         return self.info.fill_value
 
     @property
     def info(self) -> Info:
-        """Everything about the array, for people and by name.
+        """Description of the array: shape, partition, codec, sizes and more, as attributes.
 
         Examples
         --------
@@ -132,8 +131,8 @@ class Array(_caterva.Array, Readable):
 
     @property
     def transfers(self) -> Transfers | None:
-        """What reading it has cost so far, behind ``http://``, ``https://`` or ``s3://``;
-        None elsewhere. Arrays of one tree are counted together."""
+        """Counts of what reads have transferred so far from ``http://``, ``https://`` or
+        ``s3://``; None elsewhere. Arrays of one tree share their counts."""
         parts = self._transfers()
         return None if parts is None else Transfers(*parts)
 
@@ -153,7 +152,7 @@ class Array(_caterva.Array, Readable):
 
     @property
     def view(self) -> Views:
-        """Parts of the array, seen lazily: ``a.view[10:20, ::2]`` reads nothing yet.
+        """Lazy selections: ``a.view[10:20, ::2]`` is a `View` and reads nothing yet.
 
         Examples
         --------
@@ -183,17 +182,17 @@ class Array(_caterva.Array, Readable):
     # ---- Many writers -----------------------------------------------------------------
 
     def job(self, shape: Sequence[int] | int | None = None) -> Job:
-        """Begin a job: leave for many workers to write this array at once.
+        """Begin a job, by which many workers write this array at the same time.
 
         Parameters
         ----------
         shape
-            What the array grows to with the job, pending like a `resize`.
+            The array grows to this shape, as by `resize`; pending. None: its current shape.
 
         Returns
         -------
         Job
-            To be pickled to workers, and for `Job.merge`.
+            Send it to workers (it pickles), and call `Job.merge` with their tokens.
 
         Examples
         --------
@@ -219,19 +218,21 @@ class Array(_caterva.Array, Readable):
         unchecked: bool = False,
         progress: _options.Progress | Literal["tqdm"] | None = None,
     ) -> Merged:
-        """Merge finished parts of one job, whoever began it; pending until `commit`.
+        """Merge finished parts of one job. The result is pending until `commit`.
 
         Parameters
         ----------
         tokens
-            What `Part.finish` gave, in any nesting of lists; None is no token.
+            Tokens that `Part.finish` returned, in any nesting of lists; None entries are
+            skipped. Any process may have begun the job.
         overlap
-            ``"error"``: two parts that wrote the same items are a FileExistsError that names
-            both. ``"last"``: the one whose token comes last counts.
+            ``"error"``: if two parts wrote the same items, raise FileExistsError, which names
+            both. ``"last"``: the part whose token comes last wins.
         keep
-            Leave the job's folder at the commit, for other tokens of the job.
+            Keep the job's folder at the commit, for other tokens of the job.
         unchecked
-            Do not compare what moves with its checksums.
+            Do not compare moved chunks with their checksums. The checksums are copied, so that
+            reads still detect damage.
         progress
             Function ``(done, total)`` that hears of it in chunks, or ``"tqdm"``.
 
@@ -242,13 +243,13 @@ class Array(_caterva.Array, Readable):
         Raises
         ------
         CorruptError
-            For what is no token, or a part that is not what its token says.
+            If bytes are not a token, or a part does not match its token.
         FileNotFoundError
-            When a part, or the job, is gone.
+            If a part or the job's folder does not exist.
         InvalidError
-            When shape, chunks or dtype are not those of the job; its `code` is `ESHAPE`.
+            If shape, chunks or dtype differ from the job's; its `code` is `ESHAPE`.
         StaleError
-            When the array has changed, since the job began, where a part wrote.
+            If a chunk that a part wrote has changed in the array since the job began.
 
         Examples
         --------
@@ -271,9 +272,9 @@ class Array(_caterva.Array, Readable):
 
     @property
     def attrs(self) -> Attributes:
-        """Named values of the user's: a mutable mapping.
+        """User attributes: a mutable mapping from names to values.
 
-        They are stored as python-blosc2 stores its ``vlmeta``.
+        They are stored as python-blosc2 stores ``vlmeta``. Changes are pending until `commit`.
 
         Examples
         --------
@@ -291,10 +292,10 @@ class Array(_caterva.Array, Readable):
 
     @property
     def dims(self) -> tuple[str | None, ...]:
-        """Names of the dimensions, None for an axis without one; pending until the commit.
+        """Names of the dimensions, None for an axis without a name. Changes are pending.
 
-        They are read as Caterva, python-blosc2 and Zarr name them, and set as one name for
-        each axis; None takes all names away. Copies keep those of the axes that they keep.
+        Reads names that Caterva, python-blosc2 or Zarr stored. Set one name for each axis, or
+        None to remove all names. Copies keep the names of the axes that they keep.
 
         Examples
         --------
@@ -314,13 +315,13 @@ class Array(_caterva.Array, Readable):
 
     @property
     def metalayers(self) -> Metalayers:
-        """Metalayers, whose number and lengths are fixed when the array is made: bytes."""
+        """Metalayers as bytes: a mapping. Their number and sizes are fixed at creation."""
         return Metalayers(self)
 
     # ---- Shape ----------------------------------------------------------------------------
 
     def resize(self, *shape: int | Sequence[int]) -> None:
-        """Grow or shrink axes at their ends; new items hold the fill.
+        """Grow or shrink axes at their ends. New items hold the fill value.
 
         Examples
         --------
@@ -335,7 +336,7 @@ class Array(_caterva.Array, Readable):
         self._resize(_options.shape_of(lengths))
 
     def _items_for(self, items: Any, axis: int, casting: Casting) -> AnyArray:
-        """`items` as an array that fits the array but for its length along `axis`."""
+        """Return `items` as an array that has this array's shape except along `axis`."""
         if isinstance(items, Readable):
             items = np.asarray(items)
         if casting != "unsafe":
@@ -360,18 +361,18 @@ class Array(_caterva.Array, Readable):
         return array
 
     def append(self, items: Any, axis: int = 0, *, casting: Casting = "unsafe") -> None:
-        """Add items at the end of an axis.
+        """Append items at the end of an axis.
 
         Parameters
         ----------
         items
-            Shaped as the array but for its length along `axis`, or without that axis.
+            An array that has this array's shape except along `axis`, or lacks that axis.
         axis
-            Where they go.
+            The axis that grows.
         casting
-            What may be lost. The default converts as an assignment ``a[...] = items`` does in
-            NumPy: of floats an array of integers keeps the whole part. ``"same_kind"`` and
-            ``"safe"`` raise TypeError for such items, as NumPy's `can_cast` has it.
+            Conversions that are allowed. The default converts as ``a[...] = items`` does in
+            NumPy: an integer array stores the integer part of floats. ``"same_kind"`` and
+            ``"safe"`` raise TypeError where `numpy.can_cast` returns False.
 
         Examples
         --------
@@ -397,20 +398,20 @@ class Array(_caterva.Array, Readable):
         n: int | None = None,
         casting: Casting = "unsafe",
     ) -> None:
-        """Put items in front of position `at` of an axis; what is behind moves up.
+        """Insert items before position `at` of an axis. Items behind it move up.
 
         Parameters
         ----------
         at
-            The position; negative counts from the end.
+            The position; a negative one counts from the end.
         items
-            As for `append`; None is the fill.
+            As in `append`; None inserts items that hold the fill value.
         axis
-            Where they go.
+            The axis that grows.
         n
-            How many, where `items` is None.
+            Number of positions to insert if `items` is None; 1 by default.
         casting
-            As for `append`.
+            As in `append`.
 
         Examples
         --------
@@ -424,7 +425,7 @@ class Array(_caterva.Array, Readable):
         axis = _boxes.axis_in(axis, self.ndim)
         length, at = self.shape[axis], operator.index(at)
         if items is not None and n is not None:
-            raise TypeError("items and n: the items are as many as they are")
+            raise TypeError("give items or n, not both: n is the length of items")
         if not -length <= at <= length:
             raise IndexError(
                 f"position {at} is out of bounds for axis {axis} with size {length}"
@@ -437,10 +438,10 @@ class Array(_caterva.Array, Readable):
         self._insert(axis, at, array.shape[axis], array)
 
     def remove(self, start: int, stop: int | None = None, axis: int = 0) -> None:
-        """Take items out of an axis; what is behind moves up.
+        """Remove the positions [start, stop) of an axis. Items behind them move up.
 
-        With `stop` this is Python's ``del`` of a slice, which clips bounds to the axis. Without
-        `stop` it is the item at `start`; if there is no such item, IndexError.
+        `start` and `stop` are clipped to the axis, as by ``del`` of a slice in Python. Without
+        `stop`, remove position `start`; raise IndexError if it does not exist.
 
         Examples
         --------
@@ -471,20 +472,20 @@ class Array(_caterva.Array, Readable):
         sel: Any = ...,
         **options: Unpack[_options.Copying],
     ) -> Array:
-        """A new array of a box of this one, repacked as the options say.
+        """Copy a selection to a new array, with another partition, codec or layout if asked.
 
         Parameters
         ----------
         path
-            Where it goes; None is memory.
+            Where the new array goes; None is memory.
         sel
-            The box to copy; anything else that NumPy's basic indices select is copied
-            through a view.
+            The selection: ints, slices, new axes and an ellipsis.
         **options
-            Those of `create`; also ``dtype`` and ``casting``, to convert numbers as `read`
-            does, and ``memory``, the bytes that the copy may hold. With ``for_remote=True`` one
-            place of the file has what readers of URLs need to know of all chunks; False:
-            without. What is left out is as here. ``progress`` hears of the copy, in chunks.
+            Those of `create`, and ``dtype`` and ``casting`` to convert numbers as `read` does,
+            and ``memory``, the bytes that the copy may use. ``for_remote=True`` stores what
+            readers of URLs need to know about all chunks in one place of the file; False does
+            not. Omitted options are taken from this array. ``progress`` hears of the copy, in
+            chunks.
 
         Examples
         --------
@@ -505,7 +506,7 @@ class Array(_caterva.Array, Readable):
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """Shape of the blocks that chunks are made of."""
+        """Shape of the blocks; each chunk is divided into blocks."""
         blocks: tuple[int, ...] = self._describe()["blocks"]
         return blocks
 
@@ -515,9 +516,9 @@ class Array(_caterva.Array, Readable):
         return int(self._describe()["n_chunks"])
 
     def iter_chunks(self, sel: Any = ...) -> Iterator[tuple[slice, ...]]:
-        """Go over the chunks that a box touches: the slices of what each holds of it.
+        """Iterate over the chunks that a box overlaps; yields each overlap as slices.
 
-        The box is slices without steps, and ints, which stand for slices of one item.
+        `sel` has slices of step 1 and ints; an int stands for a slice of one item.
 
         Examples
         --------
@@ -529,23 +530,23 @@ class Array(_caterva.Array, Readable):
         return _boxes.iter_boxes(sel, self.shape, self.chunks)
 
     def chunk(self, number: int) -> ChunkInfo:
-        """Where chunk `number` (in C order) is and how it is stored, as of the last commit."""
+        """Describe chunk `number` (C order) as of the last commit: position, size, kind."""
         return ChunkInfo(number, *self._chunk_info(number))
 
     def block(self, chunk: int, block: int) -> BlockInfo:
-        """Where a block of a chunk is, as of the last commit."""
+        """Describe block `block` of chunk `chunk` as of the last commit."""
         return BlockInfo(chunk, block, *self._block_info(chunk, block))
 
     def chunk_infos(self) -> Iterator[ChunkInfo]:
-        """All chunks, as `chunk` describes them."""
+        """Iterate over the descriptions of all chunks; see `chunk`."""
         return map(self.chunk, range(self.n_chunks))
 
     def read_chunk(self, number: int) -> bytes:
-        """A chunk as it is stored: a Blosc2 chunk."""
+        """Return chunk `number` as stored: a Blosc2 chunk."""
         return self._chunk_read(number)
 
     def write_chunk(self, number: int, chunk: bytes) -> None:
-        """Make a Blosc2 chunk chunk `number` of the array; it is decoded once before.
+        """Replace chunk `number` with a Blosc2 chunk, which is decoded once to check it.
 
         Examples
         --------
@@ -558,18 +559,18 @@ class Array(_caterva.Array, Readable):
         self._chunk_write(number, chunk)
 
     def prefetch(self, sel: Any = ...) -> None:
-        """Have the smallest box around a selection decoded into the cache, in background."""
+        """Decode the bounding box of a selection into the cache, in the background."""
         self._prefetch(*_boxes.box_around(sel, self.shape))
 
     @property
     def cache(self) -> dict[str, int]:
-        """Counts of the cache that this array uses."""
+        """Counts of the cache that this array uses; see `caterva.cache`."""
         return self._cache_counts()
 
     # ---- Upkeep ---------------------------------------------------------------------------
 
     def space(self) -> Space:
-        """How chunks are stored, and how many bytes of the file are dead: looks at each chunk.
+        """Count stored chunks, and live and dead bytes of the file. Reads each chunk's header.
 
         Examples
         --------
@@ -589,14 +590,14 @@ class Array(_caterva.Array, Readable):
         Parameters
         ----------
         quick
-            Look at the structure only.
+            Check the structure only.
         progress
             Hears of chunks done.
 
         Returns
         -------
         Report
-            True when nothing is damaged.
+            True if nothing is damaged.
 
         Examples
         --------
@@ -611,13 +612,14 @@ class Array(_caterva.Array, Readable):
     def read_around_damage(
         self, sel: Any = ..., *, fill_value: Any = None
     ) -> tuple[AnyArray, Report]:
-        """Read a box although chunks are damaged: these become the fill, and are reported.
+        """Read a box of a damaged array. Items of damaged chunks get `fill_value`.
 
-        The box is slices without steps; an axis with an int stays, with one item.
+        `sel` has slices of step 1 and ints; the axis of an int stays, with length 1. None as
+        `fill_value` is the array's. Returns the items and a report of the damage.
 
-        A chunk is damaged when its bytes were read and are wrong, or when its file is missing
-        from a directory that is there. A chunk that cannot be read (no permission, an object
-        that is gone, a connection that breaks) raises the error, because it may be sound.
+        A chunk is damaged if its bytes were read and are wrong, or if its file is missing from
+        an existing directory. If a chunk cannot be read (permissions, a missing object, a
+        broken connection), the error is raised, because the chunk may be sound.
         """
         start, stop = _boxes.box_of(sel, self.shape)
         out = np.empty([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
@@ -628,9 +630,9 @@ class Array(_caterva.Array, Readable):
         return out, make_report(0, len({d[0] for d in damages}), 0, damages)
 
     def compact(self, *, progress: _options.Listener = None) -> None:
-        """Rewrite the file without its dead space. The array is reopened for it."""
+        """Rewrite the file without its dead space. Closes and reopens the array."""
         self._upkeep(0, _options.progress_of(progress))
 
     def seal(self, *, progress: _options.Listener = None) -> None:
-        """Give checksums to chunks that have none. The array is reopened for it."""
+        """Store checksums for chunks that have none. Closes and reopens the array."""
         self._upkeep(1, _options.progress_of(progress))

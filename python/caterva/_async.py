@@ -1,4 +1,4 @@
-"""Reads that nobody waits for: futures that the library's threads fulfil."""
+"""Background reads: futures that are completed by threads of the library."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from ._readable import Readable
 
 _outstanding: set[Reading] = set()
-_alive: weakref.WeakSet[Reading] = weakref.WeakSet()  # those that are over among them
+_alive: weakref.WeakSet[Reading] = weakref.WeakSet()  # including completed ones
 _ended = False
 
-_PARENTS = "the read was begun before the fork: it is the parent's"  # the library's words
+_PARENTS = "the read was begun before the fork: it is the parent's"  # as in the library
 
 
 class Reading(concurrent.futures.Future[AnyArray]):
-    """A read under way: ``await`` it, or ask for its ``result()``.
+    """A background read: ``await`` it, or call its ``result()``.
 
-    It is a future of `concurrent.futures`, for ``as_completed`` and ``wait``. `cancel` has it
-    stop between two blocks; then it counts as cancelled, also when it was just done. Functions
-    of ``add_done_callback`` are called on a thread of the library: they should be quick.
+    A `concurrent.futures.Future`, also for ``as_completed`` and ``wait``. `cancel` stops it
+    between two blocks; it then counts as cancelled, even if it was just complete. Functions
+    given to ``add_done_callback`` are called on a thread of the library and should be quick.
 
-    In a child of fork a read that was under way is over: its ``result()`` is a `StoppedError`.
-    It goes on in the parent, which is where functions that were added before are called.
+    In a forked child a read that was in progress has ended: its ``result()`` raises
+    `StoppedError`. It continues in the parent, where functions added before are called.
     """
 
     def __init__(self, array: Readable, steps: Generator[_plans.Step, None, AnyArray]) -> None:
@@ -47,14 +47,14 @@ class Reading(concurrent.futures.Future[AnyArray]):
         self._steps = steps
         self._lock = threading.Lock()
         self._request: Request | None = None
-        self._n = 0  # steps that were begun
+        self._n = 0  # steps begun
         self._asked = False  # to stop
         self._decided = False
-        self._awaits: list[tuple[int, Callable[[object], None]]] = []  # and their threads
+        self._awaits: list[tuple[int, Callable[[object], None]]] = []  # with their threads
         _alive.add(self)
 
     def _advance(self) -> None:
-        """Begin the next step, or give the result."""
+        """Begin the next step, or set the result."""
         array = self._array
         assert array is not None
         try:
@@ -66,14 +66,14 @@ class Reading(concurrent.futures.Future[AnyArray]):
         n = self._n
         request = array._read_begin(self._told, *step)
         with self._lock:
-            if self._n == n:  # else this one is over, and another on its way
+            if self._n == n:  # else the step has ended and the next one has begun
                 self._request = request
             asked = self._asked
         if asked:
             request.cancel()
 
     def _told(self, error: BaseException | None) -> None:
-        """On a thread of the library: a step is over."""
+        """Handle the end of a step, on a thread of the library."""
         if error is None and not self._asked:
             try:
                 self._advance()
@@ -91,7 +91,7 @@ class Reading(concurrent.futures.Future[AnyArray]):
         try:
             self._become(result, error)
         finally:
-            _outstanding.discard(self)  # a child that is forked before sees to it
+            _outstanding.discard(self)  # last: a child forked before it must still find it
 
     def _become(self, result: AnyArray | None, error: BaseException | None) -> None:
         if self._asked:
@@ -104,7 +104,7 @@ class Reading(concurrent.futures.Future[AnyArray]):
             self.set_result(result)
 
     def _renew(self) -> None:
-        """In a child of fork: threads of the parent, which are not here, may hold its locks."""
+        """In a forked child: replace locks that threads of the parent may hold."""
         self._lock = threading.Lock()
         if self._condition.acquire(blocking=False):
             self._condition.release()
@@ -112,21 +112,21 @@ class Reading(concurrent.futures.Future[AnyArray]):
             self._condition = threading.Condition()
 
     def _leave(self) -> None:
-        """In a child of fork: the read is the parent's."""
+        """In a forked child: end the read here; it continues in the parent."""
         self._decided = True
         self._array = None
         if self._request is not None:
             self._request.forget()
         if self._state in ("FINISHED", "CANCELLED_AND_NOTIFIED"):
             return
-        for waiter in self._waiters:  # of as_completed, which may go on here
+        for waiter in self._waiters:  # of as_completed, which may continue here
             vars(waiter).update(lock=threading.Lock(), event=threading.Event())
         here = threading.get_ident()
         self._done_callbacks = [tell for thread, tell in self._awaits if thread == here]
         self._become(None, make(Status.ESTOPPED, 0, -1, _PARENTS, None))
 
     def cancel(self) -> bool:
-        """Have the read stop; True where that was not too late."""
+        """Stop the read; return True unless it is too late."""
         with self._lock:
             if self._decided:
                 return self.cancelled()
@@ -143,7 +143,7 @@ class Reading(concurrent.futures.Future[AnyArray]):
         def tell(_: object) -> None:
             try:
                 loop.call_soon_threadsafe(over.set_result, None)
-            except RuntimeError:  # the loop was closed meanwhile
+            except RuntimeError:  # the loop has been closed
                 return
 
         self._awaits.append((threading.get_ident(), tell))
@@ -152,7 +152,7 @@ class Reading(concurrent.futures.Future[AnyArray]):
             await asyncio.wait((over,))
         except asyncio.CancelledError:
             self.cancel()
-            await asyncio.wait((over,))  # until then the memory is the library's
+            await asyncio.wait((over,))  # the library uses the memory until then
             raise
         if self.cancelled():
             raise asyncio.CancelledError
@@ -170,7 +170,7 @@ def begin(
     casting: Casting,
     field: str | None,
 ) -> Reading:
-    """What `read_async` of arrays and views does."""
+    """Implement `read_async` of arrays and views."""
     return begin_plan(array, make_plan(sel, array.shape), out, dtype, casting, field)
 
 
@@ -184,7 +184,7 @@ def begin_plan(
 ) -> Reading:
     """Begin to read what a plan selects."""
     if _ended:
-        raise RuntimeError("the interpreter is ending: nothing is read in the background")
+        raise RuntimeError("the interpreter is shutting down: no background read can begin")
     reading = Reading(array, _indexing.steps_into(array, plan, out, dtype, casting, field))
     _outstanding.add(reading)
     try:
@@ -195,11 +195,11 @@ def begin_plan(
     return reading
 
 
-# ---- The end -----------------------------------------------------------------------------
+# ---- Shutdown and fork -------------------------------------------------------------------
 
 
 def _end() -> None:
-    """No thread of the library may enter an interpreter that is gone."""
+    """End all reads: no thread of the library may enter a finalized interpreter."""
     global _ended
     _ended = True
     while _outstanding:
@@ -214,7 +214,7 @@ atexit.register(_end)
 
 
 def _leave_to_parent() -> None:
-    """In a child of fork: nobody would ever tell of what was outstanding."""
+    """In a forked child: end outstanding reads, which no thread here would complete."""
     left = tuple(_outstanding)
     _outstanding.clear()
     for reading in tuple(_alive):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """What has attributes: an array, or a group of a tree."""
+    """An object with attributes: an array, or a group of a tree."""
 
     @property
     def path(self) -> str | None: ...
@@ -25,10 +25,10 @@ class Owner(Protocol):
 
 
 class Attributes(MutableMapping[str, Any]):
-    """Named values of the user's, stored as msgpack; pending until the commit.
+    """User attributes, stored as msgpack; changes are pending until the commit.
 
-    A name that another program has stored and that is not UTF-8 has lone surrogates, as
-    `os.fsdecode` gives for names of files. It reads the attribute; new names are UTF-8.
+    If another program has stored a name that is not UTF-8, its str has lone surrogates, as
+    `os.fsdecode` returns for file names; it reads the attribute. New names must be UTF-8.
     """
 
     __slots__ = ("_owner",)
@@ -37,7 +37,7 @@ class Attributes(MutableMapping[str, Any]):
         self._owner = owner
 
     def raw(self, name: str) -> bytes:
-        """The value's bytes as they are stored."""
+        """Return the stored bytes of the value."""
         try:
             return self._owner._attribute_get(name)
         except NotFoundError:
@@ -74,7 +74,7 @@ class Attributes(MutableMapping[str, Any]):
 
 
 class Metalayers(Mapping[str, bytes]):
-    """Metalayers by name; a value may be replaced by one of the same length."""
+    """Metalayers by name. A value can be replaced by one of the same length."""
 
     __slots__ = ("_array",)
 

@@ -1,4 +1,4 @@
-"""Boxes, axes of views and slabs: what is asked for by start and stop."""
+"""Boxes (start and stop for each axis), axes of views, and slabs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._plans import Shape, slice_of
 
 
 def box_around(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Start and stop of the smallest box around a basic selection."""
+    """Return start and stop of the bounding box of a basic selection."""
     entries, _ = _keys.entries_of(sel, len(shape))
     start: list[int] = []
     stop: list[int] = []
@@ -30,7 +30,7 @@ def box_around(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]
         elif kind == _keys.SLICE:
             places = range(*value.indices(shape[axis]))
         else:
-            raise IndexError("a box is wanted: ints and slices")
+            raise IndexError("a box has ints and slices only")
         places = places[::-1] if places.step < 0 else places
         low, high = (places[0], places[-1] + 1) if places else (0, 0)
         start.append(low)
@@ -39,7 +39,7 @@ def box_around(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def box_of(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Start and stop of a selection that is a box itself: slices without steps, and ints, whose
+    """Return start and stop of a selection that is a box: slices of step 1, and ints, whose
     axes stay."""
     entries, _ = _keys.entries_of(sel, len(shape))
     axis = 0
@@ -47,13 +47,13 @@ def box_of(sel: Any, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if kind == _keys.SLICE:
             places = range(*value.indices(shape[axis]))
             if len(places) > 1 and places.step != 1:
-                raise IndexError(f"a box is wanted: axis {axis} has steps of {places.step}")
+                raise IndexError(f"a box has steps of 1 only: axis {axis} has {places.step}")
         axis += kind != _keys.GAP
     return box_around(sel, shape)
 
 
 def iter_boxes(sel: Any, shape: Shape, step: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """The slices of a box, cut where multiples of `step` are; in C order."""
+    """Yield the slices of a box, cut at multiples of `step`, in C order."""
     start, stop = box_of(sel, shape)
     edges = [range(a // n * n, b, n) for a, b, n in zip(start, stop, step, strict=True)]
     for corner in _corners(edges):
@@ -64,7 +64,7 @@ def iter_boxes(sel: Any, shape: Shape, step: Sequence[int]) -> Iterator[tuple[sl
 
 
 def _corners(edges: list[range]) -> Iterator[tuple[int, ...]]:
-    """The product of ranges in C order; nothing is listed, however long they are."""
+    """Yield the product of ranges in C order, without listing the ranges."""
     counts = [len(edge) for edge in edges]
     for n in range(math.prod(counts)):
         corner = []
@@ -78,7 +78,7 @@ def _corners(edges: list[range]) -> Iterator[tuple[int, ...]]:
 
 
 def axis_in(axis: SupportsIndex, ndim: int) -> int:
-    """An axis, negative ones counted from the end."""
+    """Return a valid axis; a negative one counts from the end."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
@@ -86,7 +86,7 @@ def axis_in(axis: SupportsIndex, ndim: int) -> int:
 
 
 def view_axes(key: Any, shape: Shape) -> tuple[tuple[Any, ...], list[int]]:
-    """What a view selects of each axis, and where it gets new ones."""
+    """Return what a view selects on each axis, and the positions of its new axes."""
     entries, _ = _keys.entries_of(key, len(shape))
     axes: list[Any] = []
     new: list[int] = []
@@ -105,7 +105,7 @@ def view_axes(key: Any, shape: Shape) -> tuple[tuple[Any, ...], list[int]]:
         elif kind == _keys.LIST and value.ndim == 1:
             axes.append(_keys.checked_list(value, axis, shape[axis]))
         else:
-            raise TypeError("a view takes ints, slices, lists in even steps and new axes")
+            raise TypeError("a view takes ints, slices, evenly spaced lists and new axes")
         place += 1
     return tuple(axes), new
 
@@ -114,7 +114,7 @@ def view_axes(key: Any, shape: Shape) -> tuple[tuple[Any, ...], list[int]]:
 
 
 def slab_shape(shape: Shape, chunks: Sequence[int], budget: int) -> tuple[int, ...]:
-    """Whole chunks, as many as `budget` items hold, the last axes first; at least one."""
+    """Return the shape of whole chunks in a slab of at most `budget` items, last axes first."""
     slab = [min(n, c) if n else 1 for n, c in zip(shape, chunks, strict=True)]
     for axis in reversed(range(len(shape))):
         room = budget // max(1, math.prod(slab))

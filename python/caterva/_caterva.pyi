@@ -1,4 +1,4 @@
-"""The extension: the library, as Python's side of the package calls it."""
+"""The extension: functions of the library for the Python side of the package."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, final

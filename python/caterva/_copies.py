@@ -1,4 +1,4 @@
-"""Copies of arrays and views. Knows neither class, which both copy themselves by it."""
+"""Copies of arrays and views. Does not import their classes, whose `copy` uses this module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def named(array: Array, dims: Any) -> Array:
-    """A new array with its dimensions named, where they are to be."""
+    """Set the names of the dimensions of a new array, if given, and return it."""
     if dims is None:
         return array
     try:
@@ -28,13 +28,13 @@ def named(array: Array, dims: Any) -> Array:
 
 
 def _is_box(x: Array | View, sel: Any) -> bool:
-    """True for what caterva_copy takes: slices of step 1 that drop no axis."""
+    """Whether caterva_copy takes the selection: slices of step 1 that keep all axes."""
     axes, new = _boxes.view_axes(sel, x.shape)
     return not new and all(isinstance(a, slice) and a.step == 1 for a in axes)
 
 
 def _conversion(stored: np.dtype[Any], wanted: np.dtype[Any]) -> str:
-    """The dtype that a copy converts to, in the library's words."""
+    """Return the library's text of the dtype that a copy converts to."""
     if all(_dtypes.converts(dtype) == dtype.str for dtype in (stored, wanted)):
         return wanted.str
     raise DTypeError(
@@ -44,7 +44,7 @@ def _conversion(stored: np.dtype[Any], wanted: np.dtype[Any]) -> str:
 
 
 def _copy_words(x: Array | View, options: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Options of creating and of copying, from those of `copy`."""
+    """Split the options of `copy` into those of creating and of copying."""
     how: dict[str, Any] = {"memory": options.pop("memory", 0)}
     dtype = options.pop("dtype", None)
     casting = options.pop("casting", "same_kind")
@@ -68,7 +68,7 @@ def copied(
     sel: Any,
     options: dict[str, Any],
 ) -> Array:
-    """A new array of the class `make` from a selection of `x`."""
+    """Copy a selection of `x` to a new array of class `make`."""
     fill_value, dims = options.pop("fill_value", None), options.pop("dims", None)
     progress = _options.progress_of(options.pop("progress", None))
     source: Array | View = x

@@ -1,4 +1,4 @@
-"""NumPy's dtypes and the descriptions of them that files hold."""
+"""NumPy's dtypes and their text in files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy.typing as npt
 from . import _caterva, _msgpack
 
 ML_DTYPE = "ml_dtype"
-"""The metalayer with the name of a dtype that NumPy has no letter for, as msgpack."""
+"""Metalayer with the name of a dtype that NumPy has no letter for, as msgpack."""
 
 UNSAFE = 2
-"""The library's number for casts of every kind."""
+"""The library's number for casting rule ``"unsafe"``."""
 
 
 @functools.cache
 def of_text(text: str, item_size: int, foreign: bytes | None = None) -> np.dtype[Any]:
-    """The dtype of a description; opaque bytes where NumPy has none of that size.
+    """Return the dtype of a text in a file; opaque bytes if NumPy has none of that size.
 
-    `foreign` is what the metalayer of a dtype of ml_dtypes holds.
+    `foreign` is the contents of the metalayer `ML_DTYPE`.
     """
     if foreign is not None:
         named = of_name(foreign)
@@ -39,12 +39,12 @@ def of_text(text: str, item_size: int, foreign: bytes | None = None) -> np.dtype
 
 
 def is_foreign(dtype: np.dtype[Any]) -> bool:
-    """True for bfloat16 and the like, which other packages add to NumPy."""
+    """Whether another package has added the dtype to NumPy, as bfloat16."""
     return dtype.isbuiltin == 2
 
 
 def text_of(dtype: np.dtype[Any]) -> str:
-    """The description of a dtype, as python-blosc2 writes it, too."""
+    """Return the text of a dtype for files, as python-blosc2 writes it."""
     if dtype.hasobject:
         raise TypeError(f"items of dtype {dtype} are Python objects, which cannot be stored")
     if dtype.itemsize == 0:
@@ -55,13 +55,13 @@ def text_of(dtype: np.dtype[Any]) -> str:
 
 
 def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A structure whose parts are structures, too, where they were records."""
+    """Replace record dtypes in a structured dtype by plain structures."""
     if dtype.subdtype is not None:
         return np.dtype((_plain(dtype.base), dtype.shape))
     if is_foreign(dtype):
         raise TypeError(
-            f"a field of dtype {dtype} cannot be stored: of other packages' dtypes "
-            "only whole items can"
+            f"a field of dtype {dtype} cannot be stored: dtypes of other packages are "
+            "supported only for whole items"
         )
     if dtype.names is None:
         return dtype
@@ -81,9 +81,8 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def sized(dtype: npt.DTypeLike, stored: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that items of dtype `stored` have as `dtype`: to one without a width, as
-    ``str`` is, belongs the width that holds every such item, as in NumPy's astype. It stays
-    without where NumPy looks at the items for it."""
+    """Return `dtype` with the width that items of dtype `stored` need, if it has none (as
+    ``str``), as in NumPy's astype. It still has none if NumPy finds the width in the items."""
     wanted = np.dtype(dtype)
     if wanted.itemsize > 0 and not _has_no_unit(wanted):
         return wanted
@@ -95,14 +94,14 @@ def _has_no_unit(dtype: np.dtype[Any]) -> bool:
 
 
 def is_sized(dtype: np.dtype[Any], stored: np.dtype[Any]) -> bool:
-    """False for a dtype, of `sized`, whose width or unit NumPy finds in the items."""
+    """Whether a dtype from `sized` has its width or unit; else NumPy finds it in the items."""
     if _has_no_unit(dtype):
         return stored.kind not in "SUT"
     return dtype.itemsize > 0
 
 
 def of_name(packed: bytes) -> np.dtype[Any] | None:
-    """The dtype of ml_dtypes with that name, where the package is installed."""
+    """Return the dtype of ml_dtypes with that name, if the package is installed."""
     try:
         import ml_dtypes
 
@@ -113,7 +112,7 @@ def of_name(packed: bytes) -> np.dtype[Any] | None:
 
 
 def converts(dtype: np.dtype[Any]) -> str | None:
-    """The word for buffers of this dtype, where the library converts such numbers."""
+    """Return the library's name for a dtype that it can convert, or None."""
     if dtype.kind in "biuc" or (dtype.kind == "f" and dtype.itemsize in (2, 4, 8)):
         return None if dtype.kind == "c" and dtype.itemsize > 16 else dtype.str
     if is_foreign(dtype) and dtype.name == "bfloat16":
@@ -125,8 +124,8 @@ def converts(dtype: np.dtype[Any]) -> str | None:
 
 
 def cast(items: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """`items` as NumPy casts them in an assignment. Where NumPy leaves it open, which integer
-    a float becomes that lies outside of them, it is the library's: the nearest, NaN is 0."""
+    """Cast `items` as NumPy does in an assignment. Floats outside the range of an integer
+    dtype, which NumPy leaves undefined, become the nearest integer, and NaN becomes 0."""
     floats = items.dtype.kind in "fc" or is_foreign(items.dtype)
     if dtype.kind not in "iu" or not floats or items.size == 0:
         return items.astype(dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Exceptions: what Python expects, with the library's code and position."""
+"""Exceptions: subclasses of Python's own, with the library's code and position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._shown import shown
 
 
 class Status(enum.IntEnum):
-    """What the library says of a call; the `code` of an `Error`."""
+    """Status codes of the library; the `code` of an `Error`."""
 
     OK = 0
     EINVAL = -1
@@ -36,18 +36,17 @@ class Status(enum.IntEnum):
 
 
 class Error(Exception):
-    """Anything that the library refuses or fails at.
+    """Base of all exceptions of this package.
 
     Attributes
     ----------
     code : Status
-        Which kind of failure.
+        The kind of failure.
     position : int or None
-        The byte of the frame where it was noticed.
+        Position in the frame, in bytes, where the failure was detected.
 
-    Those that are an `OSError` have its ``errno``, ``strerror`` and ``filename``, too, the
-    last one as an absolute path, of a URL without user and query, and None of an array in
-    memory.
+    Subclasses of `OSError` also have ``errno``, ``strerror`` and ``filename``. `filename` is an
+    absolute path, or a URL without user and query; None for an array in memory.
     """
 
     code: Status | int = Status.EINVAL
@@ -69,33 +68,33 @@ class InvalidError(Error, ValueError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """Memory ran out; nothing was changed."""
+    """An allocation failed; nothing was changed."""
 
 
 class StoreError(Error, OSError):
-    """The system or a server failed; ``errno`` says how, EIO where the system has no number
-    for it. It is a `PermissionError` as well, or another of
-    Python's classes, where there is one for that number."""
+    """The system or a server failed; ``errno`` has the reason, EIO if the system has no number
+    for it. Where Python has a class for that number, such as `PermissionError`, the exception
+    is an instance of that, too."""
 
 
 class CorruptError(Error, OSError):
-    """The bytes are no valid array."""
+    """The bytes are not a valid array."""
 
 
 class DamagedValueError(CorruptError, ValueError):
-    """The bytes of an attribute are no value."""
+    """The bytes of an attribute are not a valid value."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Valid, but more than this library does."""
+    """Valid, but not supported by this library."""
 
 
 class BusyError(Error, BlockingIOError):
-    """Somebody else has it open."""
+    """In use by another handle, process or call."""
 
 
 class ExistsError(Error, FileExistsError):
-    """There is something already, and overwriting was not asked for."""
+    """Something exists already and may not be replaced."""
 
 
 class NotFoundError(Error, FileNotFoundError):
@@ -103,7 +102,7 @@ class NotFoundError(Error, FileNotFoundError):
 
 
 class StoppedError(Error):
-    """A progress function said that it is enough, or a read in the background was ended."""
+    """A progress function stopped the call, or a background read was cancelled."""
 
 
 class ReadOnlyError(Error, ValueError):
@@ -115,15 +114,15 @@ class RangeError(Error, IndexError):
 
 
 class DTypeError(Error, TypeError):
-    """The items' dtype is none that this call takes, or the cast is not allowed."""
+    """This call does not accept the dtype, or the cast is not allowed."""
 
 
 class RollbackError(Error, RuntimeError):
-    """A change failed half-way: roll back before the next one."""
+    """A change failed half-way: roll back before the next change."""
 
 
 class StaleError(Error, RuntimeError):
-    """The array changed: its shape since a view was made, or what a part of a job wrote."""
+    """The array has changed: its shape since a view was made, or chunks that a part wrote."""
 
 
 _CLASSES: dict[int, type[Error]] = {
@@ -148,7 +147,7 @@ _CLASSES: dict[int, type[Error]] = {
 }
 
 
-# What Python and other programs expect to find in an OSError that was no call's of the system.
+# errno for errors that no system call reported, as other programs expect it.
 _ERRNOS: dict[int, int] = {
     Status.EIO: errno.EIO,
     Status.ECORRUPT: errno.EBADMSG,
@@ -160,7 +159,7 @@ _ERRNOS: dict[int, int] = {
 
 @functools.cache
 def _store_class(number: int) -> type[Error]:
-    """StoreError, and what Python has for that errno."""
+    """Return StoreError, or a subclass that also inherits Python's class for that errno."""
     theirs = type(OSError(number, ""))
     if theirs is OSError:
         return StoreError
@@ -169,7 +168,7 @@ def _store_class(number: int) -> type[Error]:
 
 
 def _placed(message: str, place: str | None) -> str:
-    """What is said of damage, with the file that has it."""
+    """Prefix a message about damage with the file, unless it names it."""
     if place is None or place == "mem:":
         return message
     place = shown(place)
@@ -181,7 +180,7 @@ def _placed(message: str, place: str | None) -> str:
 def make(
     code: int, number: int, position: int, message: str, place: str | None = None
 ) -> Error:
-    """The exception for a failed call; `number` is the system's errno, or 0."""
+    """Make the exception for a failed call; `number` is the system's errno, or 0."""
     kind = _store_class(number) if code == Status.EIO else _CLASSES.get(code, Error)
     if code == Status.ECORRUPT:
         message = _placed(message, place)
@@ -197,12 +196,12 @@ def make(
 
 
 def refusal(status: Status, message: str, place: str) -> Error:
-    """The exception for what this package refuses by itself, of what is at the place."""
+    """Make the exception for a call that this package refuses itself."""
     return make(status, 0, -1, message, place)
 
 
 def damaged_value(message: str, place: str | None) -> DamagedValueError:
-    """The exception for an attribute that cannot be understood."""
+    """Make the exception for an attribute that cannot be decoded."""
     error = DamagedValueError(message)
     error.code = Status.ECORRUPT
     error.errno = errno.EBADMSG

@@ -1,4 +1,4 @@
-"""What is done to files; partitions, and the cache that arrays share."""
+"""Functions on files, partitions, and the cache that arrays share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._places import place_of
 
 
 def delete(path: Path, *, progress: _options.Listener = None) -> None:
-    """Delete the array at `path`, and nothing that is none.
+    """Delete the array at `path`. Anything that is not an array is refused.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def delete(path: Path, *, progress: _options.Listener = None) -> None:
 
 
 class Upkeep(TypedDict, total=False):
-    """How safely a file is kept up, and who hears of it."""
+    """Options of `compact` and `seal`."""
 
     durability: _options.Durability
     progress: _options.Progress | Literal["tqdm"] | None
@@ -61,7 +61,7 @@ def compact(path: Path, **how: Unpack[Upkeep]) -> None:
     Parameters
     ----------
     durability
-        ``"full"`` unless said; see `open`.
+        Default ``"full"``; see `open`.
     progress
         Function ``(done, total)`` that hears of it, or ``"tqdm"``.
 
@@ -75,7 +75,7 @@ def compact(path: Path, **how: Unpack[Upkeep]) -> None:
 
 
 def seal(path: Path, **how: Unpack[Upkeep]) -> None:
-    """Give checksums to all chunks of the array at `path` that have none.
+    """Store checksums for all chunks of the array at `path` that have none.
 
     The options are those of `compact`.
 
@@ -89,7 +89,7 @@ def seal(path: Path, **how: Unpack[Upkeep]) -> None:
 
 
 def _fill_of(fill: Any, place: str) -> tuple[bytes | None, str | None]:
-    """One item, and the dtype that it is of; None where nobody said."""
+    """Return the bytes of one item and the text of its dtype, None if that is unknown."""
     if fill is None or isinstance(fill, bytes):
         return fill, None
     stored = None
@@ -118,20 +118,20 @@ def repair(
     Parameters
     ----------
     output
-        Where what can be read goes; None restores a header in place where that is all,
-        and else adds ``.repaired`` to the path.
+        Where to write what can be read. None restores a damaged header in place if that is
+        all, and else writes to `path` with ``.repaired`` added.
     overwrite
-        Replace what is at the output.
+        Replace what exists at the output.
     guess
-        Number chunks as they lie when there is no index at all.
+        If there is no index at all, number chunks in file order.
     fill_value
-        One item for lost chunks: a value, which is converted to the array's dtype where the
-        header can be read and must be of that dtype where it cannot, or the item's bytes.
+        Items of lost chunks: a value, converted to the array's dtype (if the header cannot be
+        read, it must have that dtype), or the bytes of one item.
 
     Returns
     -------
     Repair
-        ``written`` and ``in_place`` both False: the array is sound.
+        If ``written`` and ``in_place`` are both False, the array was sound.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def choose_partition(
     chunks: Sequence[int] | None = None,
     blocks: Sequence[int] | None = None,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The chunk and block shape that the library would choose; what is given is kept.
+    """Return the chunk and block shape that the library chooses. Given ones are kept.
 
     Examples
     --------
@@ -177,14 +177,14 @@ def choose_partition(
 
 
 def set_cache_limit(nbytes: int) -> None:
-    """Set the size of the cache of decoded blocks that arrays share; 0 is none."""
+    """Set the size in bytes of the cache of decoded blocks that arrays share; 0 disables it."""
     if nbytes < 0:
-        raise ValueError(f"a cache of {nbytes} bytes")
+        raise ValueError(f"the cache limit is a number of bytes, not {nbytes}")
     _caterva.cache_limit(nbytes or _options.NONE)
 
 
 def cache() -> dict[str, int]:
-    """Counts of the cache that arrays share.
+    """Return counts of the cache that arrays share, among them its limit in bytes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""New arrays: the options that they are made with, and the items that they get."""
+"""Creating arrays: their options and their first items."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._array import Array
 from ._copies import named
 from ._places import place_of
 
-SLAB_BYTES = 1 << 26  # that are moved at once
+SLAB_BYTES = 1 << 26  # moved at a time
 
 
 def new_words(
     shape: Any, dtype: Any, fill_value: Any, options: dict[str, Any]
 ) -> tuple[dict[str, Any], _options.Progress | None, Any]:
-    """What the extension makes an array with, who hears of it, and names of dimensions."""
+    """Return options for the extension, the progress function, and names of dimensions."""
     asked = dict(options)
     progress = _options.progress_of(asked.pop("progress", None))
     dims = asked.pop("dims", None)
@@ -33,32 +33,32 @@ def new_words(
 def incomplete(
     shape: Any, dtype: Any, path: Any, fill_value: Any, options: Mapping[str, Any]
 ) -> Array:
-    """A new array whose end drops it until `_complete` is called: it replaces nothing when
-    making or filling it is interrupted."""
+    """Create an array that is dropped, not committed, if it is collected before `_complete`:
+    an interruption while it is made or filled then replaces nothing."""
     words, progress, dims = new_words(shape, dtype, fill_value, dict(options))
     return named(_caterva.create(Array, place_of(path), words, progress), dims)
 
 
 def as_stored(data: Array, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of an array that is made of another: its chunks, where nothing is said."""
+    """Add chunk and block shape of `data` to the options, unless they have either."""
     like = {"chunks": data.chunks, "blocks": data.blocks}
     return options if like.keys() & options.keys() else like | options
 
 
 def is_array(x: Any) -> bool:
-    """True for anybody's arrays, which are read by indexing."""
+    """Whether `x` is an array of any package, which can be read by indexing."""
     return all(hasattr(x, name) for name in ("shape", "dtype", "__getitem__"))
 
 
 def sized(x: Any, dtype: Any) -> Any:
-    """Lists and iterators as an array."""
+    """Convert lists and iterators to a NumPy array."""
     if isinstance(x, Iterator):
         return np.asarray(list(x), dtype)
     return np.asarray(x, dtype)
 
 
 def fill(array: Array, x: Any) -> None:
-    """Write all of `x`, an array of anybody's, in slabs of whole chunks."""
+    """Write all of `x`, an array of any package, in slabs of whole chunks."""
     if isinstance(x, np.ndarray | np.generic) and not isinstance(x, np.memmap):
         array[...] = x
         return

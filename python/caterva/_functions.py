@@ -1,4 +1,4 @@
-"""Arrays made, opened, copied, and what is done to files."""
+"""Functions that create, open, load, save and copy arrays."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from ._sources import (
 from ._trees import Mode, open_tree
 from ._view import View
 
-_FIRST_ITEMS = 1 << 20  # of an iterator, at most, that decide about the dtype
+_FIRST_ITEMS = 1 << 20  # items of an iterator that determine the dtype, at most
 
 
-# ---- Making ---------------------------------------------------------------------------
+# ---- Creating -------------------------------------------------------------------------
 
 
 def create(
@@ -62,41 +62,45 @@ def create(
     fill_value: Any = None,
     **options: Unpack[Storage],
 ) -> Array:
-    """Make a new array, open for writing.
+    """Create an array, open for writing.
 
-    Nothing appears at `path` before the first `Array.commit`, or `Array.close`, and then
-    the whole array.
+    Nothing appears at `path` before the first `Array.commit` or `Array.close`; then the whole
+    array appears at once.
 
     Parameters
     ----------
     shape
-        Length of each axis; an axis of length 0 is one that will grow.
+        Length of each axis. An axis that will grow may have length 0.
     dtype
-        Of the items: numbers, times, fixed strings, structures; also those of ml_dtypes.
+        dtype of the items: numbers, times, fixed-width strings, structures, and those of
+        ml_dtypes.
     path
-        A file, or with ``layout="sparse"`` a directory; None is memory.
+        A file, or a directory with ``layout="sparse"``; None creates the array in memory.
     fill_value
-        What items hold that were never written; None is zeros.
+        Value of items that are never written; None is zero.
     chunks, blocks
-        Shapes of what is stored and of what is compressed as one thing. Left out, the
-        library chooses (see `choose_partition`).
+        Shapes of chunks, the unit of storage, and of blocks, the unit of compression and
+        decoding. An int is a length for all axes. Left out, the library chooses; see
+        `choose_partition`.
     codec, level, filters, dictionary
-        How blocks are compressed; by default ``"zstd"``, ``["shuffle"]`` and False. The
-        default level of zstd is 3 if items have one byte and 2 if they have more; that of
-        other codecs is 5. A meta value stands behind a colon: ``"zfp-accuracy:-3"`` (of
-        float32 and float64, to within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``,
-        ``["trunc-prec:10"]``. The codecs of zfp and ndlz have no filters by default.
-        ``dictionary`` is for ``"zstd"``.
+        How blocks are compressed. Defaults: ``"zstd"``, ``["shuffle"]`` and False; the level
+        of zstd is 3 for items of one byte and 2 for larger items, and 5 for other codecs. A
+        colon precedes a parameter: ``"zfp-accuracy:-3"`` (float32 and float64 within 0.001),
+        ``"zfp-rate:50"``, ``"ndlz:4"``, ``["trunc-prec:10"]``. zfp and ndlz have no filters by
+        default. ``dictionary`` needs ``"zstd"``.
     layout
-        ``"contiguous"`` (one file) or ``"sparse"`` (a file for each chunk).
+        ``"contiguous"`` (one file) or ``"sparse"`` (a directory with a file for each chunk).
     metalayers
-        Named values that are fixed now: bytes, or what msgpack takes.
+        Named values whose number and sizes are fixed at creation: bytes, or values that
+        msgpack can encode.
+    metalayer
+        ``"b2nd"``, or ``"caterva"`` for readers of the older format.
     dims
-        Names of the dimensions, one or None for each axis; see `Array.dims`.
+        Names of the dimensions, a str or None for each axis; see `Array.dims`.
     overwrite
-        Replace what is at `path`, at the first commit.
+        Replace what exists at `path`, at the first commit.
     threads, durability, dirty_budget, cache_bytes, read_ahead, compact_percent, progress
-        Of the handle; see `open`.
+        Options of the open array; see `open`.
 
     Returns
     -------
@@ -105,7 +109,7 @@ def create(
     Raises
     ------
     FileExistsError
-        When something is at `path` and `overwrite` is False.
+        If something exists at `path` and `overwrite` is False.
 
     Examples
     --------
@@ -127,7 +131,7 @@ def zeros(
     path: Path | None = None,
     **options: Unpack[Storage],
 ) -> Array:
-    """Make a new array of zeros; the options are those of `create`.
+    """Create an array of zeros. The options are those of `create`.
 
     Examples
     --------
@@ -145,7 +149,7 @@ def full(
     path: Path | None = None,
     **options: Unpack[Storage],
 ) -> Array:
-    """Make a new array whose items all are `fill_value`; the options are those of `create`.
+    """Create an array whose items are all `fill_value`. The options are those of `create`.
 
     Examples
     --------
@@ -165,7 +169,7 @@ def empty(
     path: Path | None = None,
     **options: Unpack[Storage],
 ) -> Array:
-    """Make a new array that is to be written; until then it reads as zeros.
+    """Create an array to be written. Until then its items read as zeros.
 
     Examples
     --------
@@ -212,47 +216,50 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[Either],
 ) -> Array | Any:
-    """Open the array at `path`, or make it; also a tree of arrays, or a group of it.
+    """Open or create the array at `path`. Also opens trees of arrays and their groups.
 
     Parameters
     ----------
     path
-        A file, or the directory of a sparse array; ``"tree.b2d::/group/name"`` is an array
-        in a tree. Of a tree (``.b2d``, ``.b2z``) itself this gives a `Tree`, as `open_tree`
-        does, and of ``"tree.b2d::/group"`` a `Group`. Behind ``http://``, ``https://`` and
-        ``s3://`` the library reads by itself; other URLs are opened by fsspec. An open binary
-        file, or what ``fsspec.open`` gives, is read as it is, from its byte 0 on.
+        A file, or the directory of a sparse array. ``"tree.b2d::/group/name"`` is an array in a
+        tree. The path of a tree (``.b2d``, ``.b2z``) returns a `Tree`, as `open_tree` does, and
+        ``"tree.b2d::/group"`` a `Group`. The library itself reads ``http://``, ``https://`` and
+        ``s3://``; fsspec opens other URLs. An open binary file, or the result of
+        ``fsspec.open``, is read from its byte 0 on.
     mode
-        ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but
-        made when there is nothing, ``"w"`` made anew in place of what is there, ``"x"``
-        made where nothing may be.
+        ``"r"``: read. ``"r+"``: read and write an existing array. ``"a"``: as ``"r+"``, but
+        create the array if nothing exists. ``"w"``: create, replacing what exists. ``"x"``:
+        create; fail if something exists.
     shape, dtype
-        Of an array that is made; further options are those of `create`. An array that mode
-        ``"a"`` finds must have this shape and dtype as far as they are given. Options of
-        `create` do not count for it, nor options of opening for a new array.
+        Of the array to create, with further options of `create`. If mode ``"a"`` finds an
+        array, it must have this shape and dtype, as far as they are given; other options of
+        `create` are then ignored. Options of opening alone are ignored for a new array.
     remote
-        Of ``http://``, ``https://`` and ``s3://``: a `Remote`, or a dict of its words.
+        For ``http://``, ``https://`` and ``s3://``: a `Remote`, or a dict of its fields.
     storage_options
-        Of other URLs: what fsspec's file system takes.
+        For other URLs: options of fsspec's file system.
     offset
-        The frame begins there in the file (reading only).
+        Position of the frame in the file, in bytes (reading only).
     threads
-        At most so many for a request; 0 is all cores.
+        Maximum number of threads for each call; 0 is all cores.
     durability
-        What a commit survives: ``"full"`` a power cut, ``"ordered"`` all but a power cut
-        that takes the last commit, ``"none"`` a killed process.
+        What a commit survives. ``"full"``: a power failure. ``"ordered"``: a power failure,
+        which may undo the last commit. ``"none"``: the death of the process.
     dirty_budget
-        Bytes of decoded blocks that a writer may hold back.
+        Bytes of decoded blocks that a writer may buffer; 0 is 64 MiB.
     cache_bytes
-        A cache of the array's own of so many bytes; -1 is none, 0 the shared one.
+        Size of a cache of decoded blocks for this array alone. 0: use the shared cache. -1: no
+        cache.
     read_ahead
-        Decode ahead of scans.
+        Decode ahead of sequential reads.
     unchecked
-        Read without comparing checksums, to get at what is left of a damaged array.
+        Ignore checksums, to recover what is left of a damaged array.
     keep_bytes
-        A file of at most so many bytes is kept in memory; -1 is never.
+        Maximum size of a file that reading keeps in memory, as stored; 0 is 16 MiB, -1 is
+        never.
     compact_percent
-        Compact at the close when so much of the file is dead.
+        1 to 100: `Array.close` compacts a changed file if this percentage of it is dead space.
+        0 is never.
     progress
         Function ``(done, total)`` that hears of long calls, in decoded bytes: about every
         50 ms, then also where nothing was done since, and once at the end. A true answer stops
@@ -262,18 +269,18 @@ def open(
     Returns
     -------
     Array
-        Or a `Tree` or `Group`, see `path`, which type checkers do not tell apart.
+        Or a `Tree` or `Group`; see `path`. Type checkers see `Array` if `shape` is given.
 
     Raises
     ------
     FileNotFoundError
-        When there is nothing.
+        If nothing exists at `path`.
     ValueError
-        When mode ``"a"`` finds an array of another shape or dtype.
+        If mode ``"a"`` finds an array of another shape or dtype.
     CorruptError
-        When it is no array.
+        If the bytes are not an array.
     BlockingIOError
-        When somebody else has it open for writing, too.
+        If another handle or process has it open for writing and `mode` is not ``"r"``.
 
     Examples
     --------
@@ -303,7 +310,7 @@ def open(
         mode = "r+" if _is_there(place) else "x"
         if mode == "x" and shape is None:
             raise TypeError(
-                f"there is nothing at {shown(place)}: say shape and dtype of a new array"
+                f"there is nothing at {shown(place)}: give shape and dtype of a new array"
             )
         meant, other = (Opening, Storage) if mode == "r+" else (Storage, Opening)
         given = {
@@ -316,7 +323,7 @@ def open(
         asked = None, None
     if mode in ("w", "x"):
         if shape is None:
-            raise TypeError(f"mode {mode!r} makes an array: say its shape and dtype")
+            raise TypeError(f"mode {mode!r} creates an array: give its shape and dtype")
         given["overwrite"] = mode == "w"
         return create(shape, float if dtype is None else dtype, cast(Path, path), **given)
     progress = _options.progress_of(given.pop("progress", None))
@@ -335,7 +342,7 @@ def open(
 
 
 def _is_as_asked(array: Array, shape: Any, dtype: Any) -> Array:
-    """The array that mode "a" has found; ValueError when it is not the one that was meant."""
+    """Return the array that mode "a" found; ValueError if its shape or dtype differ."""
     lengths = None if shape is None else _options.shape_of(shape)
     items = None if dtype is None else np.dtype(dtype)
     if items is not None and items.subdtype is not None:
@@ -362,7 +369,7 @@ def _leads_to_a_tree(place: str, mode: Mode) -> bool:
 
 def _open_source(source: Source, mode: Mode, options: dict[str, Any]) -> Array:
     if mode != "r":
-        message = f'{source.name} can be read only: what is no path is opened with mode "r"'
+        message = f'{source.name} is read only: open what is not a path with mode "r"'
         raise make(Status.EREADONLY, 0, -1, message, source.name)
     asked = dict(options)
     progress = _options.progress_of(asked.pop("progress", None))
@@ -377,7 +384,7 @@ def _open_source(source: Source, mode: Mode, options: dict[str, Any]) -> Array:
 
 
 def _is_there(place: str) -> bool:
-    """Whether there is something at a path, or at a key of a tree."""
+    """Whether something exists at a path, or at a key of a tree."""
     tree, key = split_url(place)
     if key is None or os.path.lexists(place):
         return os.path.lexists(place)
@@ -388,7 +395,7 @@ def _is_there(place: str) -> bool:
 
 
 def _group_of(place: str, mode: Mode, options: dict[str, Any]) -> Group | None:
-    """The group that a URL names in a tree."""
+    """Return the group at a URL in a tree, or None."""
     tree, key = split_url(place)
     if key is None or not is_tree(tree):
         return None
@@ -408,16 +415,16 @@ def from_bytes(
     writable: bool = False,
     **options: Unpack[Opening],
 ) -> Array:
-    """Open a contiguous frame that stands in memory.
+    """Open a contiguous frame that is in memory.
 
     Parameters
     ----------
     frame
-        What `Array.to_bytes`, or a file, holds.
+        Bytes of the frame, as `Array.to_bytes` returns or a file has them.
     writable
-        Open a copy that may be changed; `Array.to_bytes` gives the new bytes.
+        Open for writing. `frame` does not change; `Array.to_bytes` returns the new bytes.
     **options
-        Those of `open`.
+        Options of `open`.
 
     Examples
     --------
@@ -435,18 +442,18 @@ def from_bytes(
 
 
 def _batch(x: Iterator[Any], n: int, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:
-    """The next `n` items, or as many as there are, as NumPy makes an array of their list."""
+    """Take up to `n` items from `x` and convert their list to a NumPy array."""
     return np.asarray(list(itertools.islice(x, n)), dtype)
 
 
 def _append_rest(array: Array, x: Iterator[Any], n: int, dtype: npt.DTypeLike | None) -> None:
-    """Append the items of an iterator, `n` at a time, none of which may lose anything."""
+    """Append the items of an iterator, `n` at a time; TypeError if the dtype would lose any."""
     while len(rows := _batch(x, n, dtype)):
         if not np.can_cast(rows.dtype, array.dtype, "safe"):
             raise TypeError(
-                f"items {len(array)} to {len(array) + len(rows) - 1} of the iterator are of "
-                f"dtype {rows.dtype}, those before them, and the array, of {array.dtype}: say "
-                "a dtype that holds all"
+                f"items {len(array)} to {len(array) + len(rows) - 1} of the iterator have "
+                f"dtype {rows.dtype}, the array and earlier items {array.dtype}: give a "
+                "dtype that holds all"
             )
         array.append(rows)
 
@@ -461,7 +468,7 @@ def _from_iterator(
     try:
         one = next(x)
     except StopIteration:
-        raise ValueError("the iterator is empty: there is no shape to take") from None
+        raise ValueError("the iterator is empty: its items have no shape") from None
     n = min(SLAB_BYTES // max(1, np.asarray(one).nbytes), _FIRST_ITEMS)
     first = _batch(itertools.chain([one], x), max(1, n), dtype)
     array = incomplete((0, *first.shape[1:]), first.dtype, path, fill_value, options)
@@ -484,21 +491,21 @@ def asarray(
     fill_value: Any = None,
     **options: Unpack[Storage],
 ) -> Array:
-    """Make an array of anything that has items.
+    """Create an array from any array-like object.
 
     Parameters
     ----------
     x
-        An array: NumPy's, or any with ``shape``, ``dtype`` and indexing (of h5py, zarr,
-        dask, a memory map), which is read chunk by chunk; nested lists; an iterator over
-        the items of the first axis, of which 64 MiB, or a million items, are held at once.
-        An `Array` is given back, when nothing else is said.
+        A NumPy array or any array with ``shape``, ``dtype`` and indexing (of h5py, zarr, dask,
+        a memory map), which is read chunk by chunk; nested lists; or an iterator over the items
+        of the first axis, of which at most 64 MiB or a million items are in memory at a time.
+        An `Array` is returned as it is if no other argument is given.
     path, fill_value, **options
         As in `create`.
     dtype
-        Of the items; None is that of `x`. Of an iterator it is that of a list of the first
-        million items or 64 MiB; a later item that would lose something in it is refused with
-        TypeError, and nothing made.
+        dtype of the items; None is that of `x`. For an iterator it is the dtype of the list of
+        its first million items or 64 MiB. A later item that this dtype would change raises
+        TypeError, and no array is created.
 
     Examples
     --------
@@ -532,10 +539,9 @@ def asarray(
 
 
 def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
-    """Write anything that `asarray` takes to a file, and commit it.
+    """Write anything that `asarray` accepts to a file, and commit it.
 
-    When it fails or is interrupted, nothing is left, and a file that was to be replaced is as
-    it was.
+    If this fails or is interrupted, nothing is left, and a file to be replaced is unchanged.
 
     Examples
     --------
@@ -552,7 +558,7 @@ def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
 
 
 def load(path: Path, **options: Unpack[Loading]) -> npt.NDArray[Any]:
-    """Read the whole array at `path` into memory; the options are those of `open`."""
+    """Read the whole array at `path` into memory. The options are those of `open`."""
     with open(path, **options) as array:
         return np.asarray(array[...])
 
@@ -563,5 +569,5 @@ def load(path: Path, **options: Unpack[Loading]) -> npt.NDArray[Any]:
 def copy(
     x: Array | View, path: Path | None = None, sel: Any = ..., **options: Unpack[Copying]
 ) -> Array:
-    """Copy an array or a view to a new place; see `Array.copy`."""
+    """Copy an array or a view to a new array; see `Array.copy`."""
     return copied(Array, x, path, sel, {**options})

@@ -1,4 +1,4 @@
-"""Groups of a tree as mappings."""
+"""The class Group: the arrays and groups of a tree as a mapping."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _KINDS = ("array", "group", "other")
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands at a key of a tree: an array, a group, or something that is neither."""
+    """What is at a key of a tree: an array, a group, or an object that is neither."""
 
     key: str
     kind: str
     """``array``, ``group`` or ``other``."""
     kind_name: str
-    """``array``, ``group``, or what python-blosc2 calls it: ``schunk``, ``ctable``..."""
+    """``array``, ``group``, or python-blosc2's name: ``schunk``, ``ctable``..."""
     read_only: bool
-    """It can never be opened for writing where it is."""
+    """True if it can never be opened for writing where it is."""
     embedded: bool
     stored_bytes: int
     path: str | None
@@ -43,7 +43,7 @@ def _entry(parts: tuple[Any, ...]) -> Entry:
 
 
 def entries_of_new(keys: list[str], group: str) -> dict[str, tuple[Any, ...]]:
-    """What the extension would list of new arrays in a group and below it."""
+    """Return entries for new arrays in and below a group, as the extension lists them."""
     found: dict[str, tuple[Any, ...]] = {}
     for key in keys:
         found[key] = (key, 0, "array", False, False, 0, None)
@@ -53,34 +53,34 @@ def entries_of_new(keys: list[str], group: str) -> dict[str, tuple[Any, ...]]:
 
 
 def _members_of(value: Mapping[Any, Any], name: str) -> list[tuple[str, Any]]:
-    """The values of nested mappings by their names; None for a mapping without any."""
+    """Flatten nested mappings to (key, value) pairs; the value of an empty mapping is None."""
     found: list[tuple[str, Any]] = []
     for key, member in value.items():
         if not isinstance(key, str) or not key or "/" in key:
-            raise TypeError(f"a name in a tree is text without a slash, not {key!r}")
+            raise TypeError(f"a name in a tree is a str without a slash, not {key!r}")
         if isinstance(member, Mapping):
             found += _members_of(member, f"{name}/{key}")
         elif member is None:
-            raise TypeError(f"the value of {key!r} is None, of which no array is made")
+            raise TypeError(f"the value of {key!r} is None, which cannot become an array")
         else:
             found.append((f"{name}/{key}", member))
     return found or [(name, None)]
 
 
 def says_group(error: UnsupportedError) -> bool:
-    """Whether an array could not be opened because its key is a group's. A list of the whole
-    tree would say the same, and take longer."""
+    """Whether opening an array failed because its key is a group's. Listing the tree would find
+    out too, but takes longer."""
     return str(error).endswith(" is a group, not an array")
 
 
 class Group(MutableMapping[str, Any]):
-    """Arrays and groups by name: a mapping, whose names may be paths.
+    """A group of a tree: a mutable mapping from names to arrays and groups.
 
-    ``g["name"]`` is an `Array` or a `Group`, ``g["a/b"]`` one in the group ``a``, and
-    ``g["/a"]`` is found from the root of the tree. ``g["name"] = x`` stores anything that
-    `asarray` takes as an array, and replaces an array of that name. A mapping, whose values
-    may be mappings, becomes a group with an array for each value; other arrays of an existing
-    group stay.
+    ``g["name"]`` is an `Array` or a `Group`. A name may be a path: ``g["a/b"]`` is in the group
+    ``a``, and ``g["/a"]`` starts at the root of the tree. ``g["name"] = x`` stores anything
+    that `asarray` accepts as an array, replacing an array of that name. A mapping becomes a
+    group with an array for each value, or a group for a value that is a mapping; other members
+    of an existing group stay.
 
     Examples
     --------
@@ -97,18 +97,18 @@ class Group(MutableMapping[str, Any]):
 
     def __init__(self, owner: Tree, key: str) -> None:
         self._tree = owner
-        self._key = key  # "" is the root's, "/g" a group's
+        self._key = key  # "" for the root, "/g" for a group
 
     # ---- Names --------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """The key from the root: ``/`` is the tree's own."""
+        """Key of the group from the root; ``/`` for the tree itself."""
         return self._key or "/"
 
     @property
     def tree(self) -> Tree:
-        """The tree that it is in."""
+        """The tree that contains the group."""
         return self._owner
 
     @property
@@ -117,7 +117,7 @@ class Group(MutableMapping[str, Any]):
 
     def _full(self, name: str) -> str:
         if not isinstance(name, str):
-            raise TypeError(f"a name in a tree is text, not {name!r}")
+            raise TypeError(f"a name in a tree is a str, not {name!r}")
         if not name:
             raise ValueError('a name in a tree is not empty; "/" is the tree itself')
         if name == "/":
@@ -127,11 +127,11 @@ class Group(MutableMapping[str, Any]):
     def _full_of_member(self, name: str) -> str:
         key = self._full(name)
         if not key:
-            raise ValueError('"/" is the tree itself, and no member of it')
+            raise ValueError('"/" is the tree itself, not a member of it')
         return key
 
     def entries(self) -> list[Entry]:
-        """All that is in the group and below it, also what is no array, sorted by key.
+        """List everything in and below the group, also what is not an array, sorted by key.
 
         Examples
         --------
@@ -145,8 +145,8 @@ class Group(MutableMapping[str, Any]):
         return list(map(_entry, self._owner._listed(self._key)))
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """The arrays of the group and of those below it, by their keys; without those that
-        another process removes meanwhile."""
+        """Iterate over the arrays in and below the group, with their keys. Arrays that another
+        process deletes meanwhile are skipped."""
         for entry in self.entries():
             if entry.kind == "array":
                 try:
@@ -230,31 +230,30 @@ class Group(MutableMapping[str, Any]):
         fill_value: Any = None,
         **options: Unpack[_options.Storage],
     ) -> Array:
-        """Make a new array in the group, and the groups of its name.
+        """Create an array in the group, and missing groups of its name.
 
         Parameters
         ----------
         shape, dtype, fill_value, **options
-            As in `create`; dtype None is that of `data`.
+            As in `create`; a dtype of None is that of `data`.
         data
-            What it holds: anything that `asarray` takes. It may be the array that is
-            overwritten, or a view of it, which is read into memory then.
+            Items of the array: anything that `asarray` accepts. The array that is overwritten,
+            or a view of it, is allowed; it is then read into memory first.
 
         Returns
         -------
         Array
-            Open for writing. It is there for others from the tree's next commit on.
+            Open for writing. Others see it after the tree's next commit.
 
         Raises
         ------
         FileExistsError
-            When something has the name and is not to be overwritten, also when that is
-            pending; when it is a group, or a part of the name is an array. Nothing that is
-            pending is dropped then, nor by another argument that is refused. When reading
-            the data fails midway, the array that was to be overwritten is as it was
-            committed.
+            If the name exists, also as a pending array, and `overwrite` is False; if it is a
+            group; or if a part of the name is an array. No pending changes are dropped then,
+            nor if another argument is invalid. If reading `data` fails midway, the array to be
+            overwritten returns to its last committed state.
         ValueError
-            When a name begins with a dot: such are hidden.
+            If a part of the name begins with a dot; such names are hidden.
 
         Examples
         --------
@@ -268,13 +267,13 @@ class Group(MutableMapping[str, Any]):
         key = self._full_of_member(name)
         if data is None:
             if shape is None:
-                raise TypeError("say the shape of a new array, or the data that it holds")
+                raise TypeError("give the shape of the new array, or its data")
             items = float if dtype is None else dtype
             return self._owner._create(key, shape, items, fill_value, {**options})
         return self._owner._create_from(key, data, dtype, fill_value, {**options})
 
     def create_group(self, name: str) -> Group:
-        """Make an empty group, and those that it lies in: at once.
+        """Create an empty group and missing parents. Takes effect immediately.
 
         Examples
         --------
@@ -288,7 +287,7 @@ class Group(MutableMapping[str, Any]):
         return Group(self._owner, key)
 
     def require_group(self, name: str) -> Group:
-        """The group of that name, made where there is none."""
+        """Return the group of that name; create it if it does not exist."""
         try:
             there: Any = self[name]
         except (KeyError, BusyError, CorruptError, UnsupportedError):
@@ -296,10 +295,10 @@ class Group(MutableMapping[str, Any]):
         return there if isinstance(there, Group) else self.create_group(name)
 
     def move(self, name: str, to: str) -> None:
-        """Give an array or group another name: at once, after a commit of all that is pending.
+        """Rename an array or group. Commits pending changes, then takes effect immediately.
 
-        Arrays of it that are open are closed: get them from the tree again. An array that has
-        an open job stays where its parts are: `BusyError`.
+        Closes open arrays that it contains: get them from the tree again. Raises `BusyError`
+        if an array has an open job.
 
         Examples
         --------
@@ -315,30 +314,29 @@ class Group(MutableMapping[str, Any]):
         except NotFoundError:
             raise KeyError(name) from None
 
-    # ---- Is it whole? ------------------------------------------------------------------
+    # ---- Verification ------------------------------------------------------------------
 
     def verify(
         self, *, quick: bool = False, threads: int = 0, progress: _options.Listener = None
     ) -> TreeReport:
-        """Check all that is committed in the group and below it, as `Array.verify` does.
+        """Check everything committed in and below the group, as `Array.verify` does.
 
-        Of a tree also what stands for the tree itself, and of an archive the checksums of its
-        members.
+        For a tree, this includes its own files; for an archive, the checksums of its members.
 
         Parameters
         ----------
         quick
-            Look at the structure only.
+            Check the structure only.
         threads
-            At most so many for each array; 0: all cores.
+            Maximum number of threads for each array; 0 is all cores.
         progress
             Hears of stored bytes done.
 
         Returns
         -------
         TreeReport
-            True when nothing is damaged; its ``members`` are those that are. Deflated and
-            encrypted members of an archive are no damage: ``n_skipped`` counts them.
+            True if nothing is damaged; ``members`` lists the damaged members. Compressed and
+            encrypted members of an archive are not damage: ``n_skipped`` counts them.
 
         Examples
         --------
@@ -353,7 +351,7 @@ class Group(MutableMapping[str, Any]):
         handle = self._owner._handle
         return tree_report_of(*handle._verify(self._key or None, quick, threads, heard))
 
-    # ---- What belongs to the group ----------------------------------------------------
+    # ---- Attributes and dimensions ----------------------------------------------------
 
     @property
     def path(self) -> str:
@@ -362,7 +360,7 @@ class Group(MutableMapping[str, Any]):
 
     @property
     def attrs(self) -> Attributes:
-        """Named values of the group: a mutable mapping, as that of arrays.
+        """User attributes of the group: a mutable mapping, as `Array.attrs`.
 
         Examples
         --------
@@ -388,7 +386,7 @@ class Group(MutableMapping[str, Any]):
 
     @property
     def dims(self) -> dict[str, int]:
-        """The dimensions that the group's own arrays name, with their lengths.
+        """Names and lengths of the dimensions of the arrays directly in the group.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Arrays as notebooks show them: a table, and a drawing of the chunks."""
+"""HTML of arrays for notebooks: a table and a drawing of the chunks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from ._group import Group
     from ._info import Info
 
-_LARGEST, _SMALLEST = 160, 24  # px, of an axis
-_LINES = 24  # of more chunks only some edges are drawn
-_SLANT = (0.5, 0.4)  # of the axis that goes into the picture: right and up
+_LARGEST, _SMALLEST = 160, 24  # length of an axis, in pixels
+_LINES = 24  # with more chunks only some edges are drawn
+_SLANT = (0.5, 0.4)  # direction of the first of three axes: right and up
 
 Point = tuple[float, float]
 
 
 def _lengths(shape: Sequence[int]) -> list[float]:
-    """Axes as they are drawn: short ones can still be seen."""
+    """Return drawn lengths of the axes; short ones stay visible."""
     longest = max(*shape, 1)
     return [max(_SMALLEST, _LARGEST * n / longest) for n in shape]
 
 
 def _edges(n: int, chunk: int, length: float) -> list[float]:
-    """Where chunks begin and end along an axis; of many edges some, and both ends."""
+    """Return positions of chunk edges along an axis; if there are many, some and both ends."""
     count = -(-n // chunk) if n else 0
     step = max(1, -(-count // _LINES)) * chunk
     return [*(length * at / n for at in range(0, n, step)), length]
@@ -45,7 +45,7 @@ def _line(a: Point, b: Point, outer: bool) -> str:
 def _face(
     corner: Point, across: Point, down: Point, columns: list[float], rows: list[float]
 ) -> Iterator[str]:
-    """A face of the drawing: from its corner along two directions, with its lines."""
+    """Draw a face from its corner along two directions, with its lines."""
 
     def at(x: float, y: float) -> Point:
         return (
@@ -70,7 +70,7 @@ def _text(x: float, y: float, text: int, anchor: str = "middle") -> str:
 
 
 def drawing(shape: Sequence[int], chunks: Sequence[int]) -> str:
-    """The last three axes as an SVG, with the edges of chunks; empty without axes."""
+    """Draw the last three axes with chunk edges as an SVG; empty without axes."""
     if not shape:
         return ""
     shape, chunks = shape[-3:], chunks[-3:]
@@ -115,7 +115,7 @@ def _rows(info: Info) -> Iterator[tuple[str, str]]:
 
 
 def html_of(array: Array) -> str:
-    """What ``_repr_html_`` gives."""
+    """Implement ``_repr_html_`` of arrays."""
     title = html.escape(path_text(array.path))
     if array.closed:
         return f"<b>caterva.Array</b> {title}, closed"
@@ -136,7 +136,7 @@ def html_of(array: Array) -> str:
 
 
 def _members(group: Group) -> Iterator[str]:
-    """Items of a list: groups that open, and arrays in a line each."""
+    """Yield list items: groups can be unfolded, arrays take a line."""
     from ._group import Group
 
     for name in group:
@@ -158,7 +158,7 @@ def _list(group: Group) -> str:
 
 
 def html_of_group(group: Group) -> str:
-    """What ``_repr_html_`` of groups and trees gives."""
+    """Implement ``_repr_html_`` of groups and trees."""
     title = html.escape(path_text(group.tree.path))
     if group.tree.closed:
         return f"<b>caterva.Tree</b> {title}, closed"

@@ -2,13 +2,13 @@
 
 The state of an array is the commit that its handle sees, whatever the file has by now; the
 library identifies it (``state_id`` in caterva.h). Arrays in memory are identified by their
-bytes. An archive is identified by its directory. A tree that is a directory has no state of
-its own: each of its arrays has one, fixed when the array is opened.
+bytes, archives by their directory. A tree in a directory has no state of its own: each of its
+arrays has one, fixed when the array is opened.
 
-- A token for Dask holds place and state. A handle for writing has a token of its own, and
-  with pending changes a new one for each call.
-- A pickle holds place and state. Unpickling opens the place, and raises `StaleError` when it
-  has another state: older commits cannot be opened. Handles for writing are not pickled.
+- A token for Dask holds place and state. A writable handle has a token of its own, and with
+  pending changes a new one for each call.
+- A pickle holds place and state. Unpickling opens the place, and raises `StaleError` if it has
+  another state: older commits cannot be opened. Writable handles are not pickled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ._view import View, remade
 
 
 def state_of(array: Array) -> bytes:
-    """Identifies the commit that the array's handle sees."""
+    """Return bytes that identify the commit that the array's handle sees."""
     parts = array._describe()
     if parts["in_memory"]:
         return hashlib.blake2b(array.to_bytes(), digest_size=16).digest()
@@ -42,7 +42,7 @@ def state_of(array: Array) -> bytes:
 
 
 def check(array: Any, state: bytes, place: str, done: str) -> Array:
-    """The array that was opened at a place, which has to be at that state."""
+    """Return the array if it is at that state; else close it and raise StaleError."""
     if isinstance(array, Array) and state_of(array) == state:
         return array
     array.close()
@@ -50,12 +50,12 @@ def check(array: Any, state: bytes, place: str, done: str) -> Array:
 
 
 def _refuse(handle: Array | Tree, kind: str) -> None:
-    """What can not be pickled."""
+    """Raise if the handle cannot be pickled."""
     if handle.closed:
         raise ValueError(f"the {kind} is closed")
     if handle.writable and handle.path is not None:
         raise TypeError(
-            f"{handle.path} is open for writing: only {kind}s that are read can be pickled; "
+            f"{handle.path} is open for writing: only {kind}s open for reading can be pickled; "
             "close it, or pass its path"
         )
 
@@ -64,7 +64,7 @@ def _refuse(handle: Array | Tree, kind: str) -> None:
 
 
 def pickle_of_array(array: Array) -> tuple[Any, ...]:
-    """What `Array.__reduce__` returns."""
+    """Implement `Array.__reduce__`."""
     _refuse(array, "array")
     if array._source is not None:
         return array_in, (array._source, state_of(array))
@@ -74,28 +74,28 @@ def pickle_of_array(array: Array) -> tuple[Any, ...]:
 
 
 def frame(stored: bytes, writable: bool) -> Array:
-    """Opens the pickle of an array in memory."""
+    """Open the pickle of an array in memory."""
     return from_bytes(stored, writable=writable)
 
 
 def array_at(path: str, offset: int, state: bytes, remote: Remote | None) -> Array:
-    """Opens the pickle of an array at a path or URL."""
+    """Open the pickle of an array at a path or URL."""
     return check(open_array(path, offset=offset, remote=remote), state, path, "pickled")
 
 
 def array_in(source: Source, state: bytes) -> Array:
-    """Opens the pickle of an array in a file object."""
+    """Open the pickle of an array in a file object."""
     return check(_open_source(source, "r", {}), state, source.name, "pickled")
 
 
 def pickle_of_view(view: View) -> tuple[Any, ...]:
-    """What `View.__reduce__` returns: the arrays, and the steps that made the view of them."""
+    """Implement `View.__reduce__`: the arrays, and the steps that made the view from them."""
     return remade, view._recipe
 
 
 def pickle_of_tree(tree: Tree) -> tuple[Any, ...]:
-    """What `Tree.__reduce__` returns. A directory's has the states of the arrays that the tree
-    has open, and those that it was pickled with: only these are known to have been seen."""
+    """Implement `Tree.__reduce__`. The pickle of a directory has the states of the arrays that
+    are open, and of those that it was unpickled with: only these are known."""
     _refuse(tree, "tree")
     state = tree._handle._state_id()
     opened = {k: state_of(a) for k, a in tree._opened.by_key().items()}
@@ -110,7 +110,7 @@ def tree_at(
     options: dict[str, Any],
     remote: Remote | None,
 ) -> Tree:
-    """Opens the pickle of a tree."""
+    """Open the pickle of a tree."""
     tree = _opened(path, False, options, remote)
     if tree._handle._state_id() != state:
         tree.close()
@@ -123,15 +123,15 @@ def tree_at(
 
 
 def _token(kind: str, *parts: Any) -> Any:
-    """What `__dask_tokenize__` returns. Dask takes the text of what is in it as it is, so
-    that arrays and others have to be normalized here."""
+    """Implement `__dask_tokenize__`. Dask uses the text of the result as it is, so arrays and
+    other objects in it must be normalized here."""
     from dask.base import normalize_token
 
     return normalize_token((f"caterva.{kind}", *parts))
 
 
 def token_of_array(array: Array) -> Any:
-    """Place and state; of a handle for writing also the handle."""
+    """Return place and state; for a writable handle also the handle."""
     if array._source is not None:
         return _token("Array", array._source.token(), state_of(array))
     if array.path is None:
@@ -143,19 +143,19 @@ def token_of_array(array: Array) -> Any:
 
 
 def token_of_view(view: View) -> Any:
-    """The arrays, and the steps that made the view of them."""
+    """Return the arrays, and the steps that made the view from them."""
     return _token("View", *view._recipe)
 
 
 def token_of_lazy(lazy: Any) -> Any:
-    """The array or view below a field or conversion, and what makes it of that."""
+    """Return the array or view below a field or conversion, and the parameters of that."""
     parts = [getattr(lazy, name) for name in type(lazy).__slots__]
     return _token(type(lazy).__name__, lazy._array, *parts)
 
 
 def token_of_group(group: Group) -> Any:
-    """Path and state of an archive. Of a directory the states of all arrays in the group, which
-    are opened for it, and attributes."""
+    """Return path and state of an archive. For a directory, return the states of all arrays in
+    the group, which are opened for this, and the attributes."""
     tree = group.tree
     if tree.writable:
         return _token("Group", uuid.uuid4().hex)

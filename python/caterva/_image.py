@@ -1,4 +1,4 @@
-"""Pictures of items: PNG files of the pixels that ``caterva view --png`` gives them."""
+"""Images of items: PNG files with the pixels that ``caterva view --png`` writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._plans import AnyArray
 if TYPE_CHECKING:
     from ._readable import Readable
 
-# Some anchors of the well-known maps, between which colours are mixed.
+# Anchor colours of well-known colormaps; other colours are interpolated.
 _MAPS = {
     "gray": "000000 ffffff",
     "viridis": "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725",
@@ -28,11 +28,11 @@ _MAPS = {
     "coolwarm": "3b4cc0 5977e3 7b9ff9 9ebeff c0d4f5 dddcdc f2cbb7 f7ac8e ee8468 d65244 b40426",
 }
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_COLOR_TYPES = {1: 0, 3: 2, 4: 6}  # of so many channels, as PNG numbers them
+_COLOR_TYPES = {1: 0, 3: 2, 4: 6}  # PNG's colour types by number of channels
 
 
 class Image:
-    """A picture, which notebooks show as it is.
+    """An image, which notebooks display.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Image:
 
     @property
     def png(self) -> bytes:
-        """The picture as the bytes of a PNG file."""
+        """The image as bytes of a PNG file."""
         height, width = self.pixels.shape[:2]
         channels = self.pixels.size // (height * width)
         rows = np.zeros((height, 1 + width * channels), np.uint8)  # the first byte: no filter
@@ -70,12 +70,12 @@ class Image:
         )
 
     def save(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
-        """Write the picture to a PNG file."""
+        """Write the image to a PNG file."""
         with open(path, "wb") as file:
             file.write(self.png)
 
     def pil(self) -> Any:
-        """The picture as a ``PIL.Image.Image``; needs Pillow."""
+        """Return the image as a ``PIL.Image.Image``; needs Pillow."""
         return importlib.import_module("PIL.Image").fromarray(self.pixels)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
@@ -99,7 +99,7 @@ def _part(kind: bytes, content: bytes) -> bytes:
 
 
 def _table(name: str) -> AnyArray:
-    """256 colours, the anchors at even distances among them."""
+    """Return 256 colours, interpolated between evenly spaced anchors."""
     if name not in _MAPS:
         raise ValueError(f"there is no colormap {name!r}; known are {', '.join(_MAPS)}")
     anchors = np.array([list(bytes.fromhex(c)) for c in _MAPS[name].split()], np.float64)
@@ -111,7 +111,7 @@ def _table(name: str) -> AnyArray:
 
 
 def _limits(numbers: AnyArray, known: AnyArray) -> tuple[float, float]:
-    """The smallest and the largest that are finite; never the same."""
+    """Return the smallest and largest finite number, made different if they are equal."""
     if not known.any():
         low, high = 0.0, 0.0
     else:
@@ -121,9 +121,9 @@ def _limits(numbers: AnyArray, known: AnyArray) -> tuple[float, float]:
 
 
 def _steps(numbers: AnyArray, known: AnyArray, low: float, high: float) -> AnyArray:
-    """Where numbers lie between `low` and `high`, as 0 to 255."""
+    """Map numbers from `low` to `high` to 0 to 255."""
     with np.errstate(over="ignore", invalid="ignore"):
-        # Halves, so that a range of the whole scale of doubles does not overflow.
+        # Halves, so that the difference of two large doubles does not overflow.
         part = (numbers / 2 - low / 2) / (high / 2 - low / 2)
         steps = np.clip(part, 0, 1) * 255 + 0.5
     return np.where(known, steps, 0).astype(np.uint8)
@@ -132,7 +132,7 @@ def _steps(numbers: AnyArray, known: AnyArray, low: float, high: float) -> AnyAr
 def pixels_of(
     items: AnyArray, colors: bool, cmap: str, limits: tuple[float, float] | None
 ) -> AnyArray:
-    """The pixels of items; what is not finite is black."""
+    """Return the pixels of items. Items that are not finite are black."""
     table = None if colors else _table(cmap)
     numbers = items.astype(np.float64)
     known = np.isfinite(numbers)
@@ -157,7 +157,7 @@ def view_image(
     rgb: bool | None = None,
     max_size: int | None = 2048,
 ) -> Image:
-    """A picture of a selection with two axes: rows and columns.
+    """Make an image of a selection with two axes, rows and columns.
 
     Parameters
     ----------
@@ -167,17 +167,18 @@ def view_image(
         ``gray``, ``viridis``, ``magma``, ``inferno``, ``plasma``, ``turbo``, ``hot`` or
         ``coolwarm``.
     limits
-        The numbers of the first and the last colour; None: the smallest and the largest.
+        Numbers of the first and the last colour. None: the smallest and largest item.
     rgb
-        Whether a last axis of 3 or 4 items is red, green, blue and opacity; None: where the
-        items are uint8.
+        Whether a last axis of 3 or 4 items is red, green, blue and opacity. None: if the items
+        are uint8.
     max_size
-        Of more rows or columns only every second, third, ... is read; None: all are.
+        Maximum number of rows and columns. Larger selections are read with a step. None: no
+        maximum.
 
     Returns
     -------
     Image
-        Which notebooks show, and which has ``png``, ``save(path)`` and ``pil()``.
+        Notebooks display it; it has ``png``, ``save(path)`` and ``pil()``.
 
     Examples
     --------
@@ -193,11 +194,11 @@ def view_image(
         raise ValueError(f"rgb takes shapes (rows, columns, 3 or 4), not {part.shape}")
     if part.ndim != (3 if colors else 2) or 0 in part.shape:
         raise ValueError(
-            f"a picture has rows and columns, the selection has shape {part.shape}: "
-            "say which, as in a.view_image(np.s_[10])"
+            f"an image has rows and columns, but the selection has shape {part.shape}: "
+            "select two axes, as in a.view_image(np.s_[10])"
         )
     if part.dtype.kind not in "biufV" or part.dtype.names is not None:
-        raise TypeError(f"items of dtype {part.dtype} have no picture")
+        raise TypeError(f"items of dtype {part.dtype} have no image")
     if max_size is not None:
         part = part.view[tuple(slice(None, None, -(-n // max_size)) for n in part.shape[:2])]
     return Image(pixels_of(part[...], bool(colors), cmap, limits))

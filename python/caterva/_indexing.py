@@ -1,7 +1,7 @@
-"""Reading and writing by NumPy's indices.
+"""Reading and writing with NumPy's indices.
 
-The extension handles plain boxes itself and comes here for everything else. A key becomes a
-plan (`_keys`), and the plan's steps fill memory (`_plans`).
+The extension handles plain boxes itself and calls this module for all other keys. A key is
+converted to a plan (`_keys`), whose steps fill memory (`_plans`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _is_array(value: Any) -> bool:
 
 
 def convert_value(value: Any, dtype: np.dtype[Any]) -> AnyArray:
-    """`value` as an array of that dtype, cast as NumPy does in an assignment."""
+    """Convert `value` to an array of that dtype, as NumPy does in an assignment."""
     if _is_array(value):
         return _dtypes.cast(np.asarray(value), dtype)
     items = np.array(value, dtype=dtype)
@@ -34,7 +34,7 @@ def convert_value(value: Any, dtype: np.dtype[Any]) -> AnyArray:
 
 
 def _bound(items: AnyArray, given: AnyArray) -> None:
-    """Integers made of `given`, one by one: NumPy's floats outside become the nearest."""
+    """Replace integers converted from floats outside their range by the nearest integer."""
     if given.dtype.kind != "f":
         return
     limits = np.iinfo(items.dtype)
@@ -43,7 +43,7 @@ def _bound(items: AnyArray, given: AnyArray) -> None:
 
 
 def item_of(value: Any, dtype: np.dtype[Any]) -> AnyArray:
-    """`value` as one item of that dtype: an array without axes."""
+    """Convert `value` to one item of that dtype, an array without axes."""
     one: AnyArray = np.empty((), dtype)
     one[()] = value
     if dtype.kind in "iu" and isinstance(value, np.floating | np.ndarray):
@@ -54,7 +54,7 @@ def item_of(value: Any, dtype: np.dtype[Any]) -> AnyArray:
 def as_source(
     value: Any, dtype: np.dtype[Any], shape: Shape, item: bool, fancy: bool = False
 ) -> AnyArray:
-    """`value` as it is assigned to items of that shape: an array of it, broadcast."""
+    """Convert `value` for assignment to items of that shape: an array, broadcast."""
     if item:
         return item_of(value, dtype)
     array = convert_value(value, dtype)
@@ -70,32 +70,32 @@ def as_source(
         ) from None
 
 
-# ---- What the extension calls -----------------------------------------------------------
+# ---- Called by the extension ------------------------------------------------------------
 
 
 def _names(key: Any) -> bool:
-    """True for the name of a field, or a list of such names."""
+    """Whether the key is the name of a field, or a list of names."""
     if isinstance(key, str):
         return True
     return isinstance(key, list) and bool(key) and all(isinstance(k, str) for k in key)
 
 
 def read_plan(source: Source, plan: Plan) -> Any:
-    """What a plan selects: an array, or a scalar."""
+    """Read what a plan selects: an array, or a scalar."""
     out = np.empty(plan.shape, source.dtype)
     plan.read(source, out)
     return out[()] if plan.scalar else out
 
 
 def read_fancy(source: Any, key: Any) -> Any:
-    """``source[key]`` for a key that is no plain box."""
+    """Read ``source[key]`` for a key that is not a plain box."""
     if _names(key):
         return source[...][key]
     return read_plan(source, make_plan(key, source.shape))
 
 
 def write_fancy(source: Any, key: Any, value: Any) -> None:
-    """``source[key] = value`` for a key that is no plain box."""
+    """Do ``source[key] = value`` for a key that is not a plain box."""
     if _names(key):
         items = source[...]
         items[key] = value
@@ -113,7 +113,8 @@ def write_fancy(source: Any, key: Any, value: Any) -> None:
 
 
 def _check_for_mask(value: Any, dtype: np.dtype[Any]) -> None:
-    """NumPy assigns to a mask what has one axis, or none; a tuple may be an item."""
+    """Raise TypeError as NumPy does: a value for a mask has at most one axis; a tuple may be an
+    item."""
     ndim = np.ndim(value)
     if ndim > 1 and dtype.names is not None and not _is_array(value):
         ndim = np.array(value, dtype).ndim
@@ -125,13 +126,13 @@ def _check_for_mask(value: Any, dtype: np.dtype[Any]) -> None:
 
 
 def _refuse_write(source: Any, key: Any, value: Any) -> None:
-    """Raise what NumPy raises for a wrong key: of a wrong value too, it may tell that first."""
+    """Raise what NumPy raises for a wrong key, or for a wrong value if it checks that first."""
     item = np.empty((), source.dtype)
     strides = (0,) * len(source.shape)
     np.lib.stride_tricks.as_strided(item, source.shape, strides)[key] = value
 
 
-# ---- Reading in other ways -------------------------------------------------------------
+# ---- Reading with options --------------------------------------------------------------
 
 
 def field_dtype(dtype: np.dtype[Any], field: str | None) -> np.dtype[Any]:
@@ -150,8 +151,8 @@ def steps_into(
     casting: Casting,
     field: str | None,
 ) -> Generator[Step, None, AnyArray]:
-    """The steps that read a plan into `out` or a new array, which they return: of another
-    dtype, or one field alone."""
+    """Yield the steps that read a plan into `out` or a new array, with conversion to `dtype` or
+    of one field; return the array."""
     stored = field_dtype(source.dtype, field)
     if not (out is None or isinstance(out, np.ndarray)):
         raise TypeError(f"out is a NumPy array, not {type(out).__name__}")
@@ -177,7 +178,7 @@ def steps_into(
         yield from plan.steps(out, *how)
         return out
     items = np.empty((*plan.shape, *stored.shape), stored.base)
-    if items.size:  # in C order; a field that is an array itself is one item
+    if items.size:  # in C order; a field that is a subarray is one item
         opaque = np.ndarray(plan.shape, f"V{stored.itemsize}", items)
         yield from plan.steps(opaque, None, field)
     np.copyto(out, _dtypes.cast(items, wanted), casting="unsafe")
@@ -187,7 +188,7 @@ def steps_into(
 def _how_directly(
     out: AnyArray, wanted: np.dtype[Any], stored: np.dtype[Any], field: str | None
 ) -> Step | None:
-    """How to read into `out`, where its items are as stored or the library converts them."""
+    """Return how to read into `out` without a copy, or None if the library cannot convert."""
     if wanted != out.dtype:
         return None
     if wanted == stored:
@@ -206,7 +207,7 @@ def read_into(
     casting: Casting,
     field: str | None,
 ) -> AnyArray:
-    """Do the steps of `steps_into`."""
+    """Run the steps of `steps_into`."""
     steps = steps_into(source, plan, out, dtype, casting, field)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What is told about an array: descriptions and reports."""
+"""Descriptions of arrays, and reports of verify and repair."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._errors import Status
 from ._shown import names_shown, shown
 
 CHUNK_KINDS = ("stored", "zeros", "nan", "value", "uninit")
-_SIGNED = ("zfp-accuracy", "trunc-prec", "int-trunc")  # whose meta may be negative
+_SIGNED = ("zfp-accuracy", "trunc-prec", "int-trunc")  # their meta may be negative
 FOUND = ("standing", "copy", "older", "order")
 OUTCOMES = ("sound", "whole", "partly", "lost")
 
 
 def bytes_text(n: int) -> str:
-    """A number of bytes as people say it."""
+    """Format a number of bytes with a binary unit."""
     size = float(n)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":
@@ -28,14 +28,14 @@ def bytes_text(n: int) -> str:
 
 
 def path_text(path: str | None) -> str:
-    """A path as people read it: bytes that are no text show as \\xNN."""
+    """Format a path for display; bytes that are not UTF-8 appear as \\xNN."""
     if path is None:
         return "in memory"
     return shown(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def dims_text(dims: tuple[str | None, ...]) -> str:
-    """Names of dimensions as people read them; a dash for an axis without one."""
+    """Format names of dimensions for display; "-" for an axis without a name."""
     return ", ".join("-" if name is None else name for name in dims)
 
 
@@ -47,7 +47,7 @@ def _name(number: int, name: Any, meta: int) -> str:
 
 
 class Info:
-    """Everything about an array; each part is an attribute, ``repr`` is for people.
+    """Description of an array. Each part is an attribute; ``repr`` is a summary.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Info:
 
 @dataclass(frozen=True)
 class ChunkInfo:
-    """A chunk as it is stored: its items are [start, stop) of the array."""
+    """A stored chunk; its items are [start, stop) of the array."""
 
     number: int
     index: tuple[int, ...]
@@ -159,7 +159,7 @@ class BlockInfo:
 
 @dataclass(frozen=True)
 class Damage:
-    """One damaged place; `chunk` is None where it is in no chunk."""
+    """One damaged place; `chunk` is None if it is outside of chunks."""
 
     chunk: int | None
     index: tuple[int, ...]
@@ -169,7 +169,7 @@ class Damage:
 
 
 class Outcome:
-    """What verify and repair give: true if all is well, and text that names what is not."""
+    """Base of reports: true if all is well; ``str`` lists what is not."""
 
     @property
     def ok(self) -> bool:
@@ -182,16 +182,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Member:
-    """One member of a tree; the key ``/`` is of the tree itself."""
+    """One member of a tree; the key ``/`` stands for the tree itself."""
 
     key: str
     kind_name: str
-    """As that of an `Entry`; ``attributes``, ``tree``, ``frame`` or ``file``."""
+    """As of an `Entry`; also ``attributes``, ``tree``, ``frame`` and ``file``."""
 
 
 @dataclass(frozen=True)
 class Report(Outcome):
-    """What verify found; true when nothing is damaged."""
+    """Result of verify; true if nothing is damaged."""
 
     checked_chunks: int
     damaged_chunks: int
@@ -210,7 +210,7 @@ class Report(Outcome):
 
 
 def damages_of(places: list[tuple[int, tuple[int, ...], int, int, str]]) -> tuple[Damage, ...]:
-    """The damaged places that the extension told."""
+    """Convert the damaged places that the extension reports."""
     return tuple(
         Damage(
             None if chunk < 0 else chunk, index, None if at < 0 else at, Status(code), message
@@ -220,32 +220,32 @@ def damages_of(places: list[tuple[int, tuple[int, ...], int, int, str]]) -> tupl
 
 
 def make_report(checked: int, damaged: int, unverified: int, places: list[Any]) -> Report:
-    """A report of verify."""
+    """Make the report of verify."""
     return Report(checked, damaged, unverified, damages_of(places))
 
 
 @dataclass(frozen=True)
 class Verified(Member):
-    """What was found in one damaged member of a tree."""
+    """A damaged member of a tree."""
 
     sealed: bool
-    """Whether checksums vouch for what it holds."""
+    """True if checksums cover its contents."""
     report: Report
     """As `Array.verify` gives it."""
 
 
 @dataclass(frozen=True)
 class TreeReport(Outcome):
-    """What verify found in a tree; true when nothing is damaged."""
+    """Result of verify for a tree; true if nothing is damaged."""
 
     n_members: int
-    """So many were looked at."""
+    """Members that were checked."""
     n_unsealed: int
-    """Those without checksums: only what does not decode was noticed in them."""
+    """Members without checksums: in these, only what does not decode was detected."""
     n_skipped: int
-    """Those whose bytes were not looked at: deflated, encrypted, or elsewhere."""
+    """Members whose bytes were not checked: compressed, encrypted, or elsewhere."""
     members: tuple[Verified, ...]
-    """Those that are damaged."""
+    """The damaged members."""
 
     @property
     def ok(self) -> bool:
@@ -264,7 +264,7 @@ class TreeReport(Outcome):
 def tree_report_of(
     n: int, unsealed: int, skipped: int, members: list[tuple[Any, ...]]
 ) -> TreeReport:
-    """What the extension tells of a verify of a tree."""
+    """Convert what the extension reports of verifying a tree."""
     damaged = (
         Verified(key, kind, sealed, make_report(*found)) for key, kind, sealed, found in members
     )
@@ -273,13 +273,13 @@ def tree_report_of(
 
 @dataclass(frozen=True)
 class Repair(Outcome):
-    """What a repair stood on and what it lost; true when nothing is lost."""
+    """Result of repairing an array; true if nothing is lost."""
 
     found: str
     complete: bool
     n_chunks: int
     lost_chunks: int
-    unverified_chunks: int  # without a checksum: they are what decoded
+    unverified_chunks: int  # stored without checksums: only what does not decode is lost
     lost_attributes: int | None
     in_place: bool
     written: bool
@@ -306,7 +306,7 @@ def repair_of(
     written: bool,
     places: list[Any],
 ) -> Repair:
-    """What the extension tells of an array's repair."""
+    """Convert what the extension reports of repairing an array."""
     lost_attributes = None if attributes < 0 else attributes
     return Repair(
         FOUND[found],
@@ -323,28 +323,28 @@ def repair_of(
 
 @dataclass(frozen=True)
 class Repaired(Member):
-    """What became of one member of a tree."""
+    """Result of repairing one member of a tree."""
 
     outcome: str
-    """``whole``: nothing is lost, ``partly``, or ``lost``: nothing can be made of it."""
+    """``whole`` (nothing is lost), ``partly``, or ``lost`` (nothing can be recovered)."""
     reason: str | None
     beside: str | None
-    """The file in the tree with what was saved of an array that stays as it is."""
+    """File in the tree with what was recovered of an array that is left unchanged."""
     array: Repair | None
-    """What was found of an array, and lost."""
+    """Result for an array; None for other members."""
 
 
 @dataclass(frozen=True)
 class TreeRepair(Outcome):
-    """What was done to a tree; true when nothing is lost."""
+    """Result of repairing a tree; true if nothing is lost."""
 
     complete: bool
     settled: bool
-    """A commit that was not finished is now."""
+    """True if an unfinished commit was completed."""
     n_members: int
-    """So many were looked at."""
+    """Members that were checked."""
     members: tuple[Repaired, ...]
-    """Those that were not sound."""
+    """The members that were not sound."""
 
     @property
     def ok(self) -> bool:
@@ -375,13 +375,13 @@ def _repaired(
 def tree_repair_of(
     complete: bool, settled: bool, n: int, members: list[tuple[Any, ...]]
 ) -> TreeRepair:
-    """What the extension tells of a tree's repair."""
+    """Convert what the extension reports of repairing a tree."""
     return TreeRepair(complete, settled, n, tuple(_repaired(*member) for member in members))
 
 
 @dataclass(frozen=True)
 class Space:
-    """How chunks are stored, and where the bytes of a frame are."""
+    """Number of stored chunks by kind, and live and dead bytes of a frame."""
 
     stored_chunks: int
     special_chunks: int

@@ -24,26 +24,26 @@ Overlap: TypeAlias = Literal["error", "last"]
 Tokens: TypeAlias = "bytes | Iterable[Tokens | None]"
 
 OVERLAPS: tuple[Overlap, ...] = ("error", "last")
-TOKEN = ".token-"  # no part has such a name
+TOKEN = ".token-"  # prefix of files with tokens; no part has such a name
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did.
+    """Result of a merge.
 
     Attributes
     ----------
     parts : int
-        That hold something, each counted once.
+        Parts with items, each counted once.
     chunks : int
-        That they wrote.
+        Chunks that they wrote.
     moved_chunks, spliced_chunks : int
-        Of these: moved as they were stored; put together of compressed blocks. The others
-        were encoded anew.
+        Of these, moved as stored, and assembled from compressed blocks. The others were
+        encoded.
     decoded_blocks : int
-        Blocks that had to be decoded to be put together.
+        Blocks that were decoded to assemble chunks.
     merged_before : int
-        Chunks that held all of it already.
+        Chunks that already held the same items.
     """
 
     parts: int = 0
@@ -55,7 +55,7 @@ class Merged:
 
 
 def flat_tokens(tokens: Tokens | None) -> Iterator[bytes]:
-    """The tokens of a list of lists, as trees of tasks give them; None is no token."""
+    """Flatten nested lists of tokens, as task graphs return them; None entries are skipped."""
     if tokens is None:
         return
     if isinstance(tokens, bytes | bytearray | memoryview):
@@ -75,7 +75,7 @@ def merge(
     unchecked: bool,
     progress: _options.Progress | Literal["tqdm"] | None,
 ) -> Merged:
-    """The body of `Array.merge`."""
+    """Implements `Array.merge`."""
     how = _options.number_of(overlap, OVERLAPS, "overlap")
     flat = tuple(flat_tokens(tokens))
     if not flat:
@@ -88,12 +88,12 @@ def merge(
 
 
 class Part(Array):
-    """What one worker writes of an array: made by `Job.part`.
+    """The share of an array that one worker writes; created by `Job.part`.
 
-    An array for writing, of the array's shape, whose items read as zeros until this object
-    writes them. `finish` ends it, and so does the end of a ``with`` block; a part that is
-    closed without is dropped. Only items are written: what changes a shape or attributes,
-    commits, compacts or seals raises UnsupportedError.
+    An array for writing with the array's shape, whose items read as zeros until this object
+    writes them. `finish` completes it, as does the end of a ``with`` block; a part that is
+    closed before is dropped. Only items can be written: resizing, setting attributes,
+    committing, compacting and sealing raise UnsupportedError.
 
     Examples
     --------
@@ -111,20 +111,20 @@ class Part(Array):
 
     @property
     def token(self) -> bytes:
-        """What `finish` gave; ValueError before."""
+        """The result of `finish`; ValueError before."""
         try:
             return self._token
         except AttributeError:
             raise ValueError("the part is not finished") from None
 
     def finish(self) -> bytes:
-        """Encode what is pending, make it durable, and release the part.
+        """Encode pending changes, make them durable, and release the part.
 
         Returns
         -------
         bytes
-            The token, for `Job.merge`: less than 1 KiB and 24 bytes for each chunk. Finishing
-            again gives the same one.
+            The token, for `Job.merge`: less than 1 KiB and 24 bytes for each chunk. Calling
+            `finish` again returns the same token.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Part(Array):
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            "a part belongs to the process that opened it: pickle the job, and its token"
+            "a part belongs to the process that opened it: pickle the job and the token"
         )
 
 
@@ -161,13 +161,13 @@ class Part(Array):
 
 
 class Job:
-    """Leave for many workers to write one array at once: made by `Array.job`.
+    """A job, by which many workers write one array at the same time; created by `Array.job`.
 
-    It pickles: send it to workers, each of which makes parts, writes them, and sends their
-    tokens back. At the end of a ``with`` block what `target` wrote is merged, unless it was
-    already, and what was merged is committed; a job of which nothing was merged is deleted.
-    At an exception nothing is committed; the parts stay where `merge` was tried, and else are
-    deleted.
+    Jobs pickle: send one to the workers. Each worker makes parts, writes them, and returns
+    their tokens. The end of a ``with`` block merges what `target` wrote, unless it is merged
+    already, and commits what was merged; if nothing was merged, it deletes the job. If the
+    block raises, nothing is committed; the parts stay if `merge` was called, and are deleted
+    otherwise.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class Job:
         self._content = bytes(content)
         self._folder = None if folder is None else os.fsdecode(folder)
         self._merged = self._tried = self._kept = self._targeted = False
-        self._done: set[bytes] = set()  # tokens of the target that were merged
+        self._done: set[bytes] = set()  # tokens of the target that are merged
 
     @classmethod
     def _begin(cls, array: Array, shape: Sequence[int] | None) -> Self:
@@ -204,7 +204,7 @@ class Job:
         content = array._job_begin(lengths)
         job = cls(array._place or "", content)
         job._array = array
-        assert job.folder  # found now, while there are no parts to be looked at
+        assert job.folder  # look it up now: there are no parts yet to be listed with it
         return job
 
     def __repr__(self) -> str:
@@ -218,23 +218,23 @@ class Job:
 
     @property
     def path(self) -> str:
-        """The array's."""
+        """Path of the array."""
         return self._path
 
     @property
     def folder(self) -> str:
-        """Where the parts are."""
+        """Directory of the job's parts."""
         if self._folder is None:
             for entry in _caterva.jobs_list(self._path):
                 if entry[2] == self._content and not entry[-1]:
                     self._folder = whole(entry[1])
         if self._folder is None:
-            message = f"the job is not at {self._path}: it is over"
+            message = f"there is no job at {self._path}: it was merged or deleted"
             raise refusal(Status.ENOTFOUND, message, self._path)
         return self._folder
 
     def part(self, **options: Unpack[Handle]) -> Part:
-        """Make a new part, for this worker to write.
+        """Create a new part for this worker to write.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Job:
         Raises
         ------
         FileNotFoundError
-            When the job is over.
+            If the job was merged and committed, or deleted.
         """
         given = dict(options)
         progress = _options.progress_of(given.pop("progress", None))  # type: ignore[arg-type]
@@ -257,8 +257,8 @@ class Job:
 
     @property
     def target(self) -> Target:
-        """What ``dask.array.store(x, job.target, lock=False)`` writes to: each assignment is
-        a part. `merge`, or the end of the ``with`` block, merges them.
+        """Target for ``dask.array.store(x, job.target, lock=False)``: each assignment makes a
+        part. `merge` merges them, or the end of the ``with`` block.
 
         Examples
         --------
@@ -270,7 +270,7 @@ class Job:
         array([0, 8, 8, 0, 0, 0], dtype=int16)
         """
         if self._array is None:
-            raise ValueError("the target is had from the job that began, and then pickles")
+            raise ValueError("only the job that Array.job returned has a target, which pickles")
         self._targeted = True
         return Target(self, self._array.shape, self._array.dtype, self._array.chunks)
 
@@ -283,14 +283,14 @@ class Job:
         unchecked: bool = False,
         progress: _options.Progress | Literal["tqdm"] | None = None,
     ) -> Merged:
-        """Merge finished parts into the array, pending until it is committed.
+        """Merge finished parts into the array. The result is pending until its commit.
 
         Parameters
         ----------
         tokens
-            Of the parts, in any nesting of lists; None is no token. What `target` wrote is
-            merged along with them, before them: parts that share chunks are merged in one
-            call. Left out: those of `target` alone, also where they were merged before.
+            Tokens of parts, in any nesting of lists; None entries are skipped. Parts that
+            `target` wrote and that are not merged yet come before them. Parts that share
+            chunks must be merged in one call. None: all parts that `target` wrote.
 
         The other parameters are those of `Array.merge`.
 
@@ -299,7 +299,7 @@ class Job:
         Merged
         """
         if self._array is None:
-            raise ValueError("only the job that began merges: use Array.merge")
+            raise ValueError("only the job that Array.job returned can merge: use Array.merge")
         self._tried = True
         of_target = self._target_tokens() if tokens is None else self._left_tokens()
         given = [*of_target, *flat_tokens(tokens)]
@@ -312,7 +312,7 @@ class Job:
         return merged
 
     def delete(self, *, progress: _options.Listener = None) -> None:
-        """Delete the job with all its parts; tokens are good for nothing afterwards.
+        """Delete the job with all its parts. Its tokens are then useless.
 
         Parameters
         ----------
@@ -340,12 +340,12 @@ class Job:
         return tokens
 
     def _left_tokens(self) -> list[bytes]:
-        """Those of the target that were not merged."""
+        """Return the target's tokens that are not merged."""
         if not self._targeted or not os.path.isdir(self.folder):
             return []
         return [token for token in self._target_tokens() if token not in self._done]
 
-    # ---- As a block --------------------------------------------------------------------
+    # ---- As a context manager ----------------------------------------------------------
 
     def __enter__(self) -> Self:
         return self
@@ -371,7 +371,7 @@ class Job:
         if not self._left_tokens():
             return
         if self._array is None or self._array.closed:
-            raise ValueError("the array is closed, and what the target wrote is not merged")
+            raise ValueError("the array is closed, but what the target wrote is not merged")
         self.merge([], keep=self._kept)
 
     def _end(self) -> None:
@@ -400,7 +400,7 @@ class Job:
 
 
 class Target:
-    """What takes assignments from any process, each as a part; see `Job.target`."""
+    """Accepts assignments in any process, and makes a part of each; see `Job.target`."""
 
     def __init__(
         self, job: Job, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]
@@ -414,7 +414,7 @@ class Target:
     def __setitem__(self, key: Any, value: Any) -> None:
         with self._job.part() as part:
             part[key] = value
-        # A task that is done again replaces its token: only the last one counts.
+        # A repeated task replaces its token: only the last one counts.
         place = os.path.join(self._job.folder, TOKEN + _name_of(key))
         temporary = os.path.join(self._job.folder, f".tmp-{uuid.uuid4().hex}")
         with open(temporary, "xb") as file:
@@ -423,7 +423,7 @@ class Target:
 
 
 def _name_of(key: Any) -> str:
-    """A name for an index, the same wherever it is made."""
+    """Return a name for an index that is the same in every process."""
     hashed = hashlib.sha256()
     for axis in key if isinstance(key, tuple) else (key,):
         if isinstance(axis, slice):
@@ -445,25 +445,25 @@ def _name_of(key: Any) -> str:
 
 @dataclass(frozen=True)
 class JobInfo:
-    """A job that was begun, and is neither merged and committed nor deleted, or not quite.
+    """A job that was begun and is neither merged and committed nor deleted completely.
 
     Attributes
     ----------
     job : Job
-        For workers, and to be deleted; its parts are merged by `Array.merge`.
+        To send to workers or delete. `Array.merge` merges its parts.
     id, folder, host, process
-        Its name and place; where and by which process it was begun.
+        Its name and directory; the machine and process that began it.
     began : datetime.datetime
         By the clock of that machine.
     commit_number : int
-        Of the array that it stands on.
+        Commit of the array on which the job is based.
     is_live : bool
-        The handle that began it is open.
+        True if the handle that began the job is open.
     n_parts, part_bytes : int
-        Finished, also those whose task was done again.
+        Finished parts, including those of repeated tasks.
     has_ended : bool
-        Merged or deleted, but parts could not be deleted, as those of other users;
-        `job.delete` tries again.
+        True if it was merged or deleted but parts could not be deleted, for example those of
+        other users; `job.delete` tries again.
     """
 
     job: Job

@@ -1,6 +1,6 @@
 """NumPy's indices as plans.
 
-Keys that are wrong are put to NumPy, which says so in its own words.
+Wrong keys are passed to NumPy, which raises its own errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ._plans import AnyArray, AxesPlan, MaskPlan, Plan, PointsPlan, Shape, slice_of
 
-# What an entry of a key is; entries are (kind, value).
+# Kinds of entries of a key; an entry is (kind, value).
 NEW, SLICE, INT, LIST, MASK, FLAG, GAP = range(7)
 
 _Entry = tuple[int, Any]
@@ -46,7 +46,7 @@ def _entry(part: Any) -> _Entry:
 
 
 def entries_of(key: Any, ndim: int) -> tuple[list[_Entry], bool]:
-    """The entries of a key with all axes named, and whether it has an ellipsis."""
+    """Return the entries of a key, completed for all axes, and whether it has an ellipsis."""
     parts = tuple(key) if isinstance(key, tuple) else (key,)
     entries: list[_Entry] = []
     place = None
@@ -66,7 +66,7 @@ def entries_of(key: Any, ndim: int) -> tuple[list[_Entry], bool]:
         )
     rest: list[_Entry] = [(SLICE, slice(None))] * (ndim - named)
     if place is not None and not rest:
-        rest = [(GAP, None)]  # an ellipsis of no axes stands between lists all the same
+        rest = [(GAP, None)]  # an ellipsis of no axes still separates lists
     at = len(entries) if place is None else place
     return entries[:at] + rest + entries[at:], place is not None
 
@@ -78,7 +78,7 @@ def checked_index(index: int, axis: int, length: int) -> int:
 
 
 def checked_list(array: AnyArray, axis: int, length: int) -> AnyArray:
-    """A list of indices as int64, each of them in the axis."""
+    """Return a list of indices as int64 after checking that they are in the axis."""
     if array.size:
         checked_index(int(array.min()), axis, length)
         checked_index(int(array.max()), axis, length)
@@ -86,7 +86,7 @@ def checked_list(array: AnyArray, axis: int, length: int) -> AnyArray:
 
 
 def _unmasked(mask: AnyArray, axis: int, shape: Shape) -> list[AnyArray]:
-    """The lists that a mask of some axes stands for."""
+    """Convert a mask of some axes to a list of indices for each of them."""
     for i, n in enumerate(mask.shape):
         if n != shape[axis + i]:
             raise IndexError(
@@ -97,7 +97,7 @@ def _unmasked(mask: AnyArray, axis: int, shape: Shape) -> list[AnyArray]:
 
 
 class _Axes:
-    """A key sorted by what it does: to axes of the array, and to those of the result."""
+    """A key, sorted by its effect on axes of the array and of the result."""
 
     def __init__(self, entries: list[_Entry], shape: Shape) -> None:
         self.fancy = any(kind in (LIST, MASK, FLAG) for kind, _ in entries)
@@ -105,9 +105,9 @@ class _Axes:
         self.slices: dict[int, range] = {}
         self.lists: dict[int, AnyArray] = {}
         self.flags: list[AnyArray] = []
-        # Of the result: the axis of the array, None for a new one, -1 for the lists.
+        # Axes of the result: the axis of the array, None for a new one, -1 for the lists.
         self.result: list[int | None] = []
-        self.together = True  # all lists stand side by side
+        self.together = True  # all lists are adjacent
         self._among = False
         axis = 0
         for kind, value in entries:
@@ -140,7 +140,7 @@ class _Axes:
         return axis + 1
 
     def _place(self, axis: int | None) -> None:
-        """The next axis of the result; that of the lists stands there once."""
+        """Append an axis to the result; the axis of the lists is appended once."""
         if axis == -1:
             if -1 not in self.result:
                 self.result.append(-1)
@@ -153,7 +153,7 @@ class _Axes:
 
 
 def _is_outer(lists: dict[int, AnyArray]) -> bool:
-    """True when each axis of the lists' common shape is one list's affair, at most."""
+    """Whether each axis of the lists' common shape belongs to at most one list."""
     taken: set[int] = set()
     for array in lists.values():
         own = {d - array.ndim for d in range(array.ndim) if array.shape[d] != 1}
@@ -177,7 +177,7 @@ def _lists_shape(axes: _Axes) -> Shape:
 
 
 def _result(axes: _Axes, common: Shape) -> tuple[Shape, dict[int, int], int]:
-    """The result's shape, where each axis of the array stands in it, and the lists."""
+    """Return the result's shape, the position of each axis of the array, and of the lists."""
     order = list(axes.result)
     if axes.fancy and not axes.together:
         order.remove(-1)
@@ -198,7 +198,7 @@ def _result(axes: _Axes, common: Shape) -> tuple[Shape, dict[int, int], int]:
 
 
 def _outer_plan(axes: _Axes, ndim: int) -> Plan:
-    """Lists that do not go together, or none at all."""
+    """Plan a key whose lists are not paired, or that has none."""
     common = _lists_shape(axes)
     shape, places, first = _result(axes, common)
     order: list[int] = []
@@ -256,17 +256,17 @@ def _plan(key: Any, shape: Shape) -> Plan:
 
 
 def _probe(shape: Shape) -> AnyArray:
-    """An array of that shape which takes no memory."""
+    """Return an array of that shape that uses no memory."""
     return np.broadcast_to(np.empty((), np.uint8), shape)
 
 
 def _nothing(key: Any, shape: Shape) -> Plan:
-    """No item: NumPy knows the shape, and may find the key wrong all the same."""
+    """Plan a key that selects no item. NumPy computes the shape, and may refuse the key."""
     return Plan(_probe(shape)[key].shape, (), ())
 
 
 def _refuse(key: Any, shape: Shape, error: Exception) -> Plan:
-    """Raise what NumPy raises for such a key; it lets pass what selects nothing."""
+    """Raise what NumPy raises for such a key; NumPy accepts some that select nothing."""
     nothing = _probe(shape)[key]
     if nothing.size == 0:
         return Plan(nothing.shape, (), ())
@@ -274,7 +274,7 @@ def _refuse(key: Any, shape: Shape, error: Exception) -> Plan:
 
 
 def make_plan(key: Any, shape: Shape) -> Plan:
-    """The plan of ``array[key]`` for an array of that shape, as NumPy means it."""
+    """Return the plan of ``array[key]``, with NumPy's meaning, for an array of that shape."""
     try:
         return _plan(key, shape)
     except (IndexError, ValueError, TypeError) as error:
@@ -285,7 +285,7 @@ def make_plan(key: Any, shape: Shape) -> Plan:
 
 
 def outer_plan(key: Any, shape: Shape) -> Plan:
-    """The plan of ``array.oindex[key]``: each axis by itself."""
+    """Return the plan of ``array.oindex[key]``: each axis for itself."""
     entries, _ = entries_of(key, len(shape))
     axes: list[Any] = []
     result: list[int] = []
@@ -294,7 +294,7 @@ def outer_plan(key: Any, shape: Shape) -> Plan:
         if kind == GAP:
             continue
         if kind in (NEW, FLAG) or (kind in (LIST, MASK) and value.ndim != 1):
-            raise IndexError("oindex takes for each axis an int, a slice, a list or a mask")
+            raise IndexError("oindex takes an int, a slice, a list or a mask for each axis")
         if kind == INT:
             axes.append(checked_index(value, axis, shape[axis]))
             continue
@@ -311,7 +311,7 @@ def outer_plan(key: Any, shape: Shape) -> Plan:
 
 
 def vector_plan(key: Any, shape: Shape) -> Plan:
-    """The plan of ``array.vindex[key]``: lists go together, and come first."""
+    """Return the plan of ``array.vindex[key]``: lists are paired, their axes come first."""
     entries, _ = entries_of(key, len(shape))
     if any(kind in (NEW, FLAG) for kind, _ in entries):
         raise IndexError("vindex takes ints, slices, arrays of indices and masks")

@@ -1,4 +1,4 @@
-"""Reductions of fields and of converted arrays, slab by slab along the first axis."""
+"""Reductions of fields and converted arrays, slab by slab along the first axis."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SLAB_BYTES = 1 << 24
 
 
 class Reduced(Operators):
-    """The reductions of `Field` and `Astype`; results and dtypes are those of NumPy.
+    """Reductions of `Field` and `Astype`. Results and dtypes are those of NumPy.
 
-    Sums and means of floats narrower than 8 bytes are computed in doubles and rounded once.
+    Sums and means of floats narrower than 8 bytes are computed in float64 and rounded once.
     """
 
     __slots__ = ()
@@ -34,11 +34,11 @@ class Reduced(Operators):
         def __getitem__(self, key: Any) -> Any: ...
 
     def to_numpy(self) -> AnyArray:
-        """All items as a NumPy array."""
+        """Read all items into a new NumPy array."""
         return np.asarray(self[...])
 
     def tolist(self) -> Any:
-        """All items as nested lists of Python's own values."""
+        """Read all items as nested lists of Python scalars."""
         return self.to_numpy().tolist()
 
     def min(
@@ -48,7 +48,7 @@ class Reduced(Operators):
         *,
         keepdims: bool = False,
     ) -> Any:
-        """Minimum of all items, or along axes."""
+        """Minimum over all items, or along axes."""
         return _finish(_combined(self, np.minimum, axis), self, axis, None, out, keepdims)
 
     def max(
@@ -58,7 +58,7 @@ class Reduced(Operators):
         *,
         keepdims: bool = False,
     ) -> Any:
-        """Maximum of all items, or along axes."""
+        """Maximum over all items, or along axes."""
         return _finish(_combined(self, np.maximum, axis), self, axis, None, out, keepdims)
 
     def sum(
@@ -69,7 +69,7 @@ class Reduced(Operators):
         *,
         keepdims: bool = False,
     ) -> Any:
-        """Sum of all items, or along axes."""
+        """Sum over all items, or along axes."""
         result = _combined(self, np.add, axis, _wide(_base(self)))
         given = np.zeros(1, _base(self)).sum().dtype if dtype is None else dtype
         return _finish(result, self, axis, given, out, keepdims)
@@ -82,7 +82,7 @@ class Reduced(Operators):
         *,
         keepdims: bool = False,
     ) -> Any:
-        """Mean of all items, or along axes."""
+        """Mean over all items, or along axes."""
         given = np.zeros(1, _base(self)).mean().dtype if dtype is None else dtype
         return _finish(_mean(self, axis), self, axis, given, out, keepdims)
 
@@ -95,7 +95,7 @@ class Reduced(Operators):
         ddof: float = 0,
         keepdims: bool = False,
     ) -> Any:
-        """Variance of all items, or along axes, in two passes."""
+        """Variance over all items, or along axes, in two passes."""
         given = np.zeros(1, _base(self)).var().dtype if dtype is None else dtype
         return _finish(_variance(self, axis, ddof), self, axis, given, out, keepdims)
 
@@ -108,7 +108,7 @@ class Reduced(Operators):
         ddof: float = 0,
         keepdims: bool = False,
     ) -> Any:
-        """Standard deviation of all items, or along axes, in two passes."""
+        """Standard deviation over all items, or along axes, in two passes."""
         given = np.zeros(1, _base(self)).std().dtype if dtype is None else dtype
         result = np.sqrt(_variance(self, axis, ddof))
         return _finish(result, self, axis, given, out, keepdims)
@@ -119,7 +119,7 @@ def _base(x: Reduced) -> np.dtype[Any]:
 
 
 def _wide(dtype: np.dtype[Any], ints: bool = False) -> np.dtype[Any] | None:
-    """The dtype to add up in; None is the one that NumPy chooses."""
+    """Return the dtype to accumulate in; None is the one that NumPy chooses."""
     if dtype.kind == "f" or _dtypes.is_foreign(dtype):
         return np.dtype("f8") if dtype.itemsize < 8 else dtype
     if dtype.kind == "c":
@@ -139,7 +139,7 @@ def _axes(x: Reduced, axis: Any) -> tuple[int, ...]:
 
 
 def _slabs(x: Reduced) -> Iterator[tuple[slice, AnyArray]]:
-    """Parts of the first axis and where they are; one part when there is no such axis."""
+    """Yield parts along the first axis with their slices; one part if there is no such axis."""
     if not x.shape or x.shape[0] == 0:
         yield slice(None), np.asarray(x[...])
         return
@@ -151,7 +151,7 @@ def _slabs(x: Reduced) -> Iterator[tuple[slice, AnyArray]]:
 
 
 def _joined(ufunc: Any, parts: Iterator[AnyArray], axes: tuple[int, ...]) -> AnyArray:
-    """One result of those of the slabs: combined along the first axis, or in a row."""
+    """Join the results of slabs: combine them if axis 0 is reduced, else concatenate."""
     if 0 not in axes:
         found = list(parts)
         return found[0] if len(found) == 1 else np.concatenate(found)
@@ -207,7 +207,7 @@ def _finish(
     out: AnyArray | None,
     keepdims: bool,
 ) -> Any:
-    """The result in its dtype, without the axes that go, or in memory of the caller's."""
+    """Convert the result, remove reduced axes, and copy it to `out` if given."""
     from ._reduce import put_into
 
     if dtype is not None:

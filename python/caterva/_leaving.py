@@ -1,8 +1,8 @@
-"""What the end of the interpreter would lose in silence.
+"""Warns at exit of pending changes that daemon threads hold.
 
-Daemon threads are stopped, not ended: what they hold is never collected, so what is pending in
-it is neither committed nor warned of. It is not committed for them either, because it may be
-half of what they are about to write.
+Daemon threads are stopped at exit. The objects that they hold are never collected, so their
+pending changes are neither committed nor warned of elsewhere. They are not committed here
+either: a thread may have been in the middle of its changes.
 """
 
 from __future__ import annotations

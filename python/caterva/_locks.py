@@ -1,4 +1,4 @@
-"""Locks that threads of a parent do not hold in its children."""
+"""Locks that work after a fork."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import weakref
 
 
 class Lock:
-    """A lock for ``with``, also one within another. A child of fork finds it free, unless the
-    thread that forked has it."""
+    """A reentrant lock for ``with``. In a forked child it is free, unless the thread that
+    forked held it."""
 
     __slots__ = ("__weakref__", "_lock")
 

@@ -1,9 +1,9 @@
-"""Values of attributes as msgpack, in the words that python-blosc2 uses.
+"""Values of attributes as msgpack, with the conventions of python-blosc2.
 
-Beside msgpack's own types these are tuples (a list that begins with ``"__tuple__"``),
-complex numbers, sets and NumPy arrays (extensions 44, 45 and 46). Scalars of NumPy are
-arrays without axes, which keep their type; its text and bytes are text and bytes. Other
-extensions are given as `Extension`: nothing that a file says is ever executed.
+Beside msgpack's own types, values are tuples (a list that begins with ``"__tuple__"``), complex
+numbers, sets and NumPy arrays (extensions 44, 45 and 46). NumPy scalars are stored as arrays
+without axes, which keep their dtype, except for str and bytes. Other extensions are returned as
+`Extension`: nothing from a file is ever executed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Extension:
 
 
 def _sized(small: tuple[int, int], codes: tuple[int, ...], n: int, widest: int = 4) -> bytes:
-    """The head of something with a length: `small` is (code, limit) of the short form."""
+    """Return the head of a value with a length; `small` is (code, limit) of the short form."""
     code, limit = small
     if n < limit:
         return bytes([code | n])
@@ -90,7 +90,7 @@ def _sequence(values: list[Any]) -> bytes:
 
 
 def _key(value: Any) -> Any:
-    """What its reader hashes, to whom every set is one that changes."""
+    """Check that readers can hash a value: they make every set a mutable one."""
     if isinstance(value, frozenset):
         raise TypeError("an attribute cannot hold a set in a set, or as a key")
     if isinstance(value, tuple):
@@ -135,7 +135,7 @@ def _pack(value: Any) -> bytes:
 
 
 def pack(value: Any) -> bytes:
-    """The msgpack of a value; TypeError or ValueError when there is none that can be read."""
+    """Encode a value; TypeError or ValueError if no reader could decode it."""
     try:
         packed = _pack(value)
         unpack(packed)
@@ -166,7 +166,7 @@ class _Reader:
         return struct.unpack(">" + form, self.take(struct.calcsize(form)))[0]
 
     def values(self, n: int) -> list[Any]:
-        if n > len(self.data) - self.at:  # each takes a byte at least
+        if n > len(self.data) - self.at:  # each takes at least one byte
             raise ValueError(f"msgpack claims {n} values at byte {self.at}")
         self.depth += 1
         if self.depth > _MAX_DEPTH:
@@ -186,7 +186,7 @@ class _Reader:
         try:
             return dict(zip(flat[::2], flat[1::2], strict=True))
         except TypeError as error:
-            raise ValueError(f"msgpack has a key that no dict takes: {error}") from error
+            raise ValueError(f"msgpack has a key that cannot be in a dict: {error}") from error
 
     def extension(self, n: int) -> Any:
         code = self.number("b")
@@ -239,7 +239,7 @@ _SIZED = {
 
 
 def _field(described: Any) -> tuple[Any, ...]:
-    """A field of a dtype's description, whose tuples may have become lists."""
+    """Convert a field of a dtype's description, whose tuples may have become lists."""
     name, spec, *shape = described
     if isinstance(spec, list):
         spec = [_field(inner) for inner in spec]
@@ -247,7 +247,7 @@ def _field(described: Any) -> tuple[Any, ...]:
 
 
 def _decode_array(payload: Any) -> Any:
-    """An array, or where it has no axes the scalar in it."""
+    """Return an array, or a scalar if it has no axes."""
     described = payload["dtype"]
     if "str" in described:
         dtype = np.dtype(described["str"])
@@ -273,7 +273,7 @@ def _decode_extension(code: int, data: bytes) -> Any:
 
 
 def unpack(data: bytes) -> Any:
-    """The value of msgpack; ValueError when it is none."""
+    """Decode msgpack; ValueError if it is not valid."""
     reader = _Reader(bytes(data))
     value = reader.value()
     if reader.at != len(reader.data):

@@ -1,4 +1,4 @@
-"""The arrays that are open through a tree."""
+"""The open arrays of a tree."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ._view import View
 if TYPE_CHECKING:
     from ._array import Array
 
-_MOST_READ = 32  # arrays of a tree that is read: each has a file
+_MOST_READ = 32  # arrays that a tree for reading keeps open: each has a file
 
 
 class Opened:
-    """Arrays by their keys, with those among them that were never committed.
+    """Open arrays by key, and which of them were never committed.
 
-    Whoever changes it has the tree's lock.
+    Methods that change it are called with the tree's lock.
     """
 
     __slots__ = ("_arrays", "_new")
@@ -25,59 +25,59 @@ class Opened:
         self._new: set[str] = set()
 
     def get(self, key: str) -> Array | None:
-        """The array of that key, if it is still open."""
+        """Return the array of that key if it is still open."""
         array = self._arrays.get(key)
         return None if array is None or array.closed else array
 
     def keep(self, key: str, array: Array, *, of_few: bool) -> None:
-        """Remember the array; `of_few`: the eldest is forgotten where there are many."""
+        """Keep the array. With `of_few`, forget the oldest one if there are many."""
         if of_few and len(self._arrays) >= _MOST_READ:
             del self._arrays[next(iter(self._arrays))]
         self._arrays[key] = array
 
     def keep_new(self, key: str, array: Array) -> None:
-        """Remember an array that was just made."""
-        self._new.add(key)  # first: an interruption must not make it one that was committed
+        """Keep an array that was just created."""
+        self._new.add(key)  # first: after an interruption it must not count as committed
         self._arrays[key] = array
 
     def all(self) -> list[Array]:
-        """Those that are still open."""
+        """Return the arrays that are still open."""
         return [array for array in self._arrays.values() if not array.closed]
 
     def by_key(self) -> dict[str, Array]:
-        """Those that are still open, by their keys."""
+        """Return the arrays that are still open, by key."""
         return {k: a for k, a in tuple(self._arrays.items()) if not a.closed}
 
     def written(self) -> tuple[Array, ...]:
-        """Those that are open for writing."""
+        """Return the arrays that are open for writing."""
         return tuple(array for array in self.all() if array.writable)
 
     def is_new(self, key: str) -> bool:
-        """Whether it is an array that was never committed, nor closed or discarded."""
+        """Whether an open array was never committed."""
         return key in self._new and self.get(key) is not None
 
     def new_below(self, key: str) -> list[str]:
-        """The new arrays in the group and below it."""
+        """Return the keys of new arrays in the group and below it."""
         return [k for k in tuple(self._new) if k.startswith(key + "/") and self.is_new(k)]
 
     def committed(self) -> None:
-        """None of them is new any more."""
+        """Record that no array is new any more."""
         self._new.clear()
 
     def is_source(self, data: Any, key: str) -> bool:
-        """Whether the data are those of the array that is open at the key."""
+        """Whether `data` is, or is a view of, the array that is open at the key."""
         old = self._arrays.get(key)
         below = data._arrays if isinstance(data, View) else (data,)
         return old is not None and any(array is old for array in below)
 
     def drop(self, key: str) -> None:
-        """Drop what is pending in the arrays of a key, and below it."""
+        """Drop pending changes of the array at a key, or of the arrays below it."""
         if self.get(key) is not None:  # nothing is below an array
             below = [key]
         else:
             below = [k for k in self._arrays if k.startswith(key + "/")]
         for other in below:
-            self._arrays[other].discard()  # first: one without a name would be committed
+            self._arrays[other].discard()  # first: deleting the last reference would commit it
             self._new.discard(other)
             del self._arrays[other]
 
@@ -87,12 +87,12 @@ class Opened:
             self.drop(key)
 
     def close(self, commit: bool) -> None:
-        """Close all of them."""
+        """Close all arrays."""
         for array in self.all():
             array._close(commit and array.writable)
         self.forget()
 
     def forget(self) -> None:
-        """Those that somebody uses stay open."""
+        """Forget all arrays. Those that are still referenced stay open."""
         self._arrays.clear()
         self._new.clear()

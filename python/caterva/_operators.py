@@ -1,4 +1,4 @@
-"""Operators that nothing computes: their messages say what to write instead."""
+"""Unsupported operators: they raise TypeError with a message that names an alternative."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 
 def _refused(sign: str) -> Any:
-    """An operator that raises TypeError, unless the other operand takes part in NumPy's
-    protocol and so reads the array itself."""
+    """Make an operator that raises TypeError, unless the other operand implements NumPy's
+    ufunc protocol and reads the array itself."""
 
     def refuse(self: Any, other: Any) -> Any:
         if not isinstance(other, Operators) and hasattr(other, "__array_ufunc__"):

@@ -1,4 +1,4 @@
-"""Options in people's words, as the numbers that the extension takes."""
+"""Options as users write them, converted to the numbers that the extension takes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ LAYOUTS: tuple[Layout, ...] = ("contiguous", "sparse")
 CASTINGS = ("same_kind", "safe", "unsafe")
 METALAYERS = ("b2nd", "caterva", "none")
 
-NONE = -1  # CATERVA_NONE: of what zero leaves to the library, nothing
-NO_FILTER = BLOSCLZ = 256  # what 0 is in Blosc2 frames
+NONE = -1  # CATERVA_NONE: none of something for which 0 means the library's default
+NO_FILTER = BLOSCLZ = 256  # they are 0 in Blosc2 frames
 MEMORY = "mem:"
 
 FILL_ZEROS, FILL_UNINIT, FILL_NAN, FILL_VALUE = range(1, 5)
 
 
 class Handle(TypedDict, total=False):
-    """Options of every handle."""
+    """Options of every open array."""
 
     threads: int
     durability: Durability
@@ -65,7 +65,7 @@ class Storage(Handle, total=False):
 
 
 class Opening(Handle, total=False):
-    """Options of opening what is there."""
+    """Options of opening an existing array."""
 
     offset: int
     unchecked: bool
@@ -73,7 +73,7 @@ class Opening(Handle, total=False):
 
 
 class Either(Storage, Opening, total=False):
-    """Options of `open`, which opens or makes."""
+    """Options of `open`, which opens or creates."""
 
     fill_value: Any
 
@@ -114,15 +114,15 @@ class Members(TypedDict, total=False):
 
 
 def number_of(word: str, words: Sequence[str], what: str) -> int:
-    """Where a word stands in a list of them."""
+    """Return the index of a word in a list of allowed words."""
     if word in words:
         return words.index(word)
     raise ValueError(f"{what} is one of {', '.join(words)}, not {word!r}")
 
 
 def url_of(path: Path | None) -> str:
-    """What the library calls the place; None is memory. Bytes that are no text, as names of
-    files may have, are Python's surrogates."""
+    """Return the library's URL of a path; None is memory. Bytes of a file name that are not
+    text become surrogates, as by `os.fsdecode`."""
     if path is None:
         return MEMORY
     url = os.fsdecode(path)
@@ -134,7 +134,7 @@ def url_of(path: Path | None) -> str:
 
 
 def shape_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
-    """A shape as a tuple; an int is a shape of one axis."""
+    """Return a shape as a tuple; an int is a shape with one axis."""
     try:
         lengths: tuple[int, ...] = (operator.index(shape),)
     except TypeError:
@@ -147,20 +147,20 @@ def shape_of(shape: Any, what: str = "shape") -> tuple[int, ...]:
 
 
 def flag_of(value: Any, what: str) -> int:
-    """True or False, as the library takes it."""
+    """Return 1 or 0 for True or False."""
     if isinstance(value, bool | np.bool_ | int) and value in (0, 1):
         return int(value)
     raise TypeError(f"{what} is True or False, not {value!r}")
 
 
 def names_of(dims: Any) -> tuple[str | None, ...]:
-    """Names of dimensions as a tuple."""
+    """Return names of dimensions as a tuple."""
     if isinstance(dims, str):
-        raise TypeError(f"dims are one name for each axis, not the text {dims!r}")
+        raise TypeError(f"dims are one name for each axis, not the str {dims!r}")
     names = tuple(dims)
     for name in names:
         if not (name is None or isinstance(name, str)):
-            raise TypeError(f"a dimension's name is text or None, not {name!r}")
+            raise TypeError(f"a dimension's name is a str or None, not {name!r}")
     return names
 
 
@@ -168,7 +168,7 @@ def names_of(dims: Any) -> tuple[str | None, ...]:
 
 
 def _numbered(spec: Filter, number: Callable[[str], int], what: str) -> tuple[int, int]:
-    """The number and meta of ``"name"``, ``"name:meta"``, a number, or a pair."""
+    """Return number and meta of ``"name"``, ``"name:meta"``, a number, or a pair."""
     if isinstance(spec, tuple):
         return _numbered(spec[0], number, what)[0], operator.index(spec[1])
     if not isinstance(spec, str):
@@ -186,7 +186,7 @@ def codec_options(
     filters: str | Iterable[Filter] | None,
     dictionary: bool,
 ) -> dict[str, Any]:
-    """The options that say how blocks are compressed; what is None the library chooses."""
+    """Return the options of compression; the library chooses where an argument is None."""
     out: dict[str, Any] = {}
     if codec is not None:
         number, meta = _numbered(codec, _caterva.codec_number, "codec")
@@ -212,7 +212,7 @@ def codec_options(
 
 
 def progress_of(progress: Progress | Literal["tqdm"] | None) -> Progress | None:
-    """The function that hears of progress; ``"tqdm"`` draws a bar."""
+    """Return the progress function; ``"tqdm"`` draws a bar."""
     if progress is None:
         return None
     if progress == "tqdm":
@@ -237,7 +237,7 @@ def _int_of(value: Any, what: str) -> int:
 
 
 def handle_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of every handle out of `options`."""
+    """Remove the options of every open array from `options` and return them converted."""
     out: dict[str, Any] = {}
     for name in ("threads", "dirty_budget", "cache_bytes", "compact_percent"):
         if options.get(name) is not None:
@@ -255,7 +255,7 @@ def _refuse_rest(options: dict[str, Any]) -> None:
 
 
 def open_options(writing: bool, options: dict[str, Any]) -> dict[str, Any]:
-    """All options of opening."""
+    """Return all options of opening."""
     options = dict(options)
     out = handle_options(options) | {"mode": int(writing)}
     out["offset"] = _int_of(options.pop("offset", 0), "offset")
@@ -278,7 +278,7 @@ def _metalayers(
 
 
 def fill_options(fill_value: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """The options for what new items hold."""
+    """Return the options for the fill value."""
     if fill_value is None:
         return {}
     item = _indexing.item_of(fill_value, dtype)
@@ -291,7 +291,7 @@ def fill_options(fill_value: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
 
 
 def partition_options(options: dict[str, Any], ndim: int) -> dict[str, Any]:
-    """Chunks and blocks, where they are given; an int is a length for all axes."""
+    """Return the given chunk and block shapes; an int is a length for all axes."""
     out = {}
     for name in ("chunks", "blocks"):
         given = options.pop(name, None)
@@ -309,7 +309,7 @@ def partition_options(options: dict[str, Any], ndim: int) -> dict[str, Any]:
 def storage_options(
     shape: tuple[int, ...], dtype: np.dtype[Any], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """All options of creating but the fill."""
+    """Return all options of creating except the fill value."""
     options = dict(options)
     out = handle_options(options) | partition_options(options, len(shape))
     out |= codec_options(

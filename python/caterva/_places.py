@@ -1,4 +1,4 @@
-"""Where trees are: their paths, and the URLs of what is in them."""
+"""Paths and URLs of arrays, trees and members of trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAGIC_OF_TREES = (b"PK\3\4", b"PK\5\6")
 
 
 def split_url(url: str) -> tuple[str, str | None]:
-    """The tree and the key of ``tree.b2d::/key``; the key is None where there is none."""
+    """Split ``tree.b2d::/key`` into tree and key; the key is None if there is none."""
     at = url.find("::")
     while at >= 0:
         key = url[at + 2 :]
@@ -24,18 +24,18 @@ def split_url(url: str) -> tuple[str, str | None]:
 
 
 def is_remote(place: str) -> bool:
-    """Whether a place is behind a URL."""
+    """Whether a path is a URL."""
     return "://" in place
 
 
 def whole(path: str) -> str:
-    """The path from the root, whatever the working directory is later. A ``..`` stays: behind a
-    symbolic link it is the parent of what that leads to, which only the system can tell."""
+    """Return the absolute path. Keeps ``..``: behind a symbolic link it is the parent of the
+    link's target, which only the system can resolve."""
     return str(pathlib.Path(path).absolute())
 
 
 def place_of(path: Path | None) -> str:
-    """The place as handles keep it: whole, whatever the working directory is later."""
+    """Return the absolute path or URL of an array, as handles keep it."""
     url = url_of(path)
     if url == MEMORY or is_remote(url):
         return url
@@ -44,7 +44,7 @@ def place_of(path: Path | None) -> str:
 
 
 def place_to_open(path: Path | None) -> str:
-    """The place of something that is there: a path, and no memory."""
+    """Return the absolute path or URL of something to open; memory is refused."""
     if path is None:
         raise TypeError("path is None: arrays in memory are made by create or from_bytes")
     place = place_of(path)
@@ -55,7 +55,7 @@ def place_to_open(path: Path | None) -> str:
 
 
 def hint_of_key(place: str) -> str:
-    """What to write for ``tree.b2d::key``, of which nothing is there; or no text."""
+    """Return a hint for ``tree.b2d::key``, which lacks a slash; else an empty str."""
     tree, colons, key = place.partition("::")
     if not colons or key.startswith("/") or not os.path.lexists(tree) or not is_tree(tree):
         return ""
@@ -63,7 +63,7 @@ def hint_of_key(place: str) -> str:
 
 
 def place_of_tree(path: Path) -> str:
-    """The place as trees keep it: whole, whatever the working directory is later."""
+    """Return the absolute path or URL of a tree."""
     if path is None:
         raise TypeError("path is None: a tree is in a directory or file")
     url = url_of(path)
@@ -71,7 +71,7 @@ def place_of_tree(path: Path) -> str:
 
 
 def is_tree(place: str) -> bool:
-    """Whether what stands there is a tree and no array; of a URL its name tells."""
+    """Whether a tree, not an array, is at a path; decided by the name for a URL."""
     if is_remote(place):
         return place.partition("?")[0].endswith(".b2z")
     if os.path.isdir(place):
@@ -89,8 +89,8 @@ def is_tree(place: str) -> bool:
 
 
 def state_of_tree(path: str) -> tuple[int, int, int] | None:
-    """What tells the archive that is at the path now from another one that takes its place;
-    None of a directory and behind a URL."""
+    """Identify the archive at a path, to detect that another one replaces it; None for a
+    directory or URL."""
     if is_remote(path):
         return None
     status = os.stat(path)

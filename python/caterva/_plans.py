@@ -1,7 +1,7 @@
 """How the library's selections fill a result.
 
-A `Plan` holds the shape of the result, and how its memory is cut and turned so that the
-library's selections (axes by themselves, single points, a mask) fill it.
+A `Plan` holds the shape of the result, and how its memory is sliced and transposed so that the
+library's selections (axes, single points, a mask) fill it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 AXES, POINTS, MASK = 0, 1, 2
 
-_BATCH = 1 << 20  # points that are listed at once
-_LISTED = 256  # items of a box that are rather listed than read box by box
+_BATCH = 1 << 20  # points that are listed at a time
+_LISTED = 256  # items of a box up to which it is listed as points, not read as a box
 
 Shape: TypeAlias = tuple[int, ...]
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -24,7 +24,7 @@ Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 class Source(Protocol):
-    """What can be read by selections: an array or a view."""
+    """An array or view, which reads selections."""
 
     @property
     def shape(self) -> Shape: ...
@@ -38,16 +38,16 @@ class Source(Protocol):
 
 
 _Move: TypeAlias = tuple[int, Any, AnyArray]
-Step: TypeAlias = tuple[Any, ...]  # of Source._read: a move, and how
+Step: TypeAlias = tuple[Any, ...]  # arguments of Source._read: a move, and how to read it
 
 # ---- Plans --------------------------------------------------------------------------
 
 
 class Plan:
-    """A selection, and where its items stand in the result.
+    """A selection, and where its items are in the result.
 
-    The result's axes are put into `order` and joined to `arranged`, which is the shape
-    that the library's selections have.
+    The result's axes are put into `order` and reshaped to `arranged`, the shape of the
+    library's selections.
     """
 
     __slots__ = ("shape", "scalar", "fancy", "boolean", "order", "arranged")
@@ -56,7 +56,7 @@ class Plan:
         self.shape = shape
         self.scalar = False
         self.fancy = True
-        self.boolean = False  # one mask, as large as the array
+        self.boolean = False  # True for one mask of the array's shape
         self.order = tuple(order)
         self.arranged = arranged
 
@@ -64,13 +64,13 @@ class Plan:
         return memory.transpose(self.order).reshape(self.arranged)
 
     def _moves(self, memory: AnyArray, back: bool) -> Iterator[_Move]:
-        """The selections and their memory; with `back`, copies of parts are put back."""
+        """Yield selections with their memory. With `back`, copies are written back."""
         raise NotImplementedError
 
     def steps(self, out: AnyArray, *how: Any) -> Iterator[Step]:
-        """What to read so that `out`, of the plan's shape and any strides, is filled.
+        """Yield what to read to fill `out`, of the plan's shape and any strides.
 
-        Each step is to be done before the next is asked for.
+        Do each step before requesting the next one.
         """
         if out.size == 0:
             return
@@ -95,7 +95,7 @@ class Plan:
 
 
 class AxesPlan(Plan):
-    """Each axis of the array by itself: an int, a slice or a list."""
+    """Each axis of the array for itself: an int, a slice or a list."""
 
     __slots__ = ("axes",)
 
@@ -125,7 +125,7 @@ class MaskPlan(Plan):
 
 
 class PointsPlan(Plan):
-    """Lists that go together on some axes, and for each of their entries a box."""
+    """Paired lists on some axes, and a box of the other axes for each of their entries."""
 
     __slots__ = ("lists", "slices", "ndim")
 
@@ -156,7 +156,7 @@ class PointsPlan(Plan):
                 part[...] = flat.reshape(part.shape)
 
     def _points(self, first: int, shape: Shape) -> AnyArray:
-        """The points of so many entries and their boxes, one behind the other."""
+        """Return the points of some entries and their boxes, one after the other."""
         points = np.empty((*shape, self.ndim), np.int64)
         across = (1,) * (len(shape) - 1)
         for axis, entries in self.lists.items():
@@ -179,7 +179,7 @@ class PointsPlan(Plan):
 
 
 def slice_of(places: range) -> slice:
-    """The slice that selects these places of an axis."""
+    """Return the slice that selects a range of an axis."""
     if len(places) == 0:
         return slice(0, 0, 1)
     stop = places[-1] + places.step

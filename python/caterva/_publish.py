@@ -1,4 +1,4 @@
-"""Finished files, put behind URLs."""
+"""Uploading finished files to URLs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ._remote import Remote, remote_of
 
 
 class Published(NamedTuple):
-    """What `publish` did."""
+    """Result of `publish`."""
 
     bytes: int
-    """Of the object."""
+    """Size of the object."""
     parts: int
-    """That it was sent in; 0: in one request."""
+    """Upload parts; 0 if it was sent in one request."""
     parts_kept: int
-    """Of these: were there, from the upload that was resumed."""
+    """Parts that the resumed upload had already sent."""
     requests: int
     """Attempts at requests."""
     retried: int
     """Attempts after the first one of a request."""
     verified: bool
-    """Its end, with the seal, was read back."""
+    """True if the end of the object, with the seal, was read back."""
     was_there: bool = False
-    """The same bytes were at the URL already: nothing was sent."""
+    """True if the URL already had the same bytes: nothing was sent."""
 
 
 def publish(
@@ -44,34 +44,35 @@ def publish(
     remote: Remote | Mapping[str, Any] | None = None,
     progress: _options.Listener = None,
 ) -> Published:
-    """Put a finished file behind a URL: a sealed array in one file, or a ``.b2z``.
+    """Upload a finished file to a URL: a sealed array in one file, or a ``.b2z``.
 
-    The object appears whole. Nothing is replaced unless you say so, and an upload that fails
-    or is interrupted leaves nothing behind. Publishing the same bytes again succeeds and sends
-    nothing: ``was_there`` is True then.
+    The object appears when it is complete. Nothing is replaced unless `replace` is set, and an
+    upload that fails or is interrupted leaves nothing behind. Publishing the same bytes again
+    succeeds without sending them; ``was_there`` is True then.
 
     Parameters
     ----------
     path
-        What is published; what is not finished is refused by a sentence that says what to do
-        first: `seal`, a copy in one file, `Tree.pack`.
+        The file. Others are refused with a message that names the step to do first: `seal`, a
+        copy in one file, or `Tree.pack`.
     url
-        ``s3://bucket/key``, or ``http://`` and ``https://`` where the server takes PUT.
+        ``s3://bucket/key``, or ``http://`` or ``https://`` if the server accepts PUT.
     replace
-        What stands at the URL may be replaced.
+        Replace an object that exists at the URL.
     if_match
-        Its ETag, with quotes: only this version is replaced.
+        ETag of the object, with quotes: replace only this version.
     part_bytes
-        ``s3://``: what is larger is sent in parts of so many bytes, 5 MiB to 5 GiB; 0 is 8 MiB.
+        For ``s3://``: size in bytes of the parts in which larger files are sent, 5 MiB to
+        5 GiB; 0 is 8 MiB.
     resume
-        A small file that remembers an upload in parts: where it is, the upload goes on with
-        the parts that are not there yet.
+        For ``s3://``: path of a small file that records an upload in parts. If it exists, only
+        the missing parts are sent.
     abandon
-        Abort the upload that `resume` remembers, and publish nothing.
+        Abort the upload that `resume` records, and publish nothing.
     read_url
-        Where the object is read, when `url` is presigned for writing only.
+        URL from which the object can be read, if `url` is presigned for writing only.
     remote
-        How the server is spoken to: a `Remote`, or a dict of its words.
+        How the server is accessed: a `Remote`, or a dict of its fields.
     progress
         Function ``(done, total)`` that hears of it in bytes, or ``"tqdm"``; what it raises
         stops the upload.
@@ -95,7 +96,7 @@ def publish(
     }
     for name, text in (("url", url), ("if_match", if_match), ("read_url", read_url)):
         if text is not None and (not isinstance(text, str) or "\0" in text):
-            raise TypeError(f"{name} is no text")  # which may be a secret
+            raise TypeError(f"{name} is not a str")  # its value may be a secret
     if if_match is not None:
         words["if_match"] = if_match
     if read_url is not None:

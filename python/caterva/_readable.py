@@ -1,4 +1,4 @@
-"""What arrays and views have in common: reading, and what is computed of what is read."""
+"""What arrays and views share: reading, statistics and reductions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Readable(Operators):
-    """What arrays and views have in common: reading, and what is computed of what is read."""
+    """Base of `Array` and `View`: reading, statistics and reductions."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # the extension has them
+    if TYPE_CHECKING:  # defined by the extension
 
         @property
         def shape(self) -> tuple[int, ...]: ...
@@ -70,18 +70,18 @@ class Readable(Operators):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all items, decoded."""
+        """Bytes of all items when decoded."""
         return self.size * self.itemsize
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> AnyArray:
         if copy is False:
-            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
+            raise ValueError("cannot make a NumPy array of compressed items without a copy")
         return self.read(dtype=dtype, casting="unsafe")
 
     def to_numpy(self) -> AnyArray:
-        """All items as a NumPy array.
+        """Read all items into a new NumPy array.
 
         Examples
         --------
@@ -92,7 +92,7 @@ class Readable(Operators):
         return self.read()
 
     def tolist(self) -> Any:
-        """All items as nested lists of Python's own values, as NumPy's ``tolist`` gives them.
+        """Read all items as nested lists of Python scalars, as ``numpy.ndarray.tolist`` does.
 
         Examples
         --------
@@ -121,7 +121,7 @@ class Readable(Operators):
         if isinstance(other, int | float | complex | str | bytes):
             raise TypeError(
                 f"'==' is not supported between a {type(self).__name__} and {other!r}: compare "
-                "np.asarray(a), or the part of it that you want, which is read for it"
+                "np.asarray(a), or read the part to compare"
             )
         return NotImplemented
 
@@ -130,7 +130,7 @@ class Readable(Operators):
     def __bool__(self) -> bool:
         if self.size == 1:
             return bool(np.asarray(self).reshape(())[()])
-        raise ValueError("the truth value of an array that has not one item is ambiguous")
+        raise ValueError("the truth value of an array without exactly one item is ambiguous")
 
     def read(
         self,
@@ -141,24 +141,23 @@ class Readable(Operators):
         casting: _plans.Casting = "same_kind",
         field: str | None = None,
     ) -> AnyArray:
-        """Read a selection, into memory of yours or as another dtype.
+        """Read a selection, optionally into an existing array or as another dtype.
 
         Parameters
         ----------
         sel
-            What would stand between the brackets of ``a[...]``.
+            The key of ``a[key]``: ints, slices, lists, masks, new axes and an ellipsis.
         out
-            An array of the result's shape to read into, of any strides.
+            Array of the result's shape to read into, with any strides.
         dtype
-            The items' dtype in the result; None is that of `out`, or the array's. One without
-            a width, as ``str``, gets the width that NumPy's ``astype`` gives it.
+            dtype of the result. None: that of `out`, or else the array's. A dtype without a
+            width, such as ``str``, gets the width that ``numpy.ndarray.astype`` gives it.
         casting
-            Which casts are allowed, in NumPy's words. Floats that lie outside of an integer
-            dtype become its nearest integer and NaN becomes 0, in writing, too; NumPy leaves
-            that open.
+            Conversions that are allowed, as in NumPy. Reads and writes convert a float outside
+            the range of an integer dtype to the nearest integer of that range, and NaN to 0;
+            NumPy leaves both undefined.
         field
-            The name of a field of structured items (``"a.b"`` of a nested one), which is
-            read alone.
+            Name of one field of structured items to read; ``"a.b"`` for a nested field.
 
         Returns
         -------
@@ -188,24 +187,24 @@ class Readable(Operators):
         casting: _plans.Casting = "same_kind",
         field: str | None = None,
     ) -> Reading:
-        """Begin to read a selection in the background, on threads that the library has anyway.
+        """Start to read a selection in the background, on the library's threads.
 
         Parameters
         ----------
         sel, out, dtype, casting, field
-            As in `read`. `out` is the library's until the read is over.
+            As in `read`. Do not use `out` until the read has ended.
 
         Returns
         -------
         Reading
-            What `read` returns, once it is there: ``await`` it, or ask for its ``result()``.
+            A future with the result of `read`: ``await`` it, or call its ``result()``.
 
         Notes
         -----
-        Reads of one array are begun in the order of their calls, and see what was there when
-        they were called; those through an array that is written see one moment from then on.
-        `close` cancels what is outstanding. Of a view each array below reads its share, several
-        at once.
+        Reads of one array start in the order of their calls. Each sees the array as it was when
+        the call was made; if the array is open for writing, as it was at one moment after the
+        call. `close` cancels reads that have not ended. A read of a view of several arrays
+        reads from all of them at the same time.
 
         Examples
         --------
@@ -223,7 +222,7 @@ class Readable(Operators):
         return begin(self, sel, out, dtype, casting, field)
 
     def astype(self, dtype: npt.DTypeLike, *, casting: _plans.Casting = "unsafe") -> Astype:
-        """The array as one of another dtype, converted as it is read.
+        """Return a lazy wrapper that converts to another dtype when it is read.
 
         Examples
         --------
@@ -235,7 +234,7 @@ class Readable(Operators):
 
     @property
     def oindex(self) -> Outer:
-        """Index each axis by itself: of two lists every pair is taken.
+        """Outer indexing: lists for several axes select all their combinations.
 
         Examples
         --------
@@ -249,7 +248,7 @@ class Readable(Operators):
 
     @property
     def vindex(self) -> Vector:
-        """Index by lists that go together, whose axes come first in the result.
+        """Pointwise indexing: lists are paired, and their axes come first in the result.
 
         Examples
         --------
@@ -262,7 +261,7 @@ class Readable(Operators):
 
     @property
     def fields(self) -> Fields:
-        """The fields of structured items by name.
+        """Fields of structured items by name. Each can be read and written alone.
 
         Examples
         --------
@@ -289,12 +288,12 @@ class Readable(Operators):
 
 
 def _may_change(array: Any) -> bool:
-    """True where what is read ahead may be written before it is given."""
+    """Whether items that are read ahead may be overwritten before they are returned."""
     arrays = getattr(array, "_arrays", (array,))
     return any(each.writable for each in arrays)
 
 
 def _rows_at_once(array: Readable, budget: int = 1 << 24) -> int:
-    """How many items of the first axis take about so many bytes."""
+    """Number of positions on the first axis whose items take about `budget` bytes."""
     row = max(1, math.prod(array.shape[1:]) * array.itemsize)
     return budget // row

@@ -1,7 +1,7 @@
-"""Statistics and reductions, computed block by block: the array never stands in memory.
+"""Statistics and reductions, computed block by block: the array is never in memory as a whole.
 
-Of a float16 or float32 array sums and means are computed in doubles and rounded once, and
-so come out closer than NumPy's. Times have minimum and maximum only.
+Sums and means of float16 and float32 are computed in float64 and rounded once, so they are
+more precise than NumPy's. Times have minimum and maximum only.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 Axis: TypeAlias = int | Sequence[int] | None
 
 _MIN, _MAX, _SUM, _MEAN = range(4)
-_SLAB = 1 << 22  # items that var takes at once
+_SLAB = 1 << 22  # items that var reads at a time
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of all items that are no NaN; of none, the numbers are None or NaN."""
+    """Statistics of all items except NaN. Without any, minimum and the like are None or NaN."""
 
     n_items: int
     n_nan: int
@@ -43,11 +43,11 @@ class Statistics:
 
 
 class _Selected(NamedTuple):
-    """``array[sel]`` in the library's words."""
+    """``array[sel]`` in the form that the library takes."""
 
-    what: Any  # an int, a slice or a list of each axis; or a mask of the whole array
+    what: Any  # an int, slice or list for each axis; or a mask of the whole array
     shape: tuple[int, ...]
-    order: tuple[int, ...]  # its axes as the library has them: those of the array in turn
+    order: tuple[int, ...]  # axes of the result in the order of the array's axes
 
 
 def _is_in_turn(plan: _plans.Plan) -> bool:
@@ -55,7 +55,7 @@ def _is_in_turn(plan: _plans.Plan) -> bool:
 
 
 def _outer_like(plan: _plans.Plan, sel: Any, shape: tuple[int, ...]) -> _plans.Plan:
-    """Each axis by itself, where that is the same."""
+    """Return the outer plan of `sel` if it selects the same, else `plan`."""
     try:
         outer = _keys.outer_plan(sel, shape)
     except (IndexError, TypeError):
@@ -67,14 +67,14 @@ def _selected(array: Readable, sel: Any) -> _Selected:
     plan = _keys.make_plan(sel, array.shape)
     if isinstance(plan, _plans.MaskPlan):
         return _Selected(plan.mask, plan.shape, (0,))
-    if type(plan) is _plans.Plan:  # of no item
+    if type(plan) is _plans.Plan:  # selects no item
         plan = _keys.outer_plan(sel, array.shape)
-    if not _is_in_turn(plan):  # a list of one item is an int to it
+    if not _is_in_turn(plan):  # the plan has an int in place of a list of one item
         plan = _outer_like(plan, sel, array.shape)
     if not isinstance(plan, _plans.AxesPlan) or not _is_in_turn(plan):
         raise IndexError(
-            "a reduction takes an int, a slice, a list or a mask of each axis, or a mask of "
-            "the whole array: no new axes, and no lists that go together"
+            "a reduction takes an int, a slice, a list or a mask for each axis, or a mask of "
+            "the whole array: no new axes, and no lists that are paired"
         )
     return _Selected(plan.axes, plan.shape, plan.order)
 
@@ -90,7 +90,7 @@ def _axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
 
 
 def _result_dtype(what: int, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """What the library computes in, and what NumPy gives."""
+    """Return the dtypes that the library computes in and that NumPy returns."""
     if what in (_MIN, _MAX):
         return dtype, dtype.newbyteorder("=")
     floats = dtype.newbyteorder("=") if dtype.kind == "f" else np.dtype("f8")
@@ -121,10 +121,10 @@ def _reduce_into(
     skip_nan: bool,
     progress: _options.Listener,
 ) -> AnyArray:
-    """The result as the library computes it, in `dtype`."""
+    """Return the result in `dtype`, in which the library computes it."""
     selected = _selected(array, sel)
     axes = _axes_of(axis, len(selected.shape))
-    if not axes and isinstance(selected.what, np.ndarray):  # the library's mask has one axis
+    if not axes and isinstance(selected.what, np.ndarray):  # to the library a mask is one axis
         items = np.asarray(array[sel]).astype(dtype)
         return np.where(items != items, 0, items) if skip_nan and what == _SUM else items
     kept = [a for a in selected.order if a not in axes]
@@ -152,18 +152,18 @@ def _reduce(
 
 
 def _as_asked(result: Any, dtype: npt.DTypeLike | None, out: AnyArray | None) -> Any:
-    """The result of a reduction as another dtype, or in memory of the caller's."""
+    """Convert the result of a reduction to `dtype`, or copy it to `out`."""
     if dtype is not None:
         if not np.can_cast(result.dtype, dtype, "same_kind"):
-            raise TypeError(f"the result is of dtype {result.dtype}, which is no {dtype}")
+            raise TypeError(f"the result of dtype {result.dtype} cannot be cast to {dtype}")
         result = result.astype(dtype)
     return result if out is None else put_into(out, result)
 
 
 def put_into(out: AnyArray, result: Any) -> AnyArray:
-    """Copy a result into memory of the caller's."""
+    """Copy a result to an array of the caller."""
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is a NumPy array to write to, not {out!r}")
+        raise TypeError(f"out is a NumPy array, not {out!r}")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
     np.copyto(out, result, casting="same_kind")
@@ -187,22 +187,22 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
 
     reduce.__name__ = name
     reduce.__qualname__ = f"Readable.{name}"
-    reduce.__doc__ = f"""{summary} of all items, or along axes.
+    reduce.__doc__ = f"""{summary} over all items, or along axes.
 
         Parameters
         ----------
         axis
-            The axes that go; None is all of them.
+            The axes to reduce; None is all of them.
         dtype, out
-            What the result is converted to, as far as NumPy's ``same_kind`` allows it, and
-            where it is put: with them ``np.{name}(a)`` works.
+            dtype of the result, as far as casting rule ``"same_kind"`` allows it, and the
+            array for the result. ``np.{name}(a)`` uses them.
         keepdims
-            Keep them with one item.
+            Keep reduced axes with length 1.
         sel
-            What of the array counts, as in ``a[sel]``: an int, a slice, a list or a mask of
-            each axis, or a mask of the whole array.
+            The items to reduce, as in ``a[sel]``: an int, a slice, a list or a mask for each
+            axis, or a mask of the whole array.
         skip_nan
-            Pass over NaN instead of giving it.
+            Ignore NaN. By default a NaN makes the result NaN.
         progress
             Hears of it in steps, of which there are 64 or more: ``(done, total)``. Of a view
             of several arrays it hears in items.
@@ -230,7 +230,7 @@ mean = _reduction(
 def _variance(
     array: Readable, axis: Axis, ddof: float, keepdims: bool, sel: Any, progress: Any
 ) -> AnyArray:
-    """The variance in doubles: two passes, the second in slabs."""
+    """Compute the variance in float64 in two passes, the second one in slabs."""
     if array.dtype.kind not in "biuf":
         raise TypeError(f"items of dtype {array.dtype} have no variance")
     view = array.view[sel]
@@ -250,7 +250,7 @@ def _variance(
 
 
 def _as_mean(result: AnyArray, array: Readable) -> Any:
-    """Doubles as NumPy's means of such items have them: a scalar where no axis is left."""
+    """Convert float64 results to the dtype of NumPy's means; a scalar if no axis is left."""
     result = result.astype(_result_dtype(_MEAN, array.dtype)[1])
     return result if result.ndim else result[()]
 
@@ -258,7 +258,7 @@ def _as_mean(result: AnyArray, array: Readable) -> Any:
 def two_passes(
     progress: _options.Listener,
 ) -> tuple[_options.Progress | None, _options.Progress | None]:
-    """Functions that hear of the halves of what `progress` hears of as one."""
+    """Split one progress function into two, for the first and second half of the work."""
     heard = _options.progress_of(progress)
     if heard is None:
         return None, None
@@ -281,7 +281,7 @@ def _arrays_of(array: Readable) -> tuple[Any, ...]:
 
 
 def _slabs(array: Readable, view: View, heard: _options.Progress | None) -> Any:
-    """Parts of a view of about whole chunks, and where each stands in it."""
+    """Yield the parts of a view, of about whole chunks, with their positions."""
     longest = max((n for each in _arrays_of(array) for n in each.chunks), default=1)
     chunk = [min(n, longest) or 1 for n in view.shape]
     step = _boxes.slab_shape(view.shape, chunk, _SLAB)
@@ -305,18 +305,18 @@ def var(
     sel: Any = ...,
     progress: _options.Listener = None,
 ) -> Any:
-    """Variance of all items, or along axes: two passes, the second in slabs.
+    """Variance over all items, or along axes. Reads the array twice.
 
     Parameters
     ----------
     axis
-        The axes that go; None is all of them.
+        The axes to reduce; None is all of them.
     ddof
-        Taken off the number of items in the denominator.
+        Subtracted from the number of items in the denominator.
     dtype, out, keepdims, progress
         As in `mean`.
     sel
-        What of the array counts: ints and slices.
+        The items to reduce: ints and slices.
 
     Examples
     --------
@@ -339,7 +339,7 @@ def std(
     sel: Any = ...,
     progress: _options.Listener = None,
 ) -> Any:
-    """Standard deviation of all items, or along axes; the parameters are those of `var`.
+    """Standard deviation over all items, or along axes. The parameters are those of `var`.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def std(
 def statistics(
     self: Readable, sel: Any = ..., *, progress: _options.Listener = None
 ) -> Statistics:
-    """Count, minimum, maximum, sum, mean and standard deviation in one pass.
+    """Compute count, minimum, maximum, sum, mean and standard deviation in one pass.
 
     Examples
     --------
@@ -389,15 +389,15 @@ def histogram(
 ) -> tuple[AnyArray, AnyArray]:
     """Count items in bins of equal width, as `numpy.histogram` does.
 
-    Edges are float64, whatever the dtype; NumPy's of float16 and float32 have that type, and
-    an item next to one of those may be counted one bin further.
+    Edges are float64 for every dtype. NumPy's edges for float16 and float32 have that dtype, so
+    an item next to an edge may be counted in the neighbouring bin there.
 
     Parameters
     ----------
     bins
-        How many, a million at most.
+        Number of bins, a million at most.
     range
-        Lower and upper end; None is minimum and maximum, which takes a pass of its own.
+        Lower and upper end. None: minimum and maximum, which takes a pass of its own.
 
     Returns
     -------
@@ -412,7 +412,7 @@ def histogram(
     try:
         bins = operator.index(bins)
     except TypeError:
-        raise TypeError("bins is a number of equal bins; edges are not supported") from None
+        raise TypeError("bins is the number of equal bins; edges are not supported") from None
     if bins < 1:
         raise ValueError("`bins` must be positive, when an integer")
     heard = _options.progress_of(progress)

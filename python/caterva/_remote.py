@@ -1,4 +1,4 @@
-"""How URLs are read, and what reading them has cost."""
+"""Options for reading URLs, and counts of what was transferred."""
 
 from __future__ import annotations
 
@@ -26,82 +26,80 @@ class Transfers(NamedTuple):
     requests: int
     """Attempts at requests."""
     bytes: int
-    """Of their bodies."""
+    """Bytes of response bodies."""
     round_trips: int
-    """Times that somebody waited for requests, sent together."""
+    """Waits for a group of concurrent requests."""
     joined: int
     """Ranges that shared a request with another."""
     retried: int
     """Attempts after the first one of a request."""
     cached: int
-    """Bytes that came from the cache folder instead."""
+    """Bytes read from the cache folder instead."""
 
 
 class Transfer(NamedTuple):
-    """A request that has ended."""
+    """A completed request."""
 
     method: str
     url: str
-    """Without its query."""
+    """URL without its query."""
     first: int | None
-    """Byte of the object; None: its last `size` bytes were asked for."""
+    """Position in the object; None if its last `size` bytes were requested."""
     size: int
     received: int
     seconds: float
     status: int
-    """Of HTTP; 0: no answer."""
+    """HTTP status; 0 without a response."""
     attempt: int
     ranges: int
-    """Of the reader, joined in this request."""
+    """Ranges of the reader that were joined in this request."""
     error: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """How URLs are read: ``caterva.open(url, remote=Remote(...))``, or a dict of these words.
+    """Options for reading URLs: ``caterva.open(url, remote=Remote(...))``, or a dict of them.
 
     Parameters
     ----------
     connections
-        So many requests at once, 1 to 256.
+        Concurrent requests, 1 to 256.
     connect_timeout, stall_timeout
-        Seconds: for a connection, and for 256 bytes each second.
+        Seconds to connect; seconds for which a transfer may stay below 256 bytes per second.
     retries
-        Of a request that failed for a while, 0 to 20.
+        Retries after a temporary failure of a request, 0 to 20.
     over_read_percent
-        Bytes that may be read over what is needed, where that saves requests and time.
+        Percentage of bytes that may be read beyond those needed, if that saves requests and
+        time.
     credentials
-        Of ``s3://``: ``"find"`` takes those given here, else those of the environment, else
-        those of the profile in ``~/.aws``, else none; ``"given"``, ``"environment"`` and
-        ``"profile"`` are one of these, ``"none"`` is for public objects.
+        For ``s3://``. ``"find"``: those given here, else those of the environment, else the
+        profile in ``~/.aws``, else none. ``"given"``, ``"environment"``, ``"profile"``: only
+        that source. ``"none"``: unsigned requests for public objects.
     access_key, secret_key, session_token
-        Of ``s3://``.
+        For ``s3://``.
     profile, region, endpoint
-        Of ``s3://``; None: as environment and profile have them. The endpoint is
-        ``"https://host[:port]"`` of another service than Amazon's.
+        For ``s3://``; None takes them from the environment or the profile. `endpoint` is
+        ``"https://host[:port]"`` of a service other than Amazon's.
     path_style
-        True: ``endpoint/bucket/key``; False: ``bucket.endpoint/key``; None: the first with an
-        endpoint, the second without.
+        True: ``endpoint/bucket/key``. False: ``bucket.endpoint/key``. None: True if there is an
+        endpoint, else False.
     headers
-        More headers, for the URL's own server only: a mapping, or for tokens that expire a
-        function that gives one. That is called before each attempt, by a thread of the
-        library; it may not use the library. When it raises, or gives what would be refused in
-        a mapping, no request is made and the read fails; ``sys.unraisablehook`` tells what it
-        raised.
+        More headers, for the URL's own server only: a mapping, or, for tokens that expire, a
+        function that returns one. The function is called before each attempt, on a thread of
+        the library, and must not use the library. If it raises, or returns an invalid header,
+        no request is sent and the read fails; ``sys.unraisablehook`` reports the exception.
     on_request
-        Function that hears of each attempt when it has ended, by a `Transfer`, on that
-        thread, too.
+        Function that is called with a `Transfer` after each attempt, on the same thread.
     cache, cache_bytes
-        A folder that keeps what was read, for other arrays and processes of this user, and how
-        many bytes it may have; 0 is 1 GiB. Nothing is kept of what neither a strong ETag nor a
-        seal tells from what it was before.
+        Folder that caches what was read, for other arrays and processes of this user, and its
+        maximum size in bytes; 0 is 1 GiB. Objects with neither a strong ETag nor a seal are
+        not cached.
     ca_file
-        File of certificates, in PEM, of those who vouch for https servers, in place of the
-        system's. None: as ``AWS_CA_BUNDLE`` (of ``s3://`` only), ``CURL_CA_BUNDLE`` or
-        ``SSL_CERT_FILE`` say, else the system's.
+        CA certificates for https, in a PEM file. None: ``AWS_CA_BUNDLE`` (``s3://`` only),
+        ``CURL_CA_BUNDLE``, ``SSL_CERT_FILE``, else the system's.
     pickle_secrets
-        Pickles have `access_key`, `secret_key`, `session_token` and `headers`. Without it
-        they have none: who unpickles finds credentials of his own, as ``"find"`` does.
+        Include `access_key`, `secret_key`, `session_token` and `headers` in pickles. Otherwise
+        they are left out, and the unpickled object finds credentials as ``"find"`` does.
 
     Examples
     --------
@@ -136,7 +134,7 @@ class Remote:
             value = getattr(self, name)
             fits = value is None or callable(value)
             if not (fits or (name == "headers" and isinstance(value, Mapping))):
-                kind = type(value).__name__  # what it holds may be secret
+                kind = type(value).__name__  # the value may be a secret
                 raise TypeError(f"{name} is a function, not {kind}")
 
     def __repr__(self) -> str:
@@ -148,7 +146,7 @@ class Remote:
         return f"Remote({', '.join(shown)})"
 
     def __copy__(self) -> Remote:
-        """All of it: only pickles, which go elsewhere, leave out what is secret."""
+        """Return a complete copy: only pickles leave out secrets."""
         return replace(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Remote:
@@ -171,7 +169,7 @@ class Remote:
         return replace(self, **nothing, credentials="find" if given else self.credentials)
 
     def _native(self) -> _caterva.Remote:
-        """The same for the library, which takes 0 for its defaults and -1 for none."""
+        """Convert to the library's options, where 0 is the default and -1 is none."""
         addressing = 0 if self.path_style is None else 1 if self.path_style else 2
         words: dict[str, Any] = {
             "connections": _number(self.connections, "connections", 1),
@@ -185,7 +183,7 @@ class Remote:
         }
         if self.cache is not None:
             if not os.fspath(self.cache):
-                raise ValueError("remote option cache is empty: the path of a folder, or None")
+                raise ValueError("remote option cache is empty: give a path, or None")
             words["cache_folder"] = os.fsencode(whole(_options.url_of(self.cache)))
         if self.ca_file is not None:
             words["ca_file"] = os.fsencode(_options.url_of(self.ca_file))
@@ -202,18 +200,18 @@ class Remote:
 
 
 def as_remote(remote: Remote | Mapping[str, Any] | None) -> Remote | None:
-    """What `open` was given for URLs."""
+    """Return the `remote` argument of `open` as a Remote."""
     if isinstance(remote, Mapping):
         if unknown := remote.keys() - {f.name for f in fields(Remote)}:
             raise TypeError(f"there is no remote option {', '.join(sorted(unknown))}")
         remote = Remote(**remote)
     if remote is None or isinstance(remote, Remote):
         return remote
-    raise TypeError(f"remote is a caterva.Remote or a dict of its words, not {remote!r}")
+    raise TypeError(f"remote is a caterva.Remote or a dict of its fields, not {remote!r}")
 
 
 def remote_of(remote: Remote | Mapping[str, Any] | None) -> _caterva.Remote | None:
-    """The same, for the library."""
+    """Return the `remote` argument of `open` for the extension."""
     words = as_remote(remote)
     return None if words is None else words._native()
 
@@ -226,20 +224,20 @@ def _from_pickle(words: dict[str, Any]) -> Remote:
     return Remote(**words)
 
 
-# ---- In the library's words ----------------------------------------------------------------
+# ---- Conversion to the library's options ---------------------------------------------------
 
 
 def _number(value: Any, what: str, least: int) -> int:
     number = _options._int_of(value, what)
     if number < least:
-        raise ValueError(f"remote option {what} is {number}: at least {least}")
+        raise ValueError(f"remote option {what} is {number}, but must be at least {least}")
     return number
 
 
 def _milliseconds(seconds: float, what: str) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, numbers.Real):
         raise TypeError(f"remote option {what} is seconds, not {seconds!r}")
-    if not 0 < seconds <= _MOST_SECONDS:  # also of NaN
+    if not 0 < seconds <= _MOST_SECONDS:  # False for NaN, too
         raise ValueError(
             f"remote option {what} is {seconds!r}: seconds, more than 0 and at most a day"
         )
@@ -248,7 +246,7 @@ def _milliseconds(seconds: float, what: str) -> int:
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or "\0" in value:
-        raise TypeError(f"remote option {what} is no text")  # which may be a secret
+        raise TypeError(f"remote option {what} is not a str")  # its value may be a secret
     return value
 
 

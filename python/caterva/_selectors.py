@@ -1,4 +1,4 @@
-"""What stands between an array and brackets: ``a.oindex[...]`` and its like."""
+"""Helper objects that are indexed: ``a.oindex[...]``, ``a.vindex[...]``, ``a.view[...]``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Selector:
 
 
 class Outer(_Selector):
-    """Each axis by itself."""
+    """Outer indexing; see `Array.oindex`."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class Outer(_Selector):
 
 
 class Vector(_Selector):
-    """Lists that go together."""
+    """Pointwise indexing; see `Array.vindex`."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class Vector(_Selector):
 
 
 class _Lazy(Reduced):
-    """What looks like an array, and reads when it is indexed."""
+    """Base of lazy arrays, which read when they are indexed."""
 
     __slots__ = ("_array",)
 
@@ -72,7 +72,7 @@ class _Lazy(Reduced):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         if copy is False:
-            raise ValueError("a compressed array cannot be seen as NumPy's without a copy")
+            raise ValueError("cannot make a NumPy array of compressed items without a copy")
         items: AnyArray = self[...]
         if dtype is None:
             return items
@@ -80,13 +80,13 @@ class _Lazy(Reduced):
 
 
 class Astype(_Lazy):
-    """An array as one of another dtype, converted as it is read."""
+    """An array that converts its items to another dtype when they are read."""
 
     __slots__ = ("dtype", "_casting")
 
     def __init__(self, array: Readable, dtype: np.dtype[Any], casting: Casting) -> None:
         if not _dtypes.is_sized(dtype, array.dtype):
-            raise TypeError(f"dtype {dtype!r} says no width or unit: say which, as in 'M8[s]'")
+            raise TypeError(f"dtype {dtype!r} has no width or unit: give one, as in 'M8[s]'")
         if not np.can_cast(array.dtype, dtype, casting):
             raise TypeError(
                 f"Cannot cast array data from {array.dtype!r} to {dtype!r} according to "
@@ -121,7 +121,7 @@ class Astype(_Lazy):
 
 
 class Fields:
-    """The fields of structured items."""
+    """Fields of structured items; see `Array.fields`."""
 
     __slots__ = ("_array",)
 
@@ -139,7 +139,7 @@ class Fields:
 
 
 class Field(_Lazy):
-    """One field of structured items, read alone."""
+    """One field of structured items, read and written alone."""
 
     __slots__ = ("name", "dtype")
 
@@ -160,7 +160,7 @@ class Field(_Lazy):
         return items[()] if plan.scalar and not self.dtype.shape else items
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        # The library writes whole items: the others fields are what they were.
+        # The library writes whole items: read them, change the field, write them back.
         plan = _keys.make_plan(key, self._array.shape)
         items = np.empty(plan.shape, self._array.dtype)
         plan.read(self._array, items)
@@ -175,7 +175,7 @@ class Field(_Lazy):
 
 
 class Views:
-    """Makes views: ``a.view[...]``."""
+    """Makes views; see `Array.view`."""
 
     __slots__ = ("_array",)
 

@@ -1,4 +1,4 @@
-"""Places and names as they may be seen."""
+"""Paths, URLs and names for display."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def shown(place: str) -> str:
-    """A place as it may be seen: of a URL without user and query, which may be secrets."""
+    """Return a path, or a URL without user and query, which may be secrets."""
     scheme, found, rest = place.partition("://")
     if not found or scheme.lower() == "s3":
         return place
@@ -15,13 +15,13 @@ def shown(place: str) -> str:
     if "@" in host:
         rest = rest[host.rindex("@") + 1 :]
     elif "@" in rest and not re.fullmatch(r"\[.*\](:\d*)?|[^:]*(:\d*)?", host):
-        rest = rest[rest.rindex("@") + 1 :]  # behind a password that is not written as %XX
+        rest = rest[rest.rindex("@") + 1 :]  # after a password with characters not escaped
     bare = re.split("[?#]", rest, maxsplit=1)[0]
     key = rest.find("::/", len(bare))
     return f"{scheme}://{bare}{rest[key:] if key >= 0 else ''}"
 
 
 def names_shown(names: Iterable[str]) -> str:
-    """Names of attributes in a line; their bytes that are no UTF-8 as ``\\xNN``."""
+    """Join names of attributes in a line; bytes that are not UTF-8 appear as ``\\xNN``."""
     line = ", ".join(names).encode("utf-8", "surrogateescape")
     return line.decode("utf-8", "backslashreplace")

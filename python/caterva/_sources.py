@@ -1,4 +1,4 @@
-"""Frames in objects that can be read: open files, and what fsspec reaches."""
+"""Sources of frames: open files, and files that fsspec reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._errors import Status, make
 from ._places import MAGIC_OF_TREES, is_remote
 from ._shown import shown
 
-SPOKEN = ("http", "https", "s3")  # by the library itself
+SPOKEN = ("http", "https", "s3")  # read by the library itself
 
 _Range: TypeAlias = tuple[int, int]
 
@@ -23,78 +23,78 @@ class FileLike(Protocol):
     """An open binary file, or something that reads like one."""
 
     def read(self, n: int = ..., /) -> Any:
-        """Bytes, at most so many."""
+        """Return at most `n` bytes."""
 
     def seek(self, position: int, whence: int = ..., /) -> Any:
         """Go to a position."""
 
 
 class Source(Protocol):
-    """What the extension reads a frame from."""
+    """The interface from which the extension reads a frame."""
 
     @property
     def name(self) -> str:
-        """For people, and what `Array.path` is."""
+        """Name for messages; also `Array.path`."""
 
     def size(self) -> int:
-        """Number of bytes."""
+        """Return the number of bytes."""
 
     def read(self, position: int, n: int) -> bytes:
-        """Bytes, at most so many; none at the end."""
+        """Return at most `n` bytes; none at the end."""
 
     def read_many(self, ranges: Sequence[_Range]) -> Sequence[bytes]:
-        """Bytes of each range of position and size."""
+        """Return the bytes of each (position, size)."""
 
     def renew(self) -> None:
-        """In a child of fork, where locks may be held by threads that are not there."""
+        """In a forked child: replace locks that threads of the parent may hold."""
 
     def token(self) -> Any:
-        """What tells it from others, for Dask."""
+        """Return what identifies the source to Dask."""
 
 
 class FileSource:
-    """An open file, whose position is one for all who read: they wait for each other."""
+    """An open file. Its position is shared, so reads run one at a time."""
 
     def __init__(self, file: FileLike, token: str | None = None) -> None:
         self._file = file
         self._token = token or uuid.uuid4().hex
         self._lock = threading.Lock()
         if isinstance(file, io.TextIOBase):
-            raise TypeError(f"{file!r} gives text: open it in binary mode")
+            raise TypeError(f"{file!r} returns text: open it in binary mode")
 
     @property
     def name(self) -> str:
-        """The file's, where it has one."""
+        """The file's name, if it has one."""
         name = getattr(self._file, "name", None)
         return name if isinstance(name, str) else f"<{type(self._file).__name__}>"
 
     def size(self) -> int:
-        """Number of bytes."""
+        """Return the number of bytes."""
         with self._lock:
             self._file.seek(0, os.SEEK_END)
             return int(self._file.tell())  # type: ignore[attr-defined]
 
     def read(self, position: int, n: int) -> bytes:
-        """Bytes, at most so many; none at the end."""
+        """Return at most `n` bytes; none at the end."""
         with self._lock:
             self._file.seek(position)
             found = self._file.read(n)
         if isinstance(found, str):
-            raise TypeError(f"{self.name} gives text: open it in binary mode")
+            raise TypeError(f"{self.name} returns text: open it in binary mode")
         if not isinstance(found, bytes | bytearray | memoryview):
-            raise TypeError(f"{self.name} gives {type(found).__name__}, not bytes")
+            raise TypeError(f"{self.name} returns {type(found).__name__}, not bytes")
         return bytes(found)
 
     def read_many(self, ranges: Sequence[_Range]) -> list[bytes]:
-        """Bytes of each range of position and size."""
+        """Return the bytes of each (position, size)."""
         return [self.read(*each) for each in ranges]
 
     def renew(self) -> None:
-        """A thread of the parent's may hold the lock."""
+        """Replace the lock, which a thread of the parent may hold."""
         self._lock = threading.Lock()
 
     def token(self) -> Any:
-        """This file's, and its copies': what it holds cannot be asked for."""
+        """Return a token of this object and its pickles: the contents have no identity."""
         return self._token
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -102,21 +102,21 @@ class FileSource:
 
 
 class DescriptorSource(FileSource):
-    """A file of the system's own, which is read at any place without moving in it: by several
-    threads at once, and in a child of fork, which shares the position."""
+    """A file descriptor, read by pread: several threads, and a forked child, which shares the
+    file position, can read at the same time."""
 
     def size(self) -> int:
-        """Number of bytes."""
+        """Return the number of bytes."""
         return os.fstat(self._file.fileno()).st_size  # type: ignore[attr-defined]
 
     def read(self, position: int, n: int) -> bytes:
-        """Bytes, at most so many; none at the end."""
+        """Return at most `n` bytes; none at the end."""
         return os.pread(self._file.fileno(), n, position)  # type: ignore[attr-defined]
 
 
 class SystemSource:
-    """A file of one of fsspec's systems. Those that work in the background are asked for many
-    ranges at once."""
+    """A file of an fsspec file system. Asynchronous file systems are given many ranges in one
+    call."""
 
     def __init__(self, system: Any, path: str) -> None:
         self._system = system
@@ -125,18 +125,18 @@ class SystemSource:
 
     @property
     def name(self) -> str:
-        """Its URL."""
+        """URL of the file."""
         return str(self._system.unstrip_protocol(self._path))
 
     def size(self) -> int:
-        """Number of bytes."""
+        """Return the number of bytes."""
         size = self._system.size(self._path)
         if size is None:
-            raise OSError(f"{self.name} does not say how long it is")
+            raise OSError(f"{self.name} does not report its length")
         return int(size)
 
     def read(self, position: int, n: int) -> bytes:
-        """Bytes, at most so many; none at the end."""
+        """Return at most `n` bytes; none at the end."""
         if self._system.async_impl:
             found: bytes = self._system.cat_file(self._path, position, position + n)
             return found
@@ -145,7 +145,7 @@ class SystemSource:
         return found
 
     def read_many(self, ranges: Sequence[_Range]) -> Sequence[bytes]:
-        """Bytes of each range of position and size."""
+        """Return the bytes of each (position, size)."""
         if not self._system.async_impl:
             return [self.read(*each) for each in ranges]
         starts = [position for position, _ in ranges]
@@ -155,27 +155,27 @@ class SystemSource:
         return found
 
     def renew(self) -> None:
-        """A thread of the parent's may hold the lock."""
+        """Replace the lock, which a thread of the parent may hold."""
         self._lock = threading.Lock()
 
     def token(self) -> Any:
-        """The system's own, and the path in it."""
+        """Return the file system's token and the path."""
         return str(self._system._fs_token), self._path
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SystemSource, (self._system, self._path)
 
 
-# ---- What is a source ---------------------------------------------------------------------
+# ---- Choosing a source --------------------------------------------------------------------
 
 
 def scheme_of(place: str) -> str | None:
-    """What a URL begins with; None of a path."""
+    """Return the scheme of a URL; None for a path."""
     return place.partition("://")[0].lower() if is_remote(place) else None
 
 
 def is_file(x: Any) -> bool:
-    """Whether `x` is to be read, rather than a path."""
+    """Whether `x` is a file object, not a path."""
     if isinstance(x, str | bytes):
         return False
     if isinstance(x, os.PathLike) and getattr(x, "compression", None) is None:
@@ -184,12 +184,12 @@ def is_file(x: Any) -> bool:
 
 
 def _is_unopened(x: Any) -> bool:
-    """Whether `x` is what ``fsspec.open`` gives."""
+    """Whether `x` is the result of ``fsspec.open``."""
     return hasattr(x, "fs") and hasattr(x, "path") and hasattr(x, "open")
 
 
 def source_of_file(file: Any) -> Source:
-    """A source for what `is_file` says yes to."""
+    """Make a source for an object that `is_file` accepts."""
     if _is_unopened(file) and not hasattr(file, "read"):
         if getattr(file, "compression", None) is None:
             return SystemSource(file.fs, file.path)
@@ -203,7 +203,7 @@ def source_of_file(file: Any) -> Source:
 
 
 def source_of_url(url: str, storage_options: Mapping[str, Any]) -> Source | None:
-    """A source for a URL that the library does not speak; None where it does, or of a path."""
+    """Make a source for a URL that the library does not read; None for others and paths."""
     scheme = scheme_of(url)
     if scheme is None or scheme in SPOKEN:
         if storage_options:
@@ -213,25 +213,25 @@ def source_of_url(url: str, storage_options: Mapping[str, Any]) -> Source | None
             )
         return None
     try:
-        fsspec = importlib.import_module("fsspec.core")  # which has no types
+        fsspec = importlib.import_module("fsspec.core")  # has no types
     except ImportError:
         raise make(
             Status.EUNSUPPORTED,
             0,
             -1,
-            f"{scheme}:// is opened by fsspec, which is not installed: only "
-            f"{', '.join(SPOKEN)} are read without it",
+            f"{scheme}:// needs fsspec, which is not installed: only {', '.join(SPOKEN)} are "
+            "read without it",
             url,
         ) from None
     return SystemSource(*fsspec.url_to_fs(url, **storage_options))
 
 
 def refuse_words(place: str | None, remote: object, storage_options: object = None) -> None:
-    """Options of URLs are for URLs of their kind; `place` is None of what is read as it is."""
+    """Refuse options that are not for this kind of URL; `place` is None for a file object."""
     if place is None:
         if remote is not None or storage_options:
             word = "remote" if remote is not None else "storage_options"
-            raise TypeError(f"{word} is for URLs: what can be read has none")
+            raise TypeError(f"{word} is for URLs: a file object takes no such option")
         return
     scheme = scheme_of(place)
     if remote is not None and scheme not in SPOKEN:
@@ -240,26 +240,26 @@ def refuse_words(place: str | None, remote: object, storage_options: object = No
 
 
 def refuse_write(place: str, mode: str) -> None:
-    """A URL, whatever its scheme, can be opened for reading only."""
+    """Refuse to open a URL for writing."""
     if mode != "r" and is_remote(place):
         message = f"{shown(place)}: a URL can be read only"
         raise make(Status.EREADONLY, 0, -1, message, place)
 
 
 def refuse_tree(place: str) -> None:
-    """A tree behind a URL that only fsspec speaks cannot be opened."""
+    """Refuse a tree at a URL that only fsspec reads."""
     scheme = scheme_of(place)
     if scheme is not None and scheme not in SPOKEN:
         raise make(
             Status.EUNSUPPORTED,
             0,
             -1,
-            f"trees behind {scheme}:// cannot be opened: fetch {shown(place)}, or serve it by "
+            f"trees cannot be opened at {scheme}://: download {shown(place)}, or serve it by "
             f"{', '.join(SPOKEN)}",
             place,
         )
 
 
 def is_tree_inside(source: Source) -> bool:
-    """Whether what a source holds is an archive."""
+    """Whether the contents of a source are an archive."""
     return bytes(source.read(0, 4)) in MAGIC_OF_TREES

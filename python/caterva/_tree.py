@@ -1,4 +1,4 @@
-"""Several arrays in one place: a tree that holds them."""
+"""The class Tree: several arrays in groups, in one directory or file."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ from ._shown import shown
 
 
 class Tree(Group):
-    """Several arrays in groups, in a directory (``.b2d``) or one file (``.b2z``).
+    """Arrays in groups, in a directory (``.b2d``) or one file (``.b2z``).
 
-    Made by `open_tree`, and by `open` of such a path. A directory can be changed; an archive
-    is read in place and never changes: `pack` makes one of a directory.
+    Opened by `open_tree`, or by `open` with the path of a tree. A directory can be changed. An
+    archive (``.b2z``) is read in place and never changes: `pack` makes one from a directory.
 
-    What is written to arrays of the tree is pending until `commit` or `close`, and then all
-    of it is there. As a context manager the tree is closed at the end of the block, and at an
-    exception in the block discarded. New groups, names that
-    are moved and what is deleted take effect at once.
+    Writes to arrays of the tree are pending until `commit` or `close`, which make all of them
+    visible at once. New groups, moves and deletions take effect immediately. A ``with`` block
+    closes the tree at its end, and discards it if the block raises.
 
     Examples
     --------
@@ -66,11 +65,11 @@ class Tree(Group):
         self._key = ""
         self._handle = handle
         self._remote = remote
-        self._options = options  # of the arrays that it opens
+        self._options = options  # for the arrays that it opens
         self._opened = Opened()
-        self._expected: dict[str, bytes] = {}  # states of arrays that an unpickled tree reads
+        self._expected: dict[str, bytes] = {}  # states of arrays when the tree was pickled
         self._lock = Lock()
-        self._process = os.getpid()  # whose the tree is when it is written
+        self._process = os.getpid()  # a tree that is open for writing belongs to this process
 
     @property
     def _owner(self) -> Tree:  # an attribute would keep a dropped tree, and its lock, alive
@@ -80,17 +79,17 @@ class Tree(Group):
 
     @property
     def path(self) -> str:
-        """The directory or file."""
+        """The tree's directory or file."""
         return self._handle.path
 
     @property
     def closed(self) -> bool:
-        """True once the tree was released, by `close` or `discard`."""
+        """True after `close` or `discard`."""
         return self._handle.closed
 
     @property
     def writable(self) -> bool:
-        """True if it was opened for writing."""
+        """True if the tree was opened for writing."""
         return self._handle.writable
 
     @property
@@ -122,10 +121,10 @@ class Tree(Group):
         self._handle.progress = _options.progress_of(value)
 
     def commit(self) -> None:
-        """Make all that is pending in the tree durable and visible to others, as one.
+        """Make all pending changes of the tree durable and visible to others, in one commit.
 
-        That is what was written to its arrays and to attributes of its groups: whatever
-        happens, all of it is there afterwards or nothing.
+        These are writes to its arrays and to attributes of its groups. The commit is atomic:
+        after a crash all of them are there, or none.
 
         Examples
         --------
@@ -142,7 +141,7 @@ class Tree(Group):
             self._opened.committed()
 
     def rollback(self) -> None:
-        """Drop what is pending in the tree; new arrays are gone.
+        """Drop pending changes of the tree, including new arrays.
 
         Examples
         --------
@@ -161,12 +160,12 @@ class Tree(Group):
             self._handle._rollback(self._opened.written())
 
     def close(self) -> None:
-        """Commit what is pending and release the tree and, when it is written, its arrays.
+        """Commit pending changes and release the tree. Closing twice is allowed.
 
-        When the commit fails or is interrupted, the tree stays open with all that is pending:
-        close it again, or `discard` it. Arrays that are read stay open as long as they are
-        used. Closing twice is fine. A child of fork commits nothing: what is pending is its
-        parent's.
+        If the tree is open for writing, this also closes its arrays; arrays of a tree that is
+        only read stay open. If the commit fails or is interrupted, the tree stays open with its
+        pending changes: close it again, or `discard` it. In a forked child nothing is
+        committed: the pending changes belong to the parent.
         """
         if self._is_parents():
             self._leave()
@@ -176,7 +175,7 @@ class Tree(Group):
                 self._close()
 
     def discard(self) -> None:
-        """Drop what is pending and release the tree and, when it is written, its arrays."""
+        """Drop pending changes and release the tree; if it is writable, also its arrays."""
         if self._is_parents():
             self._leave()
             return
@@ -185,11 +184,11 @@ class Tree(Group):
                 self._discard()
 
     def _is_parents(self) -> bool:
-        """Whether this is a child of fork and the tree is open for writing in its parent."""
+        """Whether this is a forked child and the tree is open for writing in the parent."""
         return self._process != os.getpid() and self.writable
 
     def _leave(self) -> None:
-        """Release what is the parent's, whose threads may have had the lock at the fork."""
+        """Release the parent's tree, without the lock, which its threads may have held."""
         self._opened.close(commit=False)
         self._handle._close()
 
@@ -202,7 +201,7 @@ class Tree(Group):
 
     def _discard(self) -> None:
         if self.writable:
-            with contextlib.suppress(Error):  # a commit that stands: nothing is pending
+            with contextlib.suppress(Error):  # a commit is unfinished: nothing is pending
                 self.rollback()
             self._opened.close(commit=False)
         self._opened.forget()
@@ -233,7 +232,7 @@ class Tree(Group):
         mode = "r+" if self.writable else "r"
         return f"<caterva.Tree {shown(self.path)!r} {self._counts()} mode={mode!r}>"
 
-    # ---- The whole ------------------------------------------------------------------
+    # ---- The whole tree -------------------------------------------------------------
 
     def pack(
         self,
@@ -242,10 +241,10 @@ class Tree(Group):
         overwrite: bool = False,
         progress: _options.Progress | Literal["tqdm"] | None = None,
     ) -> None:
-        """Write the tree as one file, ``.b2z``, which appears whole.
+        """Write the tree as one file (``.b2z``), which appears when it is complete.
 
-        What is pending is committed before. Arrays that are open for writing are closed: get
-        them from the tree again.
+        Commits pending changes first. Closes arrays that are open for writing: get them from
+        the tree again.
 
         Examples
         --------
@@ -263,7 +262,7 @@ class Tree(Group):
     def unpack(
         self, path: Path, *, progress: _options.Progress | Literal["tqdm"] | None = None
     ) -> None:
-        """Write the tree as a directory, ``.b2d``, where nothing may be; as `pack` does."""
+        """Write the tree as a new directory (``.b2d``); otherwise as `pack`."""
         self._settle()
         heard = _options.progress_of(progress)
         self._handle._unpack(place_of_tree(path), 0, self._durability(), heard)
@@ -292,38 +291,38 @@ class Tree(Group):
     ) -> TreeRepair:
         """Repair the tree at `path`, which is damaged or cannot be opened.
 
-        A commit that stands is finished. Then each array is repaired for itself, as by
-        `caterva.repair`; lost chunks hold the array's fill.
+        First completes an unfinished commit. Then repairs each array as `caterva.repair` does;
+        items of lost chunks get the array's fill value.
 
         Parameters
         ----------
         output
-            A new tree, which appears whole: an archive when its name ends in ``.b2z``, else a
-            directory. None repairs in place, which takes a directory: an array that lost
-            something stays as it is, and what can be read of it is put beside it.
+            Where to write a new tree, which appears when it is complete: an archive if the name
+            ends in ``.b2z``, else a directory. None repairs a directory in place: an array that
+            has lost something stays as it is, and what can be read is written beside it.
         overwrite
-            Replace an archive that is the output, and what earlier repairs have put beside
+            Replace an archive at the output, and what earlier repairs have written beside
             arrays.
         guess
-            Number chunks as they lie in arrays that have no index at all.
+            If an array has no index at all, number its chunks in file order.
 
         Returns
         -------
         TreeRepair
-            True when nothing is lost; its ``members`` are those that were not sound.
+            True if nothing is lost; ``members`` lists the members that were not sound.
 
         Raises
         ------
         NotImplementedError
-            When it is no tree.
+            If it is not a tree.
         CorruptError
-            When no member of it is found.
+            If no member is found.
         ValueError
-            When it is an archive and there is no output.
+            If it is an archive and `output` is None.
         FileExistsError
-            When something is at the output, or has been put beside an array before.
+            If something exists at the output, or an earlier repair has written beside an array.
         BlockingIOError
-            When somebody has it open for writing.
+            If another handle or process has it open for writing.
 
         Examples
         --------
@@ -339,12 +338,12 @@ class Tree(Group):
 
         return repair(path, output, overwrite, guess, threads, durability, progress)
 
-    # ---- What groups ask for -----------------------------------------------------------
+    # ---- Used by groups ----------------------------------------------------------------
 
     def _writing(self) -> _caterva.Tree:
-        """The handle, which is to be changed."""
+        """Return the handle, or raise if the tree cannot be changed."""
         if self._is_parents() and not self.closed:
-            message = f"{self.path} is open for writing in the process that forked this one"
+            message = f"{self.path} is open for writing in the parent of this process"
             raise refusal(Status.EBUSY, message, self.path)
         if self.writable or self.closed:
             return self._handle
@@ -359,7 +358,7 @@ class Tree(Group):
         )
 
     def _listed(self, key: str) -> list[tuple[Any, ...]]:
-        """The entries of a group and below it, new arrays among them."""
+        """Return the entries of a group and below it, including new arrays."""
         new = self._opened.new_below(key)
         if not new:
             return list(self._handle._list(key or None))
@@ -383,12 +382,12 @@ class Tree(Group):
     def _names_of_attributes(self, group: str) -> list[str]:
         try:
             return self._handle._attribute_list(group)
-        except NotFoundError:  # of new arrays
+        except NotFoundError:  # a group that has only new arrays
             return []
 
     def _array(self, key: str) -> Array:
-        """The array of that key: the same object when it is asked for again soon, and of
-        trees that are written as long as it is open."""
+        """Return the array at a key. While it is open, a writable tree returns the same object;
+        a tree for reading keeps a few."""
         array = self._opened.get(key)
         if array is not None:
             return array
@@ -404,7 +403,7 @@ class Tree(Group):
             try:
                 return self._open_to_write(key)
             except ReadOnlyError:
-                pass  # it lies where nothing can be written
+                pass  # its file is read-only
         array = self._handle._open_array(Array, key, dict(self._options), None)
         if key in self._expected:
             from ._identity import check
@@ -432,8 +431,8 @@ class Tree(Group):
         options: dict[str, Any],
         like: Any = None,
     ) -> Array:
-        """A new array that is dropped, not committed, when it is collected before `_complete`
-        is called: it replaces nothing when making or filling it is interrupted."""
+        """Create an array that is dropped, not committed, if it is collected before
+        `_complete`: an interruption while it is made or filled then replaces nothing."""
         words, progress, dims = new_words(shape, dtype, fill_value, self._inherited(options))
         handle = self._writing()
         with self._lock:
@@ -444,13 +443,13 @@ class Tree(Group):
             return array
 
     def _make_way(self, key: str, words: dict[str, Any], dims: Any, like: Any) -> None:
-        """Drop the array that is open for writing at the key, which keeps others out: when
-        all that can be refused in the new one, and in the items `like`, was tried."""
+        """Drop the array that is open for writing at the key, which blocks a new one. First
+        check everything that could be refused: the options, and `like`, the items to store."""
         old = self._opened.get(key)
         if old is None or not old.writable:
             return
         if not self._opened.is_new(key) and not os.path.lexists(f"{self.path}{key}.b2nd"):
-            return  # it is refused: no other file is replaced
+            return  # creating fails: only an array's file is replaced
         trial = named(_caterva.create(Array, _options.MEMORY, words, None), dims)
         try:
             if like is not None and trial.size:
@@ -461,7 +460,7 @@ class Tree(Group):
         self._opened.drop(key)
 
     def _inherited(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Options of a new array: those of the tree's handle where nothing else is said."""
+        """Return options for a new array; those of the tree are the defaults."""
         own: dict[str, Any] = {
             name: self._options[name]
             for name in ("threads", "dirty_budget", "cache_bytes", "compact_percent")
@@ -480,7 +479,7 @@ class Tree(Group):
             attributes = {name: data.attrs.raw(name) for name in data.attrs}
         items = source.dtype if dtype is None else _dtypes.sized(dtype, source.dtype)
         if self._opened.is_source(data, key):
-            source = source[...]  # what it is made of goes before it is there
+            source = source[...]  # read now: the array that it comes from is dropped below
         like = source if isinstance(source, np.ndarray) else None
         old = self._opened.get(key)
         try:
@@ -504,15 +503,15 @@ class Tree(Group):
             except NotFoundError:
                 if not new:
                     raise
-            except BusyError:  # nothing else is in the way, but arrays of ours, or others'
+            except BusyError:  # arrays are open for writing: by this tree, or by others
                 self._refuse_others(key)
                 self._opened.drop(key)
                 handle._remove(key)
             self._opened.drop(key)
 
     def _refuse_others(self, key: str) -> None:
-        """BusyError when somebody else writes to an array of that key or below it, or it has
-        an open job: before what is pending in those of ours is dropped, to delete them."""
+        """Raise BusyError if others write to an array at the key or below, or if it has an open
+        job. Called before pending changes of this tree's arrays are dropped."""
         below = [entry[0] for entry in self._listed("") if entry[0].startswith(key + "/")]
         for other in (key, *below):
             self._refuse_job(other)
@@ -524,16 +523,16 @@ class Tree(Group):
             except BusyError:
                 raise
             except (Error, NotImplementedError):
-                pass  # nobody writes to what cannot be opened for writing
+                pass  # it cannot be opened for writing, so there is no writer
 
     def _refuse_job(self, key: str) -> None:
-        """BusyError when an array of that key has a job that has not ended."""
+        """Raise BusyError if the array at the key has a job that has not ended."""
         try:
             found = _caterva.jobs_list(f"{self.path}::{key}")
         except (Error, NotImplementedError, OSError):
-            return  # it is no array
+            return  # not an array
         if any(not job[-1] for job in found):
-            message = f"{key} has an open job: merge or discard it before it is deleted"
+            message = f"{key} has an open job: merge or delete the job first"
             raise refusal(Status.EBUSY, message, self.path)
 
     def _rename(self, key: str, to: str) -> None:

@@ -1,4 +1,4 @@
-"""Trees by their path: opened, made, repaired."""
+"""Functions that open, create and repair trees by path."""
 
 from __future__ import annotations
 
@@ -39,23 +39,24 @@ def open_tree(
     progress: _options.Listener = None,
     **options: Unpack[_options.Members],
 ) -> Tree:
-    """Open the tree at `path`, or make it.
+    """Open or create the tree at `path`.
 
     Parameters
     ----------
     path
-        A directory (``.b2d``), or to be read an archive (``.b2z``) or a file with all leaves
-        inside it (``.b2e``); these also behind ``http://``, ``https://`` and ``s3://``.
+        A directory (``.b2d``). For reading also an archive (``.b2z``) or a file that embeds all
+        its arrays (``.b2e``), both also at ``http://``, ``https://`` and ``s3://``.
     mode
-        ``"r"`` to read, ``"r+"`` to read and write what is there, ``"a"`` the same but made
-        when there is nothing, ``"w"`` emptied first, ``"x"`` made where nothing may be.
+        ``"r"``: read. ``"r+"``: read and write an existing tree. ``"a"``: as ``"r+"``, but
+        create the tree if nothing exists. ``"w"``: create it, or delete all that is in it.
+        ``"x"``: create; fail if something exists.
     remote
-        How URLs are read: a `Remote`, or a dict of its words.
+        How URLs are read: a `Remote`, or a dict of its fields.
     progress
         A function ``(done, total)`` that hears of long calls of the tree itself, in files, or
         ``"tqdm"``; see `Tree.progress`. Each array has its own, set once it was opened.
     **options
-        Of the arrays that the tree opens, as in `open`: ``threads``, ``durability``,
+        For the arrays that the tree opens, as in `open`: ``threads``, ``durability``,
         ``dirty_budget``, ``cache_bytes``, ``read_ahead``, ``unchecked``, ``keep_bytes`` and
         ``compact_percent``.
 
@@ -66,11 +67,11 @@ def open_tree(
     Raises
     ------
     FileNotFoundError
-        When there is nothing.
+        If nothing exists at `path`.
     NotImplementedError
-        When it is no tree.
+        If it is not a tree.
     BlockingIOError
-        When somebody else has it open for writing, too.
+        If another handle or process has it open for writing and `mode` is not ``"r"``.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def open_tree(
 def _refuse_archive(place: str) -> None:
     if place.endswith(".b2z"):
         raise ReadOnlyError(
-            f"{place} is to be an archive, which never changes: make a .b2d and pack it"
+            f"{place} would be an archive, which never changes: create a .b2d and pack it"
         )
 
 
@@ -125,7 +126,7 @@ def repair(
     durability: _options.Durability,
     progress: _options.Listener,
 ) -> TreeRepair:
-    """What `Tree.repair` is."""
+    """Implements `Tree.repair`."""
     told = _caterva.tree_repair(
         place_of_tree(path),
         None if output is None else place_of_tree(output),

@@ -1,4 +1,4 @@
-"""Trying partitions and codecs on an array's own data, by the command line's program."""
+"""Trying partitions and codecs on an array's data, by the command line program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._places import whole
 
 @dataclass(frozen=True)
 class Candidate:
-    """A partition and a codec, and what they would give for the whole array."""
+    """A partition and codec, with the estimated size and read times of the whole array."""
 
     chunks: tuple[int, ...]
     blocks: tuple[int, ...]
@@ -33,7 +33,7 @@ class Candidate:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `Array.copy` and `create` take to make such an array."""
+        """Options for `Array.copy` and `create` that make such an array."""
         names = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
         return {name: getattr(self, name) for name in names}
 
@@ -55,7 +55,7 @@ def _candidate(found: dict[str, Any]) -> Candidate:
 
 
 def _text_of(read: Any, shape: tuple[int, ...]) -> str:
-    """The selection as the command line writes it: the box around it counts."""
+    """Write the bounding box of a selection as the command line takes it."""
     start, stop = _boxes.box_around(read, shape)
     return ",".join(f"{a}:{b}" for a, b in zip(start, stop, strict=True))
 
@@ -86,20 +86,20 @@ def tune(
     seconds: float = 10,
     threads: int = 0,
 ) -> list[Candidate]:
-    """Try partitions and codecs on a sample of an array, and time the reads to optimise.
+    """Try partitions and codecs on a sample of an array, and time the given reads.
 
     Parameters
     ----------
     x
         The array, as of its last commit, or its path.
     reads
-        Selections to optimise, one of each kind; their sizes count, not their places.
+        Selections to optimise, one of each kind; their sizes count, not their positions.
     prefer
-        What counts: size, speed, or a balance of both.
+        What to rank by: size, read times, or both.
     seconds
-        Stop trying after so long.
+        Stop after this time.
     threads
-        At most so many; 0 is all cores.
+        Maximum number of threads; 0 is all cores.
 
     Returns
     -------

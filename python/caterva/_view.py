@@ -1,4 +1,4 @@
-"""Views: parts of an array, or several arrays, seen as one without reading them."""
+"""Views: lazy selections of an array, and several arrays joined as one."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from ._readable import Readable
 
 
 class View(_caterva.View, Readable):
-    """An array seen through slices, steps, transposition and new axes, or several as one.
+    """A lazy selection of an array (slices, steps, transposition, new axes), or several arrays
+    joined as one.
 
-    Making one reads nothing. ``v[...]`` and ``v[...] = value`` are as an array's; a view
-    of several arrays can be read only.
+    Created by `Array.view`, `concat` and `stack`, without reading anything. ``v[key]`` and
+    ``v[key] = value`` work as for an array, but a view of several arrays is read-only.
     """
 
     __slots__ = ("_recipe",)
 
     _recipe: tuple[Any, ...]
-    """What `remade` makes an equal view of."""
+    """Arguments with which `remade` makes an equal view."""
 
     def _then(self, step: str, *argument: Any) -> View:
-        """The view that a method of the extension makes of this one."""
+        """Apply a method of the extension and record it in the recipe."""
         view: View = getattr(_caterva.View, step)(self, *argument)
         view._recipe = (*self._recipe, (step, *argument))
         return view
 
     def _made_again(self) -> View:
-        """An equal view; the extension calls it in a child of fork that opened the arrays
-        again."""
+        """Return an equal view. The extension calls this in a forked child that has opened the
+        arrays again."""
         return remade(*self._recipe)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -65,7 +66,7 @@ class View(_caterva.View, Readable):
         return f"<caterva.View shape={self.shape} dtype={self.dtype} of {of}>"
 
     def select(self, key: Any) -> View:
-        """A part of the view, as a view: ints, slices, new axes, an ellipsis, even lists.
+        """Select a part of the view, as a view: ints, slices, new axes, evenly spaced lists.
 
         Examples
         --------
@@ -81,7 +82,7 @@ class View(_caterva.View, Readable):
 
     @property
     def view(self) -> _Parts:
-        """Parts of the view, seen lazily."""
+        """Lazy selections of the view; see `Array.view`."""
         return _Parts(self)
 
     @property
@@ -90,7 +91,7 @@ class View(_caterva.View, Readable):
         return self._then("_transpose", range(self.ndim)[::-1])
 
     def transpose(self, *axes: int | Sequence[int]) -> View:
-        """The view with its axes in another order; none given: reversed."""
+        """The view with its axes in another order; reversed without arguments."""
         order: Any = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
         if not order:
             return self.T
@@ -100,7 +101,7 @@ class View(_caterva.View, Readable):
         return self._then("_transpose", normal)
 
     def squeeze(self, axis: int | None = None) -> View:
-        """The view without `axis`, which has one item; None is all such axes."""
+        """The view without `axis`, whose length must be 1; None removes all such axes."""
         if axis is not None:
             place = _boxes.axis_in(axis, self.ndim)
             if self.shape[place] != 1:
@@ -117,7 +118,7 @@ class View(_caterva.View, Readable):
     def copy(
         self, path: _options.Path | None = None, **options: Unpack[_options.Copying]
     ) -> Array:
-        """A new array of the view's items; the options are those of `Array.copy`."""
+        """Copy the view to a new array. The options are those of `Array.copy`."""
         return copied(Array, self, path, ..., {**options})
 
 
@@ -132,13 +133,13 @@ class _Parts:
 
 
 def view_of(array: Array | View) -> View:
-    """The whole array, as a view."""
+    """Return a view of the whole array."""
     return array if isinstance(array, View) else remade(array)
 
 
 def remade(base: Any, *steps: tuple[Any, ...]) -> View:
-    """A view of an array, or of views that are joined: (views, axis, is a new axis); and then
-    the steps that are taken from it."""
+    """Make a view from its recipe: `base` is an array, or the arguments of a join (views, axis,
+    whether the axis is new); `steps` are applied to it."""
     whole = isinstance(base, Array)
     view: View = View._of(base) if whole else _caterva.join(View, *base)
     view._recipe = (base,)
@@ -151,27 +152,27 @@ def _views(arrays: Sequence[Any]) -> tuple[View, ...]:
     for array in arrays:
         if not isinstance(array, Array | View):
             raise TypeError(
-                f"arrays or views of caterva are wanted, not {type(array).__name__}"
+                f"concat and stack take arrays or views, not {type(array).__name__}"
             )
     if not arrays:
         raise ValueError("need at least one array to join")
     for i, array in enumerate(arrays):
-        if array.dtype != arrays[0].dtype:  # the library takes dtypes of ml_dtypes for bytes
+        if array.dtype != arrays[0].dtype:  # to the library, ml_dtypes are plain bytes
             raise DTypeError(
-                f"array {i} is of dtype {array.dtype}, the first of {arrays[0].dtype}"
+                f"array {i} has dtype {array.dtype}, the first one {arrays[0].dtype}"
             )
     return tuple(view_of(array) for array in arrays)
 
 
 def concat(arrays: Sequence[Array | View], axis: int = 0) -> View:
-    """Several arrays one behind the other, as a view; `View.copy` makes a new array of it.
+    """Join arrays along an existing axis, as a view; `View.copy` stores it as a new array.
 
     Parameters
     ----------
     arrays
-        Of one dtype, and of one shape but for `axis`.
+        Arrays and views of one dtype, whose shapes may differ along `axis` only.
     axis
-        Where they are joined.
+        The axis along which they are joined.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def concat(arrays: Sequence[Array | View], axis: int = 0) -> View:
 
 
 def stack(arrays: Sequence[Array | View], axis: int = 0) -> View:
-    """Several arrays of one shape along a new axis, as a view.
+    """Join arrays of one shape along a new axis, as a view.
 
     Examples
     --------

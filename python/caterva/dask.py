@@ -1,8 +1,8 @@
-"""Dask arrays stored by many workers at once.
+"""Storing Dask arrays with many workers at once.
 
-Each task writes a part of its own, aligned with the chunks or not; the client merges what
-they wrote, and one commit makes all of it visible. Threads, processes and ``distributed``
-alike; workers must reach the file by the path that the client has.
+Each task writes a part of its own, which need not be aligned with the chunks. The client merges
+the parts, and one commit makes them visible. Works with threads, processes and ``distributed``,
+if workers reach the file by the client's path.
 
     caterva.dask.store(x, "stored.b2nd")
 """
@@ -39,17 +39,17 @@ __all__ = ["store"]
 FAN = 16  # lists of tokens that one task joins
 
 
-# ---- What tasks do -----------------------------------------------------------------------
+# ---- Tasks -------------------------------------------------------------------------------
 
 
 def write_part(job: Job, box: tuple[slice, ...], items: Any) -> bytes:
-    """One block of the dask array, as a part; its token."""
+    """Write one block of the Dask array as a part; return its token."""
     try:
         part = job.part()
     except NotFoundError:
         if not is_there(job.path):
             raise
-        message = f"the job at {job.path} is over: what stores later is computed once"
+        message = f"the job at {job.path} has ended: a delayed store can be computed only once"
         raise refusal(Status.ENOTFOUND, message, job.path) from None
     with part:
         part[box] = np.asarray(items)
@@ -57,27 +57,27 @@ def write_part(job: Job, box: tuple[slice, ...], items: Any) -> bytes:
 
 
 def join_tokens(tokens: list[Any]) -> list[bytes]:
-    """What some tasks of the tree gave, as one list."""
+    """Join the results of several tasks into one list of tokens."""
     return list(flat_tokens(tokens))
 
 
 def merge_at(path: str, overlap: Overlap, tokens: list[Any]) -> Merged:
-    """The end of a store whose client does not wait: merged and committed by a task."""
+    """Merge and commit in a task, for a store that the client does not wait for."""
     with open_array(path, "r+") as array:
         return array.merge(tokens, overlap=overlap)
 
 
 def read_box(path: str, box: tuple[slice, ...], merged: Any) -> Any:
-    """What was stored, once it is."""
+    """Read a box of what was stored; `merged` makes the task wait for the merge."""
     with open_array(path) as array:
         return array[box]
 
 
-# ---- Where it goes --------------------------------------------------------------------------
+# ---- The target -----------------------------------------------------------------------------
 
 
 def boxes_of(chunks: tuple[tuple[int, ...], ...], start: tuple[int, ...]) -> dict[Any, Any]:
-    """The box of each block, by the block's number."""
+    """Return the box of each block, by the block's number."""
     edges = [
         [int(n) for n in np.cumsum((at, *lengths))]
         for at, lengths in zip(start, chunks, strict=True)
@@ -89,7 +89,7 @@ def boxes_of(chunks: tuple[tuple[int, ...], ...], start: tuple[int, ...]) -> dic
 
 
 def start_of(region: Region, shape: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
-    """Where the region begins, which must be as large as what is stored."""
+    """Return where the region begins; its shape must be `lengths`."""
     axes = (region,) if isinstance(region, slice) else tuple(region or ())
     axes += (slice(None),) * (len(shape) - len(axes))
     if len(axes) != len(shape) or not all(isinstance(axis, slice) for axis in axes):
@@ -106,20 +106,20 @@ def start_of(region: Region, shape: tuple[int, ...], lengths: tuple[int, ...]) -
 
 
 def axis_of(append_dim: int | str, array: Array) -> int:
-    """The axis that grows, by number or by name."""
+    """Return the axis that grows, given by number or name."""
     if not isinstance(append_dim, str):
         if not -array.ndim <= append_dim < array.ndim:
             raise np.exceptions.AxisError(append_dim, array.ndim)
         return append_dim % array.ndim
     if append_dim not in array.dims:
-        raise ValueError(f"{append_dim!r} is none of the dimensions {array.dims}")
+        raise ValueError(f"{append_dim!r} is not one of the dimensions {array.dims}")
     return array.dims.index(append_dim)
 
 
 def growth(
     x: da.Array, array: Array, append_dim: int | str
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where appended items begin, and the shape with them."""
+    """Return where appended items begin, and the array's shape with them."""
     axis = axis_of(append_dim, array)
     n = array.shape[axis]
     lengths = tuple(n if d == axis else m for d, m in enumerate(array.shape))
@@ -136,7 +136,7 @@ def growth(
 
 
 def is_there(place: Path) -> bool:
-    """Whether something stands at a path, or in a tree."""
+    """Whether something exists at a path, or at a key of a tree."""
     whole = place_of(place)
     if split_url(whole)[1] is None or os.path.lexists(whole):
         return os.path.lexists(whole)
@@ -148,11 +148,11 @@ def is_there(place: Path) -> bool:
 
 
 def opened_at(place: Path, options: dict[str, Any]) -> Array:
-    """The array that is at a path, open for writing."""
+    """Open an existing array for writing."""
     if new := options.keys() - Handle.__annotations__.keys():
         raise TypeError(
-            f"{os.fsdecode(place)} is there already, and {', '.join(sorted(new))} is of new "
-            "arrays: leave it out, or replace what is there with overwrite=True"
+            f"{os.fsdecode(place)} exists, and {', '.join(sorted(new))} can only be given for "
+            "a new array: leave out, or replace what exists with overwrite=True"
         )
     array: Any = open_array(place, "r+", **options)
     if not isinstance(array, Array):
@@ -162,7 +162,7 @@ def opened_at(place: Path, options: dict[str, Any]) -> Array:
 
 
 def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> Array:
-    """The array at a path, open for writing; a new one where there is none."""
+    """Open the array at a path for writing; create it if there is none."""
     if not options.get("overwrite") and is_there(place):
         return opened_at(place, {k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
@@ -175,7 +175,7 @@ def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> 
 
 
 def part_layer(x: da.Array, job: Job, start: tuple[int, ...], name: str) -> dict[Any, Any]:
-    """A task for each block."""
+    """Make a task for each block."""
     held = f"{name}-job"
     boxes = boxes_of(x.chunks, start)
     layer: dict[Any, Any] = {held: job}
@@ -185,7 +185,7 @@ def part_layer(x: da.Array, job: Job, start: tuple[int, ...], name: str) -> dict
 
 
 def tree_layer(parts: str, n: int, name: str) -> tuple[dict[Any, Any], Any]:
-    """Tasks that join the tokens of `n` parts, and the key of the last one."""
+    """Make the tasks that join the tokens of `n` parts; also return the key of the last one."""
     layer: dict[Any, Any] = {}
     keys: list[Any] = [(parts, i) for i in range(n)]
     level = 0
@@ -199,7 +199,7 @@ def tree_layer(parts: str, n: int, name: str) -> tuple[dict[Any, Any], Any]:
 
 
 def tokens_graph(x: da.Array, job: Job, start: tuple[int, ...]) -> tuple[HighLevelGraph, Any]:
-    """The graph of all parts, and the key of the list of their tokens."""
+    """Return the graph of all parts, and the key of the list of their tokens."""
     mark = tokenize(x.name, bytes(job), start)
     parts, tree = f"caterva-part-{mark}", f"caterva-tokens-{mark}"
     layer = part_layer(x, job, start, parts)
@@ -212,7 +212,7 @@ def tokens_graph(x: da.Array, job: Job, start: tuple[int, ...]) -> tuple[HighLev
 
 
 def extend(graph: HighLevelGraph, name: str, layer: dict[Any, Any], on: str) -> HighLevelGraph:
-    """The graph with one more layer."""
+    """Return the graph with one more layer."""
     return HighLevelGraph(
         dict(graph.layers) | {name: layer}, dict(graph.dependencies) | {name: {on}}
     )
@@ -221,7 +221,7 @@ def extend(graph: HighLevelGraph, name: str, layer: dict[Any, Any], on: str) -> 
 def stored_later(
     x: da.Array, path: str, start: tuple[int, ...], graph: HighLevelGraph, last: Any
 ) -> da.Array:
-    """What is stored, as an array whose blocks are read after the merge."""
+    """Return what is stored as a Dask array whose blocks are read after the merge."""
     name = f"caterva-stored-{tokenize(last)}"
     layer = {
         (name, *number): (read_box, path, box, last)
@@ -232,7 +232,7 @@ def stored_later(
 
 
 def stored_now(x: da.Array, path: str, start: tuple[int, ...]) -> da.Array:
-    """What is stored, as an array whose blocks are read when they are wanted."""
+    """Return what is stored as a Dask array whose blocks are read on access."""
     with open_array(path) as array:
         mark, dtype = tokenize(array, x.chunks, start), array.dtype
     name = f"caterva-stored-{mark}"
@@ -247,7 +247,7 @@ def stored_now(x: da.Array, path: str, start: tuple[int, ...]) -> da.Array:
 
 
 def known(x: Any) -> da.Array:
-    """A dask array whose blocks' shapes are known, optimized as its own compute does."""
+    """Return a Dask array with known block shapes, optimized as its own compute does."""
     if not isinstance(x, da.Array):
         x = da.asarray(x)
     if any(np.isnan(n) for lengths in x.chunks for n in lengths):
@@ -259,17 +259,17 @@ def known(x: Any) -> da.Array:
 def run(
     x: da.Array, job: Job, start: tuple[int, ...], overlap: Overlap, how: dict[str, Any]
 ) -> None:
-    """Compute the parts, and merge their tokens."""
+    """Compute the parts and merge their tokens."""
     graph, last = tokens_graph(x, job, start)
     (tokens,) = compute_now(Delayed(last, graph, None, last[0]), optimize_graph=False, **how)
     job.merge(tokens, overlap=overlap)
 
 
 def undo(array: Array, job: Job, shape: tuple[int, ...]) -> None:
-    """Remove the job of a store that failed, and what it has changed in the array, which had
-    that shape."""
+    """Delete the job of a store that failed, and undo its changes of the array, whose shape was
+    `shape`."""
     with contextlib.suppress(Exception):
-        if job._tried:  # to merge: what is pending is incomplete
+        if job._tried:  # the merge was begun: pending changes are incomplete
             array.rollback()
         elif array.shape != shape:
             array.resize(shape)
@@ -280,7 +280,7 @@ def undo(array: Array, job: Job, shape: tuple[int, ...]) -> None:
 def store_now(
     x: da.Array, array: Array, start: tuple[int, ...], shape: Any, overlap: Overlap, how: Any
 ) -> str:
-    """Write, merge and commit, or leave the array as it was; the array's path."""
+    """Write, merge and commit, or leave the array as it was; return the array's path."""
     before, job = array.shape, None
     try:
         job = array.job(shape)
@@ -296,7 +296,7 @@ def store_now(
 def defer(
     x: da.Array, array: Array, start: tuple[int, ...], shape: Any, overlap: Overlap
 ) -> tuple[HighLevelGraph, str]:
-    """A job that outlives the handle, and the graph that writes, merges and commits."""
+    """Return a graph that writes, merges and commits, with a job that outlives the handle."""
     if shape is not None:
         array.resize(shape)
     array.commit()
@@ -341,34 +341,36 @@ def store(
     compute_kwargs: dict[str, Any] | None = None,
     **options: Unpack[Storage],
 ) -> Any:
-    """Store a dask array by all workers at once: all of it, or, at a failure, nothing.
+    """Store a Dask array with all workers at once, completely or not at all.
 
-    Blocks may lie as they like: no chunk of the array is written by two tasks. A failure also
-    drops what was pending in an open array if the parts were being merged or committed.
+    The blocks need not be aligned with the chunks of the array. A failure also drops pending
+    changes of an open array if the merge had begun.
 
     Parameters
     ----------
     x
-        What is stored.
+        The Dask array.
     array
-        An array that is open for writing, or a path; where nothing is at the path, or with
-        ``overwrite=True``, an array of x's shape and dtype is made.
+        An array that is open for writing, or a path. If nothing exists at the path, or with
+        ``overwrite=True``, an array of x's shape and dtype is created.
     region
-        Slices where x goes; None is the whole array.
+        Slices of the array to write x to; None is the whole array.
     compute
-        False: a Delayed that writes, merges and commits when it is computed, once. A new array,
-        or the growth, is committed at once. Needs a path. If computing it fails, the parts
-        that were written stay: `caterva.jobs` lists the job, `Job.delete` deletes it.
+        False: return a Delayed that writes, merges and commits when it is computed, which can
+        be done once. A new array, or the growth, is committed immediately. `array` must be a
+        path. If computing fails, the parts that were written stay: `caterva.jobs` lists the job
+        and `Job.delete` deletes it.
     return_stored
-        Return the stored items as a dask array.
+        Return the stored items as a Dask array.
     append_dim
-        The axis, by number or name, that grows by x's length; x goes behind what is there.
+        Axis, by number or name, that grows by x's length; x is written behind existing items.
     overlap
         As in `Array.merge`.
     compute_kwargs
-        For dask, as ``{"scheduler": "processes"}``.
+        Arguments for Dask's compute, such as ``{"scheduler": "processes"}``.
     **options
-        As in `create`, where a path is given; of an array that is there, those of the handle.
+        If `array` is a path: options of `create`; for an existing array, those of the open
+        array.
 
     Returns
     -------
@@ -389,7 +391,9 @@ def store(
         if options:
             raise TypeError(f"an open array takes no option {', '.join(sorted(options))}")
         if not compute or array.path is None:
-            raise ValueError("storing later, or from other processes, needs an array at a path")
+            raise ValueError(
+                "compute=False takes a path, and an array in memory cannot be written by tasks"
+            )
         return _store(
             x, array, region, append_dim, overlap, (True, return_stored, compute_kwargs)
         )
@@ -412,7 +416,7 @@ def _store(
     shape = None
     if append_dim is not None:
         if region is not None:
-            raise ValueError("a region or append_dim is given, not both")
+            raise ValueError("give a region or append_dim, not both")
         start, shape = growth(x, array, append_dim)
     else:
         start = start_of(region, array.shape, x.shape)

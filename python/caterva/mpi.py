@@ -1,9 +1,9 @@
-"""One array written by all processes of an MPI program.
+"""Writing one array by all processes of an MPI program.
 
     with caterva.mpi.part("big.b2nd", comm) as part:
         part[rows_of_this_process] = items
 
-Needs mpi4py, or any communicator with its words `rank`, `bcast` and `gather`.
+Needs mpi4py, or any communicator with its `rank`, `bcast` and `gather`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _check(outcome: Any) -> Any:
 
 
 class _Coordinator:
-    """What rank `root` does, and the others hear of."""
+    """Opens, merges and commits on rank `root`, and broadcasts the outcome."""
 
     def __init__(self, comm: Any, root: int) -> None:
         self.comm, self.root = comm, root
@@ -47,7 +47,7 @@ class _Coordinator:
         self.array: Array | None = None
 
     def begin(self, array: Array | Path, shape: Sequence[int] | None) -> Job:
-        """Begin the job; on all ranks, which all fail where this does."""
+        """Begin the job and return it on all ranks; if this fails, it fails on all of them."""
         said: Any = None
         if self.comm.rank == self.root:
             try:
@@ -68,7 +68,7 @@ class _Coordinator:
         return self.job
 
     def end(self, outcome: Any, overlap: Overlap) -> None:
-        """Merge the tokens of all ranks and commit, or discard what they did."""
+        """Merge the tokens of all ranks and commit; if any rank failed, discard its writes."""
         outcomes = self.comm.gather(outcome, root=self.root)
         if self.comm.rank != self.root:
             _check(self.comm.bcast(None, root=self.root))
@@ -101,25 +101,26 @@ def part(
     root: int = 0,
     **options: Unpack[Handle],
 ) -> Iterator[Part]:
-    """The part that this process writes; called by all processes of the communicator.
+    """Return a context manager with the part that this process writes.
 
-    At the end of the block the parts are finished, rank `root` merges them, and one commit
-    makes them visible. An exception on any rank is one on all, and nothing is committed.
+    All processes of the communicator must call it. At the end of the block the parts are
+    finished, rank `root` merges them, and one commit makes them visible. If any rank raises an
+    exception, all ranks do, and nothing is committed.
 
     Parameters
     ----------
     array
-        Of rank `root`: an array that is open for writing, or the path of one. Elsewhere unused.
+        On rank `root`, an array that is open for writing, or its path. Not used elsewhere.
     comm
         The communicator; None is mpi4py's ``COMM_WORLD``.
     shape
-        What the array grows to.
+        The array grows to this shape.
     overlap
-        As in `Array.merge`: of several ranks that wrote the same items, the last one counts.
+        As in `Array.merge`. With ``"last"``, the highest rank that wrote an item wins.
     root
         The rank that opens, merges and commits.
     **options
-        Of the part; see `Job.part`.
+        Options of the part; see `Job.part`.
 
     Yields
     ------

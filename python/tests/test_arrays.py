@@ -343,7 +343,7 @@ def test_dimensions_have_names() -> None:
         assert b.dims == (None, None) and "dims" not in b.attrs
         with pytest.raises(ValueError, match="1 names"):
             b.dims = ["x"]
-        with pytest.raises(TypeError, match="text"):
+        with pytest.raises(TypeError, match="str"):
             b.dims = "xy"
         with pytest.raises(TypeError, match="3"):
             b.dims = ["x", 3]  # type: ignore[list-item]

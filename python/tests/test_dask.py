@@ -190,7 +190,7 @@ def test_what_is_stored_later_is_stored_once() -> None:
     new().close()
     later = caterva.dask.store(dask_array(items_of()), "a.b2nd", compute=False)
     later.compute()
-    with pytest.raises(FileNotFoundError, match="computed once"):
+    with pytest.raises(FileNotFoundError, match="computed only once"):
         later.compute()
 
 
@@ -212,7 +212,7 @@ def test_what_is_refused() -> None:
             caterva.dask.store(x[x[:, 0] > 5], a)
     with pytest.raises(FileNotFoundError):
         caterva.dask.store(x, "none.b2nd", append_dim=0)
-    with pytest.raises(TypeError, match=r"chunks, codec is of new arrays.*overwrite=True"):
+    with pytest.raises(TypeError, match=r"chunks, codec can only be given.*overwrite=True"):
         caterva.dask.store(x, "a.b2nd", codec="lz4", chunks=(3, 3))
     caterva.open_tree("t.b2d", "w").close()
     with pytest.raises(TypeError, match=r"t.b2d is a tree.*t.b2d::/name"):

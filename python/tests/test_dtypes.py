@@ -94,7 +94,7 @@ def test_an_iterator_loses_nothing_later(
     from caterva import _functions
 
     monkeypatch.setattr(_functions, "_FIRST_ITEMS", 1)
-    with pytest.raises(TypeError, match=r"items 1 to \d of the iterator .* say a dtype"):
+    with pytest.raises(TypeError, match=r"items 1 to \d of the iterator .* give a dtype"):
         caterva.asarray(iter(items), "no.b2nd")
     with pytest.raises(FileNotFoundError):
         caterva.open("no.b2nd")

@@ -100,7 +100,7 @@ def test_flags_are_true_or_false(name: str) -> None:
 
 def test_insert_takes_items_or_their_number() -> None:
     a = caterva.zeros((2, 3))
-    with pytest.raises(TypeError, match="items and n"):
+    with pytest.raises(TypeError, match="items or n"):
         a.insert(0, [[1, 2, 3]], n=5)
     assert a.shape == (2, 3)
 
@@ -246,7 +246,7 @@ def test_mode_a_takes_the_options_of_create_again_and_again() -> None:
         ) as a:
             assert a[:].tolist() == ([5] * 4 if run == 0 else [5, 7, 5, 5])
             a[1] = 7
-    with pytest.raises(TypeError, match=r"nothing at .*none\.b2nd: say shape"):
+    with pytest.raises(TypeError, match=r"nothing at .*none\.b2nd: give shape"):
         caterva.open("none.b2nd", "a")
 
 
