@@ -157,9 +157,9 @@ def test_groups_that_are_there_are_not_destroyed(place: str) -> None:
     ONE.to_caterva(place, mode="a")
     for mode in ("w-", "x"):
         for group in ("n/m", "n", "a", "/n/m/both", None, "/"):
-            with pytest.raises(FileExistsError, match="is there already"):
+            with pytest.raises(FileExistsError, match="exists already"):
                 TWO.to_caterva(place, mode, group=group)
-        with pytest.raises(FileExistsError, match="is there already"):
+        with pytest.raises(FileExistsError, match="exists already"):
             tree(deep=TWO).to_caterva(place, mode, group="n")
         assert_identical(xr.open_dataset(place, group="n/m"), ONE)
         assert_identical(xr.open_dataset(place), ONE)

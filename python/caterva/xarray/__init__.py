@@ -1,8 +1,8 @@
-"""Data sets of xarray in trees of arrays.
+"""xarray data sets in trees of arrays.
 
 xarray finds the reader by itself: ``xr.open_dataset("x.b2z")`` opens a tree (``.b2d`` or
-``.b2z``) that this package, python-blosc2 or xarray-blosc2 wrote. Data sets are written by
-`to_caterva`, which is ``ds.to_caterva("x.b2z")``, too, as soon as this module was imported or
+``.b2z``) that this package, python-blosc2 or xarray-blosc2 wrote. `to_caterva` writes data
+sets. It is also a method, ``ds.to_caterva("x.b2z")``, once this module has been imported or
 xarray has opened anything.
 
 >>> import xarray as xr, caterva.xarray

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""What data sets of xarray can do once this package is there."""
+"""Methods that xarray's data sets get when this package is imported."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class _Saver:
 
 @xr.register_dataset_accessor("to_caterva")
 class DatasetSaver(_Saver):
-    """``ds.to_caterva(path, ...)``: save a data set as a tree; see `to_caterva`."""
+    """``ds.to_caterva(path, ...)`` saves a data set as a tree; see `to_caterva`."""
 
 
 @xr.register_dataarray_accessor("to_caterva")
 class DataArraySaver(_Saver):
-    """``da.to_caterva(path, ...)``: save an array as a data set that ``xr.open_dataarray``
+    """``da.to_caterva(path, ...)`` saves a DataArray as a data set that ``xr.open_dataarray``
     opens; see `to_caterva`."""
 
     def __init__(self, data: xr.DataArray) -> None:
@@ -43,18 +43,18 @@ class DataArraySaver(_Saver):
 
 @xr.register_datatree_accessor("to_caterva")
 class DataTreeSaver(_Saver):
-    """``dt.to_caterva(path, ...)``: save a tree of data sets; see `to_caterva`."""
+    """``dt.to_caterva(path, ...)`` saves a DataTree; see `to_caterva`."""
 
 
 @xr.register_dataset_accessor("caterva")
 class DatasetAccessor:
-    """``ds.caterva.save(path, ...)``: the same by another name."""
+    """``ds.caterva.save(path, ...)``: another name of ``ds.to_caterva``."""
 
     def __init__(self, ds: xr.Dataset) -> None:
         self._ds = ds
 
     def save(self, path: Path, *arguments: Any, **options: Any) -> Delayed | None:
-        """Save the data set as a tree; the options are those of `to_caterva`."""
+        """Save the data set as a tree. The options are those of `to_caterva`."""
         return to_caterva(self._ds, path, *arguments, **options)
 
     to_caterva = save

@@ -1,4 +1,4 @@
-"""A variable that is in a tree, read as it is indexed."""
+"""Variables in a tree, read on access."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from . import _items
 _VECTORIZED = indexing.IndexingSupport.VECTORIZED
 
 
-# ---- Arrays that are open -------------------------------------------------------------------
+# ---- Open arrays ----------------------------------------------------------------------------
 
-_open: OrderedDict[tuple[int, str], Array] = OrderedDict()  # the last used at the end
+_open: OrderedDict[tuple[int, str], Array] = OrderedDict()  # least recently used first
 _lock = threading.RLock()
 _numbers = itertools.count()
 
 
-_LEAST = 16  # so many may always be open
-_limit = _LEAST  # when the system was asked last
+_LEAST = 16  # this many arrays may always be open
+_limit = _LEAST  # the last result of _most
 
 
 def _most() -> int:
-    """Each has a file: the process has few descriptors, and data sets of thousands of files."""
+    """Return how many arrays may be open: each has a file, and descriptors are few."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return max(_LEAST, min(1024, limit // 4))
 
@@ -52,7 +52,7 @@ def _keep(place: tuple[int, str], array: Array) -> Array:
         _open.move_to_end(place)
         if len(_open) > _limit or len(_open) % _LEAST == 0:
             _limit = _most()
-        # Who reads from one that goes has it until then.
+        # Readers hold a reference to an evicted array until they have finished.
         gone = [_open.popitem(last=False)[1] for _ in range(len(_open) - _limit)]
     del gone
     return array
@@ -73,7 +73,7 @@ def _forget(number: int) -> None:
 
 
 def _renew_lock() -> None:
-    """A thread of the parent's may hold it while a child is forked."""
+    """Replace the lock, which a thread of the parent may hold during a fork."""
     global _lock
     _lock = threading.RLock()
 
@@ -82,21 +82,21 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Source:
-    """The arrays of a tree by their keys, opened when they are wanted.
+    """The arrays of a tree by key, opened on access.
 
-    It is pickled by the tree's path. An array that is opened again has to be at the state that
-    its variable was made of.
+    It pickles as the tree's path. An array that is opened again must be at the state from which
+    its variable was made.
     """
 
     def __init__(self, path: str, remote: Any = None) -> None:
         self.__setstate__((path, remote))
 
     def keep(self, key: str, array: Array) -> None:
-        """An array that is open already."""
+        """Keep an array that is already open."""
         _keep((self._number, key), array)
 
     def array(self, key: str, state: bytes) -> Array:
-        """The array of that key, at that state."""
+        """Return the array of that key, at that state."""
         place = (self._number, key)
         array = _find(place)
         return _keep(place, self._open(key, state)) if array is None else array
@@ -106,7 +106,7 @@ class Source:
         return check(open_array(place, remote=self._remote), state, place, "opened")
 
     def close(self) -> None:
-        """Let go of the arrays; they are opened again when they are wanted."""
+        """Release the arrays; they are opened again on access."""
         _forget(self._number)
 
     def __getstate__(self) -> tuple[str, Any]:
@@ -119,28 +119,28 @@ class Source:
 
 
 class Live:
-    """The same of a tree that is open."""
+    """The arrays of a tree that stays open."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
     def array(self, key: str, state: bytes) -> Array:
-        """The array of that key, with what is pending."""
+        """Return the array of that key, with pending changes."""
         return self._tree._array(key)
 
 
 class Variable(xr.Variable):
     """A variable whose Dask array is named by its state.
 
-    `xarray.open_dataset` names it by path and time of the file alone. These are the same for
-    two commits of a directory, for groups in a path, and for two versions behind a URL, and
-    Dask computes two arrays of one name as one.
+    `xarray.open_dataset` names it by path and time of the file alone. These can be the same for
+    two commits of a directory, for two groups, and for two versions at a URL, and Dask computes
+    arrays of one name only once.
     """
 
     __slots__ = ()
 
     def chunk(self, *arguments: Any, **how: Any) -> xr.Variable:  # type: ignore[override]
-        """The same, read by Dask."""
+        """Return the variable as a Dask array."""
         words = how.get("from_array_kwargs") or {}
         if isinstance(name := words.get("name"), str):
             from dask.base import tokenize
@@ -150,7 +150,7 @@ class Variable(xr.Variable):
 
 
 def with_state(variable: xr.Variable) -> xr.Variable:
-    """The variable as one whose Dask array is named by its state, unless it is in memory."""
+    """Return the variable with a Dask array named by its state, unless it is in memory."""
     if type(variable) is not xr.Variable or variable._in_memory:
         return variable
     return _as(Variable, variable)
@@ -162,7 +162,7 @@ def _as(kind: type[xr.Variable], v: xr.Variable) -> xr.Variable:
 
 
 class CatervaArray(BackendArray):
-    """What xarray reads from: any index of its is read as it stands, without a lock."""
+    """The array that xarray indexes. It supports every indexer, and needs no lock."""
 
     __slots__ = ("_key", "_source", "_state", "_stored", "dtype", "shape")
 
@@ -175,11 +175,11 @@ class CatervaArray(BackendArray):
         self.dtype = _items.dtype_of(array.dtype, mark)
 
     def get_array(self) -> Array:
-        """The array itself."""
+        """Return the array."""
         array: Array = self._source.array(self._key, self._state)
         if array.shape != self.shape:
             raise StaleError(
-                f"{array.path} has the shape {array.shape}, and had {self.shape} when it was "
+                f"{array.path} has shape {array.shape}, but had {self.shape} when it was "
                 "opened: open it again"
             )
         return array
@@ -197,7 +197,7 @@ class CatervaArray(BackendArray):
         return self._read(key, array.__getitem__)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
-        """The same, read by the library's threads while others do their work."""
+        """Read an index in the background, on the library's threads."""
         array = self.get_array()
         make = _keys.make_plan
         if isinstance(key, indexing.VectorizedIndexer):

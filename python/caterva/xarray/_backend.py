@@ -1,4 +1,4 @@
-"""How xarray opens trees."""
+"""The backend by which xarray opens trees."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ._decode import decoded
 from ._store import CatervaStore
 
 T = TypeVar("T")
-_TRIES = 8  # to open what others change meanwhile
+_TRIES = 8  # attempts to open a tree while others commit to it
 
 
 def _place(filename_or_obj: Any, group: str | None) -> tuple[str, str]:
-    """The tree, and the key of the group in it."""
+    """Return the tree, and the key of the group in it."""
     path, key = split_url(os.fspath(filename_or_obj))
     if os.path.lexists(os.fspath(filename_or_obj)):
         path, key = os.fspath(filename_or_obj), None
@@ -45,12 +45,12 @@ def _group(tree: Tree, key: str) -> Any:
     return found
 
 
-# ---- Beside those who write ------------------------------------------------------------------
+# ---- Concurrent writers ----------------------------------------------------------------------
 
 
 def _state(path: str, key: str) -> Any:
-    """What commits change in a tree that is a directory: the file that stands for them comes
-    and goes, and what is replaced is another folder."""
+    """Return what a commit changes in a tree that is a directory: its journal is created and
+    deleted in it, and a replaced group is another folder."""
     try:
         places = [os.stat(path), os.stat(path + key)] if os.path.isdir(path) else []
     except OSError:
@@ -59,15 +59,15 @@ def _state(path: str, key: str) -> Any:
 
 
 def _settled(path: str, key: str, run: Callable[[], T], close: Callable[[T], Any]) -> T:
-    """What is opened while nobody commits: arrays that were opened before a commit and behind
-    it do not go together."""
+    """Run `run` until no commit happens meanwhile: arrays opened before and after a commit
+    would not belong together."""
     for n in range(_TRIES):
         state = _state(path, key)
         last = n == _TRIES - 1 or not state
         try:
             opened = run()
         except Exception as error:
-            # Clocks of file systems are coarse: what conflicts is looked at again.
+            # File systems have coarse clocks: try again if the arrays do not fit each other.
             again = isinstance(error, ValueError) and n < 2
             if last or not (again or state != _state(path, key)):
                 raise
@@ -87,8 +87,8 @@ def _close_all(opened: dict[str, xr.Dataset]) -> None:
 class CatervaBackendEntrypoint(BackendEntrypoint):
     """Opens trees of arrays: ``.b2d`` directories and ``.b2z`` files.
 
-    A group is named as ``group="model"`` or as ``"x.b2z::/model"``. Behind ``http://``,
-    ``https://`` and ``s3://`` archives are read, as ``remote=`` says (see `caterva.Remote`).
+    Name a group by ``group="model"`` or ``"x.b2z::/model"``. Archives are also read from
+    ``http://``, ``https://`` and ``s3://``; ``remote=`` has the options (see `caterva.Remote`).
 
     Examples
     --------
@@ -115,7 +115,7 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """True for a path of a tree, and the URL of an archive."""
+        """Return True for the path of a tree, and for the URL of an archive."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         path, _ = split_url(os.fspath(filename_or_obj))
@@ -137,7 +137,7 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         remote: Any = None,
     ) -> xr.Dataset:
-        """A group of a tree."""
+        """Open a group of a tree as a Dataset."""
         words = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -173,7 +173,7 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         remote: Any = None,
     ) -> dict[str, xr.Dataset]:
-        """All groups of a tree, or those below one."""
+        """Open all groups of a tree, or a group and those below it."""
         words = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -198,7 +198,7 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
         return _settled(path, key, run, _close_all)
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
-        """All groups of a tree, or those below one, as a tree of xarray's."""
+        """Open all groups of a tree, or a group and those below it, as a DataTree."""
         return datatree_from_dict_with_io_cleanup(
             self.open_groups_as_dict(filename_or_obj, **options)
         )

@@ -1,5 +1,5 @@
-"""Variables as CF means them. Plain ones, which it says nothing about, are passed on: most of
-a large data set are such, and xarray's decoding would take most of the time of opening it."""
+"""Decoding variables by CF's conventions. Plain variables, which need no decoding, bypass it:
+most variables of a large data set are plain, and decoding them takes most of the time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from xarray import Coordinates, Variable, conventions
 from xarray.backends.common import AbstractDataStore
 from xarray.coding.times import TIME_UNITS
 
-# Attributes that change what items mean.
+# Attributes that change the meaning of items.
 _OF_ITEMS = (
     "_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "dtype",
     "_Encoding", "calendar", "flag_values", "flag_meanings",
 )  # fmt: skip
-# Attributes that lead to other variables: where one is, all are xarray's affair.
+# Attributes that refer to other variables: with one of them, xarray decodes all variables.
 _OF_OTHERS = (
     "coordinates", "bounds", "grid_mapping", "cell_measures", "formula_terms",
     "ancillary_variables", "climatology", "geometry", "node_coordinates", "node_count",
@@ -25,7 +25,7 @@ _OF_OTHERS = (
 
 
 def is_plain(variable: Variable) -> bool:
-    """Whether decoding would leave the variable's items as they are stored."""
+    """Whether decoding would leave the variable's items as stored."""
     if variable.dtype.kind not in "iuf" or not variable.dtype.isnative:
         return False
     attributes = variable.attrs
@@ -38,7 +38,7 @@ def is_plain(variable: Variable) -> bool:
 
 
 def unmasked(variable: Variable) -> Variable:
-    """A float whose fill is NaN holds NaN where it is masked already."""
+    """Move a NaN fill value of floats to the encoding: such items are NaN already."""
     fill = variable.attrs.get("_FillValue")
     if variable.dtype.kind == "f" and isinstance(fill, np.floating) and fill != fill:
         variable.encoding["_FillValue"] = variable.attrs.pop("_FillValue")
@@ -48,10 +48,10 @@ def unmasked(variable: Variable) -> Variable:
 def _split(
     variables: dict[Any, Variable], attributes: Any, words: dict[str, Any]
 ) -> tuple[dict[Any, Variable], dict[Any, Variable]]:
-    """The plain variables, and the others."""
+    """Split the variables into plain and other ones."""
     holders = [attributes, *(v.attrs for v in variables.values())]
     leads = any(name in holder for holder in holders for name in _OF_OTHERS)
-    if leads or any(v.dtype == "S1" for v in variables.values()):  # those join axes
+    if leads or any(v.dtype == "S1" for v in variables.values()):  # decoding joins an axis
         return {}, variables
     if words["mask_and_scale"] is True:
         variables = {k: unmasked(v) for k, v in variables.items()}
@@ -62,8 +62,8 @@ def _split(
 
 
 def decoded(store: AbstractDataStore, words: dict[str, Any]) -> xr.Dataset:
-    """The data set that a store holds; `words` are those of xarray's decoding."""
-    loaded: Any = store  # whose functions xarray gives no types
+    """Return the data set of a store; `words` are xarray's decoding options."""
+    loaded: Any = store  # xarray's methods have no types
     variables, attributes = loaded.load()
     plain, others = _split(dict(variables), attributes, words)
     decodable, attributes, names = conventions.decode_cf_variables(others, attributes, **words)

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Items encoded as a variable that is there: what is not read back as given is refused."""
+"""Encoding items like an existing variable; items that would not be read back are refused."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from xarray.namedarray.pycompat import is_chunked_array
 from . import _items
 from ._decode import is_plain, unmasked
 
-_KINDS = {"b": "truths", "i": "integers", "u": "integers", "f": "floats", "c": "complex",
-          "M": "times", "m": "spans of time", "U": "texts", "T": "texts",
+_KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c": "complex",
+          "M": "times", "m": "durations", "U": "texts", "T": "texts",
           "S": "bytes"}  # fmt: skip
-_TIMES = ("times", "spans of time")
+_TIMES = ("times", "durations")
 _WIDER = {("integers", "floats"), ("integers", "complex"), ("floats", "complex")}
 
 
@@ -48,14 +48,14 @@ def _kind_of_objects(variable: Variable) -> str | None:
 
 
 def _kind(variable: Variable) -> str | None:
-    """What the items are; None: that is not known, or structures."""
+    """Return the kind of the items; None if it is unknown, and for structures."""
     if variable.dtype.kind == "O":
         return _kind_of_objects(variable)
     return _KINDS.get(variable.dtype.kind)
 
 
 def check_kind(name: Any, given: Variable, old: str | None, there: np.dtype[Any]) -> None:
-    """Refuse items of another kind than `old`, that of the items of dtype `there`."""
+    """Refuse items of another kind than `old`, the kind of the existing items (`there`)."""
     new = _kind(given)
     if new is None or old is None:
         alike = "O" in given.dtype.kind + there.kind or given.dtype == there
@@ -63,29 +63,27 @@ def check_kind(name: Any, given: Variable, old: str | None, there: np.dtype[Any]
         alike = new == old or (new, old) in _WIDER
     if not alike:
         raise ValueError(
-            f"variable {name!r} holds {there} ({old}), which {given.dtype} ({new}) "
-            "cannot be put into"
+            f"variable {name!r} has {there} ({old}) and cannot hold {given.dtype} ({new})"
         )
 
 
 def check_stored(name: Any, encoded: Variable, stored: Variable) -> None:
-    """The same of items as they are stored."""
+    """Refuse items whose encoded form has another kind than the stored items."""
     new, old = _kind(encoded), _kind(stored)
     if new != old or (new is None and encoded.dtype != stored.dtype):
         raise ValueError(
-            f"variable {name!r} is stored as {stored.dtype}, which {encoded.dtype} cannot be "
-            "put into"
+            f"variable {name!r} is stored as {stored.dtype} and cannot hold {encoded.dtype}"
         )
 
 
 # ---- Encoding ------------------------------------------------------------------------------
 
 
-_filters = threading.Lock()  # warnings.catch_warnings changes the process
+_filters = threading.Lock()  # warnings.catch_warnings changes the whole process
 
 
 def _renew_lock() -> None:
-    """Another thread may hold the lock while this process is forked."""
+    """Replace the lock, which another thread may hold during a fork."""
     global _filters
     _filters = threading.Lock()
 
@@ -95,8 +93,8 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Silences warnings about what `Fitting` refuses or mends: changed units, missing fill
-    values, dates that do not fit their type, texts of fewer characters."""
+    """Silence warnings about what `Fitting` refuses or repairs: changed units, missing fill
+    values, dates outside of their type, texts of fewer characters."""
     with _filters, warnings.catch_warnings():
         for text in (
             "Times can't be",
@@ -111,21 +109,21 @@ def _quietly() -> Iterator[None]:
 
 
 class Fitting:
-    """Encodes items as the variable `stored` is encoded; ValueError if they would not be read
-    back as they were given.
+    """Encodes items as the variable `stored` is encoded; raises ValueError if they would not be
+    read back as given.
 
     Called with a block of items, in any thread or process, it returns the items to store.
 
     Parameters
     ----------
     name
-        The variable's name, for messages.
+        Name of the variable, for messages.
     given
         The variable whose items are encoded.
     stored
-        The variable that is there, as it is stored.
+        The existing variable, as stored.
     decoded
-        The same, decoded.
+        The existing variable, decoded.
     """
 
     def __init__(self, name: Any, given: Variable, stored: Variable, decoded: Variable) -> None:
@@ -142,7 +140,7 @@ class Fitting:
         self._is_plain = is_plain(unmasked(self._stored.copy()))
 
     def variable(self, given: Variable) -> Variable:
-        """The variable to store; one that is computed later is checked block by block then."""
+        """Return the variable to store; blocks of a Dask array are checked when computed."""
         check_kind(self._name, given, *self._old)
         dtype = self._lazy_dtype(given.dtype)
         if not is_chunked_array(given._data) or dtype is None:
@@ -157,7 +155,7 @@ class Fitting:
         return self._encoded(np.asarray(items)).data
 
     def _lazy_dtype(self, given: np.dtype[Any]) -> np.dtype[Any] | None:
-        """The dtype of encoded items; None if only the items tell how wide texts are."""
+        """Return the dtype of encoded items; None if it depends on the length of texts."""
         stored = self._stored
         dtype: np.dtype[Any] = stored.dtype
         if dtype.kind not in "USOT":
@@ -185,7 +183,7 @@ class Fitting:
         return variable
 
     def _widened(self, variable: Variable) -> Variable:
-        """Texts that are stored as characters, with zeros up to the stored length."""
+        """Pad texts that are stored as characters to the stored length."""
         dims, n = self._stored.dims, self._n_characters
         if not n or variable.dtype != "S1" or variable.shape[-1] > n:
             return variable
@@ -194,7 +192,7 @@ class Fitting:
         return Variable((*variable.dims[:-1], dims[-1]), items, variable.attrs)
 
     def _refusal(self, what: str, units: Any = None) -> ValueError:
-        """The error for items that the stored encoding cannot hold."""
+        """Make the error for items that the stored encoding cannot hold."""
         stored, name = self._stored, self._name
         there = stored.attrs.get("units")
         if self._old[0] not in _TIMES:
@@ -205,14 +203,14 @@ class Fitting:
         fine = units if units not in (None, there) else "seconds since 2000-01-01"
         return ValueError(
             f"variable {name!r} is stored in {there!r}, as {stored.dtype}, which {what}: save "
-            f"the data set anew with finer units, as encoding={{{name!r}: "
-            f"{{'units': {fine!r}}}}} says"
+            f"the data set anew with finer units, by encoding={{{name!r}: "
+            f"{{'units': {fine!r}}}}}"
         )
 
-    # ---- What is read back -------------------------------------------------------------
+    # ---- Reading back ------------------------------------------------------------------
 
     def _decoded(self, items: Any, new: Any) -> Any:
-        """What is read of the items once they are stored, as times of the type of `new`."""
+        """Decode items as they will be read; times get the type of `new`."""
         stored = self._stored
         unit: Any = _unit_of(new) if new.dtype.kind == "M" else "ns"
         times = CFDatetimeCoder(use_cftime=new.dtype.kind == "O", time_unit=unit)
@@ -227,7 +225,7 @@ class Fitting:
             return np.asarray(again.to_numpy())
 
     def _check(self, new: Any, kind: str | None, encoded: Variable) -> None:
-        """Refuse items that are read back as others."""
+        """Refuse items that are not read back as given."""
         units = encoded.attrs.get("units")
         try:
             old = self._decoded(encoded.to_numpy(), new)
@@ -235,7 +233,7 @@ class Fitting:
             raise self._refusal(f"cannot hold what is given: {error}", units) from error
         flat, back = new.reshape(-1), old.reshape(-1)
         missing = _missing(flat)
-        # Texts have no missing value: xarray stores an empty one, in files of any format.
+        # Texts have no missing value: xarray stores an empty text, in every format.
         fits = missing & (_missing(back) | (kind in ("texts", "bytes")))
         fits[~missing] = self._same(flat[~missing], back[~missing], kind)
         if kind in _TIMES and encoded.dtype.kind == "f" and not fits.all():
@@ -250,7 +248,7 @@ class Fitting:
             raise self._refusal(f"cannot hold {flat[first]!s}", units)
 
     def _same(self, new: Any, old: Any, kind: str | None) -> Any:
-        """Which items, none of them missing, are read back as they were given."""
+        """Return which items, none of them missing, are read back as given."""
         if kind == "complex":
             return _same_floats(new, old)
         if kind in ("integers", "floats"):
@@ -258,14 +256,14 @@ class Fitting:
         if kind in ("texts", "bytes"):
             return np.asarray(new.astype(object) == old.astype(object), bool)
         if kind is None:
-            return True  # structures, whose dtype is the stored one
+            return True  # structures of the stored dtype
         try:
             return np.asarray(new == old, bool)
-        except TypeError:  # dates of calendars that do not compare
+        except TypeError:  # dates of calendars that cannot be compared
             return False
 
     def _packing(self) -> tuple[float, float] | None:
-        """The stored scale and offset."""
+        """Return the stored scale and offset, or None."""
         words = [self._stored.attrs.get(key) for key in ("scale_factor", "add_offset")]
         if words == [None, None]:
             return None
@@ -281,7 +279,7 @@ class Fitting:
             return _same_integers(new, old)
         if packing is None and self._stored.dtype.kind in "fc":
             return _same_floats(new, old)
-        # Packed items are rounded to a step, and what they are computed with are floats.
+        # Packed items are rounded to a step, and packing computes with floats.
         scale, offset = packing or (0.0, 0.0)
         step = abs(scale) / 2 if self._stored.dtype.kind in "iu" else 0.0
         floats = [d for d in (new.dtype, old.dtype, self._stored.dtype) if d.kind == "f"]
@@ -292,7 +290,7 @@ class Fitting:
         return (wide == back) | (np.isfinite(wide) & near)
 
 
-# ---- Items that are equal --------------------------------------------------------------------
+# ---- Comparing items -------------------------------------------------------------------------
 
 
 def _missing(items: Any) -> Any:
@@ -302,8 +300,8 @@ def _missing(items: Any) -> Any:
 
 
 def _unit_of(times: Any) -> Any:
-    """The unit that the times are decoded to: ``ns``, as data sets are opened unless another
-    one is asked for, if it holds them, and else their own."""
+    """Return the unit to decode times to: ``ns``, xarray's default when it opens a data set, if
+    it can hold them, else their own unit."""
     first, last = np.datetime64("1678", "s"), np.datetime64("2262", "s")
     if (((times >= first) & (times < last)) | np.isnat(times)).all():
         return "ns"
@@ -311,27 +309,27 @@ def _unit_of(times: Any) -> Any:
 
 
 def _nearly(new: Any, old: Any) -> Any:
-    """Which times differ by a microsecond at most, which is what decoding floats rounds to."""
+    """Return which times differ by at most 1 us, to which decoding rounds floats."""
     least: Any = np.timedelta64(1, "us")
     if new.dtype == object:
         least = timedelta(microseconds=1)
     try:
         return np.asarray(np.abs(new - old) <= least, bool)
-    except TypeError:  # dates of calendars that do not compare
+    except TypeError:  # dates of calendars that cannot be compared
         return False
 
 
 def _same_floats(new: Any, old: Any) -> Any:
-    """Whether floats are the nearest of their type, and none has become infinite."""
+    """Return which floats are the nearest of their type and have not become infinite."""
     with np.errstate(all="ignore"):
         return (new.astype(old.dtype) == old) & (np.isfinite(old) | ~np.isfinite(new))
 
 
 def _same_integers(new: Any, old: Any) -> Any:
-    """Whether integers, which may have become floats, are the same numbers."""
+    """Return which integers, which may have become floats, are the same numbers."""
     if old.dtype.kind in "iub":
         return new == old
-    # Beyond what the integers reach, the way back is undefined.
+    # Converting floats outside the range of the integer dtype is undefined.
     bits = 8 * new.dtype.itemsize - (new.dtype.kind == "i")
     least = -(2.0**bits) if new.dtype.kind == "i" else 0.0
     with np.errstate(all="ignore"):

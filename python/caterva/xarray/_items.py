@@ -1,9 +1,9 @@
 # mypy: allow-untyped-calls
-"""Items that arrays do not have as such: texts and bytes of any length.
+"""Items without a fixed width, which arrays cannot hold: str and bytes of any length.
 
-They are stored as texts (``<U9``) or bytes (``|S9``) as long as the longest of them, with an
-attribute ``_vlen`` that tells what they were: ``text`` and ``bytes`` are Python's objects,
-``string`` is NumPy's StringDType.
+They are stored as ``<U9`` or ``|S9``, as wide as the longest of them, with an attribute
+``_vlen`` that records the original type: ``text`` and ``bytes`` are Python objects, ``string``
+is NumPy's StringDType.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ("text", "bytes", "string")
 
 
 def dtype_of(stored: np.dtype[Any], mark: Any) -> np.dtype[Any]:
-    """What items look like to xarray."""
+    """Return the dtype that xarray sees."""
     if mark in ("text", "bytes"):
         objects: np.dtype[Any] = create_vlen_dtype(str if mark == "text" else bytes)
         return objects
@@ -37,7 +37,7 @@ def dtype_of(stored: np.dtype[Any], mark: Any) -> np.dtype[Any]:
 
 
 def as_read(items: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Stored items as they look to xarray."""
+    """Convert stored items to the dtype that xarray sees."""
     return items if items.dtype == dtype else items.astype(dtype)
 
 
@@ -45,17 +45,17 @@ def _check_ends(items: AnyArray, end: Any, name: Any) -> None:
     for item in items.flat:
         if item.endswith(end):
             raise ValueError(
-                f"variable {name!r} has {item!r}, which ends with a zero: texts and bytes are "
-                "stored with zeros behind them, and would lose it"
+                f"variable {name!r} has {item!r}, which ends with a NUL: stored texts and "
+                "bytes are padded with NULs, so it would be lost"
             )
 
 
 def _stored(items: AnyArray, kind: str, name: Any) -> AnyArray:
-    """Texts or bytes of any length as some of one length."""
+    """Convert texts or bytes of any length to a fixed width."""
     if kind == "bytes":
         _check_ends(items, b"\0", name)
         width = max((len(item) for item in items.flat), default=0)
-        # One byte would be a character of a text to readers of NetCDF's conventions.
+        # By NetCDF's conventions, items of one byte are the characters of a text.
         return items.astype(f"S{max(2, width)}")
     _check_ends(items, "\0", name)
     width = max((len(item) for item in items.flat), default=0)
@@ -63,14 +63,14 @@ def _stored(items: AnyArray, kind: str, name: Any) -> AnyArray:
 
 
 def kind_of(variable: Variable) -> str | None:
-    """The mark of texts or bytes of any length."""
+    """Return the mark of texts or bytes of any length; None for other items."""
     if variable.dtype.kind == "T":
         return "string"
     return {str: "text", bytes: "bytes"}.get(check_vlen_dtype(variable.dtype))
 
 
 def _as_objects(data: Any) -> AnyArray:
-    """Texts in memory, nothing of nulls."""
+    """Return texts as objects in memory, empty ones in place of missing ones."""
     items = np.array(data, dtype=object)
     missing = [item is None or item != item for item in items.flat]
     if any(missing):
@@ -79,8 +79,8 @@ def _as_objects(data: Any) -> AnyArray:
 
 
 def unbound(variable: Variable) -> Variable:
-    """The variable without the encoding's width of texts: they may be longer. Times that are
-    computed later, of which the units alone are given, are stored as integers."""
+    """Return the variable without a text width in its encoding: its texts may be longer. Dask
+    times for which only units are given get the dtype int64."""
     dtype = variable.encoding.get("dtype")
     is_later = variable.dtype.kind in "mM" and is_chunked_array(variable._data)
     if is_later and dtype is None and variable.encoding.get("units") is not None:
@@ -95,7 +95,7 @@ def unbound(variable: Variable) -> Variable:
 
 
 def encode(variable: Variable, name: Any) -> Variable:
-    """The variable with items that arrays have."""
+    """Convert the variable's items to a dtype that arrays can hold."""
     as_characters = variable.encoding.get("dtype") == "S1"
     kind = kind_of(variable)
     if as_characters and not (kind or variable.dtype.kind in "US"):
@@ -109,6 +109,6 @@ def encode(variable: Variable, name: Any) -> Variable:
             variable.dims, items, variable.attrs | {MARK: kind}, variable.encoding
         )
     variable.encoding.pop("dtype", None)
-    if variable.dtype.itemsize == 0:  # texts of no length at all
+    if variable.dtype.itemsize == 0:  # all texts are empty
         return variable.astype(f"{variable.dtype.kind}1")
     return variable

@@ -1,4 +1,4 @@
-"""One process saves to a path at a time, also where nothing is yet."""
+"""A lock for saving: one process saves to a path at a time, even if nothing exists there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._errors import Status, refusal
 
 
 def _is_at(file: io.FileIO, path: str) -> bool:
-    """Whether the path still names the open file."""
+    """Whether the path still refers to the open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
     except FileNotFoundError:
@@ -24,16 +24,16 @@ def _open(path: str, flags: int) -> int:
 
 
 def _take(path: str, place: str, taken: list[io.FileIO]) -> None:
-    """Append the lock's file, open and locked, to `taken`: the last owner may have removed it
-    meanwhile. A file object, unlike a number, is closed and so unlocked when an interruption
-    loses it."""
+    """Open and lock the lock's file, and append it to `taken`. Retry if its last owner has
+    deleted it meanwhile. A file object, unlike a descriptor, is closed and so unlocked if an
+    interruption loses it."""
     while True:
         file = io.FileIO(path, "a+", opener=_open)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
-            message = f"{place} is being written elsewhere"
+            message = f"{place} is being saved by another process or thread"
             raise refusal(Status.EBUSY, message, place) from None
         if _is_at(file, path):
             taken.append(file)
@@ -43,11 +43,10 @@ def _take(path: str, place: str, taken: list[io.FileIO]) -> None:
 
 @contextlib.contextmanager
 def saving(place: str) -> Iterator[None]:
-    """Hold the place against others who save to it; `BusyError` when another process or thread
-    does.
+    """Lock the place for saving; `BusyError` if another process or thread is saving to it.
 
-    The lock is that of a hidden file beside the place: it outlasts the rename that publishes
-    what was written, and it is there before the place is. A child of fork leaves it alone.
+    The lock is on a hidden file beside the place, because the place may not exist yet and is
+    replaced by a rename. A forked child does not release it.
     """
     folder, name = os.path.split(os.path.realpath(place))
     path = os.path.join(folder, f".{name}.lock")
@@ -61,6 +60,6 @@ def saving(place: str) -> Iterator[None]:
             if os.getpid() == process:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
-                with contextlib.suppress(OSError):  # children of fork share the opening
+                with contextlib.suppress(OSError):  # forked children share the open file
                     fcntl.flock(file, fcntl.LOCK_UN)
             file.close()

@@ -1,4 +1,4 @@
-"""Where in a data set that is stored another one belongs."""
+"""Finding the region of a stored data set that another one is written to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._store import CatervaStore
 
 
 def _found(dim: Hashable, ds: xr.Dataset, store: CatervaStore) -> slice:
-    """Where the coordinate's values stand in that which is stored."""
+    """Find the coordinate's values in the stored coordinate."""
     if dim not in ds.variables:
         return slice(0, ds.sizes[dim])
     name = str(dim)
@@ -22,11 +22,10 @@ def _found(dim: Hashable, ds: xr.Dataset, store: CatervaStore) -> slice:
     places = pd.Index(stored.data).get_indexer(ds[dim].data)
     if (places < 0).any():
         value = ds[dim].values[int(np.argmax(places < 0))]
-        raise KeyError(f"coordinate {dim!r} has {value!r}, which the stored one has not")
+        raise KeyError(f"coordinate {dim!r} has {value!r}, which the stored one does not have")
     if (np.diff(places) != 1).any():
         raise ValueError(
-            f"the values of coordinate {dim!r} do not stand one behind the other in that "
-            "which is stored"
+            f"the values of coordinate {dim!r} are not adjacent in the stored coordinate"
         )
     return slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, 0)
 
@@ -34,7 +33,7 @@ def _found(dim: Hashable, ds: xr.Dataset, store: CatervaStore) -> slice:
 def region_of(
     ds: xr.Dataset, region: Mapping[Hashable, Any] | str, store: CatervaStore
 ) -> dict[Hashable, slice]:
-    """The slices of the region, ``"auto"`` looked up in the coordinates."""
+    """Return the slices of the region; ``"auto"`` is looked up in the coordinates."""
     if region == "auto":
         region = dict.fromkeys(ds.dims, "auto")
     if not isinstance(region, Mapping):
@@ -42,18 +41,18 @@ def region_of(
     slices: dict[Hashable, slice] = {}
     for dim, place in region.items():
         if dim not in ds.dims:
-            raise ValueError(f"region names {dim!r}, the data set has {tuple(ds.dims)}")
+            raise ValueError(f"region names {dim!r}, but the data set has {tuple(ds.dims)}")
         place = _found(dim, ds, store) if isinstance(place, str) and place == "auto" else place
         if not isinstance(place, slice):
             raise TypeError(f"region[{dim!r}] is a slice or 'auto', not {place!r}")
         if place.step not in (1, None):
-            raise ValueError(f"region[{dim!r}] has the step {place.step}: it can only be 1")
+            raise ValueError(f"region[{dim!r}] has step {place.step}: only 1 is allowed")
         slices[dim] = place
     return slices
 
 
 def without_others(ds: xr.Dataset, region: dict[Hashable, slice]) -> xr.Dataset:
-    """The data set without its indices, which a region does not change."""
+    """Return the data set without its indexes, which a write to a region keeps."""
     others = [k for k, v in ds.variables.items() if not set(region) & set(v.dims)]
     if region and others:
         raise ValueError(

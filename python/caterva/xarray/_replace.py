@@ -1,4 +1,4 @@
-"""What stands at a key of a tree, replaced in one step by a group that is written beside it."""
+"""Replacing a group of a tree, or a whole tree, by one that was written beside it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .._options import Durability
 from .._tree import Tree
 from .._trees import open_tree
 
-_INDEX = ("embed.b2e", "dataset.json")  # of a whole tree
+_INDEX = ("embed.b2e", "dataset.json")  # files of a whole tree
 _ATTRIBUTES = "__vlmeta__.b2f"
-_LINUX, _MAC = ("renameat2", 2), ("renameatx_np", 2)  # and the flag: both change places
+_LINUX, _MAC = ("renameat2", 2), ("renameatx_np", 2)  # function, and the flag for an exchange
 
 
 @contextlib.contextmanager
 def written(
     path: str, mode: Literal["r+", "a", "x"], durability: Durability = "full"
 ) -> Iterator[Tree]:
-    """A tree to write to. It is closed at the end of the block, also when an interruption
-    breaks off its `close`."""
+    """Open a tree for writing. It is closed at the end of the block, also if an interruption
+    breaks off `close`."""
     tree = open_tree(path, mode, durability=durability)
     try:
         with tree:
@@ -37,7 +37,7 @@ def written(
 
 
 def _hidden_name(place: str) -> str:
-    """A free name such as the library's temporary files have."""
+    """Return an unused name of the form of the library's temporary files."""
     folder, name = os.path.split(place)
     while True:
         letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(6))
@@ -53,8 +53,8 @@ def _remove_folder(path: str, process: int) -> None:
 
 @contextlib.contextmanager
 def beside(place: str) -> Iterator[str]:
-    """A hidden folder beside the place, which is removed at the end with all that is in it; a
-    child of fork leaves it to its parent."""
+    """Create a hidden folder beside the place, and delete it with its contents at the end. A
+    forked child leaves it to the parent."""
     hidden = _hidden_name(place)
     process = os.getpid()
     try:
@@ -63,20 +63,20 @@ def beside(place: str) -> Iterator[str]:
             yield hidden
         finally:
             _remove_folder(hidden, process)
-    finally:  # an interruption may have broken off the first one
+    finally:  # again, in case an interruption broke off the first attempt
         _remove_folder(hidden, process)
 
 
 def holds(tree: Tree, key: str) -> bool:
-    """Whether an array or group of that key is in the tree."""
+    """Whether the tree has an array or group of that key."""
     return any(e.key == key or e.key.startswith(key + "/") for e in tree.entries())
 
 
-# ---- Names that change places --------------------------------------------------------------
+# ---- Exchanging names ----------------------------------------------------------------------
 
 
 def _exchange(new: str, old: str) -> None:
-    """Have two directories change places: in one step where the system knows one."""
+    """Exchange two directories: atomically if the system can, else by three renames."""
     name, flag = _MAC if sys.platform == "darwin" else _LINUX
     here = -2 if sys.platform == "darwin" else -100
     call = getattr(ctypes.CDLL(None), name, None)
@@ -92,7 +92,7 @@ def _exchange(new: str, old: str) -> None:
 
 
 def sync_folder(path: str, durability: Durability) -> None:
-    """Make names in the folder as durable as is wanted."""
+    """Sync the names in a folder, as far as the durability requires."""
     if durability == "none":
         return
     folder = os.open(path, os.O_RDONLY)
@@ -103,7 +103,7 @@ def sync_folder(path: str, durability: Durability) -> None:
 
 
 def _put(inner: str, place: str, key: str, old: Tree) -> str:
-    """Give what was written the name of the key; returns the folder that names it."""
+    """Move what was written to the key; return the folder whose entry changed."""
     if not key:
         _exchange(inner, place)
         return os.path.dirname(place)
@@ -122,25 +122,27 @@ def _put(inner: str, place: str, key: str, old: Tree) -> str:
 
 def _remove_array(old: Tree, key: str, last: bool) -> None:
     if not last:
-        message = f"{key} in {old.path} is an array: no group can be in it"
+        message = f"{key} in {old.path} is an array: it cannot contain a group"
         raise refusal(Status.EEXIST, message, old.path)
     del old[key]
 
 
-# ---- What stays -----------------------------------------------------------------------------
+# ---- Files that stay ------------------------------------------------------------------------
 
 
 def _is_ours(name: str) -> bool:
-    left = name.startswith(".") and ".tmp-" in name  # by a writer that was killed
+    left = name.startswith(".") and ".tmp-" in name  # left by a writer that was killed
     return left or name in (*_INDEX, _ATTRIBUTES, ".caterva-commit")
 
 
 def _keep_others(old: Tree, inner: str, place: str, key: str) -> None:
-    """Files that are no arrays go along with the new group."""
+    """Link or copy files that are not arrays into the new group."""
     arrays = set()
     for entry in old.entries():
         if key and entry.embedded and entry.key.startswith(key + "/"):
-            raise ReadOnlyError(f"{entry.key} lies inside embed.b2e of {old.path}, and stays")
+            raise ReadOnlyError(
+                f"{entry.key} is inside embed.b2e of {old.path} and cannot be replaced"
+            )
         if entry.kind == "array" and entry.path is not None:
             arrays.add(os.path.normpath(os.path.join(place, entry.path)))
     top = os.path.join(place, key[1:])
@@ -163,8 +165,8 @@ def _link(path: str, to: str) -> None:
 
 @contextlib.contextmanager
 def replaced(place: str, key: str, durability: Durability) -> Iterator[Tree]:
-    """A new tree to write to, whose group takes the place of the old one's at the end; the
-    old one is locked until then."""
+    """Open a new tree for writing. At the end its group replaces that of the old tree, which is
+    locked until then."""
     place = os.path.realpath(place)
     with beside(place) as hidden, written(place, "r+", durability) as old:
         inner = os.path.join(hidden, "tree.b2d")

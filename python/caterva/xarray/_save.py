@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Data sets saved to trees, all of it or nothing."""
+"""Saving data sets to trees, completely or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 try:
     _writers = importlib.import_module("xarray.backends.writers")
-except ImportError:  # of an xarray of 2025
+except ImportError:  # xarray of 2025
     _writers = importlib.import_module("xarray.backends.api")
 
 Mode: TypeAlias = Literal["w", "w-", "x", "a", "a-", "r+"]
@@ -37,12 +37,12 @@ Encoding: TypeAlias = Mapping[Hashable, Mapping[str, Any]]
 _MODES = ("w", "w-", "x", "a", "a-", "r+")
 
 
-# ---- Where it goes ----------------------------------------------------------------------
+# ---- The target -------------------------------------------------------------------------
 
 
 def _publish(inner: str, place: str, durability: Durability) -> None:
-    """Give a directory its name; `ExistsError` when somebody else has made something there."""
-    taken = refusal(Status.EEXIST, f"{place} was made by somebody else meanwhile", place)
+    """Rename a directory to its place; `ExistsError` if something has been created there."""
+    taken = refusal(Status.EEXIST, f"{place} was created by another process meanwhile", place)
     if os.path.lexists(place):  # an empty directory would be replaced
         raise taken
     try:
@@ -67,9 +67,9 @@ def _new_directory(place: str, durability: Durability) -> Iterator[Tree]:
 def _archive(
     place: str, there: bool, keep: bool, gone: str, durability: Durability
 ) -> Iterator[Tree]:
-    """Work goes on in a directory, without what is to be replaced, and the archive is
-    published at the end: in the place of the one that was there at the beginning, and of no
-    other."""
+    """Open a directory for writing, with the contents of the archive except what is replaced,
+    and pack it into the archive at the end. `BusyError` if the archive has been replaced since
+    the beginning."""
     with beside(place) as hidden:
         inner = os.path.join(hidden, "tree.b2d")
         before = state_of_tree(place) if keep else None
@@ -81,7 +81,7 @@ def _archive(
                 del tree[gone]
             yield tree
         if keep and state_of_tree(place) != before:
-            message = f"{place} was replaced by somebody else meanwhile"
+            message = f"{place} was replaced by another process meanwhile"
             raise refusal(Status.EBUSY, message, place)
         with open_tree(inner, durability=durability) as tree:
             tree.pack(place, overwrite=there)
@@ -91,12 +91,12 @@ def _refuse_to_replace(place: str, key: str) -> None:
     with contextlib.ExitStack() as opened:
         if not key or holds(opened.enter_context(open_tree(place)), key):
             whole = f"{place}{'::' * bool(key)}{key}"
-            message = f"{whole} is there already: mode 'w' replaces it, 'a' adds to it"
+            message = f"{whole} exists already: mode 'w' replaces it, 'a' adds to it"
             raise refusal(Status.EEXIST, message, whole)
 
 
 def _check_target(place: str, mode: str, key: str) -> bool:
-    """Whether something is there, which suits the mode."""
+    """Check the target against the mode; return whether it exists."""
     there = os.path.lexists(place)
     if mode in ("w-", "x") and there:
         _refuse_to_replace(place, key)
@@ -122,10 +122,10 @@ def _writable(
 
 @contextlib.contextmanager
 def _target(path: Path, mode: str, key: str, durability: Durability) -> Iterator[Tree]:
-    """The tree to write to: what is written is there at the end of the block, or nothing.
+    """Open the tree for writing. At the end of the block all changes are there, or none.
 
-    No ExitStack: its frame and the exception that leaves it refer to each other, and would keep
-    what the block holds alive until the next garbage collection.
+    Does not use ExitStack: its frame and the exception that leaves it refer to each other, and
+    would keep objects of the block alive until the next garbage collection.
     """
     place = place_of_tree(path)
     there = _check_target(place, mode, key)
@@ -133,12 +133,12 @@ def _target(path: Path, mode: str, key: str, durability: Durability) -> Iterator
     alone = place.endswith(".b2z") or not there or replaces
     with saving(place) if alone else contextlib.nullcontext():
         if alone:
-            there = _check_target(place, mode, key)  # it may have come or gone meanwhile
+            there = _check_target(place, mode, key)  # it may have changed before the lock
         with _writable(place, there, replaces, key, durability) as tree:
             yield tree
 
 
-# ---- What is written --------------------------------------------------------------------
+# ---- Writing ----------------------------------------------------------------------------
 
 
 def _key_of(path: str | None) -> str:
@@ -182,12 +182,12 @@ def _write(
 
 def _refuse_encoding(there: set[str], given: Mapping[Any, Any]) -> None:
     for name in there & set(given):
-        raise ValueError(f"variable {name!r} is there already, but encoding was given")
+        raise ValueError(f"variable {name!r} exists already, but encoding was given")
 
 
 def _check_others(tree: Tree, keys: list[str], append_dim: Hashable | None, place: str) -> None:
-    """Refuse an append to groups that leaves the groups above or below them behind, with which
-    they are one ``DataTree``."""
+    """Refuse an append that makes a dimension longer in some groups than in groups above or
+    below them, with which they form one ``DataTree``."""
     if append_dim is None:
         return
     dim = str(append_dim)
@@ -218,47 +218,46 @@ def to_caterva(
     durability: Durability = "full",
     compute: bool = True,
 ) -> Delayed | None:
-    """Save a data set as a tree, all of it or nothing.
+    """Save a data set as a tree, completely or not at all.
 
     Parameters
     ----------
     ds
-        A data set; of a ``DataTree`` each node goes to the group of its path.
+        A Dataset, or a DataTree, of which each node is saved to the group of its path.
     path
-        A file ``.b2z``, which is written anew and published whole, or a directory ``.b2d``,
-        which changes in place and is the better one for what grows.
+        A file (``.b2z``), which is written anew and replaced when it is complete, or a
+        directory (``.b2d``), which changes in place and is better for data that grow.
     mode
-        ``"w"`` replaces what is there, with `group` the array or group of that name and all
-        that is in it; ``"w-"`` (or ``"x"``) refuses to, ``"a"`` adds
-        variables or replaces those of the same name, ``"a-"`` with `append_dim` leaves
-        variables without that dimension alone, ``"r+"`` writes into what is there only.
-        Dimensions keep their lengths in ``"a"`` and ``"r+"``, but for `append_dim`.
-        Left out it is ``"w"``, with `append_dim` ``"a"``, with `region` ``"r+"``.
+        ``"w"`` replaces what exists: the whole tree, or the array or group at `group` with all
+        its members. ``"w-"`` (or ``"x"``) refuses to replace anything. ``"a"`` adds variables,
+        or replaces those of the same name. ``"a-"`` with `append_dim` also leaves variables
+        without that dimension unchanged. ``"r+"`` writes to existing variables only. In
+        ``"a"`` and ``"r+"`` dimensions keep their lengths, except `append_dim`. Default:
+        ``"w"``; with `append_dim` ``"a"``; with `region` ``"r+"``.
     group
-        Where in the tree it goes.
+        Path of the group in the tree.
     encoding
-        For a variable, a dict of what xarray knows (``dtype``, ``_FillValue``, ``units``,
-        ``scale_factor`` and so on) and of the options of `caterva.create`: ``chunks``,
-        ``blocks``, ``codec``, ``level``, ``filters``. Of a ``DataTree``, of such dicts for
-        each path.
+        For a variable, a dict of xarray's encoding (``dtype``, ``_FillValue``, ``units``,
+        ``scale_factor`` and so on) and of options of `caterva.create`: ``chunks``, ``blocks``,
+        ``codec``, ``level``, ``filters``. For a DataTree, a dict of such dicts for each path.
     unlimited_dims
-        Dimensions that are meant to grow: chunks suit what they will be.
+        Dimensions that will grow; chunks are chosen for their later lengths.
     append_dim
-        The dimension along which the variables are put behind those that are there, and
-        encoded as they are. ValueError, and nothing changes, for items that would not be read
-        back as they were given (times between whole numbers of their units, integers out of
-        range, values that the stored fill value stands for, other kinds), and if a variable
-        that has the dimension is missing, or a group above or below that has it with the same
-        length. Items of dask are checked as they are computed.
+        The dimension along which existing variables grow. The new items are encoded as the
+        existing ones. Raises ValueError, and changes nothing, if items would not be read back
+        as given (times between whole numbers of their units, integers out of range, the stored
+        fill value, items of another kind), or if a stored variable with that dimension, or a
+        group above or below with the same length of it, is not part of the append. Items of
+        Dask arrays are checked when they are computed.
     region
-        For each dimension a slice, or ``"auto"`` to find it by the coordinate's values: where
-        the variables are written. Index coordinates are left out: the stored ones stay.
+        A slice for each dimension, or ``"auto"`` to find it by the coordinate's values: the
+        part of the variables to write. Index coordinates are not written.
     durability
         As in `caterva.open`.
     compute
-        False: commit all but the items of dask arrays, whose places hold the fill value, and
-        return a ``dask.delayed.Delayed`` that writes and commits them when it is computed.
-        Texts of any length are computed and committed at once.
+        False: commit everything except the items of Dask arrays, which read as the fill value,
+        and return a ``dask.delayed.Delayed`` that computes, writes and commits them. Texts of
+        any length are computed and committed immediately.
 
     Examples
     --------
@@ -282,17 +281,17 @@ def to_caterva(
         _check_others(tree, keys, append_dim, place)
         later = [] if compute else writer.take()
         writer.sync()
-        for key in keys:  # only now: groups without anything are made at once
+        for key in keys:  # only now: new groups without arrays take effect immediately
             tree.require_group(key or "/")
         tree.commit()
     return None if compute else _delayed(_Later(path, later, durability))
 
 
 class _Later:
-    """Writes what is computed later into a tree that has its arrays.
+    """Computes and writes the items of Dask arrays to a tree that has their arrays.
 
-    An object of its own class, which dask does not look into: the blocks are computed as they
-    are written, and not before.
+    A class of its own, into which Dask does not look: the blocks are computed while they are
+    written, not before.
     """
 
     def __init__(self, path: Path, pending: list[Pending], durability: Durability) -> None:
@@ -332,11 +331,11 @@ _Node: TypeAlias = tuple[xr.Dataset, str | None, Encoding | None, Any]
 
 
 def _nodes(ds: Any, group: str | None, encoding: Any, unlimited: Any) -> list[_Node]:
-    """Data sets, and the groups that they go to."""
+    """Return the data sets and the groups to which they are saved."""
     if isinstance(ds, xr.Dataset):
         return [(ds, group, encoding, unlimited)]
     if not isinstance(ds, xr.DataTree):
-        raise TypeError(f"a Dataset or DataTree is wanted, not {type(ds).__name__}")
+        raise TypeError(f"ds is a Dataset or DataTree, not a {type(ds).__name__}")
     encoding, unlimited = encoding or {}, unlimited or {}
     if unknown := set(encoding) - set(ds.groups):
         raise ValueError(f"unexpected encoding group name(s) provided: {unknown}")

@@ -1,4 +1,4 @@
-"""A group of a tree as xarray's stores are: variables, dimensions, attributes."""
+"""A group of a tree as a store of xarray: variables, dimensions, attributes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from . import _foreign, _items
 from ._array import CatervaArray, Live, Source
 
 UNLIMITED = "_unlimited_dims"
-FILTERS = "blosc2_filters"  # "filters" in an encoding are zarr's codecs
+FILTERS = "blosc2_filters"  # in an encoding, "filters" are those of zarr
 DIMENSIONS = ("dims", "dimension_names", "_ARRAY_DIMENSIONS")
 
 
 class CatervaStore(WritableCFDataStore):
-    """A group of an open tree, read; `_write.Writing` is one that is written."""
+    """A group of an open tree, for reading; `_write.Writing` is for writing."""
 
     __slots__ = ("_drop", "_foreign", "_source", "group")
 
@@ -41,7 +41,7 @@ class CatervaStore(WritableCFDataStore):
     # ---- Variables -----------------------------------------------------------------
 
     def _members(self) -> Iterator[str]:
-        """The names of the group's own arrays."""
+        """Yield the names of the arrays directly in the group."""
         skip = len(self.group._key) + 1
         if not _is_there(self.group):
             return
@@ -57,7 +57,7 @@ class CatervaStore(WritableCFDataStore):
         return array
 
     def open_variable(self, name: str) -> Variable:
-        """A variable whose items are read when they are wanted."""
+        """Return a variable whose items are read on access."""
         key, array = f"{self.group._key}/{name}", self._array(name)
         if self._source is not None:
             self._source.keep(key, array)
@@ -75,13 +75,13 @@ class CatervaStore(WritableCFDataStore):
             encoding["blocks"] = blocks
             encoding["preferred_chunks"] = dict(zip(dims, chunks, strict=True))
         if mark == "string":
-            encoding["dtype"] = data.dtype  # else xarray makes objects of it
+            encoding["dtype"] = data.dtype  # else xarray converts to objects
         lazy = indexing.LazilyIndexedArray(data, _everything(len(dims)))
         variable = Variable(dims, lazy, attributes, encoding, fastpath=True)
         return variable
 
     def get_variables(self) -> Any:
-        """The variables of the group."""
+        """Return the variables of the group."""
         members = [name for name in self._members() if name not in self._drop]
         if self._foreign is None:
             return FrozenDict((name, self.open_variable(name)) for name in members)
@@ -98,7 +98,7 @@ class CatervaStore(WritableCFDataStore):
     # ---- The group ------------------------------------------------------------------
 
     def get_attrs(self) -> Any:
-        """Attributes of the group."""
+        """Return the attributes of the group."""
         attributes = {k: v for k, v in self.group.attrs.items() if k != UNLIMITED}
         if self._foreign is not None:
             attributes |= self._foreign.get("attrs", {})
@@ -107,11 +107,11 @@ class CatervaStore(WritableCFDataStore):
         return FrozenDict(attributes)
 
     def get_dimensions(self) -> Any:
-        """Dimensions of the group's own arrays, with their lengths."""
+        """Return the dimensions of the group's own arrays, with their lengths."""
         return FrozenDict(sizes_of(self.group))
 
     def get_parent_dimensions(self) -> Any:
-        """Those of the groups that it lies in, the nearest counts."""
+        """Return the dimensions of the enclosing groups; the nearest group wins."""
         found: dict[str, int] = {}
         key = self.group._key
         while key:
@@ -120,22 +120,22 @@ class CatervaStore(WritableCFDataStore):
         return FrozenDict(found)
 
     def get_encoding(self) -> dict[str, Any]:
-        """Dimensions that are meant to grow."""
+        """Return the unlimited dimensions."""
         return {"unlimited_dims": set(self.group.attrs.get(UNLIMITED, ()))}
 
     def close(self) -> None:
-        """Let go of the arrays."""
+        """Release the arrays."""
         if self._source is not None:
             self._source.close()
 
 
 @functools.cache
 def _everything(ndim: int) -> indexing.BasicIndexer:
-    """What indexes all of an array; never changed by who has it."""
+    """Return an index of a whole array; it is shared and must not be changed."""
     return indexing.BasicIndexer((slice(None),) * ndim)
 
 
-_values: dict[bytes, Any] = {}  # short ones that many variables have
+_values: dict[bytes, Any] = {}  # decoded short values, which many variables share
 
 
 def _value(packed: bytes) -> Any:
@@ -154,11 +154,11 @@ def _value(packed: bytes) -> Any:
 
 
 def dims_of(array: Array, name: str, attributes: dict[str, Any]) -> tuple[str, ...]:
-    """Names of an array's dimensions, which are taken out of its attributes; axes without one
-    get one that nobody else has."""
+    """Return the names of an array's dimensions, and remove them from its attributes. An axis
+    without a name gets one that is unique in the data set."""
     named = array._dims_get()
     if named is None:
-        if "dims" in array.attrs:  # something else by that name
+        if "dims" in array.attrs:  # not names of dimensions
             attributes["dims"] = array.attrs["dims"]
         return tuple(f"{name}_dim{i}" for i in range(array.ndim))
     for attribute in DIMENSIONS:
@@ -170,7 +170,7 @@ def dims_of(array: Array, name: str, attributes: dict[str, Any]) -> tuple[str, .
 def _pipeline(
     codec: int, codec_meta: int, level: int, filters: tuple[int, ...], metas: tuple[int, ...]
 ) -> dict[str, Any]:
-    """How items are packed, in the words that writing takes; never changed by who has it."""
+    """Return compression as encoding options; the dict is shared and must not be changed."""
     return {
         "codec": _name(codec, _caterva.codec_name, codec_meta),
         "level": level,
@@ -183,17 +183,17 @@ def _pipeline(
 
 
 def sizes_of(group: Group) -> dict[str, int]:
-    """The dimensions of a group's own arrays, with their lengths."""
+    """Return the dimensions of a group's own arrays, with their lengths."""
     return group.dims if _is_there(group) else {}
 
 
 def _is_there(group: Group) -> bool:
-    """Groups that are to be written are not, yet."""
+    """Whether the group exists; one that is about to be written may not yet."""
     return not group._key or group.tree._has_group(group._key)
 
 
 def as_attribute(value: Any) -> Any:
-    """An attribute's value as it can be stored."""
+    """Convert an attribute's value to one that can be stored."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "OT":
         return value.tolist()
     return value

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-calls
-"""Variables written into a group of a tree."""
+"""Writing variables to a group of a tree."""
 
 from __future__ import annotations
 
@@ -25,52 +25,52 @@ from ._store import DIMENSIONS, FILTERS, UNLIMITED, CatervaStore, as_attribute
 _OWN_WORDS = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
 _DROPPED = ("source", "original_shape", "preferred_chunks", "unlimited_dims", "char_dim_name")
 _VALID = (*_OWN_WORDS, FILTERS, "chunksizes", "dtype", "_FillValue", *_DROPPED)
-_GROWS_BY = 256  # steps along a dimension that is meant to grow which chunks are cut for
+_GROWS_BY = 256  # length of an unlimited dimension for which chunks are chosen, at least
 
 
 # ---- Writing items -----------------------------------------------------------------------
 
 
 class Pending(NamedTuple):
-    """Items that are computed later, and the part of the array that they go to."""
+    """Items of a Dask array, to be computed later, and where in the array they go."""
 
     items: Any
     key: str
     place: tuple[slice, ...]
 
     def add_to(self, writer: Writer, tree: Tree) -> None:
-        """Have the writer write the items; StaleError if the array is not as it was."""
+        """Add the items to the writer; StaleError if the array has become smaller."""
         array = tree._array(self.key)
         ends = [axis.stop for axis in self.place]
         if array.ndim != len(ends) or any(
             n > m for n, m in zip(ends, array.shape, strict=True)
         ):
             raise StaleError(
-                f"{self.key} of {tree.path} has the shape {array.shape}, and was larger when "
-                "the data set was saved with compute=False"
+                f"{self.key} of {tree.path} has shape {array.shape}, but was larger when the "
+                "data set was saved with compute=False"
             )
         writer.add(self.items, array, self.place, self.key)
 
 
 class Writer(ArrayWriter):
-    """Writes what is computed later, too.
+    """Writes items in memory at once, and items of Dask arrays in `sync`.
 
-    dask's threads write into the arrays as they are. Processes and clusters write parts of
-    the arrays, each worker its own, which are merged at the end.
+    Dask's threads write into the arrays directly. Each worker of a process pool or cluster
+    writes parts of its own, which are merged at the end.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.keys: list[str] = []  # of the targets, in the tree
+        self.keys: list[str] = []  # keys of the targets in the tree
 
     def add(self, source: Any, target: Any, region: Any = None, key: str = "") -> None:
-        """Write what is in memory, and note what is computed later."""
+        """Write items in memory, and record items of Dask arrays."""
         if is_chunked_array(source):
             self.keys.append(key)
         super().add(source, target, region)
 
     def take(self) -> list[Pending]:
-        """Removes what was noted, to be written by another writer."""
+        """Remove and return what was recorded, to be written by another writer."""
         pending = [
             Pending(source, key, tuple(region or map(slice, target.shape)))
             for source, key, target, region in zip(
@@ -81,7 +81,7 @@ class Writer(ArrayWriter):
         return pending
 
     def sync(self, compute: bool = True, chunkmanager_store_kwargs: Any = None) -> Any:
-        """Compute and write what was added."""
+        """Compute and write what was recorded."""
         if get_dask_scheduler() in (None, "threaded") or not self.sources:
             return super().sync(compute, chunkmanager_store_kwargs)
         _write_parts(self.sources, self.targets, self.regions)
@@ -92,8 +92,8 @@ class Writer(ArrayWriter):
 def _write_parts(
     sources: Sequence[Any], targets: Sequence[Array], regions: Sequence[Any]
 ) -> None:
-    """Have the workers write what they compute, all of it in one go; nothing is merged when
-    one of them fails."""
+    """Let the workers compute and write all items in one run; if one of them fails, nothing is
+    merged."""
     from dask.base import compute, optimize
     from dask.delayed import Delayed
 
@@ -117,13 +117,13 @@ def _write_parts(
         job.merge(given)
 
 
-# ---- How a new array is made -----------------------------------------------------------------
+# ---- Options of new arrays -------------------------------------------------------------------
 
 
 def _storage_of(
     variable: Variable, check: bool, unlimited: Iterable[Hashable]
 ) -> dict[str, Any]:
-    """The options of the array, from the variable's encoding."""
+    """Return the options of the array, from the variable's encoding."""
     encoding = dict(variable.encoding)
     if check and (wrong := [k for k in encoding if k not in _VALID]):
         raise ValueError(
@@ -132,7 +132,7 @@ def _storage_of(
         )
     words = {k: encoding[k] for k in _OWN_WORDS if encoding.get(k) is not None}
     if not check and not ("codec" in encoding and "level" in encoding):
-        words = {}  # another format's words
+        words = {}  # the encoding is from another format
     elif encoding.get(FILTERS) is not None:
         words.setdefault("filters", encoding[FILTERS])
     if encoding.get("chunksizes") is not None:  # NetCDF's word for chunks
@@ -148,7 +148,7 @@ def _storage_of(
 
 
 def _growing_partition(variable: Variable, growing: list[bool]) -> dict[str, Any]:
-    """Chunks that suit the array when it will have grown."""
+    """Choose chunks for the size that the array will grow to."""
     shape = tuple(
         max(n, _GROWS_BY) if grows else n
         for n, grows in zip(variable.shape, growing, strict=True)
@@ -158,7 +158,7 @@ def _growing_partition(variable: Variable, growing: list[bool]) -> dict[str, Any
 
 
 def _fill_of(variable: Variable) -> Any:
-    """What items hold that are never written: the CF fill value of numbers."""
+    """Return the fill value of the array: the CF fill value of numbers, or None."""
     fill = variable.attrs.get("_FillValue")
     if fill is None or variable.dtype.kind not in "iufc" or np.ndim(fill):
         return None
@@ -174,16 +174,16 @@ class Writing(CatervaStore):
     Parameters
     ----------
     group
-        Where the variables go.
+        The group to write to.
     mode
-        ``w``: variables replace what is there; ``a``: the same, but dimensions keep their
-        lengths; ``r+``: only variables that are there.
+        ``w``: variables replace existing ones. ``a``: the same, but dimensions keep their
+        lengths. ``r+``: only existing variables.
     append_dim
-        The dimension along which variables grow by those that are written.
+        The dimension along which existing variables grow.
     region
-        Slices of dimensions: where in the arrays the variables are written.
+        Slices of dimensions: the part of the arrays that is written.
     path
-        What messages call the tree: None is its path.
+        Name of the tree in messages; None is its path.
     """
 
     __slots__ = ("_append_dim", "_mode", "_path", "_region")
@@ -202,33 +202,33 @@ class Writing(CatervaStore):
         self._append_dim = append_dim
         self._region = region
 
-    # ---- What xarray calls ---------------------------------------------------------
+    # ---- Called by xarray ----------------------------------------------------------
 
     def encode(self, variables: Any, attributes: Any) -> Any:
-        """Variables and attributes as they are stored."""
+        """Encode variables and attributes for storage."""
         encoded, attributes = super().encode(
             {k: _items.unbound(v) for k, v in variables.items()}, attributes
         )
         return {k: _items.encode(v, k) for k, v in encoded.items()}, attributes
 
     def encode_attribute(self, a: Any) -> Any:
-        """A value that attributes have."""
+        """Convert an attribute's value to one that can be stored."""
         return as_attribute(a)
 
     def set_attribute(self, k: str, v: Any) -> None:
-        """An attribute of the group."""
+        """Set an attribute of the group."""
         if k == UNLIMITED:
-            raise ValueError(f"the attribute {k!r} names dimensions that are meant to grow")
+            raise ValueError(f"the attribute {k!r} is reserved for unlimited dimensions")
         self.group.attrs[k] = v
 
     def set_dimension(self, dim: Any, length: int, is_unlimited: bool = False) -> None:
-        """Dimensions are the arrays'; those that are meant to grow are named by the group."""
+        """Record an unlimited dimension in the group; arrays have the others."""
         if is_unlimited:
             known = list(self.group.attrs.get(UNLIMITED, ()))
             self.group.attrs[UNLIMITED] = [*known, dim] if dim not in known else known
 
     def get_dimensions(self) -> Any:
-        """Those of the arrays that stay."""
+        """Return the dimensions of existing arrays that are not replaced."""
         return {} if self._mode == "w" else super().get_dimensions()
 
     def store(
@@ -274,7 +274,7 @@ class Writing(CatervaStore):
             )
         if self._append_dim is not None and self._append_dim not in self.get_dimensions():
             raise ValueError(
-                f"append_dim={self._append_dim!r} is no dimension of {self._path}, "
+                f"append_dim={self._append_dim!r} is not a dimension of {self._path}, "
                 f"which has {dict(self.get_dimensions())}"
             )
 
@@ -291,7 +291,7 @@ class Writing(CatervaStore):
             )
 
     def _set_lengths(self, encoded: Any, unlimited: Any) -> None:
-        """Dimensions keep their lengths, but for the one along which is appended."""
+        """Check that dimensions keep their lengths, except the one that grows."""
         grows = self._append_dim
         variables = {k: v for k, v in encoded.items() if grows is None or grows not in v.dims}
         self.set_dimensions(variables, unlimited_dims=unlimited)
@@ -320,11 +320,11 @@ class Writing(CatervaStore):
         if math.prod(variable.shape):
             writer.add(variable.data, array, None, f"{self.group._key}/{name}")
 
-    # ---- Arrays that are there ---------------------------------------------------------
+    # ---- Existing arrays ---------------------------------------------------------------
 
     def _as_stored(self, variables: dict[Any, Variable]) -> dict[Any, Variable]:
-        """Variables encoded exactly as those of the same names are; ValueError for what those
-        cannot hold."""
+        """Encode variables as the existing ones of the same names are encoded; ValueError for
+        items that these cannot hold."""
         stored = {k: self.open_variable(_encode_variable_name(k)) for k in variables}
         spans = {k: True for k, v in variables.items() if v.dtype.kind == "m"}
         decoded, _, _ = conventions.decode_cf_variables(
@@ -352,7 +352,7 @@ class Writing(CatervaStore):
             writer.add(variable.data, array, place, f"{self.group._key}/{name}")
 
     def _place(self, name: str, array: Array, variable: Variable) -> tuple[slice, ...]:
-        """Where in the array the variable goes; ValueError where it does not fit."""
+        """Return where in the array the variable goes; ValueError if it does not fit."""
         place = []
         for dim, there, length in zip(variable.dims, array.shape, variable.shape, strict=True):
             region = (self._region or {}).get(dim, slice(None))
@@ -369,7 +369,7 @@ class Writing(CatervaStore):
         return tuple(place)
 
     def _widened(self, name: str, array: Array, dtype: np.dtype[Any]) -> Array:
-        """The array anew, with room for longer texts."""
+        """Replace the array by one with room for longer texts."""
         items = array[...].astype(dtype)
         attributes = {key: array.attrs.raw(key) for key in array.attrs}
         wider = self.group.create_array(
@@ -381,7 +381,7 @@ class Writing(CatervaStore):
 
 
 def _typed(variable: Variable) -> dict[Any, Any]:
-    """The attributes, those that stand for items of the items' type: CF wants them so."""
+    """Convert attributes that stand for items to the items' dtype, as CF requires."""
     attributes = dict(variable.attrs)
     for key in ("_FillValue", "missing_value"):
         value = attributes.get(key)
@@ -396,7 +396,9 @@ def _typed(variable: Variable) -> dict[Any, Any]:
 def _set_attributes(array: Array, name: str, attributes: Mapping[Any, Any]) -> None:
     for key, value in attributes.items():
         if key in DIMENSIONS:
-            raise ValueError(f"variable {name!r} has an attribute {key!r}: it names dimensions")
+            raise ValueError(
+                f"variable {name!r} has an attribute {key!r}, which is reserved for dimensions"
+            )
         try:
             array.attrs[key] = as_attribute(value)
         except TypeError as error:
@@ -407,27 +409,27 @@ def _set_attributes(array: Array, name: str, attributes: Mapping[Any, Any]) -> N
 
 
 def _check_attributes(variables: Mapping[Any, Variable]) -> None:
-    """Refuse attributes that would make readers take the items for something else."""
+    """Refuse attributes that would make readers misinterpret the items."""
     for name, variable in variables.items():
         is_bytes = variable.dtype.kind == "S" or _items.kind_of(variable) == "bytes"
         for key in (_items.MARK, "_Encoding"):
             if key in variable.attrs and not (key == "_Encoding" and is_bytes):
                 raise ValueError(
-                    f"variable {name!r} has an attribute {key!r}: it tells how texts are stored"
+                    f"variable {name!r} has an attribute {key!r}, which is reserved for texts"
                 )
 
 
 def _check_name(name: str) -> None:
     if "/" in name:
-        raise ValueError(f"variable {name!r} has a slash in its name, which leads to a group")
+        raise ValueError(f"variable {name!r} has a slash in its name, which is for groups")
     if name.startswith("."):
         raise ValueError(f"variable {name!r} has a name that begins with a dot: it is hidden")
     if name.startswith("__vlmeta__"):
-        raise ValueError(f"variable {name!r} has a name that groups keep their attributes in")
+        raise ValueError(f"variable {name!r} has a name that is reserved for attributes")
 
 
 def _aligned(name: Any, variable: Variable, dims: tuple[Any, ...]) -> Variable:
-    """The variable with its axes in the order that they are stored in."""
+    """Return the variable with its axes in the stored order."""
     if set(dims) != set(variable.dims):
         raise ValueError(
             f"variable {name!r} is stored with the dimensions {dims}, not {variable.dims}"
