@@ -1,10 +1,10 @@
-/* The names of glibc that the extension and the command line of a wheel use, as glibc 2.28
- * has them: a wheel that is linked on a newer system runs on older ones all the same.
+/* Old versions of glibc's functions, for wheels. The extension and the command line of a wheel
+ * use them as glibc 2.28 has them, so that a wheel built on a newer system runs on older ones.
  *
- * From 2.34 on libpthread and libdl are parts of libc, and their functions have a second
- * version; those of stat are functions since 2.33; some of libm set errno no more since
- * 2.29. The linker leads each call to the function below (--wrap, python/CMakeLists.txt),
- * which calls the old version; both do the same. Must not include headers of ours. */
+ * From 2.34 on libpthread and libdl are parts of libc, and their functions have a second version.
+ * The stat family are functions since 2.33; some functions of libm do not set errno since 2.29.
+ * The linker redirects each call to the function below (--wrap, python/CMakeLists.txt), which
+ * calls the old version; both do the same. Must not include headers of this project. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ enum { STAT_VERSION = 1 };
 #define BASE_AT BASE
 enum { STAT_VERSION = 0 };
 #else
-#error "which versions has glibc here?"
+#error "unknown architecture: which symbol versions does its glibc have?"
 #endif
 
 /* OLD(result, name, (parameters), (arguments)) */
@@ -110,8 +110,8 @@ int __wrap_fstatat64(int folder, const char *path, struct stat64 *out, int flags
 
 /* ---- Before main ------------------------------------------------------------------ */
 
-/* Until 2.33 a program brought along what calls its constructors; a newer crt1.o has none,
- * and leaves that to libc. The old version of this function calls what it is given. */
+/* Until 2.33 programs contained the code that calls their constructors. A newer crt1.o does not,
+ * and leaves it to libc. The old version of this function calls what it is given. */
 typedef int main_function(int, char **, char **);
 typedef void init_function(int, char **, char **);
 

@@ -65,7 +65,7 @@ def test_a_tree_cannot_be_used_by_what_hears_of_it() -> None:
         list(t)
 
     t.progress = use
-    with pytest.raises(RuntimeError, match="what hears of its progress"):
+    with pytest.raises(RuntimeError, match="its own progress function"):
         list(t)
     t.progress = None
     assert "x" in t

@@ -395,7 +395,7 @@ def test_the_fill_of_a_repair_is_an_item(readable: bool) -> None:
             found = caterva.load("out")
             assert set(found[found != items]) == {5.0}
         else:
-            with pytest.raises(ValueError, match="no item"):
+            with pytest.raises(ValueError, match="not an item"):
                 caterva.repair("f", "new", fill_value=fill)
             assert not Path("new").exists()
 

@@ -1,4 +1,4 @@
-/* The type Array: an object around a handle, its attributes, and its end. */
+/* The type Array: an object around a handle, its attributes, and its release. */
 #include "array.h"
 
 #include "options.h"
@@ -8,12 +8,12 @@
 #include <structmember.h>
 #include <unistd.h>
 
-/* ---- Made and gone --------------------------------------------------------- */
+/* ---- Creation and release -------------------------------------------------- */
 
 array_object *array_of(module_state *state, PyObject *object)
 {
     if (PyObject_TypeCheck(object, state->array_type)) return (array_object *)object;
-    PyErr_Format(PyExc_TypeError, "a caterva.Array is wanted, not %R", Py_TYPE(object));
+    PyErr_Format(PyExc_TypeError, "expected a caterva.Array, not %R", Py_TYPE(object));
     return NULL;
 }
 
@@ -46,7 +46,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     return NULL;
 }
 
-/* As Python's files do; dealloc then commits or drops what is pending. */
+/* Warns of pending changes, as Python's files warn. dealloc then commits or drops them. */
 static void finalize(PyObject *object)
 {
     array_object *self = (array_object *)object;
@@ -62,7 +62,7 @@ static void finalize(PyObject *object)
                                   : "<caterva.Array %A> has changes that were not committed "
                                     "when it was dropped: close it, or use it in a with "
                                     "block",
-                              self->place); /* repr(array) may need to import */
+                              self->place); /* not repr(array), which may need an import */
     if (result < 0) PyErr_WriteUnraisable((PyObject *)Py_TYPE(object));
     PyErr_Restore(kind, value, traceback);
 }
@@ -194,12 +194,12 @@ static PyGetSetDef properties[] = {
     {"shape", get_shape, NULL, "Length of each axis (tuple of int).", NULL},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
     {"dtype", get_dtype, NULL, "numpy.dtype of the items.", NULL},
-    {"closed", get_closed, NULL, "True once the array was released, by `close` or `discard`.", NULL},
+    {"closed", get_closed, NULL, "True after `close` or `discard`.", NULL},
     {"writable", get_writable, NULL, "True if the array was opened for writing.", NULL},
-    {"_place", get_place, NULL, "What it was opened with.", NULL},
-    {"_offset", get_offset, NULL, "Where the frame begins in its file.", NULL},
-    {"_remote", get_remote, NULL, "The options that its URL was opened with, or None.", NULL},
-    {"_source", get_source, NULL, "What it is read from, or None.", NULL},
+    {"_place", get_place, NULL, "Path or URL with which it was opened.", NULL},
+    {"_offset", get_offset, NULL, "Position of the frame in its file.", NULL},
+    {"_remote", get_remote, NULL, "Options with which its URL was opened, or None.", NULL},
+    {"_source", get_source, NULL, "Source from which it is read, or None.", NULL},
     {"progress", call_get_progress, set_progress,
      "Function ``(done, total)`` that hears of long calls, in decoded bytes, and stops\n"
      "them by returning a true value; or None.",
@@ -224,7 +224,7 @@ static PyMemberDef members[] = {
 
 enum { MAX_METHODS = 80 };
 
-/* One list of those of all files; the type keeps pointing at it. */
+/* The methods of all files in one table; the type refers to it. */
 static PyMethodDef methods[MAX_METHODS + 1];
 
 static void gather(void)
@@ -249,7 +249,7 @@ static PyType_Slot slots[] = {
     {Py_mp_length, length},
     {Py_mp_subscript, array_subscript},
     {Py_mp_ass_subscript, array_assign},
-    {Py_tp_doc, "An open handle; caterva.Array is what Python sees."},
+    {Py_tp_doc, "An open handle; base of caterva.Array."},
     {0, NULL},
 };
 

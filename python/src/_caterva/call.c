@@ -1,6 +1,6 @@
-/* Calls of the library, and what is heard of them meanwhile. The calling thread is known
- * by a variable of its own; on the library's threads that is NULL, and nothing is asked:
- * signals are the main thread's affair. */
+/* Calls of the library: signals, progress and exceptions. A thread that is in a call finds it
+ * in a thread-local variable. On the library's threads that variable is NULL, and Python is not
+ * called: signals are handled on the calling thread only. */
 #include "call.h"
 
 #include "source.h"
@@ -38,10 +38,10 @@ void call_begin(call *c, const void *owner, PyObject *progress)
     c->thread = PyEval_SaveThread();
 }
 
-/* With the GIL; non-zero: stop. */
+/* Calls the progress function, with the GIL. Non-zero stops the call. */
 static int tell(call *c)
 {
-    if (!c->progress || c->total == 0) return 0; /* or nothing is known yet */
+    if (!c->progress || c->total == 0) return 0; /* total 0: no numbers yet */
     c->told = true;
     PyObject *answer =
         PyObject_CallFunction(c->progress, "LL", (long long)c->done, (long long)c->total);
@@ -70,7 +70,7 @@ static void note(call *c, int64_t done, int64_t total)
 int call_hook(void *context, int64_t done, int64_t total)
 {
     call *c = current;
-    if (!c && context) note(context, done, total); /* for call_end, which tells the last */
+    if (!c && context) note(context, done, total); /* call_end reports the last numbers */
     if (!c || (context && context != c)) return 0;
     if (c->own == (context != NULL)) note(c, done, total);
     int64_t time = now();
@@ -112,7 +112,7 @@ int raise_error(module_state *state, const caterva_error *err, PyObject *place)
     return -1;
 }
 
-/* What the library left in the middle of something, whoever stopped it. */
+/* Adds the library's message, which names what was left unfinished, to the exception. */
 static void add_note(const caterva_error *err)
 {
     PyObject *type, *value, *trace;
@@ -128,7 +128,7 @@ int call_end(module_state *state, call *c, caterva_status status)
 {
     PyEval_RestoreThread(c->thread);
     int result = PyErr_Occurred() ? -1 : 0;
-    bool all_told = c->told && c->done == c->total; /* the last may come on another thread */
+    bool all_told = c->told && c->done == c->total; /* false if a pool thread was the last */
     if (result == 0 && status == CATERVA_OK && c->progress && !all_told && c->total > 0) {
         c->done = c->total;
         if (tell(c) < 0) result = -1;

@@ -1,11 +1,11 @@
-/* What an array is, chunk by chunk and as a whole; chunks as they are stored. */
+/* Descriptions of an array and its chunks; stored chunks. */
 #include "array.h"
 #include "options.h"
 
 #include <caterva_upkeep.h>
 #include <stdlib.h>
 
-/* ---- The whole ------------------------------------------------------------------ */
+/* ---- The array ------------------------------------------------------------------- */
 
 static PyObject *names_of(const caterva_info *info)
 {
@@ -18,7 +18,7 @@ static PyObject *names_of(const caterva_info *info)
     return names;
 }
 
-/* Of a name that is stored. Takes the value over. */
+/* Sets dict[name], where `name` is a stored name. Takes the value over; it may be NULL. */
 static int set_item(PyObject *dict, const char *name, PyObject *value)
 {
     PyObject *key = value ? name_decoded(name) : NULL;
@@ -39,7 +39,7 @@ static PyObject *metalayers_of(const caterva_info *info)
     return dict;
 }
 
-/* Python counts as frames do: level 0 is no compression, filter 0 none. */
+/* Python numbers as frames do: level 0 is no compression, filter 0 no filter. */
 static int level_of(const caterva_info *info)
 {
     return info->level == CATERVA_NONE ? 0 : info->level;
@@ -61,7 +61,7 @@ static PyObject *fill_of(const caterva_info *info)
     return PyBytes_FromStringAndSize(info->fill_value, info->item_size);
 }
 
-/* A dict of everything; the N of a part that could not be made fails it. */
+/* Returns the description as a dict. A part that could not be made is NULL and fails it. */
 static PyObject *dict_of(const caterva_info *i)
 {
     return Py_BuildValue(
@@ -107,15 +107,15 @@ static PyObject *describe(PyObject *object, PyObject *unused)
     return dict;
 }
 
-/* ---- What a data set asks of each variable ------------------------------------------ */
+/* ---- All that a data set needs to know about a variable ------------------------------ */
 
 typedef struct stored {
     const caterva_info *info;
-    void **values; /* of its attributes */
+    void **values; /* values of its attributes, n_attributes each */
     size_t *sizes;
 } stored;
 
-/* All with which a variable is described, without the GIL. */
+/* Loads everything that describes a variable. Called without the GIL. */
 static caterva_status load_stored(caterva_array *array, stored *s, caterva_error *err)
 {
     caterva_status status = caterva_info_get(array, &s->info, err);
@@ -242,7 +242,7 @@ static PyObject *block_info(PyObject *object, PyObject *args)
                          tuple_of_int64s(i.stop, self->ndim), (long long)i.stored_bytes);
 }
 
-/* The size first, then the bytes: a writer in between makes it ask again. */
+/* Asks for the size, then the bytes. Repeats if a writer has changed the chunk in between. */
 static int read_stored(array_object *self, long long chunk, char **bytes, size_t *size)
 {
     call c;

@@ -1,4 +1,4 @@
-/* The list of damaged places: see damages.h. */
+/* A list of damaged places; see damages.h. */
 #include "damages.h"
 
 #include "call.h"

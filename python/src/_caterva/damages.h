@@ -1,4 +1,4 @@
-/* Damaged places, gathered on any thread and given to Python at the end. */
+/* Damaged places, collected on any thread and converted to Python at the end. */
 #ifndef DAMAGES_H
 #define DAMAGES_H
 
@@ -8,16 +8,16 @@
 typedef struct damages {
     struct damage *list;
     size_t n, room;
-    bool lost; /* memory was short, and the list is not whole */
+    bool lost; /* an allocation failed: the list is incomplete */
 } damages;
 
-/* on_damage: context is a damages that began as zero. */
+/* Is an on_damage function. `context` is a damages, initially all zeros. */
 void damages_add(void *context, const caterva_damage *found);
 
-/* A list of (chunk, index, position, code, message), and the memory given back. */
+/* Returns a list of (chunk, index, position, code, message), and frees the places. */
 PyObject *damages_take(damages *d, int ndim);
 
-/* The memory given back. Any thread. */
+/* Frees the places. Called with or without the GIL. */
 void damages_drop(damages *d);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A tuple of one name or None for each axis; None where the array names none at all. */
+/* Returns a tuple of a name or None for each axis; None if the array has no names. */
 static PyObject *dims_get(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -30,11 +30,11 @@ static PyObject *dims_get(PyObject *object, PyObject *unused)
     return tuple;
 }
 
-/* Borrows the text of the tuple's items. */
+/* Gets the texts of the tuple's items, borrowed. */
 static int parse_names(const array_object *self, PyObject *tuple, const char **names)
 {
     if (PyTuple_Size(tuple) != self->ndim) {
-        PyErr_Format(PyExc_ValueError, "%zd names of dimensions for an array of %d axes",
+        PyErr_Format(PyExc_ValueError, "%zd names of dimensions for an array with %d axes",
                      PyTuple_Size(tuple), self->ndim);
         return -1;
     }
@@ -45,7 +45,7 @@ static int parse_names(const array_object *self, PyObject *tuple, const char **n
         if (name != Py_None && !names[d]) return -1;
         if (names[d] && strlen(names[d]) != (size_t)size) {
             PyErr_Format(PyExc_ValueError,
-                         "the name %R of a dimension has a zero character in it", name);
+                         "the name %R of a dimension contains a zero character", name);
             return -1;
         }
     }
@@ -64,7 +64,7 @@ static int set_names(array_object *self, const char *const *names)
     return call_end(self->state, &c, status);
 }
 
-/* (a tuple of one name or None for each axis, or None for no names) */
+/* (a tuple of a name or None for each axis, or None to remove all names) */
 static PyObject *dims_set(PyObject *object, PyObject *value)
 {
     array_object *self = (array_object *)object;

@@ -1,6 +1,6 @@
-/* What all files of the extension share: Python and NumPy within the limits of their
- * stable interfaces, and the state of the module. Nothing is kept outside of it but what
- * NumPy itself keeps (its table of functions). */
+/* Included by all files of the extension: Python and NumPy, limited to their stable interfaces,
+ * and the state of the module. State outside of it: NumPy's table of functions, and variables of
+ * the process or thread in call.c, foreign.c, gate.c, handle.c, remote.c and source.c. */
 #ifndef EXTENSION_H
 #define EXTENSION_H
 
@@ -9,7 +9,7 @@
 
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL caterva_numpy_api
-#ifndef IMPORTS_NUMPY /* module.c does */
+#ifndef IMPORTS_NUMPY /* defined by module.c */
 #define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>
@@ -19,32 +19,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifndef Py_BEGIN_CRITICAL_SECTION /* of Pythons without the GIL */
+#ifndef Py_BEGIN_CRITICAL_SECTION /* exists in Pythons without the GIL */
 #define Py_BEGIN_CRITICAL_SECTION(object) {
 #define Py_END_CRITICAL_SECTION() }
 #endif
 
-/* Arrays and trees hold a reference to the module that the garbage collector does not see: their
- * end may commit, and a commit that fails calls `raise`. Without it a collection of the module
- * and its objects together, as at the end of the interpreter, frees the state first. */
+/* Arrays and trees hold a reference to the module that the garbage collector does not see. Their
+ * destructors may commit, and a commit that fails calls `raise`. If the collector saw it, it
+ * could collect the module and its objects together, as at exit, and free the state first. */
 typedef struct module_state {
-    PyObject *module; /* that has this state */
+    PyObject *module; /* the module with this state, borrowed */
     PyTypeObject *array_type, *view_type, *request_type, *tree_type, *remote_type;
-    PyObject *raise;          /* caterva._errors.make: the exception for a status      */
-    PyObject *read_fancy;     /* caterva._indexing: reading what is no basic index     */
-    PyObject *write_fancy;    /* the same for writing                                  */
-    PyObject *as_source;      /* caterva._indexing: a value for so many items          */
-    PyObject *dtype_of_text;  /* caterva._dtypes: numpy.dtype of a description         */
+    PyObject *raise;          /* caterva._errors.make: makes the exception for a status */
+    PyObject *read_fancy;     /* caterva._indexing: reads keys that are not basic       */
+    PyObject *write_fancy;    /* the same for writing                                   */
+    PyObject *as_source;      /* caterva._indexing: converts a value to be assigned     */
+    PyObject *dtype_of_text;  /* caterva._dtypes: numpy.dtype of a text                 */
     PyObject *empty_tuple;
-    PyObject *failures; /* number: an exception that a source raised in a call of the library */
+    PyObject *failures; /* dict from numbers to exceptions of sources; see source.c */
 } module_state;
 
-
-/* One list of methods from those of several files, each with an empty one at its end; `out` has
- * room for `room` and that. */
+/* Joins tables of methods, each with an empty entry at its end, into `out`, which has room for
+ * `room` methods and an empty entry. */
 void gather_methods(PyMethodDef *const *lists, size_t n, PyMethodDef *out, int room);
 
-/* Adds what each file defines; -1 with an exception. */
+/* Add the types of each file; -1 with an exception. */
 int array_add_type(PyObject *module, module_state *state);
 int view_add_type(PyObject *module, module_state *state);
 int request_add_type(PyObject *module, module_state *state);

@@ -1,5 +1,5 @@
 /* See foreign.h. The lock is taken by hooks of os.register_at_fork, which run before the
- * interpreter's own preparations: a later Python holds its lock while it forks. */
+ * interpreter's own preparations for a fork: newer Pythons hold their lock from then on. */
 #include "foreign.h"
 
 #include <caterva_store.h>
@@ -8,16 +8,16 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATIENCE = 10 }; /* seconds, with what a program's object does not come back from */
+enum { PATIENCE = 10 }; /* seconds to wait at exit for calls of Python that do not return */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
-static PyInterpreterState *interpreter; /* the only one, see module.c */
-static int n_inside;                    /* with states made here */
-static bool is_over;                    /* nobody else comes in */
+static PyInterpreterState *interpreter; /* the main one, see module.c         */
+static int n_inside;                    /* threads with states from make_state */
+static bool is_over;                    /* no other thread may enter           */
 static _Thread_local bool is_inside;
 
-/* A state for this thread, counted; NULL: it may not come in. */
+/* Makes a state for this thread and counts it; NULL if the thread may not enter Python. */
 static PyThreadState *make_state(void)
 {
     pthread_mutex_lock(&lock);
@@ -58,10 +58,10 @@ void foreign_leave(foreign f)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- The end --------------------------------------------------------------------- */
+/* ---- Exit ------------------------------------------------------------------------ */
 
-/* Before the interpreter ends: arrays work on the threads of who uses them alone from here on. A
- * thread that has told what it had to tell is inside for a moment yet. */
+/* Runs before the interpreter is finalized: from now on arrays work on the calling threads only.
+ * Waits for library threads that are still inside Python. */
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     struct timespec until;
@@ -80,9 +80,9 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
 
 /* ---- Forks ---------------------------------------------------------------------- */
 
-static _Thread_local bool is_forking, has_held; /* this thread */
+static _Thread_local bool is_forking, has_held;
 
-/* Reads in the background may call Python: they come to their end first. */
+/* Waits until background reads, which may call Python, have ended. */
 static void hold(void)
 {
     has_held = true;
@@ -100,7 +100,7 @@ static PyObject *before_fork(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     PyThreadState *thread = PyEval_SaveThread();
     hold();
-    pthread_mutex_lock(&lock); /* another thread that forks, and wants the GIL, may have it */
+    pthread_mutex_lock(&lock); /* without the GIL, which its holder may be waiting for */
     PyEval_RestoreThread(thread);
     is_forking = true;
     Py_RETURN_NONE;
@@ -125,9 +125,9 @@ static PyObject *after_in_child(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* subprocess forks with the GIL and without hooks where it is to change the user, or may not
- * use vfork. Whether a thread has the GIL is no part of the stable ABI, and has two names: without
- * one of them this is not done. */
+/* subprocess forks with the GIL and without these hooks if it changes the user or cannot use
+ * vfork. Whether a thread has the GIL is not part of the stable ABI, and the function for it has
+ * had two names; if neither exists, such forks are not handled. */
 static PyThreadState *(*current_state)(void);
 
 static void find_current_state(void)
@@ -156,7 +156,7 @@ static void after_any_fork(void)
     if (!is_forking) resume();
 }
 
-/* Behind the library's own: of several such handlers the last one added is called first. */
+/* Added after the library's own handlers: of these "prepare" handlers the last runs first. */
 static void watch_any_fork(void)
 {
     find_current_state();
@@ -165,7 +165,7 @@ static void watch_any_fork(void)
     (void)pthread_atfork(before_any_fork, after_any_fork, NULL);
 }
 
-/* ---- Once in a process ------------------------------------------------------------- */
+/* ---- Registration ------------------------------------------------------------------ */
 
 static PyMethodDef at_forks[] = {
     {"before", before_fork, METH_NOARGS, NULL},
@@ -175,7 +175,7 @@ static PyMethodDef at_forks[] = {
 
 static PyMethodDef at_end = {"at_exit", at_exit, METH_NOARGS, NULL};
 
-/* A function by its name: a new reference. */
+/* Returns a function of a module: a new reference. */
 static PyObject *function_of(const char *module, const char *name)
 {
     PyObject *object = PyImport_ImportModule(module);

@@ -6,11 +6,11 @@
 
 module_state *module_state_of(PyObject *module);
 
-/* The library's threads can enter the main interpreter only: 0, or -1 with the sentence
- * that another one cannot do this. */
+/* Returns 0 in the main interpreter, the only one that the library's threads can enter; else -1
+ * with an exception, whose message says that a subinterpreter cannot do `what`. */
 int interpreter_check(const char *what);
 
-extern PyMethodDef module_functions[]; /* functions.c: those of all files */
+extern PyMethodDef module_functions[]; /* functions.c: the functions of all files */
 
 /* ---- open.c ------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
-/* A lock that many enter and one may shut: calls through a handle go in and out, close
- * and refresh need it alone. Going in and out costs one atomic addition each.
+/* A shared lock with cheap entry: calls through a handle enter and leave it, close and refresh
+ * shut it. Entering and leaving cost one atomic addition each.
  *
- * All functions are called with the GIL and give it up while they wait. In a child of
- * fork, gate_lost_threads comes before all others. */
+ * All functions are called with the GIL and release it while they wait. In a forked child,
+ * gate_lost_threads must be called before all others. */
 #ifndef GATE_H
 #define GATE_H
 
@@ -12,34 +12,34 @@
 #include <stdint.h>
 
 typedef struct gate {
-    atomic_int_least64_t inside; /* how many, and GATE_SHUT */
+    atomic_int_least64_t inside; /* number of calls inside, plus GATE_SHUT if shut */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned forks; /* that this process had behind it when the gate was made new */
+    unsigned forks; /* gate_forks when the gate was initialized */
 } gate;
 
 #define GATE_SHUT (INT64_C(1) << 62)
 
-extern atomic_uint gate_forks; /* how many generations of forks this process is from */
+extern atomic_uint gate_forks; /* number of forks between the first process and this one */
 
-void gate_watch_forks(void); /* once, before the first gate */
+void gate_watch_forks(void); /* call once, before the first gate_init */
 
 void gate_init(gate *g);
 void gate_destroy(gate *g);
 
-bool gate_renew(gate *g); /* of gate_lost_threads: in a child */
+bool gate_renew(gate *g); /* part of gate_lost_threads, in a child */
 
-/* In a child of fork the gate is made new, as if nobody had been inside. True when threads
- * of the parent's were, which will never come out and may have left locks behind: then the
- * gate is shut, for the caller to see to it and to open. */
+/* In a forked child, initializes the gate again, with no call inside. Returns true if threads of
+ * the parent were inside: they do not exist here and may have left locks held. The gate is then
+ * shut; the caller must repair the handle and open it. */
 static inline bool gate_lost_threads(gate *g)
 {
     return g->forks != atomic_load_explicit(&gate_forks, memory_order_relaxed) &&
            gate_renew(g);
 }
 
-void gate_wait(gate *g); /* of gate_enter: until it is open, then inside */
-void gate_wake(gate *g); /* of gate_leave: for who waits to be alone     */
+void gate_wait(gate *g); /* part of gate_enter: waits until it is open, then enters */
+void gate_wake(gate *g); /* part of gate_leave: wakes a thread in gate_shut         */
 
 static inline void gate_enter(gate *g)
 {
@@ -47,7 +47,7 @@ static inline void gate_enter(gate *g)
         gate_wait(g);
 }
 
-/* The same, but false and outside where it would have to wait. */
+/* Enters if it need not wait; else returns false. */
 bool gate_enter_at_once(gate *g);
 
 static inline bool gate_is_shut(gate *g) { return atomic_load(&g->inside) >= GATE_SHUT; }
@@ -58,7 +58,7 @@ static inline void gate_leave(gate *g)
         gate_wake(g);
 }
 
-/* Waits until nobody is inside, and keeps it so until gate_open. */
+/* Waits until no call is inside, and keeps others out until gate_open. */
 void gate_shut(gate *g);
 void gate_open(gate *g);
 

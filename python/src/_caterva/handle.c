@@ -1,4 +1,4 @@
-/* The handle inside an Array: described, released, and opened anew in a child of fork. */
+/* The handle of an Array: its description, its release, and its reopening in a forked child. */
 #include "handle.h"
 
 #include "remote.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- What it is ------------------------------------------------------------- */
+/* ---- Description ------------------------------------------------------------- */
 
 PyObject *place_encoded(PyObject *place)
 {
@@ -32,7 +32,7 @@ static int get_info(array_object *self, const caterva_info **info)
     return call_end(self->state, &c, status);
 }
 
-/* The dtype, of which a metalayer of ours may know more than NumPy's words say. */
+/* Returns the dtype. A metalayer of this package names dtypes of ml_dtypes. */
 static PyObject *descr_of(array_object *self, const caterva_info *info)
 {
     const char *name = NULL;
@@ -82,11 +82,11 @@ int handle_look_first(array_object *self)
     return result;
 }
 
-/* ---- Letting go of it -------------------------------------------------------- */
+/* ---- Release ----------------------------------------------------------------- */
 
 _Thread_local int handle_calls_back;
 
-/* Handles to be closed by the main thread, with what their functions need. */
+/* A handle to be closed by the main thread, and the Remote with the functions it may call. */
 typedef struct leftover {
     caterva_array *handle;
     PyObject *remote;
@@ -109,7 +109,7 @@ static int close_leftovers(void *unused)
     return 0;
 }
 
-/* False without memory. */
+/* Returns false if an allocation fails. */
 static bool leave_for_later(array_object *self, caterva_array *handle)
 {
     leftover *l = PyMem_Calloc(1, sizeof *l);
@@ -118,7 +118,7 @@ static bool leave_for_later(array_object *self, caterva_array *handle)
     Py_XINCREF(l->remote = self->remote);
     l->next = atomic_load(&leftovers);
     while (!atomic_compare_exchange_weak(&leftovers, &l->next, l)) continue;
-    (void)Py_AddPendingCall(close_leftovers, NULL); /* full: the next one closes it, too */
+    (void)Py_AddPendingCall(close_leftovers, NULL); /* if full: a later call closes it */
     return true;
 }
 
@@ -126,7 +126,7 @@ int handle_discard(array_object *self)
 {
     caterva_array *handle = self->handle;
     self->handle = NULL;
-    if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* locks may be held forever */
     if (handle_calls_back > 0 && !self->writable && leave_for_later(self, handle)) return 0;
     call c;
     call_begin(&c, self, self->progress);
@@ -140,7 +140,7 @@ static bool may_commit(array_object *self)
            !handle_is_a_parents(self) && !gate_lost_threads(&self->gate);
 }
 
-/* Commits and closes. When the commit fails the handle is what it was, and open. */
+/* Commits and closes. If the commit fails, the handle stays open with its pending changes. */
 static int commit_and_close(array_object *self, bool interruptible)
 {
     caterva_array *handle = self->handle;
@@ -151,7 +151,7 @@ static int commit_and_close(array_object *self, bool interruptible)
     caterva_status status = caterva_commit(handle, &c.err);
     bool closes = status == CATERVA_OK;
     c.deaf = false;
-    if (closes) status = caterva_close(handle, &c.err); /* tidies; nothing is pending */
+    if (closes) status = caterva_close(handle, &c.err); /* nothing is pending any more */
     atomic_store(&self->drops, !closes);
     int result = call_end(self->state, &c, status);
     if (!closes) self->handle = handle;
@@ -180,7 +180,7 @@ void handle_abandon(array_object *self)
     PyErr_Restore(kind, value, traceback);
 }
 
-/* ---- Another state, another handle ----------------------------------------------- */
+/* ---- Other states and handles ---------------------------------------------------- */
 
 int handle_look_again(array_object *self)
 {
@@ -192,15 +192,15 @@ int handle_look_again(array_object *self)
     if (same) set_shape(self, info);
     if (descr && !same)
         PyErr_Format(PyExc_ValueError,
-                     "%S is another array now, with %d axes of %R: this one is closed, "
-                     "open it anew",
+                     "%S is another array now, with %d axes of %R: this one has been closed, "
+                     "open it again",
                      self->place ? self->place : Py_None, info->ndim, descr);
     Py_XDECREF(descr);
     caterva_info_release(info);
     return same ? 0 : -1;
 }
 
-/* The file may have another commit by now: the child goes on with the parent's, or not. */
+/* Checks, after reopening in a forked child, that the file still has the parent's commit. */
 static int check_state(array_object *self)
 {
     const caterva_info *info;
@@ -210,7 +210,7 @@ static int check_state(array_object *self)
     if (same) return 0;
     static const caterva_error stale = {
         CATERVA_ESTALE, 0, -1,
-        "the array was changed after it was opened and before this process, a child of fork, "
+        "the array was changed after it was opened and before this process, a forked child, "
         "had to open it again"};
     return raise_error(self->state, &stale, self->place);
 }
@@ -222,7 +222,7 @@ static int look_or_abandon(array_object *self)
     return -1;
 }
 
-/* A lock of the source may be held for good, too. */
+/* A lock of the source may be held forever, too: renew it first. */
 static int reopen_source(array_object *self)
 {
     PyObject *renewed = PyObject_CallMethod(self->source, "renew", NULL);
@@ -240,9 +240,9 @@ static int reopen_source(array_object *self)
     return result < 0 ? -1 : look_or_abandon(self);
 }
 
-/* In a child of fork whose parent was using the handle in other threads: the locks that
- * they held are held for good. So the handle is left as it is, and the file opened anew;
- * what the parent was changing, and what is in memory only, are lost to the child. */
+/* In a forked child whose parent was using the handle in other threads: the locks that these
+ * held are held forever. So the handle is abandoned and the file opened again. Pending changes
+ * of the parent, and arrays that are only in memory, are lost to the child. */
 static int reopen(array_object *self)
 {
     if (!self->handle) return 0;
@@ -253,8 +253,8 @@ static int reopen(array_object *self)
     if (self->writable || !(is_file || self->frame)) {
         static const caterva_error refused = {
             CATERVA_EBUSY, 0, -1,
-            "the array is the parent's, which was using it in another thread when this process "
-            "was forked"};
+            "the array belongs to the parent process, which was using it in another thread when "
+            "this process was forked"};
         return raise_error(self->state, &refused, self->place);
     }
     PyObject *bytes = is_file ? place_encoded(self->place) : self->frame;
@@ -278,7 +278,7 @@ static int recover(array_object *self)
     return result;
 }
 
-/* ---- Going in ---------------------------------------------------------------- */
+/* ---- Entering ----------------------------------------------------------------- */
 
 _Thread_local bool handle_tells;
 
@@ -286,7 +286,7 @@ static int fail_shut(void)
 {
     PyErr_SetString(
         PyExc_ValueError,
-        "the array is being closed, refreshed or kept up by another thread, which "
+        "the array is being closed, refreshed, compacted or sealed by another thread, which "
         "waits for this callback");
     return -1;
 }
@@ -296,7 +296,7 @@ int array_enter(array_object *self)
     if (remote_check_thread() < 0) return -1;
     if (call_is_under_way(self)) {
         PyErr_SetString(PyExc_RuntimeError,
-                        "an array cannot be used by what hears of its progress");
+                        "an array cannot be used by its own progress function");
         return -1;
     }
     if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
@@ -319,6 +319,6 @@ int handle_shut_gate(array_object *self)
         return 0;
     }
     PyErr_SetString(PyExc_RuntimeError,
-                    "an array cannot be closed by what hears of its progress");
+                    "an array cannot be closed by its own progress function");
     return -1;
 }

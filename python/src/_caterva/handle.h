@@ -1,5 +1,5 @@
-/* The Python object around a handle. Its calls go through the gate, so that closing and
- * refreshing are safe at any moment, whatever other threads are doing. */
+/* The Python object around a handle. Its calls go through the gate, so that it can be closed and
+ * refreshed at any time, whatever other threads are doing. */
 #ifndef HANDLE_H
 #define HANDLE_H
 
@@ -9,83 +9,81 @@
 
 typedef struct array_object {
     PyObject_HEAD module_state *state; /* as in call_owner               */
-    PyObject *place;                   /* url as given                   */
+    PyObject *place;                   /* path or URL                    */
     PyObject *progress;                /* callable or NULL               */
-    caterva_array *handle;             /* NULL: closed; changes with the gate shut only */
+    caterva_array *handle;             /* NULL: closed; changes only while the gate is shut */
     gate gate;
-    PyArray_Descr *descr; /* of the items                                  */
+    PyArray_Descr *descr; /* dtype of the items                            */
     int ndim;
     int32_t item_size;
     atomic_int_least64_t shape[CATERVA_MAX_DIMS];
-    uint8_t state_id[CATERVA_STATE_ID]; /* of the commit that a handle for reading sees */
+    uint8_t state_id[CATERVA_STATE_ID]; /* reading: identifies the commit that it sees */
     bool writable;
-    bool is_part;               /* of a job: it has no path of its own */
-    atomic_bool drops; /* its end drops what is pending: the last commit failed, or the array
-                          is being made */
-    caterva_open_options again; /* to open it anew with */
-    unsigned n_opened;          /* how often it was: views are of one handle                */
-    pid_t process;              /* that opened it: another one leaves what is pending alone */
-    PyObject *frame;            /* the bytes that a frame in memory borrows, or NULL        */
+    bool is_part;               /* a part of a job: it has no path of its own */
+    atomic_bool drops; /* its release drops pending changes: the last commit failed, or the
+                          array is still being created */
+    caterva_open_options again; /* to reopen it                                             */
+    unsigned n_opened;          /* times that it was reopened: a view is bound to one handle */
+    pid_t process;              /* that opened it: others leave pending changes alone       */
+    PyObject *frame;            /* bytes that a frame in memory borrows, or NULL            */
     PyObject *remote; /* options that `again` points into, or NULL                         */
-    PyObject *source; /* the object of Python's that it is read from, or NULL              */
+    PyObject *source; /* Python object from which it is read, or NULL                      */
     PyObject *weak;
 } array_object;
 
-/* True on a thread that tells of a read in the background: who has shut a gate may be waiting
- * for it, so it waits at none. */
+/* True on a thread that is reporting the end of a background read. Such a thread must not wait
+ * at a gate: the thread that has shut it may be waiting for this report. */
 extern _Thread_local bool handle_tells;
 
-/* More than 0 on a thread that the library has called a function of Python's from, and waits
- * for: what the collector happens to drop there is closed later, by the main thread. */
+/* More than 0 on a thread from which the library is calling Python, and for which it waits. If
+ * the garbage collector drops an array there, the main thread closes it later. */
 extern _Thread_local int handle_calls_back;
 
-/* The bytes that the system knows a place by, as Python's own open has them: a new reference,
- * or NULL with an exception. */
+/* Encodes a path as Python's open does: a new reference, or NULL with an exception. */
 PyObject *place_encoded(PyObject *place);
 
-/* Enters the gate: 0, or -1 and ValueError when the array is closed. */
+/* Enters the gate: 0, or -1 with ValueError if the array is closed. */
 int array_enter(array_object *self);
 static inline void array_leave(array_object *self) { gate_leave(&self->gate); }
 
-/* Takes the shape anew from the handle, inside the gate. -1 with an exception. */
+/* Updates the shape from the handle, inside the gate. -1 with an exception. */
 int array_look(array_object *self);
 
-/* True while the array is kept in no file of the library's. */
+/* True if the array is in memory, or read from a Python object. */
 bool handle_in_memory(const array_object *self);
 
-/* True in a child of the process that opened it. */
+/* True in a forked child of the process that opened it. */
 bool handle_is_a_parents(const array_object *self);
 
-/* Takes shape and items from a new handle. -1 with an exception. */
+/* Sets shape and dtype from a new handle. -1 with an exception. */
 int handle_look_first(array_object *self);
 
-/* Takes the shape of the state that the handle turned to; -1 with an exception where its
- * items or axes are others, which are fixed for the life of an object. */
+/* Updates the shape after the handle has changed to another state. -1 with an exception if dtype
+ * or number of axes differ, which are fixed for the life of an object. */
 int handle_look_again(array_object *self);
 
-/* Shuts the gate, to be opened with gate_open; -1 with an exception where a progress
- * function asks for it, which is inside. */
+/* Shuts the gate; open it with gate_open. -1 with an exception if called by a progress function,
+ * whose call is inside. */
 int handle_shut_gate(array_object *self);
 
-/* The following are called behind the shut gate, or when the object has no reference left.
- * The rule that they implement is a section of docs/reliability.md: "What close, exit and
- * interruption do". */
+/* Call the following while the gate is shut, or when the object has no references left. They
+ * implement a section of docs/reliability.md: "What close, exit and interruption do". */
 
-/* Commits what is pending and releases the handle. When the commit fails or is interrupted:
- * -1 with an exception, and the handle stays open with all that is pending. Only releases a
- * handle that has nothing to commit: for reading, in memory, a part of a job, or a parent's
- * in a child of fork. */
+/* Commits pending changes and releases the handle. If the commit fails or is interrupted: -1
+ * with an exception, and the handle stays open with its pending changes. Only releases a handle
+ * that has nothing to commit: for reading, in memory, a part of a job, or the parent's in a
+ * forked child. */
 int handle_close(array_object *self);
 
-/* Releases the handle, if there is one, and drops what is pending. */
+/* Releases the handle, if there is one, and drops pending changes. */
 int handle_discard(array_object *self);
 
-/* For the end of the object: commits what is pending, unless the last commit failed, and
- * releases the handle in any case. Signals wait until the commit is done. -1 with an
+/* Called when the object is destroyed: commits pending changes, unless the last commit failed,
+ * and releases the handle in any case. Signals wait until the commit has ended. -1 with an
  * exception. */
 int handle_drop(array_object *self);
 
-/* handle_discard for a handle that cannot go on; keeps the exception. */
+/* Is handle_discard for a handle that cannot be used any more; keeps the current exception. */
 void handle_abandon(array_object *self);
 
 #endif

@@ -1,25 +1,25 @@
-/* a[key] and a[key] = value. An item by its indices, and boxes with steps, new axes and
- * an ellipsis, are read and written here; lists, masks and whatever NumPy refuses go to
- * _indexing.py, which knows all of NumPy's rules and raises what NumPy raises. */
+/* a[key] and a[key] = value. This file handles single items, and boxes with steps, new axes and
+ * an ellipsis. Lists, masks and wrong keys go to _indexing.py, which implements all of NumPy's
+ * rules and raises NumPy's errors. */
 #include "transfer.h"
 
 #include <string.h>
 
 enum { MAX_KEY = 64, ITEM_ROOM = 512, NOT_BASIC = 0, BASIC = 1 };
 
-/* What a basic key selects. */
+/* The selection of a basic key. */
 typedef struct box {
     int64_t start[CATERVA_MAX_DIMS], count[CATERVA_MAX_DIMS], step[CATERVA_MAX_DIMS];
     bool dropped[CATERVA_MAX_DIMS];
-    bool stepped; /* somewhere */
-    bool item;    /* every axis has an index, and there is no ellipsis: a scalar */
+    bool stepped; /* some axis has a step other than 1 */
+    bool item;    /* every axis has an index, without an ellipsis: a scalar */
     int ndim;     /* of the result */
     npy_intp shape[2 * CATERVA_MAX_DIMS + MAX_KEY];
 } box;
 
 /* ---- Keys ----------------------------------------------------------------------- */
 
-/* An int of Python's in [-n, n), as [0, n); -1 otherwise. */
+/* Returns a Python int in [-n, n) as one in [0, n), else -1. */
 static int64_t index_in(PyObject *number, int64_t n)
 {
     int overflow;
@@ -29,8 +29,8 @@ static int64_t index_in(PyObject *number, int64_t n)
     return i < n ? i : -1;
 }
 
-/* A tuple of an int for each axis (or one int) inside the array: the usual way to ask for
- * one item. False says nothing about the key. */
+/* Parses a tuple of an int for each axis (or one int): the most frequent key. Returns false if
+ * the key is anything else, or out of bounds. */
 static bool parse_item(array_object *self, PyObject *key, int64_t *start)
 {
     int ndim = self->ndim;
@@ -89,7 +89,7 @@ static void add_whole(box *b, int axis, int64_t length)
     b->shape[b->ndim++] = (npy_intp)length;
 }
 
-/* How many axes the key names; -1 when something in it is not basic. */
+/* Returns the number of axes that the key names; -1 if a part of it is not basic. */
 static int count_axes(PyObject *const *parts, int n, bool *ellipsis)
 {
     int axes = 0;
@@ -131,7 +131,7 @@ static int parse_parts(array_object *self, PyObject *const *parts, int n, box *b
     return b->ndim <= 32 ? BASIC : NOT_BASIC;
 }
 
-/* BASIC, NOT_BASIC (also where it is wrong), or -1 with an exception. */
+/* Returns BASIC, NOT_BASIC (also for wrong keys), or -1 with an exception. */
 static int parse_box(array_object *self, PyObject *key, box *b)
 {
     PyObject *parts[MAX_KEY];
@@ -152,8 +152,7 @@ static void stop_of(const array_object *self, const box *b, int64_t *stop)
     for (int d = 0; d < self->ndim; d++) stop[d] = b->start[d] + b->count[d];
 }
 
-/* The axes of a selection for a box with steps: none is dropped, as the buffer has an
- * axis of one item in its place. */
+/* Makes the selection for a box with steps. It drops no axis: the buffer has one of length 1. */
 static void select_box(const array_object *self, const box *b, transfer *t)
 {
     for (int d = 0; d < self->ndim; d++) {
@@ -169,7 +168,7 @@ static void select_box(const array_object *self, const box *b, transfer *t)
     t->selection.n_axes = self->ndim;
 }
 
-/* Reads the box into `data`, C order. Inside the gate. */
+/* Reads the box into `data`, C order. Call inside the gate. */
 static int read_box(array_object *self, const box *b, void *data, size_t size)
 {
     call c;
@@ -193,7 +192,7 @@ static int read_box(array_object *self, const box *b, void *data, size_t size)
 
 /* ---- Reading --------------------------------------------------------------------- */
 
-/* A scalar of NumPy's. Inside the gate. */
+/* Reads one item as a NumPy scalar. Call inside the gate. */
 static PyObject *read_item(array_object *self, const int64_t *start)
 {
     _Alignas(16) char room[ITEM_ROOM];
@@ -252,7 +251,7 @@ PyObject *array_subscript(PyObject *object, PyObject *key)
     return result;
 }
 
-/* True if `value` has the shape and the items of a box. */
+/* True if `value` has the shape and dtype of a box. */
 static bool fits(const array_object *self, const box *b, PyObject *value)
 {
     PyArrayObject *array = (PyArrayObject *)value;
@@ -263,8 +262,8 @@ static bool fits(const array_object *self, const box *b, PyObject *value)
            PyArray_EquivTypes(PyArray_DESCR(array), self->descr);
 }
 
-/* (key, out): True when `key` is basic and `out` is read into, False when it is for others
- * to say how, or what is wrong. */
+/* (key, out) to True if `key` is basic and `out` suits it and was read into; else to False: the
+ * caller handles the key, or raises. */
 static PyObject *read_basic(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -290,7 +289,7 @@ PyMethodDef array_index_methods[] = {
 
 /* ---- Writing --------------------------------------------------------------------- */
 
-/* The value as an array that the box can be written from: a new reference. */
+/* Returns the value as an array from which the box can be written: a new reference. */
 static PyArrayObject *source_of(array_object *self, const box *b, PyObject *value)
 {
     if (fits(self, b, value)) {
@@ -310,8 +309,8 @@ static PyArrayObject *source_of(array_object *self, const box *b, PyObject *valu
     return (PyArrayObject *)source;
 }
 
-/* The buffer's axes become those of the array, one for each, instead of those of the
- * result: dropped ones come back and new ones go, each of one item. */
+/* Changes the buffer's axes from those of the result to those of the array: adds dropped axes and
+ * removes new ones, all of length 1. */
 static void align_buffer(const array_object *self, const box *b, transfer *t)
 {
     int64_t shape[CATERVA_MAX_DIMS], strides[CATERVA_MAX_DIMS];
@@ -328,7 +327,7 @@ static void align_buffer(const array_object *self, const box *b, transfer *t)
     t->buffer.ndim = self->ndim;
 }
 
-/* The box is not empty. Inside the gate. */
+/* Writes a box that is not empty. Call inside the gate. */
 static int write_box(array_object *self, const box *b, PyArrayObject *source)
 {
     call c;

@@ -1,5 +1,5 @@
-/* Many writers: jobs and their merges, which are methods of an Array; parts, opened and
- * finished; what is done to the jobs at a path. */
+/* Many writers: jobs and merges, which are methods of an Array; opening and finishing parts;
+ * listing and deleting the jobs at a path. */
 #include "array.h"
 #include "functions.h"
 #include "options.h"
@@ -8,7 +8,7 @@
 
 /* ---- Bytes ------------------------------------------------------------------------- */
 
-/* Takes the library's bytes over. */
+/* Converts bytes of the library, and frees them. */
 static PyObject *take_bytes(void *bytes, size_t size)
 {
     PyObject *out = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
@@ -16,7 +16,7 @@ static PyObject *take_bytes(void *bytes, size_t size)
     return out;
 }
 
-/* A job and a merge grow the array, also when they fail behind that. */
+/* Updates the shape: a job and a merge may grow the array even if they fail later. */
 static int look_again(array_object *self, int result)
 {
     PyObject *kind, *value, *traceback;
@@ -29,7 +29,7 @@ static int look_again(array_object *self, int result)
 
 /* ---- The coordinator ----------------------------------------------------------------- */
 
-/* (shape that the array grows to, or None) to the job */
+/* (the shape to grow to, or None) to the job */
 static PyObject *job_begin(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -60,12 +60,12 @@ static PyObject *job_begin(PyObject *object, PyObject *args)
 }
 
 typedef struct merging {
-    const void **tokens; /* release with PyMem_Free, and the sizes, too */
+    const void **tokens; /* release with PyMem_Free, as `sizes` */
     size_t *sizes;
     size_t n;
 } merging;
 
-/* The bytes are the tuple's, which must live as long. */
+/* Lists the tokens of the tuple, which owns the bytes and must live as long. */
 static int list_tokens(PyObject *tuple, merging *out)
 {
     out->n = (size_t)PyTuple_Size(tuple);
@@ -158,7 +158,7 @@ PyObject *function_part_open(PyObject *module, PyObject *args)
     return array_wrap(state, (PyTypeObject *)type, &birth);
 }
 
-/* Behind the shut gate; the handle is gone afterwards. */
+/* Finishes the part and releases its handle. Call while the gate is shut. */
 static PyObject *finish(array_object *self)
 {
     if (!self->handle) {
@@ -166,8 +166,8 @@ static PyObject *finish(array_object *self)
         return NULL;
     }
     if (handle_is_a_parents(self)) {
-        PyErr_SetString(PyExc_ValueError, "the part is that of the process that opened it, "
-                                          "of which this one was forked");
+        PyErr_SetString(PyExc_ValueError,
+                        "the part belongs to the process from which this one was forked");
         return NULL;
     }
     void *token = NULL;
@@ -201,7 +201,7 @@ PyMethodDef array_job_methods[] = {
 
 /* ---- The jobs at a path ---------------------------------------------------------------- */
 
-/* Options of a call that tells `c` how far it is. */
+/* Returns options that report progress to `c`. */
 static caterva_upkeep_options heard_by(call *c)
 {
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;

@@ -1,5 +1,5 @@
-/* Methods of an Array that begin or end something: committing, turning to another state,
- * compacting, closing. */
+/* Methods of an Array that change its state as a whole: commit, rollback, refresh, upkeep,
+ * close. */
 #include "array.h"
 #include <caterva_upkeep.h>
 
@@ -34,7 +34,7 @@ static PyObject *commit(PyObject *object, PyObject *unused)
 
 typedef caterva_status turn_function(caterva_array *array, caterva_error *err);
 
-/* To another state, of another shape perhaps. */
+/* Changes the handle to another state, maybe of another shape. */
 static PyObject *turn(array_object *self, turn_function *function)
 {
     if (handle_shut_gate(self) < 0) return NULL;
@@ -76,22 +76,22 @@ static PyObject *refresh(PyObject *self, PyObject *unused)
 typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_options *options,
                                        caterva_error *err);
 
-/* A part's place is the array's, which is not the part's to change. */
+/* Refuses arrays in memory, and parts, whose place is that of the array. */
 static int check_keeps_up(array_object *self)
 {
     if (handle_in_memory(self)) {
-        PyErr_SetString(PyExc_ValueError, "an array in memory has no file to keep up");
+        PyErr_SetString(PyExc_ValueError, "an array in memory has no file to compact or seal");
         return -1;
     }
     if (!self->is_part) return 0;
     static const caterva_error refused = {
         CATERVA_EUNSUPPORTED, 0, -1,
-        "compacting and sealing are not for a part of a job: write items, then finish"};
+        "a part of a job cannot be compacted or sealed: write items, then finish it"};
     return raise_error(self->state, &refused, self->place);
 }
 
-/* Closed, kept up, and opened anew: inside the shut gate. An array that cannot be opened
- * again stays closed. */
+/* Closes the array, runs `function` on its file, and opens it again. Call while the gate is shut.
+ * If the array cannot be opened again it stays closed. */
 static int keep_up(array_object *self, upkeep_function *function, PyObject *progress)
 {
     PyObject *place = place_encoded(self->place);
@@ -145,17 +145,17 @@ static PyObject *complete(PyObject *self, PyObject *unused)
 
 PyMethodDef array_life_methods[] = {
     {"_complete", complete, METH_NOARGS,
-     "_complete($self)\n--\n\nThe new array is the caller's: its end commits it."},
+     "_complete($self)\n--\n\nThe new array is complete: its release commits it from now on."},
     {"_upkeep", upkeep, METH_VARARGS, NULL},
     {"_close", close_array, METH_VARARGS,
      "_close($self, commit=True, /)\n--\n\n"
-     "Commits, or drops what is pending, and releases the handle; it stays open when the\n"
-     "commit fails."},
+     "Commit or drop pending changes and release the handle; it stays open if the commit\n"
+     "fails."},
     {"commit", commit, METH_NOARGS,
      "commit($self)\n--\n\n"
-     "Make everything written so far durable and visible to others, all or nothing.\n\n"
-     "When it fails or is interrupted, what was committed before is untouched and all changes\n"
-     "stay pending: commit again, for example after making room on the disk, or `rollback`.\n\n"
+     "Make all pending changes durable and visible to others, all of them or none.\n\n"
+     "If this fails or is interrupted, the committed state is untouched and all changes stay\n"
+     "pending: commit again, for example after freeing disk space, or `rollback`.\n\n"
      "Examples\n--------\n"
      ">>> import caterva\n"
      ">>> a = caterva.zeros(4, dtype=\"i4\", path=\"commit.b2nd\")\n"
@@ -165,7 +165,7 @@ PyMethodDef array_life_methods[] = {
      "array([0, 7, 7, 0], dtype=int32)\n"},
     {"rollback", rollback, METH_NOARGS,
      "rollback($self)\n--\n\n"
-     "Drop everything since the last commit.\n\n"
+     "Drop all changes since the last commit.\n\n"
      "Examples\n--------\n"
      ">>> import caterva\n"
      ">>> a = caterva.zeros(3, dtype=\"i4\")\n"
@@ -176,15 +176,15 @@ PyMethodDef array_life_methods[] = {
      "array([0, 0, 0], dtype=int32)\n"},
     {"refresh", refresh, METH_NOARGS,
      "refresh($self)\n--\n\n"
-     "Turn a handle for reading to the last committed state.\n\n"
-     "The shape may be another one then. Dtype and number of axes are fixed for the life\n"
-     "of an `Array`: when an array with others has taken its place, it is closed.\n\n"
+     "Change an array that is open for reading to the last committed state.\n\n"
+     "The shape may change. Dtype and number of axes are fixed for the life of an `Array`: if\n"
+     "an array with others has replaced it, this one is closed.\n\n"
      "Raises\n------\n"
      "NotFoundError\n"
-     "    When nothing is there any more; the array goes on as it was.\n"
+     "    If nothing exists any more; the array keeps its state.\n"
      "ValueError\n"
-     "    When an array of another dtype or number of axes is there now. This one is closed\n"
-     "    then, and no view of it can be read: open it anew.\n\n"
+     "    If an array of another dtype or number of axes is there now. This one is closed\n"
+     "    then, and its views cannot be read: open it again.\n\n"
      "Examples\n--------\n"
      ">>> import caterva\n"
      ">>> w = caterva.zeros(3, dtype=\"i4\", path=\"refresh.b2nd\")\n"

@@ -1,5 +1,4 @@
-/* The module _caterva: its state, and the functions that belong to no array yet: opening,
- * creating, and what is done to a path. */
+/* The module _caterva: its state and its initialization. */
 #define IMPORTS_NUMPY
 #include "extension.h"
 
@@ -119,7 +118,7 @@ static PyModuleDef_Slot slots[] = {
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "caterva._caterva",
-    .m_doc = "The library, as Python's side of the package calls it.",
+    .m_doc = "The library's functions for the Python side of the package.",
     .m_size = sizeof(module_state),
     .m_methods = module_functions,
     .m_slots = slots,

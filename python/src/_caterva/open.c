@@ -1,4 +1,4 @@
-/* How arrays come into being: opened, created, from a frame in memory, copied. */
+/* Opening, creating and copying arrays. */
 #include "array.h"
 #include "functions.h"
 #include "options.h"
@@ -120,7 +120,7 @@ PyObject *function_create(PyObject *module, PyObject *args)
     birth.again = open_options_like(&options);
     birth.place = place;
     birth.progress = progress;
-    birth.drops = true; /* until _complete: what interrupts the making replaces no file */
+    birth.drops = true; /* until _complete: an interruption must not replace a file */
     return array_wrap(state, (PyTypeObject *)type, &birth);
 }
 
@@ -130,7 +130,7 @@ typedef struct copying {
     create_parts parts;
     caterva_create_options create;
     caterva_copy_options options;
-    PyObject *place; /* where the copy goes */
+    PyObject *place; /* path of the copy */
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
 } copying;
 
@@ -140,7 +140,7 @@ static PyObject *item_of(PyObject *dict, const char *name)
     return item == Py_None ? NULL : item;
 }
 
-/* The box, memory, convert_to, casting and for_remote. */
+/* Parses the box, memory, convert_to, casting and for_remote. */
 static int parse_copy(PyObject *dict, copying *out)
 {
     PyObject *start = item_of(dict, "start"), *stop = item_of(dict, "stop");
@@ -159,7 +159,7 @@ static int parse_copy(PyObject *dict, copying *out)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The array in Python, or None where it was closed at once: *out stays NULL then. */
+/* Makes the object for a copy. */
 static PyObject *wrap_copy(module_state *state, PyObject *type, PyObject *place,
                            const caterva_create_options *options, caterva_array *handle)
 {

@@ -1,4 +1,4 @@
-/* Dicts to option structs: a table of names and places drives it. */
+/* Converts dicts to option structs, driven by tables of names and offsets. */
 #include "options.h"
 
 #include "call.h"
@@ -21,7 +21,7 @@ typedef struct entry {
         name, kind, offsetof(STRUCT, member)                                                 \
     }
 
-/* What handles of new arrays and of opened ones have in common. */
+/* Options that new and opened arrays share. */
 #define AT_HANDLES                                                                           \
     AT("threads", INT, threads), AT("durability", INT, durability),                          \
         AT("dirty_budget", INT64, dirty_budget), AT("cache_bytes", INT64, cache_bytes),      \
@@ -128,7 +128,7 @@ static int store(PyObject *value, const entry *e, void *place)
     return store_int(value, e, place);
 }
 
-/* 1: the table has the name and the value is stored, 0: it has not. */
+/* Returns 1 if the table has the name and the value was stored, 0 if it does not, or -1. */
 static int store_named(const entry *table, const char *name, PyObject *value, void *out)
 {
     for (const entry *e = table; e->name; e++)
@@ -203,7 +203,7 @@ static int parse_filters(PyObject *sequence, const char *what, int *out)
     return n;
 }
 
-/* A list of pairs of name and bytes. */
+/* Parses a list of (name, bytes). */
 static int parse_metalayers(PyObject *list, create_parts *parts, caterva_create_options *out)
 {
     Py_ssize_t n = PyList_Size(list);
@@ -225,7 +225,7 @@ static int parse_metalayers(PyObject *list, create_parts *parts, caterva_create_
     return 0;
 }
 
-/* What is no single number: 1 done, 0 not known, -1 with an exception. */
+/* Stores an option that is not a single number: 1 done, 0 unknown name, -1 with an exception. */
 static int store_compound(const char *name, PyObject *value, create_parts *parts,
                           caterva_create_options *out)
 {

@@ -1,4 +1,4 @@
-/* What is done to the array at a path: compacted, sealed, deleted, repaired. */
+/* Functions on the array at a path: compact, seal, delete, repair. */
 #include "call.h"
 #include "damages.h"
 #include "functions.h"
@@ -62,7 +62,7 @@ static void on_damage(void *context, const caterva_damage *damage)
     damages_add(&((repairing *)context)->found, damage);
 }
 
-/* Structures have several descriptions: of them only the size is compared. */
+/* A structured dtype can have several texts, so only its size is compared. */
 static bool fits(const repairing *r, const caterva_info *info)
 {
     const char *dtype = r->fill_dtype;
@@ -114,7 +114,8 @@ static PyObject *repair_at(PyObject *module, const char *url, caterva_repair_opt
     Py_XDECREF(damages_take(&r->found, 0));
     if (r->fill_fits) return NULL;
     PyErr_Clear();
-    return PyErr_Format(PyExc_ValueError, "the fill, %zd bytes of dtype %s, is no item of %S",
+    return PyErr_Format(PyExc_ValueError,
+                        "the fill value (%zd bytes of dtype %s) is not an item of %S",
                         (Py_ssize_t)r->fill_size, r->fill_dtype ? r->fill_dtype : "unknown",
                         r->place);
 }

@@ -1,4 +1,4 @@
-/* A finished file to a server: the options of the call, and what came of it. */
+/* Publishing a finished file: options, and the result. */
 #include "call.h"
 #include "functions.h"
 #include "handle.h"
@@ -8,7 +8,7 @@
 #include <caterva_remote.h>
 #include <string.h>
 
-/* The sentences of servers name the URL, without its query; others are about the file. */
+/* Messages from servers contain the URL, without its query; other messages are about the file. */
 static PyObject *place_of_error(const caterva_error *err, PyObject *place, PyObject *url)
 {
     return strstr(err->message, "://") ? url : place;

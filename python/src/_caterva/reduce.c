@@ -1,4 +1,4 @@
-/* Statistics, histograms and reductions along axes, of arrays and of views. */
+/* Statistics, histograms and reductions of arrays and views. */
 #include "options.h"
 #include "transfer.h"
 #include "view.h"
@@ -6,11 +6,11 @@
 
 typedef struct reduction {
     caterva_reduce_options options;
-    transfer what; /* its selection; the buffer is not used */
+    transfer what; /* its selection; its buffer is unused */
     int axes[CATERVA_MAX_DIMS];
 } reduction;
 
-/* A tuple of what is taken of each axis, or a mask. -1 with an exception. */
+/* Parses a tuple of a selection for each axis, or a mask. -1 with an exception. */
 static int parse_selection(PyObject *what, reduction *out)
 {
     out->options = (caterva_reduce_options)CATERVA_REDUCE_INIT;
@@ -91,8 +91,8 @@ static PyObject *histogram(const origin *from, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* (what, selection, those that go or None, skip_nan, destination, progress); -1 with an
- * exception. */
+/* Parses (reduction, selection, axes to reduce or None, skip_nan, destination, progress). -1 with
+ * an exception. */
 static int parse_reduction(PyObject *args, int *what, reduction *r, PyArrayObject **out,
                            PyObject **progress)
 {

@@ -1,5 +1,5 @@
-/* The type Remote: options for URLs with their texts and functions, and what URLs cost. It
- * clears nothing for the collector: its functions may be called until the handle is closed. */
+/* The type Remote: options for URLs with their texts and functions; transfer counts. It has no
+ * tp_clear: its functions may be called until the handle is closed. */
 #include "remote.h"
 
 #include "array.h"
@@ -9,7 +9,7 @@
 #include <caterva_remote.h>
 
 typedef struct remote_object {
-    PyObject_HEAD caterva_remote_options options; /* texts lead into `words` and `lines` */
+    PyObject_HEAD caterva_remote_options options; /* points into `words` and `lines` */
     PyObject *given, *words, *lines;
     PyObject *on_headers, *on_request; /* or NULL */
     const char **headers;
@@ -20,12 +20,12 @@ static _Thread_local bool is_telling;
 int remote_check_thread(void)
 {
     if (!is_telling) return 0;
-    PyErr_SetString(PyExc_RuntimeError, "what is asked for headers, or hears of requests, "
-                                        "cannot use arrays");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "functions for headers and requests of a URL cannot use arrays");
     return -1;
 }
 
-/* ---- Functions of Python's ---------------------------------------------------- */
+/* ---- Calling Python ------------------------------------------------------------ */
 
 static void add_lines(PyObject *lines, void (*add)(void *token, const char *header),
                       void *token)
@@ -44,7 +44,7 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
     remote_object *self = context;
     foreign gil = foreign_enter();
     if (!gil.is_in) {
-        add(token, ""); /* refused: nothing is asked without them */
+        add(token, ""); /* an invalid header: no request is sent without the others */
         return;
     }
     is_telling = true;
@@ -92,9 +92,9 @@ static void tell_request(void *context, const caterva_transfer *transfer)
     foreign_leave(gil);
 }
 
-/* ---- Made and gone --------------------------------------------------------------- */
+/* ---- Creation and release --------------------------------------------------------- */
 
-/* A new reference; NULL of None. */
+/* Returns a new reference, or NULL for None. */
 static PyObject *function_or_null(PyObject *object)
 {
     if (object == Py_None) return NULL;
@@ -135,7 +135,7 @@ PyObject *function_remote(PyObject *module, PyObject *args)
                           &lines, &on_headers, &on_request))
         return NULL;
     bool calls = on_headers != Py_None || on_request != Py_None;
-    if (calls && interpreter_check("hear of requests") < 0) return NULL;
+    if (calls && interpreter_check("have functions for headers and requests") < 0) return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(state->remote_type, Py_tp_alloc);
     remote_object *self = (remote_object *)allocate(state->remote_type, 0);
     if (!self) return NULL;
@@ -183,7 +183,7 @@ int remote_parse(module_state *state, PyObject *object, PyObject **out)
 {
     *out = object == Py_None ? NULL : object;
     if (!*out || PyObject_TypeCheck(object, state->remote_type)) return 0;
-    PyErr_SetString(PyExc_TypeError, "options for URLs are wanted");
+    PyErr_SetString(PyExc_TypeError, "expected options for URLs, a caterva.Remote");
     return -1;
 }
 
@@ -202,7 +202,7 @@ PyObject *remote_given(PyObject *remote)
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, dealloc},
     {Py_tp_traverse, traverse},
-    {Py_tp_doc, "Options for URLs, as the library takes them."},
+    {Py_tp_doc, "Options for URLs in the library's form."},
     {0, NULL},
 };
 
@@ -220,9 +220,9 @@ int remote_add_type(PyObject *module, module_state *state)
     return type ? PyModule_AddObjectRef(module, "Remote", type) : -1;
 }
 
-/* ---- What it costs ----------------------------------------------------------------- */
+/* ---- Transfer counts ---------------------------------------------------------------- */
 
-/* (requests, bytes, round trips, joined, retried, cached), or None of an array that is no URL's. */
+/* (requests, bytes, round trips, joined, retried, cached), or None if the array has no URL */
 static PyObject *transfers(PyObject *object, PyObject *unused)
 {
     (void)unused;

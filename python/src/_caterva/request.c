@@ -1,6 +1,6 @@
-/* The type Request: a read under way on the library's threads. While it is, it keeps
- * itself, the array or view and the memory alive; at the end it calls a function of Python's, on
- * whatever thread the library is done on. */
+/* The type Request: a read on the library's threads. While the read is in progress, the request
+ * keeps itself, the array or view and the memory alive. At the end it calls a Python function,
+ * on the thread on which the read ended. */
 #include "foreign.h"
 #include "functions.h"
 #include "transfer.h"
@@ -9,12 +9,12 @@
 typedef struct request_object {
     PyObject_HEAD module_state *state;
     caterva_request *request;
-    PyObject *owner, *memory, *told; /* an array or a view; NULL when it is over */
-    PyObject *place;                 /* of the array, or of the first one below the view */
+    PyObject *owner, *memory, *told; /* owner: array or view; all NULL after the read */
+    PyObject *place;                 /* of the array, or of the view's first one      */
     bool keeps_itself;
 } request_object;
 
-/* The exception that `error` stands for, or None. */
+/* Returns the exception for `error`, or None. */
 static PyObject *exception_of(request_object *self, const caterva_error *error)
 {
     PyObject *kind, *value, *traceback;
@@ -40,10 +40,10 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
     request_object *self = context;
     (void)status;
     foreign gil = foreign_enter();
-    if (!gil.is_in) return; /* what it keeps is lost with the interpreter */
+    if (!gil.is_in) return; /* the interpreter is shutting down: leak the references */
     bool told_before = handle_tells;
     handle_tells = true;
-    self->keeps_itself = false; /* this thread does, also when it forks */
+    self->keeps_itself = false; /* this thread owns the reference now, also if it forks */
     PyObject *exception = exception_of(self, error);
     PyObject *result =
         exception ? PyObject_CallFunctionObjArgs(self->told, exception, NULL) : NULL;
@@ -67,7 +67,7 @@ static caterva_status read_async(const origin *from, const transfer *t,
                               err);
 }
 
-/* Begins the read; the request keeps itself until on_done. */
+/* Begins the read; the request holds a reference to itself until on_done. */
 static int begin(request_object *self, const origin *from, const transfer *t)
 {
     caterva_async_options options = CATERVA_ASYNC_INIT;
@@ -101,13 +101,13 @@ static request_object *new_request(const origin *from, PyObject *told, PyObject 
 }
 
 /* (told, kind, what, memory, dtype=None, field=None, casting=unsafe) to a request.
- * told(exception or None) is called once, from any thread, maybe before this returns;
- * `memory` is the library's until then. */
+ * told(exception or None) is called once, from any thread, possibly before this returns. The
+ * library uses `memory` until then. */
 PyObject *request_begin(const origin *from, PyObject *args)
 {
     Py_ssize_t n = PyTuple_Size(args);
     if (interpreter_check("read in the background") < 0) return NULL;
-    if (n < 4) return PyErr_Format(PyExc_TypeError, "told, kind, what and memory are wanted");
+    if (n < 4) return PyErr_Format(PyExc_TypeError, "expected told, kind, what and memory");
     PyObject *rest = PyTuple_GetSlice(args, 1, n), *memory = PyTuple_GetItem(args, 3);
     request_object *self = rest ? new_request(from, PyTuple_GetItem(args, 0), memory) : NULL;
     transfer t;
@@ -145,7 +145,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Until `told` has returned. */
+/* Waits until `told` has returned. */
 static PyObject *wait_for(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -156,7 +156,7 @@ static PyObject *wait_for(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* In a child of fork, where on_done will not be called. */
+/* In a forked child, where on_done will not be called: releases the references. */
 static PyObject *forget(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -170,7 +170,7 @@ static PyObject *forget(PyObject *object, PyObject *unused)
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(Py_TYPE(object)); /* what is being read has a reference that nobody sees */
+    Py_VISIT(Py_TYPE(object)); /* a read in progress has a reference that cannot be found */
     (void)arg;
     return 0;
 }
@@ -187,10 +187,11 @@ static void dealloc(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    {"cancel", cancel, METH_NOARGS, "cancel($self)\n--\n\nHas the read end soon."},
-    {"wait", wait_for, METH_NOARGS, "wait($self)\n--\n\nUntil it is over and told."},
+    {"cancel", cancel, METH_NOARGS, "cancel($self)\n--\n\nStop the read soon."},
+    {"wait", wait_for, METH_NOARGS,
+     "wait($self)\n--\n\nWait until the read has ended and was reported."},
     {"forget", forget, METH_NOARGS,
-     "forget($self)\n--\n\nIn a child of fork: keeps nothing of the parent's any more."},
+     "forget($self)\n--\n\nIn a forked child: release the parent's read."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -198,7 +199,7 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, dealloc},
     {Py_tp_traverse, traverse},
     {Py_tp_methods, methods},
-    {Py_tp_doc, "A read that is under way, or over."},
+    {Py_tp_doc, "A background read."},
     {0, NULL},
 };
 

@@ -3,7 +3,7 @@
 #include "options.h"
 #include "transfer.h"
 
-/* What a change says, and the new shape behind it. Inside the gate. */
+/* Ends a call that changes the shape, and updates the shape. Call inside the gate. */
 static int end_change(array_object *self, call *c, caterva_status status)
 {
     int result = call_end(self->state, c, status);
@@ -30,8 +30,8 @@ static PyObject *resize(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* (axis, at, n, items or None): `at` -1 is the end. The items are an array of as many axes
- * and of the array's dtype, of any strides. */
+/* (axis, at, n, items or None). `at` -1 is the end. The items are an array with the same number
+ * of axes and the array's dtype, with any strides. */
 static PyObject *insert(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -46,7 +46,7 @@ static PyObject *insert(PyObject *object, PyObject *args)
         PyArrayObject *array = (PyArrayObject *)items;
         if (!PyArray_Check(items) || PyArray_NDIM(array) != self->ndim ||
             PyArray_ITEMSIZE(array) != self->item_size) {
-            PyErr_SetString(PyExc_TypeError, "the memory is no array of such items");
+            PyErr_SetString(PyExc_TypeError, "the memory does not have the array's axes and items");
             return NULL;
         }
         buffer_of(array, &t);

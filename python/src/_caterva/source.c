@@ -1,7 +1,6 @@
-/* A store of the library's over an object of Python's. Its functions may be called by any
- * thread, and have the GIL for as long as Python's methods run. What those raise is kept by
- * a number, which goes through the library as an errno and is the exception again at the end
- * of the call. */
+/* A store of the library that reads a Python object. Any thread may call its functions; they take
+ * the GIL while Python's methods run. An exception of a method is kept in a dict by a number. The
+ * library passes the number on as errno, and the end of the call raises the exception again. */
 #include "source.h"
 
 #include "array.h"
@@ -18,7 +17,7 @@ typedef struct source {
     module_state *state; /* of the module, which outlives its arrays */
 } source;
 
-/* With the GIL from here on, unless the interpreter is ending. */
+/* Takes the GIL, unless the interpreter is shutting down. */
 static foreign enter(void)
 {
     handle_calls_back++;
@@ -35,8 +34,8 @@ static void leave(foreign gil)
 
 enum { FIRST_NUMBER = 1 << 30, MOST_KEPT = 64 };
 
-/* An interrupt that came in the middle of a wave, for the next read of the thread: what of a
- * wave fails is read once more. */
+/* A KeyboardInterrupt during read_many, raised by the next read of the thread: failed ranges of
+ * read_many are read again one by one. */
 static _Thread_local PyObject *interrupt;
 
 static PyObject *take_exception(void)
@@ -50,7 +49,7 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* The number that it is kept by; steals the exception. */
+/* Keeps the exception, whose reference it steals, and returns its number. */
 static int keep_exception(module_state *state, PyObject *exception)
 {
     static atomic_uint n;
@@ -76,7 +75,7 @@ static void describe(PyObject *exception, caterva_error *err)
     PyErr_Clear();
 }
 
-/* With an exception set. */
+/* Fails with the current exception. */
 static caterva_status fail(const source *s, caterva_error *err)
 {
     PyObject *exception = take_exception();
@@ -88,7 +87,7 @@ static caterva_status fail(const source *s, caterva_error *err)
 
 static caterva_status fail_ending(caterva_error *err)
 {
-    (void)snprintf(err->message, sizeof err->message, "the interpreter is ending");
+    (void)snprintf(err->message, sizeof err->message, "the interpreter is shutting down");
     return CATERVA_EIO;
 }
 
@@ -105,7 +104,7 @@ PyObject *source_failure(module_state *state, int sys_errno, bool *is_ours)
     return found;
 }
 
-/* ---- What the library calls -------------------------------------------------------- */
+/* ---- Called by the library --------------------------------------------------------- */
 
 static caterva_status get_size(void *context, uint64_t *size, caterva_error *err)
 {
@@ -123,7 +122,7 @@ static caterva_status get_size(void *context, uint64_t *size, caterva_error *err
     return status;
 }
 
-/* At most `size` bytes; -1 with an exception. */
+/* Copies the bytes, which must be at most `size`; -1 with an exception. */
 static int copy_bytes(PyObject *bytes, uint64_t pos, void *dst, size_t size, size_t *done)
 {
     Py_buffer view;
@@ -132,7 +131,7 @@ static int copy_bytes(PyObject *bytes, uint64_t pos, void *dst, size_t size, siz
     if (*done <= size) memcpy(dst, view.buf, *done);
     PyBuffer_Release(&view);
     if (*done <= size) return 0;
-    PyErr_Format(PyExc_ValueError, "%zu bytes were asked for at %llu, and %zu came", size,
+    PyErr_Format(PyExc_ValueError, "%zu bytes at %llu were requested, but %zu returned", size,
                  (unsigned long long)pos, *done);
     return -1;
 }
@@ -172,7 +171,7 @@ static PyObject *list_of(const caterva_store_range *ranges, size_t n)
     return list;
 }
 
-/* Bytes that are too few are left for a read, which asks for the rest. */
+/* Copies and reports the ranges. A range with too few bytes is skipped: a read gets the rest. */
 static int hand_on(PyObject *each, const caterva_store_range *ranges, size_t n,
                    int (*arrived)(void *token, size_t range), void *token)
 {
@@ -193,7 +192,8 @@ static int hand_on(PyObject *each, const caterva_store_range *ranges, size_t n,
     return stop;
 }
 
-/* What fails is read again, one by one: a program's error comes again then. */
+/* Discards an exception of read_many: a read of each range will raise it again. Interrupts are
+ * kept for that read. */
 static void give_up_wave(void)
 {
     if (!PyErr_Occurred()) return;
@@ -256,7 +256,7 @@ caterva_status source_open(module_state *state, PyObject *object, const char *na
     source *s = new_source(state, object);
     if (!s) {
         *err = (caterva_error){.code = CATERVA_ENOMEM, .position = -1};
-        (void)snprintf(err->message, sizeof err->message, "memory ran out");
+        (void)snprintf(err->message, sizeof err->message, "out of memory");
         return CATERVA_ENOMEM;
     }
     store.context = s;
@@ -280,7 +280,7 @@ PyObject *function_open_source(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOUO!O", &type, &object, &place, &PyDict_Type, &dict,
                           &progress) ||
         array_type_check(state, type) < 0 || open_options_parse(dict, &birth.again) < 0 ||
-        interpreter_check("read an object of Python's") < 0)
+        interpreter_check("read a Python object") < 0)
         return NULL;
     PyObject *name = PyUnicode_AsEncodedString(place, "utf-8", "backslashreplace");
     if (!name) return NULL;

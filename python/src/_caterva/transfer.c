@@ -1,5 +1,5 @@
-/* Moving items between an array and memory of NumPy's. The Python side has checked what
- * people wrote; what is checked here is what would touch memory it must not. */
+/* Moving items between an array and NumPy arrays. The Python side has checked the users'
+ * arguments; this file checks what is needed for memory safety. */
 #include "transfer.h"
 
 #include "options.h"
@@ -95,7 +95,7 @@ int mask_parse(PyObject *object, transfer *out)
 
 /* ---- Buffers ------------------------------------------------------------------- */
 
-/* Bytes from the lowest item to the end of the highest. */
+/* Returns the bytes from the lowest item to the end of the highest. */
 static size_t extent_of(PyArrayObject *array)
 {
     size_t extent = (size_t)PyArray_ITEMSIZE(array);
@@ -131,7 +131,7 @@ int transfer_parse(PyObject *args, int64_t item_size, transfer *out)
         return -1;
     if (!PyArray_Check(array) || PyArray_NDIM((PyArrayObject *)array) > CATERVA_MAX_DIMS ||
         (!dtype && !field && PyArray_ITEMSIZE((PyArrayObject *)array) != item_size)) {
-        PyErr_SetString(PyExc_TypeError, "the memory is no array of such items");
+        PyErr_SetString(PyExc_TypeError, "the memory does not have the array's items");
         return -1;
     }
     buffer_of((PyArrayObject *)array, out);
@@ -190,7 +190,7 @@ static PyObject *write_items(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* (start, stop): decoded into the cache in the background. */
+/* (start, stop): decodes the box into the cache in the background. */
 static PyObject *prefetch(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;

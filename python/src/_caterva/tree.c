@@ -1,4 +1,4 @@
-/* The type Tree: an object around a handle of several arrays in one place, and its end. */
+/* The type Tree: an object around the handle of a tree, and its release. */
 #include "tree.h"
 
 #include "functions.h"
@@ -10,9 +10,9 @@
 #include <structmember.h>
 #include <unistd.h>
 
-/* ---- Made and gone --------------------------------------------------------- */
+/* ---- Creation and release -------------------------------------------------- */
 
-/* For a handle that it takes over, also when this fails. */
+/* Makes the object for a handle; takes the handle over, also on failure. */
 static PyObject *wrap(module_state *state, caterva_tree *handle,
                       const caterva_tree_options *again, PyObject *place, PyObject *remote,
                       PyObject *progress)
@@ -36,18 +36,18 @@ static PyObject *wrap(module_state *state, caterva_tree *handle,
     return (PyObject *)self;
 }
 
-/* Behind the shut gate, or where nobody has the object any more. */
+/* Releases the handle. Call while the gate is shut, or when no references are left. */
 static int release(tree_object *self, bool interruptible)
 {
     caterva_tree *handle = self->handle;
     self->handle = NULL;
-    if (!handle || gate_lost_threads(&self->gate)) return 0; /* lost: locks may be held */
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* locks may be held forever */
     call c;
     call_begin(&c, self, interruptible ? self->progress : NULL);
     c.deaf = !interruptible;
     caterva_status status = caterva_tree_close(handle, &c.err);
     if (status == CATERVA_EBUSY && self->process != getpid())
-        status = CATERVA_OK; /* what is pending is the parent's, as that of arrays is */
+        status = CATERVA_OK; /* pending changes belong to the parent, as those of arrays */
     return call_end(self->state, &c, status);
 }
 
@@ -86,9 +86,9 @@ static int clear(PyObject *object)
     return 0;
 }
 
-/* ---- Going in ---------------------------------------------------------------- */
+/* ---- Entering ---------------------------------------------------------------- */
 
-/* What an archive holds never changes: another one may have its name by now. */
+/* Opens an archive again. Archives do not change, but another one may have its name by now. */
 static caterva_status open_same(tree_object *self, const char *path, caterva_tree *old,
                                 caterva_error *err)
 {
@@ -104,13 +104,13 @@ static caterva_status open_same(tree_object *self, const char *path, caterva_tre
     if (status != CATERVA_OK) return status;
     static const caterva_error stale = {
         CATERVA_ESTALE, 0, -1,
-        "the archive was replaced after it was opened and before this process, a child of "
-        "fork, had to open it again"};
+        "the archive was replaced after it was opened and before this process, a forked child, "
+        "had to open it again"};
     *err = stale;
     return CATERVA_ESTALE;
 }
 
-/* In a child of fork whose parent was using the handle in other threads. */
+/* In a forked child whose parent was using the handle in other threads; see handle.c. */
 static int reopen(tree_object *self)
 {
     caterva_tree *old = self->handle;
@@ -118,8 +118,8 @@ static int reopen(tree_object *self)
     if (self->again.mode == CATERVA_MODE_WRITE) {
         static const caterva_error refused = {
             CATERVA_EBUSY, 0, -1,
-            "the tree is the parent's, which was using it in another thread when this process "
-            "was forked"};
+            "the tree belongs to the parent process, which was using it in another thread when "
+            "this process was forked"};
         return raise_error(self->state, &refused, self->place);
     }
     PyObject *path = place_encoded(self->place);
@@ -140,16 +140,15 @@ static int recover(tree_object *self)
     return result;
 }
 
-/* Whether this thread may go through the gate, or shut it: to have the tree `done` so. */
+/* Checks that this thread may enter or shut the gate; `done` is the verb for the message. */
 static int check_gate(tree_object *self, const char *done)
 {
     if (!call_is_under_way(self)) return gate_lost_threads(&self->gate) ? recover(self) : 0;
-    PyErr_Format(PyExc_RuntimeError, "a tree cannot be %s by what hears of its progress",
-                 done);
+    PyErr_Format(PyExc_RuntimeError, "a tree cannot be %s by its own progress function", done);
     return -1;
 }
 
-/* To be opened with gate_open. */
+/* Shuts the gate; open it with gate_open. */
 static int shut(tree_object *self, const char *done)
 {
     if (check_gate(self, done) < 0) return -1;
@@ -212,9 +211,9 @@ static int set_progress(PyObject *object, PyObject *value, void *unused)
 }
 
 static PyGetSetDef properties[] = {
-    {"closed", get_closed, NULL, "True once `close` was called.", NULL},
+    {"closed", get_closed, NULL, "True after `close`.", NULL},
     {"writable", get_writable, NULL, "True if the tree was opened for writing.", NULL},
-    {"path", get_path, NULL, "The directory or file.", NULL},
+    {"path", get_path, NULL, "The tree's directory or file.", NULL},
     {"progress", call_get_progress, set_progress, "Function ``(done, total)``, or None.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -248,7 +247,7 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {Py_tp_members, members},
-    {Py_tp_doc, "An open handle of a tree; caterva.Tree is what Python sees."},
+    {Py_tp_doc, "An open handle of a tree; part of caterva.Tree."},
     {0, NULL},
 };
 
@@ -267,12 +266,12 @@ int tree_add_type(PyObject *module, module_state *state)
     return type ? PyModule_AddObjectRef(module, "Tree", type) : -1;
 }
 
-/* ---- Opened, made ------------------------------------------------------------ */
+/* ---- Opening and creating ----------------------------------------------------- */
 
 typedef caterva_status tree_function(const char *path, const caterva_tree_options *options,
                                      caterva_tree **out, caterva_error *err);
 
-/* What the function, which opens or creates, makes at the place. */
+/* Opens or creates the tree at the place, as `function` does. */
 static PyObject *tree_at(module_state *state, PyObject *place, tree_function *function,
                          caterva_tree_options *options, PyObject *remote, PyObject *progress)
 {

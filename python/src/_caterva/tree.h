@@ -1,4 +1,4 @@
-/* The type Tree, whose methods stand in three files. */
+/* The type Tree. Its methods are in three files. */
 #ifndef TREE_H
 #define TREE_H
 
@@ -9,15 +9,15 @@ typedef struct tree_object {
     PyObject_HEAD module_state *state; /* as in call_owner */
     PyObject *place;
     PyObject *progress;   /* callable or NULL */
-    caterva_tree *handle; /* NULL: closed; changes with the gate shut only */
+    caterva_tree *handle; /* NULL: closed; changes only while the gate is shut */
     gate gate;
-    caterva_tree_options again; /* to open it anew with                    */
-    pid_t process;              /* that opened it                          */
+    caterva_tree_options again; /* to reopen it                              */
+    pid_t process;              /* that opened it                            */
     PyObject *remote;           /* options that `again` points into, or NULL */
     PyObject *weak;
 } tree_object;
 
-/* Enters the gate: 0, or -1 and ValueError when the tree is closed. */
+/* Enters the gate: 0, or -1 with ValueError if the tree is closed. */
 int tree_enter(tree_object *self);
 static inline void tree_leave(tree_object *self) { gate_leave(&self->gate); }
 

@@ -1,10 +1,10 @@
-/* Commits of all arrays of a tree as one, and attributes of its groups. */
+/* Commits of all arrays of a tree, and attributes of its groups. */
 #include "tree.h"
 #include <caterva_tree.h>
 
 /* ---- Commits ------------------------------------------------------------------- */
 
-/* No call is under way in any of the arrays: -1 with an exception, and none of them shut. */
+/* Shuts the gates of all arrays; -1 with an exception and no gate shut. */
 static int shut_all(module_state *state, PyObject *arrays)
 {
     Py_ssize_t n = PyTuple_Size(arrays), i = 0;
@@ -63,7 +63,7 @@ static PyObject *rollback(PyObject *object, PyObject *args)
 
 /* ---- Attributes of groups --------------------------------------------------------- */
 
-/* As in attributes.c, behind the group. */
+/* As in attributes.c, with a group before the name. */
 static bool parse_and_enter(tree_object *self, PyObject *args, const char *format,
                             const char **group, PyObject **name, const char **value,
                             Py_ssize_t *size)

@@ -1,4 +1,4 @@
-/* What is in a tree: listed, opened, made, removed, moved; and all of it packed. */
+/* Members of a tree: list, open, create, delete, move; pack and unpack. */
 #include "options.h"
 #include "tree.h"
 
@@ -39,7 +39,7 @@ static PyObject *list_members(PyObject *object, PyObject *args)
     return entries;
 }
 
-/* The bytes that identify an archive's contents; None of a directory, which has no state. */
+/* Returns bytes that identify an archive's contents; None for a directory, which has no state. */
 static PyObject *state_id(PyObject *object, PyObject *unused)
 {
     static const uint8_t none[CATERVA_STATE_ID];
@@ -76,7 +76,7 @@ static int parse_request(tree_object *self, PyObject *args, array_request *r)
     return -1;
 }
 
-/* The object for an array of this tree, which is found by its URL, too. */
+/* Makes the object for an array of this tree; its place is the array's URL in the tree. */
 static PyObject *wrap_array(tree_object *self, const array_request *r, array_birth *birth)
 {
     birth->place = PyUnicode_FromFormat("%U::%s", self->place, r->key);
@@ -100,7 +100,7 @@ static PyObject *open_array(PyObject *object, PyObject *args)
     if (parse_request(self, args, &r) < 0 || open_options_parse(r.dict, &birth.again) < 0 ||
         tree_enter(self) < 0)
         return NULL;
-    birth.remote = self->remote; /* which the tree's store asks, and so does the array's */
+    birth.remote = self->remote; /* keep alive: the array's store uses the tree's options */
     birth.again.remote = self->again.remote;
     call_begin(&c, self, self->progress);
     caterva_status status =
@@ -181,7 +181,7 @@ static PyObject *move_member(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* ---- The whole ------------------------------------------------------------------- */
+/* ---- The whole tree ---------------------------------------------------------------- */
 
 typedef caterva_status pack_function(caterva_tree *tree, const char *path,
                                      const caterva_tree_pack_options *options,

@@ -1,5 +1,5 @@
-/* Repair of the tree at a path. What became of each member is gathered without the GIL, and
- * given to Python at the end. */
+/* Repairing the tree at a path. The results of members are collected without the GIL and
+ * converted to Python at the end. */
 #include "call.h"
 #include "damages.h"
 #include "functions.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct member {
-    char *key, *kind_name, *reason, *beside; /* own; the last two may be NULL */
+    char *key, *kind_name, *reason, *beside; /* owned; the last two may be NULL */
     caterva_outcome outcome;
     caterva_repair_result result;
     damages found;
@@ -21,14 +21,14 @@ typedef struct member {
 typedef struct repairing {
     call *call;
     PyObject *place, *output; /* str; None without an output */
-    damages found;            /* of the member that is at work */
-    int ndim;                 /* of the same, when it is an array that can be told */
-    member *list;             /* those that were not sound */
+    damages found;            /* in the current member */
+    int ndim;                 /* of the current member, if it is an array with a readable header */
+    member *list;             /* the members that were not sound */
     size_t n, room;
-    bool lost; /* memory was short */
+    bool lost; /* an allocation failed */
 } repairing;
 
-/* ---- Heard of ----------------------------------------------------------------- */
+/* ---- Collecting ------------------------------------------------------------------ */
 
 static int on_found(void *context, const char *key, const caterva_info *info, void *fill)
 {
@@ -88,7 +88,7 @@ static int on_member(void *context, const caterva_tree_repaired *m)
     return r->lost;
 }
 
-/* ---- Told -------------------------------------------------------------------------- */
+/* ---- Converting --------------------------------------------------------------------- */
 
 static PyObject *text_or_none(const char *text)
 {
@@ -160,9 +160,9 @@ static PyObject *repair_at(PyObject *module, const char *path, caterva_tree_repa
                          list);
 }
 
-/* (path, output or None, overwrite, guess, threads, durability, progress) to (complete,
- * settled, members, [(key, kind's name, outcome, reason or None, beside or None, the first
- * eight of function_repair, [damages])]), the list of those that were not sound */
+/* (path, output or None, overwrite, guess, threads, durability, progress) to (complete, settled,
+ * members, [(key, kind's name, outcome, reason or None, beside or None, the first eight results
+ * of function_repair, [damages])]); the list has the members that were not sound */
 PyObject *function_tree_repair(PyObject *module, PyObject *args)
 {
     PyObject *progress;

@@ -1,5 +1,5 @@
-/* Verify of a tree. What was found in each damaged member is gathered without the GIL, and given
- * to Python at the end. */
+/* Verifying a tree. The results of damaged members are collected without the GIL and converted to
+ * Python at the end. */
 #include "damages.h"
 #include "tree.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct member {
-    char *key, *kind_name; /* own */
+    char *key, *kind_name; /* owned */
     bool sealed;
     caterva_verify_result result;
     damages found;
@@ -18,13 +18,13 @@ typedef struct member {
 
 typedef struct verifying {
     call *call;
-    damages found; /* of the member that is looked at */
-    member *list;  /* those that are damaged */
+    damages found; /* in the current member */
+    member *list;  /* the damaged members */
     size_t n, room;
-    bool lost; /* memory was short */
+    bool lost; /* an allocation failed */
 } verifying;
 
-/* ---- Heard of ----------------------------------------------------------------- */
+/* ---- Collecting ------------------------------------------------------------------ */
 
 static void on_damage(void *context, const char *key, const caterva_damage *damage)
 {
@@ -65,7 +65,7 @@ static int on_member(void *context, const caterva_tree_member *m)
     return v->lost;
 }
 
-/* ---- Told -------------------------------------------------------------------------- */
+/* ---- Converting --------------------------------------------------------------------- */
 
 static PyObject *tuple_of(member *m)
 {
@@ -100,8 +100,8 @@ static void release(verifying *v)
 }
 
 /* (group or None, quick, threads, progress) to (members, unsealed members, skipped members,
- * [(key, kind's name, sealed, (checked, damaged, unverified chunks, [damages]))]), the list of
- * those damaged */
+ * [(key, kind's name, sealed, (checked, damaged, unverified chunks, [damages]))]); the list has
+ * the damaged members */
 static PyObject *verify(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;

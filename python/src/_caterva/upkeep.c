@@ -1,4 +1,4 @@
-/* Verifying, reading around damage, and frames in memory. */
+/* Verifying, reading damaged arrays, frames in memory, cache counts. */
 #include "array.h"
 #include "damages.h"
 #include "functions.h"
@@ -52,7 +52,7 @@ static PyObject *verify(PyObject *object, PyObject *args)
     return NULL;
 }
 
-/* ---- Around damage ------------------------------------------------------------------- */
+/* ---- Reading damaged arrays ------------------------------------------------------------ */
 
 /* (start, stop, array, fill bytes or None) to [damages] */
 static PyObject *read_skipping(PyObject *object, PyObject *args)
@@ -66,7 +66,7 @@ static PyObject *read_skipping(PyObject *object, PyObject *args)
     if (m < 0) return NULL;
     if (n != self->ndim || m != self->ndim || !PyArray_ISWRITEABLE(out) ||
         PyArray_NDIM(out) != n || PyArray_ITEMSIZE(out) != self->item_size) {
-        PyErr_SetString(PyExc_TypeError, "a box of the array, and memory for its items");
+        PyErr_SetString(PyExc_TypeError, "expected a box of the array and memory for its items");
         return NULL;
     }
     damages found = {.list = NULL};
@@ -159,7 +159,7 @@ PyMethodDef array_upkeep_methods[] = {
     {"_read_skipping", read_skipping, METH_VARARGS, NULL},
     {"to_bytes", to_frame, METH_NOARGS,
      "to_bytes($self)\n--\n\n"
-     "The array as one contiguous frame, pending changes included.\n\n"
+     "Return the array as one contiguous frame, including pending changes.\n\n"
      "Examples\n--------\n"
      ">>> import caterva\n"
      ">>> frame = caterva.full(5, 3).to_bytes()\n"

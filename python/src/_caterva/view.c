@@ -1,6 +1,6 @@
-/* The type View: arrays seen through slices, transposition and new axes, or several seen
- * as one. A call through a view is inside the gates of all arrays below it, so that none
- * is closed meanwhile; of one that is closed, it says so. */
+/* The type View: a lazy selection of an array, or several arrays joined. A call through a view is
+ * inside the gates of all its arrays, so that none of them is closed meanwhile; if one is closed
+ * already, the call raises ValueError. */
 #include "view.h"
 
 #include "functions.h"
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-/* ---- The arrays below ------------------------------------------------------------ */
+/* ---- The arrays of a view ---------------------------------------------------------- */
 
 static array_object *array_at(const view_object *self, Py_ssize_t i)
 {
@@ -45,15 +45,15 @@ static int enter_all(view_object *self)
     return 0;
 }
 
-/* In a child of fork, whose arrays were opened again in the states that they had: makes the
- * view again, of their new handles. 1: it is; 0: no child, or of no use; -1 with an exception.
- * Outside the gates, which making it enters. */
+/* In a forked child that has reopened the arrays at their old states: makes the view again, of
+ * the new handles. Returns 1 if it did, 0 outside of a child, or -1 with an exception. Call
+ * outside the gates, which making the view enters. */
 static int renew(view_object *self)
 {
     if (self->forks == atomic_load(&gate_forks)) return 0;
     PyObject *again = PyObject_CallMethod((PyObject *)self, "_made_again", NULL);
     if (!again) return -1;
-    if (n_opened(self) != self->n_opened) { /* else another thread was first */
+    if (n_opened(self) != self->n_opened) { /* else another thread has done it */
         view_object *other = (view_object *)again;
         caterva_view *old = self->view;
         self->view = other->view;
@@ -65,7 +65,7 @@ static int renew(view_object *self)
     return 1;
 }
 
-/* A view is of the handles that its arrays had when it was made. */
+/* Enters all gates. A view is bound to the handles that its arrays had when it was made. */
 static int enter(view_object *self)
 {
     int renewed;
@@ -78,11 +78,11 @@ static int enter(view_object *self)
     if (renewed == 0)
         PyErr_SetString(
             PyExc_ValueError,
-            "the array was opened anew since the view was made: make another one");
+            "the array was opened again after the view was made: make another one");
     return -1;
 }
 
-/* ---- Where items come from -------------------------------------------------------- */
+/* ---- Arrays and views as origins of items ------------------------------------------- */
 
 origin origin_array(PyObject *array) { return (origin){(array_object *)array, NULL}; }
 
@@ -106,7 +106,7 @@ void origin_leave(const origin *from)
 
 /* ---- Objects ----------------------------------------------------------------------- */
 
-/* Takes over the view and a reference to `arrays`, also when this fails. */
+/* Makes the object; takes over the view and a reference to `arrays`, also on failure. */
 static PyObject *wrap(module_state *state, PyTypeObject *type, caterva_view *view,
                       PyObject *arrays)
 {
@@ -154,7 +154,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-/* What a function of the library makes of this view. */
+/* Makes the object for a view that the library derived from this one. */
 static PyObject *derived(view_object *self, caterva_view *view)
 {
     Py_INCREF(self->arrays);
@@ -235,7 +235,7 @@ static PyObject *squeeze(PyObject *self, PyObject *args)
 
 /* ---- Joins ---------------------------------------------------------------------------- */
 
-/* The whole array; the type of the argument is Python's side's affair. */
+/* Makes a view of a whole array. The Python side has checked the argument's type. */
 static PyObject *view_of(PyObject *type, PyObject *object)
 {
     caterva_view *view;
@@ -253,7 +253,7 @@ static PyObject *view_of(PyObject *type, PyObject *object)
     return NULL;
 }
 
-/* All arrays below the views, as one tuple. */
+/* Returns the arrays of all views as one tuple. */
 static PyObject *gather_arrays(module_state *state, PyObject *views)
 {
     PyObject *all = PyTuple_New(0);
@@ -263,7 +263,7 @@ static PyObject *gather_arrays(module_state *state, PyObject *views)
         if (PyObject_TypeCheck(view, state->view_type))
             more = PySequence_Concat(all, ((view_object *)view)->arrays);
         else
-            PyErr_SetString(PyExc_TypeError, "views are wanted");
+            PyErr_SetString(PyExc_TypeError, "expected views");
         Py_DECREF(all);
         all = more;
     }
@@ -310,7 +310,7 @@ typedef caterva_status transfer_function(const caterva_view *view,
                                          const caterva_selection *selection,
                                          const caterva_buffer *buffer, caterva_error *err);
 
-/* Of several arrays nobody knows whose a failure is. */
+/* Begins a call. With several arrays the file at fault is unknown, so exceptions name none. */
 static void begin(call *c, const view_object *self, PyObject *progress)
 {
     Py_ssize_t n = PyTuple_Size(self->arrays);
@@ -399,7 +399,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, traverse},
     {Py_tp_methods, methods},
     {Py_tp_members, members},
-    {Py_tp_doc, "A view of arrays; caterva.View is what Python sees."},
+    {Py_tp_doc, "A view of arrays; base of caterva.View."},
     {0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* Names of codecs and filters, partitions, casts without an array, the shared cache. */
+/* Names of codecs and filters, partitions, conversion of buffers, the shared cache. */
 #include "call.h"
 #include "functions.h"
 #include "options.h"
@@ -77,7 +77,7 @@ PyObject *function_choose_partition(PyObject *module, PyObject *args)
     return Py_BuildValue("NN", tuple_of_int32s(chunk, n), tuple_of_int32s(block, n));
 }
 
-/* (source array, its dtype, destination array, its dtype, casting): both in C order */
+/* (source array, its dtype, destination array, its dtype, casting); both are in C order */
 PyObject *function_convert(PyObject *module, PyObject *args)
 {
     PyArrayObject *from, *to;
@@ -90,7 +90,7 @@ PyObject *function_convert(PyObject *module, PyObject *args)
         return NULL;
     if (!PyArray_IS_C_CONTIGUOUS(from) || !PyArray_IS_C_CONTIGUOUS(to) ||
         PyArray_SIZE(from) != PyArray_SIZE(to)) {
-        PyErr_SetString(PyExc_TypeError, "both are contiguous, of as many items");
+        PyErr_SetString(PyExc_TypeError, "both arrays are contiguous and of the same size");
         return NULL;
     }
     src.data = PyArray_DATA(from);
@@ -99,7 +99,7 @@ PyObject *function_convert(PyObject *module, PyObject *args)
     dst.size = (size_t)PyArray_NBYTES(to);
     dst.casting = (caterva_casting)casting;
     int64_t n = (int64_t)PyArray_SIZE(from);
-    options.on_progress = call_hook; /* for signals */
+    options.on_progress = call_hook; /* checks for signals */
     call_begin(&c, NULL, NULL);
     caterva_status status = caterva_buffer_convert(&src, n, &dst, &options, &c.err);
     if (call_end(module_state_of(module), &c, status) < 0) return NULL;
