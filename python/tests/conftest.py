@@ -1,4 +1,4 @@
-"""Every test runs in an empty folder of its own."""
+"""Runs every test in an empty folder of its own; prints seeds of random cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A failing random case is printed with what makes it again."""
+    """Print how to repeat a random case that fails."""
     times = 50 if config.getoption("--long") else 1
     hypothesis.settings.register_profile(
         "caterva",
@@ -31,6 +31,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
+    """The test's working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

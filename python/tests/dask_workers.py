@@ -1,4 +1,4 @@
-"""What the tests of dask run in other processes, which import it by name."""
+"""Functions that the tests of dask run in other processes, which import this module by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def dying_part(job: object, box: tuple[slice, ...], items: np.ndarray, flag: str) -> bytes:
-    """What a task does, but the first process that does it dies with the part half written."""
+    """Write a part; the first process that does so dies with the part half written."""
     with job.part() as part:  # type: ignore[attr-defined]
         half = (slice(box[0].start, (box[0].start + box[0].stop) // 2), *box[1:])
         part[half] = items[: half[0].stop - half[0].start]

@@ -1,4 +1,4 @@
-"""A process that appends to a data set until it is killed, and what the data set then holds."""
+"""A process that appends to a data set until it is killed, and the data set expected then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STEP = 3  # times in each append
 
 
 def steps(start: int, stop: int) -> xr.Dataset:
-    """The data set of some appends: six variables, and an attribute that counts them all."""
+    """The data set of some appends: six variables, and an attribute that counts the appends."""
     n = np.arange(start * STEP, stop * STEP)
     field = n[:, None, None] * 100.0 + np.arange(20.0).reshape(4, 5)
     return xr.Dataset(
@@ -28,7 +28,7 @@ def steps(start: int, stop: int) -> xr.Dataset:
 
 
 def main(place: str) -> None:
-    """Append as often as there is time, and say when each is there."""
+    """Append until killed; report each append that has returned."""
     n = xr.open_dataset(place).attrs["appends"]
     print(n, flush=True)
     while True:

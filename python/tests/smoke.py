@@ -1,4 +1,4 @@
-"""A minute's proof that an installed package works: no test framework, NumPy alone."""
+"""Checks an installed package in a minute, with NumPy but without a test framework."""
 
 from __future__ import annotations
 

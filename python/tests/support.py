@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Helpers that several test files share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import caterva
 import numpy as np
 import pytest
 
-PATIENCE = 120.0  # s; only a test that hangs waits so long
+PATIENCE = 120.0  # seconds; only a test that hangs waits that long
 
 PICKLES = "__reduce__" in vars(caterva.Array) or "__reduce_ex__" in vars(caterva.Array)
 needs_pickle = pytest.mark.xfail(
@@ -40,21 +40,21 @@ needs_program = pytest.mark.skipif(
 
 
 def times(config: pytest.Config, short: int, long: int) -> int:
-    """How often something is done; --long is for the long run."""
+    """The number of repetitions: `short`, or `long` with --long."""
     return long if config.getoption("--long") else short
 
 
 def run_program(
     text: str, folder: Path | str = ".", *arguments: str, status: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program of Python's in a process of its own; its exit status is checked."""
+    """Run a Python program in a process of its own and check its exit status."""
     return run_python(["-c", text, *arguments], folder, status)
 
 
 def run_python(
     arguments: list[str], folder: Path | str = ".", status: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python with these arguments; its exit status is checked."""
+    """Run Python with these arguments and check its exit status."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -67,7 +67,7 @@ def run_python(
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Fork, and do some work in the child, which then ends at once; its process id."""
+    """Fork and call `work` in the child, which then exits; return its process id."""
     process = os.fork()
     if process:
         return process
@@ -82,12 +82,12 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def until_caught(attempt: Callable[[], bool]) -> None:
-    """Make attempts until one meets a read in its midst, which a loaded machine may prevent."""
+    """Repeat `attempt` until it catches a read in progress; on a loaded machine it may miss."""
     assert any(attempt() for _ in range(100)), "no read was met in its midst"
 
 
 def status_of(process: int) -> int:
-    """Wait for a child; its exit status, -9 when it had to be killed: it hung."""
+    """Wait for a child; return its exit status, or -9 if it hung and was killed."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         done, status = os.waitpid(process, os.WNOHANG)
@@ -100,7 +100,7 @@ def status_of(process: int) -> int:
 
 
 def cube(path: str | None = None, n: int = 48, **options: object) -> np.ndarray:
-    """Write an array of n x n x n noisy items to `path`; the items."""
+    """Write an array of n x n x n noisy items to `path`; return the items."""
     random = np.random.default_rng(7)
     items = random.integers(0, 1000, (n, n, n), "i4")
     if path is not None:
@@ -112,7 +112,7 @@ OWN = os.path.dirname(caterva.__file__)
 
 
 def interrupted_at(step: int, call: Callable[[], None]) -> bool:
-    """Raise KeyboardInterrupt before the n-th line of the package's; False: it has fewer."""
+    """Raise KeyboardInterrupt before line `step` of the package; False if there are fewer."""
     steps = itertools.count()
     hit = False
 

@@ -1,4 +1,4 @@
-"""What users of other libraries reported, done here: docs/compared.md names each test."""
+"""Reports by users of other libraries, repeated here: docs/compared.md names each test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ N = 32
 
 
 def images() -> Any:
-    """What a data loader reads: N small images of noise."""
+    """N small images of noise, as a data loader reads them."""
     return np.random.default_rng(3).integers(0, 1000, (N, 40, 40), "i4")
 
 
@@ -64,7 +64,7 @@ def data_set() -> Any:
 
 
 def load(data: Any, tasks: Any, found: Any) -> None:
-    """A worker: it reads what the queue says until that says None."""
+    """A worker: reads the images that the queue names until it gets None."""
     for i in iter(tasks.get, None):
         found.put((i, np.asarray(data[i])))
 
@@ -74,7 +74,7 @@ def load(data: Any, tasks: Any, found: Any) -> None:
 def test_a_data_loader_forks_workers_after_a_read(
     source: Callable[[], Any], pytestconfig: pytest.Config
 ) -> None:
-    """The parent has opened and decoded, and its threads go on reading beside the forks."""
+    """The parent has opened and decoded, and its threads read during the forks."""
     fork, data = multiprocessing.get_context("fork"), source()
     wanted = np.asarray(data)
     over = threading.Event()
@@ -138,7 +138,7 @@ def test_threads_read_through_one_handle(cache: int, pytestconfig: pytest.Config
 
 
 def write_rows(path: str, n: int, report: Callable[[int], None]) -> None:
-    """Append rows, which hold their number, and commit each with the number of all."""
+    """Append rows that hold their number; commit and report each."""
     with caterva.open(path, "r+", durability="none") as w:
         for i in range(len(w), len(w) + n):
             w.append(np.full((1, 1000), i))
@@ -148,7 +148,7 @@ def write_rows(path: str, n: int, report: Callable[[int], None]) -> None:
 
 
 def check_rows(a: caterva.Array) -> int:
-    """The rows are those of one commit; how many."""
+    """Check that the rows are those of one commit; return their number."""
     n = len(a)
     assert a.attrs["rows"] == n
     assert np.array_equal(a[...], np.repeat(np.arange(n)[:, None], 1000, 1))
@@ -162,7 +162,7 @@ def new_rows(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["a.b2nd", "t.b2d::/g/a"])
 def test_a_file_is_read_while_it_is_written(path: str, pytestconfig: pytest.Config) -> None:
-    """No reader fails or sees half of a commit, and none keeps the writer from writing."""
+    """No reader fails or sees half of a commit, and no reader blocks the writer."""
     n = times(pytestconfig, 60, 600)
     new_rows(path)
     kept = caterva.open(path)
@@ -175,7 +175,7 @@ def test_a_file_is_read_while_it_is_written(path: str, pytestconfig: pytest.Conf
     writer = in_child(write)
     os.close(theirs)
     last = 0
-    while os.read(ours, 1):  # of each commit, and at the end of the writer
+    while os.read(ours, 1):  # until the writer ends
         opened = caterva.open(path)
         kept.refresh()
         for a in (opened, kept):
@@ -191,7 +191,7 @@ def test_a_file_is_read_while_it_is_written(path: str, pytestconfig: pytest.Conf
 
 
 def kills(path: str, pytestconfig: pytest.Config) -> Iterator[int]:
-    """Writers that are killed after some commits; how many rows each has reported."""
+    """Kill writers after some commits; yield how many rows each has reported."""
     for k in range(times(pytestconfig, 8, 200)):
         ours, theirs = os.pipe()
 
@@ -223,7 +223,7 @@ def test_a_killed_writer_leaves_what_it_committed(
         with caterva.open(path) as a:
             assert a.verify()
             before, found = rows, check_rows(a)
-            assert found in (before, before + 1)  # the last may not have been reported
+            assert found in (before, before + 1)  # the writer may have died before its report
         with caterva.open(path, "r+") as a:
             assert len(a) == found
 

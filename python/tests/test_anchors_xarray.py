@@ -1,5 +1,5 @@
-"""Appends and regions that do not end at chunk borders, which lose data in other stores: the
-examples of their users, and nothing is lost here. docs/compared.md names the threads."""
+"""Appends and regions that end inside chunks, which lose data in other stores. These are the
+examples of their users; docs/compared.md names the threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATIENCE = 60  # seconds to start a worker on a busy machine
 
 @pytest.fixture(params=SCHEDULERS)
 def scheduler(request: pytest.FixtureRequest) -> Iterator[int]:
-    """A scheduler of dask, and how often to try with it."""
+    """A Dask scheduler, and the number of trials with it."""
     if request.param == "threads":
         with dask.config.set(scheduler="threads", num_workers=4):
             yield 20
@@ -38,7 +38,7 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[int]:
     if request.param == "processes":
         spawn = multiprocessing.get_context("spawn")
         with (
-            ProcessPoolExecutor(2, spawn) as pool,  # else each save starts one of its own
+            ProcessPoolExecutor(2, spawn) as pool,  # else each save starts one
             dask.config.set(scheduler="processes", pool=pool),
         ):
             yield 3
@@ -75,7 +75,7 @@ def test_appends_to_a_part_of_a_chunk_5511(scheduler: int) -> None:
 
 
 def test_tasks_that_share_a_chunk_8876(scheduler: int) -> None:
-    """Two items in a chunk of three, and four more by tasks that are cut elsewhere."""
+    """Two items in a chunk of three, then four more from tasks with other block borders."""
     first = xr.Dataset({"a": ("x", [1.0, 1.0])}, {"x": [1, 2]}).chunk(x=3)
     second = xr.Dataset({"a": ("x", [1.0] * 4)}, {"x": [3, 4, 5, 6]}).chunk(x=3)
     expected = xr.concat([first, second], "x").compute()
@@ -97,7 +97,7 @@ def test_regions_inside_chunks_9072(scheduler: int) -> None:
 
 
 def test_regions_at_the_same_time_9072() -> None:
-    """Savers at once: each region is written, or its saver has got an error."""
+    """Concurrent savers: each region is written, or its saver gets an error."""
     items = xr.Dataset({"v": ("a", np.arange(1.0, 101))})
 
     def write(start: int) -> int | None:
@@ -125,8 +125,8 @@ def test_regions_at_the_same_time_9072() -> None:
 
 @pytest.mark.parametrize("mode", ["a", "a-"])
 def test_batches_of_files_10501(scheduler: int, mode: Any) -> None:
-    """Variables along time alone, and along time and wavelength; batches of any size, chunks of
-    each batch's own."""
+    """Variables along time, and along time and wavelength; batches of any size, each with its
+    own chunks."""
     rng = np.random.default_rng(1)
     lengths = [17, 5, 23, 1, 40]
 
@@ -155,8 +155,8 @@ def test_batches_of_files_10501(scheduler: int, mode: Any) -> None:
 
 
 def test_without_its_lock_writes_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the examples above can fail: a store that reads a chunk, changes it and writes it,
-    loses items to tasks that share the chunk."""
+    """Shows that the examples above can fail: a store that reads, changes and writes chunks
+    loses items if tasks share a chunk."""
     first = xr.Dataset({"a": ("x", [1.0, 1.0])}).chunk(x=3)
     second = xr.Dataset({"a": ("x", [1.0] * 4)}).chunk(x=1)
     together = threading.Barrier(4, timeout=PATIENCE)

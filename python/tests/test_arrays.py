@@ -1,4 +1,4 @@
-"""Arrays of all kinds made, filled, copied, described and reduced."""
+"""Creating, filling, copying, describing and reducing arrays of all kinds."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_reading_into_memory() -> None:
 
 
 class _Foreign:
-    """An array of somebody's: shape, dtype and slices, counting how it is read."""
+    """An array of another package: shape, dtype and slices; counts its reads."""
 
     def __init__(self, items: np.ndarray[Any, Any]) -> None:
         self.items = items
@@ -375,7 +375,7 @@ def test_attributes_as_deep_as_they_can_be_read(kind: type) -> None:
 
 
 def test_attributes_that_could_not_be_read() -> None:
-    """They are refused when they are stored: nothing changes."""
+    """They are refused when they are set, and nothing changes."""
     a = caterva.zeros(3)
     a.attrs["x"] = 1
     circle: list[Any] = []
@@ -429,7 +429,7 @@ def test_reductions_are_numpys(dtype: str) -> None:
             for name in ("min", "max", "sum", "mean", "var", "std"):
                 theirs = getattr(wide, name)(axis=axis, keepdims=keep)
                 ours = getattr(a, name)(axis, keepdims=keep)
-                with warnings.catch_warnings(action="ignore"):  # halves overflow
+                with warnings.catch_warnings(action="ignore"):  # float16 overflows
                     kind = getattr(items, name)(axis=axis, keepdims=keep)
                 assert ours.dtype == kind.dtype, (name, axis)
                 assert ours.shape == kind.shape, (name, axis)
@@ -450,7 +450,7 @@ def test_reductions_are_numpys(dtype: str) -> None:
 LISTS = [
     np.s_[[0, 3, 5, 3]],
     np.s_[::-1, [6, 0]],
-    np.s_[2, :, [1, 1, 7]],  # whose axis comes first
+    np.s_[2, :, [1, 1, 7]],  # the axis of the list comes first
     np.s_[[5, 0], 1::2, 3],
     np.s_[:, np.arange(7) % 2 == 0],
     np.s_[[]],
@@ -563,7 +563,7 @@ def test_what_cannot_be_reduced_is_refused(dtype: str) -> None:
 
 @pytest.mark.parametrize("fill", (0, math.nan))
 def test_runs_of_special_chunks(fill: float) -> None:
-    """Chunks that are not stored are folded together, in boxes of any form."""
+    """Reductions handle chunks that are not stored together, in boxes of any form."""
     rng = np.random.default_rng(7)
     for turn in range(40):
         shape = tuple(map(int, rng.integers(1, (500, 40, 14, 8)[turn % 4], turn % 4 + 1)))
@@ -600,7 +600,7 @@ def test_many_special_chunks_cost_little() -> None:
     assert a.histogram(3, range=(0, 3))[0].tolist() == [n, 0, 0]
     assert a.verify() and a.space().special_chunks == n
     a.copy("copy.b2nd").close()
-    assert time.process_time() - began < 10  # chunk by chunk it is minutes
+    assert time.process_time() - began < 10  # chunk by chunk it would take minutes
 
 
 def test_remove_is_del_of_a_slice() -> None:
@@ -618,7 +618,7 @@ def test_casting_of_what_is_appended() -> None:
     a = caterva.zeros(1, "i4")
     a.append([0.7, 1.9])
     a.insert(0, np.array([2.5]))
-    assert a[:].tolist() == [2, 0, 0, 1]  # as an assignment
+    assert a[:].tolist() == [2, 0, 0, 1]  # as an assignment does
     for items in ([0.7, 1.9], np.array([0.7]), caterva.asarray([0.7])):
         for casting in ("no", "equiv", "safe", "same_kind"):
             with pytest.raises(TypeError, match=f"float64 cannot be cast to int32.*{casting}"):

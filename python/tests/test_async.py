@@ -1,4 +1,4 @@
-"""Reads in the background: awaited, as futures, cancelled, beside everything else."""
+"""Background reads: awaited, as futures, cancelled, and concurrent with other calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Reading: TypeAlias = "concurrent.futures.Future[Any]"
 
 
 def slow(path: str = "slow.b2nd", n: int = 160) -> np.ndarray[Any, Any]:
-    """An array whose whole takes a while to decode; its items."""
+    """Write an array that takes a while to decode; return its items."""
     items = np.random.default_rng(5).integers(0, 1 << 20, (n, n, n), "i4")
     caterva.save(path, items, chunks=(n, n, n), blocks=(8, 8, n), level=1)
     return items
@@ -119,7 +119,7 @@ def test_cancelling_a_future() -> None:
             with pytest.raises(concurrent.futures.CancelledError):
                 reading.result(PATIENCE)
             assert reading.cancelled() and reading.done() and reading.cancel()
-        for reading in {first, second} - set(cancelled):  # it was done before
+        for reading in {first, second} - set(cancelled):  # they were complete already
             assert not reading.cancelled() and np.array_equal(reading.result(), items)
         done, _ = concurrent.futures.wait([first, second], PATIENCE)
         assert len(done) == 2
@@ -140,7 +140,7 @@ def test_cancelling_an_await_cancels_the_read() -> None:
         await asyncio.sleep(0)
         if not task.cancel() or (reading.done() and not reading.cancelled()):
             await asyncio.wait([task])
-            return False  # it was done before
+            return False  # it was complete already
         with pytest.raises(asyncio.CancelledError):
             await task
         assert reading.cancelled()
@@ -157,7 +157,7 @@ def test_cancelling_an_await_cancels_the_read() -> None:
             await asyncio.wait_for(reading, 0)
         except TimeoutError:
             return True
-        return False  # it was done before
+        return False  # it was complete already
 
     until_caught(lambda: asyncio.run(timed_out()))
 
@@ -191,7 +191,7 @@ def test_closing_ends_what_is_outstanding() -> None:
         with pytest.raises(ValueError, match="closed"):
             array.read_async(0)
         try:
-            assert np.array_equal(readings[-1].result(), items)  # it was done before
+            assert np.array_equal(readings[-1].result(), items)  # it was complete already
         except caterva.StoppedError:
             return True
         return False
@@ -200,7 +200,7 @@ def test_closing_ends_what_is_outstanding() -> None:
 
 
 def test_callbacks_beside_close_and_refresh() -> None:
-    """Who closes or refreshes waits for callbacks: they must not wait for him."""
+    """close and refresh wait for callbacks, so callbacks must not wait for them."""
     cube("cube.b2nd")
     for _ in range(20):
         array = caterva.open("cube.b2nd", cache_bytes=-1)
@@ -309,11 +309,11 @@ def test_forks_beside_them() -> None:
         assert status_of(process) == 0
 
 
-ALL_WERE_DONE = 77  # before the fork: the child has nothing to look at
+ALL_WERE_DONE = 77  # exit status: no read was in progress at the fork
 
 
 def _forked(work: Callable[[], bool]) -> bool:
-    """What `work` says in a child, where it looks for readings that were met in their midst."""
+    """Run `work` in a child and return its result; it checks reads in progress at the fork."""
 
     def look() -> None:
         if not work():
@@ -325,7 +325,7 @@ def _forked(work: Callable[[], bool]) -> bool:
 
 
 def _stopped(readings: Iterable[Reading]) -> list[Reading]:
-    """Those that the fork has stopped, in a child."""
+    """The readings that the fork has stopped; called in a child."""
     errors = {reading: reading.exception(0) for reading in readings}
     stopped = [reading for reading, error in errors.items() if error]
     for reading in stopped:
@@ -512,7 +512,7 @@ def test_a_function_that_is_told_forks() -> None:
         reading.add_done_callback(fork)
     for reading in readings:
         assert np.array_equal(reading.result(PATIENCE), items)
-    array.close()  # every function has returned
+    array.close()  # until every callback has returned
     assert [status_of(child) for child in children] == [0] * 6
 
 
@@ -607,7 +607,7 @@ for reading in [a.read_async(k) for k in range(10)]:
 def test_the_interpreter_ends_right_behind_a_reading(
     kind: str, pytestconfig: pytest.Config
 ) -> None:
-    """The thread that has told is in the interpreter for a moment yet."""
+    """The thread that has reported the result is still inside the interpreter for a moment."""
     slow(n=48)
     for _ in range(times(pytestconfig, 12, 300)):
         run_program(ENDS_BEHIND_THREADS, ".", kind)

@@ -1,4 +1,4 @@
-"""What close, exit and interruption do with pending data: the cells of the table in
+"""Pending changes at close, exit and interruption: the cells of the table in
 docs/reliability.md, "What close, exit and interruption do"."""
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ KINDS = ("array", "tree")
 
 
 def place(kind: str) -> str:
-    """What a reader opens."""
+    """The path that a reader opens."""
     return "a.b2nd" if kind == "array" else "t.b2d::/g/x"
 
 
 def opened(kind: str) -> Any:
-    """A handle, of an array or of a tree, that is open for writing with changes pending."""
+    """A handle of an array or tree that is open for writing and has pending changes."""
     if kind == "array":
         caterva.save("a.b2nd", OLD, overwrite=True)
         handle = caterva.open("a.b2nd", "r+")
@@ -52,7 +52,7 @@ def opened(kind: str) -> Any:
 
 
 def stored(kind: str) -> np.ndarray[Any, Any]:
-    """What a reader sees: OLD or NEW as a whole."""
+    """The items that a reader sees; they must be all OLD or all NEW."""
     with caterva.open(place(kind)) as array:
         items = np.asarray(array[:])
         assert ("n" in array.attrs) == np.array_equal(items, NEW)
@@ -69,7 +69,7 @@ def is_new(kind: str) -> bool:
 
 @contextmanager
 def full_disk(kind: str) -> Iterator[None]:
-    """No file can grow beyond 20 kB."""
+    """Limit the size of files to 20 kB."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
@@ -80,7 +80,7 @@ def full_disk(kind: str) -> Iterator[None]:
 
 @contextmanager
 def file_moved(kind: str) -> Iterator[None]:
-    """The name of the file that is written leads nowhere for a while."""
+    """Rename the file that is being written for a while."""
     name = "a.b2nd" if kind == "array" else "t.b2d/g/x.b2nd"
     os.rename(name, "elsewhere")
     try:
@@ -184,11 +184,11 @@ def test_a_file_that_was_replaced_is_left_alone(kind: str) -> None:
 # ---- Interruption ---------------------------------------------------------------------------
 
 
-BIG = np.random.default_rng(1).integers(0, 1 << 30, 1 << 21)  # a commit that is heard of
+BIG = np.random.default_rng(1).integers(0, 1 << 30, 1 << 21)  # its commit reports progress
 
 
 def opened_big(kind: str) -> Any:
-    """A handle with so much to encode that its commit calls the progress function."""
+    """A handle with so many pending changes that its commit calls the progress function."""
     options: dict[str, Any] = {"level": 9, "chunks": 1 << 18, "blocks": 1 << 14}
     if kind == "array":
         handle = caterva.zeros(BIG.size, "i8", "a.b2nd", overwrite=True, threads=1,
@@ -204,7 +204,7 @@ def opened_big(kind: str) -> Any:
 
 
 def write_blocks(array: caterva.Array) -> None:
-    """Each block in two writes, so that the commit is to encode them."""
+    """Write each block in two parts, so that the commit has to encode it."""
     array[::2] = BIG[::2]
     array[1::2] = BIG[1::2]
 
@@ -258,8 +258,8 @@ def test_an_interruption_at_any_line_of_python(kind: str, end: str) -> None:
 def test_an_interruption_of_a_block_leaves_the_old_tree_or_the_new_one(
     pytestconfig: pytest.Config,
 ) -> None:
-    """Arrays that are made when the interruption comes replace none that are committed, and
-    the tree is not locked afterwards."""
+    """Arrays that are being made during the interruption replace no committed ones, and the
+    tree is not locked afterwards."""
 
     def make() -> None:
         with caterva.open_tree("t.b2d", "w") as tree:
@@ -281,7 +281,7 @@ def test_an_interruption_of_a_block_leaves_the_old_tree_or_the_new_one(
     old = state()
     change()
     new = state()
-    gc.disable()  # a cycle of references would keep the lock
+    gc.disable()  # a reference cycle would keep the lock
     try:
         stride = times(pytestconfig, 5, 1)
         for step in itertools.count(random.randrange(stride), stride):
@@ -295,11 +295,11 @@ def test_an_interruption_of_a_block_leaves_the_old_tree_or_the_new_one(
         gc.enable()
 
 
-# ---- The end of an object -------------------------------------------------------------------
+# ---- Garbage collection ---------------------------------------------------------------------
 
 
 def drop(handle: list[Any]) -> list[str]:
-    """The warnings when the last reference goes."""
+    """Drop the last reference; return the warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         handle.clear()
@@ -341,7 +341,7 @@ def test_a_commit_or_rollback_makes_collection_commit_again() -> None:
 
 
 def test_an_interruption_waits_for_collection() -> None:
-    """It would be lost in the collector, and the data with it."""
+    """In the collector the interruption, and the data with it, would be lost."""
     handle = [opened_big("array")]
     interrupts = []
 
@@ -354,7 +354,7 @@ def test_an_interruption_waits_for_collection() -> None:
     assert np.array_equal(caterva.load("a.b2nd"), BIG)
 
 
-# ---- The end of the process -----------------------------------------------------------------
+# ---- Exit -----------------------------------------------------------------------------------
 
 PENDING = {
     "array": """
@@ -412,7 +412,7 @@ def test_the_end_of_the_process(kind: str, end: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_daemon_thread_holds_is_lost_with_a_warning(kind: str) -> None:
-    """It may be half of what the thread is about to write."""
+    """It is not committed, because the thread may have been in the middle of its changes."""
     opened(kind).discard()
     caterva.save("new.b2nd", NEW)
     hold = """
@@ -456,7 +456,7 @@ assert caterva.load("a.b2nd")[0] == 1 and caterva.load("t.b2d::/x")[0] == 1
     )
 
 
-# ---- Functions that close for the caller ----------------------------------------------------
+# ---- Functions that close arrays themselves -------------------------------------------------
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -535,8 +535,8 @@ def test_a_part_ends_finished_or_is_gone() -> None:
 
 
 def test_a_commit_that_fails_in_the_last_collection() -> None:
-    """The end of the interpreter drops a cycle with an array whose commit fails: what is
-    reported has the class that a caller gets, and nothing that is freed is used."""
+    """The collection at exit drops a cycle with an array whose commit fails. The report has the
+    usual exception class, and no freed memory is used."""
     program = f"""
 import caterva, numpy as np, resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

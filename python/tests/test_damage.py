@@ -1,4 +1,4 @@
-"""What is said of damage: where, and of which file."""
+"""Messages about damage name the position and the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 def damaged(path: str, *chunks: int) -> str:
-    """An array of eight chunks, and a bit of some that is another."""
+    """Make an array of eight chunks, and flip a bit in some of them."""
     items = np.random.default_rng(1).normal(size=(64, 64))
     caterva.asarray(items, path=path, chunks=(8, 64), blocks=(4, 32)).close()
     with caterva.open(path) as a:

@@ -239,11 +239,11 @@ def test_the_target_of_dasks_own_store(how: dict[str, str]) -> None:
     assert np.array_equal(caterva.open("a.b2nd")[1:10], items[:9])
 
 
-# ---- What other stores lose -----------------------------------------------------------------
+# ---- Reports by users of other stores -------------------------------------------------------
 
 
 def test_an_unaligned_store_from_processes_loses_nothing() -> None:
-    """As in dask#12583: blocks that end in the middle of chunks, written by processes."""
+    """As in dask#12583: processes write blocks that end in the middle of chunks."""
     items = items_of((90, 90))
     with caterva.zeros((90, 90), "i4", "a.b2nd", chunks=(40, 40)) as a:
         x = dask_array(items, (17, 31))
@@ -252,7 +252,7 @@ def test_an_unaligned_store_from_processes_loses_nothing() -> None:
 
 
 def test_an_append_behind_half_a_chunk_loses_nothing() -> None:
-    """As in xarray#8371: what is appended begins, and its blocks end, inside of chunks."""
+    """As in xarray#8371: the append begins, and its blocks end, in the middle of chunks."""
     expected = items_of((3, 30))
     caterva.save("a.b2nd", expected, chunks=(4, 30))
     for n in (2, 5, 9, 1):
@@ -299,7 +299,7 @@ def test_ten_thousand_tasks_are_small_at_the_client(pytestconfig: pytest.Config)
 
 @pytest.fixture
 def path_of_workers(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Workers find what the tests send them."""
+    """Let workers find the modules that the tests send them."""
     here = str(Path(__file__).parent)
     monkeypatch.setenv("PYTHONPATH", here)
     monkeypatch.setenv("DASK_DISTRIBUTED__ADMIN__TICK__LIMIT", "1h")

@@ -1,4 +1,4 @@
-"""Every example of a docstring runs, and every public name has one."""
+"""Every example in a docstring runs, and every public name has a docstring."""
 
 from __future__ import annotations
 

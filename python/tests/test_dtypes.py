@@ -1,4 +1,4 @@
-"""Dtypes in all places that take one: without a width, records, of ml_dtypes; and casts."""
+"""Dtypes wherever one is taken: without a width, records, of ml_dtypes; and casts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_times_without_a_unit() -> None:
     assert caterva.asarray(days.astype("M8[s]")).astype("M8").dtype == "M8[s]"
 
 
-# ---- Of iterators -----------------------------------------------------------------------
+# ---- Iterators --------------------------------------------------------------------------
 
 _ITEMS: list[list[Any]] = [
     ["a", "bcd", "efghi"],
@@ -110,7 +110,7 @@ def test_an_iterator_in_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     a = caterva.asarray((row for row in items), chunks=(11, 3))
     assert a.dtype == items.dtype and np.array_equal(a[:], items)
     assert np.array_equal(caterva.asarray(map(float, range(50)))[:], np.arange(50.0))
-    mixed = iter([1.5, *range(20)])  # safe in what the first items are
+    mixed = iter([1.5, *range(20)])  # all fit the dtype of the first items
     assert caterva.asarray(mixed).dtype == float
 
 
@@ -166,7 +166,7 @@ def test_fields_of_other_packages_are_refused() -> None:
         caterva.zeros(2, [("a", ml_dtypes.bfloat16)])
 
 
-# ---- Of ml_dtypes -----------------------------------------------------------------------
+# ---- ml_dtypes --------------------------------------------------------------------------
 
 _FOREIGN = [
     np.dtype(each)
@@ -196,7 +196,7 @@ def test_copies_convert_or_refuse() -> None:
                 a.copy("no.b2nd", dtype=target, casting="unsafe")
     a = caterva.asarray(items.astype(ml_dtypes.float8_e4m3fn))
     wanted = items.astype(ml_dtypes.float8_e4m3fn).astype(ml_dtypes.int4)
-    got = caterva.asarray(a.astype(ml_dtypes.int4))  # as the message says
+    got = caterva.asarray(a.astype(ml_dtypes.int4))  # the message suggests this
     assert got.dtype == wanted.dtype and got[:].tobytes() == wanted.tobytes()
 
 
@@ -209,7 +209,7 @@ def test_arrays_of_two_dtypes_are_not_joined() -> None:
     assert caterva.concat([a, a]).dtype == a.dtype
 
 
-# ---- Floats outside of integers ---------------------------------------------------------
+# ---- Floats outside the range of integers -----------------------------------------------
 
 _OUTSIDE = [-2.5, 300.0, -1.0, np.nan, np.inf, -np.inf, 1e30, -1e30, 127.9, 254.5, 2.0**63]
 _INTEGERS = ["i1", "u1", "i2", ">u2", "i4", "u4", ">i8", "u8"]

@@ -1,5 +1,5 @@
-"""Forks beside reads in the background that call Python, in what they call, and without the
-hooks of `os`; and interpreters that end while there are some."""
+"""Forks during background reads that call Python, from such calls, and without the hooks of
+`os`; and interpreters that exit during such reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def array() -> None:
 
 @pytest.mark.parametrize("how", ["user=os.getuid()", "group=os.getgid()", "close_fds=False"])
 def test_processes_are_begun_without_hooks(how: str) -> None:
-    """CPython forks with its lock and calls no hook where it may not use vfork."""
+    """CPython forks with the GIL and calls no hooks if it cannot use vfork."""
     text = """
 subprocess._USE_VFORK = False
 for i in range(3):
@@ -69,7 +69,7 @@ for each in readings: each.result(60)
 
 @pytest.mark.parametrize("where", IN_FUNCTIONS)
 def test_what_is_called_forks(where: str) -> None:
-    """Before the library's patience with it ends, which is ten seconds for each fork."""
+    """Forks inside the called function end before the library's timeout of ten seconds."""
     end = "\nfor each in [a.read_async(k) for k in range(4)]: each.result(60)"
     run_program(BEGIN + IN_FUNCTIONS[where] + end)
 

@@ -1,4 +1,4 @@
-"""The identity of a state: tokens for Dask and pickles hold the commit that the handle sees."""
+"""Identity of states: Dask tokens and pickles hold the commit that the handle sees."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SHAPE = (6, 5)
 
 
 def made(path: str, value: int, **options: Any) -> caterva.Array:
-    """An array of one value, committed, and open for writing."""
+    """Create and commit an array of one value; return it open for writing."""
     array = caterva.full(SHAPE, value, dtype="i4", path=path, overwrite=True, **options)
     array.commit()
     return array
 
 
 def again(handle: Any) -> Any:
-    """The handle through a pickle."""
+    """Pickle and unpickle the handle."""
     return pickle.loads(pickle.dumps(handle))
 
 
@@ -75,7 +75,7 @@ def test_tokens_are_equal_if_and_only_if_the_commit_is(
                 w.attrs["n"] = rng.randrange(3)
             else:
                 w[rng.randrange(6)] = rng.randrange(3)
-            w.commit()  # without a change it is none
+            w.commit()  # without changes: no new commit
             commit = w.info.commit_number
             assert np.array_equal(items.setdefault(commit, w[...]), w[...])
         elif action == "open":
@@ -155,7 +155,7 @@ def test_distributed_workers_give_one_sum_or_stale_error() -> None:
 def test_a_replaced_file_does_not_keep_its_token() -> None:
     made("a.b2nd", 5).close()
     old = caterva.open("a.b2nd")
-    made("a.b2nd", 9).close()  # as many commits, and as long
+    made("a.b2nd", 9).close()  # the same number of commits, and the same length
     new = caterva.open("a.b2nd")
     assert old.info.commit_number == new.info.commit_number
     assert old.info.frame_bytes == new.info.frame_bytes
@@ -170,7 +170,7 @@ def test_the_bytes_on_disk_are_what_counts() -> None:
     a = caterva.open("a.b2nd")
     token, text = tokenize(a), pickle.dumps(a)
     shutil.copy("a.b2nd", "b.b2nd")
-    os.replace("b.b2nd", "a.b2nd")  # another file, of the same bytes
+    os.replace("b.b2nd", "a.b2nd")  # another file with the same bytes
     os.utime("a.b2nd", ns=(1, 1))
     assert tokenize(caterva.open("a.b2nd")) == token
     assert pickle.loads(text)[0, 0] == 5
@@ -185,7 +185,7 @@ def test_files_of_other_writers(contiguous: bool) -> None:
     assert tokenize(old) == tokenize(caterva.open("b.b2nd"))
     assert again(old)[0, 0] == 5
     token, text = tokenize(old), pickle.dumps(old)
-    b[:] = np.full(SHAPE, 9)  # of the same size, in the same place
+    b[:] = np.full(SHAPE, 9)  # the same size at the same position
     os.utime(file, ns=(2, 2))
     assert tokenize(old) == token
     new = caterva.open("b.b2nd")
@@ -249,13 +249,13 @@ def test_dask_stores_into_an_array_that_was_never_committed() -> None:
     assert caterva.open("new.b2nd")[...].sum() == 16
 
 
-# ---- Children of fork -----------------------------------------------------------------------
+# ---- Forked children ------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("place", ["a.b2nd", "t.b2d::/x", "t.b2z::/x", "t.b2z"])
 def test_a_child_does_not_turn_to_another_state(place: str) -> None:
-    """A thread of the parent is inside at the fork, so that the child opens the file again."""
+    """A thread of the parent is inside at the fork, so the child has to reopen the file."""
     work = "a.b2nd" if place == "a.b2nd" else "t.b2d::/x"
 
     def write(value: int) -> None:
@@ -375,7 +375,7 @@ def test_copies_of_a_view_read_the_same_array() -> None:
 
 
 def tree_of(place: str, value: int) -> None:
-    """A tree of two arrays, one in a group, in the place of what is there."""
+    """Make a tree of two arrays, one in a group; replace what exists."""
     shutil.rmtree("work.b2d", ignore_errors=True)
     with caterva.open_tree("work.b2d", "w") as t:
         t["x"] = np.full(4, value)
@@ -425,7 +425,7 @@ def test_a_directory_is_pickled_with_the_states_that_were_seen() -> None:
                 opened["x"]
     for kept in (again(pickle.loads(seen)), again(pickle.loads(pickle.dumps(old["g"]))).tree):
         with pytest.raises(caterva.StaleError, match="::/x is not in the state"):
-            kept["x"]  # also of a pickle that is passed on
+            kept["x"]  # also after the pickle was passed on
     assert pickle.loads(unseen)["x"][0] == 9
     with caterva.open_tree("t.b2d", "r+") as t:
         t["g"].attrs["n"] = 1

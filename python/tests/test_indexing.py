@@ -1,4 +1,4 @@
-"""Indexing for reading and writing is NumPy's, exceptions included, on random cases."""
+"""Reading and writing by index match NumPy, including exceptions, on random cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DTYPES = [
 
 @st.composite
 def arrays(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], caterva.Array]:
-    """An array of NumPy's, and one of ours with the same items in small chunks."""
+    """A NumPy array, and an array of small chunks with the same items."""
     shape = tuple(draw(st.lists(st.integers(0, 7), min_size=0, max_size=4)))
     dtype = draw(st.sampled_from(DTYPES))
     numbers = np.arange(int(np.prod(shape)) * dtype.itemsize) % 120
@@ -49,7 +49,7 @@ def _integers(n: int) -> st.SearchStrategy[int]:
 
 @st.composite
 def slices(draw: st.DrawFn, n: int) -> slice:
-    """A slice in or about an axis of `n` items."""
+    """A slice inside or partly outside an axis of `n` items."""
     bound = st.none() | st.integers(-n - 2, n + 2)
     step = st.none() | st.sampled_from([1, 2, 3, -1, -2, -3, 5, -7])
     return slice(draw(bound), draw(bound), draw(step))
@@ -57,7 +57,7 @@ def slices(draw: st.DrawFn, n: int) -> slice:
 
 @st.composite
 def lists(draw: st.DrawFn, n: int, shape: tuple[int, ...]) -> Any:
-    """An array of indices (mostly inside) whose shape goes with `shape`, or nearly."""
+    """An array of indices, mostly valid, whose shape broadcasts with `shape`, mostly."""
     own = [draw(st.sampled_from([m, m, m, 1])) for m in shape]
     own = own[draw(st.integers(0, len(own))) :]
     most = n if draw(st.integers(0, 19)) == 0 else max(n - 1, 0)
@@ -76,7 +76,7 @@ def lists(draw: st.DrawFn, n: int, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """A mask of that shape, now and then of a wrong one."""
+    """A mask of that shape, sometimes of a wrong one."""
     shape = tuple(n + (draw(st.integers(0, 24)) == 0) for n in shape)
     bits = draw(
         st.lists(st.booleans(), min_size=int(np.prod(shape)), max_size=int(np.prod(shape)))
@@ -86,10 +86,10 @@ def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """Anything that may stand between brackets."""
+    """Any key."""
     together = tuple(draw(st.lists(st.integers(0, 4), min_size=1, max_size=3)))
     kinds = ["int", "slice", "slice", "list", "mask", "new", "npint", "0d"]
-    if draw(st.integers(0, 3)):  # mostly basic or a list or two
+    if draw(st.integers(0, 3)):  # mostly basic, or with one or two lists
         kinds = draw(
             st.sampled_from([["int", "slice", "new"], ["slice", "list", "int"], kinds])
         )
@@ -165,7 +165,7 @@ def test_reads_are_numpys(data: st.DataObject) -> None:
 
 @st.composite
 def values(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Something to assign to items of that shape; seldom it does not fit."""
+    """A value to assign to items of that shape; sometimes it does not fit."""
     kind = draw(st.integers(0, 9))
     if kind == 0:
         return draw(st.sampled_from([3, -7, 2.5, True, 1 + 2j, b"xy", "z", None, 300, (1, 2)]))
@@ -209,7 +209,7 @@ def test_writes_are_numpys(data: st.DataObject) -> None:
         ours = _outcome(lambda: write(array))
         _assert_same(ours, theirs)
         if isinstance(theirs, Exception):
-            items = before  # NumPy may have begun
+            items = before  # NumPy may have assigned a part
             assert array[...].tobytes() == items.tobytes(), "nothing is changed"
 
 
@@ -254,7 +254,7 @@ def test_of_two_errors_numpys_comes_first() -> None:
     cases: list[tuple[Any, Any, str]] = [
         (([0, 9],), 1 + 2j, "i4"),  # a list out of bounds
         ((0, [0, 9]), 1 + 2j, "i4"),
-        (([0, 1], [0, 1, 2]), 2.5, "M8[s]"),  # lists that do not go together
+        (([0, 1], [0, 1, 2]), 2.5, "M8[s]"),  # lists that cannot be broadcast together
         ((9,), 1 + 2j, "i4"),
         ((9, [0]), "x", "i4"),
         ((0, 0, 0, 0), "x", "f8"),

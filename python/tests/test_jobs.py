@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from support import in_child, run_program, status_of, times
 
-BANDS = [slice(0, 7), slice(7, 23), slice(23, 40)]  # no edge on a chunk's
+BANDS = [slice(0, 7), slice(7, 23), slice(23, 40)]  # no border on a chunk border
 
 
 def write_band(job: caterva.Job, rows: slice, items: np.ndarray) -> bytes:
@@ -38,7 +38,7 @@ def items_of(shape: tuple[int, ...] = (40, 30)) -> np.ndarray:
     return np.random.default_rng(1).integers(1, 1000, shape, "i4")
 
 
-# ---- The round --------------------------------------------------------------------------
+# ---- Begin, write, merge ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "sparse"])
@@ -138,7 +138,7 @@ def test_another_coordinator_sees_how_it_grows() -> None:
 
 @pytest.mark.parametrize("dropped", ["rollback", "discard"])
 def test_a_merge_grows_again_what_was_dropped(dropped: str) -> None:
-    """The growth that a job began with is pending; its merge does it anew."""
+    """The growth that a job began with is pending. If it is dropped, the merge repeats it."""
     a = caterva.asarray(np.arange(6), "a.b2nd", chunks=(4,))
     a.commit()
     job = a.job(shape=9)
@@ -159,7 +159,7 @@ def test_a_merge_grows_again_what_was_dropped(dropped: str) -> None:
     assert caterva.load("a.b2nd").tolist() == [0, 1, 2, 3, 77, 77, 77, 77, 77]
 
 
-# ---- What goes wrong ----------------------------------------------------------------------
+# ---- Errors -------------------------------------------------------------------------------
 
 
 def test_the_same_items_twice() -> None:
@@ -192,7 +192,7 @@ def test_what_is_no_token() -> None:
 
 
 def test_a_part_that_was_changed_is_refused_or_right() -> None:
-    """Every byte of a part flipped, and every cut of it: what a merge takes is right."""
+    """Flip every byte of a part, and cut it anywhere: a merge refuses it, or is right."""
     items = np.random.default_rng(3).integers(0, 50, 40).astype("i2")
     with caterva.zeros(80, "i2", "a.b2nd", chunks=20, blocks=10) as a:
         job = a.job()
@@ -221,7 +221,7 @@ def test_a_part_that_was_changed_is_refused_or_right() -> None:
 
 
 def test_the_base_has_another_shape() -> None:
-    """As NumPy has it, a ValueError; the code tells more."""
+    """A ValueError, as in NumPy; the code is more specific."""
     with new() as a:
         job = a.job()
         token = write_band(job, slice(0, 12), items_of())
@@ -307,7 +307,7 @@ def tree_handle() -> contextlib.AbstractContextManager[caterva.Array]:
     ids=["handle", "url", "file", "another name"],
 )
 def test_arrays_of_trees(file: str, opened: Callable[[], Any]) -> None:
-    """Workers, lists and other coordinators find their jobs by the URL, or by the file."""
+    """Workers, lists and other coordinators find jobs by the URL, or by the file."""
     with caterva.open_tree("t.b2d", "w") as tree:
         tree["g/x"] = np.zeros(10, "i4")
     os.rename("t.b2d/g/x.b2nd", f"t.b2d/g/{file}")
@@ -348,7 +348,7 @@ def test_arrays_of_archives() -> None:
 
 
 def test_a_job_of_another_user() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="caterva-jobs-"))  # others cannot reach pytest's
+    folder = Path(tempfile.mkdtemp(prefix="caterva-jobs-"))  # other users cannot reach pytest's
     folder.chmod(0o755)
     path = str(folder / "a.b2nd")
     try:
@@ -411,7 +411,7 @@ def test_the_life_of_a_part() -> None:
 
 @pytest.mark.parametrize("layout", ["contiguous", "sparse"])
 def test_a_part_stays_a_part(layout: str) -> None:
-    """What rewrites an array at its path is not for a part, whose path is the array's."""
+    """Calls that rewrite the array at a path are refused: a part's path is the array's."""
     a = new(layout=layout)
     a.commit()
     job = a.job()
@@ -454,7 +454,7 @@ def test_a_target_takes_assignments() -> None:
     with new() as a, a.job() as job:
         target = pickle.loads(pickle.dumps(job.target))
         assert (target.shape, target.dtype, target.ndim) == (a.shape, a.dtype, 2)
-        target[BANDS[0]] = 0  # done again: the last one counts
+        target[BANDS[0]] = 0  # a repeated task: the last one counts
         for rows in BANDS:
             target[rows, :] = items[rows]
         for rows in BANDS:
@@ -467,14 +467,14 @@ def test_a_target_takes_assignments() -> None:
 
 
 def test_what_a_target_wrote_is_merged_beside_tokens() -> None:
-    """In one call, since they share a chunk; before it and after it."""
+    """In one call, because they share a chunk; also before and after that call."""
     with caterva.zeros(10, "i4", "a.b2nd", chunks=(8,)) as a, a.job() as job:
         target = job.target
         target[0:3] = 1
         with job.part() as part:
             part[5:8] = 2
         assert job.merge(part.token).parts == 2
-        target[8:9] = 3  # after it, in another chunk
+        target[8:9] = 3  # after the merge, in another chunk
     assert caterva.load("a.b2nd").tolist() == [1, 1, 1, 0, 0, 2, 2, 2, 3, 0]
     assert not os.path.exists("a.b2nd.parts")
 
@@ -483,7 +483,7 @@ def test_a_target_is_merged_once() -> None:
     with caterva.zeros(10, "i4", "a.b2nd", chunks=(4,)) as a, a.job() as job:
         job.target[0:3] = 1
         job.merge()
-        a[0] = 9  # what was merged may be changed
+        a[0] = 9  # merged items can be changed
         with job.part() as part:
             part[5] = 2
         assert job.merge(part.token).parts == 1
@@ -491,7 +491,7 @@ def test_a_target_is_merged_once() -> None:
 
 
 def test_a_target_that_is_not_merged_says_so() -> None:
-    """A chunk that was merged already is no base for a part of the job."""
+    """A chunk that was merged before cannot be the base of another part of the job."""
     with caterva.zeros(10, "i4", "a.b2nd") as a:
         a.commit()
         with pytest.raises(caterva.StaleError) as caught, a.job() as job:
@@ -557,5 +557,5 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 def test_very_many_parts_take_little_memory(pytestconfig: pytest.Config) -> None:
     done = run_program(MANY, ".", str(times(pytestconfig, 1000, 10_000)))
-    if "CATERVA_SANITIZED" not in os.environ:  # a sanitizer keeps what is given back
+    if "CATERVA_SANITIZED" not in os.environ:  # sanitizers keep freed memory
         assert int(done.stdout) < 200, "MiB"

@@ -1,4 +1,4 @@
-"""Fields, converted arrays and views: reductions and lists are NumPy's."""
+"""Reductions and lists of fields, converted arrays and views match NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening, modes, commits, closing: at any moment, from any thread."""
+"""Opening, modes, commits and closing, at any moment and from any thread."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_modes() -> None:
 
 
 def test_mode_a_finds_what_was_meant() -> None:
-    """As require_dataset of h5py."""
+    """Like h5py's require_dataset."""
     opening: dict[str, Any] = {"keep_bytes": -1, "unchecked": False, "threads": 1}
     for shape in (3, (3,), [3]):
         caterva.open("a.b2nd", "a", shape=shape, dtype="i4", **opening).close()
@@ -76,7 +76,7 @@ def test_mode_a_finds_what_was_meant() -> None:
     ):
         with pytest.raises(ValueError, match=there + wrong):
             caterva.open("a.b2nd", "a", **words)  # type: ignore[call-overload]
-    caterva.open("a.b2nd", "r+").close()  # none of them holds the lock
+    caterva.open("a.b2nd", "r+").close()  # the failed attempts hold no lock
     caterva.open("b.b2nd", "a", shape=3, dtype=("i4", 2)).close()
     with caterva.open("b.b2nd", "a", shape=3, dtype=("i4", 2)) as b:
         assert b.shape == (3, 2)
@@ -125,7 +125,7 @@ def test_commit_rollback_refresh() -> None:
 
 @pytest.mark.parametrize("other", ["f4", ">i8", "two axes"])
 def test_refresh_to_another_array(other: str) -> None:
-    """Dtype and number of axes are those of an object for its life."""
+    """Dtype and number of axes are fixed for the life of an object."""
     caterva.save("a.b2nd", np.arange(4, dtype="i8"), overwrite=True)
     reader = caterva.open("a.b2nd")
     view, both = reader.view[1:3], caterva.concat([reader, reader])
@@ -205,7 +205,7 @@ def test_dropping_what_is_pending_is_told() -> None:
                 a[0] = 5
             del a
             gc.collect()
-        return [(w.category, str(w.message)) for w in told]  # whose source is the array
+        return [(w.category, str(w.message)) for w in told]  # the warning's source is the array
 
     ((category, text),) = dropped(True, mode="r+")
     assert category is ResourceWarning
@@ -541,7 +541,7 @@ def test_nothing_leaks(request: pytest.FixtureRequest) -> None:
         once(n)
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 500
-    if "CATERVA_SANITIZED" not in os.environ:  # a sanitizer keeps what is given back
+    if "CATERVA_SANITIZED" not in os.environ:  # sanitizers keep freed memory
         assert _rss() - before < (8 << 20)
 
 

@@ -1,4 +1,4 @@
-"""What is for the eye: descriptions, their drawings in notebooks, pictures of items."""
+"""Output for people: descriptions, drawings in notebooks, images of items."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_space_counts_chunks_and_bytes() -> None:
 
 
 def lines_of(text: str) -> int:
-    """Checks that the drawing is XML; how many lines it has."""
+    """Check that the drawing is XML; return its number of lines."""
     (svg,) = re.findall("<svg.*?</svg>", text, re.S)
     document = xml.dom.minidom.parseString(svg)
     numbers = [float(n) for n in re.findall(r'[xy]\d?="(-?[\d.]+)"', svg)]
@@ -110,11 +110,11 @@ def test_names_are_text_in_html() -> None:
     assert "closed" in a._repr_html_()
 
 
-# ---- Pictures ---------------------------------------------------------------------------
+# ---- Images -----------------------------------------------------------------------------
 
 
 def pixels_of_png(png: bytes) -> np.ndarray[Any, Any]:
-    """A decoder of 8-bit PNG files, all filters."""
+    """Decode an 8-bit PNG file with any filters."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     at, data, header = 8, b"", ()
     while at < len(png):
@@ -232,7 +232,7 @@ def test_as_pillow_has_them() -> None:
 
 
 def _renamed(path: str) -> None:
-    """Give an attribute in an unsealed file of python-blosc2's a name that is not UTF-8."""
+    """Rename an attribute in an unsealed file of python-blosc2 to a name that is not UTF-8."""
     raw = Path(path).read_bytes()
     assert raw.count(b"qqqq") == 1
     Path(path).write_bytes(raw.replace(b"qqqq", b"q\xffqq"))

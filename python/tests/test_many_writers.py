@@ -1,5 +1,5 @@
-"""Random arrays written by random workers, threads and processes, of which some die and are run
-again: what comes of it is NumPy's, for our reader and for python-blosc2's.
+"""Random arrays written by random workers, threads and processes, some of which die and are
+repeated. The result must be NumPy's, read by this library and by python-blosc2.
 
     python/tests/run test_many_writers.py --long              3,000 trials in one run
     python/tests/run test_many_writers.py --trials 1 --seed N   one of them again
@@ -30,14 +30,14 @@ FATES = ["", "", "", "", "", "half", "unfinished", "untold"]  # where a worker d
 
 
 class Write(NamedTuple):
-    """One assignment: `key` is slices, or a mask of the array's shape."""
+    """One assignment; `key` has slices, or is a mask of the array's shape."""
 
     key: Any
     values: np.ndarray
 
 
 class Worker(NamedTuple):
-    """What one worker does, and where it dies before it is run again; "": nowhere."""
+    """The writes of one worker, and where it dies before it is repeated ("": nowhere)."""
 
     writes: list[Write]
     fate: str
@@ -48,7 +48,7 @@ class Worker(NamedTuple):
 
 
 class Trial:
-    """One array, what workers make of it, and what NumPy has in the end."""
+    """One array, the writes of its workers, and NumPy's result."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -58,7 +58,7 @@ class Trial:
         self.is_new = self.one_in(4)
         self.by_processes = self.one_in(2)
         self.overlaps = self.one_in(6)
-        self.shared = False  # an item by two workers
+        self.shared = False  # whether two workers write the same item
         self.draw_base()
         self.owners = np.zeros(self.grown, "u1")
         self.workers = [
@@ -101,7 +101,7 @@ class Trial:
         }
 
     def items(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Zeros, one item again and again, few kinds of items, or noise."""
+        """Zeros, one repeated item, few kinds of items, or noise."""
         n = math.prod(shape)
         kinds = n if self.one_in(3) else self.upto(3)
         noise = self.random.bytes(kinds * self.dtype.itemsize)
@@ -113,10 +113,10 @@ class Trial:
         return np.resize(few, n).reshape(shape)
 
     def draw_base(self) -> None:
-        """What is there before: nothing, a fill, a box, all."""
+        """Draw the initial contents: nothing, a fill value, a box, or everything."""
         self.fill = None if self.one_in(2) else self.items((1,))[0]
         if self.dtype.kind in "fc" and np.isnan(self.fill or 0):
-            self.fill = self.dtype.type(1.5)  # as a fill all kinds of nan are one
+            self.fill = self.dtype.type(1.5)  # as a fill value every NaN is the same
         first = np.zeros(self.shape, self.dtype)
         if self.fill is not None:
             first[...] = self.fill
@@ -138,7 +138,7 @@ class Trial:
         return tuple(box)
 
     def draw_write(self, number: int) -> Write:
-        """A box, with steps or not; where another worker was, those items that it left."""
+        """Draw a box, maybe with steps, without the items of other workers."""
         key: Any = self.draw_box(self.grown, steps=self.one_in(4))
         selected = np.zeros(self.grown, bool)
         selected[key] = True
@@ -171,7 +171,7 @@ def write_part(job: caterva.Job, worker: Worker, n: int) -> caterva.Part:
 
 
 def in_thread(job: caterva.Job, worker: Worker) -> bytes:
-    """A part; before, one that is dropped, or whose token is."""
+    """Write a part, after one that is dropped or whose token is lost."""
     if worker.fate == "half":
         write_part(job, worker, len(worker.writes) // 2).discard()
     if worker.fate == "unfinished":
@@ -182,7 +182,7 @@ def in_thread(job: caterva.Job, worker: Worker) -> bytes:
 
 
 def in_process(job: caterva.Job, worker: Worker, fate: str, place: Path) -> None:
-    """Of a child: a part, its token into a file; or killed on the way."""
+    """In a child: write a part and its token to a file, or be killed before."""
     n = len(worker.writes)
     part = write_part(job, worker, n // 2 if fate == "half" else n)
     if fate in ("half", "unfinished"):
@@ -199,7 +199,7 @@ def run_threads(job: caterva.Job, workers: list[Worker]) -> list[bytes]:
 
 
 def run_processes(job: caterva.Job, workers: list[Worker]) -> list[bytes]:
-    """All at once; those that died once more."""
+    """Run all workers at once; repeat those that died."""
     places = [Path(f"token-{i}") for i in range(len(workers))]
 
     def start(i: int, fate: str) -> int:
@@ -209,7 +209,7 @@ def run_processes(job: caterva.Job, workers: list[Worker]) -> list[bytes]:
     died = [status_of(process) for process in running]
     assert died == [-signal.SIGKILL if worker.fate else 0 for worker in workers]
     again = [start(i, "") for i, worker in enumerate(workers) if worker.fate]
-    statuses = [status_of(process) for process in again]  # of all of them
+    statuses = [status_of(process) for process in again]  # of all repeated ones
     assert not any(statuses)
     tokens = [place.read_bytes() for place in places]
     for place in places:
@@ -226,8 +226,8 @@ def same(got: Any, expected: np.ndarray) -> bool:
 
 
 def items_of_theirs(b: Any) -> np.ndarray:
-    """All items by python-blosc2; whole chunks under the delta filter, whose blocks it reads
-    wrong when it reads some of a chunk."""
+    """Read all items with python-blosc2. With the delta filter read whole chunks: it reads
+    parts of a chunk incorrectly then."""
     if blosc2.Filter.DELTA not in b.schunk.cparams.filters:
         return np.asarray(b[...])
     counts = [-(-n // c) for n, c in zip(b.shape, b.chunks, strict=True)]
@@ -262,7 +262,7 @@ def reopen(t: Trial, path: str) -> caterva.Array:
 
 
 def open_parts(job: caterva.Job, t: Trial) -> None:
-    """Parts are arrays for any reader."""
+    """Any reader can open parts as arrays."""
     for name in os.listdir(job.folder):
         if name.startswith(".") or name in ("job", "base.b2nd"):
             continue
@@ -273,7 +273,7 @@ def open_parts(job: caterva.Job, t: Trial) -> None:
 
 
 def merge(t: Trial, a: caterva.Array, tokens: list[bytes], path: str) -> caterva.Array:
-    """Merged and not yet committed; with coordinators that die, and once more."""
+    """Merge without a commit, with coordinators that die, and again."""
     if not t.is_new and t.one_in(4):
         a.discard()
         a = reopen(t, path)
@@ -296,7 +296,7 @@ def merge(t: Trial, a: caterva.Array, tokens: list[bytes], path: str) -> caterva
 
 
 def check(t: Trial, path: str) -> None:
-    """For our reader and for python-blosc2's."""
+    """Compare with this library's reader and with python-blosc2."""
     with caterva.open(path) as a:
         assert same(a[...], t.expected)
         assert a.verify()

@@ -58,7 +58,7 @@ if comm.rank == 0:
 
 
 def launch(n: int, *command: str, environment: dict[str, str] | None = None) -> str:
-    """What a program of `n` processes prints."""
+    """Run a program in `n` processes; return its output."""
     assert LAUNCHER
     done = subprocess.run(
         [LAUNCHER, "-n", str(n), *command],
@@ -74,7 +74,7 @@ def launch(n: int, *command: str, environment: dict[str, str] | None = None) -> 
 @needs_mpi
 def test_four_processes() -> None:
     printed = launch(4, sys.executable, "-c", PROGRAM)
-    assert "[0, 1, 2, 3]" in printed.splitlines(), printed  # launchers print lines of their own
+    assert "[0, 1, 2, 3]" in printed.splitlines(), printed  # launchers print lines, too
     assert caterva.open("a.b2nd").verify()
     assert not os.path.exists("a.b2nd.parts")
 
@@ -83,7 +83,7 @@ def test_four_processes() -> None:
 
 
 class Threads:
-    """A communicator between threads: what `caterva.mpi` asks of one."""
+    """A communicator between threads, with the methods that `caterva.mpi` uses."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -115,7 +115,7 @@ class Rank:
 
 
 def on_ranks(n: int, work: Any) -> list[Any]:
-    """What each rank returned, or the exception that it raised."""
+    """Run `work` on each rank; return the results or exceptions."""
     threads, results = Threads(n), [None] * n
 
     def run(rank: int) -> None:

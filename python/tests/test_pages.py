@@ -1,9 +1,9 @@
-"""What the pages about Python show is run, and prints what they show.
+"""Runs the examples on the pages about Python and compares their output.
 
-Blocks of ```python run in order in one folder: those with >>> are compared with what they
-print and share their names, others are programs of their own. `needs=a,b` behind the
-language names packages without which a block is passed over, `file=x.py` is a program that
-other processes import, `sketch` is not meant to be run."""
+Blocks of ```python on a page run in order in one folder. Blocks with >>> are compared with
+their output and share names; others are separate programs. Options after the language:
+`needs=a,b` skips the block unless these packages are installed, `file=x.py` saves it as a
+module for other processes, `sketch` does not run it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def blocks(page: Path) -> list[tuple[int, dict[str, str], str]]:
 
 
 def missing(options: dict[str, str]) -> str | None:
-    """A package that the block needs and that is not installed."""
+    """A package that the block needs and that is not installed, or None."""
     for name in filter(None, options.get("needs", "").split(",")):
         if importlib.util.find_spec(name.partition(".")[0]) is None:
             return name
@@ -61,7 +61,7 @@ def check_session(page: Path, text: str, line: int, names: dict[str, Any]) -> No
 
 
 def run_page(page: Path, folder: Path, most: int | None = None) -> tuple[int, list[str]]:
-    """How many blocks ran, the first ones at most, and what was missing for others."""
+    """Run the blocks, at most the first `most`; return their number and missing packages."""
     names: dict[str, Any] = {}
     n, absent = 0, []
     for line, options, text in blocks(page)[:most]:
@@ -92,7 +92,7 @@ def test_what_a_page_shows_is_so(page: Path, empty_folder: Path) -> None:
     [("README.md", None), ("python/README.md", None), ("docs/python.md", 2)],
 )
 def test_first_examples_run_again(page: str, most: int | None, empty_folder: Path) -> None:
-    """They are what is tried first, and then tried again in the same folder."""
+    """The first examples are often tried twice in the same folder."""
     if np.lib.NumpyVersion(np.__version__) < "2.0.0":
         pytest.skip("scalars print as NumPy 2 has them")
     for _ in range(2):

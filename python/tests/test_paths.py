@@ -1,4 +1,4 @@
-"""Paths, as Python's own open takes them, and the OSErrors that name them."""
+"""Paths, in every form that Python's open takes, and the OSErrors that name them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support import in_child, needs_program, run_program, status_of
 
 
 class _Bytes:
-    """A path of os.PathLike[bytes]."""
+    """An os.PathLike[bytes]."""
 
     def __init__(self, path: bytes) -> None:
         self.path = path
@@ -31,7 +31,7 @@ class _Bytes:
 
 
 def _takers() -> dict[str, Callable[[Any], Any]]:
-    """Every public function that takes a path, working on a file of 0, 1, 2."""
+    """Every public function that takes a path, called for a file with items 0, 1, 2."""
     return {
         "open": lambda p: caterva.open(p)[:],
         "open r+": lambda p: caterva.open(p, "r+").close(),
@@ -135,7 +135,7 @@ def test_an_array_at_a_path_that_is_no_text() -> None:
     a = caterva.open(name)
     assert a.path == os.path.abspath(name) and os.fsencode(str(a.path)).endswith(raw)
     for text in (repr(a), repr(a.info), a._repr_html_()):
-        text.encode()  # what is shown can be printed
+        text.encode()  # the displayed path can be printed
     assert "\\xff.b2nd" in repr(a.info)
     assert np.array_equal(pickle.loads(pickle.dumps(a))[:], np.arange(6))
     w = caterva.open(raw, "r+")
@@ -158,7 +158,7 @@ def test_long_names_in_messages_are_text() -> None:
         str(caught.value).encode()
 
 
-# ---- What OSErrors carry ----------------------------------------------------------------
+# ---- Attributes of OSErrors -------------------------------------------------------------
 
 
 def _errors() -> list[tuple[Callable[[], Any], type[OSError], int, str | None]]:
@@ -190,7 +190,7 @@ def _errors() -> list[tuple[Callable[[], Any], type[OSError], int, str | None]]:
 @pytest.mark.parametrize("i", range(14))
 def test_oserrors_carry_errno_and_filename(i: int) -> None:
     caterva.save("x", [1])
-    errors = _errors()  # and the array that is held for writing
+    errors = _errors()  # with the array that is open for writing
     act, kind, number, name = errors[i]
     with pytest.raises(kind) as caught:
         act()
@@ -300,7 +300,7 @@ def test_what_is_denied_is_a_permission_error() -> None:
 
 @pytest.fixture
 def linked(empty_folder: Path) -> str:
-    """``link/..`` is the folder ``there``; files of the same names here are others."""
+    """``link/..`` is the folder ``there``; here are other files of the same names."""
     os.makedirs("there/inside")
     os.symlink("there/inside", "link")
     caterva.save("a.b2nd", [9, 9])
@@ -377,6 +377,6 @@ caterva.jobs("pipe.b2nd")
 
 
 def test_a_pipe_is_refused_at_once() -> None:
-    """Opening it would wait for a writer."""
+    """Opening a FIFO would wait for a writer."""
     os.mkfifo("pipe.b2nd")
     run_program(FIFO)

@@ -1,5 +1,4 @@
-"""Handles through pickle, fork and spawn, garbage collection and the end of the
-interpreter, and many operations."""
+"""Handles through pickle, fork and spawn, garbage collection and exit, and many operations."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def test_a_handle_for_reading_is_pickled_by_its_place(protocol: int) -> None:
     text = pickle.dumps(array, protocol)
     assert len(text) < 1000, "the place and the commit, not the items"
     os.mkdir("elsewhere")
-    os.chdir("elsewhere")  # the place is absolute
+    os.chdir("elsewhere")  # the path is absolute
     other = pickle.loads(text)
     assert isinstance(other, caterva.Array)
     assert not other.writable
@@ -206,7 +205,7 @@ def test_a_tree_that_threads_of_the_parent_look_into(pytestconfig: pytest.Config
     with caterva.open_tree("t.b2d", "w") as tree:
         for i in range(60):
             tree[f"g/x{i}"] = np.arange(10)
-    tree = caterva.open_tree("t.b2d")  # which keeps less than 60 open
+    tree = caterva.open_tree("t.b2d")  # keeps fewer than 60 arrays open
     end = threading.Event()
 
     def look() -> None:
@@ -264,7 +263,7 @@ def sum_of_array(task: tuple[caterva.Array, int]) -> int:
 def test_pools_open_by_path(method: str) -> None:
     items = cube("cube.b2nd", 24)
     path = os.path.abspath("cube.b2nd")
-    warm = caterva.open(path)[...]  # the pool of threads is up before the children are
+    warm = caterva.open(path)[...]  # starts the thread pool before the children
     assert np.array_equal(warm, items)
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(2, mp_context=context) as pool:
@@ -283,7 +282,7 @@ def test_pools_are_given_arrays(method: str) -> None:
     assert sums == [int(plane.sum()) for plane in items]
 
 
-# ---- Garbage ----------------------------------------------------------------------------
+# ---- Garbage collection -----------------------------------------------------------------
 
 
 def test_garbage_in_any_order() -> None:
@@ -330,7 +329,7 @@ def test_views_know_when_their_array_was_opened_anew() -> None:
     assert np.array_equal(array.view[2:][...], array[2:])
 
 
-# ---- The end of the interpreter ----------------------------------------------------------
+# ---- Exit --------------------------------------------------------------------------------
 
 ENDS = {
     "open handles": "a = caterva.open('cube.b2nd'); v = a.view[1:]; i = iter(a); next(i)",
@@ -384,13 +383,13 @@ print(caterva.full(3, 2)[:].sum())
 
 
 def resident() -> int:
-    """Bytes of memory that the process holds."""
+    """The process's resident memory in bytes."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _operations(array: caterva.Array, i: int) -> None:
-    """Some of everything that is cheap, failures among them."""
+    """Run one of each cheap operation, including failures."""
     array[i % 40, 3, 5]
     array[i % 40, 2:5]
     array[i % 40, [1, 3, 5], ::-2]
@@ -410,7 +409,7 @@ def _operations(array: caterva.Array, i: int) -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
 def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
     array = caterva.asarray(cube(n=48), chunks=(16, 16, 48), cache_bytes=1 << 20)
-    n = times(pytestconfig, 1500, 100_000)  # each is ten operations
+    n = times(pytestconfig, 1500, 100_000)  # of ten operations each
     for i in range(n // 3):
         _operations(array, i)
     gc.collect()
@@ -419,7 +418,7 @@ def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
         _operations(array, i)
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 200
-    if "CATERVA_SANITIZED" not in os.environ:  # a sanitizer keeps what is given back
+    if "CATERVA_SANITIZED" not in os.environ:  # sanitizers keep freed memory
         assert resident() - before < 8 << 20
 
 

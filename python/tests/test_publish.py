@@ -1,4 +1,4 @@
-"""Arrays and trees put behind URLs, on the server of the library's own tests."""
+"""Publishing arrays and trees to the library's test server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays in open files, and behind URLs that fsspec opens."""
+"""Arrays in open files, and at URLs that fsspec opens."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check(a: caterva.Array) -> None:
 
 
 class Slow(io.BytesIO):
-    """One that notices two threads at once."""
+    """A file that detects concurrent use by two threads."""
 
     busy = False
     seeks = 0
@@ -100,7 +100,7 @@ def test_threads_wait_for_each_other() -> None:
 
 
 class Breaking(io.BytesIO):
-    """One that raises from some read on."""
+    """A file whose reads raise from the n-th one on."""
 
     error: BaseException | None = None
 
@@ -158,7 +158,7 @@ class Odd(io.BytesIO):
 def test_files_that_answer_wrongly() -> None:
     file = Odd(frame())
     a = caterva.open(file, cache_bytes=-1)
-    file.answer = lambda found, n: found[: max(1, len(found) // 2)]  # fewer, and then the rest
+    file.answer = lambda found, n: found[: max(1, len(found) // 2)]  # a short read
     assert np.array_equal(a[...], items())
     file.answer = lambda found, n: memoryview(bytearray(found))
     assert np.array_equal(a[...], items())
@@ -218,7 +218,7 @@ def test_a_closed_array_lets_go_of_its_file() -> None:
 
 
 def test_arrays_that_are_dropped_while_the_library_reads() -> None:
-    """The collector may run on any thread of the library, and find other arrays."""
+    """The garbage collector may run on a library thread and drop other arrays."""
 
     class Collecting(io.BytesIO):
         def read(self, n: int | None = -1, /) -> bytes:
@@ -289,7 +289,7 @@ def test_an_interrupt_in_a_read() -> None:
         file.on = True
         with pytest.raises(KeyboardInterrupt):
             read()
-            for _ in range(1000):  # on another thread it may come just behind the read
+            for _ in range(1000):  # the interrupt may arrive just after the read
                 pass
         assert np.array_equal(a[4], items()[4])
 
@@ -392,7 +392,7 @@ def test_many_threads_and_an_end(memory: Any) -> None:
         a[0]
 
 
-# ---- What is refused --------------------------------------------------------------------
+# ---- Refusals ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("remote", [caterva.Remote(), {"retries": 1}, {}])
@@ -419,7 +419,7 @@ def test_options_of_urls_are_for_urls(remote: Any) -> None:
 
 
 class Giving(io.RawIOBase):
-    """One whose `read` gives something else than bytes."""
+    """A file whose `read` does not return bytes."""
 
     def __init__(self, kind: Any) -> None:
         self.bytes, self.kind, self.position = frame(), kind, 0

@@ -1,8 +1,8 @@
-"""Statements of the manual that name an exception, a status or a limit have a test each.
+"""Each statement of the manual about an exception, a status or a limit has a test.
 
-Here stands which: a test of another file, by the name of the file below the root, or a function of
-this file. A statement is a sentence or a row of a table. One that no entry covers fails, and so does
-an entry whose words or whose test are gone."""
+This file maps statements to tests: a test in another file, by its path from the root, or a
+function of this file. A statement is a sentence or a row of a table. The test fails for a
+statement without an entry, and for an entry whose words or whose test do not exist any more."""
 
 # ruff: noqa: E501
 from __future__ import annotations
@@ -160,7 +160,7 @@ COVERED: dict[str, dict[str, str]] = {
 
 
 def statements(page: str) -> list[str]:
-    """Sentences and rows of a page that name an exception, a status or a limit."""
+    """Return the sentences and rows of a page that name an exception, a status or a limit."""
     text = (ROOT / page).read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
     found: list[str] = []
@@ -194,7 +194,7 @@ def test_the_test_is_there(test: str) -> None:
     assert not name or re.search(rf"\b(?:def|void) {name}\(", text), test
 
 
-# ---- Tests of statements that have none elsewhere ----------------------------------------------
+# ---- Tests for statements that no other file tests ------------------------------------------------
 
 
 def test_the_table_of_exceptions() -> None:
@@ -206,7 +206,7 @@ def test_the_table_of_exceptions() -> None:
     with pytest.raises(FileExistsError):
         caterva.create(3, path="a.b2nd")
     with caterva.open("a.b2nd", "r+"):
-        with pytest.raises(BlockingIOError) as busy:  # also of a second coordinator of a job
+        with pytest.raises(BlockingIOError) as busy:  # also by a second coordinator of a job
             caterva.open("a.b2nd", "r+")
         assert busy.value.code == caterva.Status.EBUSY
     for act in (lambda: a.__setitem__(0, 1), lambda: caterva.create(3, path="http://x/a.b2nd")):
@@ -288,7 +288,7 @@ def test_limits_of_the_format() -> None:
     assert caterva.zeros(most, "u1", chunks=1, blocks=1).info.n_chunks == most
     with pytest.raises((ValueError, NotImplementedError)):
         caterva.zeros(most + 1, "u1", chunks=1, blocks=1)
-    chunk, block = 2**31 - 33, 536_866_816  # of whole blocks
+    chunk, block = 2**31 - 33, 536_866_816  # whole blocks
     caterva.zeros(2**33, "u1", chunks=3 * block, blocks=block)
     caterva.zeros(2**33, "u1", chunks=chunk, blocks=1)
     for chunks, blocks in ((chunk + 1, 1), (3 * block + 3, block + 1)):

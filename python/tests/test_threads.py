@@ -1,7 +1,7 @@
-"""16 threads at once over opening, reading, writing, committing, closing, refreshing.
+"""16 threads at once open, read, write, commit, close and refresh.
 
-Each plane of the array is always written as a whole with one number, so that a plane of
-two numbers is one that was read while it was written."""
+Each write fills a whole plane of the array with one number, so a plane with two numbers was
+read during a write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = "planes.b2nd"
 
 
 class Crowd:
-    """Threads that each do one thing until they are told to end."""
+    """Threads that each repeat one action until they are stopped."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -47,7 +47,7 @@ class Crowd:
             self.end.set()
 
     def run(self, seconds: float, enough: int) -> None:
-        """Until each thing was done that often, and for so long at least."""
+        """Run until each action was done `enough` times, for at least `seconds`."""
         for thread in self.threads:
             thread.start()
         begin = time.monotonic()
@@ -148,7 +148,7 @@ def test_two_threads_close_at_once() -> None:
 
 
 def test_progress_is_changed_beside_calls() -> None:
-    """What a call tells is kept as long as the call."""
+    """The old progress function lives as long as the calls that use it."""
     array = caterva.zeros((64, 64, 64), "i4", chunks=(8, 64, 64), blocks=(1, 64, 64))
     array[...] = np.random.default_rng(1).integers(0, 100, array.shape)
     end = threading.Event()

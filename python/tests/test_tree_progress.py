@@ -1,4 +1,4 @@
-"""Trees and jobs that tell how far they are."""
+"""Progress of trees and jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 def _add_files(n: int) -> None:
-    """Arrays in /big, made by copies of a file."""
+    """Add arrays to /big by copying a file."""
     with caterva.open_tree("t.b2d", "a") as t:
         if "x" not in t:
             t["x"] = [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Trees that are damaged: verified, repaired in place, and into another."""
+"""Damaged trees: verified, repaired in place, and repaired into another tree."""
 
 import zipfile
 from pathlib import Path
@@ -168,7 +168,7 @@ def test_verify_names_the_damaged_members_of_a_tree(packed: bool) -> None:
 
 
 def _stopped_verify(progress: Any, kind: type[BaseException]) -> None:
-    """A verify that is long enough to be heard of before its end."""
+    """Stop a verify that takes long enough to report progress before its end."""
     n = 1 << 20
     while True:
         with caterva.open_tree("big.b2d", "a") as t:

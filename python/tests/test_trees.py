@@ -1,4 +1,4 @@
-"""Trees: groups as mappings, modes, one commit, packing, looks, pickles and forks."""
+"""Trees: groups as mappings, modes, commits, packing, repr, pickles and forks."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_arrays_that_are_read_outlive_the_tree() -> None:
     t.close()
 
 
-# ---- Looks, pickles, forks -----------------------------------------------------------------
+# ---- Repr, pickles, forks ------------------------------------------------------------------
 
 
 def test_looks() -> None:
@@ -351,7 +351,7 @@ assert caterva.open("t.b2d::/x")[0, 1] == 9
 """)
 
 
-# ---- What is pending, and what is put in its place --------------------------------------
+# ---- Pending arrays and their replacement ----------------------------------------------
 
 
 def test_nothing_pending_is_lost_to_what_is_refused() -> None:
@@ -545,7 +545,7 @@ def test_nested_mappings_are_groups() -> None:
     with pytest.raises(FileExistsError):
         t["old"] = {"a": [1]}
     t.discard()
-    # Empty groups are made at once.
+    # Empty groups are created immediately.
     assert list(caterva.open_tree("t.b2d")) == ["copy", "model", "old"]
 
 
@@ -597,7 +597,7 @@ def test_arrays_beside_a_process_that_removes_them() -> None:
 
 
 def test_one_key_is_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said of one name needs no list of all that is in the tree."""
+    """Calls about one key do not list the whole tree."""
     with caterva.open_tree("named.b2d", "w") as t:
         t["g/a"] = [1]
         t.commit()

@@ -1,4 +1,4 @@
-"""Trees while somebody else writes to one of their files: what is pending is kept."""
+"""Trees while others write to one of their files: pending changes are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def made() -> caterva.Tree:
 
 
 def elsewhere(key: str) -> caterva.Array:
-    """As another program would open it: a lock belongs to the open file."""
+    """Open the array as another program would: locks belong to open files."""
     return caterva.open(f"t.b2d/{key}.b2nd", "r+")
 
 
@@ -104,7 +104,7 @@ def test_an_array_with_an_open_job_is_not_deleted() -> None:
         for name in ("g/x", "g"):
             with pytest.raises(caterva.BusyError, match="open job"):
                 del t[name]
-        assert t["g/x"] is x and x[0] == 77  # what is pending stays
+        assert t["g/x"] is x and x[0] == 77  # pending changes stay
         job.delete()
         t.commit()
         del t["g/x"]

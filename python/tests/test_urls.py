@@ -1,4 +1,4 @@
-"""Arrays and trees behind URLs, on the server of the library's own tests."""
+"""Arrays and trees at URLs of the library's test server."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_what_hears_of_requests_cannot_use_arrays(server: Any) -> None:
     a = caterva.open(url + "?key=sesame", remote={"on_request": hear})
     assert heard[0][:4] == ("GET", url, None, 65536) and heard[0].status == 206
     holder.append(a)
-    # All of it: one item may be in what the opening has read, by what a request takes.
+    # Read all of it: one item may be in the bytes that opening has read.
     assert np.array_equal(a[...], server.items)
     assert len(heard) > 2 and isinstance(heard[-1], RuntimeError)
     assert not any("sesame" in str(each) for each in heard)
@@ -249,11 +249,11 @@ def test_the_interpreter_ends_right_behind_requests(server: Any, what: str) -> N
 
 
 def test_transfers_are_counted(server: Any) -> None:
-    # Ports come again, and items of the same URL and version may still be in the cache.
+    # Port numbers are reused, and the cache may still have items of the same URL and version.
     server.objects["/transfers.b2nd"] = server.objects["/a.b2nd"]
     a = caterva.open(server.url("/transfers.b2nd"), remote={"over_read_percent": 0})
     assert a.transfers == (1, 65536, 1, 0, 0, 0)
-    a[:]  # more than came with the opening, wherever the chunks lie in the file
+    a[:]  # more bytes than opening has read, wherever the chunks are
     assert a.transfers.requests == len(server.requests) > 1
     assert a.transfers.bytes == server.sent
     assert caterva.open("a.b2nd").transfers is None
@@ -421,7 +421,7 @@ def test_secrets_of_urls_are_not_seen(server: Any) -> None:
     a = caterva.open(server.url("/a.b2nd") + SECRETS)
     tree = caterva.open_tree(server.url("/s.b2z") + SECRETS)
     x = caterva.open(server.url("/s.b2z") + SECRETS + "::/g/x")
-    assert a.path is not None and a.path.endswith(SECRETS)  # the whole of it is to be had
+    assert a.path is not None and a.path.endswith(SECRETS)  # the whole URL is available
     assert server.url("/s.b2z") + "::/g/x" in repr(x)
     for said in (
         repr(a),
@@ -545,11 +545,11 @@ def test_no_answer_at_all_is_an_oserror_with_all_of_it() -> None:
     assert error.filename == "http://127.0.0.1:1/x"
 
 
-# ---- What is stopped while a server holds back its answers ----------------------------------
+# ---- Stopping while a server delays its responses --------------------------------------------
 
 
 def stalled(server: Any, **options: Any) -> Any:
-    """An array of which all reads wait; a thread of the library's may be the first to ask."""
+    """An array whose reads all wait; a thread of the library may send the first request."""
     remote = {"connections": 4, "retries": 0}
     a = caterva.open(server.url("/a.b2nd"), cache_bytes=-1, threads=4, remote=remote, **options)
     a[0, 0, 0]
@@ -606,7 +606,7 @@ def test_an_interrupt_stops_an_opening(server: Any, opening: Callable[..., Any])
     assert time.monotonic() - began < 4
 
 
-# ---- What cannot be had, or written --------------------------------------------------------
+# ---- URLs that cannot be read or written -----------------------------------------------------
 
 
 @pytest.fixture

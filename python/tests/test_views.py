@@ -1,4 +1,4 @@
-"""Views of one array and of several: read in the background and reduced, as NumPy would."""
+"""Views of one or several arrays, read in the background and reduced, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Pair = tuple[np.ndarray[Any, Any], Any]
 
 @st.composite
 def views(draw: st.DrawFn, dtypes: tuple[str, ...] = ("i4", ">f8", "u1", "?", "f4")) -> Pair:
-    """What NumPy has, and a view of arrays of ours with the same items."""
+    """A NumPy array, and a view of arrays with the same items."""
     shape = tuple(draw(st.lists(st.integers(1, 6), min_size=2, max_size=3)))
     dtype = np.dtype(draw(st.sampled_from(dtypes)))
     pairs: list[Pair] = []
@@ -83,7 +83,7 @@ def test_many_at_once_in_one_loop() -> None:
 
 
 def _slow() -> tuple[np.ndarray[Any, Any], list[caterva.Array]]:
-    """Arrays whose whole takes a while to decode; items of one."""
+    """Make arrays that take a while to decode; also return the items of one."""
     items = np.random.default_rng(5).integers(0, 1 << 20, (120, 120, 120), "i4")
     caterva.save("slow.b2nd", items, chunks=(120, 120, 120), blocks=(8, 8, 120), level=1)
     return items, [caterva.open("slow.b2nd", cache_bytes=-1, threads=1) for _ in range(2)]
@@ -98,7 +98,7 @@ def test_cancelling_stops_all_arrays() -> None:
         await asyncio.sleep(0.001)
         task.cancel()
         try:
-            assert np.array_equal((await task)[1], items)  # it was done before
+            assert np.array_equal((await task)[1], items)  # it was complete already
         except asyncio.CancelledError:
             return True
         return False
@@ -117,7 +117,7 @@ def test_closing_one_array_ends_it() -> None:
         with pytest.raises(ValueError, match="closed"):
             view.read_async(0)
         try:
-            readings[-1].result(PATIENCE)  # it was done before
+            readings[-1].result(PATIENCE)  # it was complete already
         except caterva.StoppedError:
             return True
         return False
@@ -172,7 +172,7 @@ def test_forks_beside_them() -> None:
 
 
 def _part(data: st.DataObject, shape: tuple[int, ...]) -> Any:
-    """An int, a slice or a mask of each axis, of which no more than one is a mask."""
+    """An int, a slice or a mask for each axis, at most one of them a mask."""
     parts: list[Any] = []
     for n in shape:
         kinds = ["all", "step", "back", "int"] + ["mask"] * all(map(_is_basic, parts))
@@ -257,7 +257,7 @@ def test_a_reduction_of_a_view_tells_and_stops() -> None:
         act(progress=lambda done, total: heard.append((done, total)))
         assert heard == sorted(heard) and heard[-1][0] == heard[-1][1]
         assert heard[-1][1] in (view.size, 2 * view.size)
-    with pytest.raises(caterva.StoppedError):  # between its passes
+    with pytest.raises(caterva.StoppedError):  # between the two passes
         view.var(progress=lambda done, total: done >= total // 2)
 
 

@@ -1,4 +1,4 @@
-"""What calls take in people's words, and what they tell: ints, flags, codecs, progress."""
+"""Arguments in users' words and results: ints, flags, codecs, progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from caterva import _caterva
 
 
 def _ints() -> dict[str, Callable[[Any], Any]]:
-    """Every place that takes an int, which is 1 here."""
+    """Every argument that takes an int, here 1."""
     a = caterva.zeros((3, 4))
     return {
         "zeros": caterva.zeros,
@@ -168,8 +168,8 @@ def test_reductions_tell_steps_of_all_passes(name: str) -> None:
     getattr(a, name)(progress=heard)
     heard.check()
     total = heard[-1][1]
-    assert total < a.nbytes and total >= 40  # steps, and no bytes
-    if name in ("var", "std"):  # two passes are one to the hearer
+    assert total < a.nbytes and total >= 40  # steps, not bytes
+    if name in ("var", "std"):  # two passes are reported as one
         assert {t for _, t in heard} == {total} and any(0 < d <= total // 2 for d, _ in heard)
         with pytest.raises(caterva.StoppedError):
             getattr(a, name)(progress=lambda done, total: done > total // 2)
@@ -206,7 +206,7 @@ def test_boxes_cost_no_work_for_each_item() -> None:
     assert a.read_around_damage(np.s_[5:9])[0].tolist() == [0] * 4
     b = caterva.zeros((0, 2**46), "u1", chunks=(1, 2**30))
     assert list(b.iter_chunks()) == [] and b.read_around_damage()[0].shape == (0, 2**46)
-    assert time.process_time() - began < 30  # per item it would be days
+    assert time.process_time() - began < 30  # item by item it would take days
 
 
 def test_steps_are_no_boxes() -> None:
@@ -356,7 +356,7 @@ def test_refusals_name_what_was_meant() -> None:
             caterva.open(f"{tree}::x")
 
 
-# ---- What else is told -----------------------------------------------------------------------
+# ---- Other results ---------------------------------------------------------------------------
 
 
 def test_tokens_of_arrays_that_are_written_are_never_the_same() -> None:
@@ -425,7 +425,7 @@ def test_writing_to_what_is_read_only_is_a_read_only_error() -> None:
 
 
 def _stopped_removal(progress: Any, kind: type[BaseException]) -> BaseException:
-    """What a removal raises that is long enough to be heard of before its end."""
+    """Stop a removal that takes long enough to report progress before its end."""
     n = 2000
     while True:
         caterva.save("rm.d", np.zeros(n, "u1") + 1, layout="sparse", chunks=1)

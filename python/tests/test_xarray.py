@@ -1,4 +1,4 @@
-"""Data sets of xarray in trees: saved, opened, appended to, all of it or nothing.
+"""Data sets of xarray in trees: saved, opened and appended to, completely or not at all.
 
 xarray's own tests of a backend run in tests/peers."""
 
@@ -34,7 +34,7 @@ has_dask = pytest.mark.skipif(
 
 
 def days(start: int = 0, n: int = 4) -> xr.Dataset:
-    """Steps of a series, of which others are the next."""
+    """Steps of a series; other calls return the next ones."""
     time = pd.date_range("2000-01-01", periods=start + n)[start:]
     items = np.arange(start * 6, (start + n) * 6, dtype="f4").reshape(n, 2, 3) / 4
     return xr.Dataset(
@@ -58,7 +58,7 @@ PACKED = {
 }
 
 
-# ---- Saved and opened ------------------------------------------------------------------
+# ---- Saving and opening ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -211,7 +211,7 @@ def test_selections_are_read_as_they_stand() -> None:
         assert_equal(lazy, kept), words
 
 
-# ---- Added to -----------------------------------------------------------------------------
+# ---- Adding -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -264,7 +264,7 @@ def test_what_does_not_fit_is_refused_and_nothing_changes() -> None:
 
 
 def test_a_failure_in_the_midst_leaves_all_as_it_was() -> None:
-    """The last variable cannot be stored: neither a new data set nor a part of one is there."""
+    """The last variable cannot be stored: no new data set and no part of one appears."""
     days().to_caterva("x.b2d")
     days().to_caterva("x.b2z")
     before = Path("x.b2z").read_bytes()
@@ -298,7 +298,7 @@ def test_regions() -> None:
 
 
 def several(start: int, n: int) -> xr.Dataset:
-    """Two variables of dask, cut elsewhere than the arrays' chunks are."""
+    """Two Dask variables whose blocks are not the arrays' chunks."""
     items = np.arange(start * 30, (start + n) * 30).reshape(n, 30)
     ds = xr.Dataset(
         {"x": (("time", "y"), items * 1.5), "y2": (("y", "time"), items.T.astype("i2"))},
@@ -336,7 +336,7 @@ def test_processes_write_parts(place: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def fail_at(items: np.ndarray, n: int) -> np.ndarray:
-    """What a task does that cannot."""
+    """A task that fails."""
     if (items == n).any():
         raise RuntimeError("this task fails")
     return items
@@ -361,7 +361,7 @@ def test_a_task_that_fails_leaves_all_as_it_was() -> None:
 
 
 def test_parts_are_no_members() -> None:
-    """While many write to an array of a tree, lists and archives do not show their parts."""
+    """While many write to an array of a tree, lists and archives do not show the parts."""
     several_items = np.arange(40.0)
     with caterva.open_tree("t.b2d", "w") as tree:
         tree["g/x"] = several_items
@@ -427,7 +427,7 @@ def test_trees_of_data_sets(place: str) -> None:
         xr.open_dataset(place, group="no")
 
 
-# ---- Life ------------------------------------------------------------------------------------
+# ---- Open data sets --------------------------------------------------------------------------
 
 
 def test_pickles_and_closing() -> None:
@@ -518,7 +518,7 @@ except BlockingIOError as error:
 def save_in_the_midst(
     monkeypatch: pytest.MonkeyPatch, ds: xr.Dataset, path: str, work: Any
 ) -> None:
-    """Save, and do something when all is written and nothing is published."""
+    """Save, and call a function after everything is written and before it is published."""
     commit = caterva.Tree.commit
     met: list[int] = []
 

@@ -1,5 +1,5 @@
-"""What is put into variables that are there is what is read then, or it is refused and nothing
-changes."""
+"""Items written to existing variables are read back as given, or are refused without any
+change."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def hour(k: int, minutes: int = 0) -> xr.Dataset:
 
 
 def spans(*hours: float) -> xr.Dataset:
-    """Steps along spans of time."""
+    """Steps along durations."""
     lead = pd.to_timedelta(np.array(hours), unit="h")
     return xr.Dataset({"v": ("lead", np.array(hours, "f8"))}, {"lead": lead})
 
 
 def is_refused(ds: xr.Dataset, match: str, place: str = "s.b2d", **words: Any) -> None:
-    """The data set is refused with such a sentence, and all is as it was."""
+    """Check that the data set is refused with such a message and that nothing has changed."""
     before = xr.open_dataset(place, decode_timedelta=True).load()
     with pytest.raises(ValueError, match=match):
         ds.to_caterva(place, **words)
@@ -205,7 +205,7 @@ def test_what_they_can_hold_is_put_there(there: Any, new: Any) -> None:
 
 @pytest.mark.parametrize("mark", ["_FillValue", "missing_value"])
 def test_integers_beyond_the_stored_sign_are_refused(mark: str) -> None:
-    """With a fill value they are read as floats, whose way back to integers wraps."""
+    """With a fill value they are read as floats, and casting these back to integers wraps."""
     for dtype, wide in (("i2", "u4"), ("i4", "u4"), ("i8", "u8")):
         ds = xr.Dataset({"v": ("x", np.array([1, 2], dtype))})
         ds.to_caterva("s.b2d", encoding={"v": {"dtype": dtype, mark: 5}})
@@ -248,14 +248,14 @@ def test_packed_items() -> None:
     assert caterva.open("u.b2d::/v").dtype == np.int8
 
 
-# ---- Beside an append ------------------------------------------------------------------------
+# ---- Concurrent commits ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["append", "replace", "group"])
 def test_a_commit_while_a_data_set_is_opened(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Variables are opened one after another, and a commit comes between them."""
+    """Variables are opened one after another; a commit happens between them."""
     group = "n/m" if what == "group" else None
     first = hour(0).assign(other=("time", [0]))
     first.to_caterva("s.b2d", group=group)
@@ -288,14 +288,14 @@ def test_a_commit_while_a_data_set_is_opened(
     assert_identical(groups, xr.open_dataset("s.b2d", group=group).load())
 
 
-# ---- What is read back ---------------------------------------------------------------------
+# ---- Reading back ----------------------------------------------------------------------------
 
 
 DAYS: Any = {"units": "days since 2000-01-01"}
 BYTE: Any = {"dtype": "i1", "scale_factor": 0.5, "_FillValue": -1}
 UNSIGNED: Any = {"dtype": "i1", "_Unsigned": "true", "_FillValue": -1}
 CASES: list[tuple[Any, Any, Any, bool]] = [
-    # what is there, its encoding, what is appended, whether it fits
+    # existing items, their encoding, the appended items, whether they fit
     (np.array(["2000-01-01"], "M8[ns]"), DAYS, np.array(["2024-06-01T00:10"], "M8[ns]"), False),
     (np.array(["2000-01-01"], "M8[ns]"), DAYS, np.array(["2024-06-02"], "M8[s]"), True),
     (np.array(["2000-01-01"], "M8[ns]"), DAYS, np.array(["NaT"], "M8[ns]"), True),
@@ -314,7 +314,7 @@ CASES: list[tuple[Any, Any, Any, bool]] = [
     (
         np.array(["2000-01-01"], "M8[ns]"),
         {**DAYS, "dtype": "i4", "_FillValue": -1},
-        np.array(["1999-12-31"], "M8[ns]"),  # is stored as -1
+        np.array(["1999-12-31"], "M8[ns]"),  # stored as -1
         False,
     ),
     (
@@ -326,7 +326,7 @@ CASES: list[tuple[Any, Any, Any, bool]] = [
     (np.array([1, 2], "m8[D]").astype("m8[ns]"), {}, np.array([5], "m8[h]"), False),
     (np.array([1, 2], "m8[D]").astype("m8[ns]"), {}, np.array([5], "m8[D]"), True),
     (np.array([1.0]), BYTE, np.array([63.5, -64, np.nan, 0.1]), True),
-    (np.array([1.0]), BYTE, np.array([-0.5]), False),  # is stored as the fill value
+    (np.array([1.0]), BYTE, np.array([-0.5]), False),  # stored as the fill value
     (np.array([1.0]), BYTE, np.array([64.0]), False),
     (np.array([1.0]), {"dtype": "i2", "_FillValue": 0}, np.array([7.0, np.nan]), True),
     (np.array([1.0]), {"dtype": "i2", "_FillValue": 0}, np.array([0.0]), False),
@@ -335,7 +335,7 @@ CASES: list[tuple[Any, Any, Any, bool]] = [
     (np.array([1.0]), {"_FillValue": -9.0}, np.array([np.nan, np.inf, 1e300]), True),
     (np.array([1.0]), {"missing_value": -9.0}, np.array([-9.0]), False),
     (np.array([1.0]), UNSIGNED, np.array([254, 128]), True),
-    (np.array([1.0]), UNSIGNED, np.array([255]), False),  # is stored as the fill value
+    (np.array([1.0]), UNSIGNED, np.array([255]), False),  # stored as the fill value
     (np.array([1.0]), UNSIGNED, np.array([-2]), False),
     (np.array([True]), {}, np.array(["False"], object), False),
     (np.array([True]), {}, np.array([False, True]), True),
@@ -421,7 +421,7 @@ def test_an_append_has_all_variables_of_the_dimension(place: str, mode: str) -> 
     is_refused(later.drop_vars(["rain", "sun"]), missing, place, append_dim="time", mode=mode)
     is_refused(later.drop_vars("time"), r"\['time'\]", place, append_dim="time", mode=mode)
     part = ds[["rain"]].drop_vars(["time", "height"], errors="ignore") + 1
-    part.to_caterva(place, region={"time": slice(0, 1)})  # regions may leave variables out
+    part.to_caterva(place, region={"time": slice(0, 1)})  # regions need not have all variables
     later.drop_vars("height").to_caterva(place, append_dim="time", mode=mode)
     assert xr.open_dataset(place)["rain"].values.tolist() == [2.0, 1.0]
 

@@ -1,5 +1,4 @@
-"""Data sets that go to other formats and come from them, single arrays, and saves that are
-computed later."""
+"""Data sets converted from and to other formats, single arrays, and delayed saves."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from xarray.testing import assert_equal, assert_identical
 
 
 def sample() -> xr.Dataset:
-    """Items that compress, along two dimensions."""
+    """Compressible items along two dimensions."""
     items = np.arange(600, dtype="f4").reshape(20, 30)
     return xr.Dataset({"v": (("y", "x"), items)}, {"y": np.arange(20)})
 
@@ -35,7 +34,7 @@ STORED: Any = {"codec": "lz4", "level": 7, "filters": ["bitshuffle"], "chunks": 
 def test_the_encoding_suits_other_writers_and_is_kept_by_ours(place: str) -> None:
     sample().to_caterva(place, encoding={"v": STORED})
     ds = xr.open_dataset(place)
-    assert "filters" not in ds["v"].encoding  # zarr takes them for codecs of its own
+    assert "filters" not in ds["v"].encoding  # zarr would take them for its own codecs
     ds.to_caterva("again.b2d")
     info = caterva.open("again.b2d::/v").info
     assert (info.codec, info.level, info.filters) == ("lz4", 7, ("bitshuffle",))
@@ -63,7 +62,7 @@ def test_chunks_of_netcdf_are_kept(engine: Any) -> None:
     ds = xr.open_dataset("x.nc", engine=engine)
     ds.to_caterva("x.b2d")
     assert caterva.open("x.b2d::/v").chunks == (7, 10)
-    ds.isel(y=slice(5)).to_caterva("part.b2d")  # is cut as other parts are
+    ds.isel(y=slice(5)).to_caterva("part.b2d")  # chunks like other parts'
     assert_equal(xr.open_dataset("part.b2d"), sample().isel(y=slice(5)))
     sample().to_caterva("given.b2d", encoding={"v": {"chunksizes": (3, 4)}})
     assert caterva.open("given.b2d::/v").chunks == (3, 4)
@@ -83,7 +82,7 @@ def test_an_array_is_saved_with_its_name(name: Any) -> None:
     assert xr.open_dataarray("x.b2d").shape == (21, 30)
 
 
-# ---- Later ---------------------------------------------------------------------------------
+# ---- Delayed saves -------------------------------------------------------------------------
 
 
 needs_dask = pytest.mark.skipif(

@@ -1,5 +1,5 @@
-"""A process that saves or appends is killed or interrupted at any moment: every variable and
-the group's attributes are as before, or all of them as after it."""
+"""A process that saves or appends is killed or interrupted at any moment: all variables and the
+group's attributes are those before, or all are those after."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAVER = Path(__file__).with_name("killed_saver.py")
 
 
 def killed(place: str, rng: random.Random) -> int:
-    """How many appends were acknowledged when the process was killed."""
+    """Kill the process; return the number of appends that it had reported."""
     command = [sys.executable, str(SAVER), place]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -66,7 +66,7 @@ SAVES = {"mode w": {"mode": "w"}, "mode a": {"mode": "a"}, "append": {"append_di
 def test_an_interrupted_save_is_there_or_is_not(
     place: str, how: str, pytestconfig: pytest.Config
 ) -> None:
-    """At any line of the package: nothing is locked or left behind afterwards."""
+    """Interrupted at any line of the package, it leaves nothing locked and no files behind."""
     words = np.array(["v"] * 2, object)
     first = xr.Dataset({"a": ("t", np.ones(2), {"units": "K"}), "s": ("t", words)})
     second = first.assign(a=first.a + 1, s=("t", words + "wide")).assign_attrs(n=2)
@@ -75,7 +75,7 @@ def test_an_interrupted_save_is_there_or_is_not(
     kept = Path(f"kept-{place}")
     shutil.move(place, kept)
     new = None
-    gc.disable()  # a cycle of references would keep the lock
+    gc.disable()  # a reference cycle would keep the lock
     try:
         stride = times(pytestconfig, 23, 1)
         start = random.randrange(stride)
@@ -88,7 +88,7 @@ def test_an_interrupted_save_is_there_or_is_not(
             found = xr.load_dataset(place).to_dict()
             new = new or found
             assert found in (old, new) and (hit or found == new), step
-            left = {n for n in os.listdir() if not n.endswith(".lock")}  # the next save uses it
+            left = {n for n in os.listdir() if not n.endswith(".lock")}  # locks are reused
             assert left == {place, kept.name}, step
             if kept.is_dir():
                 assert not [f for _, _, files in os.walk(place) for f in files if "tmp" in f]

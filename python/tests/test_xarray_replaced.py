@@ -1,4 +1,4 @@
-"""A data set that replaces another one: in one step, whatever stood there, or not at all."""
+"""A data set replaces another one, or anything else, in one step or not at all."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_folder_beside_has_a_name_that_the_clean_up_finds(tmp_path: Path) ->
 
 
 def in_child(run: Callable[[], None], kill_at: int) -> None:
-    """Run in a child, which is killed at so many calls of functions."""
+    """Run in a child, which is killed after `kill_at` function calls."""
     child = os.fork()
     if child == 0:
         calls = [0]
@@ -66,7 +66,7 @@ def in_child(run: Callable[[], None], kill_at: int) -> None:
 
 
 def calls_of(run: Callable[[], None]) -> int:
-    """How many calls of functions it takes."""
+    """Return the number of function calls that it makes."""
     calls = [0]
 
     def count(*_: Any) -> None:
@@ -134,7 +134,7 @@ def test_files_of_others_stay_and_open_data_sets_are_read_on() -> None:
     kept = xr.open_dataset("x.b2d")
     kept["a"][:1].load()
     TWO.to_caterva("x.b2d", group="g")
-    xr.open_dataset("x.b2d").assign(more=1).to_caterva("x.b2d")  # of itself
+    xr.open_dataset("x.b2d").assign(more=1).to_caterva("x.b2d")  # made from itself
     assert set(xr.open_dataset("x.b2d").variables) == {"a", "both", "more"}
     for name in ("x.b2d/read.me", "x.b2d/g/read.me"):
         assert Path(name).read_text() == name
@@ -148,7 +148,7 @@ def test_one_writer_at_a_time() -> None:
     assert_identical(xr.open_dataset("x.b2d"), ONE)
 
 
-# ---- What stood there ------------------------------------------------------------------------
+# ---- Replaced contents -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", PLACES)
