@@ -307,7 +307,7 @@ def open(
     native = remote_of(remote)
     asked = shape, dtype
     if mode == "a":
-        mode = "r+" if _is_there(place) else "x"
+        mode = "r+" if is_there(place) else "x"
         if mode == "x" and shape is None:
             raise TypeError(
                 f"there is nothing at {shown(place)}: give shape and dtype of a new array"
@@ -383,7 +383,7 @@ def _open_source(source: Source, mode: Mode, options: dict[str, Any]) -> Array:
     raise make(Status.EUNSUPPORTED, 0, -1, message, source.name)
 
 
-def _is_there(place: str) -> bool:
+def is_there(place: str) -> bool:
     """Whether something exists at a path, or at a key of a tree."""
     tree, key = split_url(place)
     if key is None or os.path.lexists(place):

@@ -25,11 +25,11 @@ from dask.highlevelgraph import HighLevelGraph
 
 from ._array import Array
 from ._errors import NotFoundError, Status, refusal
-from ._functions import create
+from ._functions import create, is_there
 from ._functions import open as open_array
 from ._jobs import Job, Merged, Overlap, flat_tokens
 from ._options import Handle, Path, Storage
-from ._places import place_of, split_url
+from ._places import place_of
 
 if TYPE_CHECKING:
     Region: TypeAlias = Sequence[slice] | slice | None
@@ -47,7 +47,7 @@ def write_part(job: Job, box: tuple[slice, ...], items: Any) -> bytes:
     try:
         part = job.part()
     except NotFoundError:
-        if not is_there(job.path):
+        if not is_there(place_of(job.path)):
             raise
         message = f"the job at {job.path} has ended: a delayed store can be computed only once"
         raise refusal(Status.ENOTFOUND, message, job.path) from None
@@ -135,18 +135,6 @@ def growth(
     return tuple(n if d == axis else 0 for d in range(array.ndim)), shape
 
 
-def is_there(place: Path) -> bool:
-    """Whether something exists at a path, or at a key of a tree."""
-    whole = place_of(place)
-    if split_url(whole)[1] is None or os.path.lexists(whole):
-        return os.path.lexists(whole)
-    try:
-        open_array(place).close()
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def opened_at(place: Path, options: dict[str, Any]) -> Array:
     """Open an existing array for writing."""
     if new := options.keys() - Handle.__annotations__.keys():
@@ -156,14 +144,14 @@ def opened_at(place: Path, options: dict[str, Any]) -> Array:
         )
     array: Any = open_array(place, "r+", **options)
     if not isinstance(array, Array):
-        array.close()
+        array.tree.close()
         raise TypeError(f"{array.path} is a tree: name the array in it, as {array.path}::/name")
     return array
 
 
 def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> Array:
     """Open the array at a path for writing; create it if there is none."""
-    if not options.get("overwrite") and is_there(place):
+    if not options.get("overwrite") and is_there(place_of(place)):
         return opened_at(place, {k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
         message = f"there is no array at {os.fsdecode(place)} to store a region in"

@@ -214,9 +214,11 @@ def test_what_is_refused() -> None:
         caterva.dask.store(x, "none.b2nd", append_dim=0)
     with pytest.raises(TypeError, match=r"chunks, codec can only be given.*overwrite=True"):
         caterva.dask.store(x, "a.b2nd", codec="lz4", chunks=(3, 3))
-    caterva.open_tree("t.b2d", "w").close()
-    with pytest.raises(TypeError, match=r"t.b2d is a tree.*t.b2d::/name"):
-        caterva.dask.store(x, "t.b2d")
+    with caterva.open_tree("t.b2d", "w") as t:
+        t.create_group("g")
+    for place in ("t.b2d", "t.b2d::/g"):
+        with pytest.raises(TypeError, match=r"t.b2d is a tree.*t.b2d::/name"):
+            caterva.dask.store(x, place)
 
 
 def test_no_blocks_and_many() -> None:
