@@ -515,9 +515,10 @@ def asarray(
     >>> caterva.asarray(n * n for n in range(5))[:]
     array([ 0,  1,  4,  9, 16])
     """
-    if isinstance(x, Array) and path is None and dtype is None and not options:
+    plain = dtype is None and fill_value is None
+    if isinstance(x, Array) and path is None and plain and not options:
         return x
-    if isinstance(x, Array | View) and dtype is None and fill_value is None:
+    if isinstance(x, Array | View) and plain:
         return copy(x, path, **options)
     if isinstance(x, Iterator):
         return _from_iterator(x, dtype, path, fill_value, {**options})

@@ -149,7 +149,7 @@ def test_asarray_of_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(caterva.asarray(np.asfortranarray(items))[:], items)
     assert np.array_equal(caterva.asarray(items.tolist())[:], items)
     assert np.array_equal(caterva.asarray(iter(items), chunks=(7, 20, 5))[:], items)
-    assert caterva.asarray(a) is a
+    assert caterva.asarray(a) is a and caterva.asarray(a, fill_value=7).fill_value == 7
     assert np.array_equal(caterva.asarray(a, codec="lz4")[:], items)
     assert np.array_equal(caterva.asarray(a.view[::2].T)[:], items[::2].T)
     assert caterva.asarray(5).shape == ()
