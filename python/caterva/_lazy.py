@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _boxes, _dtypes
+from . import _dtypes
 from ._operators import Operators
 from ._plans import AnyArray
+from ._reduce import axes_of, put_into
 
 _SLAB_BYTES = 1 << 24
 
@@ -127,17 +128,6 @@ def _wide(dtype: np.dtype[Any], ints: bool = False) -> np.dtype[Any] | None:
     return np.dtype("f8") if ints and dtype.kind in "biu" else None
 
 
-def _axes(x: Reduced, axis: Any) -> tuple[int, ...]:
-    ndim = len(x.shape)
-    if axis is None:
-        return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    axes = tuple(_boxes.axis_in(a, ndim) for a in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError("duplicate value in 'axis'")
-    return axes
-
-
 def _slabs(x: Reduced) -> Iterator[tuple[slice, AnyArray]]:
     """Yield parts along the first axis with their slices; one part if there is no such axis."""
     if not x.shape or x.shape[0] == 0:
@@ -164,7 +154,7 @@ def _joined(ufunc: Any, parts: Iterator[AnyArray], axes: tuple[int, ...]) -> Any
 def _combined(
     x: Reduced, ufunc: Any, axis: Any, dtype: np.dtype[Any] | None = None
 ) -> AnyArray:
-    axes = _axes(x, axis)
+    axes = axes_of(axis, len(x.shape))
     how: Any = {"axis": axes, "keepdims": True}
     if ufunc is np.add:
         how["dtype"] = dtype
@@ -173,7 +163,7 @@ def _combined(
 
 
 def _count(x: Reduced, axis: Any) -> int:
-    return math.prod(x.shape[a] for a in _axes(x, axis))
+    return math.prod(x.shape[a] for a in axes_of(axis, len(x.shape)))
 
 
 def _mean(x: Reduced, axis: Any) -> AnyArray:
@@ -185,7 +175,7 @@ def _mean(x: Reduced, axis: Any) -> AnyArray:
 def _variance(x: Reduced, axis: Any, ddof: float) -> AnyArray:
     if _base(x).kind not in "biufc" and not _dtypes.is_foreign(_base(x)):
         raise TypeError(f"items of dtype {_base(x)} have no variance")
-    axes, middle = _axes(x, axis), _mean(x, axis)
+    axes, middle = axes_of(axis, len(x.shape)), _mean(x, axis)
     wide = _wide(_base(x), ints=True)
 
     def squares() -> Iterator[AnyArray]:
@@ -208,12 +198,10 @@ def _finish(
     keepdims: bool,
 ) -> Any:
     """Convert the result, remove reduced axes, and copy it to `out` if given."""
-    from ._reduce import put_into
-
     if dtype is not None:
         result = result.astype(dtype)
     if not keepdims:
-        result = result.squeeze(axis=_axes(x, axis)) if result.ndim else result
+        result = result.squeeze(axis=axes_of(axis, len(x.shape))) if result.ndim else result
     if out is not None:
         return put_into(out, result)
     return result if result.ndim else result[()]

@@ -79,7 +79,8 @@ def _selected(array: Readable, sel: Any) -> _Selected:
     return _Selected(plan.axes, plan.shape, plan.order)
 
 
-def _axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Return the axes to reduce: valid, not negative, each once."""
     if axis is None:
         return tuple(range(ndim))
     given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
@@ -123,7 +124,7 @@ def _reduce_into(
 ) -> AnyArray:
     """Return the result in `dtype`, in which the library computes it."""
     selected = _selected(array, sel)
-    axes = _axes_of(axis, len(selected.shape))
+    axes = axes_of(axis, len(selected.shape))
     if not axes and isinstance(selected.what, np.ndarray):  # to the library a mask is one axis
         items = np.asarray(array[sel]).astype(dtype)
         return np.where(items != items, 0, items) if skip_nan and what == _SUM else items
@@ -234,7 +235,7 @@ def _variance(
     if array.dtype.kind not in "biuf":
         raise TypeError(f"items of dtype {array.dtype} have no variance")
     view = array.view[sel]
-    axes = _axes_of(axis, view.ndim)
+    axes = axes_of(axis, view.ndim)
     double = np.dtype("f8")
     first, second = two_passes(progress)
     middle = _reduce_into(array, _MEAN, sel, axis, True, double, False, first)

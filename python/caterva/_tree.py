@@ -15,7 +15,7 @@ from ._copies import named
 from ._errors import BusyError, Error, NotFoundError, ReadOnlyError, Status, refusal
 from ._filling import as_stored, fill, is_array, new_words, sized
 from ._group import Group, entries_of_new
-from ._info import TreeRepair
+from ._info import TreeRepair, tree_repair_of
 from ._locks import Lock
 from ._opened import Opened
 from ._options import Path
@@ -334,9 +334,16 @@ class Tree(Group):
         >>> report.complete, [(m.key, m.outcome) for m in report.members]
         (True, [('/', 'whole')])
         """
-        from ._trees import repair
-
-        return repair(path, output, overwrite, guess, threads, durability, progress)
+        found = _caterva.tree_repair(
+            place_of_tree(path),
+            None if output is None else place_of_tree(output),
+            overwrite,
+            guess,
+            threads,
+            _options.number_of(durability, _options.DURABILITIES, "durability"),
+            _options.progress_of(progress),
+        )
+        return tree_repair_of(*found)
 
     # ---- Used by groups ----------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Functions that open, create and repair trees by path."""
+"""Functions that open and create trees by path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias, Unpack
 
 from . import _caterva, _options
 from ._errors import ReadOnlyError
-from ._info import TreeRepair, tree_repair_of
 from ._options import Path
 from ._places import place_of_tree
 from ._remote import Remote, as_remote, remote_of
@@ -112,28 +111,3 @@ def _refuse_archive(place: str) -> None:
 def _empty(tree: Tree) -> None:
     for name in [e.key for e in tree.entries() if e.key.count("/") == 1]:
         del tree[name]
-
-
-# ---- Repair --------------------------------------------------------------------------------
-
-
-def repair(
-    path: Path,
-    output: Path | None,
-    overwrite: bool,
-    guess: bool,
-    threads: int,
-    durability: _options.Durability,
-    progress: _options.Listener,
-) -> TreeRepair:
-    """Implements `Tree.repair`."""
-    told = _caterva.tree_repair(
-        place_of_tree(path),
-        None if output is None else place_of_tree(output),
-        overwrite,
-        guess,
-        threads,
-        _options.number_of(durability, _options.DURABILITIES, "durability"),
-        _options.progress_of(progress),
-    )
-    return tree_repair_of(*told)

@@ -23,7 +23,6 @@ from xarray.namedarray.pycompat import is_chunked_array
 from .._plans import AnyArray
 
 MARK = "_vlen"
-KINDS = ("text", "bytes", "string")
 
 
 def dtype_of(stored: np.dtype[Any], mark: Any) -> np.dtype[Any]:

@@ -69,11 +69,7 @@ static int parse_request(tree_object *self, PyObject *args, array_request *r)
     if (!PyArg_ParseTuple(args, "OsO!O", &r->type, &r->key, &PyDict_Type, &r->dict,
                           &r->progress))
         return -1;
-    if (PyType_Check(r->type) &&
-        PyType_IsSubtype((PyTypeObject *)r->type, self->state->array_type))
-        return 0;
-    PyErr_SetString(PyExc_TypeError, "the first argument is a type of arrays");
-    return -1;
+    return array_type_check(self->state, r->type);
 }
 
 /* Makes the object for an array of this tree; its place is the array's URL in the tree. */
