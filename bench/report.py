@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
 """One table of what the benchmark programs wrote with --json.
 
-    report.py [--json OUT] [--into DOCUMENT] FILE...
+    report.py [--json OUT] FILE...
 
-A row that stands in several files was run several times: its times and its
-ratio are the medians, and the smallest and largest ratio are told beside it.
-Ratios are the rival's time through ours: above 1 we are faster. A time with ~
-was extrapolated from a sample. --into replaces what stands in a document between
-the lines <!-- results --> and <!-- end of results --> by the table.
+A row that is in several files was run several times: its times and its ratio are
+the medians, and the smallest and largest ratio are shown beside it. Ratios are the
+rival's time divided by ours: above 1 we are faster. A time with ~ was extrapolated
+from a sample. bench/results/c-blosc2.json is such an OUT.
 """
 
 import argparse
 import json
 import statistics
 from pathlib import Path
-
-from rivals.table import replace
 
 
 def merged(results):
@@ -68,7 +65,7 @@ def markdown(rows):
     for row in rows:
         if row["program"] != program:
             program = row["program"]
-            lines += ["", f"### {program}", "", "| " + " | ".join(TITLES) + " |",
+            lines += ["", f"## {program}", "", "| " + " | ".join(TITLES) + " |",
                       "|---|---:|---:|---|---|---:|---|---:|---|"]
         lines.append("| " + " | ".join(cells(row)) + " |")
     return lines + [""]
@@ -83,15 +80,12 @@ def print_conclusion(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
-    parser.add_argument("--into", type=Path)
     parser.add_argument("files", nargs="+", type=Path)
     args = parser.parse_args()
     results = [(path.name.split(".")[0], json.loads(path.read_text())) for path in args.files]
     rows = merged(results)
     print_text(rows)
     print_conclusion(rows)
-    if args.into:
-        replace(args.into, "results", markdown(rows))
     if args.json:
         versions = {key: results[0][1][key] for key in ("caterva", "blosc2")}
         Path(args.json).write_text(json.dumps({"schema": 1, **versions, "rows": rows}, indent=1))

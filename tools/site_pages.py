@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import manual_pages  # noqa: E402
 import python_reference  # noqa: E402
 import reference  # noqa: E402
+import results  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"(^```.*?^```$)", re.S | re.M)
@@ -55,6 +56,13 @@ def site_pages():
 PAGES = site_pages()
 ENTRIES = {name for page in reference.pages().values()
            for name in re.findall(r"^\((caterva_\w+)\)=$", page, re.M)}
+
+
+LISTS = {
+    "examples.md": sorted("examples/%s" % p.name for p in ROOT.glob("examples/*")),
+    "bench/index.md": ["results/index", "rivals/index"],
+    "bench/results/index.md": [*(name[:-3] for name in results.pages()), "remote"],
+}
 
 
 def toctree(names, *options):
@@ -154,12 +162,12 @@ def main(arguments):
         if page == "index.md":
             text += "\n" + "\n".join(toctree(names, "hidden:", "caption: " + caption)
                                      for caption, names in CONTENTS.items())
-        elif page in ("examples.md", "bench/index.md"):
-            inside = [p for p in PAGES.values() if p != page and p.startswith(page[:5])]
-            names = sorted({relative(p[:-3], page) if page == "bench/index.md" else p[:-3] for p in inside})
-            text += "\n" + toctree(names, "hidden:")
+        elif page in LISTS:
+            text += "\n" + toctree(LISTS[page], "hidden:")
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(linked(text, source, page, folder), encoding="utf-8")
+    for name, text in results.pages().items():
+        (folder / "bench/results" / name).write_text(text, encoding="utf-8")
     group(folder / "reference", "Reference of the C library", reference.pages())
     group(folder / "man", "Man pages", manual_pages.pages())
     (folder / "python").mkdir()

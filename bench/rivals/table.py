@@ -1,9 +1,5 @@
 """The rows of a comparison as tables: a line for each rival, a column for each read."""
 
-import argparse
-import json
-from pathlib import Path
-
 
 def seconds(value):
     for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
@@ -76,33 +72,3 @@ def selections(rows):
                       and row["selection"] == name) for setting in settings]
         lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
     return lines + [""]
-
-
-def replace(path, place, lines):
-    """Puts lines between two marks in a document."""
-    text = path.read_text()
-    before, begin, rest = text.partition(f"<!-- {place} -->\n")
-    _, end, after = rest.partition(f"<!-- end of {place} -->\n")
-    if not begin or not end:
-        raise SystemExit(f"{path} has no place for {place}")
-    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
-
-
-def put_into(path, result):
-    rows, what = result["rows"], f"{result['side']}^3 float32"
-    if "rivals" in result:
-        names = ", ".join(result["rivals"].values())
-        replace(path, "rivals", ["", f"Caterva {result['caterva']} beside {names}; {what}.",
-                                 *markdown(rows)])
-    else:
-        replace(path, "selections", [
-            "", f"Caterva {result['caterva']} beside {result['rival']}; {what} in chunks of "
-            "128^3: our time, and how many times as long the rival takes.", *selections(rows)])
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="the tables of run.py or selections.py --json in a document")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--into", type=Path, required=True)
-    arguments = parser.parse_args()
-    put_into(arguments.into, json.loads(arguments.file.read_text()))

@@ -31,6 +31,7 @@ PAGES = (
             *("python", "python-recipes", "xarray", "trees", "many-writers", "reliability"),
             *("remote", "compared", "concepts", "first-steps", "cookbook", "format"),
             *("conventions", "partitions", "install", "limits", "c", "command-line"),
+            "performance",
         )
     ),
 )
@@ -38,6 +39,11 @@ PAGES = (
 # ---- Which test covers which statement ---------------------------------------------------
 
 COVERED: dict[str, dict[str, str]] = {
+    "docs/performance.md": {
+        "at most 8 bytes of memory for each chunk": "tests/unit/frame/index_pages.c",
+        "A file of at most 16 MiB": "tests/property/test_kept.c",
+        "as long as the blocks take at most 16 MiB": "tests/reliability/test_remote_waves.py",
+    },
     "docs/install.md": {
         "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
     },
