@@ -45,7 +45,7 @@ from ._sources import (
     source_of_file,
     source_of_url,
 )
-from ._trees import Mode, open_tree
+from ._trees import MODES, Mode, open_tree
 from ._view import View
 
 _FIRST_ITEMS = 1 << 20  # items of an iterator that determine the dtype, at most
@@ -292,8 +292,7 @@ def open(
     array([0, 5, 0], dtype=int32)
     """
     given: dict[str, Any] = {**options}
-    if mode not in ("r", "r+", "a", "w", "x"):
-        raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
+    _options.number_of(mode, MODES, "mode")
     if is_file(path):
         refuse_words(None, remote, storage_options)
         return _open_source(source_of_file(path), mode, given)

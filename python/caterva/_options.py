@@ -36,8 +36,8 @@ MEMORY = "mem:"
 FILL_ZEROS, FILL_UNINIT, FILL_NAN, FILL_VALUE = range(1, 5)
 
 
-class Handle(TypedDict, total=False):
-    """Options of every open array."""
+class _Shared(TypedDict, total=False):
+    """Options that all open arrays share."""
 
     threads: int
     durability: Durability
@@ -45,6 +45,11 @@ class Handle(TypedDict, total=False):
     cache_bytes: int
     read_ahead: bool
     compact_percent: int
+
+
+class Handle(_Shared, total=False):
+    """Options of an open array."""
+
     progress: Progress | Literal["tqdm"] | None
 
 
@@ -100,17 +105,11 @@ class Copying(Saving, total=False):
     for_remote: bool
 
 
-class Members(TypedDict, total=False):
+class Members(_Shared, total=False):
     """Options of the arrays that a tree opens."""
 
-    threads: int
-    durability: Durability
-    dirty_budget: int
-    cache_bytes: int
-    read_ahead: bool
     unchecked: bool
     keep_bytes: int
-    compact_percent: int
 
 
 def number_of(word: str, words: Sequence[str], what: str) -> int:

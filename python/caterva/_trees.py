@@ -17,6 +17,8 @@ from ._tree import Tree
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "x"]
 
+MODES: tuple[Mode, ...] = ("r", "r+", "a", "w", "x")
+
 
 def _opened(
     path: str,
@@ -80,8 +82,7 @@ def open_tree(
     >>> caterva.open_tree("opened.b2d")["g/x"][1:]
     array([2, 3])
     """
-    if mode not in ("r", "r+", "a", "w", "x"):
-        raise ValueError(f"mode is one of r, r+, a, w, x, not {mode!r}")
+    _options.number_of(mode, MODES, "mode")
     place = place_of_tree(path)
     refuse_words(place, remote)
     refuse_write(place, mode)

@@ -14,7 +14,7 @@ import xarray as xr
 
 from .._errors import Status, refusal
 from .._group import Group
-from .._options import Durability, Path
+from .._options import Durability, Path, number_of
 from .._places import place_of_tree, state_of_tree
 from .._tree import Tree
 from .._trees import open_tree
@@ -317,8 +317,7 @@ def _delayed(call: _Later) -> Delayed:
 
 
 def _check_order(mode: str, append_dim: Any, region: Any) -> None:
-    if mode not in _MODES:
-        raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
+    number_of(mode, _MODES, "mode")
     if append_dim is not None and mode not in ("a", "a-"):
         raise ValueError(f"append_dim goes with mode 'a' or 'a-', not {mode!r}")
     if region is not None and mode not in ("r+", "a"):
