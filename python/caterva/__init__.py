@@ -1,5 +1,9 @@
 """n-dimensional arrays in compressed chunks, indexed as NumPy arrays.
 
+`open`, `create` and `asarray` return an `Array`; `open_tree` opens a `Tree` of arrays in one
+place. The modules `caterva.xarray`, `caterva.dask` and `caterva.mpi` are for these packages.
+Exceptions derive from `Error` and from Python's own classes.
+
 >>> import caterva, numpy as np
 >>> with caterva.asarray(np.arange(24).reshape(4, 6), "cube.b2nd", overwrite=True) as a:
 ...     a[1:3, ::2] = 0

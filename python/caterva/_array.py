@@ -169,7 +169,7 @@ class Array(_caterva.Array, Readable):
         return self.view[...].T
 
     def transpose(self, *axes: int | Sequence[int]) -> View:
-        """The array with its axes in another order, as a view.
+        """The array with its axes in another order, as a view; reversed without arguments.
 
         Examples
         --------
@@ -398,7 +398,7 @@ class Array(_caterva.Array, Readable):
         n: int | None = None,
         casting: Casting = "unsafe",
     ) -> None:
-        """Insert items before position `at` of an axis. Items behind it move up.
+        """Insert items before position `at` of an axis. Later items move to higher positions.
 
         Parameters
         ----------
@@ -438,7 +438,7 @@ class Array(_caterva.Array, Readable):
         self._insert(axis, at, array.shape[axis], array)
 
     def remove(self, start: int, stop: int | None = None, axis: int = 0) -> None:
-        """Remove the positions [start, stop) of an axis. Items behind them move up.
+        """Remove the positions [start, stop) of an axis. Later items move to lower positions.
 
         `start` and `stop` are clipped to the axis, as by ``del`` of a slice in Python. Without
         `stop`, remove position `start`; raise IndexError if it does not exist.

@@ -177,7 +177,10 @@ def choose_partition(
 
 
 def set_cache_limit(nbytes: int) -> None:
-    """Set the size in bytes of the cache of decoded blocks that arrays share; 0 disables it."""
+    """Set the size in bytes of the cache of decoded blocks that arrays share.
+
+    The default is 64 MiB. 0 disables the cache.
+    """
     if nbytes < 0:
         raise ValueError(f"the cache limit is a number of bytes, not {nbytes}")
     _caterva.cache_limit(nbytes or _options.NONE)
