@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -216,7 +216,7 @@ class Array(_caterva.Array, Readable):
         overlap: Overlap = "error",
         keep: bool = False,
         unchecked: bool = False,
-        progress: _options.Progress | Literal["tqdm"] | None = None,
+        progress: _options.Listener = None,
     ) -> Merged:
         """Merge finished parts of one job. The result is pending until `commit`.
 

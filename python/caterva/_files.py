@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ class Upkeep(TypedDict, total=False):
     """Options of `compact` and `seal`."""
 
     durability: _options.Durability
-    progress: _options.Progress | Literal["tqdm"] | None
+    progress: _options.Listener
 
 
 def _upkeep(function: Any, path: Path, how: Upkeep) -> None:

@@ -73,7 +73,7 @@ def merge(
     overlap: Overlap,
     keep: bool,
     unchecked: bool,
-    progress: _options.Progress | Literal["tqdm"] | None,
+    progress: _options.Listener,
 ) -> Merged:
     """Implements `Array.merge`."""
     how = _options.number_of(overlap, OVERLAPS, "overlap")
@@ -281,7 +281,7 @@ class Job:
         overlap: Overlap = "error",
         keep: bool = False,
         unchecked: bool = False,
-        progress: _options.Progress | Literal["tqdm"] | None = None,
+        progress: _options.Listener = None,
     ) -> Merged:
         """Merge finished parts into the array. The result is pending until its commit.
 

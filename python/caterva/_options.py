@@ -50,7 +50,7 @@ class _Shared(TypedDict, total=False):
 class Handle(_Shared, total=False):
     """Options of an open array."""
 
-    progress: Progress | Literal["tqdm"] | None
+    progress: Listener
 
 
 class Storage(Handle, total=False):
@@ -210,7 +210,7 @@ def codec_options(
 # ---- Progress -------------------------------------------------------------------------
 
 
-def progress_of(progress: Progress | Literal["tqdm"] | None) -> Progress | None:
+def progress_of(progress: Listener) -> Progress | None:
     """Return the progress function; ``"tqdm"`` draws a bar."""
     if progress is None:
         return None

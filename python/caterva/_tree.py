@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -239,7 +239,7 @@ class Tree(Group):
         path: Path,
         *,
         overwrite: bool = False,
-        progress: _options.Progress | Literal["tqdm"] | None = None,
+        progress: _options.Listener = None,
     ) -> None:
         """Write the tree as one file (``.b2z``), which appears when it is complete.
 
@@ -259,9 +259,7 @@ class Tree(Group):
         heard = _options.progress_of(progress)
         self._handle._pack(place_of_tree(path), int(overwrite), self._durability(), heard)
 
-    def unpack(
-        self, path: Path, *, progress: _options.Progress | Literal["tqdm"] | None = None
-    ) -> None:
+    def unpack(self, path: Path, *, progress: _options.Listener = None) -> None:
         """Write the tree as a new directory (``.b2d``); otherwise as `pack`."""
         self._settle()
         heard = _options.progress_of(progress)
