@@ -7,9 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("include", "src", "cli", "python/src", "python/caterva")
-MANUAL = ("docs", "README.md", "CONTRIBUTING.md", "SECURITY.md")
+MANUAL = ("docs", "examples", "bench/README.md", "bench/rivals/README.md", "README.md",
+          "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "python/README.md")
 CODE_LIMIT = 326
-MANUAL_LIMIT = 63
+MANUAL_LIMIT = 15
 
 PHRASES = re.compile(r'(?:^|[.:;!?] |"""|/\*)\s*Of (?=[a-z])'
                      r"|\b(?:[Nn]obody|[Ss]omebody|hears|heard out|so many)\b"
