@@ -52,8 +52,10 @@ bench-python:
 
 install:
 	@scripts/bootstrap
-	@scripts/build release
-	@cmake --install build/release --prefix '$(PREFIX)'
+	@cmake -S . -B build/install -G Ninja -DCMAKE_BUILD_TYPE=Release -DCATERVA_TESTS=OFF \
+	    -DCATERVA_BENCH=OFF >/dev/null
+	@cmake --build build/install
+	@cmake --install build/install --prefix '$(PREFIX)'
 
 docs:
 	@scripts/docs
@@ -62,7 +64,7 @@ format:
 	clang-format -i $$(find include src cli tests bench fuzz examples -name '*.[ch]' 2>/dev/null)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs build/python build/python-address build/python-thread build/wheels build/dist
+	rm -rf build/release build/install build/dev build/asan build/tsan build/coverage build/demo build/bench build/docs build/python build/python-address build/python-thread build/wheels build/dist
 	rm -f build/CTestTestfile.cmake build/test.log
 
 .PHONY: help demo test python wheels peers soak lint bench bench-rivals bench-python install \

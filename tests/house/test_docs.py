@@ -12,7 +12,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import reference  # noqa: E402
 
 HEADER = "\n\n".join(header.read_text(encoding="utf-8") for header in reference.HEADERS)
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")]
+PAGES = [page for pattern in ("*.md", "docs/*.md", "examples/*/*.md", "bench/**/*.md", "python/*.md")
+         for page in ROOT.glob(pattern)]
 CODE = re.compile(r"^```.*?^```$", re.S | re.M)
 
 
