@@ -1,6 +1,6 @@
-/* Replays inputs through a fuzz target without libFuzzer: every file named, and
- * every file of every directory named. A crash or a sanitizer's report names
- * the input by being printed last.
+/* Runs a fuzz target over files without libFuzzer: every file named, and every file of every
+ * directory named. The last printed input is the one that crashed or caused a sanitizer's
+ * report.
  *
  * usage: replay_TARGET [-q] PATH... */
 #include "fuzz.h"
@@ -16,7 +16,7 @@ static void replay_file(const char *path, size_t size)
     if (!quiet) fprintf(stderr, "%s\n", path);
     FILE *file = fopen(path, "rb");
     FUZZ_NEED(file, "%s cannot be read", path);
-    uint8_t *bytes = malloc(size ? size : 1); /* exactly so many: overruns are seen */
+    uint8_t *bytes = malloc(size ? size : 1); /* exactly the size: overruns are detected */
     FUZZ_NEED(bytes, "no memory");
     size_t got = fread(bytes, 1, size, file);
     FUZZ_NEED(got == size, "%s: %zu bytes of %zu", path, got, size);

@@ -1,6 +1,6 @@
-/* What the fuzz targets share. A target is one function over any bytes; libFuzzer
- * calls it with what it invents, and driver.c with the files of the corpus. It
- * must end quickly whatever the bytes, and abort() where an answer is wrong. */
+/* Shared by the fuzz targets. A target is one function over any bytes; libFuzzer calls it
+ * with generated input, and driver.c with the files of the corpus. It must end quickly for
+ * any bytes, and abort() if a result is wrong. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* Ends the run: the bytes have found a wrong answer. */
+/* Aborts: the input produced a wrong result. */
 #define FUZZ_NEED(condition, ...)                                                            \
     do {                                                                                     \
         if (!(condition)) {                                                                  \
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
         }                                                                                    \
     } while (0)
 
-/* The input read as a list of small decisions; zeros when it is used up. */
+/* The input, read as a list of small decisions; zeros after its end. */
 typedef struct fuzz_input {
     const uint8_t *bytes;
     size_t size;

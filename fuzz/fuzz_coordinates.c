@@ -1,11 +1,11 @@
-/* Any text as a selection by coordinates, of axes whose coordinates rise, fall, turn, are
- * times in several calendars, or are not there: what is accepted lies inside the array. */
+/* Any text as a selection by coordinates, on axes whose coordinates rise, fall, turn, are
+ * times in several calendars, or are missing. An accepted selection lies inside the array. */
 #include "refusals.h"
 
 #include "sources/coordinates.h"
 #include "sources/index_file.h"
 
-/* Stands for the command line's. */
+/* Replaces the command line's function. */
 cli_shown cli_show(const char *text)
 {
     cli_shown shown;
@@ -31,8 +31,8 @@ enum { N_AXES = 6, N_ITEMS = 40 };
 
 static const char *const names[N_AXES] = {"lat", "time", "hour", "k", "turn", "free"};
 
-/* lat falls by halves, time counts days of a model's calendar, hour is a float32 of hours,
- * k rises in steps of 3, turn goes up and down. */
+/* lat falls by halves, time counts days of a model's calendar, hour is a float32 of hours, k
+ * rises in steps of 3, turn goes up and down. */
 static cli_exit read_values(void *context, int64_t start, int64_t n, coordinate_value *out)
 {
     int axis = (int)((const char *const *)context - names);

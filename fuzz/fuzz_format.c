@@ -1,6 +1,5 @@
-/* Any bytes as each of the structures a frame is made of. The first byte picks
- * the parser; what parses and has a writer must be written back as it was
- * understood. */
+/* Any bytes as each of the structures of a frame. The first byte selects the parser. What
+ * parses and has a writer must be written back with the same meaning. */
 #include "fuzz.h"
 
 #include "format/array_meta.h"
@@ -62,7 +61,7 @@ static void try_own(const uint8_t *bytes, size_t size)
                   "the fill lies outside its attribute");
 }
 
-/* What passes must send libblosc2 to no byte outside the chunk. */
+/* An accepted chunk must not make libblosc2 access a byte outside of it. */
 static void try_chunk(const uint8_t *bytes, size_t size)
 {
     if (size < CV_CHUNK_HEADER_SIZE) return;
@@ -84,7 +83,7 @@ static void try_chunk(const uint8_t *bytes, size_t size)
     free(ranges);
 }
 
-/* Footer and head, the head as the input's begin and the footer as its end. */
+/* A footer at the end of the input and a head at its beginning. */
 static void try_seal(const uint8_t *bytes, size_t size)
 {
     cv_seal_footer footer;
@@ -131,8 +130,8 @@ static void try_header_copy(const uint8_t *bytes, size_t size)
                   "a copy of the header lies outside");
 }
 
-/* A footer as the input's end; a record as all of it, of as many blocks as its size has room
- * for. */
+/* A footer at the end of the input; a record that is all of it, with as many blocks as fit
+ * its size. */
 static void try_layouts(const uint8_t *bytes, size_t size)
 {
     cv_layouts_footer footer;

@@ -1,6 +1,6 @@
-/* Any bytes as a body of several parts, in pieces that they choose: each byte that a range gets is
- * one that a part said to be there, and it gets none twice; what is given in other pieces, or
- * again after a pause, is the same. The first bytes choose ranges and pieces. */
+/* Any bytes as a multipart/byteranges body, received in pieces that the input chooses. Each
+ * byte of a range is one that a body part contained, and none is received twice. Other
+ * pieces, or a pause, give the same result. The first bytes choose ranges and pieces. */
 #include "fuzz.h"
 
 #include "remote/http.h"
@@ -9,7 +9,7 @@ enum { N = 4, OBJECT = 256 };
 
 typedef struct heard {
     cv_byte_range spans[N];
-    int taken[OBJECT]; /* byte + 1; 0: it has not come */
+    int taken[OBJECT]; /* byte + 1; 0: not received */
     int n_ends;
     bool is_bad;
 } heard;
@@ -31,7 +31,7 @@ static void hear_part(heard *h, cv_multipart *body, const uint8_t *bytes, size_t
     cv_multipart_take(body, n);
 }
 
-/* Of what belongs to a part at most `most` bytes are taken at a time. */
+/* Takes at most `most` bytes of a body part at a time. */
 static void hear(heard *h, const uint8_t *bytes, size_t size, size_t piece, size_t most)
 {
     cv_multipart body;

@@ -1,5 +1,5 @@
-/* Any bytes as a server's answer: what is taken is what was asked for, whatever is said. The
- * first bytes choose what was asked, and of what version. */
+/* Any bytes as a server's response: only what was requested is accepted. The first bytes
+ * choose the request and the expected version. */
 #include "fuzz.h"
 
 #include "remote/http.h"
@@ -25,7 +25,7 @@ static void check_grant(const cv_range_request *ask, const cv_reply *reply, cons
             "another version");
 }
 
-/* The same answer to a request for several ranges of an object that is known. */
+/* The same response to a request for several ranges of a known object. */
 static void check_parts(const cv_version *version, const cv_reply *reply)
 {
     cv_version known = *version;
@@ -53,7 +53,7 @@ static void check_parts(const cv_version *version, const cv_reply *reply)
     }
 }
 
-/* What its name says of a server is one of few things. */
+/* The server's name in the response has one of few effects. */
 static void check_server(const cv_reply *reply)
 {
     int most = reply->most_ranges;
@@ -61,7 +61,7 @@ static void check_server(const cv_reply *reply)
     FUZZ_NEED(most == 0 || !reply->is_relayed, "the parts of somebody else");
 }
 
-/* The same bytes as S3's answer. */
+/* The same bytes as an S3 response. */
 static void check_xml(const char *text, size_t size)
 {
     cv_xml rest = {text, text + size}, part;

@@ -1,5 +1,5 @@
-/* Any text as a URL: its pieces lie in it, nothing in them ends a line or a host, and
- * what is shown fits. Any text as a file of profiles, too. */
+/* Any text as a URL: its pieces lie inside it, contain no line end and no end of a host, and
+ * the displayed form fits. Any text as a file of profiles, too. */
 #include "fuzz.h"
 
 #include "remote/server.h"

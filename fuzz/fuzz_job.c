@@ -1,5 +1,6 @@
-/* Any bytes as a job, a token, and as what a part says of its items: what is taken for one is
- * written as it was read. Checksums would refuse nearly all, so the last one is put right. */
+/* Any bytes as a job record, a token, and the marks of a part. What is accepted is written
+ * back as it was read. Since checksums would reject nearly all inputs, the last one is
+ * corrected first. */
 #include "fuzz.h"
 
 #include "base/arith.h"
@@ -31,7 +32,7 @@ static void try_token(const cv_buffer *bytes)
     cv_buffer again = {0};
     if (cv_part_token_parse(bytes->data, bytes->size, &token, NULL) != CV_OK) return;
     FUZZ_NEED(cv_part_token_write(&token, &again, NULL) == CV_OK, "no token");
-    /* numbers may be longer than they need be */
+    /* numbers may be longer than necessary */
     FUZZ_NEED(again.size <= bytes->size, "the token has grown");
     cv_part_token_free(&token);
     cv_buffer_free(&again);
@@ -44,7 +45,7 @@ static void try_job(const cv_buffer *bytes)
     cv_buffer again = {0};
     if (cv_job_record_parse(bytes->data, bytes->size, &job, NULL) != CV_OK) return;
     FUZZ_NEED(cv_job_record_write(&job, &again, NULL) == CV_OK, "no job");
-    if (again.size == bytes->size) /* else the host's name had a NUL in it */
+    if (again.size == bytes->size) /* otherwise the host's name contained a NUL */
         need_same(bytes, &again, "job");
     cv_buffer_free(&again);
     if (cv_snapshot_from_header(job.header, job.header_size, &state, NULL) == CV_OK)

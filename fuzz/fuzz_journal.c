@@ -1,6 +1,6 @@
-/* Any bytes as the journal of a commit that was not finished. What parses is written back the
- * same; in a tree its arrays are refused, or are what one of two commits has made of them,
- * for who reads and for who finishes it. With an odd first byte the checksum is put right. */
+/* Any bytes as the journal of an unfinished commit. What parses is written back the same. In
+ * a tree, its arrays are refused, or equal the state of one of two commits, for readers and
+ * for the writer that finishes it. If the first byte is odd, the checksum is corrected. */
 #include "fuzz.h"
 
 #include "base/crc.h"

@@ -1,6 +1,6 @@
-/* Any bytes opened as a frame: what opens must answer every question, be read
- * and verified, with whatever status, in bounded memory. What checksums would
- * stop is opened a second time unchecked, so that the parsers behind them meet it. */
+/* Any bytes opened as a frame: what opens must answer every query and be read and verified,
+ * with any status, in bounded memory. Opens a second time without checks, so that the parsers
+ * behind the checksums are reached. */
 #include "fuzz.h"
 #include <caterva_store.h>
 #include <caterva_upkeep.h>
@@ -29,7 +29,7 @@ static void look_at_names(caterva_array *array, const caterva_info *info)
                   "a metalayer that is named is not there");
 }
 
-/* A box of at most MAX_READ bytes, at the array's begin or end. */
+/* A box of at most MAX_READ bytes, at the beginning or end of the array. */
 static void read_box(caterva_array *array, const caterva_info *info, int at_end)
 {
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
@@ -70,7 +70,7 @@ static void read_selections(caterva_array *array, const caterva_info *info)
     caterva_read_selection(array, &selection, &buffer, NULL);
 }
 
-/* Returns whether checksums may have kept anything from being looked at. */
+/* Returns whether checksums may have prevented a part from being parsed. */
 static int look(const uint8_t *bytes, size_t size, int unchecked)
 {
     caterva_array *array;

@@ -1,6 +1,6 @@
-/* Any bytes as a sequence of operations on an array, compared with a naive n-d
- * array after each: what is read must be what was written, through boxes, through
- * selections of every kind and through views. */
+/* Any bytes as a sequence of operations on an array, compared with a naive n-d array after
+ * each: what is read must equal what was written, through boxes, through selections of every
+ * kind and through views. */
 #include "picks.h"
 #include <caterva_store.h>
 
@@ -12,11 +12,11 @@ typedef struct subject {
     int ndim;
     int32_t item_size;
     int64_t shape[CATERVA_MAX_DIMS];
-    uint8_t *now;                         /* the oracle, C order */
+    uint8_t *now;                         /* the oracle, in C order */
     int64_t kept_shape[CATERVA_MAX_DIMS]; /* of the last commit */
     uint8_t *kept;
     uint8_t fill[16];
-    uint8_t serial; /* every write has bytes of its own */
+    uint8_t serial; /* every write has different bytes */
 } subject;
 
 static int64_t count(int ndim, const int64_t *shape)
@@ -55,8 +55,8 @@ static size_t position(const subject *s, const int64_t *shape, const int64_t *at
     return (size_t)(n * s->item_size);
 }
 
-/* Moves the oracle to another shape. Along `axis` the items from `from` on come
- * to stand at `to`; what nobody had is the fill. */
+/* Changes the shape of the oracle. Along `axis`, items from `from` on move to `to`; new items
+ * hold the fill. */
 static void reshape(subject *s, const int64_t *shape, int axis, int64_t from, int64_t to)
 {
     size_t item = (size_t)s->item_size;
@@ -164,10 +164,10 @@ static void read_all(subject *s)
 
 /* ---- Selections ----------------------------------------------------------- */
 
-/* Memory for the items of a pick, in C order or with the last item first. */
+/* Memory for the items of a pick, in C order or in reverse. */
 typedef struct memory {
-    uint8_t *items; /* the result's, in C order */
-    uint8_t *bytes; /* as the buffer has them   */
+    uint8_t *items; /* of the result, in C order */
+    uint8_t *bytes; /* in the order of the buffer */
     int backwards;
     int64_t strides[PICK_MAX_DIMS];
     caterva_buffer buffer;
@@ -212,7 +212,7 @@ static void memory_free(memory *m)
     free(m->bytes);
 }
 
-/* The last of those that go to one item stays. */
+/* If an item is selected repeatedly, the last value stays. */
 static void accept(subject *s, const pick *p, const memory *m)
 {
     size_t item = (size_t)s->item_size;
@@ -257,7 +257,7 @@ static void select_items(subject *s)
     pick_free(&p);
 }
 
-/* a[slices].T, read or written whole. */
+/* a[slices].T, read or written as a whole. */
 static void go_through_a_view(subject *s)
 {
     caterva_error error;
@@ -372,7 +372,7 @@ static void rollback(subject *s)
     memcpy(s->now, s->kept, array_size(s));
 }
 
-/* Through the bytes of the frame, as a file would go. */
+/* Reopens from the bytes of the frame, as from a file. */
 static void reopen(subject *s)
 {
     caterva_error error;

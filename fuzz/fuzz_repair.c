@@ -1,5 +1,5 @@
-/* Any bytes as a file to be repaired. What repair says it wrote, or restored in
- * place, must open and hold no damage; what it leaves alone must not have changed. */
+/* Any bytes as a file to be repaired. What repair reports as written, or restored in place,
+ * must open without damage; what it leaves alone must not have changed. */
 #include "fuzz.h"
 
 #include <caterva_upkeep.h>
@@ -63,7 +63,7 @@ static void need_sound(const char *path)
     caterva_discard(array);
 }
 
-/* An array may claim any number of chunks: what is too large is not tried. */
+/* An array may claim any number of chunks: large ones are skipped. */
 static int stop_at_large(void *context, const caterva_info *info, void *fill)
 {
     (void)context, (void)fill;

@@ -1,11 +1,11 @@
-/* Any text as a selection of the command line, for arrays of several shapes:
- * what is accepted lies inside the array. */
+/* Any text as a selection of the command line, for arrays of several shapes. An accepted
+ * selection lies inside the array. */
 #include "refusals.h"
 
 #include "sources/index_file.h"
 #include "sources/selection.h"
 
-/* No file is read: a mask of 7 items or a list of two, as the name says. */
+/* Reads no file: returns a mask of 7 items or a list of two, depending on the name. */
 cli_exit index_file_load(const char *path, index_file *out)
 {
     *out = (index_file){.ndim = 1, .shape = {7}, .n = 7};
@@ -57,7 +57,7 @@ static void check(const selection *sel, const int64_t *shape)
     }
     for (int64_t i = 0; sel->points && i < sel->n_points * sel->ndim; i++)
         check_item((int)(i % sel->ndim), sel->points[i], shape[i % sel->ndim]);
-    int next = 0; /* axes of the result go up, new ones between them */
+    int next = 0; /* axes of the result are in order, with new ones between them */
     FUZZ_NEED(sel->n_result >= 0 && sel->n_result <= CATERVA_MAX_DIMS, "%d axes",
               sel->n_result);
     for (int r = 0; r < sel->n_result; r++) {

@@ -1,6 +1,6 @@
-/* Any bytes as an archive, or as an embed.b2e: listed, and each array of it opened both
- * ways and read where it is small. Whatever is listed has a good key, and its place. What
- * can be repaired is a tree afterwards. */
+/* Any bytes as an archive, or as an embed.b2e: listed, and each of its arrays opened both
+ * ways and read if small. Each listed array has a valid key and a position. After a repair,
+ * it is a tree. */
 #include "fuzz.h"
 
 #include <caterva_tree.h>
@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const caterva_tree_list *list;
     if (size > MAX_SIZE) return 0;
     save(bytes, size);
-    if (size % 8 == 0) repair(); /* of some: it writes a tree */
+    if (size % 8 == 0) repair(); /* for some inputs only, since it writes a tree */
     if (caterva_tree_open(path, NULL, &tree, NULL) != CATERVA_OK) return 0;
     if (caterva_tree_get_list(tree, NULL, &list, NULL) == CATERVA_OK) {
         for (size_t i = 0; i < list->n; i++) check_entry(list->entries[i]);

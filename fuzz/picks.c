@@ -12,7 +12,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* A bound of Python's: OMIT, from the end when negative, cut at [low, high]. */
+/* A bound as in Python: OMIT, from the end if negative, clamped to [low, high]. */
 static int64_t bound(int64_t value, int64_t n, int64_t omitted, int64_t low, int64_t high)
 {
     if (value == CATERVA_AXIS_OMIT) return omitted;
@@ -41,7 +41,7 @@ static void take_slice(fuzz_input *in, int64_t n, caterva_axis *axis, axis_items
     }
 }
 
-/* In [-n, n - 1]; puts the same, counted from the begin, into *at. */
+/* An index in [-n, n - 1]; sets *at to the same index counted from the start. */
 static int64_t draw_index(fuzz_input *in, int64_t n, int64_t *at)
 {
     int64_t index = fuzz_between(in, -n, n - 1);
@@ -57,7 +57,7 @@ static uint8_t *draw_mask(fuzz_input *in, int64_t n)
     return mask;
 }
 
-/* False where the axis is dropped from the result. */
+/* Returns false if the axis is dropped from the result. */
 static int take_axis(fuzz_input *in, int64_t n, int only_slices, pick *p, int d,
                      axis_items *out)
 {
@@ -113,7 +113,7 @@ static void pick_axes(fuzz_input *in, int ndim, const int64_t *shape, int only_s
     axis_items axes[PICK_MAX_DIMS] = {{0}};
     out->selection.kind = CATERVA_SELECTION_AXES;
     out->selection.axes = out->axes;
-    out->selection.n_axes = (int)fuzz_between(in, 0, ndim); /* those behind: whole */
+    out->selection.n_axes = (int)fuzz_between(in, 0, ndim); /* the rest: whole */
     for (int d = 0; d < ndim; d++) {
         axes[d].at = fuzz_alloc((size_t)(shape[d] + PICK_LIST) * sizeof *axes[d].at);
         int stays = 1;

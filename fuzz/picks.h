@@ -1,5 +1,5 @@
-/* Selections of every kind, each with the answer worked out the naive way: the
- * numbers of the items it takes, one by one. */
+/* Selections of every kind, with the naive result: the numbers of the selected items, one by
+ * one. */
 #ifndef FUZZ_PICKS_H
 #define FUZZ_PICKS_H
 
@@ -12,7 +12,7 @@ typedef struct pick {
     int ndim;                    /* of the result           */
     int64_t shape[PICK_MAX_DIMS];
     int64_t n;
-    int64_t *items; /* their numbers in the array, C order, in the result's order */
+    int64_t *items; /* numbers in the array (C order), in the order of the result */
 
     int64_t start[PICK_MAX_DIMS], stop[PICK_MAX_DIMS];
     caterva_axis axes[PICK_MAX_DIMS];
@@ -22,10 +22,10 @@ typedef struct pick {
     uint8_t *mask;
 } pick;
 
-/* A selection of an array of at most three axes, of whatever kind the input says. */
+/* A selection of an array of at most three axes, of the kind that the input chooses. */
 void pick_any(fuzz_input *in, int ndim, const int64_t *shape, pick *out);
 
-/* One of slices and single items, which views take too. */
+/* A selection of slices and single items, which views accept. */
 void pick_slices(fuzz_input *in, int ndim, const int64_t *shape, pick *out);
 
 /* Reverses the axes of the result. */

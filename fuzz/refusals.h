@@ -1,4 +1,4 @@
-/* Stands for the command line's sentences, which would be printed. Once in a program. */
+/* Replaces the command line's error output. Include once in a program. */
 #ifndef FUZZ_REFUSALS_H
 #define FUZZ_REFUSALS_H
 

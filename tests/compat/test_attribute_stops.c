@@ -1,5 +1,5 @@
-/* The reading of a large attribute, stored plain by this library or compressed by C-Blosc2,
- * and the setting of one tell how far they are and are stopped at each of their chances. */
+/* Reading a large attribute, stored plain by this library or compressed by C-Blosc2, and
+ * setting one report progress and can be stopped at each call of on_progress. */
 #include "caterva.h"
 #include "caterva_store.h"
 
@@ -40,7 +40,7 @@ static void add_compressed(uint8_t *value)
     blosc2_schunk_free(schunk);
 }
 
-/* How many chances there were. */
+/* Returns the number of calls. */
 static int stop_reading(const uint8_t *value)
 {
     caterva_error err;
@@ -69,8 +69,8 @@ static int stop_reading(const uint8_t *value)
     return chance;
 }
 
-/* Stopped at each chance, the array has none; then it has the bytes that it would have got if
- * nobody had heard. */
+/* If stopped, the array has no attribute; if not, it has the same bytes as without
+ * on_progress. */
 static int stop_setting(const uint8_t *value)
 {
     void *frame, *plain;

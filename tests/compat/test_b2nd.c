@@ -56,7 +56,7 @@ static void need_ok(const trial *t, caterva_status status, const caterva_error *
     need(t, status == CATERVA_OK, what, b, status == CATERVA_OK ? "" : err->message);
 }
 
-/* b2nd's functions return 0 or more when all is well. */
+/* b2nd's functions return 0 or more on success. */
 static void need_b2nd(const trial *t, int result, const char *what, const box *b)
 {
     need(t, result >= 0, what, b, result >= 0 ? "" : blosc2_error_string(result));
@@ -171,7 +171,7 @@ static void compare_file(trial *t, const char *path)
     caterva_discard(ours);
 }
 
-/* A random box of new data into the oracle and, the same, into `path`. */
+/* Puts a random box of new data into the oracle; the caller writes it to `path`. */
 static uint8_t *new_data(trial *t, box *b, size_t *size)
 {
     *b = random_box(t->random, &t->geometry);
@@ -218,8 +218,8 @@ static void start_trial(trial *t, rng *r, int64_t number)
     t->number = number;
     do t->geometry = random_geometry(r, 6, MAX_ITEMS);
     while (t->geometry.ndim == 0);
-    /* Not delta, whose blocks refer to block 0 of their chunk: b2nd decodes only
-     * the blocks of a box and reads wrong items (C-Blosc2 3.3.5). */
+    /* Not delta: its blocks refer to block 0 of their chunk, and b2nd (C-Blosc2 3.3.5)
+     * decodes only the blocks of a box and reads wrong items. */
     do t->pipeline = random_pipeline(r, t->geometry.item_size);
     while (t->pipeline.filters[0] == CATERVA_FILTER_DELTA);
     t->sparse = rng_one_in(r, 4);

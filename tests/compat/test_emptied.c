@@ -1,5 +1,5 @@
-/* Arrays that lose all their items and get new ones, in a file that C-Blosc2
- * opens after every commit; and files that C-Blosc2 emptied. */
+/* Arrays that lose all their items and get new ones, in a file that C-Blosc2 opens after
+ * every commit; and files that C-Blosc2 emptied. */
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -13,7 +13,7 @@ enum { ROWS = 20, COLUMNS = 10 };
 static const int64_t full_shape[2] = {ROWS, COLUMNS};
 static const int64_t no_rows[2] = {0, COLUMNS};
 
-/* C-Blosc2 sees that many rows, and the attribute "note" of that many bytes. */
+/* Checks that C-Blosc2 sees that many rows, and an attribute "note" of that many bytes. */
 static void check_theirs(const char *path, int64_t rows, int32_t note_size)
 {
     b2nd_array_t *theirs;
@@ -85,7 +85,7 @@ static void check_life(const char *path, caterva_durability durability)
     check_theirs(path, 0, 1000);
 }
 
-/* Whoever reads the state before goes on reading it. */
+/* A reader of the previous state can continue reading it. */
 static void check_beside_reader(const char *path)
 {
     caterva_error err;
@@ -105,8 +105,8 @@ static void check_beside_reader(const char *path)
     check_theirs(path, 0, 1000);
 }
 
-/* That reader has come along before the writer closes: it needs no byte of the file, and
- * C-Blosc2 opens it. So it does after a later commit. */
+/* If that reader has refreshed before the writer closes, it needs no byte of the file, and
+ * C-Blosc2 opens the file. So it does after a later commit. */
 static void check_beside_follower(const char *path, bool closes)
 {
     caterva_error err;
@@ -125,7 +125,7 @@ static void check_beside_follower(const char *path, bool closes)
     caterva_discard(reader);
 }
 
-/* C-Blosc2 leaves the chunk area's size as it was, which is more than there is. */
+/* C-Blosc2 leaves the size of the chunk area unchanged, which is more than exists. */
 static void check_their_emptied(const char *path)
 {
     caterva_error err;

@@ -1,7 +1,7 @@
-/* Pipelines of filters through the public functions, on arrays of ours and on arrays
- * that C-Blosc2's b2nd made: created, written, changed in part, copied, moved chunk by
- * chunk. Items come back as they went in, or as their filters say, or the pipeline is
- * refused by name with nothing changed; what goes in cannot be written to.
+/* Pipelines of filters through the public functions, on arrays of this library and on arrays
+ * that C-Blosc2's b2nd made: created, written, changed in part, copied, moved chunk by chunk.
+ * Items come back unchanged or as their filters define, or the pipeline is refused by name
+ * with nothing changed. The input memory is read-only.
  *
  * usage: test_pipelines [SEED] [N: longer pipelines to try] */
 #include "caterva.h"
@@ -29,7 +29,7 @@ enum { EDGE = 8, CHUNK = 2 * EDGE, SHAPE = 3 * EDGE, MAX_ITEM = 300 };
 enum { ITEMS = SHAPE * SHAPE, BLOCK_ITEMS = EDGE * EDGE };
 
 static const int32_t item_sizes[] = {1, 2, 4, 8, 16, 7, 300};
-static uint8_t *page; /* what is given to the library: cannot be written */
+static uint8_t *page; /* input of the library: read-only */
 
 static const uint8_t *guard(const uint8_t *items, size_t size)
 {
@@ -72,7 +72,7 @@ static void set_trial(trial *t, const int *filters, int n, int32_t item_size, rn
 
 static size_t array_bytes(const trial *t) { return (size_t)ITEMS * (size_t)t->item_size; }
 
-/* Noise, a ramp and floats by turns. */
+/* Noise, a ramp and floats in turn. */
 static void fill_items(const trial *t, rng *r, uint8_t *items)
 {
     size_t size = (size_t)t->item_size;
@@ -99,7 +99,7 @@ static void take_block(const trial *t, const uint8_t *items, int row, int column
                items + ((size_t)(row + y) * SHAPE + (size_t)column) * size, EDGE * size);
 }
 
-/* Means of means are those but for rounding; all else is exact, or as it went in. */
+/* Means of means are equal except for rounding; everything else is exact, or unchanged. */
 static bool is_near(const trial *t, const uint8_t *a, const uint8_t *b)
 {
     bool averages = false;
@@ -195,7 +195,7 @@ static bool names_a_filter(const trial *t, const caterva_error *err)
     return false;
 }
 
-/* Also as a frame in memory that is borrowed, and cannot be written. */
+/* Also as a borrowed frame in read-only memory. */
 static void check_frame(const trial *t, caterva_array *a, const uint8_t *items)
 {
     caterva_error err;
@@ -243,8 +243,8 @@ static bool check_ours(const trial *t, rng *r)
 
 /* ---- Theirs -------------------------------------------------------------------------- */
 
-/* Where a filter fails C-Blosc2 (3.3) leaks the two buffers of b2nd_set_slice_cbuffer,
- * which nobody else knows: what this call leaks is not ours. */
+/* If a filter fails, C-Blosc2 (3.3) leaks the two buffers of b2nd_set_slice_cbuffer, which
+ * are not reachable from outside: leaks of this call are ignored. */
 static int from_cbuffer(b2nd_context_t *ctx, b2nd_array_t **array, const uint8_t *items,
                         int64_t size)
 {
@@ -258,7 +258,7 @@ static int from_cbuffer(b2nd_context_t *ctx, b2nd_array_t **array, const uint8_t
     return status;
 }
 
-/* NULL where b2nd cannot make it. It spoils `items`, which are a copy. */
+/* NULL if b2nd cannot make it. Overwrites `items`, which are a copy. */
 static b2nd_array_t *make_theirs(const trial *t, uint8_t *items)
 {
     blosc2_cparams cparams = BLOSC2_CPARAMS_DEFAULTS;
@@ -283,7 +283,7 @@ static b2nd_array_t *make_theirs(const trial *t, uint8_t *items)
     return array;
 }
 
-/* Whatever C-Blosc2 stored is read as C-Blosc2 reads it; changing it is right, or it is
+/* What C-Blosc2 stored reads as C-Blosc2 reads it. Changing it gives the right items, or is
  * refused with nothing changed. */
 static void check_theirs(const trial *t, rng *r)
 {
@@ -337,7 +337,7 @@ int main(int argc, char **argv)
     for (int n = 0; n <= 3; n++)
         for (int64_t k = 0; k < count_pipelines(n); k++)
             for (size_t i = 0; i < sizeof item_sizes / sizeof item_sizes[0]; i++) {
-                /* 300 bytes cost most: a third of them */
+                /* 300 bytes cost most, so only a third of them */
                 if (n == 3 && item_sizes[i] == MAX_ITEM && !rng_one_in(&r, 3)) continue;
                 int filters[CATERVA_MAX_FILTERS];
                 trial t;

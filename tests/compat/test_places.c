@@ -1,5 +1,5 @@
-/* Arrays as files: appended to other files, where C-Blosc2's b2nd finds them too, and
- * deleted, which must never take anything that is no array. */
+/* Arrays in files: appended to other files, where C-Blosc2's b2nd finds them too, and
+ * deleted, which must never delete anything else. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_store.h"
@@ -82,7 +82,7 @@ static void arrays_are_appended(const char *path)
     uint64_t offsets[APPENDED];
     size_t size;
     scratch_save(path, "header", 6);
-    for (int i = 0; i < APPENDED; i++) { /* with what is pending */
+    for (int i = 0; i < APPENDED; i++) { /* with pending changes */
         caterva_array *array = make("mem:", CATERVA_LAYOUT_CONTIGUOUS, 10 * i);
         CHECK_OK(
             caterva_frame_append(array, path, CATERVA_DURABILITY_FULL, &offsets[i], &err),
@@ -160,7 +160,7 @@ static void others_are_left(const char *path)
     scratch_save(inside, "notes", 5);
     check_status(caterva_delete(path, NULL, &err), CATERVA_EEXIST, &err);
     caterva_array *array = NULL;
-    CHECK_OK(caterva_open(path, NULL, &array, &err), err); /* all of it is there */
+    CHECK_OK(caterva_open(path, NULL, &array, &err), err); /* nothing was deleted */
     caterva_discard(array);
     CHECK(unlink(inside) == 0, "notes are gone");
     CHECK_OK(caterva_delete(path, NULL, &err), err);

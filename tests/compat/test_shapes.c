@@ -1,5 +1,5 @@
-/* Sequences of writes and changes of shape against a naive array, in memory, in
- * files and in directories; at the end of each, C-Blosc2 reads the result too.
+/* Sequences of writes and changes of shape against a naive array, in memory, in files and in
+ * directories. At the end of each, C-Blosc2 reads the result too.
  *
  * usage: test_shapes [sequences [seed]] */
 #include "support/buffer.h"
@@ -26,7 +26,7 @@ typedef struct run {
     uint8_t *fill;
     caterva_array *array;
     char path[SCRATCH_PATH];
-    char text[1024]; /* what was done */
+    char text[1024]; /* the operations so far */
 } run;
 
 static void note(run *t, const char *what, int axis, int64_t a, int64_t b)
@@ -38,9 +38,8 @@ static void note(run *t, const char *what, int axis, int64_t a, int64_t b)
 
 /* ---- The naive array ---------------------------------------------------- */
 
-/* Item by item: the new array's cell at `to` is the old one's at `from`, where
- * `axis` is shifted by `shift` from `at` on; cells without a source hold the
- * fill. */
+/* Item by item: the new array's cell at `to` is the old one's at `from`, where `axis` is
+ * shifted by `shift` from `at` on; cells without a source hold the fill. */
 static void naive_reshape(run *t, const int64_t *shape, int axis, int64_t at, int64_t shift)
 {
     geometry g = t->g;
@@ -102,7 +101,7 @@ static void step_resize(run *t)
     CHECK_OK(caterva_resize(t->array, shape, &err), err);
 }
 
-/* A position or length that is a multiple of the chunk shape half the time. */
+/* A position or length; half the time a multiple of the chunk shape. */
 static int64_t pick(run *t, int axis, int64_t low, int64_t high)
 {
     int64_t i = rng_between(&t->r, low, high), chunk = t->g.chunk_shape[axis];

@@ -1,5 +1,5 @@
-/* Loading the shared library, working with its threads, and giving it back, again and
- * again, as programs with plug-ins do: no thread may wait in code that is gone. */
+/* Loads the shared library, works with its threads and unloads it repeatedly, as programs
+ * with plug-ins do: no thread may remain in unloaded code. */
 #include "caterva.h"
 
 #include "support/check.h"
@@ -20,7 +20,7 @@ typedef caterva_status read_fn(caterva_array *, const int64_t *, const int64_t *
                                size_t, caterva_error *);
 typedef caterva_status close_fn(caterva_array *, caterva_error *);
 
-/* What dlsym returns is no function pointer to ISO C. */
+/* ISO C does not convert the result of dlsym to a function pointer. */
 static void find(void *library, const char *name, void *function, size_t size)
 {
     void *address = dlsym(library, name);
@@ -53,7 +53,7 @@ static void one_round(const int32_t *items, int32_t *got)
     CHECK(memcmp(items, got, N * sizeof *got) == 0, "other items came back");
     CHECK_OK(close_array(array, &err), err);
     CHECK(dlclose(library) == 0, "%s", dlerror());
-    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* for the threads to crash */
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* so that threads can crash */
 }
 
 int main(void)
@@ -70,5 +70,5 @@ int main(void)
     CHECK(still, "dlclose took the library");
     free(items);
     free(got);
-    _exit(0); /* LeakSanitizer falls over thread-local memory of a library that is gone */
+    _exit(0); /* LeakSanitizer fails on thread-local memory of an unloaded library */
 }

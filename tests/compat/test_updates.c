@@ -1,9 +1,8 @@
-/* Updates in place of whole chunks: random arrays of every lossless codec and
- * filter are written, then patched with random boxes over several commits, and
- * read back by us and by C-Blosc2's b2nd. A rebuilt chunk mixes old streams
- * with new ones, so this is the proof that libblosc2 takes such chunks. Large
- * chunks come too, in files and directories, with more threads than chunks: then
- * several threads patch, encode and write the parts of one.
+/* Updates in place of whole chunks: random arrays of every lossless codec and filter are
+ * written, then patched with random boxes over several commits, and read back by this library
+ * and by C-Blosc2's b2nd. A rebuilt chunk mixes old streams with new ones; this test proves
+ * that libblosc2 reads such chunks. Also large chunks, in files and directories, with more
+ * threads than chunks: then several threads patch, encode and write the shares of one chunk.
  *
  * usage: test_updates [cases [seed]] */
 #include "support/check.h"
@@ -52,8 +51,8 @@ static void check_ours(const run *t, caterva_array *a)
     free(got);
 }
 
-/* b2nd_get_slice_cbuffer of 3.3.5 decodes delta chunks wrongly when it leaves
- * blocks out (its reference, block 0, is then not there). */
+/* b2nd_get_slice_cbuffer of 3.3.5 decodes delta chunks wrongly if it skips blocks (their
+ * reference, block 0, is missing then). */
 static bool theirs_can_read(const run *t)
 {
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
@@ -87,7 +86,7 @@ static void patch_and_compare(run *t, caterva_array *a)
     caterva_error err;
     t->o = oracle_new(&t->g);
     geometry_text(&t->g, t->text, sizeof t->text);
-    if (!rng_one_in(&t->r, 4)) { /* else patches fall on a special chunk */
+    if (!rng_one_in(&t->r, 4)) { /* else patches hit a special chunk */
         box all = whole_box(&t->g);
         random_data(&t->r, t->o.bytes, t->o.size, t->g.item_size);
         CHECK_OK(caterva_write(a, all.start, all.stop, t->o.bytes, t->o.size, &err), err);

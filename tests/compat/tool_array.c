@@ -118,7 +118,7 @@ static caterva_status save_frame(caterva_array *a, const char *path, caterva_err
     return status;
 }
 
-/* Writes what the job brings and closes; a failure keeps the first status. */
+/* Writes the job's data and closes; keeps the status of the first failure. */
 static caterva_status write_and_close(caterva_array *a, const job *j, caterva_error *err)
 {
     caterva_status status = CATERVA_OK;

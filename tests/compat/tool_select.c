@@ -97,7 +97,7 @@ static void answer(caterva_status status, const caterva_error *err, const void *
 
 /* ---- Words of a selection and of a buffer --------------------------------- */
 
-/* Memory of exactly the size, so that a sanitizer sees each step beside it. */
+/* Memory of exactly that size, so that a sanitizer detects each access beside it. */
 static void *keep(words *w, size_t size)
 {
     return w->lists[w->n_lists++] = check_alloc(size);
@@ -310,7 +310,7 @@ static void serve(const char *verb)
 
 /* ---- Views ---------------------------------------------------------------- */
 
-/* The last view gives its place to one made of it. */
+/* Replaces the last view by one made of it. */
 static caterva_status change_view(const char *verb, caterva_error *err)
 {
     caterva_view *before = views[n_views - 1], *after = NULL;

@@ -37,7 +37,7 @@
 static caterva_array *writer;
 static caterva_array *watcher;
 
-/* What the line brought, and what goes behind the answer. */
+/* data of the line, and of the answer */
 static uint8_t *data;
 static size_t data_size;
 static uint8_t *reply;
@@ -274,7 +274,7 @@ static const verb *find_verb(const char *name)
     CHECK(0, "no operation %s", name);
 }
 
-/* The bytes behind the line, in memory of just that size. */
+/* Loads the bytes after the line into memory of exactly that size. */
 static void load_data(const job *j)
 {
     if (find_word(j, "size") == NULL) return;

@@ -1,5 +1,5 @@
-/* What the fault tests share: an array in a fault store beside the oracle's
- * idea of it, and the judgement of what a crash left behind. */
+/* Shared by the fault tests: an array in a fault store with an oracle, and the judgement of a
+ * crash image. */
 #ifndef FAULT_CRASH_H
 #define FAULT_CRASH_H
 
@@ -21,7 +21,7 @@ enum { MAX_STATES = 16 };
 /* The states that were committed, or were about to be, in order. */
 typedef struct history {
     geometry geometry;
-    oracle now; /* what the handle holds, pending included */
+    oracle now; /* what the handle holds, including pending changes */
     oracle states[MAX_STATES];
     int n_states;
 } history;
@@ -37,7 +37,7 @@ static inline void history_free(history *h)
     oracle_free(&h->now);
 }
 
-/* Remembers the handle's state as the next one; returns its number. */
+/* Records the handle's state as the next one; returns its number. */
 static inline int history_add(history *h)
 {
     CHECK(h->n_states < MAX_STATES, "too many states");
@@ -46,7 +46,7 @@ static inline int history_add(history *h)
     return h->n_states++;
 }
 
-/* The number in [low, high] of the state that `bytes` equal, or -1. */
+/* Returns the number in [low, high] of the state that equals `bytes`, or -1. */
 static inline int history_find(const history *h, const uint8_t *bytes, int low, int high)
 {
     for (int i = low < 0 ? 0 : low; i <= high && i < h->n_states; i++)
@@ -54,7 +54,7 @@ static inline int history_find(const history *h, const uint8_t *bytes, int low, 
     return -1;
 }
 
-/* Everything in the array, through the public API. */
+/* Reads the whole array through the public API. */
 static inline void read_all(caterva_array *array, const geometry *g, uint8_t *dst)
 {
     caterva_error err;
@@ -62,7 +62,7 @@ static inline void read_all(caterva_array *array, const geometry *g, uint8_t *ds
     CHECK_OK(caterva_read(array, all.start, all.stop, dst, box_size(&all, g), &err), err);
 }
 
-/* Writes random data into a random box, and into the oracle when that worked. */
+/* Writes random data into a random box, and into the oracle on success. */
 static inline caterva_status write_random(rng *r, caterva_array *array, history *h,
                                           const box *b, caterva_error *err)
 {
@@ -89,7 +89,7 @@ static inline box chunk_box(rng *r, const geometry *g)
     return b;
 }
 
-/* Takes over the array, which libblosc2 opened as `result` says. */
+/* Closes the array; libblosc2 opened it with status `result`. */
 static inline void check_read_by_blosc2(b2nd_array_t *array, int result, const oracle *state,
                                         const char *what)
 {
@@ -131,7 +131,7 @@ static inline void check_whole(caterva_array *array, const char *what)
     CHECK(result.damages == 0, "%s: %lld damages", what, (long long)result.damages);
 }
 
-/* An array whose every chunk is whole. */
+/* Opens the image and checks that every chunk is whole. */
 static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const char *what)
 {
     caterva_error err;
@@ -142,7 +142,7 @@ static inline caterva_array *open_image(const uint8_t *bytes, size_t size, const
     return array;
 }
 
-/* The number of the state in [low, high] that the array holds. */
+/* Returns the number of the state in [low, high] that the array holds. */
 static inline int state_of(const history *h, caterva_array *array, int low, int high,
                            const char *what)
 {
@@ -155,8 +155,8 @@ static inline int state_of(const history *h, caterva_array *array, int low, int 
     return state;
 }
 
-/* Opens the image with both readers; it must hold one of the states [low, high],
- * whose number is returned. */
+/* Opens the image with both readers. It must hold one of the states [low, high], whose number
+ * is returned. */
 static inline int check_image(const history *h, const uint8_t *bytes, size_t size, int low,
                               int high, const char *what)
 {
@@ -167,7 +167,7 @@ static inline int check_image(const history *h, const uint8_t *bytes, size_t siz
     return state;
 }
 
-/* The same for what stands at a path, a writer being at work there. */
+/* The same for the file at a path while a writer has it open. */
 static inline int check_path(const history *h, const char *path, int low, int high,
                              const char *what)
 {
@@ -184,7 +184,7 @@ static inline int check_path(const history *h, const char *path, int low, int hi
     return state;
 }
 
-/* The header is written inside one sector, which a disk writes whole or not. */
+/* The header is inside one sector, which a disk writes completely or not at all. */
 static inline bool may_tear(const cv_store *store, int64_t entry)
 {
     const cv_fault_entry *e = &cv_store_fault_journal(store)->entries[entry];

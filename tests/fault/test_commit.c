@@ -1,8 +1,7 @@
-/* Crashes at every point of a writer's life: what is on disk then opens, with
- * our reader and with C-Blosc2's, and holds exactly the last acknowledged
- * commit or, while one is in flight, exactly the next. Images are made from the
- * journal of the fault store: whole prefixes, torn writes, and sectors lost in
- * a power cut.
+/* Crashes at every point of a writer's life. What is on disk then opens, with this reader and
+ * with C-Blosc2's, and is exactly the last acknowledged commit or, while one is in flight,
+ * exactly the next. Images are made from the journal of the fault store: whole prefixes, torn
+ * writes, and sectors lost in a power cut.
  *
  * usage: test_commit [SEED | --long [SEED]] */
 #include "base/arith.h"
@@ -22,7 +21,7 @@
 static uint64_t seed;
 static int rounds = 1; /* of each workload and durability */
 static int n_images;
-static int n_tidied; /* closings that moved the tail */
+static int n_tidied; /* closes that moved the tail */
 
 /* ---- Workloads ------------------------------------------------------------------ */
 
@@ -64,7 +63,7 @@ static void roll_back(caterva_array *array, history *h)
     if (h->n_states > 0) oracle_copy(&h->now, &h->states[h->n_states - 1]);
 }
 
-/* Chunks reach the store before the commit, and some are dropped again. */
+/* Chunks reach the store before the commit, and some are rolled back. */
 static void everything_with_rollbacks(rng *r, caterva_array *array, history *h)
 {
     caterva_error err;
@@ -81,16 +80,16 @@ static void everything_with_rollbacks(rng *r, caterva_array *array, history *h)
 
 /* ---- Judging -------------------------------------------------------------------- */
 
-/* One run: its array, what it should hold, and what may be lost. */
+/* One run: its array, its expected states, and what may be lost. */
 typedef struct trial {
     caterva_array *array;
     history history;
     caterva_durability durability;
-    int64_t published; /* the journal entry that made the file appear, -1: it was there */
+    int64_t published; /* journal entry that made the file visible; -1: none */
     rng random;
 } trial;
 
-/* An image must not only be read, but be written on. */
+/* An image must be readable and writable. */
 static void check_life_goes_on(trial *t, const uint8_t *bytes, size_t size, int state)
 {
     caterva_error err;
@@ -121,7 +120,7 @@ static void check_point(trial *t, cv_crash_model model, int64_t point, size_t pa
     size_t size;
     int64_t mark;
     cv_crash crash = {model, point, part, rng_next(&t->random)};
-    if (point <= t->published) return; /* nothing to be seen yet */
+    if (point <= t->published) return; /* not visible yet */
     CHECK_OK(cv_store_fault_image(store, &crash, &bytes, &size, &mark, &err), err);
     bool may_lose_one =
         model == CV_CRASH_POWER && t->durability == CATERVA_DURABILITY_ORDERED;
@@ -153,7 +152,7 @@ static void check_trial(trial *t)
 
 /* ---- Trials --------------------------------------------------------------------- */
 
-/* A commit of nothing makes no state of its own: it syncs nothing either. */
+/* An empty commit makes no state; it does not sync either. */
 static void commit(trial *t)
 {
     caterva_error err;
@@ -167,13 +166,13 @@ static void commit(trial *t)
         oracle_free(&t->history.states[--t->history.n_states]);
 }
 
-/* What a close does: the same state in a smaller file, at every point. */
+/* What a close does: the same state in a smaller file, at every crash point. */
 static void tidy(trial *t)
 {
     const cv_store *store = t->array->frame->store;
     int64_t before = cv_store_fault_count(store);
     cv_txn_tidy(t->array->pending->txn);
-    n_tidied += cv_store_fault_count(store) > before + 2; /* more than sync and cut */
+    n_tidied += cv_store_fault_count(store) > before + 2; /* more than sync and truncate */
     size_t size;
     uint8_t *bytes = made_bytes(t->array, &size);
     CHECK(size == cv_load_be64(bytes + 16), "a file of %zu bytes, a frame of %llu", size,
@@ -234,7 +233,7 @@ static trial start_new(uint64_t own_seed, caterva_durability durability)
     return t;
 }
 
-/* An array that is there already; `foreign`: made by C-Blosc2. */
+/* An existing array; `foreign`: made by C-Blosc2. */
 static trial start_existing(uint64_t own_seed, caterva_durability durability, bool foreign)
 {
     trial t = start_new(own_seed, durability);

@@ -1,8 +1,7 @@
-/* Every changing operation of the store fails, one after the other: once, for
- * good, or half done; and every read. An error is returned, the handle stays
- * usable or says that it is not, the committed state opens and is right, and
- * once the trouble is over the same work succeeds. So in memory, in a file and
- * in a directory.
+/* Every changing operation of the store fails in turn, once, for ever, or half done; and
+ * every read. The error is returned, the handle stays usable or reports that it is not, and
+ * the committed state opens and is right. When the fault is over, the same work succeeds. In
+ * memory, in a file and in a directory.
  *
  * usage: test_faults [SEED] */
 #include "crash.h"
@@ -24,8 +23,8 @@ static uint64_t seed;
 static const made_kind *kind;
 static bool behind; /* chunks are put while others are encoded */
 
-/* A writer's life up to the fault: states[committed] is acknowledged; a commit
- * that failed may have made the last state the stored one. */
+/* A writer's life up to the fault: states[committed] is acknowledged; a failed commit may
+ * have stored the last state. */
 typedef struct victim {
     caterva_array *array;
     history history;
@@ -52,7 +51,8 @@ static void free_victim(victim *v)
     history_free(&v->history);
 }
 
-/* What a store of the same path reads, which may be other bytes than the file has. */
+/* Reads the bytes through another store at the same path, which may differ from the file's
+ * bytes. */
 static uint8_t *load_again(const char *path, size_t *size)
 {
     caterva_error err;
@@ -67,7 +67,7 @@ static uint8_t *load_again(const char *path, size_t *size)
     return bytes;
 }
 
-/* The image of a store that is one run of bytes, which another opening reads, too. */
+/* Checks the image of a store that is one sequence of bytes; another open reads it, too. */
 static void check_bytes(const victim *v, const char *path, const char *what)
 {
     caterva_error err;
@@ -87,7 +87,7 @@ static void check_bytes(const victim *v, const char *path, const char *what)
     free(bytes);
 }
 
-/* What lies in the store now, as a process that opens it would find it. */
+/* Checks what the store contains now, as another process would. */
 static void check_stored(const victim *v, const char *what)
 {
     char path[SCRATCH_PATH];
@@ -103,7 +103,7 @@ static void check_error(caterva_status status, const caterva_error *err, const c
     CHECK(err->code == CATERVA_EIO && err->message[0] != 0, "%s: no sentence", what);
 }
 
-/* A write that is not refused at once is refused by its commit. */
+/* A write that is not refused at once must be refused by its commit. */
 static void check_refused(victim *v, const box *b, const char *what)
 {
     caterva_error err;
@@ -121,7 +121,7 @@ static void check_refused_at_once(victim *v, const box *b, const char *what)
     check_stored(v, what);
 }
 
-/* Poisoned: nothing more may change what is stored, and each call says so. */
+/* Poisoned: nothing changes the stored bytes any more, and each call reports it. */
 static void check_poisoned(victim *v, const char *what)
 {
     caterva_error err;
@@ -136,7 +136,7 @@ static void check_poisoned(victim *v, const char *what)
     check_refused_at_once(v, &all, what);
 }
 
-/* Not poisoned, and the fault is over: the work is done again and succeeds. */
+/* Not poisoned and the fault is over: the repeated work succeeds. */
 static void check_recovers(victim *v, const box *again, const char *what)
 {
     caterva_error err;
@@ -156,7 +156,7 @@ static void check_recovers(victim *v, const box *again, const char *what)
     free(got);
 }
 
-/* Writes and commits until something fails; *again: what must be written again. */
+/* Writes and commits until a call fails; *again: the box to write again. */
 static caterva_status work(victim *v, box *again, caterva_error *err)
 {
     for (int step = 0; step < STEPS; step++) {
@@ -172,14 +172,14 @@ static caterva_status work(victim *v, box *again, caterva_error *err)
     return CATERVA_OK;
 }
 
-/* A chunk file that no state needs may stay where it is. */
+/* A chunk file that no state needs may remain. */
 static bool is_forgiven(const victim *v)
 {
     return kind->layout == CATERVA_LAYOUT_SPARSE &&
            cv_store_fault_last_hit(store_of(v)) == CV_FAULT_ENTRY_REMOVE;
 }
 
-/* True when the fault was reached. */
+/* Returns true if the fault was reached. */
 static bool fail_at(victim *v, cv_fault_kind fault, int64_t n, const char *what)
 {
     caterva_error err = {.code = CATERVA_OK};
@@ -224,7 +224,7 @@ static void sweep(cv_fault_kind fault, const char *name)
         reached = fail_at(&v, fault, n, what);
         free_victim(&v);
     }
-    /* How often a writer reads depends on the seed. */
+    /* the number of reads depends on the seed */
     CHECK(n > (fault == CV_FAULT_READ ? 1 : 10), "%s: only %lld operations", name,
           (long long)n);
     printf("%s: %s%s: %lld operations\n", kind->name, name, behind ? ", behind" : "",
@@ -296,7 +296,7 @@ static caterva_array *new_faulty_array(const geometry *g)
     return array;
 }
 
-/* A new array whose operation `n` fails; true when that was reached. */
+/* Creates an array whose operation `n` fails; true if that was reached. */
 static bool fail_first_commit(const geometry *g, int64_t n)
 {
     caterva_error err;
@@ -323,7 +323,7 @@ static bool fail_first_commit(const geometry *g, int64_t n)
     return reached;
 }
 
-/* A first commit that fails leaves nothing published; a later one may work. */
+/* A first commit that fails publishes nothing; a later one may succeed. */
 static void a_first_commit_fails(void **state)
 {
     (void)state;
@@ -338,8 +338,8 @@ static void a_first_commit_fails(void **state)
     }
 }
 
-/* Closing reports what it could not commit, and releases the handle all the
- * same (leak checkers see whether it does). */
+/* Closing reports what it could not commit, and releases the handle anyway (leak checkers
+ * verify this). */
 static void closing_says_what_failed(void **state)
 {
     (void)state;
@@ -360,7 +360,7 @@ static void closing_says_what_failed(void **state)
     caterva_discard(model);
 }
 
-/* There are thousands of syncs, and none of them need reach a disk. */
+/* There are thousands of syncs, and none of them needs to reach a disk. */
 static void keep_files_in_memory(void)
 {
     if (access("/dev/shm", W_OK) == 0) (void)setenv("TMPDIR", "/dev/shm", 0);

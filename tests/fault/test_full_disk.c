@@ -1,7 +1,7 @@
-/* A real full disk: a small tmpfs is filled by appends and overwrites until
- * there is no space left. The error says so, what was committed is there for our
- * reader and for C-Blosc2's, the handle goes on or says that it cannot, and once
- * space is freed the work goes on. Skipped where no tmpfs can be mounted.
+/* A real full disk: a small tmpfs is filled by appends and overwrites until no space is left.
+ * The error says so, committed items are readable with this reader and with C-Blosc2's, and
+ * the handle continues or reports that it cannot. Once space is freed, the work continues.
+ * Skipped if no tmpfs can be mounted.
  *
  * usage: test_full_disk [SEED] */
 #include "support/buffer.h"
@@ -33,14 +33,14 @@ typedef struct trial {
     char path[SCRATCH_PATH + 16];
     char ballast[SCRATCH_PATH + 16];
     caterva_array *array;
-    int32_t *items; /* what is committed */
+    int32_t *items; /* committed items */
     int64_t n;
-    int32_t *next; /* what the commit in flight would leave */
+    int32_t *next; /* items if the commit in flight succeeds */
     int64_t n_next;
 } trial;
 
 static int n_full;     /* times the disk was full */
-static int n_reopened; /* handles that said they cannot go on */
+static int n_reopened; /* handles that reported that they cannot continue */
 
 /* ---- A disk of our own --------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static bool write_text(const char *path, const char *text)
     return done;
 }
 
-/* Without privileges: in a name space where we are root. */
+/* Without privileges: root in a user namespace. */
 static bool become_root(void)
 {
     char map[64];
@@ -65,7 +65,7 @@ static bool become_root(void)
            write_text("/proc/self/gid_map", groups);
 }
 
-/* The mount is this process's alone and goes with it. */
+/* The mount is private to this process and ends with it. */
 static bool mount_disk(const char *path)
 {
     char options[32];
@@ -135,7 +135,7 @@ static void open_writer(trial *t)
     CHECK_OK(caterva_open(t->path, &options, &t->array, &err), err);
 }
 
-/* Noise over a part of the items, or behind them; committed when all went well. */
+/* Writes noise over a part of the items, or after them; commits. */
 static caterva_status work(trial *t, bool appends, caterva_error *err)
 {
     int64_t n = rng_between(&t->random, 1, 3 * CHUNK);
@@ -161,7 +161,7 @@ static caterva_status work(trial *t, bool appends, caterva_error *err)
     return CATERVA_OK;
 }
 
-/* Until there is no space left. */
+/* Writes until no space is left. */
 static void fill_disk(trial *t)
 {
     caterva_error err = {.code = CATERVA_OK};
@@ -175,7 +175,7 @@ static void fill_disk(trial *t)
     n_full++;
 }
 
-/* Space is there again. A handle that cannot go on says so. */
+/* Space is available again. A handle that cannot continue reports so. */
 static void go_on(trial *t)
 {
     caterva_error err;
@@ -210,7 +210,7 @@ static void run_round(trial *t)
     check_stored(t);
     caterva_status status = caterva_compact(t->path, NULL, &err);
     CHECK(status == CATERVA_OK || err.sys_errno == ENOSPC, "%s", err.message);
-    check_stored(t); /* a copy that found no room leaves nothing behind */
+    check_stored(t); /* a copy that found no space leaves nothing behind */
     open_writer(t);
 }
 
@@ -248,7 +248,7 @@ static void run_trial(const char *disk, uint64_t seed, caterva_layout layout)
 
 /* ---- What a writer that failed leaves -------------------------------------- */
 
-/* Noise behind the items, of which chunks reach the disk at once. */
+/* Appends noise; chunks reach the disk at once. */
 static caterva_status append_noise(trial *t, int64_t n, caterva_error *err)
 {
     t->next = realloc(t->next, (size_t)(t->n + n) * sizeof *t->next);
@@ -277,7 +277,7 @@ static int64_t stored_size(const trial *t)
 
 typedef enum ending { BY_ROLLBACK, BY_DISCARD, BY_CLOSE, BY_DEATH, N_ENDINGS } ending;
 
-/* Writes too much for the disk, and leaves. */
+/* Writes more than fits, and ends. */
 static void fail_and_leave(trial *t, ending how)
 {
     caterva_error err;
@@ -299,12 +299,12 @@ static void die_writing(trial *t)
         caterva_error err;
         open_writer(t);
         CHECK(append_noise(t, DISK / 4, &err) == CATERVA_EIO, "the disk is not full");
-        _exit(0); /* as if killed: nothing is cleaned up */
+        _exit(0); /* as if killed: without cleanup */
     }
     CHECK(waitpid(pid, &state, 0) == pid && state == 0, "the other process failed");
 }
 
-/* The next writer has the space of the one before, for less than that wanted. */
+/* The next writer gets the space of the previous one, and writes less. */
 static void a_smaller_write_succeeds(const char *disk, uint64_t seed, ending how)
 {
     caterva_error err;
@@ -343,7 +343,7 @@ static void a_smaller_write_succeeds(const char *disk, uint64_t seed, ending how
     check_stored(&t);
     open_writer(&t);
     fail_and_leave(&t, how == BY_DEATH ? BY_DISCARD : how);
-    put_ballast(&t, 0); /* room for a copy, not for much more */
+    put_ballast(&t, 0); /* space for a copy, but not much more */
     put_ballast(&t, DISK - 2 * stored_size(&t) - 64 * 1024);
     CHECK_OK(caterva_compact(t.path, NULL, &err), err);
     check_stored(&t);

@@ -1,6 +1,6 @@
-/* A job without memory: each allocation of its coordinator and workers fails once. Whatever
- * fails says CATERVA_ENOMEM, leaks nothing, and leaves the array as before or as after; then
- * the job is begun again. */
+/* A job without memory: each allocation of its coordinator and workers fails once. A failing
+ * call returns CATERVA_ENOMEM, leaks nothing, and leaves the array as before or as after;
+ * then the job is started again. */
 #include "buffer.h"
 #include "check.h"
 #include "failing_heap.h"
@@ -20,12 +20,12 @@ static const int64_t origin[2] = {0, 0}, old_shape[2] = {ROWS, COLUMNS};
 static const int64_t new_shape[2] = {ROWS + MORE, COLUMNS};
 static int32_t before[N], after[N];
 
-/* They meet in one block; the first one ends with single items. */
+/* They share one block; the first one ends with single items. */
 static const int64_t starts[WORKERS][2] = {{1, 0}, {9, 2}};
 static const int64_t stops[WORKERS][2] = {{9, 11}, {ROWS + MORE, COLUMNS}};
 static int64_t points[] = {0, 1, 0, 4, 0, 7};
 
-/* What is under way; closed whatever failed. */
+/* Open objects; closed after any failure. */
 typedef struct work {
     caterva_array *array, *part;
     void *job, *tokens[WORKERS];
@@ -151,7 +151,7 @@ static bool is_new(void)
     return grown;
 }
 
-/* Removes what is left of jobs. */
+/* Deletes remaining jobs. */
 static void discard_jobs(void)
 {
     const caterva_job_list *list;

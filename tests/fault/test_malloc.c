@@ -1,6 +1,6 @@
-/* The n-th allocation fails, for every n: a clean error, no crash, no leak, the
- * stored array as it was, and the handle good for another try. Only the library's
- * own allocations fail: libblosc2 and the C library are not on trial here. */
+/* The n-th allocation fails, for every n: an error, no crash, no leak, the stored array
+ * unchanged, and the handle usable for another try. Only the library's own allocations fail,
+ * not those of libblosc2 and the C library. */
 #include "base/arith.h"
 #include "crash.h"
 #include "failing_heap.h"
@@ -45,7 +45,7 @@ static caterva_status read_it(life *l, caterva_error *err)
     return caterva_read(l->array, &start, &stop, l->values, sizeof l->values, err);
 }
 
-/* A mask, shuffled points, and points of two views in a row: whatever a selection
+/* A mask, shuffled points, and points of two joined views: everything that a selection
  * allocates. */
 static caterva_status read_selected(life *l, caterva_error *err)
 {
@@ -72,7 +72,7 @@ static caterva_status read_selected(life *l, caterva_error *err)
     caterva_status status = caterva_view_of(l->array, &view, err);
     const caterva_view *parts[2] = {view, view};
     if (status == CATERVA_OK) status = caterva_view_stack(parts, 2, 0, &pair, err);
-    s.n_points = N / 2; /* of two axes: half in each array, or so */
+    s.n_points = N / 2; /* of two axes: about half in each array */
     for (int i = 0; i < N; i += 2) points[i] = i / 2 % 2;
     if (status == CATERVA_OK) status = caterva_view_read(pair, &s, &b, err);
     for (int i = 0; status == CATERVA_OK && i < N / 2; i++)
@@ -130,7 +130,7 @@ static caterva_status verify_it(life *l, caterva_error *err)
     return caterva_verify(l->array, NULL, &result, err);
 }
 
-/* Its chunks moved, and cut anew. */
+/* Copies with chunks moved, and with chunks encoded anew. */
 static caterva_status copy_it(life *l, caterva_error *err)
 {
     static const int32_t chunk = 60;
@@ -160,7 +160,7 @@ enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 8 };
 
 static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
 
-/* What another process finds; `committed`: whether the commit was acknowledged. */
+/* Checks what another process finds; `committed`: whether the commit was acknowledged. */
 static void check_stored(life *l, bool committed, long n)
 {
     caterva_error err;
@@ -177,8 +177,8 @@ static void check_stored(life *l, bool committed, long n)
               committed ? "the" : "no");
 }
 
-/* The failed step once more, and those behind it. Failed writes are repeated
- * whole: what their box holds is undefined. */
+/* Repeats the failed step and continues. Failed writes are repeated whole, since the contents
+ * of their box are undefined. */
 static void live_on(life *l, int failed_step)
 {
     caterva_error err;
@@ -191,7 +191,7 @@ static void live_on(life *l, int failed_step)
         CHECK(l->values[i] == (is_new(i) ? 1000 + i : i), "item %d is %d", i, l->values[i]);
 }
 
-/* False when there is no n-th allocation. */
+/* Returns false if there is no n-th allocation. */
 static bool fail_at(life *l, long n)
 {
     caterva_error err = {.code = CATERVA_OK};
@@ -204,8 +204,8 @@ static bool fail_at(life *l, long n)
         if (status != CATERVA_OK) break;
     }
     bool failed = heap_disarm();
-    /* The books of dead space do without memory: that costs space, and every
-     * item is checked below. All else is an error, and only then is there one. */
+    /* The records of dead space may fail silently: that costs space, and every item is
+     * checked below. All other failures are errors, and only then is an error returned. */
     CHECK(failed || status == CATERVA_OK, "allocation %ld: step %d: %s", n, at, err.message);
     if (status != CATERVA_OK) {
         CHECK(status == CATERVA_ENOMEM && err.code == status && err.message[0],
@@ -267,7 +267,7 @@ static void an_array_in_a_directory(void **state)
     sweep(IN_DIRECTORY, "directory");
 }
 
-/* ENOMEM is the one way to fail, and comes with its sentence. */
+/* ENOMEM is the only possible failure, and has a message. */
 static void check_error(const char *what, long n, caterva_status status,
                         const caterva_error *err)
 {
@@ -294,7 +294,7 @@ static caterva_status create_one(const char *url, caterva_layout layout, caterva
     return caterva_commit(*out, err);
 }
 
-/* A creation that fails leaves nothing at the path, or all of it. */
+/* A failed creation leaves nothing at the path, or the complete array. */
 static void creating(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void creating(void **state)
             heap_arm(n);
             caterva_status status = create_one(url, layout, &array, &err);
             failed = heap_disarm();
-            bool created = status == CATERVA_OK; /* the books of dead space may go without */
+            bool created = status == CATERVA_OK; /* records of dead space failed */
             CHECK(created || failed, "allocation %ld: %s", n, caterva_status_name(status));
             check_error("creating", n, status, &err);
             caterva_discard(array);
@@ -326,7 +326,7 @@ static void creating(void **state)
 
 /* ---- Repairing ------------------------------------------------------------------------- */
 
-/* A header of zeros, and with `chunk` a damaged chunk. */
+/* Overwrites the header with zeros, and with `chunk` damages a chunk. */
 static void spoil(const char *path, bool chunk)
 {
     size_t size;
@@ -343,8 +343,8 @@ static void spoil(const char *path, bool chunk)
     free(bytes);
 }
 
-/* The header of the first commit, in the file of a second one, but for the frame's
- * size; and no seal that would tell. */
+/* Restores the header of the first commit in the file of a second one, except the frame size,
+ * and removes the seal. */
 static void tear(life *l)
 {
     size_t size, old_size;
@@ -362,7 +362,7 @@ static void tear(life *l)
     free(old);
 }
 
-/* A repair that fails changes nothing that the next one needs. */
+/* A failed repair does not prevent the next one. */
 static void repairing(void **state)
 {
     (void)state;
@@ -389,7 +389,7 @@ static void repairing(void **state)
             failed = heap_disarm();
             CHECK(heap_live() == 0, "repairing, allocation %ld: %d leaks", n, heap_live());
             check_error("repairing", n, status, &err);
-            if (status == CATERVA_OK && failed) { /* the books of dead space */
+            if (status == CATERVA_OK && failed) { /* records of dead space */
                 CHECK(result.written == chunk && result.in_place == !chunk,
                       "allocation %ld: a failure in silence", n);
                 scratch_remove(saved);
@@ -404,7 +404,7 @@ static void repairing(void **state)
     }
 }
 
-/* A sound directory, one whose header is lost, and one without its index. */
+/* A sound directory, one without its header, and one without its index. */
 static void repairing_a_directory(void **state)
 {
     (void)state;
@@ -442,7 +442,7 @@ static void repairing_a_directory(void **state)
 
 /* ---- Sealing --------------------------------------------------------------------------- */
 
-/* The seal taken off again, so that each try has all the work to do. */
+/* Removes the seal again, so that each try does all the work. */
 static void drop_seal(const char *path)
 {
     size_t size;

@@ -1,7 +1,7 @@
-/* Crashes at every point of a life of changes of shape and attributes: what is
- * on disk then opens, with our reader and with C-Blosc2's, and is exactly the
- * last acknowledged state or the one in flight, in shape, items and attribute.
- * (That the states themselves are right is tests/compat/test_shapes.c's.)
+/* Crashes at every point of a series of changes of shape and attributes. What is on disk then
+ * opens, with this reader and with C-Blosc2's, and is exactly the last acknowledged state or
+ * the one in flight, in shape, items and attribute. (tests/compat/test_shapes.c checks the
+ * states themselves.)
  *
  * usage: test_shapes [SEED | --long [SEED]] */
 #include "crash.h"
@@ -20,7 +20,7 @@ static uint64_t seed;
 static int rounds = 2; /* of each durability */
 static int n_images;
 
-/* What a state is known by. */
+/* What identifies a state. */
 typedef struct view {
     int64_t shape[2];
     uint8_t *items;

@@ -1,7 +1,6 @@
-/* The one write that a commit cannot take back, torn at every 16 bytes, either
- * part new: the copy found by looking back from the end of the file is the
- * committed header, and with it in place the committed state is there, for our
- * reader and for C-Blosc2's.
+/* The one write of a commit that cannot be undone, torn at every 16 bytes, with either part
+ * new. The copy found by searching backwards from the end of the file is the committed
+ * header. With it restored, the committed state opens with this reader and with C-Blosc2's.
  *
  * usage: test_torn_header [SEED] */
 #include "crash.h"
@@ -19,7 +18,7 @@ enum { COMMITS = 6, PIECE = 16 };
 static uint64_t seed;
 static int n_torn;
 
-/* The header as a file of `size` bytes has it. */
+/* Returns the header size of a file of `size` bytes. */
 static uint32_t header_size_of(const uint8_t *bytes, size_t size)
 {
     uint32_t header_size;
@@ -41,8 +40,8 @@ static void check_restored(const history *h, uint8_t *bytes, size_t size, int st
     n_torn++;
 }
 
-/* Every mix of the header before and after a commit, in a file that has all
- * that the commit wrote before its header. */
+/* Every mix of the header before and after a commit, in a file with everything that the
+ * commit wrote before its header. */
 static void tear(const history *h, const uint8_t *before, const uint8_t *after, size_t size)
 {
     int state = h->n_states - 1;
@@ -56,7 +55,7 @@ static void tear(const history *h, const uint8_t *before, const uint8_t *after, 
             check_restored(h, torn, size, state, after, n, cut);
         }
     }
-    memset(torn, 0xa5, n); /* nothing of it is left */
+    memset(torn, 0xa5, n); /* nothing of it remains */
     check_restored(h, torn, size, state, after, n, 0);
     free(torn);
 }
@@ -83,7 +82,7 @@ static void a_torn_header_is_restored(void **state)
         change(&r, array, &h, 0);
         size_t size;
         uint8_t *before = made_bytes(array, &size);
-        if (round % 2) { /* opened again: commits are counted on from the clock */
+        if (round % 2) { /* reopened: commit numbers continue from the clock */
             caterva_discard(array);
             array = made_faulty(made_memory(before, size), CATERVA_DURABILITY_FULL);
         }
@@ -100,8 +99,8 @@ static void a_torn_header_is_restored(void **state)
     }
 }
 
-/* A writer opens what a crash left: the copy of the commit that was cut short
- * lies about, and must not be taken for the newest after the next commit. */
+/* A writer opens what a crash left. The header copy of the interrupted commit still exists,
+ * and must not be taken for the newest after the next commit. */
 static void a_copy_of_no_commit_is_outdone(void **state)
 {
     (void)state;
@@ -114,7 +113,7 @@ static void a_copy_of_no_commit_is_outdone(void **state)
     uint8_t *old = made_bytes(array, &old_size);
     change(&r, array, &h, 1);
     uint8_t *bytes = made_bytes(array, &size);
-    memcpy(bytes, old, header_size_of(old, old_size)); /* the second commit never was */
+    memcpy(bytes, old, header_size_of(old, old_size)); /* removes the second commit */
     caterva_discard(array);
 
     history again = history_new(&g);

@@ -1,5 +1,6 @@
-/* Commits of trees and reads of them without memory: each allocation fails once. Whatever
- * fails says CATERVA_ENOMEM, leaks nothing, and leaves all as before or all as after. */
+/* Commits and reads of trees without memory: each allocation fails once. A failing call
+ * returns CATERVA_ENOMEM, leaks nothing, and leaves everything as before or everything as
+ * after. */
 #include "check.h"
 #include "failing_heap.h"
 #include "scratch.h"
@@ -11,7 +12,7 @@
 static caterva_error err;
 static char path[SCRATCH_PATH];
 
-/* What is under way; closed whatever failed. */
+/* Open objects; closed after any failure. */
 typedef struct work {
     caterva_tree *tree;
     caterva_array *arrays[3];
@@ -81,7 +82,7 @@ static caterva_status change(work *w)
     return caterva_tree_commit(w->tree, &err);
 }
 
-/* Drops what is pending, as after an error. */
+/* Discards pending changes, as after an error. */
 static void leave(work *w)
 {
     for (int i = 0; i < 3; i++) caterva_discard(w->arrays[i]);
@@ -92,7 +93,7 @@ static void leave(work *w)
 
 /* ---- What is there ---------------------------------------------------------------------- */
 
-/* The value of the first item; 0: there is no such array. */
+/* The value of the first item; 0 if the array does not exist. */
 static caterva_status value_of(caterva_tree *tree, const char *key, int32_t *value)
 {
     int32_t items[40];

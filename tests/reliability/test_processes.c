@@ -1,10 +1,9 @@
-/* A writer process beside reader processes, on a file and on a directory: every
- * read is exactly one committed state, the one the reader opened until it
- * refreshes, and states never go back; a second writer is told that the array is
- * busy. Each state follows from its number (support/model.h), which is stored
- * with it as an attribute, so a mixture of two states shows. Then the same with writers
- * that are killed wherever they are, one after the other: what was acknowledged is
- * there, and what the next one finds and uses again was nobody's.
+/* A writer process beside reader processes, on a file and on a directory. Every read is
+ * exactly one committed state, the one that the reader opened until it refreshes, and states
+ * never go back; a second writer gets CATERVA_EBUSY. Each state follows from its number
+ * (support/model.h), which is stored with it as an attribute, so a mixture of two states is
+ * detected. Then the same with writers that are killed at any point, one after the other:
+ * acknowledged states exist, and the next writer reuses only free space.
  *
  * usage: test_processes [--long] [SEED] */
 #include "support/info.h"
@@ -24,11 +23,11 @@
 
 enum { READERS = 3 };
 
-/* What the processes share. */
+/* Shared by the processes. */
 typedef struct board {
-    atomic_int committed; /* the last state acknowledged */
+    atomic_int committed; /* the last acknowledged state */
     atomic_int holding;   /* the writer has the array open */
-    atomic_int closings;  /* how often it let go of it, counted before */
+    atomic_int closings;  /* number of closes, counted before */
     atomic_int done;
     atomic_int n_reads;
     atomic_int n_busy;
@@ -49,7 +48,7 @@ static caterva_array *open_writer(const char *path, caterva_durability durabilit
     options.mode = CATERVA_MODE_WRITE;
     options.threads = 1;
     options.durability = durability;
-    for (;;) { /* a reader's try for a second writer may be in the way */
+    for (;;) { /* a reader that tries to open a second writer may interfere */
         caterva_array *array;
         caterva_status status = caterva_open(path, &options, &array, &err);
         if (status == CATERVA_OK) return array;
@@ -58,7 +57,7 @@ static caterva_array *open_writer(const char *path, caterva_durability durabilit
     }
 }
 
-/* Closes now and then: that tidies, where no reader is. */
+/* Closes sometimes, which tidies if there is no reader. */
 static void write_states(const char *path, uint64_t seed)
 {
     caterva_error err;
@@ -111,7 +110,7 @@ static int state_of(caterva_array *array)
     return state;
 }
 
-/* A random box, or all, is what the state's model says. */
+/* Checks a random box, or the whole array, against the state's model. */
 static void check_box(reader *r, bool all)
 {
     caterva_error err;
@@ -135,7 +134,7 @@ static void check_box(reader *r, bool all)
     atomic_fetch_add(&shared->n_reads, 1);
 }
 
-/* The model follows to the state that was opened. */
+/* Advances the model to the state that was opened. */
 static void follow(reader *r, int at_least)
 {
     int state = state_of(r->array);
@@ -171,7 +170,7 @@ static void read_states(const char *path, uint64_t seed)
     CHECK_OK(caterva_open(path, NULL, &r.array, &err), err);
     follow(&r, 0);
     while (!last) {
-        last = atomic_load(&shared->done) != 0; /* then once more */
+        last = atomic_load(&shared->done) != 0; /* then one more time */
         for (int i = rng_int(&r.random, 1, 4); i > 0; i--) {
             check_box(&r, rng_one_in(&r.random, 2));
             if (rng_one_in(&r.random, 3)) usleep((useconds_t)rng_int(&r.random, 0, 3000));
@@ -181,7 +180,7 @@ static void read_states(const char *path, uint64_t seed)
         int committed = atomic_load(&shared->committed);
         if (rng_one_in(&r.random, 3)) {
             CHECK_OK(caterva_close(r.array, &err), err);
-            if (rng_one_in(&r.random, 2)) usleep(2000); /* nobody reads: the writer tidies */
+            if (rng_one_in(&r.random, 2)) usleep(2000); /* no reader: it tidies */
             CHECK_OK(caterva_open(path, NULL, &r.array, &err), err);
         } else {
             CHECK_OK(caterva_refresh(r.array, &err), err);
@@ -204,7 +203,7 @@ static pid_t start(void (*run)(const char *, uint64_t), const char *path, uint64
     if (pid > 0) return pid;
     run(path, seed);
     fflush(stdout);
-    _exit(0); /* the scratch directory is the parent's */
+    _exit(0); /* the scratch directory belongs to the parent */
 }
 
 static bool ended_well(pid_t pid)
@@ -243,8 +242,8 @@ static void run_processes(const char *name, caterva_layout layout, uint64_t seed
 static model killed; /* in the state that the last writer left */
 static int killed_state;
 
-/* Until it is killed. Many sessions, so that most of what it writes goes where an earlier
- * one, of another process, had something. */
+/* Writes until killed. In many sessions, so that most writes reuse space of an earlier
+ * session, of another process. */
 static void write_until_killed(const char *path, uint64_t seed)
 {
     caterva_error err;
@@ -264,7 +263,7 @@ static void write_until_killed(const char *path, uint64_t seed)
     }
 }
 
-/* What is there is the acknowledged state, or the one that was on its way. */
+/* The array must hold the acknowledged state, or the one in flight. */
 static void check_left(const char *path, rng *r)
 {
     caterva_error err;

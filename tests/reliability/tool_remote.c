@@ -77,8 +77,8 @@ static int dawdle(void *context, int64_t done, int64_t total)
 
 static caterva_tree *kept; /* by "tree" */
 
-/* The array of `key` in the tree; of the array's own options those of the way do not count. ""
- * keeps the tree. */
+/* The array of `key` in the tree; of the array's own options, those of the connection are
+ * ignored. "" keeps the tree. */
 static caterva_status open_leaf(const char *url, const char *key,
                                 const caterva_remote_options *remote)
 {
@@ -276,7 +276,7 @@ static void point(char *words)
     caterva_info_release(info);
 }
 
-/* "START STOP ...": milliseconds it took, or the hash of the items. */
+/* "START STOP ...": prints the milliseconds it took, or the hash of the items. */
 static void box(char *words, int tells_hash)
 {
     const caterva_info *info;
@@ -330,7 +330,7 @@ static void stop_after(char *words)
     array = NULL;
 }
 
-/* Reads all, and does nothing for so many milliseconds in the middle of it. */
+/* Reads everything, with a pause of that many milliseconds in the middle. */
 static void read_with_dawdling(char *words)
 {
     uint64_t hash;
@@ -346,10 +346,10 @@ static void read_with_dawdling(char *words)
 
 /* ---- Memory --------------------------------------------------------------------------- */
 
-/* Of the library: in use, and at most since somebody asked. */
+/* Bytes that the library has in use, and the maximum since the last query. */
 static atomic_llong in_use, most_in_use;
 
-/* How many allocations succeed until one fails; below 0, none does. */
+/* Allocations that succeed until one fails; below 0, none fails. */
 static atomic_long until_starved = -1;
 
 static void *count_and_allocate(void *context, size_t size, size_t alignment)
@@ -374,7 +374,7 @@ static void count_and_release(void *context, void *memory)
     free(memory);
 }
 
-/* How many bytes more were in use than are now. */
+/* Prints how many bytes more were in use than now. */
 static void peak(void)
 {
     long long now = atomic_load(&in_use);
@@ -416,7 +416,7 @@ static void *read_in_thread(void *context)
     return NULL;
 }
 
-/* Several at once, through the one handle. */
+/* Runs several at once, through one handle. */
 static void threads(int n)
 {
     pthread_t all[64];

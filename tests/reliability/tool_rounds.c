@@ -56,7 +56,7 @@ typedef struct task {
     int64_t start[2], stop[2];
 } task;
 
-/* They meet in the midst of a chunk and of a block. */
+/* They share a chunk and a block. */
 static task task_of(int round, int worker)
 {
     int64_t rows = rows_after(round), split = 5 + round * 4 % (rows - 8);
@@ -79,7 +79,7 @@ static size_t fill_task(int round, int worker, int32_t *items)
     return n * sizeof items[0];
 }
 
-/* The items after so many rounds; how many bytes of them. */
+/* Computes the items after that many rounds; returns their bytes. */
 static size_t state_after(int rounds, int32_t *items)
 {
     memset(items, 0, MOST * sizeof items[0]);
@@ -112,7 +112,7 @@ static bool sync_folder(const char *path)
     return good;
 }
 
-/* By write(2), which the shim sees. */
+/* Uses write(2), which the shim intercepts. */
 static bool save_token(const char *path, int round, int worker, const void *token,
                        size_t size)
 {
@@ -183,7 +183,7 @@ static pid_t start_worker(rounds *s, int round, int worker)
     return child;
 }
 
-/* One that was killed is run again. */
+/* Restarts a killed worker. */
 static caterva_status run_processes(rounds *s, int round)
 {
     pid_t children[WORKERS];
@@ -281,7 +281,7 @@ static int init(const char *layout, const char *path)
 
 /* ---- Checking ---------------------------------------------------------------------------------- */
 
-/* An array as some reader has it. */
+/* An array as seen by one reader. */
 typedef struct found {
     int64_t rows;
     int32_t items[MOST];
@@ -322,7 +322,7 @@ static bool is_state(const found *f, int round)
     return f->rows == rows_after(round) && memcmp(f->items, items, size) == 0;
 }
 
-/* The state, -1 where it is none. */
+/* Returns the number of the state; -1 if it is none of them. */
 static int state_of(const found *f)
 {
     for (int round = 0; rows_after(round) <= MOST_ROWS; round++)
@@ -342,8 +342,8 @@ static int check(const char *path, int ack, bool b2nd)
 
 /* ---- Going on ------------------------------------------------------------------------------------ */
 
-/* The tokens of the next round, if there are any: they must be good where they were
- * acknowledged. Returns the state. */
+/* Merges the tokens of the next round, if they exist; acknowledged tokens must be valid.
+ * Returns the state. */
 static int merge_again(rounds *s, int state, int ack, bool have_tokens)
 {
     int round = ack + 1;
@@ -359,7 +359,7 @@ static int merge_again(rounds *s, int state, int ack, bool have_tokens)
     return state;
 }
 
-/* Jobs that nobody ended. */
+/* Deletes jobs that have not ended. */
 static void discard_jobs(const char *path)
 {
     caterva_error err;

@@ -30,7 +30,7 @@
 enum { GOOD, NO_OPEN, LOST, WRONG, NO_READ, HALF, FAILED = 9, USAGE = 64 };
 enum { ARRAYS = 3, COLUMNS = 6, MOST_ROWS = 200 };
 
-/* What a kind of workload does beside writing. */
+/* What a kind of workload does besides writing. */
 typedef struct workload {
     const char *name;
     bool grows, shrinks, creates, attributes;
@@ -54,7 +54,7 @@ static const char *const groups[] = {"/", "/g"};
 
 /* ---- The model ------------------------------------------------------------ */
 
-/* Array `i` after commit `k`; 0: there is none yet, or none any more. */
+/* Rows of array `i` after commit `k`; 0: it does not exist. */
 static int64_t rows_of(const workload *kind, int i, int k)
 {
     if (kind->creates && i == 2 && k == 0) return 0;
@@ -63,7 +63,7 @@ static int64_t rows_of(const workload *kind, int i, int k)
     return 11 + i;
 }
 
-/* The third array is another one after some commits. */
+/* The third array is replaced after some commits. */
 static bool is_made(const workload *kind, int i, int k)
 {
     return kind->creates && i == 2 && k % 3 == 1;
@@ -194,7 +194,7 @@ static int finish(session *s, caterva_status status)
     return status == CATERVA_OK ? 0 : FAILED;
 }
 
-/* By write(2): the journal of the shim sees it in its place. */
+/* Uses write(2), so that the shim's journal records it in order. */
 static void acknowledge(int n)
 {
     char line[32];
@@ -261,7 +261,7 @@ static int pack(const workload *kind, const char *path, int n)
 
 /* ---- Checks --------------------------------------------------------------- */
 
-/* One thing that was found: which of the states it is of. */
+/* One finding, and the states that it matches. */
 typedef struct finding {
     bool is_old, is_new, is_older;
 } finding;
@@ -299,7 +299,7 @@ static int judge(const finding *all, int n)
     return all_old || all_new ? GOOD : each ? HALF : WRONG;
 }
 
-/* Whether a status is one of the file's fault, said on stderr. */
+/* Reports a status on stderr; returns whether the file is at fault. */
 static int fail(const char *what, const caterva_error *err, int verdict)
 {
     fprintf(stderr, "%s: %s\n", what, err->message);
@@ -350,7 +350,7 @@ static int check_group(caterva_tree *tree, const char *group, int ack, finding *
     return GOOD;
 }
 
-/* What the list says of the arrays is what opens. */
+/* Each array must open as listed. */
 static int check_list(caterva_tree *tree)
 {
     caterva_error err;
@@ -397,7 +397,7 @@ static bool has_journal(const char *path)
     return access(journal, F_OK) == 0;
 }
 
-/* The state that is there, and then the one after it. */
+/* Checks the present state, and then the one after another commit. */
 static int check_writing(const workload *kind, const char *path, int ack)
 {
     session s = {.kind = kind, .path = path};
@@ -414,8 +414,9 @@ static int check_writing(const workload *kind, const char *path, int ack)
     return verdict == GOOD && has_journal(path) ? WRONG : verdict;
 }
 
-/* C-Blosc2 wants the trailer of an array without chunks in front, where it can be written
- * only after the header: between the two it does not open the array (docs/trees.md). */
+/* C-Blosc2 expects the trailer of an array without chunks in front, where it can be written
+ * only after the header: between the two writes C-Blosc2 does not open the array
+ * (docs/trees.md). */
 static bool is_half_emptied(const workload *kind, const char *path, int i, int ack)
 {
     return rows_of(kind, i, ack + 1) == 0 && has_journal(path);

@@ -33,7 +33,7 @@ static caterva_array *open_for_work(const char *path, caterva_error *err)
     return array;
 }
 
-/* By write(2): the journal of the shim sees it in its place. */
+/* Uses write(2), so that the shim's journal records it in order. */
 static void acknowledge(int n)
 {
     char line[32];
@@ -41,7 +41,7 @@ static void acknowledge(int n)
     if (write(1, line, (size_t)size) != size) exit(FAILED);
 }
 
-/* Commits operation `i`; a close commits as well, and opens again. */
+/* Commits operation `i`; a close commits as well, and reopens. */
 static caterva_status finish(caterva_array **array, const char *kind, const char *path, int i,
                              bool close, caterva_error *err)
 {
@@ -84,7 +84,7 @@ static int work(const char *kind, const char *path, int n, bool sessions)
 
 /* ---- Check --------------------------------------------------------------- */
 
-/* What a state that is neither the acknowledged nor the next one is. */
+/* Classifies a state that is neither the acknowledged one nor the next. */
 static int judge_other(const char *kind, const model *got, int ack)
 {
     model m = model_begin(kind), before = model_begin(kind);

@@ -1,4 +1,5 @@
-/* Who is told how far a call is, checks that what it hears makes sense, and loses patience. */
+/* A progress callback that checks that progress makes sense, and stops the call after some
+ * calls. */
 #ifndef SUPPORT_PATIENCE_H
 #define SUPPORT_PATIENCE_H
 

@@ -1,4 +1,4 @@
-/* Blocks that tests put into a cache of their own: their bytes tell their key. */
+/* Blocks for a cache that a test creates: their bytes identify their key. */
 #ifndef UNIT_CACHE_BLOCKS_H
 #define UNIT_CACHE_BLOCKS_H
 
@@ -26,7 +26,7 @@ static inline cv_cache_key key_of(int64_t block)
     return (cv_cache_key){.frame = 1, .object = -1, .pos = 64, .block = (int32_t)block};
 }
 
-/* Bytes that tell which key they belong to. */
+/* Fills in bytes that identify the key. */
 static inline void fill(uint8_t *bytes, const cv_cache_key *key)
 {
     memset(bytes, (int)(key->block * 7 + (int)key->generation), BLOCK);
@@ -50,7 +50,7 @@ static inline void put(cv_cache *cache, const cv_cache_key *key)
     insert(cache, key, bytes, BLOCK);
 }
 
-/* 1 found and right, 0 not there, -1 found and wrong. */
+/* 1: found and right, 0: not found, -1: found and wrong. */
 static inline int look(cv_cache *cache, const cv_cache_key *key)
 {
     uint8_t expected[BLOCK];

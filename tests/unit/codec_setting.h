@@ -1,5 +1,5 @@
-/* What the tests of the codec room share: a spec with all it borrows, items that
- * are neither all noise nor all smooth, and a chunk judged as a file's would be. */
+/* Shared by the codec tests: a spec with everything it borrows, items that are partly noise
+ * and partly smooth, and a chunk checked as a file's would be. */
 #ifndef UNIT_CODEC_SETTING_H
 #define UNIT_CODEC_SETTING_H
 
@@ -18,14 +18,14 @@
 
 enum { BLOCK_ITEMS = 512, MAX_BLOCKS = 100 };
 
-enum { FRAME_BLOSCLZ = 0 }; /* the number in frames, which a spec has */
+enum { FRAME_BLOSCLZ = 0 }; /* the number in frames, as in a spec */
 static const int codecs[] = {FRAME_BLOSCLZ, CATERVA_CODEC_LZ4,  CATERVA_CODEC_LZ4HC,
                              CATERVA_CODEC_ZLIB,    CATERVA_CODEC_ZSTD, CATERVA_CODEC_NDLZ};
 static const int32_t sizes[] = {1, 2, 3, 4, 8, 12, 16, 300};
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* A spec with all that it borrows. */
+/* A spec with everything that it borrows. */
 typedef struct setting {
     cv_codec_spec spec;
     cv_buffer geometry;
@@ -63,7 +63,7 @@ static inline setting make_setting(int codec, const int *filters, int32_t item_s
 
 static inline void free_setting(setting *s) { cv_buffer_free(&s->geometry); }
 
-/* Smooth in parts, noise in others, and one block of zeros. */
+/* Smooth parts, noise, and one block of zeros. */
 static inline uint8_t *make_items(const setting *s, rng *r)
 {
     size_t size = (size_t)s->spec.chunk_bytes, block = (size_t)s->spec.block_bytes;
@@ -78,7 +78,7 @@ static inline uint8_t *make_items(const setting *s, rng *r)
     return items;
 }
 
-/* An encoded chunk, judged as a file's would be. */
+/* An encoded chunk, checked as a file's would be. */
 typedef struct packed {
     cv_buffer chunk;
     cv_chunk_header header;

@@ -1,5 +1,5 @@
-/* What must hold of the words for an errno number with either strerror_r; the file that
- * includes this, after it has said which one it wants, is the test. */
+/* The requirements for the text of an errno number with either strerror_r. The including file
+ * selects one and is the test. */
 #ifndef UNIT_ERROR_TEXT_H
 #define UNIT_ERROR_TEXT_H
 
@@ -41,7 +41,7 @@ static void the_buffer_is_not_overrun(void **state)
     assert_memory_equal(text + 16, "7890", 5);
 }
 
-/* What systems elsewhere may answer. */
+/* Forms that other systems return. */
 static void each_form_is_understood(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* What the tests of the file store share: the last error, a store that holds some
- * text, and a kernel without the renames that not every file system has. Included
- * after cmocka. */
+/* Shared by the file store tests: the last error, a store that contains some text, and a
+ * kernel without the renames that some file systems lack. Include after cmocka. */
 #ifndef UNIT_FILE_STORE_H
 #define UNIT_FILE_STORE_H
 
@@ -35,7 +34,7 @@ static inline cv_status write_text(cv_store *store, uint64_t pos, const char *te
     return cv_store_write(store, CV_FRAME_OBJECT, pos, text, strlen(text), &error);
 }
 
-/* Open for writing, not yet published. */
+/* Open for writing, not published yet. */
 static inline cv_store *create(const char *path, bool overwrite, const char *text)
 {
     cv_store *store;
@@ -53,8 +52,8 @@ static inline int open_writable_status(const char *path)
     return -(int)status;
 }
 
-/* As on a file system without renames that do not replace or that exchange:
- * the kernel answers EINVAL there. False when it does not let us pretend. */
+/* Simulates a file system that cannot rename without replacing, or exchange: the kernel
+ * returns EINVAL. False if this cannot be simulated. */
 static inline bool forbid_special_renames(void)
 {
 #ifdef __linux__
@@ -74,8 +73,8 @@ static inline bool forbid_special_renames(void)
 
 enum { CANNOT_PRETEND = 77 };
 
-/* Runs the tests, in a child, where there are no special renames; skips when the
- * kernel does not let us pretend that. */
+/* Runs the tests in a child, without special renames; skips them if this cannot be
+ * simulated. */
 static inline void run_portably(void (*const *tests)(void **state), int n)
 {
     fflush(stdout);
@@ -83,7 +82,8 @@ static inline void run_portably(void (*const *tests)(void **state), int n)
     assert_true(child >= 0);
     if (child == 0) {
         if (!forbid_special_renames()) _exit(CANNOT_PRETEND);
-        /* A failing assertion jumps out of cmocka's own call: not in a child. */
+        /* A failing assertion jumps out of cmocka's call, which must not happen in a
+         * child. */
         for (int i = 0; i < n; i++) {
             const struct CMUnitTest one[] = {
                 {"without renameat2", tests[i], NULL, NULL, NULL}};

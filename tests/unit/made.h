@@ -1,4 +1,4 @@
-/* Arrays made the short way, for tests that look behind the public API. */
+/* Arrays made with little code, for tests of internals. */
 #ifndef UNIT_MADE_H
 #define UNIT_MADE_H
 
@@ -46,7 +46,7 @@ static inline caterva_array *made_array(const char *url, const geometry *g, cons
     return array;
 }
 
-/* Items [start, stop) of a 1-d array of int32 become first, first + step, ... */
+/* Writes first, first + step, ... to items [start, stop) of a 1-d array of int32. */
 static inline caterva_status made_write(caterva_array *array, int64_t start, int64_t stop,
                                         int32_t first, int32_t step, caterva_error *err)
 {
@@ -83,7 +83,7 @@ static inline cv_status made_index(const int64_t *entries, int64_t n, cv_buffer 
     return status;
 }
 
-/* A copy of the array's frame object as it is stored now. Free with free. */
+/* Copies the array's frame object as stored now. Free with free. */
 static inline uint8_t *made_bytes(caterva_array *array, size_t *size)
 {
     caterva_error err;
@@ -97,7 +97,7 @@ static inline uint8_t *made_bytes(caterva_array *array, size_t *size)
     return bytes;
 }
 
-/* A store in memory that holds a frame. */
+/* A store in memory that contains a frame. */
 static inline cv_store *made_memory(const uint8_t *bytes, size_t size)
 {
     caterva_error err;
@@ -108,7 +108,7 @@ static inline cv_store *made_memory(const uint8_t *bytes, size_t size)
     return memory;
 }
 
-/* A kind of store: where the tests have one. */
+/* A kind of store, for tests that run over all kinds. */
 typedef struct made_kind {
     const char *name;
     caterva_layout layout;
@@ -128,7 +128,7 @@ static inline const char *made_path(const made_kind *kind, char path[SCRATCH_PAT
     return memcpy(path, "mem:", sizeof "mem:");
 }
 
-/* A store of the kind that holds what the array has committed, open for writing. */
+/* A store of the kind that contains what the array has committed, open for writing. */
 static inline cv_store *made_store(const made_kind *kind, caterva_array *array)
 {
     caterva_error err;
@@ -155,7 +155,7 @@ static inline cv_store *made_store(const made_kind *kind, caterva_array *array)
     return store;
 }
 
-/* The array that `inner` holds, in a fault store around it, which owns it. */
+/* The array in `inner`, in a fault store around it, which owns it. */
 static inline caterva_array *made_faulty(cv_store *inner, caterva_durability durability)
 {
     caterva_error err;

@@ -1,5 +1,5 @@
-/* Damaged copies of real bytes, each in a block of exactly its own size, so
- * that a sanitizer sees the first byte read behind it. */
+/* Damaged copies of real bytes, each in an allocation of exactly its size, so that a
+ * sanitizer detects the first byte read after it. */
 #ifndef UNIT_MUTATE_H
 #define UNIT_MUTATE_H
 
@@ -30,7 +30,7 @@ static inline void check_truncations(const uint8_t *bytes, size_t size, mutant_c
     }
 }
 
-/* One to four bytes changed: a flipped bit, an extreme value, or anything. */
+/* Changes one to four bytes: a flipped bit, an extreme value, or anything. */
 static inline void damage(rng *random, uint8_t *bytes, size_t size)
 {
     static const uint8_t extremes[] = {0x00, 0x01, 0x7f, 0x80, 0xff};

@@ -1,5 +1,5 @@
-/* What tests of NULL share: how a call is noted and judged, an array and a view to call with,
- * and which of the header's functions each of the two programs is to call. */
+/* Shared by the tests of NULL: how a call is recorded and judged, an array and a view to call
+ * with, and which of the header's functions each of the two programs calls. */
 #ifndef TESTS_NULLS_H
 #define TESTS_NULLS_H
 
@@ -97,7 +97,7 @@ static bool was_seen(const char *name, size_t size)
     return false;
 }
 
-/* These take numbers, or nothing. */
+/* These take numbers or nothing. */
 static bool takes_no_pointer(const char *name)
 {
     static const char *const names[] = {"caterva_version(",     "caterva_codec_version(",
@@ -109,7 +109,7 @@ static bool takes_no_pointer(const char *name)
     return false;
 }
 
-/* Of several arrays, and of values without one. */
+/* Functions of several arrays, and of values without an array. */
 static bool is_of_many(const char *name)
 {
     static const char *const names[] = {"caterva_tree_", "caterva_job",    "caterva_part_",
@@ -119,8 +119,8 @@ static bool is_of_many(const char *name)
     return false;
 }
 
-/* Goes over the functions of one header that `is_mine` says are this program's; returns how
- * many these are. */
+/* Visits the functions of one header that `is_mine` assigns to this program; returns their
+ * number. */
 static int check_header(const char *path, bool (*is_mine)(const char *name))
 {
     size_t size;

@@ -1,5 +1,6 @@
-/* Work for the pool: a queue whose jobs are counted, and a job in the background that is done in
- * steps. What threads and children of fork call does not assert, where cmocka cannot. */
+/* Work for the pool: a queue whose jobs are counted, and a background job that is done in
+ * steps. Functions for threads and forked children do not assert, since cmocka cannot
+ * there. */
 #ifndef TEST_POOL_WORK_H
 #define TEST_POOL_WORK_H
 
@@ -39,8 +40,8 @@ static inline void free_counting(counting *c)
     free(c);
 }
 
-/* False when a job was done another number of times. For threads and children,
- * where cmocka cannot assert. */
+/* Returns false if a job was not done exactly once. For threads and children, where cmocka
+ * cannot assert. */
 static inline bool all_done_once(counting *c)
 {
     for (int i = 0; i < N_JOBS; i++)
@@ -48,7 +49,7 @@ static inline bool all_done_once(counting *c)
     return cv_job_queue_result(&c->queue, NULL) == CV_OK;
 }
 
-/* `c` is empty. */
+/* `c` must be empty. */
 static inline bool run_in(counting *c, int helpers)
 {
     cv_job_queue_init(&c->queue, N_JOBS);

@@ -1,5 +1,5 @@
-/* Headers and trailers that C-Blosc2 3.3 wrote, through python-blosc2: whatever
- * we write from their parsed form must be the same bytes. */
+/* Headers and trailers written by C-Blosc2 3.3, through python-blosc2: what this library
+ * writes from their parsed form must be the same bytes. */
 #ifndef UNIT_REAL_FRAMES_H
 #define UNIT_REAL_FRAMES_H
 

@@ -1,5 +1,5 @@
-/* Frames put together by hand, so that a test can make any part of them lie.
- * Included in place of cmocka.h. */
+/* Frames assembled by hand, so that a test can falsify any part of them. Include instead of
+ * cmocka.h. */
 #ifndef UNIT_RECIPE_H
 #define UNIT_RECIPE_H
 
@@ -15,7 +15,7 @@
 
 enum { N = 40, CHUNK = 10, BLOCK = 5, N_CHUNKS = 4, CHUNK_SIZE = 32 + CHUNK * 4 };
 
-/* A frame in the making; what a test changes before it is assembled. */
+/* The parts of a frame, which a test changes before it is assembled. */
 typedef struct recipe {
     cv_frame_header header;
     cv_buffer meta;
@@ -89,7 +89,7 @@ static inline void free_recipe(recipe *p)
     cv_buffer_free(&p->trailer);
 }
 
-/* The frame's bytes; sizes are right unless a test changes them afterwards. */
+/* Returns the frame's bytes; sizes are right unless a test changes them afterwards. */
 static inline cv_buffer assemble(recipe *p)
 {
     cv_buffer frame = {0};

@@ -1,5 +1,5 @@
-/* What the tests of os and stores share: a child process, a fresh directory for
- * each test, and small files of text. Included after cmocka. */
+/* Shared by the tests of os and stores: a child process, a fresh directory for each test, and
+ * small text files. Include after cmocka. */
 #ifndef UNIT_ROOMS_H
 #define UNIT_ROOMS_H
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Exit status of `body` in a child process; 255 when it was killed. */
+/* Returns the exit status of `body` in a child process; 255 if it was killed. */
 static inline int in_child(int (*body)(const char *path), const char *path)
 {
     pid_t child = fork();

@@ -1,5 +1,5 @@
-/* Descriptions of an array: each state has one that never changes, and what nobody
- * holds is not kept. */
+/* Descriptions of an array: each state has one that never changes, and unreferenced ones are
+ * freed. */
 #include "array/array.h"
 #include "support/info.h"
 #include "support/scratch.h"
@@ -35,7 +35,7 @@ static caterva_array *new_array(void)
     return array;
 }
 
-/* Everything that points anywhere does so in the description's own memory. */
+/* All pointers in a description point into its own memory. */
 static void check_whole(const caterva_info *info, int64_t n_items, int n_attributes)
 {
     assert_int_equal(info->shape[0], n_items);
@@ -154,7 +154,7 @@ static void it_says_where_the_array_is_and_how_far(void **state)
     caterva_discard(array);
 }
 
-/* 5,000 states come and go, which a leak checker sees. */
+/* Makes 5,000 states; a leak checker verifies that they are freed. */
 static void what_nobody_holds_is_not_kept(void **state)
 {
     (void)state;

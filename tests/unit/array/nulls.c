@@ -1,7 +1,6 @@
-/* NULL for each pointer that a function takes: refused with a sentence, or, where the
- * header says so, taken. The test goes over every function of the header, and looks
- * whether it has forgotten one; those of trees, jobs and values are
- * test_nulls_many.c's. */
+/* Passes NULL for each pointer parameter of each function: it is refused with a message, or
+ * accepted if the header says so. Fails if a function of the header is missing here; those of
+ * trees, jobs and values are in nulls_many.c. */
 #include "nulls.h"
 #include <caterva_remote.h>
 #include <caterva_store.h>

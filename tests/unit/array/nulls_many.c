@@ -1,5 +1,5 @@
-/* NULL for each pointer of the functions of trees, jobs, attributes' values and dimensions, as
- * in test_nulls.c. */
+/* Passes NULL for each pointer parameter of the functions of trees, jobs, attribute values
+ * and dimensions, as nulls.c does. */
 #include "nulls.h"
 #include <caterva_jobs.h>
 #include <caterva_tree.h>
@@ -82,7 +82,7 @@ static void jobs(void **state)
     REFUSED(caterva_part_open("x", NULL, 1, NULL, &part, &err));
     REFUSED(caterva_part_open("x", "x", 1, NULL, NULL, &err));
     REFUSED(caterva_part_finish(NULL, &bytes, &size, &err));
-    REFUSED(caterva_part_finish(array, &bytes, &size, &err)); /* no part */
+    REFUSED(caterva_part_finish(array, &bytes, &size, &err)); /* not a part */
     REFUSED(caterva_merge(NULL, none, &size, 1, NULL, NULL, &err));
     REFUSED(caterva_merge(array, NULL, &size, 1, NULL, NULL, &err));
     REFUSED(caterva_merge(array, none, NULL, 1, NULL, NULL, &err));

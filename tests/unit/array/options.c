@@ -1,6 +1,6 @@
-/* Option structs of any age: a shorter one from an older program counts as if
- * the rest were zero, a longer one from a newer program as long as what is not known
- * is zero, garbage is refused. */
+/* Option structs of any version: a shorter one from an older program counts as if the rest
+ * were zero; a longer one from a newer program is accepted if the unknown members are zero;
+ * garbage is refused. */
 #include "array/array.h"
 #include "support/buffer.h"
 #include "support/info.h"
@@ -29,7 +29,7 @@ static caterva_create_options good_options(void)
     return o;
 }
 
-/* A copy of exactly `size` bytes, so that a sanitizer sees any read behind it. */
+/* A copy of exactly `size` bytes, so that a sanitizer detects any read after it. */
 static void *exact_copy(const void *options, size_t size)
 {
     void *copy = malloc(size);
@@ -57,7 +57,7 @@ static void copies_are_padded_with_zeros(void **state)
     free(old);
 }
 
-/* What a newer program leaves at zero asks for nothing new. */
+/* Zero members of a newer program request nothing new. */
 static void longer_structs_are_cut(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void garbage_sizes_are_refused(void **state)
     }
 }
 
-/* Every length an older header may have had. */
+/* Every length that an older header may have had. */
 static void older_create_options_create(void **state)
 {
     (void)state;
@@ -321,8 +321,7 @@ static void older_create_options_create(void **state)
     }
 }
 
-/* Cut before the dtype's end there is none, and nothing else says how long an
- * item is. */
+/* If the struct ends before the dtype, there is none, and the item size is unknown. */
 static void options_cut_too_short_are_incomplete(void **state)
 {
     (void)state;

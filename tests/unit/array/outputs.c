@@ -1,5 +1,5 @@
-/* Structs that calls fill, of any age: a shorter one of an older program is filled as far as it
- * goes, of a longer one what is not known is left zero, and what is not zero there refused. */
+/* Output structs of any version: a shorter one of an older program is filled up to its size;
+ * in a longer one, unknown members stay zero, and non-zero ones are refused. */
 #include "array/array.h"
 #include "support/info.h"
 
@@ -60,7 +60,7 @@ static caterva_status fill_verify_result(caterva_array *array, void *out, cv_err
     return caterva_verify(array, NULL, out, err);
 }
 
-/* A struct that is filled; `inner` is where one inside it says its own size, or 0. */
+/* An output struct; `inner` is the offset of the size of a nested struct, or 0. */
 typedef struct output {
     size_t size;
     size_t inner;
@@ -76,7 +76,7 @@ static void check_filled(const output *o, const uint8_t *got, const uint8_t *ful
     }
 }
 
-/* From the least that an older header may have had: as the full one, cut. */
+/* From the shortest struct of an older header: equal to the full one, cut. */
 static void fill_older_ones(caterva_array *array, const output *o, const uint8_t *full)
 {
     for (size_t size = sizeof(size_t); size < o->size; size += sizeof(int)) {

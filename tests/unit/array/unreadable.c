@@ -1,6 +1,5 @@
-/* What the system does not let us read is an error of the call, and never damage: of files in
- * trees, and of chunks. This program has the system's calls for it itself, which fail as told for
- * one file. */
+/* A failing system call is an error of the library's call, and never damage: for files in
+ * trees, and for chunks. This program replaces the system calls, which fail for one file. */
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -32,8 +31,8 @@ typedef enum call { NO_CALL, OPEN, LOOK, READ } call;
 static struct {
     call call;
     int error;
-    const char *name; /* how paths of the file end */
-    off_t from;       /* of a read: from there on */
+    const char *name; /* suffix of the file's paths */
+    off_t from;       /* reads from there on fail */
     int refused;
 } fault;
 
@@ -100,7 +99,7 @@ static void allow(void) { fault.call = NO_CALL; }
 static caterva_error err;
 static char tree_path[SCRATCH_PATH], array_path[SCRATCH_PATH], other_path[SCRATCH_PATH];
 
-/* Of items that no codec makes smaller, in four chunks. */
+/* Fills the array with items that no codec compresses, in four chunks. */
 static void fill(caterva_array *array)
 {
     static const int64_t start[] = {0}, stop[] = {64000};
@@ -195,7 +194,7 @@ static void members_that_cannot_be_read(void **state)
     for (int i = 0; i < 15; i++) {
         call which = calls[i % 3];
         if (which == OPEN && (errors[i / 3] == EMFILE || errors[i / 3] == ENFILE))
-            continue; /* waits for a descriptor of its own */
+            continue; /* waits for a free descriptor */
         refuse(which, errors[i / 3], "b.b2nd", 0);
         expect(list(tree, &n), "list");
         expect(verify_tree(tree), "verify");
@@ -233,7 +232,7 @@ static void attributes_that_cannot_be_read(void **state)
     caterva_tree_close(tree, NULL);
 }
 
-/* It is not put aside, and not replaced by an empty one. */
+/* The frame is not set aside, and not replaced by an empty one. */
 static void a_trees_own_frame_that_cannot_be_read(void **state)
 {
     static const call calls[] = {OPEN, READ};
@@ -326,7 +325,7 @@ static void chunks_that_cannot_be_read(void **state)
     caterva_discard(array);
 }
 
-/* A header that cannot be read is none that is damaged: no older state takes its place. */
+/* An unreadable header is not a damaged one: no older state is used. */
 static void a_header_that_cannot_be_read(void **state)
 {
     (void)state;
@@ -339,7 +338,7 @@ static void a_header_that_cannot_be_read(void **state)
     allow();
 }
 
-/* The file of one chunk may be missing, and then is damage; one that is refused is not. */
+/* The file of a chunk may be missing, which is damage; an unreadable one is an error. */
 static void files_of_chunks(void **state)
 {
     static const call calls[] = {OPEN, READ};
@@ -382,6 +381,6 @@ int main(void)
 
 #else
 
-int main(void) { return 0; } /* no system that this program could stand in for */
+int main(void) { return 0; } /* no system calls that this program could replace */
 
 #endif

@@ -1,5 +1,5 @@
 /* Views of a handle that a refresh has turned to another array: of other items, other axes or
- * another shape. Whatever goes through the view is stale, and no byte is written. */
+ * another shape. All functions of the view report CATERVA_ESTALE, and no byte is written. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -58,7 +58,7 @@ static void must_refuse_reads(const caterva_view *view)
     for (int i = 0; i < GUARDED; i++) CHECK(got[i] == 0x55, "byte %d was written", i);
 }
 
-/* Also where what is asked for is nothing that there is. */
+/* Also for reductions over nothing. */
 static void must_refuse_computing(const caterva_view *view)
 {
     static const double range[2] = {0, 1};

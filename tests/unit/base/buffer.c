@@ -1,5 +1,5 @@
-/* The growable buffer: content kept, memory aligned, sizes that cannot be
- * refused without harm. */
+/* The growable buffer: contents kept, memory aligned, impossible sizes refused without
+ * harm. */
 #include "base/heap.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void memory_is_aligned(void **state)
         assert_int_equal(cv_buffer_resize(&b, size, NULL), CV_OK);
         assert_int_equal((uintptr_t)b.data % 64, 0);
         assert_true(b.capacity >= size);
-        for (size_t i = 0; i < b.capacity; i++) b.data[i] = 1; /* all of it is ours */
+        for (size_t i = 0; i < b.capacity; i++) b.data[i] = 1; /* all of it may be written */
         cv_buffer_free(&b);
     }
 }
@@ -73,7 +73,7 @@ static void sizes_that_cannot_be_are_refused(void **state)
     (void)state;
     cv_buffer b = {0};
     cv_error err = {.code = CV_OK};
-    volatile size_t too_many = SIZE_MAX - 2; /* no compiler may look at it */
+    volatile size_t too_many = SIZE_MAX - 2; /* the compiler must not see the value */
     assert_int_equal(cv_buffer_append(&b, "hello", 5, NULL), CV_OK);
     assert_int_equal(cv_buffer_reserve(&b, SIZE_MAX, &err), CATERVA_ENOMEM);
     assert_int_equal(err.code, CATERVA_ENOMEM);

@@ -1,4 +1,5 @@
-/* The checksum of zip archives: known values, and any cut of the bytes gives the same. */
+/* The checksum of zip archives: known values, and any division of the bytes gives the
+ * same. */
 #include "base/crc.h"
 
 #include "check.h"

@@ -28,7 +28,7 @@ static uint32_t by_definition(uint32_t crc, const uint8_t *bytes, size_t size)
     return ~crc;
 }
 
-/* Every kind that this processor has, against `expected`. */
+/* Compares every kind that this processor supports with `expected`. */
 static void check_all(uint32_t crc, const void *bytes, size_t size, uint32_t expected)
 {
     int n;
@@ -39,7 +39,7 @@ static void check_all(uint32_t crc, const void *bytes, size_t size, uint32_t exp
             assert_int_equal(kinds[i].run(crc, bytes, size), expected);
 }
 
-/* RFC 3720, B.4, and the check value of the catalogues. */
+/* RFC 3720, B.4, and the check value of CRC catalogues. */
 static void published_vectors(void **state)
 {
     (void)state;
@@ -59,7 +59,7 @@ static void published_vectors(void **state)
     check_all(0xe3069283, "", 0, 0xe3069283);
 }
 
-/* All short lengths, and those around a lane's longest and what stands beside lanes. */
+/* All short lengths, and those around the longest lane and the bytes beside lanes. */
 static void as_defined_at_every_length(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void as_defined_at_every_length(void **state)
     free(bytes);
 }
 
-/* Long ones of random lengths, where the portable one is the judge. */
+/* Random long lengths; the portable kind is the reference. */
 static void as_portable_at_random_lengths(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void as_portable_at_random_lengths(void **state)
     free(bytes);
 }
 
-/* Any cut gives the same: the checksum carries on, whoever goes on. */
+/* Any division gives the same, also if different kinds continue each other. */
 static void parts_make_the_whole(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void parts_make_the_whole(void **state)
     free(bytes);
 }
 
-/* What a kind needs decides, and what is not allowed is not used. */
+/* A kind is used only if its features are allowed. */
 static void each_kind_can_be_forced(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L /* NOLINT(bugprone-reserved-identifier) */
 #include "unit/error_text.h"
 
-/* Else this is the other test once more. */
+/* Otherwise this would repeat error_text.c. */
 _Static_assert(_Generic(strerror_r(0, (char[1]){0}, 1), int : 1, default : 0),
                "not POSIX's form");
 

@@ -1,5 +1,5 @@
-/* The grid: worked examples, its laws over random shapes, and every limit of
- * the format from both sides. */
+/* The grid: worked examples, its laws for random shapes, and every limit of the format from
+ * both sides. */
 #include "base/arith.h"
 #include "base/grid.h"
 
@@ -106,7 +106,7 @@ static void limits_of_the_format(void **state)
     assert_int_equal(init_1d(&g, 5, (int32_t)CV_MAX_CHUNK_BYTES + 1, 1, 1), CATERVA_EINVAL);
     assert_int_equal(init_1d(&g, CV_MAX_CHUNKS, 1, 1, 1), CV_OK);
     assert_int_equal(init_1d(&g, CV_MAX_CHUNKS + 1, 1, 1, 1), CATERVA_EINVAL);
-    /* Rounded up to blocks the chunk is too large, though it alone is not. */
+    /* Rounded up to whole blocks, the chunk is too large; by itself it is not. */
     assert_int_equal(
         init_1d(&g, 5, (int32_t)CV_MAX_CHUNK_BYTES, (int32_t)CV_MAX_BLOCK_BYTES - 1, 1),
         CATERVA_EINVAL);
@@ -129,7 +129,7 @@ static void products_that_leave_64_bits(void **state)
     assert_non_null(strstr(err.message, "64 bits"));
     assert_int_equal(cv_grid_init(&g, 16, shape, large, ones, 8, &err), CATERVA_EINVAL);
     assert_non_null(strstr(err.message, "64 bits"));
-    shape[7] = 0; /* no items, but chunks of that size cannot be either */
+    shape[7] = 0; /* no items, but chunks of that size are too large anyway */
     assert_int_equal(cv_grid_init(&g, 16, shape, ones, ones, 8, NULL), CV_OK);
     assert_int_equal(cv_grid_init(&g, 16, shape, large, ones, 8, NULL), CATERVA_EINVAL);
 }
@@ -183,7 +183,7 @@ static void laws_hold_for_random_shapes(void **state)
     }
 }
 
-/* Whatever the numbers: an answer, and never an overflow (UBSan looks on). */
+/* Any numbers give a status, and never an overflow (UBSan checks). */
 static void any_numbers_get_an_answer(void **state)
 {
     (void)state;

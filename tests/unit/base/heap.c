@@ -1,5 +1,5 @@
-/* Unit: base/heap and array/allocator. A program's own allocator, which counts: all memory
- * of the library comes from it and goes back to it, after errors too, in all threads. */
+/* Unit: base/heap and array/allocator. A program's own allocator, which counts: all memory of
+ * the library is allocated and released by it, after errors too, in all threads. */
 #include "base/heap.h"
 #include "check.h"
 #include "scratch.h"
@@ -19,9 +19,9 @@
 
 /* ---- An allocator that knows its own -------------------------------------------------- */
 
-/* Stands before each piece of memory; whoever releases anything else is found out. */
+/* Precedes each block of memory, so that releasing anything else is detected. */
 typedef struct label {
-    void *start; /* of what the system gave */
+    void *start; /* from the system */
     size_t size;
     uint64_t mark;
 } label;
@@ -41,7 +41,7 @@ static void *allocate(void *context, size_t size, size_t alignment)
     CHECK(posix_memalign((void **)&start, alignment < 16 ? 16 : alignment, before + size) ==
               0,
           "no memory");
-    memset(start, 0xa5, before + size); /* nobody may count on zeros */
+    memset(start, 0xa5, before + size); /* fresh memory is not zero */
     label l = {start, size, mark_live};
     memcpy(start + before - sizeof l, &l, sizeof l);
     atomic_fetch_add(&n_live, 1);
@@ -56,7 +56,7 @@ static void release(void *context, void *memory)
     CHECK(context == &allocator_context && memory, "released without an allocator");
     memcpy(&l, (uint8_t *)memory - sizeof l, sizeof l);
     CHECK(l.mark == mark_live, "released what was not allocated");
-    memset(memory, 0x5a, l.size); /* nor on what is gone */
+    memset(memory, 0x5a, l.size); /* released memory is overwritten */
     atomic_fetch_sub(&n_live, 1);
     atomic_fetch_sub(&live_bytes, (long long)l.size);
     l.mark = mark_gone;
@@ -244,7 +244,7 @@ static void live_and_die(const char *url, caterva_layout layout)
           (long long)n_live - before, (long long)live_bytes);
 }
 
-/* The pool and the shared cache may keep what the first array made them have. */
+/* The pool and the shared cache may keep what was allocated for the first array. */
 static void all_that_was_allocated_is_released(void **state)
 {
     (void)state;

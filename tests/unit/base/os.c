@@ -1,5 +1,5 @@
-/* Unit: base/os*. Whole reads and writes, locks, renames that do not replace (by
- * the kernel's call and by the portable way), temporary names. */
+/* Unit: base/os*. Whole reads and writes, locks, renames that do not replace (with the system
+ * call and portably), temporary names. */
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "base/os_file.h"
@@ -99,7 +99,7 @@ static void test_write_beyond_what_positions_can_say(void **state)
     cv_dir_close(&dir);
 }
 
-/* Room for them is asked for, but no byte more is there than was written. */
+/* Space is reserved for them, but the file is not longer than what was written. */
 static void test_large_writes_behind_the_end(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_large_writes_behind_the_end(void **state)
         assert_memory_equal(back, bytes, SIZE);
     }
     assert_int_equal(cv_file_write(file, bytes, SIZE, end - SIZE / 2),
-                     0); /* half of it there */
+                     0); /* half of it exists */
     assert_int_equal(cv_file_read(file, back, SIZE, end - SIZE / 2, &done), 0);
     assert_memory_equal(back, bytes, SIZE);
     cv_file_close(&file);
@@ -134,8 +134,8 @@ static void test_large_writes_behind_the_end(void **state)
     free(back);
 }
 
-/* The limit makes the kernel write the first 1000 bytes and then refuse: only
- * a loop gets both answers. */
+/* The limit makes the kernel write the first 1000 bytes and then refuse; only a loop sees
+ * both results. */
 static int write_into_the_limit(const char *path)
 {
     struct rlimit limit = {1000, 1000};
@@ -371,7 +371,7 @@ static cv_file open_shared(const char *path)
     return file;
 }
 
-/* As versions did that said no number. */
+/* As earlier versions did, which stored no number. */
 static cv_file open_shared_as_before(const char *path)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_start = (off_t)(INT64_MAX / 2), .l_len = 1};
@@ -393,7 +393,7 @@ static void test_sharing_says_a_number(void **state)
     assert_false(cv_file_is_shared(file));
     assert_false(cv_file_is_shared_but(file, now));
 
-    first = open_shared(path); /* it may read anything */
+    first = open_shared(path); /* may read anything */
     assert_true(cv_file_is_shared(file));
     assert_true(cv_file_is_shared_but(file, now));
     assert_int_equal(cv_file_share_number(first, now), 0);
@@ -434,7 +434,7 @@ static void test_sharing_says_a_number(void **state)
 static void test_sharing_says_a_number(void **state)
 {
     (void)state;
-    assert_true(cv_file_is_shared_but((cv_file){1}, 1)); /* nobody knows */
+    assert_true(cv_file_is_shared_but((cv_file){1}, 1)); /* unknown */
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* Errors: filled when something fails, left alone otherwise, cut to size, and
- * never needed. Checked arithmetic, which decides when they are given. */
+/* Errors: filled after a failure, unchanged otherwise, truncated to size, and optional.
+ * Checked arithmetic, which decides whether they are set. */
 #include "base/arith.h"
 #include "base/status.h"
 

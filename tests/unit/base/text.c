@@ -1,5 +1,5 @@
-/* Text from elsewhere: what is UTF-8, what reaches a terminal, and which names the
- * library gives to nobody because others could not read them. */
+/* Foreign text: what is UTF-8, what may be printed on a terminal, and which names the library
+ * refuses because other programs cannot read them. */
 #include "base/status.h"
 #include "support/info.h"
 

@@ -1,5 +1,5 @@
-/* A watch tells how far a call is, never back and never beyond the total, hears a stop in
- * every thread, and passes both on to the watch behind it. */
+/* A watch reports progress that never goes back and never exceeds the total, stops every
+ * thread, and forwards both to the next watch. */
 #include "base/watch.h"
 
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void counts_bytes(void **state)
     cv_watch_end(&w, true);
     assert_true(l.done == 400 && l.total == 400 && l.calls == 3);
     l.done = 0;
-    cv_watch_begin(&w); /* begins anew, and has nothing to tell */
+    cv_watch_begin(&w); /* begins anew, with nothing to report */
     cv_watch_end(&w, true);
     assert_int_equal(l.calls, 3);
     assert_false(l.went_back);
@@ -81,7 +81,7 @@ static void a_stop_is_heard_until_the_calls_end(void **state)
     assert_int_equal(cv_watch_tick(&w, 1, &err), CATERVA_ESTOPPED);
     assert_int_equal(err.code, CATERVA_ESTOPPED);
     assert_string_equal(err.message, "stopped");
-    assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED); /* and is not asked */
+    assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED); /* and is not called */
     assert_int_equal(l.calls, 2);
     cv_watch_end(&w, false);
     assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED);
@@ -102,7 +102,7 @@ static void both_hear(void **state)
     cv_watch_init_steps(&own, listen, &a, &handle);
     cv_watch_begin(&handle);
     cv_watch_set_steps(&own, 2);
-    cv_watch_expect(&own, 50); /* bytes are the handle's */
+    cv_watch_expect(&own, 50); /* bytes belong to the handle's */
     assert_int_equal(cv_watch_tick(&own, 20, NULL), CV_OK);
     assert_true(a.done == 0 && a.total == 2 && b.done == 20 && b.total == 50);
     assert_int_equal(cv_watch_step(&own, 1, NULL), CV_OK);
@@ -147,7 +147,7 @@ static void calls_never_overlap(void **state)
     listener l = {.stop_at = -1};
     pthread_t threads[THREADS];
     cv_watch_init(&w, listen, &l);
-    cv_watch_begin(&w); /* so that it counts on while threads come and go */
+    cv_watch_begin(&w); /* so that it continues counting while threads start and end */
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, tick_often, &w), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);

@@ -15,7 +15,7 @@
 
 static uint64_t seed;
 
-/* In place, from a buffer whose bytes before and behind must stay as they are. */
+/* Decodes in place, from a buffer whose bytes before and after must not change. */
 static void check_block_in_place(const setting *s, const packed *p, cv_decoder *decoder,
                                  int32_t b, const uint8_t *whole)
 {
@@ -72,7 +72,7 @@ static void check_block(const setting *s, const packed *p, cv_decoder *decoder, 
     free(dst);
 }
 
-/* Returns how the chunk's blocks could be had. */
+/* Returns the access that the chunk's blocks allow. */
 static cv_block_access check_setting(const setting *s)
 {
     cv_error err;
@@ -155,7 +155,7 @@ static void split_and_unsplit_streams(void **state)
     }
 }
 
-/* libblosc2 makes those of lz4 and lz4hc with an overlapping memcpy: they get none. */
+/* libblosc2 makes those of lz4 and lz4hc with an overlapping memcpy, so they are not used. */
 static void dictionaries_need_their_chunk(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void lossy_filters_decode_alike_everywhere(void **state)
     }
 }
 
-/* n-d plugins take their geometry from the metalayer. */
+/* n-d plugins read the geometry from the metalayer. */
 static void plugins_read_the_geometry(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void what_libblosc2_lacks_is_refused(void **state)
 
 /* ---- Special and plain chunks ------------------------------------------------------ */
 
-/* Also where a dictionary was asked for, which such a chunk must not claim to have. */
+/* Also if a dictionary was requested, which such a chunk must not claim to have. */
 static void check_noise(bool use_dict)
 {
     rng r = rng_from_seed(seed);
@@ -291,7 +291,7 @@ static void noise_is_stored_plainly(void **state)
     check_noise(true);
 }
 
-/* Chunks too short to be compressed, and such as have room for little. */
+/* Chunks too short to be compressed, and chunks with hardly any space. */
 static void short_chunks_with_a_dictionary(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void a_repeated_item_takes_its_own_size(void **state)
         assert_memory_equal(out.data + 32, item, (size_t)sizes[i]);
         assert_int_equal(cv_decoder_create(&s.spec, &decoder, NULL), CV_OK);
         if (sizes[i] <=
-            255) { /* libblosc2 forgets longer items' size: the engine fills them */
+            255) { /* libblosc2 loses the size of longer items: the engine fills them */
             assert_int_equal(cv_decode_chunk(decoder, out.data, (int32_t)out.size, got,
                                              s.spec.chunk_bytes, NULL),
                              CV_OK);

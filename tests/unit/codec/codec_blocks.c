@@ -1,5 +1,5 @@
-/* Blocks encoded one by one make a chunk as good as one encoded whole; damaged
- * streams are refused, never obeyed.
+/* Blocks encoded one by one make a chunk equivalent to one encoded whole; damaged streams are
+ * refused and do no harm.
  *
  * usage: test_codec_blocks [SEED] */
 #include "codec/decode.h"
@@ -15,7 +15,7 @@ static uint64_t seed;
 
 /* ---- Single blocks ----------------------------------------------------------------- */
 
-/* A chunk put together from blocks that were encoded one by one. */
+/* A chunk assembled from blocks that were encoded one by one. */
 static void check_assembled(const setting *s, const cv_buffer *streams, const size_t *ends,
                             uint8_t header[32], const uint8_t *items)
 {
@@ -95,8 +95,8 @@ static void give_block(const void *context, int64_t block, uint8_t *out)
     memcpy(out, from->items + (size_t)block * from->block_bytes, from->block_bytes);
 }
 
-/* Whether the chunk is the same, byte for byte, that comes of items in one piece; twice
- * with one encoder, over what the last one left. */
+/* Checks that the chunk equals, byte for byte, one made of contiguous items; twice with one
+ * encoder, over the first result. */
 static void check_gathered(const setting *s, const uint8_t *items)
 {
     cv_error err;
@@ -127,7 +127,7 @@ static void check_gathered_setting(setting *s)
     check_gathered(s, items);
     memset(items, 0, size);
     check_gathered(s, items);
-    rng_fill(&r, items, size); /* stored as they are */
+    rng_fill(&r, items, size); /* incompressible */
     check_gathered(s, items);
     s->spec.level = 0;
     check_gathered(s, items);
@@ -152,7 +152,7 @@ static void gathered_chunks_are_the_same(void **state)
             }
 }
 
-/* Libblosc2 looks at the source of these, or needs all of it. */
+/* For these, libblosc2 inspects the source, or needs all of it. */
 static void what_is_not_gathered(void **state)
 {
     (void)state;
@@ -194,13 +194,13 @@ static void encodings_are_told_apart(void **state)
     free_setting(&s);
 }
 
-/* How often blocks were left in each form. */
+/* How often blocks were returned in each form. */
 static int n_of_form[CV_FORM_ITEM + 1];
 
 /* ---- Runs ---------------------------------------------------------------------------- */
 
-/* Blocks of zeros, of one byte, of one item, of one item but for its last byte,
- * and others: libblosc2 stores them as runs, which are decoded without it. */
+/* Blocks of zeros, of one byte, of one item, of one item except its last byte, and others:
+ * libblosc2 stores them as runs, which are decoded without libblosc2. */
 static void fill_runs(const setting *s, rng *r, uint8_t *items)
 {
     size_t size = (size_t)s->spec.block_bytes, item = (size_t)s->spec.item_size;
@@ -215,7 +215,7 @@ static void fill_runs(const setting *s, rng *r, uint8_t *items)
     }
 }
 
-/* What is left to the caller, done here: the block is the same. */
+/* Does what cv_decode_loose leaves to the caller: the block is the same. */
 static void check_loose(const setting *s, cv_decoder *decoder, const cv_packed_block *block,
                         const uint8_t *whole)
 {
@@ -281,8 +281,8 @@ static void runs_are_decoded(void **state)
         assert_in_range(n_of_form[form], 100, INT32_MAX);
 }
 
-/* A block of four bytes an item, a run each; the odd byte behind a value missing
- * or even, a value out of range, bytes left over: libblosc2 judges, and refuses. */
+/* A block of four streams, a run each; the odd byte after a value missing or even, a value
+ * out of range, bytes left over: libblosc2 decides, and refuses. */
 static void false_runs_are_refused(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void false_runs_are_refused(void **state)
                  {-7, 1, -2, CATERVA_ECORRUPT}};
     for (size_t c = 0; c < COUNT(cases); c++) {
         uint8_t bytes[CV_BLOCK_PREFIX + 4 * 4 + 1] = {0}, *at = bytes + CV_BLOCK_PREFIX;
-        cv_store_le32(at + 12, (uint32_t)cases[c].value); /* three runs of zeros before */
+        cv_store_le32(at + 12, (uint32_t)cases[c].value); /* after three runs of zeros */
         at[16] = cases[c].token;
         cv_packed_block block = {.chunk_header = header,
                                  .streams = at,
@@ -338,8 +338,8 @@ static void damage_streams(const packed *p, rng *r, uint8_t *chunk)
         chunk[rng_between(r, first, (int64_t)p->chunk.size - 1)] = (uint8_t)rng_next(r);
 }
 
-/* Each damaged chunk in an allocation of its own size: whatever is decoded, the
- * status is OK (a codec without checks may not notice) or ECORRUPT. */
+/* Each damaged chunk is in an allocation of its own size. The status is OK (a codec without
+ * checks may not detect the damage) or ECORRUPT. */
 static int check_damaged(const setting *s, int times)
 {
     cv_error err;
@@ -362,7 +362,7 @@ static int check_damaged(const setting *s, int times)
             CHECK(status == CV_OK || status == CATERVA_ECORRUPT, "%s: %d", s->name, status);
         }
     }
-    /* The decoder is as good as new after all that. */
+    /* The decoder works normally after all that. */
     CHECK_OK(cv_decode_chunk(decoder, p.chunk.data, (int32_t)p.chunk.size, dst,
                              s->spec.chunk_bytes, &err),
              err);

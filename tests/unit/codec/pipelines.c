@@ -1,6 +1,5 @@
-/* Every pipeline of 1 to 6 filters, for every size of item, gives back what went in, or
- * what its filters say they make of it, or it is refused; and what goes in, which lies
- * in memory that cannot be written, stays as it is.
+/* Every pipeline of 1 to 6 filters, for every item size, gives back its input, or what its
+ * filters define, or it is refused; the input, which is in read-only memory, does not change.
  *
  * usage: test_pipelines [SEED] [--long] */
 #include "codec/decode.h"
@@ -48,7 +47,7 @@ static void fill(content kind, rng *r, int32_t item_size, uint8_t *items)
     }
 }
 
-/* Whole pages, made unwritable. */
+/* Whole pages, read-only. */
 static uint8_t *guarded;
 
 static const uint8_t *guard(const uint8_t *items, size_t size)
@@ -73,7 +72,7 @@ typedef struct trial {
     char name[200];
 } trial;
 
-/* Filters that do nothing stand anywhere between. */
+/* Filters that do nothing are placed anywhere between. */
 static trial make_trial(const int *filters, int n, int32_t item_size, int codec, rng *r)
 {
     trial t = {.n = n};
@@ -103,7 +102,7 @@ static trial make_trial(const int *filters, int n, int32_t item_size, int codec,
     return t;
 }
 
-/* Which bits a mean that is no number has is up to the compiler. */
+/* The bits of a NaN mean depend on the compiler. */
 static bool is_nan(const uint8_t *item, int32_t item_size)
 {
     double number = 0;
@@ -127,7 +126,7 @@ static bool same_items(const trial *t, const uint8_t *got, const uint8_t *model)
     return true;
 }
 
-/* Blocks that could not be compressed are stored as they were. */
+/* Incompressible blocks are stored unchanged. */
 static void check_items(const trial *t, const uint8_t *got, const uint8_t *items, int n)
 {
     uint8_t *model = check_alloc((size_t)t->spec.block_bytes);
@@ -161,7 +160,7 @@ static void check_whole(const trial *t, cv_encoder *encoder, const uint8_t *item
     cv_buffer_free(&chunk);
 }
 
-/* Alone, as a writer of parts of a chunk encodes them. */
+/* Alone, as a writer of single blocks encodes them. */
 static void check_alone(const trial *t, cv_encoder *encoder, const uint8_t *block, int32_t n,
                         uint8_t *got)
 {
@@ -236,7 +235,7 @@ static void check_content(const trial *t, content kind, rng *r)
     free(got);
 }
 
-/* Returns whether it was taken. */
+/* Returns whether the pipeline was accepted. */
 static bool check_trial(const trial *t, int n_contents, rng *r)
 {
     cv_error err;
@@ -320,8 +319,8 @@ static void unshuffle(const uint8_t *from, int32_t size, int32_t width, uint8_t 
         for (int32_t b = 0; b < width; b++) to[i * width + b] = from[b * n + i];
 }
 
-/* They are the bytes of one item that repeats when they were shuffled once, and by
- * items; else they are something else. */
+/* They are the bytes of one repeated item if they were shuffled once, by items; otherwise
+ * not. */
 static void split_streams_that_are_runs(void **state)
 {
     (void)state;

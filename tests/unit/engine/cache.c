@@ -1,6 +1,5 @@
-/* The block cache: what was put in is found, the bytes are bounded, who is in use
- * stays, no key is taken for another, and threads do not disturb each other. Who
- * leaves first: test_cache_order. */
+/* The block cache: added blocks are found, bytes are bounded, pinned blocks stay, keys are
+ * not confused, and threads do not interfere. Order of eviction: cache_order.c. */
 #include "cache_blocks.h"
 #include "support/sanitized.h"
 
@@ -57,7 +56,7 @@ static void bytes_are_bounded(void **state)
     assert_int_equal(counts.inserted, counts.evicted + counts.blocks);
 
     cv_cache_key key = key_of(5000);
-    insert(cache, &key, large, LIMIT); /* with its overhead: too large */
+    insert(cache, &key, large, LIMIT); /* too large with its overhead */
     assert_null(cv_cache_find(cache, &key));
     assert_true(counts_of(cache).blocks > 0);
     cv_cache_set_limit(cache, 8 * BLOCK);
@@ -136,7 +135,7 @@ static void *jostle(void *context)
 static void threads_share_it(void **state)
 {
     (void)state;
-    /* Newcomers are counted before others have left: one for each thread. */
+    /* New blocks are counted before others are evicted: one per thread. */
     crowd c = {.cache = make_cache(60 * BLOCK)};
     pthread_t threads[N_THREADS];
     for (int i = 0; i < N_THREADS; i++)

@@ -1,4 +1,4 @@
-/* The block cache: who stays and who leaves. */
+/* The block cache: order of eviction. */
 #include "cache_blocks.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static void put_ahead(cv_cache *cache, const cv_cache_key *key)
     cv_cache_settle(cache, room, true);
 }
 
-/* The block is found by the next step of a scan of an array that is larger than the cache. */
+/* Finds the block as the next step of a scan of an array that is larger than the cache. */
 static void pass(cv_cache *cache, const cv_cache_key *key, bool is_last)
 {
     const cv_grid grid = {
@@ -26,7 +26,7 @@ static void pass(cv_cache *cache, const cv_cache_key *key, bool is_last)
     cv_cache_release(cache, found, &grid, &part);
 }
 
-/* Beside blocks in steady use, which leave no room for newcomers. */
+/* Beside blocks in steady use, which leave no room for new blocks. */
 static void what_came_ahead_stays_until_it_is_found(void **state)
 {
     (void)state;
@@ -50,11 +50,11 @@ static void what_came_ahead_stays_until_it_is_found(void **state)
         n += cv_cache_holds(cache, &key);
     }
     assert_true(n >= N_AHEAD * 9 / 10);            /* there are several queues */
-    assert_int_equal(counts_of(cache).hits, hits); /* asking is not finding */
+    assert_int_equal(counts_of(cache).hits, hits); /* cv_cache_holds does not count */
     cv_cache_free(cache);
 }
 
-/* Found once it is a newcomer: those in use stay, it goes. */
+/* Once found, it is like a new block: used blocks stay, it is evicted. */
 static void what_came_ahead_is_then_like_others(void **state)
 {
     (void)state;
@@ -73,13 +73,13 @@ static void what_came_ahead_is_then_like_others(void **state)
     cv_cache_free(cache);
 }
 
-/* A scan that reads whole blocks which came ahead takes no more of the cache than
- * are ahead of it: each makes room for the next. */
+/* A scan that reads whole prefetched blocks uses no more of the cache than is prefetched:
+ * each block it finishes makes room for the next. */
 static void what_is_spent_leaves_first(void **state)
 {
     (void)state;
     cv_cache *cache = make_cache(100 * BLOCK);
-    for (int b = 0; b < 80; b++) { /* touched once, so that anything could push them out */
+    for (int b = 0; b < 80; b++) { /* used once, so that any block could evict them */
         cv_cache_key key = key_of(b);
         put(cache, &key);
     }
@@ -93,9 +93,9 @@ static void what_is_spent_leaves_first(void **state)
         cv_cache_key key = key_of(b);
         left += cv_cache_holds(cache, &key);
     }
-    assert_true(left >= 40); /* each queue has some of its own to let go of first */
+    assert_true(left >= 40); /* each queue has blocks of its own to evict first */
 
-    cv_cache_key key = key_of(5); /* found before: of use to others */
+    cv_cache_key key = key_of(5); /* found before: used */
     look(cache, &key);
     pass(cache, &key, true);
     for (int b = 0; b < 40; b++) {
@@ -106,7 +106,7 @@ static void what_is_spent_leaves_first(void **state)
     cv_cache_free(cache);
 }
 
-/* A thread that has filled the cache, and is gone. */
+/* A thread that has filled the cache and ended. */
 static void *fill_and_end(void *context)
 {
     for (int b = 0; b < 1000; b++) {
@@ -116,7 +116,7 @@ static void *fill_and_end(void *context)
     return NULL;
 }
 
-/* Blocks leave by their age, whichever thread put them in. */
+/* Blocks are evicted by age, whichever thread added them. */
 static void what_a_thread_left_makes_room(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void what_a_thread_left_makes_room(void **state)
     cv_cache_free(cache);
 }
 
-/* A scan that finds blocks on its way through, often, has not used them. */
+/* Frequent hits of a scan do not count as uses. */
 static void passing_is_no_use(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void check_scan(int n_blocks, int n_in_use)
     cv_cache_free(cache);
 }
 
-/* Blocks in steady use, many or few, survive any number that come once. */
+/* Blocks in steady use, many or few, survive any number of blocks read once. */
 static void a_scan_passes_through(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static void a_scan_passes_through(void **state)
     check_scan(16, 4);
 }
 
-/* A scan through a cache of blocks that were in steady use: what its first step
- * puts in is there for the next. */
+/* A scan through a cache of blocks that were in steady use: the block that its first step
+ * adds is found by the next. */
 static void newcomers_are_given_time(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void newcomers_are_given_time(void **state)
     cv_cache_free(cache);
 }
 
-/* Whether a request of so many bytes may put the block in; it is not put in. */
+/* Returns whether a request of that many bytes may add the block; does not add it. */
 static bool admits(cv_cache *cache, const cv_cache_key *key, int64_t request_bytes)
 {
     const cv_cache_entrant entrant = {.size = BLOCK, .request_bytes = request_bytes};
@@ -225,7 +225,7 @@ static bool admits(cv_cache *cache, const cv_cache_key *key, int64_t request_byt
     return room != NULL;
 }
 
-/* Everything of a request that fits is admitted, and of a larger one a part that fits, the
+/* All blocks of a request that fits are admitted, and of a larger one a share that fits, the
  * same each time. */
 static void large_requests_get_a_share(void **state)
 {
@@ -241,7 +241,7 @@ static void large_requests_get_a_share(void **state)
     }
     assert_in_range(admitted, 200, 400);
 
-    /* So a request ten times the cache, again and again, finds its share. */
+    /* So a repeated request of ten times the cache finds its share. */
     for (int round = 0; round < 3; round++) {
         int found = 0;
         for (int b = 0; b < 4000; b++) {

@@ -1,5 +1,5 @@
-/* caterva_buffer_convert: items of one buffer in another dtype, and what it refuses. That the
- * casts are NumPy's is judged in compat/test_convert.py. */
+/* caterva_buffer_convert: items of one buffer in another dtype, and refusals.
+ * compat/test_convert.py compares the casts with NumPy's. */
 #include <caterva.h>
 #include <caterva_value.h>
 

@@ -1,5 +1,5 @@
-/* Copy and fill kernels against a loop over items: any strides, merged axes or
- * not, every item size with a typed loop and some without. */
+/* Copy and fill kernels against a loop over items: any strides, merged axes or not, every
+ * item size with a specialised loop and some without. */
 #include "engine/items/copy.h"
 
 #include "check.h"
@@ -38,7 +38,7 @@ static copy_case random_case(rng *r)
     return c;
 }
 
-/* C order, now and then with gaps, so that some axes merge and others do not. */
+/* C order, sometimes with gaps, so that some axes merge and others do not. */
 static void random_strides(rng *r, const copy_case *c, int64_t *strides)
 {
     int64_t stride = c->item_size;
@@ -103,7 +103,7 @@ static void boxes_are_copied_item_by_item(void **state)
     free(expected);
 }
 
-/* One box out of a block of which byte k of all items stands before byte k + 1. */
+/* Copies one box out of a block in which byte k of all items comes before byte k + 1. */
 static void unshuffle_one(rng *r, const uint8_t *src, uint8_t *dst, uint8_t *expected)
 {
     copy_case c = random_case(r);
@@ -218,7 +218,7 @@ static void all_numbers_of_axes(void **state)
     }
 }
 
-/* Each length has its way of being copied; what stands beside a run stays. */
+/* Each length has its own kernel; bytes beside a run do not change. */
 static void runs_of_all_lengths(void **state)
 {
     enum {

@@ -1,7 +1,7 @@
-/* Frames whose sizes are at the ends of 31, 32, 63 and 64 bits: every place of the
- * header, the chunks, the index and the trailer is overwritten with each of them, in
- * either byte order; and sizes whose products wrap to something that fits. Whatever
- * opens is read and verified; sanitizers see what overflows. */
+/* Frames with sizes at the limits of 31, 32, 63 and 64 bits: every position of the header,
+ * the chunks, the index and the trailer is overwritten with each of them, in either byte
+ * order; and sizes whose products wrap to something that fits. What opens is read and
+ * verified; sanitizers detect overflows. */
 #include "recipe.h"
 #include "support/info.h"
 #include <caterva_store.h>
@@ -71,12 +71,12 @@ static void every_place_at_its_ends(void **state)
         for (size_t i = 0; i < sizeof EXTREMES / sizeof EXTREMES[0]; i++)
             for (int kind = 0; kind < 4; kind++)
                 overwrite(&frame, at, EXTREMES[i], kind < 2 ? 4 : 8, kind % 2);
-    assert_true(n_opened > 1000); /* where only items or dead bytes were hit */
+    assert_true(n_opened > 1000); /* if only items or dead bytes were hit */
     cv_buffer_free(&frame);
     free_recipe(&p);
 }
 
-/* Partitions whose bytes, counted in 32 bits, are those of the chunks that are there. */
+/* Partitions whose byte counts modulo 2^32 equal those of the existing chunks. */
 static void products_that_wrap(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static int64_t damaged_of(const int64_t *offsets)
     return result.damaged_chunks;
 }
 
-/* Verifying goes on until the highest place that the index names, and ends there. */
+/* Verify ends at the highest position that the index contains. */
 static void the_highest_place(void **state)
 {
     (void)state;

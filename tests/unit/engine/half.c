@@ -1,5 +1,5 @@
-/* Float16 with the processor's instructions and by bits: the same answers. What is
- * right is judged against NumPy, in compat/test_convert.py. */
+/* Float16 with the processor's instructions and portably give the same.
+ * compat/test_convert.py compares with NumPy. */
 #include "base/cpu.h"
 #include "engine/items/convert.h"
 
@@ -36,7 +36,7 @@ static void all_halves_widen_alike(void **state)
     free(wide);
 }
 
-/* Any bits, and bits whose lower part is all that decides. */
+/* Any bits, and bits for which only the lower part decides. */
 static double random_double(rng *r)
 {
     uint64_t bits = rng_next(r);
@@ -76,6 +76,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(doubles_narrow_alike, &r),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    cv_cpu_allow(0); /* and without the processor's instructions */
+    cv_cpu_allow(0); /* without the processor's instructions */
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* How often a request asks whether its bytes are in memory. */
+/* How often requests check whether their bytes are in memory. */
 #include "array/array.h"
 #include "engine/run/thresholds.h"
 #include "frame/frame.h"
@@ -62,7 +62,7 @@ static void one_request_of_four_asks(void **state)
     answer = CV_AT_ONCE_READ;
     assert_int_equal(asked_by(array, CV_NEAR_IN_A_ROW), CV_NEAR_IN_A_ROW);
     assert_int_equal(asked_by(array, 4 * CV_NEAR_IN_A_ROW), 4);
-    answer = CV_AT_ONCE_NO; /* what was not there is asked for until it is */
+    answer = CV_AT_ONCE_NO; /* after a negative answer, requests check until it is positive */
     assert_true(asked_by(array, CV_NEAR_IN_A_ROW) >= 1);
     assert_true(asked_by(array, CV_NEAR_IN_A_ROW) >= CV_NEAR_IN_A_ROW);
     answer = CV_AT_ONCE_READ;

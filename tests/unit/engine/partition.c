@@ -1,5 +1,4 @@
-/* The chosen partition: always valid, near what it aims at, and keeping what
- * was given. */
+/* The chosen partition is always valid, close to its targets, and keeps what was given. */
 #include "base/grid.h"
 #include "engine/plan/partition.h"
 
@@ -57,7 +56,7 @@ static void thin_arrays_are_not_wasted_on(void **state)
     assert_true(c.chunk[0] <= 7 && c.chunk[1] <= 5);
 }
 
-/* At most 8 MiB: slabs of at most 256 KiB, as long as the array, in equal parts. */
+/* Up to 8 MiB: slabs of at most 256 KiB, as long as the array, in equal parts. */
 static void small_arrays_get_slabs(void **state)
 {
     (void)state;
@@ -83,7 +82,7 @@ static void small_arrays_get_slabs(void **state)
     assert_int_equal(c.grid.n_blocks, 1);
 }
 
-/* One item more, or an axis that will grow: cubes of 32 KiB. */
+/* One more item, or an axis that will grow: cubes of 32 KiB. */
 static void others_keep_cubes(void **state)
 {
     (void)state;
@@ -160,7 +159,7 @@ static void what_cannot_be_is_refused(void **state)
                      CATERVA_EINVAL);
 }
 
-/* Shapes within the format's reach always get a partition within its limits. */
+/* Shapes within the format's limits always get a valid partition. */
 static void random_shapes_get_valid_partitions(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* What a writer keeps until the commit: dirty blocks are counted, found, flushed
- * when the budget is full, dropped when covered, and rebuilt into chunks that
- * hold old and new; for every kind of chunk there is. */
+/* Uncommitted changes: dirty blocks are counted, found, flushed when over the budget, dropped
+ * when a chunk is covered, and rebuilt into chunks of old and new items, for every kind of
+ * chunk. */
 #include "engine/plan/plan.h"
 #include "engine/write/flush.h"
 #include "engine/write/write.h"
@@ -81,7 +81,7 @@ static void a_covered_chunk_is_not_dirty(void **state)
     caterva_discard(array);
 }
 
-/* Chunks too small to be cut among threads, each written alone. */
+/* Chunks too small to be split among threads, each written alone. */
 static void whole_chunks_wait_for_each_other(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void whole_chunks_wait_for_each_other(void **state)
         if (p->n_whole == 0) n_batches++;
         if (p->n_whole == 0) assert_true((before + 1) * CHUNK * 4 >= 2 * 128 * 1024);
         if (p->n_whole > 0) assert_int_equal(p->n_whole, before + (i < MANY));
-        assert_int_equal(p->n_chunks, p->n_whole + 1); /* the one in part stays */
+        assert_int_equal(p->n_chunks, p->n_whole + 1); /* the one written in part stays */
     }
     assert_int_equal(n_batches, (int64_t)MANY * CHUNK * 4 / (2 * 128 * 1024));
     for (int i = 1; i <= MANY; i++) assert_int_equal(made_item(array, i * CHUNK + 29), -i);
@@ -226,7 +226,7 @@ static void zeros_and_repeats_take_no_space(void **state)
 static void check_rebuilding(rng *r, const pipeline *p, caterva_fill fill, int use_dict)
 {
     enum { SMALL = 350 };
-    static const uint8_t nan[] = {0, 0, 0xc0, 0x7f}; /* as it is stored */
+    static const uint8_t nan[] = {0, 0, 0xc0, 0x7f}; /* as stored */
     int32_t expected[SMALL], value = 0x01020304;
     geometry g = made_line(SMALL, CHUNK, BLOCK, sizeof(int32_t));
     caterva_create_options o = options_for(&g, p);
@@ -273,8 +273,8 @@ static void chunks_of_every_kind_are_rebuilt(void **state)
 
 /* ---- Damage ---------------------------------------------------------------------------- */
 
-/* A write over part of a damaged block fails and leaves nothing dirty of it; a
- * write over the whole chunk mends it. */
+/* A write over part of a damaged block fails and leaves no dirty block of it; a write over
+ * the whole chunk repairs it. */
 static void a_damaged_block_does_not_stay_dirty(void **state)
 {
     (void)state;

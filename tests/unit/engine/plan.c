@@ -1,5 +1,5 @@
-/* Plans: the parts of a box that chunks and blocks get are each item exactly
- * once, where stored bytes and the caller's buffer agree. */
+/* Plans: chunks and blocks of a box cover each item exactly once, and stored bytes match the
+ * caller's buffer. */
 #include "engine/plan/plan.h"
 
 #include "check.h"
@@ -14,7 +14,7 @@
 
 static uint64_t seed;
 
-/* Where item `at` (array coordinates) is stored: docs/format.md. */
+/* The stored position of item `at` (array coordinates): docs/format.md. */
 static int64_t stored_item(const geometry *g, const int64_t *at, int64_t *chunk,
                            int64_t *block)
 {
@@ -29,7 +29,7 @@ static int64_t stored_item(const geometry *g, const int64_t *at, int64_t *chunk,
     return inner;
 }
 
-/* What an exhaustive walk over a plan found of each item of the box. */
+/* Results of an exhaustive iteration over a plan, per item of the box. */
 typedef struct walk {
     const geometry *g;
     const box *b;
@@ -52,8 +52,8 @@ static void see_item(const walk *w, const int64_t *at, const cv_chunk_job *chunk
     assert_int_equal(w->seen[n]++, 0);
 }
 
-/* Every item of one block job, by odometer; coordinates follow from the block's
- * number, independent of what the job says. */
+/* Visits every item of one block job with an odometer. The coordinates follow from the
+ * block's number, not from the job. */
 static void walk_block(const walk *w, const cv_plan *plan, const cv_chunk_job *chunk,
                        const cv_block_job *block)
 {
@@ -80,7 +80,7 @@ static void walk_block(const walk *w, const cv_plan *plan, const cv_chunk_job *c
     }
 }
 
-/* Items that the array has in this block, against those the job wants. */
+/* Compares the job with the items that the array has in this block. */
 static void check_flags(const cv_plan *plan, const cv_chunk_job *chunk,
                         const cv_block_job *job)
 {
@@ -175,7 +175,7 @@ static void boxes_outside_are_refused(void **state)
     assert_int_equal(plan.n_items, 0);
 }
 
-/* An empty box over axes whose product leaves 64 bits (UBSan looks on). */
+/* An empty box over axes whose product overflows 64 bits (UBSan checks). */
 static void empty_boxes_of_huge_arrays(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The pool: every job once, from any number of callers, also inside one another;
- * a failure ends a queue, wrong bytes what is behind them. */
+/* The pool runs every job once, for any number of callers, also nested; a failure ends a
+ * queue, corrupt data only later jobs. */
 #include "pool_work.h"
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ static void *take_three(void *context)
     return wrong ? queue : NULL;
 }
 
-/* Who asked begins with the first job, who helps with the last. */
+/* The caller starts with the first job, helpers with the last. */
 static void they_come_from_both_ends(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void the_first_failure_ends_it(void **state)
     }
 }
 
-/* Jobs 300, 301, ... find their bytes wrong. */
+/* Jobs 300, 301, ... find corrupt data. */
 static void find_damage(void *context)
 {
     counting *c = context;
@@ -105,7 +105,7 @@ static void find_damage(void *context)
     }
 }
 
-/* However many threads there are: all before it is done, and little behind it. */
+/* With any number of threads: all jobs before the first failure run, and few after it. */
 static void of_wrong_bytes_the_first_are_told(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void a_body_may_use_the_pool(void **state)
     assert_false(atomic_load(&n.bad));
 }
 
-/* Helpers do help: two bodies that wait for each other both come. */
+/* Helpers do run: two bodies that wait for each other both return. */
 typedef struct meeting {
     atomic_int present;
     atomic_bool met;
@@ -238,11 +238,11 @@ static void none_is_done_after_it_is_withdrawn(void **state)
         cv_pool_withdraw(&c.job);
         assert_int_equal(atomic_load(&c.inside), 0);
         assert_int_equal(cv_pool_n_jobs(), 0);
-        memset(&c.job.next, 0xA5, sizeof c.job.next); /* nobody looks at it */
+        memset(&c.job.next, 0xA5, sizeof c.job.next); /* not accessed any more */
     }
 }
 
-/* Endless steps on every thread leave requests their helpers. */
+/* Endless steps on every thread do not keep helpers from requests. */
 static void requests_come_first(void **state)
 {
     (void)state;

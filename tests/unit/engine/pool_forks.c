@@ -1,4 +1,5 @@
-/* The pool across fork: a child has threads of its own, whatever its parent's were doing. */
+/* The pool across fork: a child has threads of its own, whatever the parent's threads were
+ * doing. */
 #include "pool_work.h"
 #include "support/sanitized.h"
 
@@ -9,8 +10,8 @@
 
 #include <cmocka.h>
 
-/* qemu-user (7.2) ends in an assertion of its own when a child that a process with
- * threads forked begins a thread. */
+/* qemu-user (7.2) fails an assertion of its own if a child of a multithreaded process starts
+ * a thread. */
 static void skip_where_emulated(void)
 {
     if (!getenv("CATERVA_EMULATED")) return;
@@ -18,7 +19,7 @@ static void skip_where_emulated(void)
     skip();
 }
 
-/* The status of a child, 0 when all was well; -1 of one that was not begun. */
+/* The exit status of a child: 0 on success; -1 if it was not started. */
 static int status_of(pid_t child)
 {
     int status = -1;
@@ -50,7 +51,7 @@ typedef struct busy {
     atomic_bool bad;
 } busy;
 
-/* On the thread's stack: what it held on the heap would be lost to a child. */
+/* On the thread's stack: heap memory would be lost to a child. */
 static void *keep_busy(void *context)
 {
     busy *b = context;
@@ -74,7 +75,7 @@ static void forking_in_the_middle(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &b), 0);
     int status = 0;
     for (int i = 0; i < 50 && status == 0; i++) status = status_of(fork_and_use_pool());
-    atomic_store(&b.stop, true); /* before an assertion leaves `b` to them */
+    atomic_store(&b.stop, true); /* before a failing assertion invalidates `b` */
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
     assert_int_equal(status, 0);
     assert_false(atomic_load(&b.bad));
@@ -106,7 +107,7 @@ static void forking_inside_a_body(void **state)
     }
 }
 
-/* No step is under way in a child, and the job can be posted there anew. */
+/* No step runs in a child, and the job can be posted there again. */
 static int use_job_in_child(chore *c)
 {
     alarm(HANG_SECONDS);
@@ -135,7 +136,7 @@ static void a_child_begins_without_jobs(void **state)
         if (child == 0) _exit(use_job_in_child(&c));
         status = status_of(child);
     }
-    cv_pool_withdraw(&c.job); /* before an assertion leaves `c` to it */
+    cv_pool_withdraw(&c.job); /* before a failing assertion invalidates `c` */
     assert_int_equal(status, 0);
     assert_int_equal(atomic_load(&c.inside), 0);
 }

@@ -1,5 +1,5 @@
-/* Read-ahead: what is a scan, and which items it meets next, checked against a walk
- * item by item. */
+/* Read-ahead: which reads are scans, and which items they touch next, compared with an
+ * item-by-item computation. */
 #include "engine/read/prefetch.h"
 
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static int64_t layer_number(const cv_grid *grid, int axis, int64_t item)
            item % grid->chunk_shape[axis] / grid->block_shape[axis];
 }
 
-/* Goes on box by box until an item lies in a layer beyond those of the first box. */
+/* Continues box by box until an item is in a layer beyond those of the first box. */
 static bool walk(const cv_grid *grid, int axis, int64_t at, int64_t length, int64_t step,
                  int64_t *first, int64_t *last)
 {

@@ -1,6 +1,6 @@
-/* The plan of a selection, item by item: no chunk and no block is named twice,
- * exactly the blocks that hold a wanted item are wanted, `covers` says the truth,
- * and the parts give every item of the result once and rightly. */
+/* The plan of a selection, item by item: no chunk or block is listed twice, exactly the
+ * blocks that hold a wanted item are wanted, `covers` is right, and the parts contain every
+ * item of the result once. */
 #include "base/arith.h"
 #include "engine/plan/select_plan.h"
 
@@ -78,7 +78,7 @@ static void random_subject(rng *r, subject *s)
         int64_t length = s->grid.shape[i % ndim];
         s->points[i] = rng_between(r, -length, length - 1);
     }
-    int one_in = rng_one_in(r, 3) ? 300 : rng_int(r, 1, 9); /* few are planned as points */
+    int one_in = rng_one_in(r, 3) ? 300 : rng_int(r, 1, 9); /* few: as points */
     for (int64_t i = 0; i < s->grid.n_items; i++) s->mask[i] = (uint8_t)rng_one_in(r, one_in);
 }
 
@@ -93,7 +93,7 @@ static int64_t axis_item(const cv_axis *axis, int64_t i, int64_t length)
     return at;
 }
 
-/* The array's item that is number `i` of the result. */
+/* The array's item that is item `i` of the result. */
 static int64_t naive_item(const cv_selection *s, int64_t i)
 {
     const cv_grid *grid = s->grid;
@@ -117,8 +117,8 @@ static int64_t naive_item(const cv_selection *s, int64_t i)
     return item;
 }
 
-/* Its place in the whole array as it is stored, padding included: chunk by chunk,
- * block by block. In items. */
+/* The item's position in the whole stored array, including padding: chunk by chunk, block by
+ * block. In items. */
 static int64_t stored_place(const cv_grid *grid, int64_t item)
 {
     int64_t chunk = 0, block = 0, at = 0;
@@ -136,7 +136,7 @@ static int64_t stored_place(const cv_grid *grid, int64_t item)
 /* ---- The comparison ----------------------------------------------------------- */
 
 typedef struct walk {
-    const uint8_t *block; /* stored memory of the block being visited */
+    const uint8_t *block; /* stored memory of the visited block */
     uint8_t *result;
 } walk;
 
@@ -146,7 +146,7 @@ static void copy_out(void *context, const cv_part *part)
     cv_part_copy(part, CV_IN_BLOCK, w->block, w->result);
 }
 
-/* Cells of a block that are inside the array, and how many of them are selected. */
+/* Counts the cells of a block inside the array, and how many are selected. */
 static void count_cells(const cv_grid *grid, const int64_t *stored, const uint8_t *selected,
                         int64_t *valid, int64_t *wanted)
 {
@@ -172,7 +172,7 @@ static void check_block(const cv_select_plan *plan, const cv_select_chunk *chunk
     count_cells(grid, stored, selected, &valid, &wanted);
     assert_int_equal(block.wanted, wanted > 0);
     if (valid != wanted) assert_false(block.covers);
-    bool knows = plan->mask || plan->chunk_counts[0] > 0; /* points do not look */
+    bool knows = plan->mask || plan->chunk_counts[0] > 0; /* points do not check */
     if (knows && wanted > 0) assert_int_equal(block.covers, wanted == valid);
     w->block = (const uint8_t *)stored;
     if (block.wanted) plan->ops->parts(plan, chunk, j, copy_out, w);
@@ -240,7 +240,7 @@ static void plans_are_what_the_naive_answer_says(void **state)
 
 /* ---- Buckets ------------------------------------------------------------------- */
 
-/* Also in the sizes where sorting is by digits; repeats stay in the order asked. */
+/* Also for sizes that are sorted by digits; repeats keep the order of the request. */
 static void buckets_keep_order(void **state)
 {
     rng *r = *state;

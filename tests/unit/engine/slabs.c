@@ -1,5 +1,5 @@
-/* Slabs: they tile what is copied, cut no new chunk, stay within the memory, and
- * decode as little as that allows. */
+/* Slabs tile the copied box, cut no new chunk, stay within the memory limit, and decode as
+ * little as that allows. */
 #include "engine/plan/partition.h"
 
 #include "check.h"
@@ -24,8 +24,8 @@ static cv_grid grid_of(const geometry *g)
     return grid;
 }
 
-/* Blocks of `from` (or chunks) that the box [start, stop) touches: the definition,
- * axis by axis. */
+/* Blocks of `from` (or chunks) that the box [start, stop) touches: by definition, axis by
+ * axis. */
 static int64_t count_units(const cv_slab_request *r, const int64_t *start,
                            const int64_t *stop)
 {
@@ -115,7 +115,7 @@ static void slabs_tile_what_is_copied(void **state)
         }
         check_tiling(&request, &slabs);
         int64_t decoded = count_decoded(&request, &slabs);
-        request.memory = 0; /* chunk by chunk is what it must not be worse than */
+        request.memory = 0; /* must not be worse than chunk by chunk */
         cv_slabs_choose(&request, &chunks);
         assert_int_equal(chunks.n_slabs, to_grid.n_chunks);
         assert_true(decoded <= count_decoded(&request, &chunks));
@@ -150,7 +150,7 @@ static void a_transposition_decodes_each_block_once(void **state)
     assert_true(slabs.n_bytes <= 8 << 20);
 }
 
-/* The same chunks in both: nothing to save, so a slab is just enough. */
+/* The same chunks in both: nothing to save, so a slab has the minimum size. */
 static void the_bound_is_not_a_goal(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void the_bound_is_not_a_goal(void **state)
     assert_int_equal(slabs.n_bytes, 160000);
 }
 
-/* Axes whose length is near the end of 64 bits. */
+/* Axes whose length is near the limit of 64 bits. */
 static void long_axes(void **state)
 {
     (void)state;

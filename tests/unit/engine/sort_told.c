@@ -1,5 +1,5 @@
-/* The sorting of very many points, or of a long list, tells the handle's function and can be
- * stopped: before a block is read, and before one is written. */
+/* Sorting very many points, or a long list, reports progress and can be stopped, before a
+ * block is read and before one is written. */
 #include "caterva.h"
 
 #include "support/check.h"
@@ -11,7 +11,7 @@
 enum { SIDE = 1000, POINTS = 1200000 };
 
 static int64_t n_heard, last_done, last_total;
-static int stop_at; /* the call that says stop; 0: none */
+static int stop_at; /* the call that stops it; 0: none */
 
 static int hear(void *context, int64_t done, int64_t total)
 {
@@ -49,7 +49,7 @@ static caterva_array *make(int32_t *items)
     return array;
 }
 
-/* Sorted digit by digit: at least 4 calls of each of 2 digits. */
+/* Sorted by digits: at least 4 calls for each of 2 digits. */
 static void check_read(caterva_array *array, const caterva_selection *s,
                        const caterva_buffer *dst)
 {

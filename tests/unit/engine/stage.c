@@ -1,5 +1,5 @@
-/* Stages: a window is read once, by the first who comes to it; who needs it meanwhile waits, asks
- * whether the call is still wanted, and reads it where the other one failed. */
+/* Stages: a window is read once, by the first thread that needs it. Other threads wait, poll
+ * their watch, and read the window themselves if the first failed. */
 #include "engine/read/source.h"
 
 #include "made.h"
@@ -14,7 +14,8 @@
 
 enum { N_UNITS = 8, PATIENCE_MS = 10000 };
 
-/* One stage, a reader of a window on a thread of its own, and what the test's thread says. */
+/* One stage, a thread that reads a window, and the behaviour of on_progress in the test's
+ * thread. */
 typedef struct trial {
     caterva_array *array;
     cv_source source;
@@ -22,16 +23,16 @@ typedef struct trial {
     cv_stage stage;
     pthread_t caller;
     atomic_int n_lists, n_asked;
-    atomic_bool holds, is_held; /* another thread than the caller's, within a window */
-    atomic_bool stops;          /* the caller's function says so, when it is asked */
+    atomic_bool holds, is_held; /* delays the other thread while it reads a window */
+    atomic_bool stops;          /* on_progress stops the call */
     cv_status failure;          /* of a window that another thread reads */
-    cv_status status;           /* which that one got */
+    cv_status status;           /* returned to that thread */
 } trial;
 
 static bool is_caller(const trial *t) { return pthread_equal(t->caller, pthread_self()); }
 
-/* It has an answer in the caller's thread alone, as functions of Python do. Another thread is held
- * up until the caller was asked thrice, or too long. */
+/* Answers only in the caller's thread, as functions of Python do. Another thread is delayed
+ * until the caller was polled three times, or for too long. */
 static int hear(void *context, int64_t done, int64_t total)
 {
     trial *t = context;
@@ -57,7 +58,7 @@ static cv_status list(void *context, int64_t unit, cv_worker *worker, cv_stage_l
     return t->failure ? cv_fail(err, t->failure, -1, "no window") : CV_OK;
 }
 
-/* All units are in one window, or in one each. */
+/* All units in one window, or one window per unit. */
 static void begin(trial *t, bool is_one_window)
 {
     cv_error err;
@@ -103,7 +104,7 @@ static void *visit_first(void *context)
     return NULL;
 }
 
-/* What the caller gets that comes to the window while another thread reads it. */
+/* Returns the status of the caller that needs a window while another thread reads it. */
 static cv_status meet(trial *t)
 {
     pthread_t other;
@@ -125,7 +126,7 @@ static void a_window_is_listed_once(void **state)
         assert_int_equal(atomic_load(&t.n_lists), N_UNITS);
         assert_int_equal(visit(&t, N_UNITS - 1), CV_OK);
         assert_int_equal(atomic_load(&t.n_lists), N_UNITS);
-        assert_int_equal(visit(&t, 0), CV_OK); /* gone, where each has its own */
+        assert_int_equal(visit(&t, 0), CV_OK); /* evicted, if each unit has its own window */
         assert_int_equal(atomic_load(&t.n_lists), N_UNITS + !one);
         end(&t);
     }
@@ -138,12 +139,12 @@ static void who_waits_is_asked_and_finds_the_window(void **state)
     begin(&t, true);
     assert_int_equal(meet(&t), CV_OK);
     assert_int_equal(t.status, CV_OK);
-    assert_true(atomic_load(&t.n_asked) >= 3); /* while it waited: it reads nothing itself */
+    assert_true(atomic_load(&t.n_asked) >= 3); /* polled; it does not read */
     assert_int_equal(atomic_load(&t.n_lists), N_UNITS);
     end(&t);
 }
 
-/* And leaves the window to the other thread, and all as it should be for later. */
+/* It leaves the window to the other thread, and later calls work. */
 static void who_waits_may_stop(void **state)
 {
     (void)state;
@@ -159,7 +160,7 @@ static void who_waits_may_stop(void **state)
     atomic_store(&t.holds, false);
     pthread_join(other, NULL);
     assert_int_equal(status, CATERVA_ESTOPPED);
-    assert_true(was_held); /* it did not wait for the end of that */
+    assert_true(was_held); /* it did not wait for the other thread */
     cv_watch_begin(&t.watch);
     atomic_store(&t.stops, false);
     assert_int_equal(visit(&t, 2), CV_OK);
@@ -181,7 +182,7 @@ static void who_waits_reads_what_another_could_not(void **state)
 
 int main(void)
 {
-    alarm(120); /* a hang ends it */
+    alarm(120); /* ends the program if it hangs */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_is_listed_once),
         cmocka_unit_test(who_waits_is_asked_and_finds_the_window),

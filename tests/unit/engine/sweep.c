@@ -1,5 +1,5 @@
-/* Sweeps: which reads of a block go on through it, which are the last, and which come
- * back to what was read, decided item by item. */
+/* Sweeps: which reads of a block continue a scan, which end it, and which return to items
+ * read before, compared item by item. */
 #include "engine/cache/cache.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 enum { EDGE = 8 };
 
-/* One chunk; its last blocks are cut by the array's end, to 5 of 8 items. */
+/* One chunk; its last blocks are cut by the end of the array, to 5 of 8 items. */
 static cv_grid make_grid(void)
 {
     cv_grid grid;
@@ -34,7 +34,7 @@ static cv_step note(cv_sweep *sweep, const cv_grid *grid, const int64_t *start,
     return cv_sweep_note(sweep, grid, &block);
 }
 
-/* Items [at, at + thick) of an axis, of the block that begins at item `origin`. */
+/* Items [at, at + thick) along an axis, of the block that begins at item `origin`. */
 static cv_step note_slice(cv_sweep *sweep, const cv_grid *grid, int64_t origin, int axis,
                           int64_t at, int64_t thick)
 {
@@ -78,7 +78,7 @@ static void backwards_too(void **state)
     }
 }
 
-/* A window that moves on by less than its thickness reads items again. */
+/* A window that moves by less than its thickness reads items again. */
 static void windows_come_back(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void whole_blocks_are_read_in_one_step(void **state)
     }
 }
 
-/* Points here and there turn round more often than not. */
+/* Scattered points change direction more often than not. */
 static void points_come_back(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* The spread of large integers that are close to each other: what rounding does to them must
- * not be taken for it. Runs, repeats and sums of tallies against the spread of the distances,
- * which are small and exact.
+/* The spread of large integers that are close to each other must not be affected by rounding.
+ * Compares runs, repeats and sums of tallies with the spread of the distances, which are
+ * small and exact.
  *
  * usage: test_tally [SEED] */
 #include "engine/items/numbers.h"
@@ -17,7 +17,7 @@ static uint64_t seed;
 
 enum { ITEMS = 3000, TALLIES = 3 };
 
-/* What is counted, without what all have in common. */
+/* The counted numbers without their common part. */
 typedef struct known {
     double n, sum, squares;
 } known;
@@ -102,7 +102,7 @@ static void test_ends(void **state)
     assert_int_equal(stats.sum.i, -4);
 }
 
-/* The sum of 0.1 is rounded, its spread is none. */
+/* The sum of 0.1s is rounded, but their spread is 0. */
 static void test_equal_floats(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ static void every_kind_as_defined(void **state)
     }
 }
 
-/* Tables that end where their memory ends: a sanitizer sees what reads on. */
+/* Tables that end where their memory ends: a sanitizer detects reads after it. */
 static void nothing_behind_is_touched(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void steps_may_be_negative(void **state)
     }
 }
 
-/* Boxes whose axes change places, of all item sizes, through the kernels of each kind. */
+/* Boxes with permuted axes, of all item sizes, through the kernels of each kind. */
 static void boxes_are_the_same_by_every_kind(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void boxes_are_the_same_by_every_kind(void **state)
             bytes *= shape[d];
         }
         int64_t step = size;
-        for (int d = 0; d < NDIM; d++) { /* the first axis the innermost */
+        for (int d = 0; d < NDIM; d++) { /* the first axis is the innermost */
             to[d] = step;
             step *= shape[d];
         }

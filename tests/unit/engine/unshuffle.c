@@ -26,7 +26,7 @@ static cv_unshuffle_function *function_of(const cv_unshuffle_kind *kind, int ite
     return item_size == 2 ? kind->of_2 : item_size == 4 ? kind->of_4 : kind->of_8;
 }
 
-/* A run of `n` items whose planes lie `gap` bytes apart, in memory of just its size. */
+/* A run of `n` items whose planes are `gap` bytes apart, in memory of exactly that size. */
 static void check_run(cv_unshuffle_function *run, int item_size, int64_t n, int64_t gap,
                       int64_t shift)
 {
@@ -69,7 +69,7 @@ static void every_kind_as_defined(void **state)
     }
 }
 
-/* Sources that end where their memory ends: a sanitizer sees what reads on. */
+/* Sources that end where their memory ends: a sanitizer detects reads after it. */
 static void nothing_behind_is_read(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void nothing_behind_is_read(void **state)
     }
 }
 
-/* Boxes of all item sizes through the kernels of each kind: the same. */
+/* Boxes of all item sizes give the same through the kernels of each kind. */
 static void boxes_are_the_same_by_every_kind(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Whoever walks looks into the cache by the same rule: statistics, reductions, writes of
- * boxes and of selections find what reads have left, reads find what statistics of parts
- * of blocks have; and what is found gives the same to the last digit. */
+/* All users of the walk use the cache by the same rules: statistics, reductions, and writes
+ * of boxes and selections find blocks that reads have cached, reads find those that
+ * statistics of parts of blocks have; and the results are the same to the last digit. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -16,7 +16,7 @@
 
 enum { SIDE = 48, N_ITEMS = SIDE * SIDE, BLOCK = 8, CHUNK = 24, N_BLOCKS = 36 };
 
-/* A matrix of noise, committed, with a cache of its own that holds all of it. */
+/* A committed matrix of noise, with a cache of its own that holds all of it. */
 static caterva_array *make(uint64_t seed)
 {
     static const int64_t shape[] = {SIDE, SIDE}, origin[] = {0, 0};
@@ -34,7 +34,7 @@ static caterva_array *make(uint64_t seed)
     o.item_size = sizeof items[0];
     o.cache_bytes = 1 << 20;
     o.threads = 1;
-    for (int i = 0; i < N_ITEMS; i++) /* of some bits: stored plainly none would be kept */
+    for (int i = 0; i < N_ITEMS; i++) /* raw blocks are not cached */
         items[i] = (double)(float)(1e-3 * (double)rng_int(&random, -1000, 1000));
     CHECK_OK(caterva_create("mem:", &o, &array, &err), err);
     CHECK_OK(caterva_write(array, origin, shape, items, N_ITEMS * sizeof items[0], &err),
@@ -58,7 +58,7 @@ static int64_t kept(caterva_array *array)
     return counts.inserted;
 }
 
-/* Every block in part, so that all of them are kept. */
+/* Reads every block in part, so that all of them are cached. */
 static void read_parts(caterva_array *array)
 {
     caterva_error err;
@@ -123,7 +123,7 @@ static void statistics_leave_parts(void **state)
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
 }
 
-/* Also when only some blocks are there, in the middle of the others. */
+/* Also if only some blocks are cached, among others. */
 static void reductions_find_blocks(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void reductions_find_blocks(void **state)
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
 }
 
-/* One item of each block is written; the rest of it comes from the cache. */
+/* Writes one item of each block; the rest of the block comes from the cache. */
 static void scattered_writes_find_blocks(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void scattered_writes_find_blocks(void **state)
     buffer.size = sizeof values;
     CHECK_OK(caterva_write_selection(array, &selection, &buffer, &err), err);
     assert_int_equal(hits(array) - found, N_BLOCKS);
-    assert_int_equal(kept(array), n); /* nobody asks for what was stored of dirty blocks */
+    assert_int_equal(kept(array), n); /* the stored contents of dirty blocks are not cached */
     for (int i = 0; i < N_BLOCKS; i++) all[points[2 * i] * SIDE + points[2 * i + 1]] = i;
     CHECK_OK(caterva_read(array, origin, shape, now, sizeof now, &err), err);
     assert_memory_equal(all, now, sizeof all);

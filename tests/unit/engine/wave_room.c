@@ -1,4 +1,4 @@
-/* Memory that is lent to bytes on their way: the bound, what is used again, and who is told. */
+/* Memory lent to the store: its bound, its reuse, and when waiting ranges are resumed. */
 #include "engine/read/wave.h"
 
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void the_first_one_may_be_too_large(void **state)
     assert_non_null(large);
     assert_null(lend(&rooms, 1, 0));
     assert_true(cv_rooms_give(&rooms, large));
-    uint8_t *small = lend(&rooms, 1, 0); /* for which the large one goes */
+    uint8_t *small = lend(&rooms, 1, 0); /* the large one is freed for it */
     assert_non_null(small);
     assert_int_equal(rooms.kept, 0);
     assert_false(cv_rooms_give(&rooms, NULL));
@@ -80,13 +80,13 @@ static void who_waits_is_told_when_a_part_came_back(void **state)
     for (int i = 0; i < 32; i++) assert_non_null(all[i] = lend(&rooms, UNIT, 0));
     for (int i = 0; i < 32; i++) n_told += cv_rooms_give(&rooms, all[i]);
     assert_int_equal(n_told, 8);
-    all[0] = lend(&rooms, UNIT, 0); /* less than a part, but the last */
+    all[0] = lend(&rooms, UNIT, 0); /* less than TOLD_PART, but the last */
     assert_true(cv_rooms_give(&rooms, all[0]));
     cv_rooms_destroy(&rooms);
 }
 
-/* Who waits while some of what is lent misses bytes gets no room before the rest has come back,
- * and is told then. */
+/* If a range waits while some of the lent rooms are incomplete, it gets no room before the
+ * others have been returned, and then it is resumed. */
 static void who_is_stuck_waits_for_what_comes_back(void **state)
 {
     cv_rooms rooms;
@@ -103,7 +103,7 @@ static void who_is_stuck_waits_for_what_comes_back(void **state)
     rooms.given = 0;
     assert_null(lend(&rooms, UNIT, 14));
     assert_false(cv_rooms_give(&rooms, all[15]));
-    assert_true(cv_rooms_give(&rooms, all[14])); /* less than a part, and all that comes */
+    assert_true(cv_rooms_give(&rooms, all[14])); /* no more can be returned */
     for (int i = 0; i < 14; i++) (void)cv_rooms_give(&rooms, all[i]);
     assert_int_equal(rooms.n_lent, 0);
     cv_rooms_destroy(&rooms);

@@ -1,5 +1,5 @@
-/* The array's own metalayer: real ones come back byte for byte, bad ones are
- * named, and no bytes whatever do harm. */
+/* The array's own metalayer: real ones are rewritten byte for byte, invalid ones are
+ * reported, and no bytes do harm. */
 #include "format/array_meta.h"
 
 #include "format/frame_header.h"

@@ -1,5 +1,5 @@
-/* Chunk headers: every kind that C-Blosc2 writes passes, every lie is named,
- * and no bytes whatever do harm. Block ranges against a naive search. */
+/* Chunk headers: every kind that C-Blosc2 writes is accepted, every false value is reported,
+ * and no bytes do harm. Compares block ranges with a naive search. */
 #include "format/chunk_header.h"
 
 #include "base/arith.h"
@@ -130,7 +130,7 @@ static void real_chunks_pass(void **state)
         assert_int_equal(header.nbytes, expect.nbytes);
         assert_int_equal(header.cbytes, expect.max_cbytes);
 
-        expect.nbytes = -1; /* nothing known but the room */
+        expect.nbytes = -1; /* only the available space is known */
         expect.block_size = expect.item_size = 0;
         if (cv_chunk_header_parse(bytes, &expect, &header, &err) != CV_OK)
             fail_msg("%s, nothing known: %s", REAL_CHUNKS[i].name, err.message);
@@ -230,7 +230,7 @@ static void every_lie_is_named(void **state)
     }
 }
 
-/* Where nobody says what to expect, a header must still agree with itself. */
+/* Without expectations, a header must still be consistent. */
 static void sizes_must_fit_each_other(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void the_starts_need_room(void **state)
         strstr(err.message, "takes 63 bytes, too few for the starts of 8 blocks"));
 }
 
-/* Special and memcpyed chunks are stored with whatever block size was at hand. */
+/* Special and memcpyed chunks are stored with any block size. */
 static void the_block_size_counts_only_for_streams(void **state)
 {
     (void)state;
@@ -280,7 +280,7 @@ static void the_block_size_counts_only_for_streams(void **state)
     }
 }
 
-/* A codec nobody has does not matter where no stream is decoded. */
+/* An unknown codec does not matter if no stream is decoded. */
 static void plugins_count_only_for_streams(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void long_blosclz_blocks_are_refused(void **state)
     assert_int_equal(cv_chunk_header_parse(bytes, &expect, &header, &err),
                      CATERVA_EUNSUPPORTED);
     assert_non_null(strstr(err.message, "BloscLZ streams of 8388864 bytes"));
-    bytes[2] = 0x05; /* split, but the last block, which is shorter, is not */
+    bytes[2] = 0x05; /* split, except the last block, which is shorter */
     assert_int_equal(cv_chunk_header_parse(bytes, &expect, &header, &err),
                      CATERVA_EUNSUPPORTED);
     memcpy(bytes + 4, "\0\2\0\1", 4); /* two whole blocks: streams of a quarter */
@@ -397,7 +397,7 @@ static void bad_starts_are_named(void **state)
         store32(starts + 4, 48);
         assert_int_equal(cv_block_starts_parse(&header, starts, 3, &expect, ranges, &err),
                          CV_OK);
-        header.has_dict = true; /* its size stands at 44 */
+        header.has_dict = true; /* its size is at byte 44 */
         assert_int_equal(cv_block_starts_parse(&header, starts, 3, &expect, ranges, &err),
                          CATERVA_ECORRUPT);
         header.has_dict = false;
@@ -409,7 +409,7 @@ static void bad_starts_are_named(void **state)
 
 /* ---- Any bytes ---------------------------------------------------------- */
 
-/* Mutants that pass must keep what the engine relies upon. */
+/* Accepted mutants must satisfy what the engine relies on. */
 static void check_mutant(const uint8_t *bytes, size_t size, void *context)
 {
     const cv_chunk_expect *expect = context;

@@ -1,5 +1,5 @@
-/* NumPy type descriptions: what str(numpy.dtype) prints, wrong ones named by
- * character, and no bytes whatever do harm. Sizes and offsets are NumPy's. */
+/* NumPy type descriptions: what str(numpy.dtype) prints is accepted, invalid ones are
+ * reported with the character, and no bytes do harm. Sizes and offsets are NumPy's. */
 #include "format/dtype.h"
 
 #include "mutate.h"
@@ -249,7 +249,7 @@ static void the_text_needs_no_terminator(void **state)
     assert_int_equal(cv_dtype_item_size("<f8\0", 4, &size, NULL), CATERVA_EINVAL);
 }
 
-/* A field's end never lies behind the item's. */
+/* A field never ends after its item. */
 static void check_fields(const caterva_dtype *type)
 {
     int64_t items = 1;

@@ -1,5 +1,5 @@
-/* The frame header: real ones come back byte for byte, every field is checked,
- * and no bytes whatever do harm. */
+/* The frame header: real ones are rewritten byte for byte, every field is checked, and no
+ * bytes do harm. */
 #include "format/frame_header.h"
 
 #include "format/array_meta.h"
@@ -33,7 +33,7 @@ static void real_headers_come_back_byte_for_byte(void **state)
         assert_int_equal(header_size, frame->header_size);
 
         cv_frame_header header = parse_ok(frame->header, frame->header_size);
-        header.header_size = 0; /* the writer finds it */
+        header.header_size = 0; /* the writer computes it */
         cv_buffer out = {0};
         assert_int_equal(cv_frame_header_write(&header, &out, NULL), CV_OK);
         assert_int_equal(out.size, frame->header_size);
@@ -72,7 +72,7 @@ static void fields_mean_what_their_writer_meant(void **state)
     assert_int_equal(h.codec_meta, 50);
     h = parse_ok(long_items_header, sizeof long_items_header);
     assert_int_equal(h.block_size, 3000);
-    assert_int_equal(h.type_size, 1); /* of S300: to_cframe forgets long items */
+    assert_int_equal(h.type_size, 1); /* of S300: to_cframe loses the size of long items */
     assert_true(h.use_dict);
 }
 
@@ -91,7 +91,7 @@ typedef struct bad_field {
     const char *bytes;
     size_t size;
     cv_status status;
-    const char *words; /* that the sentence must hold */
+    const char *words; /* that the message must contain */
 } bad_field;
 
 static void each_bad_field_is_named(void **state)
@@ -184,7 +184,7 @@ static void a_failed_write_leaves_the_buffer(void **state)
     cv_buffer_free(&out);
 }
 
-/* Whatever parses must survive being written and parsed again. */
+/* What parses can be written and parsed again. */
 static void check_mutant(const uint8_t *bytes, size_t size, void *context)
 {
     int *n_parsed = context;
@@ -238,7 +238,7 @@ static uint8_t *load(const char *path, size_t *size)
 
 typedef struct real_file {
     const char *path;
-    const char *metalayer; /* NULL: no array */
+    const char *metalayer; /* NULL: not an array */
     int ndim;
     const char *dtype;
 } real_file;

@@ -1,5 +1,5 @@
-/* The copy of a header: it comes back as written, no damaged or displaced one
- * is taken for whole, and the newest of several is found.
+/* The copy of a header: it is read back as written, no damaged or displaced one is accepted,
+ * and the newest of several is found.
  *
  * usage: test_header_copy [SEED] */
 #include "base/crc.h"
@@ -21,7 +21,7 @@ enum { ROOM = 4096 };
 
 static uint64_t seed;
 
-/* A copy as it stands in a frame: the header says that the index is behind it. */
+/* A copy as stored in a frame: the header says that the index follows it. */
 typedef struct placed {
     uint8_t header[512];
     uint32_t header_size;
@@ -56,7 +56,7 @@ static cv_status parse(const uint8_t *frame, uint64_t pos, cv_header_copy *out)
     return cv_header_copy_parse(frame + pos, ROOM - pos, pos, out, NULL);
 }
 
-/* A directory's: where its frame ends, and nowhere else. */
+/* In a directory: at the end of its frame, and nowhere else. */
 static void a_directory_has_it_behind_its_frame(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void it_comes_back(void **state)
     assert_memory_equal(copy.header, p.header, p.header_size);
 }
 
-/* The layout is a promise to later versions: by hand, once. */
+/* The layout is stable across versions: checked once against bytes written by hand. */
 static void its_bytes_are_as_documented(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void every_flipped_bit_is_noticed(void **state)
     assert_int_equal(parse(frame, 500, &copy), CV_OK);
 }
 
-/* Of a frame that lies inside another one's data, or cut short. */
+/* Not the copy of a frame inside another one's data, nor a truncated one. */
 static void only_in_its_place_and_whole(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void only_in_its_place_and_whole(void **state)
                          CATERVA_ECORRUPT);
 }
 
-/* The newest lies anywhere; older ones, damaged ones and noise are passed by. */
+/* The newest is anywhere; older ones, damaged ones and noise are skipped. */
 static void the_newest_is_found(void **state)
 {
     (void)state;

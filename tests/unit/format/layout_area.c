@@ -1,5 +1,5 @@
-/* Layouts of all chunks in one place: what a copy for remote reading writes is what the chunks
- * have, no changed byte of a footer is taken, and who changes the array leaves them behind. */
+/* The layout area: a copy for remote reading writes what the chunks contain, no changed byte
+ * of a footer is accepted, and changes of the array drop the area. */
 #include "format/seal.h"
 
 #include "base/heap.h"
@@ -16,7 +16,7 @@
 
 enum { ITEMS = 40000, CHUNK = 8000, BLOCK = 1000 };
 
-/* Of five chunks: one of zeros, one of one item, one of noise that is stored as it is. */
+/* Five chunks: one of zeros, one of one item, one of noise that is stored uncompressed. */
 static caterva_array *make_source(const pipeline *p)
 {
     caterva_error err;
@@ -90,7 +90,7 @@ static void each_stored_chunk_has_its_record(void **state)
     caterva_discard(source);
 }
 
-/* A dictionary stands before the blocks: such a head has no room. */
+/* A dictionary comes before the blocks: such a head has no space. */
 static void a_longer_head_is_left_out(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void a_footer_says_what_can_be(void **state)
     assert_int_equal(cv_layouts_record_size(1 << 20), 0);
 }
 
-/* No changed bit of a record makes a layout. */
+/* No record with a changed bit is accepted. */
 static void no_changed_record_is_taken(void **state)
 {
     (void)state;
@@ -273,7 +273,7 @@ static void a_change_of_chunks_leaves_it_behind(void **state)
     caterva_discard(source);
 }
 
-/* As many records as before, and each is of the chunk as it stands now. */
+/* As many records as before, each of the chunk as it is now. */
 static void check_all(caterva_array *array)
 {
     const cv_layout_area area = area_of(array);
@@ -293,7 +293,7 @@ static void compacting_keeps_it(void **state)
     copy = reopen(path, CATERVA_MODE_READ);
     check_all(copy);
     caterva_discard(copy);
-    copy = reopen(path, CATERVA_MODE_WRITE); /* behind a change there is none to keep */
+    copy = reopen(path, CATERVA_MODE_WRITE); /* after a change the area is not kept */
     CHECK_OK(made_write(copy, 2 * CHUNK, 2 * CHUNK + 9, 1, 1, &err), err);
     CHECK_OK(caterva_close(copy, &err), err);
     CHECK_OK(caterva_compact(path, NULL, &err), err);
@@ -316,7 +316,7 @@ static caterva_array *open_frame_of(caterva_array *array)
     return out;
 }
 
-/* Also with changes that were never committed: the frame has them. */
+/* Also with uncommitted changes: the frame contains them. */
 static void frames_in_memory_have_it(void **state)
 {
     (void)state;
@@ -348,7 +348,7 @@ static cv_layout_area area_of_copy(caterva_array *source, const caterva_copy_opt
     return area;
 }
 
-/* Copies are as their source, unless they are told. */
+/* Copies have the area if their source has it, unless options say otherwise. */
 static void copies_have_it(void **state)
 {
     (void)state;
@@ -382,7 +382,7 @@ static void copies_of_views_have_it(void **state)
     caterva_discard(source);
 }
 
-/* A directory has none, and it is no mistake to copy into one. */
+/* A directory has no area; copying into one is no error. */
 static void directories_have_none(void **state)
 {
     (void)state;

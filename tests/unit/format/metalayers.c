@@ -1,5 +1,5 @@
-/* Fixed metalayers of the user's: kept as they were given, changed at their length,
- * dropped by a rollback, seen by others after the commit. */
+/* Fixed metalayers of the user: kept as given, changed without changing their length, dropped
+ * by a rollback, visible to others after the commit. */
 #include "made.h"
 #include "scratch.h"
 #include "support/info.h"

@@ -1,5 +1,5 @@
-/* The sticky reader and writer: exact widths, the first failure kept, nothing
- * read behind the end. */
+/* The sticky reader and writer: exact widths, the first failure is kept, nothing is read
+ * after the end. */
 #include "format/msgpack.h"
 
 #include <setjmp.h>

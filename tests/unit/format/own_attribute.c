@@ -1,5 +1,5 @@
-/* The `_caterva` attribute: what is written comes back, keys of later versions are
- * passed over, and what is not understood is named. */
+/* The `_caterva` attribute: what is written is read back, keys of later versions are skipped,
+ * and invalid contents are reported. */
 #include "format/array_meta.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void it_comes_back(void **state)
     cv_buffer_free(&out);
 }
 
-/* A number of nine bytes and bytes under keys that nobody knows. */
+/* A number of nine bytes, and bytes under unknown keys. */
 static void unknown_keys_are_passed_over(void **state)
 {
     (void)state;

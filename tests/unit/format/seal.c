@@ -1,5 +1,5 @@
-/* Block tables and the seal: what is written is read back, and every single
- * changed byte is noticed. */
+/* Block tables and the seal: what is written is read back, and every changed byte is
+ * detected. */
 #include "format/seal.h"
 
 #include "base/arith.h"
@@ -212,7 +212,7 @@ static void both_thread_counts_are_another_writers_mark(void **state)
     free_sealed(&s);
 }
 
-/* Attributes of groups have them from the beginning: it is their checksum that tells. */
+/* Attributes of groups have them from the beginning; their checksum decides. */
 static void thread_counts_that_are_sealed_are_nobodys_mark(void **state)
 {
     (void)state;

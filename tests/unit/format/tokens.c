@@ -1,4 +1,4 @@
-/* Every form of every value, and what is cut or counts too many. */
+/* Every form of every value, and values that are cut or have wrong counts. */
 #include "format/values.h"
 
 #include "check.h"

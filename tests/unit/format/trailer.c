@@ -1,5 +1,5 @@
-/* The trailer and its attributes: real ones come back byte for byte, bad ones
- * are named, and no bytes whatever do harm. */
+/* The trailer and its attributes: real ones are rewritten byte for byte, invalid ones are
+ * reported, and no bytes do harm. */
 #include "format/frame_header.h"
 
 #include "mutate.h"
@@ -79,7 +79,7 @@ static void refuses_what_cannot_be_written(void **state)
     assert_int_equal(cv_trailer_write(&attribute, 1, &out, NULL), CATERVA_EINVAL);
     assert_int_equal(out.size, 0);
 
-    /* Sizes that leave 31 bits are refused before a byte of the values is looked at. */
+    /* Sizes above 31 bits are refused before a byte of the values is read. */
     static const uint8_t nothing[1];
     cv_metalayer large[2] = {{"a", nothing, INT32_MAX - 60}, {"b", nothing, 40}};
     cv_error err = {0};

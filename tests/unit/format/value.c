@@ -141,7 +141,7 @@ static void depth_has_an_end(void **state)
                      CATERVA_OK);
     caterva_free(packed);
 
-    enum { MANY = 1 << 20 }; /* no stack could hold them */
+    enum { MANY = 1 << 20 }; /* more than a stack could hold */
     uint8_t *deep = malloc(MANY);
     assert_non_null(deep);
     memset(deep, 0x91, MANY);

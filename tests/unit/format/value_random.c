@@ -1,5 +1,5 @@
-/* Random values of attributes: what the packer writes is one value, its tokens end where it
- * ends, and no shorter piece of it is a value.
+/* Random attribute values: what the packer writes is one value, its tokens end where it ends,
+ * and no prefix of it is a value.
  *
  * usage: test_value_random [SEED] */
 #include "format/values.h"

@@ -1,5 +1,5 @@
-/* Attributes in both places: what a map may be, which of equal names counts, and any bytes
- * in the place of the map. */
+/* Attributes in both places: what a map may be, which of equal names counts, and any bytes in
+ * place of the map. */
 #include "frame/attributes.h"
 
 #include "codec/encode.h"
@@ -17,7 +17,7 @@
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define BYTES(text) text, sizeof(text) - 1
 
-/* A trailer's list: `units` and `attrs`, whose value is given. */
+/* A trailer's list: `units` and `attrs`, with a given value. */
 typedef struct two {
     cv_metalayer layers[3];
     cv_buffer encoded[3];
@@ -110,7 +110,8 @@ static void the_last_of_a_map_counts(void **state)
     release(&t, all);
 }
 
-/* What is damaged is told to who might look for something in it, and hides nothing else. */
+/* A damaged map is reported to readers of attributes that may be in it, and hides no other
+ * attribute. */
 static void a_damaged_map_is_told(void **state)
 {
     (void)state;
@@ -119,7 +120,7 @@ static void a_damaged_map_is_told(void **state)
     cv_attributes *all = load(&t, BYTES("\x81\xa1x\x01"));
     const cv_attribute *found;
     cv_attributes_free(all);
-    t.layers[1].size = 20; /* no chunk is so short */
+    t.layers[1].size = 20; /* no chunk is that short */
     assert_int_equal(cv_attributes_load(&t.trailer, &all, NULL), CV_OK);
     assert_int_equal(cv_attributes_find(all, "units", &found, &err), CV_OK);
     assert_int_equal(cv_attributes_find(all, "attrs", &found, &err), CV_OK);
@@ -128,7 +129,7 @@ static void a_damaged_map_is_told(void **state)
     release(&t, all);
 }
 
-/* A header of a few bytes can claim gigabytes of zeros: nobody decodes them. */
+/* A header of a few bytes can claim gigabytes of zeros, which must not be decoded. */
 static void a_hostile_size_is_refused(void **state)
 {
     (void)state;
@@ -152,8 +153,8 @@ static void a_hostile_size_is_refused(void **state)
 
 static uint64_t seed;
 
-/* Any change of the bytes gives a list, whose names are texts and can be found, and which
- * can be placed anew. */
+/* Any change of the bytes gives a list whose names are text and can be found, and which can
+ * be written again. */
 static void mutated_maps_are_read(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Fetching blocks: neighbours come in one read, within the budget, in stored
- * order with tags kept, and with each block's own bytes, also where a hostile
- * chunk lets blocks share them. */
+/* Fetching blocks: neighbours are read together, within the budget, in stored order with tags
+ * kept, and each block gets its own bytes, also if a hostile chunk makes blocks share
+ * them. */
 #include "base/arith.h"
 #include "frame/fetch.h"
 
@@ -15,7 +15,7 @@ enum { MAX_BLOCKS = 200, CHUNK_BYTES = 1 << 20, READS = 1000 };
 
 static uint64_t seed;
 
-/* A store that lends nothing and notes what is read of it. */
+/* A store that lends no memory and records its reads. */
 typedef struct noting_store {
     cv_store base;
     uint8_t *bytes;
@@ -25,7 +25,7 @@ typedef struct noting_store {
     } reads[READS];
     int n_reads, n_waves;
     bool lends;
-    cv_at_once at_once; /* what it says of ranges that are asked for at once */
+    cv_at_once at_once; /* its answer for ranges that may be in memory */
 } noting_store;
 
 static cv_status noting_read(cv_store *store, cv_object object, uint64_t pos, void *dst,
@@ -103,7 +103,7 @@ static void free_scene(scene *s)
     free(s);
 }
 
-/* Blocks one behind the other, `gap` bytes between. */
+/* Blocks in sequence, `gap` bytes apart. */
 static void lay_out(scene *s, int n, int32_t size, int32_t gap)
 {
     s->layout.n_blocks = n;
@@ -118,8 +118,8 @@ static void want(scene *s, int i, int64_t block)
     s->wanted[i] = (cv_wanted){.block = block, .tag = 5000 + block};
 }
 
-/* Fetches all that is wanted in as many steps as it takes; every block must have
- * its own bytes. Returns the number of steps. */
+/* Fetches all wanted blocks in as many steps as necessary; every block must have its own
+ * bytes. Returns the number of steps. */
 static int fetch_all(scene *s, int64_t n, size_t budget)
 {
     int steps = 0;
@@ -182,7 +182,7 @@ static void distant_blocks_come_in_several(void **state)
     free_scene(s);
 }
 
-/* Whether the first range is in memory is found out by reading it. */
+/* Reads the first range to find out whether it is in memory. */
 static void the_first_range_is_tried_at_once(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void the_budget_bounds_a_fetch(void **state)
         s->store.n_reads = 0;
         int steps = fetch_all(s, 20, budget);
         assert_true(budget < 1000 ? steps == 20 : steps <= (int)(20000 / (budget / 2)) + 1);
-        /* One block always comes, and a prefix before it. */
+        /* At least one block, and a prefix before it. */
         size_t most = (budget > 1000 ? budget : 1000) + CV_BLOCK_PREFIX;
         for (int i = 0; i < s->store.n_reads; i++)
             assert_true(s->store.reads[i].size <= most);
@@ -259,7 +259,7 @@ static void borrowed_bytes_are_not_read(void **state)
     assert_int_equal(fetch_all(s, 10, 0), 1);
     assert_int_equal(s->store.n_reads, 0);
     for (int i = 0; i < 10; i++) {
-        assert_false(s->wanted[i].packed.in_place); /* not ours to write on */
+        assert_false(s->wanted[i].packed.in_place); /* the store's memory */
         assert_ptr_equal(s->wanted[i].packed.chunk, s->store.bytes + 100);
     }
     free_scene(s);

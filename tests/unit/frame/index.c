@@ -1,5 +1,5 @@
-/* The chunk index: entries looked up one by one equal those decoded whole, for
- * every block of the index, the short last one included. */
+/* The chunk index: entries looked up one by one equal those decoded whole, for every block of
+ * the index, including the short last one. */
 #include "array/array.h"
 #include "frame/lookup.h"
 #include "support/check.h"
@@ -52,7 +52,7 @@ static void check_lookups(caterva_array *array, rng *r)
     for (int round = 0; round < 12; round++) {
         caterva_array *fresh;
         assert_int_equal(caterva_frame_open(frame, size, 0, NULL, &fresh, NULL), CATERVA_OK);
-        for (int i = 0; i < 10; i++) { /* the last ones decode it whole */
+        for (int i = 0; i < 10; i++) { /* the last lookups decode it whole */
             int64_t chunk = i == 0 ? CHUNKS - 1 : rng_between(r, 0, CHUNKS - 1);
             cv_chunk_ref ref, expected;
             assert_int_equal(

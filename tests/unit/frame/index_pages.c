@@ -1,6 +1,6 @@
-/* The pages of a chunk index: random changes against a flat array; what is
- * encoded, with most pages remembered, is decoded by libblosc2; indexes that
- * share pages, also with other threads, do not see each other's changes.
+/* The pages of a chunk index: random changes against a flat array. libblosc2 decodes what is
+ * encoded, with most pages cached. Indexes that share pages, also with other threads, do not
+ * see each other's changes.
  *
  * usage: test_index_pages [SEED [STEPS]] */
 #include "base/arith.h"
@@ -26,7 +26,7 @@ enum { MOST = 5 * CV_INDEX_PAGE + 100, HELD = 4 };
 static uint64_t seed;
 static int steps;
 
-/* An index, and what it must hold. */
+/* An index, and its expected contents. */
 typedef struct twin {
     cv_index index;
     int64_t *flat;
@@ -55,7 +55,7 @@ static int equals(const twin *t)
 
 /* ---- Encoding ----------------------------------------------------------------- */
 
-/* Whole, and an item here and there, both by libblosc2. */
+/* Decodes it whole, and single items, with libblosc2. */
 static void check_chunk(const cv_buffer *chunk, const int64_t *entries, int64_t n, rng *r)
 {
     int32_t nbytes, cbytes, size = (int32_t)(n * 8);
@@ -99,7 +99,7 @@ static void an_index_of_any_length_is_a_chunk(void **state)
             for (int64_t k = 0; k < n; k++)
                 entries[k] = way == 0   ? k * 1000 - 5
                              : way == 1 ? INT64_MIN + 77
-                             : way == 2 ? k == n / 2             /* all zeros but one */
+                             : way == 2 ? k == n / 2             /* all zeros except one */
                                         : (int64_t)rng_next(&r); /* incompressible */
             assert_int_equal(made_index(entries, n, &out), CV_OK);
             if (way == 1 && n >= 8) assert_int_equal(out.size, 40);
@@ -133,8 +133,8 @@ static void resize(twin *t, rng *r)
     assert_int_equal(t->index.n, n);
 }
 
-/* One index changes on; some older ones are held, and one goes for a new one
- * now and then. Sometimes the next goes on from a held one, as after a rollback. */
+/* One index keeps changing; some older ones are held and replaced now and then. Sometimes a
+ * held one is continued, as after a rollback. */
 static void random_changes(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void random_changes(void **state)
     cv_encoder_free(encoder);
 }
 
-/* A large array of one entry takes two pages' memory, and a change one more. */
+/* A large array of equal entries takes the memory of two pages, and a change one more. */
 static void equal_pages_are_one(void **state)
 {
     (void)state;
@@ -221,12 +221,11 @@ static void strays_are_found_by_entry(void **state)
     assert_int_equal(cv_index_add_strays(&first, strays, 3, NULL), CV_OK);
     assert_int_equal(cv_index_set(&first, 1, 200, 0, NULL), CV_OK);
     assert_int_equal(cv_index_table_pos(&first, 1), 0);
-    for (int i = 0; i < 3; i++) { /* entries that were there when they got a table */
+    for (int i = 0; i < 3; i++) { /* existing entries that got a table */
         first.pages[0]->entries[10 + i] = strays[i].entry;
         assert_int_equal(cv_index_table_pos(&first, 10 + i), strays[i].pos);
     }
-    /* A chunk put in the place of one has its table behind it; in `first` nothing
-     * changes. */
+    /* A chunk that replaces one has its table after it; `first` does not change. */
     assert_int_equal(cv_index_share(&first, &second, NULL), CV_OK);
     assert_int_equal(cv_index_set(&second, 50, 300, 0, NULL), CV_OK);
     assert_int_equal(cv_index_table_pos(&second, 50), 0);
@@ -242,7 +241,7 @@ static void strays_are_found_by_entry(void **state)
 
 /* ---- In a file ---------------------------------------------------------------- */
 
-/* The offsets as C-Blosc2's own schunk finds them. */
+/* Compares the offsets with those that C-Blosc2's schunk finds. */
 static void check_file(const char *path, caterva_array *array)
 {
     const cv_index *index;
@@ -295,8 +294,7 @@ static void c_blosc2_finds_the_same_offsets(void **state)
 
 /* ---- Threads ------------------------------------------------------------------ */
 
-/* Where the writer puts a state, and readers take it; like a frame's current
- * snapshot. */
+/* Where the writer stores a state and readers load it, like a frame's current snapshot. */
 typedef struct exchange {
     pthread_mutex_t lock;
     twin state;

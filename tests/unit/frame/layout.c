@@ -1,5 +1,4 @@
-/* Layouts: found again, thrown out, forgotten; blocks stored in any order get
- * the right bytes. */
+/* Layouts: cached, evicted, forgotten; blocks stored in any order get the right bytes. */
 #include "base/arith.h"
 
 #include "frame/layout.h"
@@ -57,7 +56,7 @@ static void a_layout_is_kept(void **state)
     assert_int_equal(first->header.nbytes, CHUNK * 4);
 
     cv_layout_cache_clear(array->frame->layouts);
-    assert_int_equal(first->header.nbytes, CHUNK * 4); /* still held by us */
+    assert_int_equal(first->header.nbytes, CHUNK * 4); /* still held by this test */
     cv_layout *third = get(array, 3);
     assert_ptr_not_equal(first, third);
     cv_layout_release(first);
@@ -87,7 +86,7 @@ static void newcomers_throw_others_out(void **state)
         }
     }
     cv_layout *again = get(array, 0);
-    assert_ptr_not_equal(held, again); /* 30 newcomers for a handful of slots */
+    assert_ptr_not_equal(held, again); /* 30 new layouts for a few slots */
     assert_int_equal(held->n_blocks, again->n_blocks);
     if (held->n_blocks > 0)
         assert_memory_equal(held->blocks, again->blocks,
@@ -98,7 +97,7 @@ static void newcomers_throw_others_out(void **state)
     free(bytes);
 }
 
-/* Few enough chunks stay all, wherever in the file they are. */
+/* If chunks are few, all layouts stay cached, wherever the chunks are in the file. */
 static void those_in_use_stay(void **state)
 {
     (void)state;
@@ -120,7 +119,7 @@ static void those_in_use_stay(void **state)
 
 /* ---- Orders of blocks --------------------------------------------------------------- */
 
-/* Stores the streams of chunk `pos` in another order; starts tell where. */
+/* Stores the streams of chunk `pos` in another order, with matching block starts. */
 static void reorder_blocks(uint8_t *chunk, const int *order)
 {
     int32_t cbytes = (int32_t)cv_load_le32(chunk + 12), starts[N_BLOCKS], ends[N_BLOCKS];
@@ -139,7 +138,7 @@ static void reorder_blocks(uint8_t *chunk, const int *order)
     free(copy);
 }
 
-/* A frame of one chunk with streams: large steps defeat "same" and "memcpyed". */
+/* A frame of one chunk with streams: large steps prevent repeated and memcpyed chunks. */
 static uint8_t *one_chunk(size_t *size, uint64_t *pos)
 {
     geometry g = made_line(CHUNK, CHUNK, BLOCK, sizeof(int32_t));
@@ -206,7 +205,7 @@ static void starts_outside_are_refused(void **state)
         caterva_array *array = open_array(bytes, size);
         cv_chunk_ref ref = ref_of(array, 0);
         cv_layout *layout;
-        for (int again = 0; again < 2; again++) { /* what is damaged is not kept */
+        for (int again = 0; again < 2; again++) { /* damaged layouts are not cached */
             assert_int_equal(
                 cv_layout_get(array->frame->layouts, array->snapshot, &ref, &layout, &err),
                 CATERVA_ECORRUPT);
@@ -289,7 +288,7 @@ static void a_dictionary_is_checked_with_the_head(void **state)
     caterva_array *array = reopened("dictionary", MANY, 4096, 77777, true);
     cv_layout *layout = get(array, 0);
     assert_non_null(layout->sums);
-    assert_true(layout->blocks[0].start > 32 + 4 * layout->n_blocks); /* it is there */
+    assert_true(layout->blocks[0].start > 32 + 4 * layout->n_blocks); /* dictionary */
     for (int32_t i = 0; i < MANY; i += 7777)
         assert_int_equal(made_item(array, i), (int32_t)((uint32_t)i * 77777u));
     cv_layout_release(layout);
@@ -319,7 +318,7 @@ static void a_long_item_is_read_behind_the_header(void **state)
     caterva_discard(array);
 }
 
-/* The bytes of a whole chunk are checked from its first one. */
+/* The bytes of a whole chunk are checked from the first one on. */
 static void a_chunk_that_changed_since_is_noticed(void **state)
 {
     (void)state;
@@ -346,8 +345,8 @@ static void a_chunk_that_changed_since_is_noticed(void **state)
 
 /* ---- Threads ------------------------------------------------------------------------ */
 
-/* Headers of small chunks are parsed once if they are equal; that leaves the room that
- * each has to be looked at, and every header that is not equal to be refused. */
+/* Headers of small chunks are parsed once if they are equal. The available space must still
+ * be checked for each, and every different header must be refused. */
 static void equal_headers_are_still_checked(void **state)
 {
     (void)state;
@@ -375,7 +374,7 @@ static void equal_headers_are_still_checked(void **state)
         err);
 
     bytes[ref.pos] = 0;         /* the version */
-    for (int i = 0; i < 2; i++) /* what is refused is not remembered */
+    for (int i = 0; i < 2; i++) /* a refused header is not cached */
         assert_int_equal(cv_layout_borrow(array->frame->layouts, array->snapshot, &ref, &memo,
                                           &layout, &err),
                          CATERVA_ECORRUPT);

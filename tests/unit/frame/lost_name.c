@@ -1,6 +1,6 @@
-/* Somebody renames a file in the middle of a commit, before each of its writes and syncs.
- * The commit either says so and what is pending is not lost, or the renamed file holds it:
- * an acknowledged commit is never in neither. */
+/* Another process renames the file during a commit, before each of its writes and syncs.
+ * Either the commit reports it and pending changes are kept, or the renamed file contains
+ * them: an acknowledged commit is never lost. */
 #include "frame/frame.h"
 
 #include "made.h"
@@ -21,7 +21,7 @@ static struct {
     cv_store_ops ops;
     const cv_store_ops *real;
     int left;               /* operations before it happens */
-    bool is_moved, is_late; /* late: not before the write that makes the new state seen */
+    bool is_moved, is_late; /* late: after the write that makes the new state visible */
     char path[SCRATCH_PATH], away[SCRATCH_PATH];
 } thief;
 
@@ -35,7 +35,7 @@ static void maybe_steal(void)
 static cv_status stealing_write(cv_store *store, cv_object object, uint64_t pos,
                                 const void *src, size_t size, cv_error *err)
 {
-    enum { HEADER_WRITE = 16 }; /* where that of a header begins */
+    enum { HEADER_WRITE = 16 }; /* the position of a header write */
     if (pos == HEADER_WRITE && !thief.is_moved) thief.is_late = true;
     maybe_steal();
     return thief.real->write(store, object, pos, src, size, err);
@@ -69,7 +69,7 @@ static int32_t first_item(const char *path)
     return item;
 }
 
-/* Returns false when the commit came to its end before the file was renamed. */
+/* Returns false if the commit ended before the file was renamed. */
 static bool try_one(caterva_durability durability, int after)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
@@ -105,7 +105,7 @@ static bool try_one(caterva_durability durability, int after)
         assert_true(found == before || found == FIRST);
     }
     assert_int_equal(rename(thief.away, thief.path), 0);
-    if (status != CV_OK && found == before) /* refused before anything was seen */
+    if (status != CV_OK && found == before) /* refused before the state was visible */
         assert_int_equal(caterva_commit(array, NULL), CV_OK);
     caterva_discard(array);
     assert_int_equal(first_item(thief.path), FIRST);

@@ -1,5 +1,5 @@
-/* A header that is being rewritten while it is read: the store of another
- * process's file shows a mixture of the old and the new one for a while. */
+/* A header that is rewritten while it is read: the store of another process's file shows a
+ * mixture of the old and the new one for a while. */
 #include "frame/frame.h"
 #include "made.h"
 
@@ -8,14 +8,14 @@
 
 #include <cmocka.h>
 
-/* Shows `before` and `after` mixed in the first `mixed` reads of the header, and
- * is found to be longer at the second look. */
+/* Shows a mixture of `before` and `after` in the first `mixed` reads of the header; the
+ * second size query returns a larger size. */
 typedef struct moving_store {
     cv_store base;
     const uint8_t *before, *after;
     size_t size, first_size;
     int mixed;
-    bool stands_still; /* the mixture is the same each time, as when the writer has to wait */
+    bool stands_still; /* the mixture does not change, as if the writer were waiting */
     bool is_written;   /* a writer has it open */
     int n_reads;
 } moving_store;
@@ -74,7 +74,7 @@ static two_states make_two(void)
     return two;
 }
 
-/* Owned by who opens it. */
+/* The caller owns it. */
 static moving_store *move(const two_states *two, int mixed)
 {
     moving_store *m = check_alloc(sizeof *m);
@@ -109,7 +109,7 @@ static void a_mixture_is_not_believed(void **state)
     free(two.after);
 }
 
-/* Two reads in a row are the same, and damaged: a writer will go on, nobody else. */
+/* Two consecutive reads are equal and damaged: waits only if a writer has the file open. */
 static void a_mixture_that_stands_still_is_waited_for(void **state)
 {
     (void)state;

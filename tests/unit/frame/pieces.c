@@ -1,5 +1,5 @@
-/* Pieces: what they come to, whatever their sizes and wherever they go; parts
- * written in any order; a read that fails. */
+/* Pieces: their result, for all sizes and destinations; parts written in any order; a failing
+ * read. */
 #include "engine/write/flush.h"
 
 #include "check.h"
@@ -20,7 +20,7 @@ enum { STORED = 3 << 20, AT_HAND = 1 << 20 };
 
 static uint64_t seed;
 
-/* A store with random bytes, and random bytes beside it. */
+/* A store with random bytes, and random bytes in memory. */
 typedef struct scene {
     rng r;
     cv_store *store;
@@ -132,7 +132,7 @@ static void a_file_copies_no_bytes_it_has_not(void **state)
     end(&s);
 }
 
-/* Parts cover the job once: they write no byte more than it has. */
+/* Parts cover the job once and write no byte more. */
 static void parts_are_no_more_than_the_whole(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Sealing what another writer made, whole and bit by bit with each commit: then any
- * change of its bytes is noticed, and what was damaged before is told apart. */
+/* Sealing what another writer made, as a whole and incrementally with each commit: then any
+ * change of its bytes is detected, and earlier damage is distinguished. */
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/crc.h"
@@ -123,7 +123,7 @@ static void a_foreign_directory_is_sealed_at_once_or_not(void **state)
     check_sealed(path, 1, 0, 0);
 }
 
-/* Our own checksums, behind chunks whose seal another writer dropped. */
+/* This library's checksums after chunks whose seal another writer dropped. */
 static void tables_that_stand_there_are_used(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void damage_from_before_is_not_vouched_for(void **state)
     check_sealed(path, 1, 1, 1);
 }
 
-/* The list of tables that stand elsewhere shrinks with the array. */
+/* The list of tables at other positions shrinks with the array. */
 static void tables_of_chunks_that_went_are_forgotten(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void tables_of_chunks_that_went_are_forgotten(void **state)
 typedef struct sealed_file {
     uint8_t *bytes;
     size_t size;
-    uint8_t *tail; /* the footer, which the trailer follows */
+    uint8_t *tail; /* the footer, followed by the trailer */
     cv_seal_footer footer;
     uint8_t *head;
     uint8_t *index;
@@ -195,7 +195,7 @@ static sealed_file load_sealed(const char *path)
     return f;
 }
 
-/* As damage that knows how checksums are made: the root vouches for it. */
+/* Damage with a valid checksum: the root is recomputed. */
 static void save_with_new_root(const char *path, sealed_file *f)
 {
     uint32_t header_size;
@@ -220,7 +220,7 @@ static void check_unreadable(const char *path, const char *words)
     caterva_discard(array);
 
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.unchecked = 1; /* the items themselves are fine */
+    options.unchecked = 1; /* the items themselves are undamaged */
     CHECK_OK(caterva_open(path, &options, &array, &err), err);
     assert_int_equal(made_item(array, 5), 5);
     caterva_discard(array);
@@ -234,7 +234,7 @@ static void a_seal_that_does_not_fit_is_damage(void **state)
     assert_int_equal(caterva_seal(path, &undurable, NULL), CATERVA_OK);
 
     sealed_file f = load_sealed(path);
-    memset(f.head + f.footer.head_size - 4, 0, 4); /* one page, said to be of zeros */
+    memset(f.head + f.footer.head_size - 4, 0, 4); /* one page, declared as zeros */
     save_with_new_root(path, &f);
     check_unreadable(path, "the seal is damaged");
 }
@@ -252,7 +252,7 @@ static void strays_have_a_checksum(void **state)
     check_unreadable(path, "the seal is damaged");
 }
 
-/* An index that says it is shorter than its place. */
+/* An index that claims to be shorter than its space. */
 static void an_index_of_another_size_is_damage(void **state)
 {
     (void)state;
@@ -273,8 +273,7 @@ static void an_index_of_another_size_is_damage(void **state)
     caterva_discard(array);
 }
 
-/* Chunks that are all one and the same, as an index of one repeated entry says:
- * each has the checksums of that one. */
+/* All index entries are equal: every chunk has the checksums of that one chunk. */
 static void one_chunk_may_stand_for_all(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* The second trailer of a frame without chunks, which only C-Blosc2 reads: it is there
- * after each commit, whatever the durability; a failure to write it is made good by
- * the next commit. */
+/* The second trailer of a frame without chunks, which only C-Blosc2 reads: it exists after
+ * each commit, with any durability; the next commit repeats a failed write of it. */
 #include "frame/txn.h"
 
 #include "made.h"
@@ -52,8 +51,8 @@ static void it_is_there_at_every_durability(void **state)
     }
 }
 
-/* Each of the commit's last operations fails in turn: those before its header is
- * written fail it, those behind leave a debt at most. */
+/* Each of the last operations of the commit fails in turn: those before the header write fail
+ * the commit, later ones only leave the second trailer to be written. */
 static void a_failure_is_made_good_later(void **state)
 {
     (void)state;

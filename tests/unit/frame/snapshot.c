@@ -1,13 +1,13 @@
-/* Opening frames built by hand: every place where header, metalayer, file,
- * trailer and index can disagree is refused with the position; every form of the
- * index that writers make is read. */
+/* Opening frames built by hand: every contradiction between header, metalayer, file, trailer
+ * and index is refused with the position; every form of the index that writers make is
+ * read. */
 #include "frame/index.h"
 #include "frame/lookup.h"
 #include "recipe.h"
 #include "support/info.h"
 #include <caterva_store.h>
 
-/* Reads item i as an array opened from these bytes gives it; *status: of all. */
+/* Reads item i of an array opened from these bytes; *status: of the whole operation. */
 static int32_t item_of(const cv_buffer *frame, int64_t i, cv_status *status, cv_error *err)
 {
     caterva_array *array;
@@ -50,7 +50,7 @@ static void a_frame_made_by_hand_opens(void **state)
     check_items(&frame);
     cv_buffer_free(&frame);
 
-    p.gap = 100; /* a hole before the trailer is fine */
+    p.gap = 100; /* a hole before the trailer is valid */
     frame = assemble(&p);
     check_items(&frame);
     assert_int_equal(cv_buffer_append(&frame, "garbage behind the frame", 24, NULL), CV_OK);
@@ -107,7 +107,7 @@ static void every_form_of_the_index(void **state)
     assert_int_equal(item_of(&frame, 17, &status, NULL), 7);
     cv_buffer_free(&frame);
 
-    set_special_index(&p, 2, 0); /* not-a-number says no position */
+    set_special_index(&p, 2, 0); /* not-a-number is not a position */
     frame = assemble(&p);
     check_refused(&frame, CATERVA_ECORRUPT, "index");
     cv_buffer_free(&frame);
@@ -203,7 +203,7 @@ static void cut_frames_are_refused(void **state)
     free_recipe(&p);
 }
 
-/* A change to the recipe and how the frame is refused then. */
+/* A change to the recipe, and how the frame is refused. */
 typedef struct refusal {
     void (*change)(recipe *p);
     cv_status status;
@@ -318,7 +318,7 @@ static void disagreements_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         recipe p = new_recipe();
-        cv_buffer frame = assemble(&p); /* sizes that a change may build on */
+        cv_buffer frame = assemble(&p); /* sizes that a change may use */
         cv_buffer_free(&frame);
         refusals[i].change(&p);
         frame = assemble(&p);
@@ -328,7 +328,7 @@ static void disagreements_are_refused(void **state)
     }
 }
 
-/* Chunks are read whole: how they are cut into blocks may differ. */
+/* Chunks are read whole: their division into blocks may differ. */
 static void a_frame_without_metalayer_is_its_items(void **state)
 {
     (void)state;
@@ -350,12 +350,12 @@ static void a_frame_without_metalayer_is_its_items(void **state)
     }
 }
 
-/* A header that claims a frame of little more than itself. */
+/* A header that claims a frame hardly larger than itself. */
 static void a_frame_needs_room_for_a_trailer(void **state)
 {
     (void)state;
     recipe p = new_recipe();
-    p.header.nbytes = 0; /* of no chunks: their size is not looked at */
+    p.header.nbytes = 0; /* without chunks: their size is not checked */
     p.chunks.size = 0;
     p.header.cbytes = 0;
     set_meta(&p, 0, CHUNK, BLOCK);
@@ -415,7 +415,7 @@ static void offsets_out_of_range_are_refused(void **state)
         assert_int_equal(status, CV_OK);
         cv_buffer_free(&frame);
     }
-    /* The last place where a chunk could begin holds no chunk header. */
+    /* The last possible position of a chunk does not contain a chunk header. */
     int64_t offsets[N_CHUNKS] = {0, CHUNK_SIZE, N_CHUNKS * CHUNK_SIZE - 32, 3 * CHUNK_SIZE};
     set_plain_index(&p, offsets);
     cv_buffer frame = assemble(&p);

@@ -1,6 +1,5 @@
-/* Dead space: extents as plain bookkeeping against a byte map, and what a file
- * grows to over many commits, with and without a reader that holds an old
- * state. */
+/* Dead space: extents as bookkeeping against a byte map, and the growth of a file over many
+ * commits, with and without a reader that holds an old state. */
 #include "array/array.h"
 #include "frame/space.h"
 #include "support/check.h"
@@ -64,7 +63,7 @@ static void extents_are_a_set_of_bytes(void **state)
     cv_space_destroy(&space);
 }
 
-/* The smallest that fits, and with it a rest that only one of its kind could use. */
+/* Takes the smallest hole that fits, whose rest only the same kind of chunk could use. */
 static void a_hole_goes_to_a_chunk_of_its_size(void **state)
 {
     (void)state;
@@ -96,7 +95,7 @@ static void what_died_is_free_one_commit_later(void **state)
         cv_space_put(&space, 100, 50);
         cv_space_committed(&space, durable);
         cv_space_replaced(&space, 100);
-        assert_false(cv_space_take(&space, 10, &at)); /* committed still */
+        assert_false(cv_space_take(&space, 10, &at)); /* still committed */
         assert_false(cv_space_is_clear(&space, 120, 10));
         cv_space_committed(&space, durable);
         assert_int_equal(cv_space_take(&space, 10, &at), durable);
@@ -106,7 +105,7 @@ static void what_died_is_free_one_commit_later(void **state)
     }
 }
 
-/* Where the books have a gap, no place below the end may be taken for clear. */
+/* If the records have a gap, no position below the end counts as free. */
 static void a_gap_in_the_books_is_not_clear(void **state)
 {
     (void)state;
@@ -116,7 +115,7 @@ static void a_gap_in_the_books_is_not_clear(void **state)
     assert_false(cv_space_is_clear(&space, 100, 10));
     cv_space_committed(&space, false);
     space.dead.forgot = false;
-    assert_false(cv_space_is_clear(&space, 100, 10)); /* it went on to aging */
+    assert_false(cv_space_is_clear(&space, 100, 10)); /* it is in `aging` now */
     cv_space_destroy(&space);
 }
 
@@ -130,13 +129,13 @@ static void a_rollback_gives_back_what_was_taken(void **state)
     assert_true(cv_space_take(&space, 20, &at));
     assert_int_equal(at.size, 20);
     cv_space_put(&space, at.pos, at.size);
-    cv_space_put(&space, 1000, 10); /* behind the end */
+    cv_space_put(&space, 1000, 10); /* after the end */
     cv_space_replaced(&space, 400);
     cv_space_rolled_back(&space, 1000);
     assert_int_equal(space.free.n, 1);
     assert_int_equal(space.free.items[0].pos, 100);
     assert_int_equal(space.free.items[0].size, 50);
-    assert_int_equal(space.ours.n, 1); /* what was replaced lives on */
+    assert_int_equal(space.ours.n, 1); /* what was replaced is still alive */
     assert_int_equal(space.ours.items[0].pos, 400);
     assert_int_equal(space.ours.items[0].size, 10);
     assert_int_equal(space.dead.n, 0);
@@ -221,7 +220,7 @@ static void many_commits_grow_a_file_little(void **state)
     const int64_t data = N * 4, chunk = CHUNK * 4;
     assert_in_range(grown(path, CATERVA_DURABILITY_NONE, false), data, data + 30 * chunk);
     assert_in_range(grown(path, CATERVA_DURABILITY_ORDERED, false), data, data + 30 * chunk);
-    /* a reader of the first state: nothing may be used again */
+    /* a reader of the first state: nothing may be reused */
     assert_in_range(grown(path, CATERVA_DURABILITY_NONE, true), data + COMMITS * chunk,
                     data + (COMMITS + 30) * chunk);
 }

@@ -1,6 +1,6 @@
-/* What a clean close gives back: the file ends with its frame, dead space before
- * the index goes when it is worth it, and never under a reader; whatever fails
- * on the way, the committed state is there.
+/* What a clean close gives back: the file ends with its frame, and dead space before the
+ * index is released if worthwhile, and never while a reader needs it. After any failure the
+ * committed state exists.
  *
  * usage: test_tidy [SEED] */
 #include "fault/crash.h"
@@ -45,7 +45,7 @@ static void write_noise(rng *r, caterva_array *array, int64_t start, int64_t sto
     free(noise);
 }
 
-/* The second half lies behind the first, whatever thread is done first. */
+/* The second half is after the first, whichever thread finishes first. */
 static void fill_with_noise(rng *r, caterva_array *array)
 {
     write_noise(r, array, 0, N / 2);
@@ -68,8 +68,8 @@ static size_t stored_size(const char *path)
     return (size_t)st.st_size;
 }
 
-/* Both readers take the file as a whole frame in memory, which C-Blosc2 wants
- * to be exactly as long as it says. */
+/* Both readers accept the file as a whole frame in memory; C-Blosc2 requires its exact
+ * length. */
 static void check_exact(const char *path)
 {
     size_t size;
@@ -116,7 +116,7 @@ static void a_closed_file_ends_with_its_frame(void **state)
     }
 }
 
-/* A crash left bytes behind the frame: the next close cuts them. */
+/* A crash left bytes after the frame: the next close truncates them. */
 static void bytes_behind_the_frame_go(void **state)
 {
     (void)state;
@@ -136,8 +136,8 @@ static void bytes_behind_the_frame_go(void **state)
     check_exact(path);
 }
 
-/* What was killed or failed left bytes behind the frame: a commit beside a reader of
- * the committed state does not go behind them, and the file is cut at once. */
+/* A killed or failed writer left bytes after the frame: a commit beside a reader of the
+ * committed state does not write after them, and the file is truncated at once. */
 static void bytes_behind_the_frame_are_used(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void bytes_behind_the_frame_are_used(void **state)
     }
 }
 
-/* An array that was put behind another one is not cut off by who opens that for
+/* An array appended after another one is not truncated when the first is opened for
  * writing. */
 static void an_array_behind_the_frame_stays(void **state)
 {
@@ -185,7 +185,7 @@ static void an_array_behind_the_frame_stays(void **state)
     caterva_discard(second);
     for (int round = 0; round < 2; round++) {
         caterva_array *writer = open_for(path, CATERVA_MODE_WRITE, CATERVA_DURABILITY_FULL);
-        if (round == 1) { /* not to be done, see the header; but not at once to its harm */
+        if (round == 1) { /* discouraged, see the header; but must not do harm at once */
             write_noise(&r, writer, 0, CHUNK);
             CHECK_OK(caterva_commit(writer, &err), err);
         }
@@ -199,8 +199,8 @@ static void an_array_behind_the_frame_stays(void **state)
     }
 }
 
-/* Half of the array is cut off: the close gives its space back, but not to a
- * reader's harm. */
+/* Half of the array is removed: the close gives its space back, but not while a reader needs
+ * it. */
 static void a_reader_keeps_what_it_reads(void **state)
 {
     (void)state;
@@ -232,8 +232,7 @@ static void a_reader_keeps_what_it_reads(void **state)
     check_exact(path);
 }
 
-/* In a fault store: the array of `make_file`, cut to half and committed, and
- * its oracle. */
+/* In a fault store: the array of `make_file`, cut to half and committed, and its oracle. */
 static caterva_array *half_array(rng *r, history *h, caterva_durability durability)
 {
     caterva_error err;
@@ -276,7 +275,7 @@ static void what_is_tidy_is_left_alone(void **state)
     cv_txn_tidy(array->pending->txn);
     assert_int_equal(cv_store_fault_count(array->frame->store), n);
 
-    /* 500 bytes of 120 000: not worth it */
+    /* 500 bytes of 120,000: not worth it */
     caterva_error err;
     CHECK_OK(caterva_attr_set(array, "x", "1", 1, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);
@@ -289,7 +288,7 @@ static void what_is_tidy_is_left_alone(void **state)
     history_free(&h);
 }
 
-/* Every operation of it fails, once and for good: the state stays. */
+/* Every operation fails, once and for ever: the state does not change. */
 static void failing_costs_nothing(void **state)
 {
     (void)state;

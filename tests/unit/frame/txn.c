@@ -1,6 +1,6 @@
-/* Transactions: what is put is found, seen by nobody else, and dropped by a
- * rollback; it never lands on bytes of the committed state; chunk files get
- * numbers that nothing remembered can be confused with. */
+/* Transactions: what is put is found, is invisible to others, and is dropped by a rollback.
+ * It never overwrites bytes of the committed state; chunk files get numbers that cannot be
+ * confused with cached ones. */
 #include "codec/encode.h"
 #include "engine/write/flush.h"
 #include "format/chunk_header.h"
@@ -111,7 +111,7 @@ typedef struct range {
     uint64_t pos, end;
 } range;
 
-/* Bytes of the committed state: chunks, index and trailer. */
+/* Byte ranges of the committed state: chunks, index and trailer. */
 static int live_ranges(caterva_array *array, range *out)
 {
     cv_snapshot *s = cv_frame_snapshot(array->frame);
@@ -133,8 +133,8 @@ static int live_ranges(caterva_array *array, range *out)
     return n;
 }
 
-/* The writes since entry `from` miss every live range; only the commit's one
- * header write touches the header. */
+/* The writes since entry `from` avoid every live range; only the commit's header write
+ * changes the header. */
 static void check_writes(caterva_array *array, const range *live, int n_live, size_t from)
 {
     const cv_fault_journal *journal = cv_store_fault_journal(array->frame->store);
@@ -194,8 +194,8 @@ static void a_commit_of_nothing_writes_nothing(void **state)
     caterva_discard(array);
 }
 
-/* What a commit did before it failed may be what the disk holds now: until the
- * array is reopened nothing may be written over it. */
+/* What a failed commit wrote may be what the disk contains: until the array is reopened, it
+ * must not be overwritten. */
 static void a_poisoned_frame_takes_nothing_more(void **state)
 {
     (void)state;
@@ -270,7 +270,7 @@ static void dropped_chunk_files_disappear(void **state)
     for (int64_t i = 0; i < 4; i++) assert_true(file_exists(path, i));
 }
 
-/* A chunk put twice before the commit leaves no file that nobody names. */
+/* A chunk put twice before the commit leaves no unreferenced file. */
 static void superseded_chunk_files_disappear(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void superseded_chunk_files_disappear(void **state)
     caterva_discard(array);
 }
 
-/* A number given twice would find what is remembered of its first file. */
+/* A reused number would find what is cached of its first file. */
 static void a_number_is_never_given_twice(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void a_number_is_never_given_twice(void **state)
     caterva_array *array = new_array(scratch_path(path, "reused"), CATERVA_LAYOUT_SPARSE);
     assert_int_equal(made_write(array, 0, CHUNK, 1, 1, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);
-    assert_int_equal(made_item(array, 99), 100); /* layout remembered */
+    assert_int_equal(made_item(array, 99), 100); /* layout cached */
 
     assert_int_equal(caterva_write(array, &start, &stop, zeros, sizeof zeros, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CV_OK);

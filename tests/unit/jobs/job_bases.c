@@ -1,6 +1,6 @@
-/* What a job stands on. Parts of a job are merged after anything that leaves the items of the
+/* The base of a job. Parts of a job are merged after everything that leaves the items of the
  * array as they were when the job began: first commits, rollbacks, closes, growth. Each case
- * runs for fills of several kinds, in files and in directories. */
+ * runs for several kinds of fill, in files and in directories. */
 #include "support/scratch.h"
 
 #include "caterva.h"
@@ -134,7 +134,7 @@ static void begin(int64_t rows)
     must(caterva_job_begin(array, &o, &job, &job_size, &err), &err);
 }
 
-/* Each part has rows of its own, which begin and end within chunks that it shares. */
+/* Each part has rows of its own, which begin and end within shared chunks. */
 static void write_parts(void)
 {
     caterva_error err;
@@ -271,7 +271,7 @@ static void emptied_before(void)
     merge_and_check();
 }
 
-/* Its growth is lost with the coordinator, and made again by the next one. */
+/* The growth is lost with the coordinator, and repeated by the next one. */
 static void a_coordinator_that_dies(void)
 {
     create(ROWS);

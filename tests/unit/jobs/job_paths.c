@@ -1,5 +1,5 @@
-/* A job is found by its array's path. The path may lead to another array by the time of the
- * merge, and several paths may lead to the array. */
+/* A job is found by the path of its array. By the time of the merge the path may lead to
+ * another array, and several paths may lead to the array. */
 #include "support/info.h"
 #include "support/scratch.h"
 
@@ -48,7 +48,7 @@ static void begin_job(caterva_layout layout)
     assert_int_equal(caterva_job_begin(array, NULL, &job, &job_size, NULL), CATERVA_OK);
 }
 
-/* One chunk of noughts and ones, by the array's path or another one. */
+/* Writes one chunk of zeros and ones, by the array's path or another one. */
 static void write_part(const char *url)
 {
     const int64_t start[2] = {0, 0}, stop[2] = {4, 4};
@@ -79,7 +79,7 @@ static void end_job(void)
 
 /* ---- Another array -------------------------------------------------------------------------- */
 
-/* Of the same partition, whose bytes mean something else. */
+/* An array with the same partition whose bytes have another meaning. */
 static void an_array_of_another_dtype(caterva_layout layout)
 {
     caterva_error err;
@@ -115,8 +115,9 @@ static void expect_replaced(const caterva_error *err, caterva_status status)
     assert_non_null(strstr(err->message, "was begun"));
 }
 
-/* Of the same kind: its chunks are what the old one's were, so that alone the jobs' own notes tell
- * them apart. A compact copy is the same array; the new array's own jobs are its own. */
+/* An array of the same kind: its chunks are equal to the old one's, so only the notes in the
+ * jobs' folders distinguish them. A compact copy is the same array; the new array's own jobs
+ * belong to it. */
 static void an_array_of_the_same_kind(caterva_layout layout)
 {
     caterva_error err;
@@ -175,7 +176,7 @@ static void open_by(const char *url)
     assert_int_equal(caterva_open(url, &o, &array, NULL), CATERVA_OK);
 }
 
-/* Begun by one of them, written and merged by the other. */
+/* Begun by one path, written and merged by the other. */
 static void a_symbolic_link(caterva_layout layout, bool begin_by_link)
 {
     char link[SCRATCH_PATH], parts[2 * SCRATCH_PATH];
@@ -209,7 +210,7 @@ static void test_a_symbolic_link(void **state)
 
 /* ---- What cannot be removed ---------------------------------------------------------------- */
 
-/* As a part of another user, whose directory only he may empty; root may, but for this. */
+/* Simulates a part of another user in a directory that cannot be emptied, except by root. */
 static void make_stubborn(char stubborn[3 * SCRATCH_PATH])
 {
     const caterva_job_list *list;
@@ -233,7 +234,7 @@ static void expect_ended(void)
     assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
     assert_int_equal(list->entries[0]->has_ended, 1);
-    assert_int_equal(list->entries[0]->n_parts, 1); /* the others are gone */
+    assert_int_equal(list->entries[0]->n_parts, 1); /* the others are deleted */
     assert_int_equal(list->entries[0]->job_size, job_size);
     assert_memory_equal(list->entries[0]->job, job, job_size);
     caterva_job_list_release(list);

@@ -1,5 +1,5 @@
-/* The folder of a job is deleted by several threads at once: each part once, and all that is in
- * the folder in the end, however many come. */
+/* Several threads delete the folder of a job at once: each part once and finally everything
+ * in the folder, with any number of threads. */
 #include "engine/run/pool.h"
 #include "jobs/folder.h"
 #include "support/scratch.h"
@@ -28,7 +28,7 @@ static void make_file(const char *name)
     assert_int_equal(fclose(out), 0);
 }
 
-/* Files, and directories as parts of a directory are. */
+/* Files, and directories like parts of a directory. */
 static void make_parts(void)
 {
     char name[64];
@@ -77,10 +77,10 @@ static void test_threads_share_the_parts(void **state)
     (void)state;
     cv_job_removal *removal;
     assert_int_equal(cv_job_removal_begin(path, id, NULL, &removal, NULL), CV_OK);
-    assert_int_equal(access(folder, F_OK), -1); /* its name goes first */
+    assert_int_equal(access(folder, F_OK), -1); /* it loses its name first */
     (void)cv_pool_run(HELPERS, take_steps, removal, NULL, NULL);
     assert_int_equal(atomic_load(&n_steps),
-                     PARTS + 1); /* and the base; the record goes last */
+                     PARTS + 1); /* and the base; the record is deleted last */
     assert_int_equal(cv_job_removal_end(removal, NULL), CV_OK);
     assert_gone();
 }

@@ -1,6 +1,6 @@
-/* Jobs and parts that are not what they should be: each cut or changed byte of a job, a token
- * and a part, parts that are gone, an array that has changed, items written twice; and what a
- * part refuses. Nothing of it changes the array. */
+/* Invalid jobs and parts: each cut or changed byte of a job, a token and a part, missing
+ * parts, a changed array, items written twice; and what a part refuses. None of this changes
+ * the array. */
 #include "support/scratch.h"
 
 #include "caterva.h"
@@ -27,7 +27,7 @@ static caterva_array *array;
 static void *job;
 static size_t job_size;
 
-/* What a worker has handed in. */
+/* A worker's token. */
 typedef struct token {
     void *bytes;
     size_t size;
@@ -168,7 +168,7 @@ static void damaged_jobs(void **state)
     }
 }
 
-/* A changed part either is refused, or the byte does not matter. */
+/* A changed part is refused, or the byte does not matter. */
 static void damaged_parts(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void damaged_parts(void **state)
     caterva_free(t.bytes);
 }
 
-/* A part of the same length in the place of another: a stale view of it. */
+/* A part of the same length in place of another: a stale view of it. */
 static void exchanged_parts(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void the_base_has_changed(void **state)
     caterva_free(t.bytes);
 }
 
-/* What was committed without anybody knowing is no conflict. */
+/* What was committed without acknowledgement is no conflict. */
 static void merged_before(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void merged_before(void **state)
     caterva_free(t.bytes);
 }
 
-/* Blocks that one part alone has keep their bytes, and those that nobody wrote. */
+/* Blocks that only one part wrote, or none, keep their stored bytes. */
 static void what_is_decoded(void **state)
 {
     (void)state;
@@ -390,7 +390,7 @@ static void what_a_part_refuses(void **state)
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         assert_int_equal(refused[i], CATERVA_EUNSUPPORTED);
-    assert_int_equal(caterva_close(part, NULL), CATERVA_OK); /* drops it */
+    assert_int_equal(caterva_close(part, NULL), CATERVA_OK); /* discards it */
     const caterva_job_list *list;
     assert_int_equal(caterva_jobs_list(path, NULL, &list, NULL), CATERVA_OK);
     assert_int_equal(list->n, 1);
@@ -401,7 +401,7 @@ static void what_a_part_refuses(void **state)
     caterva_job_list_release(list);
 }
 
-/* One that wrote nothing has a token, and no file. */
+/* A part without writes has a token, and no file. */
 static void an_empty_part(void **state)
 {
     (void)state;
@@ -432,8 +432,8 @@ static void places_without_room(void **state)
     caterva_discard(memory);
 }
 
-/* Two coordinators: the array's lock says so. A job of a handle that is closed is listed, and
- * stays. */
+/* Two coordinators: the array's lock reports it. A job of a closed handle is listed and
+ * remains. */
 static void coordinators(void **state)
 {
     (void)state;
@@ -450,7 +450,8 @@ static void coordinators(void **state)
     caterva_job_list_release(list);
 }
 
-/* In a directory chunks keep their files' bytes; the job's folder goes with the commit. */
+/* In a directory chunks keep the bytes of their files; the commit deletes the job's
+ * folder. */
 static void a_directory(void **state)
 {
     (void)state;

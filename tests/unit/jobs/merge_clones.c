@@ -1,6 +1,6 @@
-/* Where the file system can have bytes once for two files, a durable merge into a file clones
- * large chunks and copies only their ends. No such file system is needed here: this program has
- * the system's calls for it itself, which copy, and fail as told. */
+/* If the file system can share bytes between two files, a durable merge into a file clones
+ * large chunks and copies only their ends. No such file system is needed: this program
+ * replaces the system calls, which copy, and fail on request. */
 #include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -159,7 +159,7 @@ static void expect_all(void)
     assert_int_equal(verified.damages, 0);
 }
 
-/* Also of the file, opened anew. */
+/* Also after reopening the file. */
 static void commit_and_expect_all(void)
 {
     caterva_open_options o = CATERVA_OPEN_INIT;
@@ -213,7 +213,7 @@ static void a_rollback_and_another_merge(void **state)
     commit_and_expect_all();
 }
 
-/* Places are free where the array's own chunks were: copies go there. */
+/* Space is free where the array's own chunks were: copies go there. */
 static void holes_are_used_all_the_same(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void holes_are_used_all_the_same(void **state)
     assert_true(info_of(array)->frame_bytes <= bytes_of_one_writer() * 9 / 4);
 }
 
-/* One that cannot is asked once. */
+/* After the first refusal it is not tried again. */
 static void what_is_refused_is_copied(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void what_fails_halfway_is_written(void **state)
     commit_and_expect_all();
 }
 
-/* A clone would have the system write the parts first, for which nobody has asked. */
+/* A clone would make the system write the parts first, which is not needed. */
 static void nothing_is_cloned_that_need_not_be_durable(void **state)
 {
     (void)state;
@@ -282,6 +282,6 @@ int main(void)
 
 #else
 
-int main(void) { return 0; } /* no system that this program could stand in for */
+int main(void) { return 0; } /* no system calls that this program could replace */
 
 #endif

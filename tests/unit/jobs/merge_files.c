@@ -1,7 +1,7 @@
-/* Into a directory a merge takes the files of chunks that move whole, and copies no byte: one
- * file then has a name in the part and one in the array. So nothing that becomes of the array
- * before the commit may change the part: a rollback, a coordinator that dies, and another one
- * that uses the same number for a chunk of its own. */
+/* A merge into a directory takes over the files of chunks that are moved whole, and copies no
+ * byte: the file then has a name in the part and one in the array. So nothing that happens to
+ * the array before the commit may change the part: a rollback, a coordinator that dies, and
+ * another one that uses the same number for a chunk of its own. */
 #include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -120,8 +120,8 @@ static void expect(const int32_t *items)
 
 /* ---- Files ------------------------------------------------------------------------------------ */
 
-/* How many of these chunk files of the array have so many names. Those of `before` are 0 to
- * PARTS - 1, what is merged comes behind them. */
+/* Counts the array's chunk files with that many names. Those of `before` are 0 to PARTS - 1,
+ * merged ones come after them. */
 static int count_files(int first, int n, nlink_t names)
 {
     char name[SCRATCH_PATH + 32];
@@ -168,8 +168,8 @@ static void a_rollback_leaves_the_parts(void **state)
     expect(after);
 }
 
-/* What a worker does to its part after the merge it does to the array: noticed by the commit,
- * which changes nothing. */
+/* If a worker changes its part after the merge, the array changes too: the commit detects it
+ * and changes nothing. */
 static void a_part_is_changed_after_the_merge(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void a_part_is_changed_after_the_merge(void **state)
     assert_int_equal(access(folder, F_OK), 0);
 }
 
-/* A chunk that is written after the merge is the array's own again. */
+/* A chunk written after the merge is the array's own again. */
 static void a_merged_chunk_is_written_over(void **state)
 {
     (void)state;
@@ -206,7 +206,8 @@ static void a_merged_chunk_is_written_over(void **state)
     expect(after);
 }
 
-/* What was put and then lies beyond the shape is named by no state: its file goes at once. */
+/* A chunk that was put and is then beyond the shape is in no state: its file is deleted at
+ * once. */
 static void chunks_are_shrunk_away(void **state)
 {
     (void)state;
@@ -224,7 +225,7 @@ static void chunks_are_shrunk_away(void **state)
     assert_int_equal(count_files(0, 3 * PARTS, 1), 0);
 }
 
-/* Parts that stay have files of their own. */
+/* Kept parts have files of their own. */
 static void kept_parts_share_nothing(void **state)
 {
     (void)state;
@@ -235,7 +236,7 @@ static void kept_parts_share_nothing(void **state)
     expect(after);
 }
 
-/* Of how many chunk files from this number on the permissions are the same as of chunk 0. */
+/* Counts the chunk files from this number on that have the permissions of chunk 0. */
 static int count_alike(int first, int n)
 {
     char name[SCRATCH_PATH + 32];
@@ -250,8 +251,8 @@ static int count_alike(int first, int n)
     return found;
 }
 
-/* Who may read the array's files is not the parts' matter: a worker's umask may have been
- * another one, stricter or not. */
+/* The array's permissions do not depend on the parts: a worker's umask may have been
+ * different, stricter or not. */
 static void other_permissions_become_the_array_s(void **state)
 {
     (void)state;
@@ -268,11 +269,11 @@ static void other_permissions_become_the_array_s(void **state)
     expect(after);
 }
 
-/* And a file that is somebody else's does not become one of the array's. */
+/* A file that belongs to another user does not become one of the array's. */
 static void another_owner_s_is_copied(void **state)
 {
     (void)state;
-    if (geteuid() != 0) skip(); /* only root can give files away */
+    if (geteuid() != 0) skip(); /* only root can change owners */
     run_on_parts("chown 12345:23456");
     assert_int_equal(merge(false), CATERVA_OK);
     assert_int_equal(count_files(PARTS, PARTS, 1), PARTS);
@@ -280,7 +281,7 @@ static void another_owner_s_is_copied(void **state)
     expect(after);
 }
 
-/* A link would lead nowhere when the part is gone. */
+/* A link would be dangling once the part is deleted. */
 static void a_symbolic_link_is_copied(void **state)
 {
     (void)state;
@@ -314,12 +315,12 @@ static void die_after_the_merge(void)
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(count_files(PARTS, PARTS, 2), PARTS); /* nobody cleans up */
+    assert_int_equal(count_files(PARTS, PARTS, 2), PARTS); /* nothing was cleaned up */
     open_array();
     expect(before);
 }
 
-/* What is written next gets the numbers that are left over. */
+/* The next writes get the numbers of remaining files. */
 static void write_other_chunk(void)
 {
     int32_t items[ROWS * COLUMNS];
@@ -332,7 +333,7 @@ static void write_other_chunk(void)
     expect(before);
 }
 
-/* The first part could be merged, if only the chunk were what it was. */
+/* The first part could be merged if the chunk had not changed. */
 static void what_is_left_over_is_not_written_into(void **state)
 {
     (void)state;

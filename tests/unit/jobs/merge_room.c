@@ -1,5 +1,5 @@
-/* A merge takes room for all chunks at once where that makes it quicker, and gives back what it
- * did not need: also when it is rolled back, and when parts are mostly what parts have besides
+/* A merge reserves space for all chunks at once if that makes it faster, and gives back what
+ * it did not need: also after a rollback, and if parts consist mostly of other bytes than
  * chunks. */
 #include "support/behind.h"
 #include "support/info.h"

@@ -1,4 +1,4 @@
-/* Which ranges share a request: laws that hold for random ones, and a few by hand. */
+/* Which ranges share a request: laws that hold for random ones, and some examples. */
 #include "remote/http.h"
 #include "support/random.h"
 
@@ -24,7 +24,7 @@ static void near_ones_are_joined(void **state)
     for (int i = 0; i < 4; i++)
         even[i] = (cv_segment){.pos = 200 * (uint64_t)i, .end = 200 * (uint64_t)i + 100};
     rule.gap = 1000;
-    rule.over_percent = 50; /* two of three gaps that are as wide */
+    rule.over_percent = 50; /* two of three equally wide gaps */
     assert_int_equal(cv_join(even, 4, &rule), 2);
     rule.over_percent = 1000;
     rule.gap = 10000;
@@ -34,7 +34,7 @@ static void near_ones_are_joined(void **state)
     assert_int_equal(cv_join(s, 0, &rule), 0);
 }
 
-/* Requests that became longer by gaps are as many as there are connections, not more. */
+/* At most as many requests are extended over gaps as there are connections. */
 static void joined_ones_are_one_for_each_connection(void **state)
 {
     enum { N = 64 };
@@ -47,12 +47,12 @@ static void joined_ones_are_one_for_each_connection(void **state)
     assert_in_range(cv_join(s, N, &rule), 16, 17);
     for (uint64_t i = 0; i < N; i++)
         s[i] = (cv_segment){.pos = i * 300000, .end = i * 300000 + 299999};
-    assert_in_range(cv_join(s, N, &rule), 13, 16); /* no last one alone */
+    assert_in_range(cv_join(s, N, &rule), 13, 16); /* the last one is not alone */
     for (uint64_t i = 0; i < N; i++)
         s[i] = (cv_segment){.pos = i << 20, .end = (i << 20) + (1 << 18)};
     rule.connections = 0; /* a second one does not fit into 1 MiB */
     assert_int_equal(cv_join(s, N, &rule), N);
-    rule.connections = 4; /* of 16 MiB each: what is lost is not to cost much */
+    rule.connections = 4; /* of 16 MiB each: over-reading must not cost much */
     assert_in_range(cv_join(s, N, &rule), 8, 9);
 }
 
@@ -60,7 +60,7 @@ static rng dice;
 
 static uint64_t below(int64_t n) { return (uint64_t)rng_between(&dice, 0, n - 1); }
 
-/* Random ones: everything is covered, no request has too many bytes, nor is too much read. */
+/* Random ranges: all are covered, no request is too large, and not too much is read. */
 static void the_laws_hold(void **state)
 {
     enum { N = 200 };
@@ -99,7 +99,7 @@ static void the_laws_hold(void **state)
         fetched += end - first;
         assert_true(s[0].begins);
         assert_int_equal(begun, n_requests);
-        /* Ranges that lie in each other may be read twice where a request ends. */
+        /* Nested ranges may be read twice at the end of a request. */
         assert_true(fetched <= needed + needed * (uint64_t)rule.over_percent / 100 +
                                    1000 * (uint64_t)n_requests);
     }

@@ -1,4 +1,4 @@
-/* Bodies of several parts, good and bad, in pieces of any size. */
+/* multipart/byteranges bodies, valid and invalid, received in pieces of any size. */
 #include "remote/http.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #define BEGIN "\r\n--b\r\n"
 #define LAST "\r\n--b--\r\n"
 
-/* What came: "pos:bytes;" of each part, and "!" where the body is none. */
+/* What was received: "pos:bytes;" per body part, and "!" if the body is invalid. */
 static char heard[8192];
 
 static void say(const char *text, size_t size)
@@ -32,8 +32,8 @@ static void say_part(const cv_multipart *body)
     say(text, strlen(text));
 }
 
-/* In pieces of `piece` bytes; of those of a part at most `most` are taken at a time, and the rest
- * is given again. */
+/* Receives pieces of `piece` bytes; takes at most `most` bytes of a body part at a time, and
+ * presents the rest again. */
 static const char *hear(const char *text, size_t size, size_t piece, size_t most)
 {
     cv_multipart body;
@@ -104,7 +104,7 @@ static void parts_are_told_apart(void **state)
             }
 }
 
-/* Whatever is long is no body of parts, and is not kept to see. */
+/* A long text is not a multipart body, and is not buffered. */
 static void nothing_is_without_bound(void **state)
 {
     static const char *const befores[] = {"", BEGIN "X: ", BEGIN HEAD("0-0/1") "a\r\n",
@@ -118,7 +118,7 @@ static void nothing_is_without_bound(void **state)
             size_t step = strlen(fillers[f]);
             for (; size + step < sizeof text; size += step)
                 memcpy(text + size, fillers[f], step);
-            if (i == 1 && f == 2) continue; /* an empty line ends a head */
+            if (i == 1 && f == 2) continue; /* an empty line ends a header */
             for (size_t piece = 1; piece < 5000; piece = 3 * piece + 1) {
                 const char *come = hear(text, size, piece, SIZE_MAX);
                 if (come[strlen(come) - 1] != '!') fail_msg("%zu %zu: %s", i, f, come);
@@ -126,7 +126,7 @@ static void nothing_is_without_bound(void **state)
         }
 }
 
-/* Boundaries of replies: as they stand in Content-Type. */
+/* Boundaries of replies, as given in Content-Type. */
 static void boundaries(void **state)
 {
     static const char *const types[][2] = {

@@ -1,5 +1,5 @@
-/* Bytes kept in a folder: what was put in comes back, in any pieces, to whoever has the key;
- * and no byte of a pack can be damaged unnoticed. */
+/* The cache folder: what was stored is found, in any pieces, with the same key; and no damage
+ * of a pack goes undetected. */
 #include "base/os_dir.h"
 #include "remote/transfer.h"
 

@@ -1,4 +1,4 @@
-/* Replies of servers, good and bad, judged. */
+/* Replies of servers, valid and invalid. */
 #include "remote/http.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 static const cv_version unknown = {.size = UINT64_MAX};
 
-/* What comes of a reply to "bytes first to end - 1" of the object. */
+/* Judges a reply to "bytes first to end - 1" of the object. */
 static cv_verdict judge(const char *text, const cv_range_request *ask, cv_content_range *grant, cv_error *err)
 {
     cv_reply reply;
@@ -167,7 +167,7 @@ static void statuses_mean_what_they_mean(void **state)
     }
 }
 
-/* Status 416 brings no byte: it is damage if the object ends before those that were wanted. */
+/* Status 416 has no bytes: it is damage if the object ends before the requested ones. */
 static void what_cannot_be_had_is_damage_if_it_is_not_there(void **state)
 {
     static const struct {
@@ -196,7 +196,7 @@ static void what_cannot_be_had_is_damage_if_it_is_not_there(void **state)
     }
 }
 
-/* What was there before is an error of the read by then, not an absent object. */
+/* If the object existed before, its absence is an error of the read, not a missing object. */
 static void a_known_object_is_never_absent(void **state)
 {
     static const int statuses[] = {403, 404, 410};
@@ -243,7 +243,7 @@ static void waits_are_seconds_or_dates(void **state)
         {"Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", THEN + 1, 0},
         {"Retry-After: Thu, 29 Feb 2024 00:00:00 GMT\r\n", 1709164800 - 7, 7},
         {"Retry-After: Fri, 01 Mar 2024 00:00:00 GMT\r\n", 1709251200 - 7, 7},
-        /* by the server's clock, where it says what time it is */
+        /* by the server's clock, if it sends the time */
         {"Date: Sun, 06 Nov 1994 08:49:07 GMT\r\n"
          "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
          0, 30},

@@ -1,4 +1,4 @@
-/* What follows from what was measured of the way to a server. */
+/* The decisions that follow from measurements of a connection to a server. */
 #include "remote/server.h"
 
 #include <caterva_remote.h>
@@ -22,7 +22,7 @@ static cv_session *open_session(int connections)
     return s;
 }
 
-/* A wave that begins where the last one ended, and another while it is under way. */
+/* A wave that begins where the last one ended, and another during it. */
 static void note(cv_session *s, int64_t bytes, uint64_t ns)
 {
     cv_session_mark began = {s->measured.ns + 1, s->measured.bytes};
@@ -37,20 +37,19 @@ static void note_along(cv_session *s, int64_t bytes, uint64_t ns)
     cv_session_note_speed(s, &began, &ended);
 }
 
-/* So much is under way that the way is full, and memory bounds it. */
+/* Waves grow until the connection is full, bounded by memory. */
 static void waves_grow_with_the_way(void **state)
 {
     cv_session *s = open_session(16);
     (void)state;
     assert_int_equal(cv_session_wave(s), 0);
     cv_session_note_trip(s, 20000000);
-    assert_in_range(cv_session_wave(s), 31999000,
-                    32001000); /* a quick one, as far as is known */
-    note(s, 100, 1);           /* of few bytes nothing is learned */
+    assert_in_range(cv_session_wave(s), 31999000, 32001000); /* fast, as far as is known */
+    note(s, 100, 1);                                         /* a few bytes say nothing */
     assert_in_range(cv_session_wave(s), 31999000, 32001000);
     note(s, 10000000, 120000000); /* 100 MB/s */
     assert_in_range(cv_session_wave(s), 7999000, 8001000);
-    note_along(s, 10000000, 100000000); /* the same: nobody waited for the first byte */
+    note_along(s, 10000000, 100000000); /* the same: no wait for the first byte */
     assert_in_range(cv_session_wave(s), 7999000, 8001000);
     for (int i = 0; i < 50; i++) note(s, 100000000, 70000000); /* 2 GB/s */
     assert_int_equal(cv_session_wave(s), 64 * MIB);
@@ -65,7 +64,7 @@ static void gaps_are_what_a_connection_waits_for(void **state)
     (void)state;
     assert_int_equal(cv_session_gap(s), 4096);
     cv_session_note_trip(s, 40000000);
-    assert_in_range(cv_session_gap(s), 999000, 1001000); /* at 100 MB/s, nothing else known */
+    assert_in_range(cv_session_gap(s), 999000, 1001000); /* at 100 MB/s by default */
     note(s, 2000000, 80000000);                          /* 50 MB/s */
     assert_in_range(cv_session_gap(s), 499000, 501000);
     cv_session_release(s);

@@ -1,6 +1,6 @@
 /* Signatures against the examples that Amazon publishes ("Authenticating Requests: Using the
  * Authorization Header", with its example keys), hashes against FIPS 180-4 and RFC 4231, and
- * files of profiles. */
+ * credentials files. */
 #include "base/sha256.h"
 #include "remote/server.h"
 

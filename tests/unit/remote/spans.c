@@ -1,5 +1,5 @@
-/* Several ranges in one request: how many share one, how they are named, and that each byte goes
- * to the range that wants it, once, in whatever order parts come. */
+/* Several ranges in one request: how many share one, how they are named, and that each byte
+ * goes to the range that requested it, once, in any order of body parts. */
 #include "remote/http.h"
 #include "support/random.h"
 
@@ -16,7 +16,7 @@ static uint64_t below(int64_t n) { return (uint64_t)rng_between(&dice, 0, n - 1)
 
 enum { MOST = 2000 };
 
-/* In their order; now and then two touch, or lie in each other. */
+/* In order; sometimes two ranges touch or are nested. */
 static size_t some_spans(cv_byte_range *spans, size_t n, int64_t size, bool overlap)
 {
     uint64_t at = 0;
@@ -70,7 +70,8 @@ static void fields(void **state)
     cv_buffer_free(&field);
 }
 
-/* Parts that hold some of them, or none, in any order, twice, or from the middle on. */
+/* Body parts that contain some of them, or none, in any order, twice, or from the middle
+ * on. */
 static void each_byte_once(void **state)
 {
     enum { N = 20, SIZE = 20000 };

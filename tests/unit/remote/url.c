@@ -1,4 +1,4 @@
-/* URLs taken apart, shown, and encoded. */
+/* URLs parsed, displayed and encoded. */
 #include "remote/http.h"
 
 #include "caterva.h"
@@ -111,7 +111,7 @@ static void long_ones_are_shown_by_their_end(void **state)
     assert_string_equal(shown, "https://host:8080/a@1");
 }
 
-/* Also where a URL is given in the place of a path. */
+/* Also if a URL is given in place of a path. */
 static void secrets_stand_in_no_sentence(void **state)
 {
     static const char *const urls[] = {"https://h/a.b2nd?X-Amz-Signature=HUSH",

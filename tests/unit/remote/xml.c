@@ -1,4 +1,4 @@
-/* Elements in S3's answers, whole ones and others. */
+/* Elements of S3 responses, complete and incomplete. */
 #include "remote/http.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-/* The files of a directory's replaced chunks: they stay while somebody may read
- * an older state, and go afterwards; what a crash left goes when the next writer
- * opens; numbers are never given twice while a reader may look for the old one.
+/* The files of a directory's replaced chunks: they stay while a process may read an older
+ * state, and are deleted afterwards. What a crash left is deleted when the next writer opens.
+ * Numbers are not reused while a reader may look for the old file.
  */
 #include "made.h"
 #include "store/directory.h"
@@ -38,7 +38,7 @@ static caterva_array *make(char path[SCRATCH_PATH], const char *name)
     return array;
 }
 
-/* Every item is first + 7 i, that of the changed chunk aside. */
+/* Every item is first + 7 i, except in the changed chunk. */
 static void check_all(caterva_array *array, int32_t first)
 {
     for (int64_t i = 0; i < N; i += 13)
@@ -88,7 +88,7 @@ static void readers_keep_their_state(void **state)
     CHECK_OK(caterva_close(writer, &err), err);
 }
 
-/* A reader that comes along needs the files of one state only. */
+/* A reader that refreshes needs the files of one state only. */
 static void a_reader_that_refreshes_lets_files_go(void **state)
 {
     (void)state;
@@ -109,7 +109,8 @@ static void a_reader_that_refreshes_lets_files_go(void **state)
     CHECK_OK(caterva_close(reader, &err), err);
 }
 
-/* The readers leave last: the close leaves the files, the next writer sweeps. */
+/* The readers close last: the writer's close keeps the files, the next writer deletes
+ * them. */
 static void what_a_close_leaves_is_swept(void **state)
 {
     (void)state;
@@ -126,7 +127,7 @@ static void what_a_close_leaves_is_swept(void **state)
     check_all(reader, 0);
     assert_int_equal(count_files(path), 30);
     CHECK_OK(caterva_close(reader, &err), err);
-    CHECK_OK(caterva_close(writer, &err), err); /* its own go with it */
+    CHECK_OK(caterva_close(writer, &err), err); /* its own files are deleted with it */
     assert_int_equal(count_files(path), 20);
     writer = open_for(path, CATERVA_MODE_WRITE);
     assert_int_equal(count_files(path), 10);
@@ -134,8 +135,8 @@ static void what_a_close_leaves_is_swept(void **state)
     CHECK_OK(caterva_close(writer, &err), err);
 }
 
-/* The state that a reader holds has more chunks than the present one: their
- * numbers are above all that the present index names, and not free. */
+/* The state that a reader holds has more chunks than the present one: their numbers are above
+ * all that the present index contains, and not free. */
 static void numbers_are_not_given_twice(void **state)
 {
     (void)state;
@@ -175,15 +176,15 @@ static void leftovers_of_a_crash_go(void **state)
     assert_int_equal(count_files(path), 12);
     caterva_array *writer = open_for(path, CATERVA_MODE_WRITE);
     assert_int_equal(count_files(path), 10);
-    rewrite(writer, 9); /* also the largest number is no one's any more */
+    rewrite(writer, 9); /* the largest number is free again */
     CHECK_OK(caterva_close(writer, &err), err);
     assert_int_equal(count_files(path), 10);
     snprintf(other, sizeof other, "%s/notes.txt", path);
     assert_int_equal(access(other, F_OK), 0);
 }
 
-/* With a reader of an older state the file of the largest number must stay: then there
- * is none left, which is said, and nothing is lost. */
+/* With a reader of an older state, the file of the largest number must stay: then no number
+ * is left, which is reported, and nothing is lost. */
 static void numbers_may_end(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void numbers_may_end(void **state)
     CHECK_OK(caterva_close(reader, &err), err);
 }
 
-/* Compacting takes the old directory away: not from under a reader. */
+/* Compacting deletes the old directory, but not while it is being read. */
 static void a_reader_keeps_its_directory(void **state)
 {
     (void)state;

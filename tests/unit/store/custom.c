@@ -1,5 +1,5 @@
-/* Unit: store/custom. What caterva_store promises, and what it asks of the program's
- * functions: who closes, who may write, what is said when they fail. */
+/* Unit: store/custom. The promises of caterva_store, and its requirements for the program's
+ * functions: ownership, writability, messages of failures. */
 #include "blob.h"
 #include "check.h"
 
@@ -194,7 +194,7 @@ static void failures_are_told_in_the_stores_words(void **state)
     b.fail_at = b.calls + 1;
     assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_EBUSY);
     assert_memory_equal(err.message, "the blob cannot read ", 21);
-    b.status = 77; /* no status at all, and one that is not a store's to give */
+    b.status = 77; /* not a status, and one that a store must not return */
     b.fail_at = b.calls + 1;
     assert_int_equal(open_it(&s, CATERVA_MODE_READ, &array, &err), CATERVA_EIO);
     b.status = CATERVA_ECORRUPT;
@@ -257,11 +257,12 @@ static void refresh_sees_what_others_committed(void **state)
     blob_free(&b);
 }
 
-/* A store that is cut after its size was told: its writer took back what it had put. */
+/* A store that is truncated after its size was queried: its writer has undone what it had
+ * put. */
 typedef struct cut_blob {
     caterva_store of;
     blob *b;
-    uint64_t left; /* of it, from then on */
+    uint64_t left; /* its size from then on */
 } cut_blob;
 
 static caterva_status size_before_the_cut(void *context, uint64_t *size, caterva_error *err)
@@ -291,7 +292,7 @@ static void a_cut_behind_the_frame_is_no_damage(void **state)
     CHECK_OK(caterva_store_create(&s, &o, &array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
     cut_blob cut = {s, &b, b.size};
-    assert_true(b.size < 2000); /* the first read would get more, were it there */
+    assert_true(b.size < 2000); /* the first read would get more if it existed */
     s.context = &cut;
     s.size = size_before_the_cut;
     s.read = read_what_is_left;

@@ -93,7 +93,7 @@ static void test_write_publish_read(void **state)
     expect_text(inside(&r, "chunks.b2frame"), "frame");
     expect_text(inside(&r, "00000000.chunk"), "zero");
     expect_text(inside(&r, "0000000A.chunk"), "ten");
-    assert_int_equal(count_entries(r.path), 4); /* and the lock's file */
+    assert_int_equal(count_entries(r.path), 4); /* and the lock file */
     assert_int_equal(count_entries(r.dir), 1);
 
     cv_store *store = open_reader(r.path);
@@ -164,7 +164,7 @@ static void test_a_chunk_begins_anew_under_a_stray_name(void **state)
     cv_store_close(store);
 }
 
-/* Removed from one it stays in the other, and what begins anew is another file. */
+/* Deleted from one directory it stays in the other; a new file begins empty. */
 static void test_a_shared_chunk_stays_as_it_is(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void test_a_shared_chunk_stays_as_it_is(void **state)
     assert_int_equal(cv_store_directory_create(inside(&r, "../other"), false, &to, &error),
                      CV_OK);
     assert_false(to->ops->share(to, 5, from, 10, 4)); /* another size */
-    assert_false(to->ops->share(to, 5, from, 11, 3)); /* it is not there */
+    assert_false(to->ops->share(to, 5, from, 11, 3)); /* it does not exist */
     assert_false(reader->ops->share(reader, 5, to, 10, 3));
     assert_int_equal(put(to, 5, "left by a crash"), CV_OK);
     for (int i = 0; i < 2; i++) {
@@ -218,7 +218,7 @@ static void test_readers_follow_the_frame_when_they_look_anew(void **state)
     assert_int_equal(replace(writer, "second frame"), CV_OK);
     expect_object(writer, CV_FRAME_OBJECT, "second frame");
 
-    /* Until it asks for the size it reads the one file it knows. */
+    /* Until the size is queried, it reads the one file that it has open. */
     assert_int_equal(cv_store_read(reader, CV_FRAME_OBJECT, 0, back, 5, &error), CV_OK);
     assert_string_equal(back, "frame");
     expect_object(reader, CV_FRAME_OBJECT, "second frame");
@@ -248,7 +248,7 @@ static void test_what_is_no_array(void **state)
     assert_int_equal(mkdir(r.path, 0777), 0);
     expect_open_fails(r.path, CATERVA_ENOTFOUND, 0);
     assert_non_null(strstr(error.message, "chunks.b2frame"));
-    assert_int_equal(count_entries(r.path), 0); /* no lock file in somebody's directory */
+    assert_int_equal(count_entries(r.path), 0); /* no lock file in a foreign directory */
     scratch_save(inside(&r, "file"), "x", 1);
     expect_open_fails(inside(&r, "file"), CATERVA_EIO, ENOTDIR);
     expect_open_fails(inside(&r, "file/below"), CATERVA_ENOTFOUND, 0);
@@ -321,7 +321,7 @@ static void test_existing_targets_are_kept(void **state)
     expect_text(inside(&r, "0000000A.chunk"), "ten");
     assert_int_equal(count_entries(r.dir), 1);
 
-    /* An empty directory is not replaced either, which rename would do. */
+    /* An empty directory is not replaced either, although rename would do so. */
     scratch_remove(r.path);
     late = create(r.path, false);
     assert_int_equal(mkdir(r.path, 0777), 0);
@@ -359,7 +359,8 @@ static void test_overwrite_a_directory(void **state)
     cv_store_close(store);
 }
 
-/* Whose files it needs, a reader keeps; whose commits would be lost, a writer. */
+/* A reader of its files, or a writer whose commits would be lost, prevents the
+ * replacement. */
 static void test_a_directory_in_use_is_not_replaced(void **state)
 {
     (void)state;
@@ -400,7 +401,7 @@ static void test_foreign_directories_are_never_removed(void **state)
     assert_int_equal(count_entries(r.dir), 1);
 }
 
-/* A foreign file keeps its directory even when it came in between. */
+/* A foreign file keeps its directory, even if it was added meanwhile. */
 static void test_closing_removes_only_our_files(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static cv_store *create_published(const char *path)
     return store;
 }
 
-/* More chunks than slots, so that files come and go. */
+/* More chunks than slots, so that files are opened and closed. */
 enum { CHUNKS = 300, CHUNK_SIZE = 96, READERS = 6, READS = 4000 };
 
 typedef struct load {

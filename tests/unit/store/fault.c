@@ -1,5 +1,5 @@
-/* Unit: store/fault. Faults hit the operation they were armed for and no other,
- * and the crash images are those worked out by hand from the same journal. */
+/* Unit: store/fault. Faults hit the operation for which they were armed and no other, and the
+ * crash images equal those derived by hand from the same journal. */
 #include "scratch.h"
 #include "store/directory.h"
 #include "support/fault.h"
@@ -70,7 +70,7 @@ static void test_passes_through(void **state)
     assert_true(store->published);
     assert_int_equal(cv_store_fault_count(store), 3);
     assert_int_equal(cv_store_fault_hits(store), 0);
-    /* What the inner store refuses is no fault and no entry. */
+    /* A refusal of the inner store is neither a fault nor an entry. */
     assert_int_equal(cv_store_replace(store, "x", 1, true, &error), CATERVA_EINVAL);
     assert_int_equal(cv_store_fault_hits(store), 0);
     assert_int_equal(cv_store_fault_journal_size(store), 3);
@@ -133,7 +133,7 @@ static void test_short_write_leaves_its_first_half(void **state)
     assert_int_equal(cv_store_fault_journal_bytes(store, 1), 2);
     assert_int_equal(put(store, 1, "AB"), CV_OK);
 
-    cv_store_fault_arm(store, CV_FAULT_SHORT, 0, ENOSPC); /* no write: fails whole */
+    cv_store_fault_arm(store, CV_FAULT_SHORT, 0, ENOSPC); /* not a write: fails completely */
     assert_int_equal(sync_frame(store), CATERVA_EIO);
     assert_int_equal(cv_store_fault_hits(store), 2);
     cv_store_close(store);
@@ -273,7 +273,7 @@ static void test_power_loss_of_small_changes(void **state)
     }
     for (int i = 0; i < 4; i++) assert_true(seen[i]);
 
-    for (uint64_t seed = 0; seed < 16; seed++) { /* behind a sync all is there */
+    for (uint64_t seed = 0; seed < 16; seed++) { /* after a sync everything exists */
         image im = make_image(store, CV_CRASH_POWER, 8, 0, seed);
         assert_int_equal(im.size, 10);
         assert_memory_equal(im.bytes, "helWOR\0\0\0!", 10);
@@ -285,8 +285,8 @@ static void test_power_loss_of_small_changes(void **state)
     cv_store_close(store);
 }
 
-/* A write from byte 300 to 2300 touches five sectors of the file, the first
- * and the last in part: each is old or new as a whole, and every mixture comes. */
+/* A write from byte 300 to 2300 touches five sectors of the file, the first and the last
+ * partially: each is old or new as a whole, and every mixture occurs. */
 static void test_power_loss_keeps_or_loses_sectors(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void test_directories(void **state)
     assert_true(store->has_chunk_objects);
     assert_int_equal(cv_store_write(store, 0, 0, "chunk", 5, &error), CV_OK);
     assert_int_equal(cv_store_sync(store, 0, &error),
-                     CV_OK); /* of a chunk: not the frame's */
+                     CV_OK); /* of a chunk, not of the frame */
     assert_int_equal(cv_store_replace(store, "first", 5, false, &error), CV_OK);
     assert_int_equal(cv_store_replace(store, "second!", 7, true, &error), CV_OK);
     cv_store_fault_arm(store, CV_FAULT_ONCE, 0, EIO);

@@ -1,6 +1,6 @@
-/* Unit: store/file and store/place. Bytes, locks, what cannot be opened or created,
- * and publishing without replacing, also when many race: the array comes whole or
- * not at all, and never a trace stays behind. */
+/* Unit: store/file and store/place. Bytes, locks, what cannot be opened or created, and
+ * publishing without replacing, also with many competitors: the array is published completely
+ * or not at all, and no temporary file remains. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -166,7 +166,7 @@ static void test_parents_that_will_not_do(void **state)
     expect_create_fails("/", CATERVA_EEXIST, 0, "root");
 }
 
-/* In a child, which gives up being root. */
+/* In a child that drops root privileges. */
 static int create_in_a_closed_directory(const char *path)
 {
     cv_store *store;
@@ -185,7 +185,7 @@ static void test_parent_that_is_not_writable(void **state)
     assert_int_equal(count_entries(r.dir), 0);
 }
 
-/* A file size limit stands in for a full disk: a part is written, then none. */
+/* A file size limit simulates a full disk: a part is written, then nothing. */
 static int write_too_much(const char *path)
 {
     struct rlimit limit = {1000, 1000};
@@ -337,7 +337,7 @@ static void test_names_with_slashes_and_from_elsewhere(void **state)
     assert_int_equal(cv_store_file_open(path, 0, true, &store, &error), CV_OK);
     cv_store_close(store);
 
-    /* A relative path means what it meant at the time of create. */
+    /* A relative path keeps its meaning of the time of create. */
     assert_int_equal(chdir(r.dir), 0);
     store = create("second", false, "2");
     assert_int_equal(chdir("/"), 0);

@@ -1,5 +1,5 @@
-/* The copy of a small file: made by the read that makes it worth its cost, right in
- * every byte, and none where it must not be. */
+/* The copy of a small file in memory: made by the read that makes it worth its cost, right in
+ * every byte, and never where it must not exist. */
 #include "store/file.h"
 
 #include "support/check.h"
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-/* A read costs 2 KiB and its bytes; the copy is worth it when that is more than the file
- * and 64 reads. */
+/* A read costs 2 KiB and its bytes; the copy is worth it if the sum exceeds the file and 64
+ * reads. */
 enum { SIZE = 40000, BEFORE = 100, EACH = 2048, ENOUGH = SIZE + 64 * EACH };
 enum { READS = ENOUGH / (EACH + 1) + 1 };
 
@@ -140,13 +140,13 @@ static void several_threads_get_one_copy(void **state)
     close_file(f);
 }
 
-/* The store: files that are only read, and only when it was asked to. */
+/* The store copies only files opened for reading, and only if requested. */
 static void only_stores_that_read_keep(void **state)
 {
     (void)state;
     cv_error err;
     file *f = new_file(0);
-    for (int how = 0; how < 3; how++) { /* writing, not asked, reading */
+    for (int how = 0; how < 3; how++) { /* writing, not requested, reading */
         cv_store *store;
         uint8_t byte;
         assert_int_equal(cv_store_file_open(f->path, 0, how == 0, &store, &err), CV_OK);

@@ -1,5 +1,5 @@
-/* Unit: store/memory. Segments never move, gaps and regrown bytes are zero,
- * views stay valid beside a writer, borrowed memory is read-only. */
+/* Unit: store/memory. Segments never move, gaps and regrown bytes are zero, views stay valid
+ * beside a writer, borrowed memory is read-only. */
 #include "store/memory.h"
 
 #include <pthread.h>
@@ -224,7 +224,7 @@ typedef struct growth {
     atomic_int wrong;
 } growth;
 
-/* Keeps the first view of each step and looks at them all again and again. */
+/* Keeps the first view of each step and checks all of them repeatedly. */
 static void *watch_views(void *context)
 {
     growth *g = context;

@@ -1,5 +1,5 @@
-/* Unit: store/open. Each kind of store is created by its layout and opened by its path, and
- * what only some kinds can do is refused by the others, and by those that only read. */
+/* Unit: store/open. Each kind of store is created by its layout and opened by its path;
+ * operations of one kind are refused by the others, and by read-only stores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void test_a_layout_chooses_the_kind(void **state)
 
 /* ---- Taking a place, deleting --------------------------------------------- */
 
-/* The store as it is, then behind the one that fails on purpose. */
+/* The store itself, then behind the one that fails on purpose. */
 static void check_replaced(caterva_layout layout, bool wrapped)
 {
     room r = begin("place");

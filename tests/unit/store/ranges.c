@@ -1,6 +1,6 @@
-/* Unit: ranges that are read together. Each arrives whole and once, from a file whose bytes
- * are in memory, from one whose bytes are not, and from memory; who waits for them may
- * cancel; and a range that is not there fails as a read does. */
+/* Unit: ranges that are read together. Each arrives completely and once, from a file whose
+ * bytes are in memory, from one whose bytes are not, and from memory; a waiting caller may
+ * cancel; and a range that does not exist fails as a read does. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ typedef struct waiting {
     cv_store_range ranges[N];
     uint8_t bytes[N][SIZE];
     int n_arrived[N];
-    int total, most; /* so many may arrive */
+    int total, most; /* number that may arrive */
 } waiting;
 
 static uint8_t byte_at(uint64_t pos) { return (uint8_t)(pos * 7 + pos / 251); }

@@ -1,6 +1,6 @@
-/* Unit: store/file and store/place. Publishing over what stands at the path: files
- * and arrays in directories are replaced, nothing else is, and what is left behind
- * is the old array or the new one, never a trace. */
+/* Unit: store/file and store/place. Publishing over an existing path: files and arrays in
+ * directories are replaced, nothing else is. What remains is the old array or the new one,
+ * without temporary files. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void test_overwrite_without_target(void **state)
     cv_store_close(store);
     expect_text(r.path, "new");
 
-    /* It was there at create and is gone at publish. */
+    /* It existed at create and does not at publish. */
     store = create(r.path, true, "newer");
     assert_int_equal(unlink(r.path), 0);
     assert_int_equal(cv_store_publish(store, true, &error), CV_OK);
@@ -185,7 +185,7 @@ static void test_special_files_are_not_replaced(void **state)
 
 /* ---- Publishing that fails ------------------------------------------------ */
 
-/* Removes the temporary beside the target behind the store's back. */
+/* Deletes the temporary file beside the target without the store's knowledge. */
 static void remove_temporaries(const char *dir_path)
 {
     char path[SCRATCH_PATH + 300];

@@ -1,5 +1,5 @@
-/* Unit: store/sframe. A directory whose old chunks are being removed by its writer is an
- * array all the while; one with a file of somebody else's is none. */
+/* Unit: store/sframe. A directory whose old chunks are being deleted by its writer is always
+ * recognised as an array; one with a foreign file is not. */
 #include "store/sframe.h"
 
 #include "support/check.h"
@@ -33,7 +33,7 @@ static void drop(const char *name)
     CHECK(unlink(path) == 0, "cannot remove %s", path);
 }
 
-/* Chunk files come and go, as a writer's do. */
+/* Creates and deletes chunk files as a writer does. */
 static void *change(void *unused)
 {
     while (!atomic_load(&done)) {

@@ -1,4 +1,4 @@
-/* Names of members and keys: which are good, their parts, their order. */
+/* Names of members and keys: validity, parts, order. */
 #include "array/open.h"
 #include "tree/names.h"
 
@@ -30,7 +30,7 @@ static void check_parts(void)
     CHECK(!cv_tree_is_within("/g", "/g") && !cv_tree_is_within("/gh/x", "/g"), "without");
 }
 
-/* What is in a group follows it, before its neighbours. */
+/* The contents of a group follow it, before its neighbours. */
 static void check_order(void)
 {
     static const char *const keys[] = {"/a", "/a/b", "/a/b/c", "/a/c", "/a b", "/a-", "/b"};

@@ -1,5 +1,5 @@
-/* Reductions of what is selected backwards: along axes that go it makes no difference, and
- * an axis that stays has its results in the selection's order. */
+/* Reductions of backward selections: for reduced axes the direction makes no difference; a
+ * kept axis has its results in the order of the selection. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 

@@ -1,5 +1,5 @@
-/* Repair where nothing but a header and chunks are left: the chunk files of a
- * directory are taken by their numbers; and a header in the wrong place helps nobody. */
+/* Repair with nothing but a header and chunks: the chunk files of a directory are used by
+ * their numbers; a header in the wrong place is not used. */
 #include "made.h"
 #include "scratch.h"
 
@@ -13,7 +13,7 @@
 
 enum { N = 400, CHUNK = 100, BLOCK = 25 };
 
-/* Of the frame, and the header copy behind it. */
+/* Damages the end of the frame, and the header copy after it. */
 static void damage_the_end(const char *path)
 {
     size_t size;
@@ -58,7 +58,7 @@ static void files_are_numbered_by_their_names(void **state)
     for (int64_t i = 0; i < N; i++) assert_int_equal(made_item(array, i), i);
     caterva_discard(array);
 
-    /* The directory's own header says that this is no file. */
+    /* The directory's own header does not describe a file. */
     size_t size;
     uint8_t *bytes = scratch_load(frame, &size);
     scratch_remove(path);
@@ -68,7 +68,7 @@ static void files_are_numbered_by_their_names(void **state)
     scratch_remove(repaired);
 }
 
-/* The seal does not vouch any more; the table behind each chunk still does, where it is. */
+/* The seal is lost; the table after each chunk still has its checksums, if it is there. */
 static void tables_vouch_without_a_seal(void **state)
 {
     (void)state;

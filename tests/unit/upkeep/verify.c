@@ -1,5 +1,5 @@
-/* Verify: every kind of damage is reported, at its chunk and place, and nothing
- * else is; it goes on after damage and stops when asked. */
+/* Verify: every kind of damage is reported, with its chunk and position, and nothing else is;
+ * verify continues after damage and stops on request. */
 #include "base/arith.h"
 #include "codec/encode.h"
 #include "engine/write/flush.h"
@@ -26,7 +26,7 @@ enum { N = 1000, CHUNK = 100, BLOCK = 25, N_CHUNKS = 10 };
 
 static uint64_t seed;
 
-/* What a run reported. */
+/* The reports of one run. */
 typedef struct findings {
     int n;
     int64_t chunks[64], positions[64];
@@ -81,7 +81,7 @@ static findings verify_bytes(const uint8_t *bytes, size_t size, int quick)
     return f;
 }
 
-/* zlib notices any damage to its streams; positions[i]: of chunk i. */
+/* zlib detects any damage of its streams; positions[i]: of chunk i. */
 static uint8_t *good_frame(size_t *size, uint64_t positions[N_CHUNKS],
                            int32_t sizes[N_CHUNKS])
 {
@@ -139,7 +139,7 @@ static void damaged_headers_and_starts_are_found(void **state)
     int32_t sizes[N_CHUNKS];
     uint8_t *bytes = good_frame(&size, positions, sizes);
     static const int fields[] = {0, 2,  3,  5,
-                                 9, 14, 35, 39}; /* 35, 39: tops of block starts */
+                                 9, 14, 35, 39}; /* 35, 39: high bytes of block starts */
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         int64_t chunk = (int64_t)i;
         uint8_t *at = bytes + positions[chunk] + fields[i], kept = *at;
@@ -226,7 +226,7 @@ static void chunks_that_share_bytes_are_found(void **state)
     free(bytes);
 }
 
-/* A memcpyed chunk large enough that two small ones lie inside it, apart. */
+/* A large memcpyed chunk that contains two small ones, which do not touch. */
 static void chunks_inside_a_chunk_are_all_found(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     int32_t noise[WIDE];
     int64_t zero = 0, wide = WIDE;
     rng_fill(&r, noise, sizeof noise);
-    /* Two whole "repeated item" chunks among the noise. */
+    /* Two whole "repeated item" chunks within the noise. */
     for (int i = 0; i < 2; i++) {
         uint8_t *chunk = (uint8_t *)(noise + 100 + 500 * i);
         memset(chunk, 0, 36);
@@ -254,7 +254,7 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     cv_chunk_ref ref;
     assert_int_equal(cv_txn_find(txn, 0, &ref, NULL), CV_OK);
     size_t table = cv_block_table_size(cv_txn_snapshot(txn)->grid.n_blocks);
-    assert_int_equal(ref.limit, 32 + WIDE * 4 + table); /* stored plainly */
+    assert_int_equal(ref.limit, 32 + WIDE * 4 + table); /* stored uncompressed */
     int64_t first = cv_index_get(&txn->index, 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(cv_index_set(&txn->index, 1 + i, first + 32 + 400 + 2000 * i, 0, NULL),
@@ -289,7 +289,7 @@ static void a_damaged_index_is_reported(void **state)
     free(bytes);
 }
 
-/* A new frame's seed can carry attributes; the first is good, the second not. */
+/* A new frame's seed can contain attributes; the first is valid, the second is not. */
 static caterva_array *array_with_attributes(cv_buffer *good, cv_buffer *bad)
 {
     geometry g = made_line(N, CHUNK, BLOCK, sizeof(int32_t));
@@ -325,7 +325,7 @@ static void damaged_attributes_are_reported(void **state)
     assert_int_equal(cv_encode_plain(text, sizeof text, NULL, &bad, NULL), CV_OK);
     assert_true(bad.size < sizeof text);
     for (size_t cut = 0; cut <= bad.size; cut += 11) {
-        cv_buffer part = {.data = bad.data, .size = cut}; /* never the whole of it */
+        cv_buffer part = {.data = bad.data, .size = cut}; /* never all of it */
         findings f = {.n = 0};
         caterva_array *array = array_with_attributes(&good, &part);
         void *value;

@@ -1,5 +1,5 @@
-/* A verify through a handle that reads an older state, while a writer has gone on: the state is
- * whole, its header's copy as well. */
+/* A verify through a handle that reads an older state while a writer has committed: the state
+ * is undamaged, including the copy of its header. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
