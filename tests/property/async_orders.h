@@ -1,5 +1,5 @@
-/* Reads that nobody waits for, of a cube in a file: each is ordered, told of and compared with
- * what was written. */
+/* Asynchronous reads of a cube in a file: each is started, reported, and compared with what
+ * was written. */
 #ifndef TEST_ASYNC_ORDERS_H
 #define TEST_ASYNC_ORDERS_H
 
@@ -24,7 +24,7 @@ typedef struct order {
     caterva_array *array;
     caterva_request *request;
     cube_box box;
-    int32_t *got; /* with GUARD items behind */
+    int32_t *got; /* followed by GUARD items */
     atomic_int told;
     caterva_status status;
     atomic_bool *gate;             /* on_done waits until it is open; or NULL */
@@ -43,7 +43,7 @@ static inline void on_done(void *context, caterva_status status, const caterva_e
         usleep(1000);
     }
     if (o->then) o->then(o);
-    atomic_fetch_add(&o->told, 1); /* the last thing: others count */
+    atomic_fetch_add(&o->told, 1); /* last, since other threads count it */
 }
 
 static inline void set_up(order *o, const cube_box *box)
@@ -54,7 +54,7 @@ static inline void set_up(order *o, const cube_box *box)
     memset(o->got, 0x55, box->size + GUARD * sizeof(int32_t));
 }
 
-/* The words of the call are gone when it returns. */
+/* The data that the call points to is freed when it returns. */
 static inline caterva_status begin(order *o, caterva_array *array, caterva_error *err)
 {
     cube_box *words = check_alloc(sizeof *words);
@@ -90,7 +90,7 @@ static inline void wait_for(order *o)
           caterva_status_name(o->status));
 }
 
-/* Told once, and right where it says so. */
+/* Waits; the read was reported once, and its items are right if it succeeded. */
 static inline void finish(order *o)
 {
     int told = atomic_load(&o->told);
@@ -119,7 +119,7 @@ static inline cube_box small_box(rng *r)
     return cube_box_of(start, stop);
 }
 
-/* An array of the model's items at `path`. */
+/* Creates an array of the model's items at `path`. */
 static inline void make_cube(uint64_t seed)
 {
     caterva_error err;

@@ -1,5 +1,5 @@
-/* A trial of many writers: the array, its workers, and what each of them writes, which the
- * naive oracle gets, too. */
+/* A trial of many writers: the array, its workers, and what each of them writes, also to the
+ * naive oracle. */
 #ifndef TEST_JOB_TRIAL_H
 #define TEST_JOB_TRIAL_H
 
@@ -16,7 +16,7 @@
 
 enum { MAX_WORKERS = 5, MAX_WRITES = 6, MAX_ITEMS = 4000 };
 
-/* One write of a worker: a box, or the items of it that nobody else has, one by one. */
+/* One write of a worker: a box, or the unowned items of it, one by one. */
 typedef struct write_step {
     box where;
     bool by_points;
@@ -32,7 +32,7 @@ typedef struct worker {
     write_step writes[MAX_WRITES];
     int n_writes;
     bool dies;    /* before it is run again */
-    bool doubles; /* its first part is left over */
+    bool doubles; /* its first part remains */
     void *token;
     size_t token_size;
 } worker;
@@ -48,7 +48,7 @@ typedef struct trial {
     bool has_fill;
     caterva_array *array;
     oracle before, after; /* of the grown geometry */
-    uint8_t *owners;      /* of each item, 0: nobody */
+    uint8_t *owners;      /* per item; 0: none */
     void *job;
     size_t job_size;
     worker workers[MAX_WORKERS];
@@ -73,7 +73,7 @@ static inline void item_of_box(const box *b, int ndim, int64_t n, int64_t *at)
     }
 }
 
-/* Takes what is free of the box; `greedy`: all of it. */
+/* Takes unowned items of the box; `greedy`: all of it. */
 static inline void list_points(trial *t, worker *w, write_step *s, bool greedy)
 {
     const geometry *g = &t->geometry;
@@ -110,7 +110,7 @@ static inline void draw_write(trial *t, worker *w, bool greedy)
                s->bytes + (size_t)i * item_size, item_size);
 }
 
-/* In the order of workers, so that the last one's items are the oracle's. */
+/* In the order of workers, so that the oracle has the last one's items. */
 static inline void draw_workers(trial *t)
 {
     box all = whole_box(&t->geometry);

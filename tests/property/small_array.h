@@ -1,4 +1,4 @@
-/* A small array, whole or in a directory, for tests of what happens to its name. */
+/* A small array, in a file or in a directory, for tests of what happens to its name. */
 #ifndef TEST_SMALL_ARRAY_H
 #define TEST_SMALL_ARRAY_H
 

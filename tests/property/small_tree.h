@@ -1,4 +1,5 @@
-/* Small arrays in a tree, for tests of trees: 3 x 4 items that count up from a first one. */
+/* Small arrays in a tree, for tests of trees: 3 x 4 items that count up from a first
+ * value. */
 #ifndef TEST_SMALL_TREE_H
 #define TEST_SMALL_TREE_H
 
@@ -74,7 +75,7 @@ static inline void refused(caterva_status status, caterva_status expected, const
           caterva_status_name(status), caterva_status_name(expected), words, err.message);
 }
 
-/* Nothing but what belongs there lies in a directory. */
+/* Checks that a directory contains only what belongs there. */
 static inline int count_files(const char *name)
 {
     char where[SCRATCH_PATH];

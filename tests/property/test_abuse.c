@@ -1,6 +1,6 @@
-/* Misuse of handles, boxes, lookups and descriptions: every call that breaks a
- * documented rule must give a defined status with a sentence, with and without
- * an error struct, and leave the handle as good as before. */
+/* Misuse of handles, boxes, lookups and descriptions: every call that breaks a documented
+ * rule must return a defined status with a message, with and without an error struct, and
+ * leave the handle usable. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_store.h"

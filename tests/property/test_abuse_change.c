@@ -1,6 +1,6 @@
-/* Misuse of what changes an array's shape, attributes and chunks, goes over its
- * chunks and blocks, computes over it, or takes a path: every call that breaks a
- * documented rule is refused with a sentence, and the array is as good as before. */
+/* Misuse of functions that change an array's shape, attributes and chunks, iterate over its
+ * chunks and blocks, compute over it, or take a path: every call that breaks a documented
+ * rule is refused with a message, and the array is unchanged. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -89,7 +89,7 @@ static void abuse_names(caterva_array *a)
     check_small_array(a);
 }
 
-/* Makes the chunk another one by a single byte. */
+/* Changes a single byte of the chunk. */
 static void check_spoiled(caterva_array *a, const uint8_t *chunk, size_t size, size_t at,
                           uint8_t byte)
 {
@@ -128,8 +128,8 @@ static void abuse_chunks(caterva_array *a)
     check_spoiled(a, bytes, size, 4, 1);     /* decoded size */
     check_spoiled(a, bytes, size, 7, 0x80);  /* negative */
     check_spoiled(a, bytes, size, 15, 0x80); /* stored size, negative */
-    check_spoiled(a, bytes, size, 16, 200);  /* a filter nobody knows */
-    check_spoiled(a, bytes, size, 30, 2);    /* flags nobody knows */
+    check_spoiled(a, bytes, size, 16, 200);  /* an unknown filter */
+    check_spoiled(a, bytes, size, 30, 2);    /* unknown flags */
     check_small_array(a);
 }
 

@@ -1,5 +1,5 @@
-/* Misuse of creating and opening: every rule of the options broken once, each
- * refused with a defined status and a sentence, leaving nothing at the path. */
+/* Misuse of creating and opening: every rule of the options broken once, each refused with a
+ * defined status and a message, leaving nothing at the path. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* `number`: which of a table, for the message. */
+/* `number`: the row of a table, for the message. */
 static void refuse_create(const caterva_create_options *options, unsigned allowed,
                           const char *what, int number)
 {
@@ -47,7 +47,7 @@ static void abuse_create_arguments(void)
     o = small_options();
     caterva_error detail;
     caterva_status status = caterva_create(path, &o, &array, &detail);
-    if (status == CATERVA_OK) /* allowed to fail as late as the first commit */
+    if (status == CATERVA_OK) /* may fail as late as the first commit */
         status = caterva_close(array, &detail);
     check_refusal(EIO_BIT | ENOTFOUND_BIT, status, &detail, __LINE__, "create in no folder");
 }
@@ -149,7 +149,7 @@ static void abuse_filters(void)
         caterva_create_options o = small_options();
         o.filters[i % CATERVA_MAX_FILTERS] = filters[i][0];
         o.filters_meta[i % CATERVA_MAX_FILTERS] = filters[i][1];
-        bool is_number = filters[i][0] >= 5 && filters[i][0] <= 255; /* of no filter here */
+        bool is_number = filters[i][0] >= 5 && filters[i][0] <= 255; /* no filter */
         refuse_create(&o, is_number ? EUNSUPPORTED_BIT : EINVAL_BIT, "filter", i);
     }
 }
@@ -328,7 +328,7 @@ static void abuse_copy(void)
     for (int i = 0; i < COUNT(dtypes); i++) {
         create = (caterva_create_options)CATERVA_CREATE_INIT;
         create.dtype = dtypes[i];
-        bool other_size = i == 0 || i == 3; /* a dtype, but not of these items */
+        bool other_size = i == 0 || i == 3; /* a dtype of another item size */
         refuse_copy(source, &options, other_size ? EDTYPE_BIT : EINVAL_BIT);
     }
     create = (caterva_create_options)CATERVA_CREATE_INIT;

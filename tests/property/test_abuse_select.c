@@ -1,5 +1,5 @@
-/* Misuse of selections, buffers and views: each broken rule must give EINVAL with a
- * sentence that names the axis and the number, and leave the array as it was. */
+/* Misuse of selections, buffers and views: each broken rule must give EINVAL with a message
+ * that names the axis and the number, and leave the array unchanged. */
 #include "caterva.h"
 #include "caterva_store.h"
 
@@ -26,7 +26,7 @@ static void never(void *context, caterva_status status, const caterva_error *err
     CHECK(0, "a refused read was told of: %d", status);
 }
 
-/* Refused at once, and not told of. */
+/* Refused at once, without a report. */
 static void refuse_async(caterva_array *array, unsigned allowed, const caterva_selection *s,
                          const caterva_buffer *b)
 {
@@ -47,7 +47,7 @@ static void refuse_async(caterva_array *array, unsigned allowed, const caterva_s
     caterva_view_free(view);
 }
 
-/* Refused whether it is read, written or measured. */
+/* Refused for reads, writes and queries of the shape. */
 static void refuse_selection(caterva_array *array, unsigned allowed,
                              const caterva_selection *s)
 {
@@ -176,7 +176,7 @@ static void abuse_points_and_masks(caterva_array *array)
     expect_words(array, ESHAPE_BIT, &s, "42 items, the mask 43");
 }
 
-/* Repeats of a list may ask for more than can be counted. */
+/* Repeats of a list may request more items than can be counted. */
 static void abuse_sizes_of_results(caterva_array *array)
 {
     enum { LONG = 3000 };
@@ -234,7 +234,7 @@ static void abuse_buffers(caterva_array *array)
     refuse_buffer(array, EINVAL_BIT, &b);
 }
 
-/* What a source may do and a destination may not. */
+/* Allowed for a source, but not for a destination. */
 static void abuse_destinations(caterva_array *array)
 {
     caterva_buffer b = plain();
@@ -333,7 +333,7 @@ static void abuse_making(caterva_view *view)
     CHECK(out == NULL, "a refused view was handed out");
 }
 
-/* Parts of different shapes, and views that outlive the array's shape. */
+/* Parts of different shapes, and views after the array's shape has changed. */
 static void abuse_shapes(caterva_array *array, caterva_view *view)
 {
     caterva_error err_;
@@ -360,7 +360,7 @@ static void abuse_shapes(caterva_array *array, caterva_view *view)
     caterva_view_free(turned);
 }
 
-/* Sixteen axes and no more. */
+/* At most sixteen axes. */
 static void expand_too_far(caterva_view *view)
 {
     caterva_error err_;

@@ -1,6 +1,6 @@
-/* Whom a file lets in stays as it was: permissions, owner, group and attributes of what is
- * replaced, in every way that replaces, and of what a commit adds to a directory; and at no
- * moment is the new one open to more people than the old one. */
+/* Access rights do not change: permissions, owner, group and attributes of what is replaced,
+ * by every function that replaces, and of what a commit adds to a directory. At no moment do
+ * more users have access to the new file than to the old one. */
 #include "small_array.h"
 
 #include <caterva_upkeep.h>
@@ -151,7 +151,7 @@ static void of_files(mode_t mode)
     }
 }
 
-/* The directory's own, setgid with it, and that of its frame for all files in it. */
+/* The directory's own rights, setgid included, and those of its frame for all its files. */
 static void of_directories(mode_t mode)
 {
     access_of outer = {02000 | mode | (mode & 0444) >> 2, OTHER_USER, OTHER_GROUP};
@@ -170,7 +170,8 @@ static void of_directories(mode_t mode)
     }
 }
 
-/* A directory lets in whom the file did, and a file whom directory and frame did. */
+/* A directory gets the rights of a replaced file, and a file those of a replaced directory
+ * and its frame. */
 static void of_other_kinds(void)
 {
     access_of file = {0640, OTHER_USER, OTHER_GROUP};
@@ -192,7 +193,7 @@ static void of_other_kinds(void)
     }
 }
 
-/* What is under a temporary name is the owner's alone. */
+/* Under a temporary name, only the owner has access. */
 static void unpublished_is_closed(caterva_layout layout)
 {
     caterva_error err;
@@ -222,7 +223,7 @@ static void unpublished_is_closed(caterva_layout layout)
     CHECK((access_at(target).mode & 077) == 0, "mode %o", (unsigned)access_at(target).mode);
 }
 
-/* As ever: what nothing stood in the place of. */
+/* New files follow the umask. */
 static void new_ones_follow_umask(caterva_layout layout)
 {
     scratch_remove(target);

@@ -1,6 +1,6 @@
-/* Reads around damage, of every kind of selection, in any order of the buffer's axes,
- * converted or not: what was lost is the fill, all else is what the array held. The oracle
- * is a second array, undamaged, that holds the fill where the first one has lost chunks.
+/* Reads around damage, with every kind of selection, in any order of the buffer's axes,
+ * converted or not: lost items become the fill, all others are what the array held. The
+ * oracle is a second, undamaged array that holds the fill in the lost chunks.
  *
  * usage: test_around_damage [ROUNDS [SEED]] */
 #include "caterva.h"

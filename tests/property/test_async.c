@@ -1,8 +1,7 @@
-/* Reads that nobody waits for. Of each on_done is called once, whatever becomes of the read
- * and its handle; what was read is what caterva_read would have given; after the end no
- * byte of the buffer is written. Thousands are outstanding at once, of many threads, and are
- * cancelled; on_done uses the library, and closes the array. What comes between is
- * test_async_alone.
+/* Asynchronous reads. on_done is called once for each, whatever happens to the read and its
+ * handle; the items are what caterva_read would have given; after the end no byte of the
+ * buffer is written. Thousands are outstanding at once, from many threads, and are cancelled;
+ * on_done uses the library, and closes the array. Concurrent changes: test_async_alone.
  *
  * usage: test_async [ROUNDS [SEED]] */
 #include "async_orders.h"
@@ -31,7 +30,7 @@ static void *order_many(void *argument)
     return NULL;
 }
 
-/* Ten thousand of sixteen threads, an eighth of them cancelled at any moment. */
+/* Ten thousand reads of sixteen threads; an eighth of them is cancelled at any moment. */
 static void many_are_outstanding(int threads, rng *r)
 {
     static order orders[N_OUTSTANDING];
@@ -58,7 +57,7 @@ static void many_are_outstanding(int threads, rng *r)
     caterva_discard(array);
 }
 
-/* The caller goes on at once, also through a handle with one thread. */
+/* The caller continues at once, also with a handle of one thread. */
 static void nobody_is_kept_waiting(void)
 {
     caterva_array *array = cube_open(path, 1, 0, false);
@@ -82,7 +81,7 @@ static void nobody_is_kept_waiting(void)
     caterva_discard(array);
 }
 
-/* Twice, and when it is too late. */
+/* Twice, and too late. */
 static void cancelling_is_harmless(void)
 {
     caterva_array *array = cube_open(path, 1, 0, false);
@@ -107,7 +106,7 @@ static void cancelling_is_harmless(void)
 
 enum { MOST_LISTED = 40 };
 
-/* What a call points at: gone as soon as it has returned. */
+/* The data that a call points to: freed as soon as it has returned. */
 typedef struct words {
     caterva_selection selection;
     caterva_buffer dst;
@@ -159,7 +158,7 @@ static size_t lay_out(words *w, caterva_array *array, caterva_error *err)
     return w->dst.size;
 }
 
-/* What they point at is copied; the result is that of a read that waits. */
+/* The call's data is copied; the result equals that of a synchronous read. */
 static void all_kinds_are_read(rng *r)
 {
     enum { N = 20 };
@@ -192,7 +191,7 @@ static void all_kinds_are_read(rng *r)
     caterva_discard(array);
 }
 
-/* What cannot be read is told with the sentence of a read that waits. */
+/* A failed read is reported with the message of a synchronous read. */
 static void damage_is_told(void)
 {
     caterva_error err, told;
@@ -228,7 +227,7 @@ static void damage_is_told(void)
 static void read_here(order *o)
 {
     caterva_error err;
-    caterva_status status = caterva_request_wait(o->request, &err); /* its own: at once */
+    caterva_status status = caterva_request_wait(o->request, &err); /* returns at once */
     CHECK(status == o->status, "its own request gives %d", status);
     if (o->other)
         CHECK(caterva_request_wait(o->other->request, &err) == CATERVA_EBUSY ||
@@ -261,7 +260,7 @@ static void on_done_may_use_the_library(void)
     }
     must_begin(&orders[0], array);
     for (int i = 0; i < CHAIN; i++) {
-        wait_for(&orders[i]); /* begun by the one before */
+        wait_for(&orders[i]); /* begun by the previous one */
         finish(&orders[i]);
     }
     for (int i = 0; i < 2; i++) set_up(&orders[i], &box);
@@ -276,7 +275,7 @@ static void on_done_may_use_the_library(void)
     caterva_discard(array);
 }
 
-/* When all have been begun. Those that wait are stopped by it, and told in it. */
+/* After all have begun. Waiting reads are stopped by the close, and reported during it. */
 static void on_done_may_close_the_array(int threads)
 {
     enum { N = 40 };
@@ -293,7 +292,7 @@ static void on_done_may_close_the_array(int threads)
     for (int i = 0; i < N; i++) finish(&orders[i]);
 }
 
-/* And before the call that has begun it returns. */
+/* And before the call that began it returns. */
 static void on_done_may_be_quicker_than_the_call(void)
 {
     caterva_array *array = cube_open(path, 2, 0, false);
@@ -314,7 +313,7 @@ int main(int argc, char **argv)
     int rounds = (int)number_argument(argc, argv, 1, 30);
     uint64_t seed = seed_argument(argc, argv, 2);
     rng r = rng_from_seed(seed);
-    alarm(560); /* a hang ends it */
+    alarm(560); /* ends the program if it hangs */
     make_cube(seed);
     nobody_is_kept_waiting();
     cancelling_is_harmless();

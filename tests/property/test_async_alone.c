@@ -1,6 +1,6 @@
-/* Reads that nobody waits for, and who has their handle alone in their midst: it is closed, a
- * writer, a change of shape, a refresh, a fork and a hold come between. Each read is told of once,
- * and has what one state of the array has.
+/* Asynchronous reads beside calls that use the handle exclusively: a close, writes, a change
+ * of shape, a refresh, a fork and a hold. Each read is reported once, and has the items of
+ * one state of the array.
  *
  * usage: test_async_alone [ROUNDS [SEED]] */
 #include "async_orders.h"
@@ -27,7 +27,7 @@ static void closing_in_the_middle(rng *r)
         cube_box box = cube_random_box(r, 0, CUBE_SIDE);
         set_up(&orders[i], &box);
         must_begin(&orders[i], array);
-        if (rng_one_in(r, 4)) { /* nobody asks for it again */
+        if (rng_one_in(r, 4)) { /* the request is not used again */
             caterva_request_release(orders[i].request);
             orders[i].request = NULL;
         }
@@ -37,7 +37,7 @@ static void closing_in_the_middle(rng *r)
         caterva_discard(array);
     else
         CHECK(caterva_close(array, NULL) == CATERVA_OK, "close");
-    for (int i = 0; i < n; i++) finish(&orders[i]); /* all are over: nobody waits */
+    for (int i = 0; i < n; i++) finish(&orders[i]); /* all are over: no wait */
 }
 
 /* ---- Writers, refresh ---------------------------------------------------------------- */
@@ -90,7 +90,7 @@ static void beside_writers(rng *r)
     CHECK_OK(caterva_close(array, &err), err);
 }
 
-/* A change of shape that comes first makes a read stale; one that comes later does not. */
+/* An earlier change of shape makes a read stale; a later one does not. */
 static void beside_a_resize(void)
 {
     enum { N = 30 };
@@ -113,14 +113,14 @@ static void beside_a_resize(void)
     }
     set_up(&orders[0], &box);
     CHECK_OK(caterva_resize(array, half, &err), err);
-    must_begin(&orders[0], array); /* after it: of the shape that is */
+    must_begin(&orders[0], array); /* after it: with the present shape */
     wait_for(&orders[0]);
     CHECK(orders[0].status == CATERVA_OK, "%s", caterva_status_name(orders[0].status));
     finish(&orders[0]);
     caterva_discard(array);
 }
 
-/* What was begun before a refresh reads what the handle saw then. */
+/* Reads begun before a refresh read what the handle saw then. */
 static void refresh_in_the_middle(rng *r)
 {
     enum { N = 40 };
@@ -144,7 +144,7 @@ static void refresh_in_the_middle(rng *r)
     for (int i = 0; i < N / 2; i++) {
         CHECK(orders[i].status == CATERVA_OK, "%d gives %d", i, orders[i].status);
         wait_for(&orders[i]);
-        finish(&orders[i]); /* the model is of before */
+        finish(&orders[i]); /* the model of the earlier state */
     }
     cube_copy(model, &box, old, false);
     cube_copy(model, &box, fresh, true);
@@ -163,7 +163,7 @@ static void refresh_in_the_middle(rng *r)
 
 /* ---- Fork ----------------------------------------------------------------------------- */
 
-/* In a child nothing is outstanding, whatever the parent's threads were doing. */
+/* A forked child has no outstanding reads, whatever the parent's threads were doing. */
 static int use_in_child(caterva_array *array, order *orders, int n)
 {
     order own;
@@ -227,14 +227,15 @@ static void begin_planes(caterva_array *array, order *orders, int n)
     }
 }
 
-/* Held as often as it is resumed; one call too many is none. A child reads at once. */
+/* Resumed as often as it was held; one call more has no effect. A forked child reads at
+ * once. */
 static void held_back(rng *r)
 {
     enum { N = 12 };
     order before[N], orders[N];
     caterva_array *array = cube_open(path, rng_int(r, 1, 3), 0, false);
     int holds = rng_int(r, 1, 3), status = 0;
-    begin_planes(array, before, N); /* some of them are being done */
+    begin_planes(array, before, N); /* some of them are running */
     for (int i = 0; i < holds; i++) caterva_background_hold();
     begin_planes(array, orders, N);
     pid_t child = SANITIZED || getenv("CATERVA_EMULATED") ? -1 : fork();
@@ -258,7 +259,7 @@ int main(int argc, char **argv)
     int rounds = (int)number_argument(argc, argv, 1, 30);
     uint64_t seed = seed_argument(argc, argv, 2);
     rng r = rng_from_seed(seed);
-    alarm(560); /* a hang ends it */
+    alarm(560); /* ends the program if it hangs */
     make_cube(seed);
     for (int i = 0; i < rounds; i++) {
         closing_in_the_middle(&r);

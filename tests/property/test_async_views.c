@@ -1,5 +1,5 @@
-/* Reads of views that nobody waits for: on_done is called when no array below writes to the
- * buffer any more, also where one of them is closed, damaged or of another shape by then.
+/* Asynchronous reads of views: on_done is called when no array below writes to the buffer any
+ * more, also if one of them has been closed, damaged or reshaped meanwhile.
  *
  * usage: test_async_views [ROUNDS [SEED]] */
 #include "view_orders.h"
@@ -21,8 +21,8 @@ static void all_kinds_are_read(rng *r)
 
 /* ---- Ends ------------------------------------------------------------------------------ */
 
-/* Some are cancelled, of some nobody asks for the request again; then one array is closed,
- * which ends what needs it, and the others. */
+/* Some reads are cancelled, some requests are not used again. Then one array is closed, which
+ * ends the reads that need it, and then the others. */
 static void closing_in_the_middle(rng *r)
 {
     enum { N = 40 };
@@ -48,7 +48,7 @@ static void close_here(order *o)
     discard_all(o->arrays);
 }
 
-/* Of the only read, maybe before the call that began it has returned. */
+/* In the only read, possibly before the call that began it has returned. */
 static void on_done_may_close_all_arrays(rng *r)
 {
     order o = {.told = 0, .then = close_here};
@@ -60,7 +60,7 @@ static void on_done_may_close_all_arrays(rng *r)
     finish_order(&o);
 }
 
-/* One damaged array: its sentence is told, and no other one. */
+/* One damaged array: only its message is reported. */
 static void damage_is_told(rng *r)
 {
     static const int64_t shape[2] = {SIDE, SIDE};
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     int rounds = (int)number_argument(argc, argv, 1, 60);
     uint64_t seed = seed_argument(argc, argv, 2);
     rng r = rng_from_seed(seed);
-    alarm(560); /* a hang ends it */
+    alarm(560); /* ends the program if it hangs */
     set_allocator();
     damage_is_told(&r);
     what_is_stale_is_told(&r);

@@ -1,5 +1,5 @@
-/* Reads of views that nobody waits for, beside what else is done to their arrays: writes and
- * commits, a refresh, a fork.
+/* Asynchronous reads of views beside other operations on their arrays: writes and commits, a
+ * refresh, a fork.
  *
  * usage: test_async_views_beside [ROUNDS [SEED]] */
 #include "view_orders.h"
@@ -15,7 +15,7 @@ typedef struct visitor {
     rng random;
 } visitor;
 
-/* Changes what no read looks at: the last row, which no view shows. */
+/* Changes only the last row, which no view shows. */
 static void *write_and_read(void *argument)
 {
     visitor *v = argument;
@@ -52,7 +52,7 @@ static void beside_writers(rng *r)
     discard_all(arrays);
 }
 
-/* What was begun before a refresh reads what the handle saw then. */
+/* Reads begun before a refresh read what the handle saw then. */
 static void refresh_in_the_middle(rng *r)
 {
     enum { N = 20 };
@@ -77,7 +77,7 @@ static void refresh_in_the_middle(rng *r)
     scratch_remove(path);
 }
 
-/* In a child of fork nothing is outstanding. */
+/* A forked child has no outstanding reads. */
 static int use_in_child(caterva_array **arrays, order *orders, int n, rng *r)
 {
     alarm(60);
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     int rounds = (int)number_argument(argc, argv, 1, 60);
     uint64_t seed = seed_argument(argc, argv, 2);
     rng r = rng_from_seed(seed);
-    alarm(560); /* a hang ends it */
+    alarm(560); /* ends the program if it hangs */
     set_allocator();
     for (int i = 0; i < rounds; i++) {
         refresh_in_the_middle(&r);

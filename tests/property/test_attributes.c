@@ -1,6 +1,6 @@
-/* Attributes of any number and length of name beside a model: set, replaced and removed at
- * random, in files and in memory, reopened, copied. C-Blosc2 must be able to change the
- * file: it has at most 16 keys.
+/* Attributes of any number and any length of name beside a model: set, replaced and removed
+ * at random, in files and in memory, reopened, copied. C-Blosc2 must be able to change the
+ * file: it supports at most 16 keys.
  *
  * usage: test_attributes [SEED] */
 #include "array/array.h"
@@ -18,7 +18,7 @@ enum { N_NAMES = 70, LONGEST_NAME = 600, STEPS = 160 };
 
 typedef struct model {
     char names[N_NAMES][LONGEST_NAME + 1];
-    uint8_t *values[N_NAMES]; /* NULL: not there */
+    uint8_t *values[N_NAMES]; /* NULL: does not exist */
     size_t sizes[N_NAMES];
 } model;
 
@@ -35,7 +35,7 @@ static void name_all(rng *r, model *m)
     strcpy(m->names[2], "straight_vertical_longitude_from_pole");
 }
 
-/* MessagePack; now and then long. */
+/* MessagePack; sometimes long. */
 static void new_value(rng *r, model *m, int i)
 {
     size_t text = (size_t)(rng_one_in(r, 40) ? rng_int(r, 1, 3 << 19) : rng_int(r, 0, 300));
@@ -124,7 +124,7 @@ static caterva_array *reopen(caterva_array *array, const char *url)
     return array;
 }
 
-/* Also with a fill that takes a key of its own, where there was none. */
+/* Also with a fill, which takes a key of its own. */
 static void compare_copy(caterva_array *array, const model *m)
 {
     caterva_error err;
@@ -174,7 +174,7 @@ static bool has_key(caterva_array *array, const char *name)
     return cv_metalayers_find(t->attributes, t->n_attributes, name) != NULL;
 }
 
-/* Bytes that are none take the keys, and others make room for them. */
+/* Invalid bytes take the keys, and other attributes move into the map. */
 static void bytes_have_keys(void)
 {
     caterva_array *array = create("mem:", false);
@@ -198,7 +198,8 @@ static void bytes_have_keys(void)
     caterva_discard(array);
 }
 
-/* What says how items are meant is where programs find it that know no map. */
+/* Attributes that describe the items are where programs that do not know the map find
+ * them. */
 static void what_is_sought_has_a_key(void)
 {
     caterva_array *array = create("mem:", true);

@@ -1,8 +1,8 @@
-/* Files that are not what they should be: each is refused with the right
- * status and a sentence, through a file and through memory.
+/* Invalid files: each is refused with the right status and a message, as a file and in
+ * memory.
  *
- * C-Blosc2 makes the frames that are no n-d arrays; the others are good frames
- * with a few header bytes changed. */
+ * C-Blosc2 makes the frames that are not n-d arrays; the others are good frames with a few
+ * header bytes changed. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_store.h"
@@ -32,7 +32,7 @@ enum {
     AT_USER_CODEC = 77
 };
 
-/* A whole frame in memory and the place to write it to. */
+/* A whole frame in memory, and the path to write it to. */
 typedef struct sample {
     uint8_t *bytes;
     size_t size;
@@ -48,7 +48,7 @@ static void refuse_bytes(sample *s, const void *bytes, size_t size, unsigned all
     CHECK(array == NULL, "a handle in spite of the refusal");
 }
 
-/* The sentence must name what stands in the way. */
+/* The message must name the problem. */
 static void need_words(const char *path, const char *words)
 {
     caterva_error err = {.code = CATERVA_OK};
@@ -68,7 +68,7 @@ static sample good_sample(void)
     CHECK_OK(caterva_frame_copy(array, &frame, &s.size, &err), err);
     s.bytes = check_alloc(s.size);
     memcpy(s.bytes, frame, s.size);
-    unseal(s.bytes, s.size); /* each field is refused for what it says */
+    unseal(s.bytes, s.size); /* each field is refused for its value */
     caterva_free(frame);
     caterva_discard(array);
     return s;
@@ -93,7 +93,7 @@ static void refuse_missing_and_empty(sample *s)
     free(other);
 }
 
-/* Cut at any byte it is refused; with bytes behind its end it is still good. */
+/* Truncated at any byte it is refused; with bytes after its end it is still valid. */
 static void refuse_truncated(sample *s)
 {
     caterva_error err;
@@ -146,7 +146,7 @@ static void refuse_unknown_codec_and_filter(sample *s)
     free(bytes);
 }
 
-/* Every header field that has one right value, given a wrong one. */
+/* Every header field that has one right value, with a wrong one. */
 static void refuse_broken_headers(sample *s)
 {
     static const size_t markers[] = {0, 1, 2, 9, 10, 15, 24, 29, 38, 47, 52, 57, 69, 70};
@@ -170,7 +170,7 @@ static blosc2_schunk *new_schunk(const char *path, int contiguous)
     return schunk;
 }
 
-/* They are read as their items, and nothing else is done with them. */
+/* They are read as their items; no other operation is possible. */
 static void check_plain_frame(const char *path, int64_t n)
 {
     caterva_array *array = NULL;
@@ -205,7 +205,7 @@ static void check_plain_frames(void)
     check_plain_frame(path, 0);
 }
 
-/* Variable-length blocks, under an array's metalayer too: no array has them. */
+/* Variable-length blocks, also with an array's metalayer: no array has them. */
 static void refuse_variable_blocks(void)
 {
     char path[SCRATCH_PATH];
@@ -250,7 +250,7 @@ static void refuse_folders(void)
     REFUSE(ECORRUPT_BIT, caterva_open(path, NULL, &array, err));
 }
 
-/* A sparse array whose chunk files vanish or shrink: an error, the rest reads. */
+/* A sparse array whose chunk files disappear or shrink: an error; the rest is readable. */
 static void damage_chunk_files(void)
 {
     char path[SCRATCH_PATH];

@@ -2,10 +2,10 @@
  *
  * usage: test_boxes [CASES [SEED]]
  *
- * One case is one box read or written. Each array lives in memory, in a file
- * or in a sparse directory, and is committed, rolled back, closed and opened
- * again between the boxes: what a handle shows must be the oracle with its
- * pending boxes, what another handle shows the oracle of the last commit. */
+ * One case is one box read or written. Each array is in memory, in a file or in a sparse
+ * directory, and is committed, rolled back, closed and reopened between the boxes. A handle
+ * must show the oracle with its pending boxes, another handle the oracle of the last
+ * commit. */
 #include "caterva.h"
 #include "caterva_store.h"
 
@@ -31,8 +31,8 @@ typedef struct subject {
     place place;
     char path[SCRATCH_PATH];
     caterva_array *array;
-    oracle now;       /* what the handle must show             */
-    oracle committed; /* what everybody else must show         */
+    oracle now;       /* expected contents of the handle      */
+    oracle committed; /* expected contents of other handles   */
     int ever_committed;
     int64_t number; /* of the array, for messages            */
 } subject;
@@ -123,7 +123,7 @@ static void read_and_compare(subject *s, caterva_array *array, const oracle *exp
     size_t size = box_size(&b, &s->geometry);
     uint8_t *got = check_alloc(size);
     uint8_t *want = check_alloc(size);
-    rng_fill(s->random, got, size); /* so that bytes left alone are noticed */
+    rng_fill(s->random, got, size); /* so that unwritten bytes are detected */
     oracle_read(expected, &b, want);
     caterva_status status = caterva_read(array, b.start, b.stop, got, size, &err);
     need_ok(s, status, &err, what, &b);
@@ -175,7 +175,7 @@ static void open_again(subject *s)
     if (rng_one_in(s->random, 2)) put_behind(s->array);
 }
 
-/* A memory array goes through its frame: the only way it can be opened again. */
+/* A memory array can be reopened only through its frame. */
 static void reopen_from_frame(subject *s)
 {
     caterva_error err;
@@ -226,7 +226,7 @@ static void read_as_another(subject *s)
     caterva_discard(other);
 }
 
-/* Reads through the array's frame in memory, which holds what is pending. */
+/* Reads through the array's frame in memory, which includes pending changes. */
 static void read_frame(subject *s)
 {
     caterva_error err;
@@ -241,7 +241,7 @@ static void read_frame(subject *s)
     caterva_free(frame);
 }
 
-/* One case: a box read or written, with what may happen before it. */
+/* One case: a box read or written, possibly after other operations. */
 static void run_case(subject *s)
 {
     int event = rng_int(s->random, 0, 19);

@@ -1,9 +1,8 @@
-/* Property test: what a read gives never depends on the block cache. Random
- * boxes, many of them again and again, are read through a handle that writes and
- * through one that reads the same array, while boxes are written, committed and
- * rolled back, so that positions in the file are used again, and while C-Blosc2
- * changes the file in place behind the reader's back. The caches: shared, none,
- * the handle's own, and one too small for a chunk.
+/* Property test: results of reads never depend on the block cache. Random boxes, many of them
+ * repeatedly, are read through a writing handle and through one that reads the same array,
+ * while boxes are written, committed and rolled back, so that positions in the file are
+ * reused, and while C-Blosc2 changes the file in place without the reader's knowledge. The
+ * caches: shared, none, the handle's own, and one smaller than a chunk.
  *
  * usage: test_cache [READS [SEED]] */
 #include "caterva.h"
@@ -36,12 +35,12 @@ typedef struct subject {
     char path[SCRATCH_PATH];
     caterva_array *writer;
     caterva_array *reader; /* NULL: none at the moment       */
-    oracle now;            /* what the writer must show      */
-    oracle committed;      /* what everybody else must show  */
-    oracle seen;           /* what the reader must show      */
+    oracle now;            /* expected from the writer       */
+    oracle committed;      /* expected from other handles    */
+    oracle seen;           /* expected from the reader       */
     box boxes[N_BOXES];    /* read most often                */
     int step;
-    int first_reader; /* step before which there is none; till then space is used again */
+    int first_reader; /* step of the first reader; before it, space is reused */
 } subject;
 
 static int64_t n_reads, n_hits;
@@ -69,7 +68,7 @@ static void check_read(const subject *s, caterva_array *array, const oracle *exp
     n_reads++;
 }
 
-/* Counts hits of handles that are about to go. */
+/* Adds the hits of handles before they are closed. */
 static void check_counts(caterva_array *array, int64_t cache_bytes)
 {
     caterva_cache_info counts = CATERVA_CACHE_INFO_INIT;
@@ -139,7 +138,7 @@ static void write_box(subject *s)
     free(bytes);
 }
 
-/* A commit removes the chunk files of a directory that it replaces. */
+/* A commit deletes the chunk files of a directory that it replaces. */
 static void commit(subject *s)
 {
     caterva_error err;
@@ -155,8 +154,8 @@ static void roll_back(subject *s)
     oracle_copy(&s->now, &s->committed);
 }
 
-/* C-Blosc2 rewrites chunks in place. Our writer is closed for it, our reader is
- * not: what it kept must not be found after the refresh. */
+/* C-Blosc2 rewrites chunks in place. The writer is closed for it, the reader is not: cached
+ * blocks must not be found after the refresh. */
 static void write_by_b2nd(subject *s)
 {
     caterva_error err;
@@ -258,9 +257,9 @@ static void check_items(caterva_array *array, const int32_t *expected, const cha
     }
 }
 
-/* Each commit stores chunks a little smaller than those before, so that they go
- * where older ones were, by turns in two places. All of them are read through the writer, and then
- * through handles that come later: the positions are the same, the chunks not. */
+/* Each commit stores slightly smaller chunks than before, so that they reuse older positions,
+ * alternating between two. All are read through the writer, and then through later handles:
+ * the positions are equal, the chunks are not. */
 static void check_positions(rng *r)
 {
     caterva_error err;

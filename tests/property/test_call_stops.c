@@ -1,5 +1,5 @@
-/* Calls without an array of the program's: what deletes and what converts is stopped at each
- * of its chances. What is told on the way never goes back and ends at the total. */
+/* Calls without an open array: deleting and converting are stopped at each call of
+ * on_progress. Progress never goes back and ends at the total. */
 #include "caterva.h"
 #include "caterva_value.h"
 #include "caterva_upkeep.h"
@@ -18,7 +18,7 @@
 enum { N = 40, CHUNKS = 8 };
 static char folder[SCRATCH_PATH], path[SCRATCH_PATH];
 
-/* The name of the one entry of the folder into `name`; 0: there is none. */
+/* Copies the name of the only entry of the folder into `name`; 0 if there is none. */
 static int find_entry(char name[SCRATCH_PATH])
 {
     int n = 0;
@@ -65,7 +65,7 @@ static void check_whole(void)
     caterva_discard(array);
 }
 
-/* What is left has another name, which the sentence says, and is deleted by it. */
+/* The rest has another name, which the message contains, and is deleted by that name. */
 static void delete_rest(const caterva_error *err)
 {
     char name[SCRATCH_PATH], rest[2 * SCRATCH_PATH];

@@ -1,7 +1,7 @@
-/* What verify calls may use the array: nothing is locked meanwhile. In the functions it
- * calls the array is read, described and written, also by another thread that is waited
- * for, and another handle is opened and closed. A commit from there is refused, one of
- * another thread waits for the end. What is locked after all hangs, and is killed. */
+/* Callbacks of verify may use the array, since no lock is held. They read, describe and write
+ * the array, also from another thread that they wait for, and another handle is opened and
+ * closed. A commit inside a callback is refused; one of another thread waits for the end. If
+ * a lock is held after all, the test hangs and is killed. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 

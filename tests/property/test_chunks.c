@@ -1,7 +1,7 @@
-/* Going over an array chunk by chunk, against the naive oracle: random arrays and
- * partitions, kinds and places of chunks and blocks, decoded chunks; chunks moved as
- * they are stored into an array with another codec; and damaged chunks, which must be
- * refused, or be taken and read.
+/* Iteration over an array chunk by chunk, against the naive oracle: random arrays and
+ * partitions, kinds and positions of chunks and blocks, decoded chunks; chunks moved as
+ * stored into an array with another codec; and damaged chunks, which must be refused, or
+ * accepted and read.
  *
  * usage: test_chunks [ARRAYS [SEED]] */
 #include "caterva.h"
@@ -71,7 +71,7 @@ static void make_array(trial *t)
 
 /* ---- Decoded --------------------------------------------------------------- */
 
-/* The items of the box that the block is described with, against the oracle's. */
+/* Compares the items of the box that describes the block with the oracle's. */
 static void check_block(const trial *t, const caterva_block_info *block)
 {
     const geometry *g = &t->geometry;
@@ -161,7 +161,7 @@ static void check_whole(const trial *t, caterva_array *array)
     free(got);
 }
 
-/* Over a fill, and over what was written and not flushed: nothing of it may show. */
+/* Has a fill, and unflushed writes: none of them may be visible. */
 static caterva_array *make_target(trial *t)
 {
     caterva_error err;

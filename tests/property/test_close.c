@@ -1,5 +1,5 @@
-/* What a commit and a close do with pending changes when the commit fails or is stopped: the
- * C columns of the table in docs/reliability.md, "What close, exit and interruption do". */
+/* What commit and close do with pending changes if the commit fails or is stopped: the C
+ * columns of the table in docs/reliability.md, "What close, exit and interruption do". */
 #include "scratch.h"
 
 #include <caterva.h>
@@ -115,7 +115,7 @@ static void test_a_failed_close_of_an_array_releases_it(void **state)
         assert_int_equal(caterva_close(array, NULL), expected[how]);
         let_fail(how, false);
         assert_int_equal(stored(), OLD);
-        options.mode = CATERVA_MODE_WRITE; /* no lock is left */
+        options.mode = CATERVA_MODE_WRITE; /* no lock remains */
         assert_int_equal(caterva_open(file, &options, &array, NULL), CATERVA_OK);
         caterva_discard(array);
     }
@@ -186,8 +186,8 @@ static void test_a_failed_commit_of_a_tree_is_repeated(void **state)
     }
 }
 
-/* The attributes were to appear with the array's items. What is pending in the array is its
- * own. */
+/* The attributes were to be committed with the array's items. The array's pending changes are
+ * its own. */
 static void test_a_tree_is_closed_after_a_failed_commit(void **state)
 {
     (void)state;

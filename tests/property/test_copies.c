@@ -1,7 +1,7 @@
-/* caterva_copy against the naive oracle: random arrays (partitions, fills, layouts,
- * pending changes, attributes), random boxes, into random partitions, codecs and
- * layouts within little memory; the result also read by C-Blosc2's own b2nd, which
- * then grows it: what the box left outside must not come back.
+/* caterva_copy against the naive oracle: random arrays (partitions, fills, layouts, pending
+ * changes, attributes), random boxes, into random partitions, codecs and layouts within
+ * little memory. C-Blosc2's b2nd also reads the result, and then grows it: items outside the
+ * box must not reappear.
  *
  * usage: test_copies [COPIES [SEED]] */
 #include "caterva.h"
@@ -29,12 +29,12 @@ typedef struct trial {
     geometry from;
     geometry to; /* its shape is the box's */
     box box;
-    int moves;    /* nothing differs, the box begins where chunks do */
-    int reopened; /* the source is open for reading: nothing is pending */
+    int moves;    /* same partition, and the box begins at a chunk */
+    int reopened; /* the source is open for reading, without pending changes */
     pipeline from_pipeline, to_pipeline;
     caterva_fill fill;
-    uint8_t item[512];     /* the fill's */
-    uint8_t new_item[512]; /* of the copy, where it gets another one */
+    uint8_t item[512];     /* of the fill */
+    uint8_t new_item[512]; /* of the copy, if it gets another one */
     int has_new_item;
     oracle oracle;
     caterva_array *source;
@@ -96,7 +96,7 @@ static void write_box(trial *t, const box *b)
     free(bytes);
 }
 
-/* By b2nd: blocks in any order, dictionaries, chunk and fill as it likes them. */
+/* Made by b2nd: blocks in any order, dictionaries, its own choice of chunks and fill. */
 static void make_foreign_source(trial *t)
 {
     caterva_error err;
@@ -205,7 +205,7 @@ static caterva_array *make_copy(trial *t)
         create.codec = create.level = 0;
         memset(create.filters, 0, sizeof create.filters);
     }
-    create.ndim = 99; /* not looked at */
+    create.ndim = 99; /* ignored */
     create.shape = NULL;
     static const caterva_layout layouts[] = {
         CATERVA_LAYOUT_DEFAULT, CATERVA_LAYOUT_DEFAULT, CATERVA_LAYOUT_CONTIGUOUS,
@@ -319,7 +319,7 @@ static void read_by_b2nd(const trial *t, b2nd_array_t *array, const geometry *g,
     NEED(t, result >= 0, "b2nd's read: %s", blosc2_error_string(result));
 }
 
-/* Item number `n` (C order) of the grown array lies outside the copy. */
+/* Returns whether item number `n` (C order) of the grown array lies outside the copy. */
 static int is_new_item(const trial *t, const geometry *grown, int64_t n)
 {
     int outside = 0;
@@ -361,14 +361,14 @@ static void check_b2nd(const trial *t, const uint8_t *want, size_t size)
     read_by_b2nd(t, array, &t->to, got, size);
     NEED(t, memcmp(got, want, size) == 0, "b2nd reads other items");
     free(got);
-    /* It cannot resize what has the older metalayer. */
+    /* It cannot resize arrays with the older metalayer. */
     if (blosc2_meta_exists(array->sc, "b2nd") >= 0) grow_by_b2nd(t, array);
     b2nd_free(array);
     n_read_by_b2nd++;
 }
 
-/* Not delta, which b2nd decodes wrongly in parts (see compat/test_b2nd.c); nor what
- * was never written, which b2nd gives any bytes. */
+/* Not delta, which b2nd decodes wrongly in parts (see compat/test_b2nd.c); nor unwritten
+ * chunks, for which b2nd returns any bytes. */
 static int suits_b2nd(const trial *t, size_t size)
 {
     return t->to.ndim > 0 && size > 0 && t->fill != CATERVA_FILL_UNINIT &&

@@ -1,6 +1,5 @@
-/* Copies of arrays, boxes of them and joins of them in another dtype: the items are
- * those that a read in that dtype gives, the fill is converted with them, and what the
- * casting does not allow makes no array.
+/* Copies of arrays, boxes and joins in another dtype: the items are those that a read in that
+ * dtype gives, the fill is converted with them, and a forbidden cast makes no array.
  *
  * usage: test_copy_converts [COPIES [SEED]] */
 #include "support/check.h"
@@ -40,7 +39,7 @@ static caterva_array *make_array(rng *r, geometry *g)
     return array;
 }
 
-/* The whole view in a dtype. */
+/* Reads the whole view in a dtype. */
 static uint8_t *read_as(const caterva_view *view, const char *dtype, size_t item,
                         size_t *size)
 {
@@ -74,7 +73,7 @@ static void check_copy(const caterva_view *view, caterva_array *copy, int target
     free(expected);
 }
 
-/* New cells hold what the source's fill is in the new dtype. */
+/* New cells hold the source's fill, converted. */
 static void check_fill(caterva_array *copy, int target)
 {
     caterva_error err;

@@ -1,5 +1,5 @@
-/* A copy that is stopped, at each of its chances, leaves nothing: no file, no
- * temporary one, and what stood at the path as it was. So does one that fails. */
+/* A copy that is stopped at any call of on_progress, or fails, leaves no file and no
+ * temporary file, and what was at the path is unchanged. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -56,7 +56,8 @@ static int stop_everywhere(caterva_array *source, const char *path,
     }
 }
 
-/* A directory has many files, each of which is synced: between them the copy can be stopped. */
+/* A directory has many files, each of which is synced: the copy can be stopped between
+ * them. */
 static void check_stops_of_syncs(caterva_array *source, const char *path,
                                  const caterva_create_options *create, int stops)
 {
@@ -115,7 +116,7 @@ static void fail_copies(caterva_array *source)
     scratch_remove(path);
 }
 
-/* Over its own file: the open handle goes on seeing the old one. */
+/* Over its own file: the open handle continues to see the old one. */
 static void copy_over_itself(void)
 {
     char path[SCRATCH_PATH];

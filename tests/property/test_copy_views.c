@@ -1,7 +1,7 @@
-/* caterva_view_copy: random arrays concatenated, stacked, sliced, transposed, copied
- * into new arrays of random partitions within little memory. The copy must hold what
- * the view reads, also for C-Blosc2's own b2nd; where every part falls on chunks, the
- * chunks must be the sources' own bytes.
+/* caterva_view_copy: random arrays concatenated, stacked, sliced, transposed, copied into new
+ * arrays of random partitions within little memory. The copy must hold what the view reads,
+ * also for C-Blosc2's b2nd; if all parts begin and end at chunk edges, the chunks must be the
+ * sources' own bytes.
  *
  * usage: test_copy_views [COPIES [SEED]] */
 #include "caterva.h"
@@ -22,7 +22,7 @@
 
 enum { DEFAULT_COPIES = 600, MAX_NDIM = 3, MAX_PARTS = 4, MAX_LENGTH = 20 };
 
-static int64_t n_same; /* chunks found to be the sources' bytes */
+static int64_t n_same; /* chunks with the sources' bytes */
 
 typedef struct trial {
     rng *random;
@@ -150,7 +150,7 @@ static void check_b2nd(caterva_array *copy, const int32_t *items, size_t size)
     free(read);
 }
 
-/* Every stored chunk of the copy stands, byte by byte, in some source. */
+/* Every stored chunk of the copy equals one of some source, byte for byte. */
 static void check_moved(const trial *t, caterva_array *copy)
 {
     caterva_error err;

@@ -1,5 +1,5 @@
-/* The ways to make an array: each fill, and from a buffer; what is in it, what
- * lies at the path before and after the commit, and nothing after a failure. */
+/* The ways to create an array: each fill, and from a buffer. Checks its items, what is at the
+ * path before and after the commit, and that a failure leaves nothing. */
 #include "base/arith.h"
 #include "support/check.h"
 #include "support/scratch.h"
@@ -64,7 +64,8 @@ static void check_fill(const char *path, caterva_fill fill, const float *value,
     scratch_remove(path);
 }
 
-/* A fill that must be stored is stored only where nobody wrote, and seen before. */
+/* A fill that must be stored is stored only for chunks that were never written, and is
+ * visible before. */
 static void check_lazy_fill(const char *path)
 {
     const float value = 2.5f, other = 1.0f;
@@ -95,7 +96,7 @@ static void check_lazy_fill(const char *path)
     scratch_remove(path);
 }
 
-/* Points written by a selection before the first commit stand among the fill. */
+/* Points written through a selection before the first commit, within the fill. */
 static void check_selected_fill(void)
 {
     const float value = 2.5f;

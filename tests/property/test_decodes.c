@@ -1,8 +1,7 @@
-/* What a selection costs: exactly the blocks that hold a wanted item are decoded,
- * each once, whatever the order of the items and the number of threads; what a
- * scan costs that comes again; and that of an array which fits the cache no block is
- * decoded twice, whatever is read in whatever order. Counted
- * where the engine calls the decoder: the linker puts the counters between.
+/* The cost of selections: exactly the blocks that hold a wanted item are decoded, each once,
+ * for any order of the items and any number of threads. Also the cost of repeated scans; and
+ * in an array that fits the cache, no block is decoded twice, whatever is read in any order.
+ * Counts the engine's calls of the decoder, which the linker redirects.
  *
  * usage: test_decodes [SEED] */
 #include "caterva.h"
@@ -30,7 +29,7 @@ enum {
 /* ---- Counters ------------------------------------------------------------------ */
 
 static atomic_int n_decoded; /* blocks */
-static atomic_int n_whole;   /* calls that decode more than a block */
+static atomic_int n_whole;   /* calls that decode more than one block */
 
 cv_status __real_cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                                  int32_t dst_size, cv_error *err);
@@ -108,7 +107,7 @@ static void make_array(rng *r, void **frame, size_t *size)
 
 /* ---- Selections ---------------------------------------------------------------- */
 
-/* Item numbers that a selection takes, in the result's order. */
+/* The numbers of the items that a selection takes, in the order of the result. */
 typedef struct answer {
     int64_t *items;
     int64_t n;
@@ -179,7 +178,7 @@ static void read_mask(caterva_array *array, rng *r, int one_in, answer *a)
     free(mask);
 }
 
-/* Lists where n is not 0, else every `step`-th item. */
+/* Lists if n is not 0, else every `step`-th item. */
 static void read_axes(caterva_array *array, rng *r, int n, int64_t step, answer *a)
 {
     int64_t lists[3][SIDE], counts[3];
@@ -210,7 +209,7 @@ static void read_axes(caterva_array *array, rng *r, int n, int64_t step, answer 
 
 /* ---- Scans ---------------------------------------------------------------------- */
 
-/* One slice of an axis, checked. */
+/* Reads and checks one slice of an axis. */
 static void read_slice(caterva_array *array, int axis, int at, int32_t *out)
 {
     caterva_error err;
@@ -226,9 +225,9 @@ static void read_slice(caterva_array *array, int axis, int at, int32_t *out)
                   "slice %d of axis %d", at, axis);
 }
 
-/* All slices of an axis, one by one: a cache that holds a layer of blocks is enough for
- * each to be decoded once, however often the scan comes again and whatever others left
- * there; what it holds beyond that is found again. */
+/* Reads all slices of an axis one by one. If the cache holds a layer of blocks, each block is
+ * decoded once, however often the scan is repeated and whatever else was cached; blocks
+ * beyond that are found again. */
 static void scan_again(const void *frame, size_t size, int axis, double n_layers,
                        bool backwards)
 {
@@ -243,7 +242,7 @@ static void scan_again(const void *frame, size_t size, int axis, double n_layers
     options.cache_bytes = (int64_t)(n_layers * LAYER * (BLOCK_BYTES + ENTRY_BYTES));
     CHECK_OK(caterva_frame_open(frame, size, 0, &options, &array, &err), err);
     for (int scan = 0; scan < N_SCANS; scan++) {
-        if (n_layers >= 2) read_slice(array, (axis + 1) % 3, 5, out); /* of use to others */
+        if (n_layers >= 2) read_slice(array, (axis + 1) % 3, 5, out); /* uses other blocks */
         atomic_store(&n_decoded, 0);
         for (int i = 0; i < SIDE; i++)
             read_slice(array, axis, backwards ? SIDE - 1 - i : i, out);
@@ -275,7 +274,7 @@ static int64_t block_of(int64_t x, int64_t y, int64_t z)
     return (x / BLOCK * BLOCKS_ALONG + y / BLOCK) * BLOCKS_ALONG + z / BLOCK;
 }
 
-/* Counts blocks of a box that were not touched before, and touches them. */
+/* Counts blocks of a box that were not touched before, and marks them. */
 static int touch_box(const int64_t *start, const int64_t *stop)
 {
     int n = 0;
@@ -289,7 +288,7 @@ static int touch_box(const int64_t *start, const int64_t *stop)
     return n;
 }
 
-/* A point, a line, a plane, a box of any size that is not all, or one of whole blocks. */
+/* A point, a line, a plane, a box of any size except all, or one of whole blocks. */
 static const char *choose_box(rng *r, int64_t start[3], int64_t stop[3])
 {
     static const char *const kinds[] = {"point", "line", "plane", "box", "box of blocks"};
@@ -357,7 +356,7 @@ static void read_points_and_count(caterva_array *array, rng *r, int32_t *out)
             "point %lld", (long long)i);
 }
 
-/* A cache that has as much room as the array needs, and nothing in it yet. */
+/* A cache as large as the array needs, empty at first. */
 static void read_fitting(const void *frame, size_t size, int threads, rng *r)
 {
     enum { BYTES = N_ITEMS * sizeof(int32_t) + N_BLOCKS * 256, N_READS = 60 };
@@ -379,7 +378,7 @@ static void read_fitting(const void *frame, size_t size, int threads, rng *r)
     free(out);
 }
 
-/* Who reads all of it once has it; who reads all of it again and again is served. */
+/* Reading the whole array once caches nothing; repeated reads of it are served. */
 static void read_all_of_fitting(const void *frame, size_t size, int threads)
 {
     enum { BYTES = N_ITEMS * sizeof(int32_t) + N_BLOCKS * 256, N_READS = 4 };
@@ -408,8 +407,8 @@ static void read_all_of_fitting(const void *frame, size_t size, int threads)
     free(out);
 }
 
-/* Scans of it through a cache full of what another handle has used: they make themselves
- * room, and leave it to nobody at their end. */
+/* Scans of it through a cache full of blocks that another handle has used: they get room, and
+ * leave none behind. */
 static void scan_fitting_beside_another(const void *frame, size_t size, int axis)
 {
     enum { BYTES = N_ITEMS * sizeof(int32_t) + N_BLOCKS * 256, N_SCANS = 3 };
@@ -424,7 +423,7 @@ static void scan_fitting_beside_another(const void *frame, size_t size, int axis
     options.no_read_ahead = 1;
     for (int i = 0; i < 2; i++)
         CHECK_OK(caterva_frame_open(frame, size, 0, &options, &arrays[i], &err), err);
-    for (int round = 0; round < 2; round++) /* twice the same: of use */
+    for (int round = 0; round < 2; round++) /* twice the same: used */
         for (int i = 0; i < SIDE; i += BLOCK) read_slice(arrays[0], 0, i, out);
     int decoded = 0;
     for (int scan = 0; scan < N_SCANS; scan++) {
@@ -451,9 +450,9 @@ int main(int argc, char **argv)
         caterva_open_options options = CATERVA_OPEN_INIT;
         caterva_array *array = NULL;
         options.threads = threads;
-        options.cache_bytes = -1; /* nothing is remembered from row to row */
+        options.cache_bytes = -1; /* rows are not cached */
         CHECK_OK(caterva_frame_open(frame, size, 0, &options, &array, &err), err);
-        /* The index is a chunk that is decoded at first need. */
+        /* The index is a chunk that is decoded on first use. */
         CHECK_OK(caterva_read(array, (int64_t[3]){0}, (int64_t[]){1, 1, 1}, a.items,
                               sizeof items[0], &err),
                  err);

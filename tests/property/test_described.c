@@ -1,7 +1,7 @@
-/* Everything that asks what an array is, beside a thread that changes what it is: shape,
- * attributes, metalayers, commits and rollbacks, through the same handle and through
- * another one. Meant for ThreadSanitizer and AddressSanitizer as well: a description
- * that changes under its reader, or is gone, is what they see.
+/* All functions that describe an array, beside a thread that changes it: shape, attributes,
+ * metalayers, commits and rollbacks, through the same handle and through another one. Meant
+ * for ThreadSanitizer and AddressSanitizer, too, which detect a description that changes or
+ * is freed during use.
  *
  * usage: test_described [ROUNDS [SEED]] */
 #include "caterva.h"
@@ -33,7 +33,7 @@ typedef struct reader {
     atomic_long asked;
 } reader;
 
-/* What a thread that changes the array may cause. */
+/* Statuses that a concurrent change may cause. */
 static void check_status(caterva_status status, const caterva_error *err, const char *what)
 {
     CHECK(status == CATERVA_OK || status == CATERVA_ERANGE || status == CATERVA_ESTALE ||
@@ -71,7 +71,7 @@ static void ask_descriptions(caterva_array *array)
     check_info(info);
     check_info(held);
     caterva_info_release(held);
-    check_info(info); /* still what it was */
+    check_info(info); /* unchanged */
     caterva_info_release(info);
 }
 
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
     int round = 0;
     for (int waiting = 1; waiting || round < s.rounds; round++) {
         change(&s, &random);
-        waiting = 0; /* everyone has asked a few times */
+        waiting = 0; /* every thread has read a few times */
         for (int i = 0; i < N_READERS; i++) waiting |= atomic_load(&readers[i].asked) < 20;
     }
     atomic_store(&s.done, 1);

@@ -1,7 +1,7 @@
 /* Many sparse arrays in a process that may have 64 files open: each keeps descriptors of
- * chunk files that it has read, and gives them up when another needs one. Reads at random
- * from all of them, in several threads, beside writers; then files and arrays are created
- * and opened while all others stay open. */
+ * chunk files that it has read, and gives them up if another array needs one. Random reads
+ * from all of them, in several threads, beside writers; then files and arrays are created and
+ * opened while all others stay open. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -91,7 +91,7 @@ static void *read_all_over(void *context)
     return NULL;
 }
 
-/* The same items once more: chunk files, frames and their descriptors change. */
+/* Writes the same items again: chunk files, frames and their descriptors change. */
 static void write_some(rng *r, int array)
 {
     static int32_t items[N];
@@ -137,7 +137,7 @@ static void work(uint64_t seed)
     CHECK(wrong == 0, "%d reads failed or were wrong", (int)wrong);
 }
 
-/* Other kinds of opening ask for room, too. */
+/* Other ways of opening need descriptors, too. */
 static void make_more(void)
 {
     char path[SCRATCH_PATH];
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
         array_path(path, i);
         create(path, CATERVA_LAYOUT_SPARSE, i);
     }
-    for (int fd = 3; fd < 256; fd++) close(fd); /* of whoever started this */
+    for (int fd = 3; fd < 256; fd++) close(fd); /* inherited from the parent */
     CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){LIMIT, LIMIT}) == 0, "setrlimit");
     open_all();
     work(seed);

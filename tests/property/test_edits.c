@@ -1,6 +1,6 @@
 /* Items appended and inserted from every kind of buffer: in Fortran order, with gaps, with
  * negative strides, repeated along axes of one item, of another dtype. The oracle is a plain
- * array that is edited item by item.
+ * array, edited item by item.
  *
  * usage: test_edits [ROUNDS [SEED]] */
 #include "caterva.h"
@@ -15,13 +15,13 @@
 
 enum { SIDE = 40, MOST = 64 };
 
-/* The array as it should be, rows of SIDE items at most. */
+/* The expected array, rows of at most SIDE items. */
 typedef struct model {
     int64_t shape[2];
     int32_t items[MOST][MOST];
 } model;
 
-/* What is put in: item (i, j) of it. */
+/* The inserted items: (i, j) of them. */
 typedef struct patch {
     int64_t shape[2], strides[2];
     caterva_buffer buffer;
@@ -45,13 +45,13 @@ static void put_item(uint8_t *at, const char *dtype, int32_t value)
     }
 }
 
-/* Of the shape, or with axes of one item that are repeated. */
+/* Of that shape, or with axes of one item that are repeated. */
 static void draw_patch(patch *p, const int64_t *shape, rng *r)
 {
     static const char *const dtypes[] = {NULL, NULL, "=i2", ">i2", "=f8"};
     const char *dtype = dtypes[rng_int(r, 0, 4)];
     int64_t size = dtype ? dtype[2] - '0' : 4, at = 0, span = size;
-    int first = rng_int(r, 0, 1); /* the axis that is stepped most finely */
+    int first = rng_int(r, 0, 1); /* the axis with the smallest step */
     p->buffer = (caterva_buffer)CATERVA_BUFFER_INIT;
     for (int d = 0; d < 2; d++) p->shape[d] = rng_one_in(r, 5) ? 1 : shape[d];
     for (int k = 0, d = first; k < 2; k++, d = 1 - d) {

@@ -1,6 +1,6 @@
-/* Nothing can be read into, and written from, any buffer that says it holds nothing:
- * all shapes of up to three axes with lengths of 0, 1 and 3, at least one of them 0,
- * with strides as NumPy gives them and as nobody does, for arrays and views. */
+/* Empty selections can be read and written with any buffer that claims to be empty: all
+ * shapes of up to three axes with lengths of 0, 1 and 3, at least one of them 0, with NumPy's
+ * strides and with unusual ones, for arrays and views. */
 #include "support/check.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void check_array(caterva_array *array, int ndim, const int64_t *shape)
     caterva_view_free(view);
 }
 
-/* A shape whose other axes multiply to more than 64 bits can say. */
+/* A shape whose other axes multiply to more than 64 bits. */
 static void check_long_axes(void)
 {
     caterva_error err;

@@ -1,5 +1,5 @@
-/* Several chunks of an array are damaged: whatever reads it, on however many threads, tells
- * of the first of them, by its number. */
+/* Several chunks of an array are damaged: every function that reads it, on any number of
+ * threads, reports the first of them, with its number. */
 #include <caterva.h>
 #include <caterva_upkeep.h>
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks so large that threads are worth it; chunks in C order lie behind one another. */
+/* Blocks large enough for several threads; chunks are in C order. */
 enum { N_CHUNKS = 24, CHUNK_ITEMS = 1 << 16, N_ITEMS = N_CHUNKS * CHUNK_ITEMS, RUNS = 12 };
 
 static const int damaged[] = {7, 8, 15, 23};

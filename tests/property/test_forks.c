@@ -1,7 +1,6 @@
-/* Children of fork that live on, without using the library or to leave at once: the
- * parent's new arrays stay its own, its locks end when it closes, and its files do not grow
- * because of them. And a program without standard streams keeps its files from taking
- * their numbers. */
+/* Forked children that continue, without using the library or exiting at once: the parent's
+ * new arrays remain its own, its locks end when it closes, and its files do not grow. And in
+ * a program without standard streams, array files do not get their descriptors. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_tree.h"
@@ -124,7 +123,7 @@ static void closing_ends_locks(void)
     dismiss(child);
 }
 
-/* What a child closes is not the parent's lock. */
+/* Closing in a child does not release the parent's lock. */
 static void a_child_that_closes_takes_no_lock(void)
 {
     caterva_error err;
@@ -144,7 +143,7 @@ static void a_child_that_closes_takes_no_lock(void)
     CHECK_OK(caterva_close(writer, &err), err);
 }
 
-/* Returns in the parent, when the child has made `what` of the array and gone. */
+/* Returns in the parent after the child has applied `what` to the array and ended. */
 static void in_a_child(void (*what)(caterva_array *), caterva_array *array)
 {
     fflush(NULL);
@@ -181,7 +180,7 @@ static void change(caterva_array *array)
     caterva_discard(array);
 }
 
-/* Whatever a child does to the parent's handle, the parent's array is the parent's. */
+/* A child cannot change the parent's array through its handle. */
 static void a_child_changes_nothing(void)
 {
     static void (*const deeds[])(caterva_array *) = {close_pending, caterva_discard, change};
@@ -209,7 +208,7 @@ static long long stored_bytes(void)
     return st.st_size;
 }
 
-/* A reader that refreshes needs nothing old, whoever was forked meanwhile. */
+/* A reader that refreshes needs no old state, although a child was forked meanwhile. */
 static void files_do_not_grow(void)
 {
     caterva_error err;
@@ -231,7 +230,7 @@ static void files_do_not_grow(void)
     dismiss(child);
 }
 
-/* Messages that a program without stderr writes do not end in its array. */
+/* Messages to a missing stderr do not go to an array file. */
 static void streams_are_not_files(void)
 {
     fflush(NULL);
@@ -280,7 +279,7 @@ static caterva_array *pending_in_tree(caterva_tree *tree, const char *key)
     return array;
 }
 
-/* The number of what a child of fork was let do to the tree, or 0. */
+/* Returns the number of a change that a forked child could make to the tree, or 0. */
 static int change_anything(caterva_tree *tree)
 {
     static const int64_t shape[] = {N};
@@ -320,8 +319,7 @@ static void expect_attributes(caterva_tree *tree, size_t expected)
     CHECK(n == expected, "%zu attributes", n);
 }
 
-/* What is pending stays the parent's, and so does the lock while it has the tree open, and
- * not longer than that. */
+/* Pending changes and the lock remain the parent's until it closes the tree. */
 static void a_child_leaves_a_tree_alone(void)
 {
     caterva_error err;

@@ -1,5 +1,5 @@
-/* A frame in pieces is a frame: put together and opened it is the array, whatever it lies in,
- * whether changes are pending, and when others have committed since; and it is sound.
+/* The pieces of a frame, put together and opened, are the array, in any store, with pending
+ * changes, and after other writers have committed since; and it is undamaged.
  *
  * usage: test_frame_pieces [SEED] */
 #include "caterva.h"
@@ -22,7 +22,7 @@ typedef struct heap {
     uint8_t *bytes;
     size_t size;
     uint64_t total;
-    int n, most; /* pieces; it stops after so many, 0: never */
+    int n, most; /* pieces; stops after `most`, 0: never */
 } heap;
 
 static int take(void *context, const void *piece, size_t size, uint64_t total)
@@ -85,7 +85,7 @@ static void change(caterva_array *array, rng *r)
     free(items);
 }
 
-/* Commits of others, over and over: an old state is handed over as it was. */
+/* Other writers commit repeatedly: an old state is returned unchanged. */
 static void beside_a_writer(rng *r)
 {
     caterva_error err;
@@ -111,7 +111,7 @@ static void beside_a_writer(rng *r)
     caterva_discard(array);
 }
 
-/* A frame behind other bytes of its file. */
+/* A frame after other bytes of its file. */
 static void behind_others(void)
 {
     caterva_error err;

@@ -1,6 +1,6 @@
-/* Files do not grow without end: what sessions of open, write, commit and close leave
- * dead is used again by the next ones, also beside readers that refresh, in this process
- * and in another; what every reader sees is right all the while.
+/* Files do not grow without limit: dead space of sessions of open, write, commit and close is
+ * reused by later ones, also beside readers that refresh, in this process and in another;
+ * every reader always sees the right items.
  *
  * usage: test_growth [SEED] */
 #include "support/buffer.h"
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What an array is to hold, and who looks. */
+/* The expected array, and its readers. */
 typedef struct scene {
     char path[SCRATCH_PATH];
     rng random;
@@ -27,7 +27,7 @@ typedef struct scene {
     int64_t n; /* bytes; items are of one byte */
     int32_t chunk;
     caterva_array *reader; /* in this process, or NULL */
-    pid_t pid;             /* of another one, or 0 */
+    pid_t pid;             /* of another process, or 0 */
     int to, from;          /* pipes to it and from it */
 } scene;
 
@@ -104,7 +104,7 @@ static void start_readers(scene *s, bool here, bool elsewhere)
     s->from = back[0];
 }
 
-/* All who read come to the committed state. */
+/* All readers refresh to the committed state. */
 static void follow(scene *s)
 {
     caterva_error err;
@@ -192,7 +192,7 @@ static void append_bytes(scene *s, caterva_array *array, int64_t n)
     s->n += n;
 }
 
-/* The file is whole, and holds what it should. */
+/* Checks that the file is complete and has the expected items. */
 static void check_file(scene *s)
 {
     caterva_error err;
@@ -294,8 +294,8 @@ static void lone_handle(scene *s, const audience *a)
     finish(s, largest, 2 * first, what);
 }
 
-/* A handle that is asked to compacts when it closes, and not before; beside a reader of
- * an older state it does not. Chunks of zeros are not stored: what is zeroed is dead. */
+/* A handle with compaction compacts when it closes, and not before; not beside a reader of an
+ * older state. Chunks of zeros are not stored: zeroed items are dead space. */
 static void compacts_by_itself(scene *s, int percent)
 {
     caterva_error err;
@@ -326,7 +326,7 @@ static void compacts_by_itself(scene *s, int percent)
     free(s->items);
 }
 
-/* A window that moves over a series: what it drops is used again. */
+/* A window that moves over a series: what it drops is reused. */
 static void window(scene *s)
 {
     caterva_error err;
@@ -361,7 +361,7 @@ int main(int argc, char **argv)
     compacts_by_itself(&s, 0);
     compacts_by_itself(&s, 40);
     compacts_by_itself(&s, 60);
-    s.durability = CATERVA_DURABILITY_FULL; /* what is found is used after a sync only */
+    s.durability = CATERVA_DURABILITY_FULL; /* freed space is reused only after a sync */
     sessions(&s, 10, 2000, 1, 300, &audiences[0]);
     sessions(&s, 10, 2000, 1, 100, &audiences[2]);
     s.durability = CATERVA_DURABILITY_ORDERED;

@@ -1,5 +1,5 @@
-/* What a handle remembers of how it was opened: options and place survive
- * caterva_refresh and a change of the working directory. */
+/* What a handle keeps from its opening: options and path survive caterva_refresh and a change
+ * of the working directory. */
 #include "support/check.h"
 #include "support/info.h"
 #include "support/scratch.h"
@@ -43,7 +43,7 @@ static caterva_status read_all(caterva_array *array)
     return caterva_read(array, origin, info_of(array)->shape, got, N, NULL);
 }
 
-/* A byte of the last chunk is not what it was. */
+/* Changes a byte of the last chunk. */
 static void damage(const char *path)
 {
     caterva_error err;
@@ -97,7 +97,7 @@ static void make_directory(const char *path)
     CHECK(mkdir(path, 0777) == 0, "cannot make %s", path);
 }
 
-/* Two directories, each with an array of one name. */
+/* Two directories with arrays of the same name. */
 static void the_place_stays(caterva_layout layout)
 {
     caterva_error err;
@@ -131,7 +131,7 @@ static void the_place_stays(caterva_layout layout)
     CHECK_OK(caterva_refresh(array, &err), err);
     CHECK_OK(caterva_close(array, &err), err);
 
-    /* What is made comes to where its path led when it was made. */
+    /* New arrays are published where the path led when they were created. */
     int64_t shape[1] = {400};
     caterva_create_options options = CATERVA_CREATE_INIT;
     options.ndim = 1;

@@ -1,6 +1,6 @@
-/* Files below 1 MB that say large numbers. For each number that a frame holds one file is
- * made in which it is as large as can be believed, and then it is tried as
- * support/hostile.h says: it may be refused, but not for want of memory.
+/* Files below 1 MB that claim large numbers. For each number of a frame, one file is made in
+ * which it is as large as is plausible, and tried as described in support/hostile.h: it may
+ * be refused, but not for lack of memory.
  *
  * usage: test_hostile [CASE], CASE being one of those it prints; with TIMES in the
  * environment it prints how long each step took */
@@ -30,7 +30,7 @@ enum {
 
 /* ---- Frames ------------------------------------------------------------- */
 
-/* What a frame is made of. All that is left zero is small and right. */
+/* The parts of a frame. Zero members are small and right. */
 typedef struct frame {
     int ndim;
     int64_t shape[CV_MAX_DIMS];
@@ -47,7 +47,7 @@ static void append(cv_buffer *to, const void *bytes, size_t size)
     CHECK(cv_buffer_append(to, bytes, size, NULL) == CV_OK, "no memory");
 }
 
-/* A chunk that is nothing but a header, and perhaps an item. */
+/* Appends a chunk of a header and perhaps an item. */
 static void append_special(cv_buffer *to, int kind, int item_size, int64_t n_bytes,
                            int64_t block_bytes, const void *item)
 {
@@ -61,7 +61,7 @@ static void append_special(cv_buffer *to, int kind, int item_size, int64_t n_byt
     if (kind == KIND_VALUE) append(to, item, (size_t)item_size);
 }
 
-/* Zeros, compressed; `block_bytes` 0: as the library chooses. */
+/* Appends compressed zeros; `block_bytes` 0: chosen by the library. */
 static void append_packed(cv_buffer *to, int item_size, size_t size, int32_t block_bytes)
 {
     cv_codec_spec spec = {.codec = CATERVA_CODEC_ZSTD,
@@ -72,7 +72,7 @@ static void append_packed(cv_buffer *to, int item_size, size_t size, int32_t blo
     cv_buffer packed = {0};
     uint8_t *bytes = calloc(1, size);
     CHECK(bytes, "no memory");
-    bytes[size / 2] = 1; /* else they would be special */
+    bytes[size / 2] = 1; /* otherwise they would be special */
     CHECK(cv_encode_bytes(&spec, bytes, (int32_t)size, &packed, NULL) == CV_OK, "encode");
     append(to, packed.data, packed.size);
     cv_buffer_free(&packed);
@@ -199,7 +199,7 @@ static frame attributes_compressed(void)
     return f;
 }
 
-/* One block of the attribute is all of it. */
+/* One block with the whole attribute. */
 static frame attribute_in_one_block(void)
 {
     static cv_buffer value;
@@ -233,7 +233,7 @@ static frame many_special_chunks(void)
     return f;
 }
 
-/* All at one place. */
+/* All at one position. */
 static frame many_stored_chunks(void)
 {
     uint8_t seven = 7;
@@ -243,7 +243,7 @@ static frame many_stored_chunks(void)
     return f;
 }
 
-/* An index that is compressed, not special. */
+/* A compressed, not special, index. */
 static frame many_indexed_chunks(void)
 {
     uint8_t seven = 7;
@@ -328,7 +328,7 @@ static frame a_large_subarray(void)
     return f;
 }
 
-/* A header of a chunk that lies: bytes, blocks, and room. */
+/* A chunk header with false numbers: bytes, blocks, and space. */
 static frame lying_chunk(int32_t n_bytes, int32_t block_bytes, int32_t cbytes)
 {
     uint8_t chunk[64] = {5, 1, 0x95, 1};

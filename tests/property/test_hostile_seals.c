@@ -1,8 +1,8 @@
-/* Frames of the library's own whose numbers lie while their checksums hold: whoever can
- * write a file can write its checksums, too. Each number of header, chunk, block table,
- * index, seal, footer, trailer and header copy is set to what is too small, too large, and
- * nearly right; all checksums above it are made anew; and then the file is tried as
- * support/hostile.h says. In a file, in a directory, and as a frame that is no array.
+/* Frames of this library with false numbers and valid checksums: an attacker who can write a
+ * file can compute its checksums, too. Each number of header, chunk, block table, index,
+ * seal, footer, trailer and header copy is set to values that are too small, too large, and
+ * nearly right; all checksums above it are recomputed; then the file is tried as described in
+ * support/hostile.h. In a file, in a directory, and as a frame that is not an array.
  *
  * usage: test_hostile_seals [CASE, one of those it prints] */
 #include "base/arith.h"
@@ -74,7 +74,7 @@ static void find_parts(parts *f)
 
 /* ---- Checksums ------------------------------------------------------------ */
 
-/* Those of the first chunk, whose name is the first of the list. */
+/* Recomputes the checksums of the first chunk, whose name is the first in the list. */
 static void seal_chunk(const parts *from, uint8_t *b)
 {
     size_t head = from->at[HEAD], n_index = cv_load_le32(from->bytes + head + 16);
@@ -88,7 +88,7 @@ static void seal_chunk(const parts *from, uint8_t *b)
     cv_store_le32(b + names - 4, cv_seal_page_sum(b + names, CV_SEAL_NAME * n_chunks));
 }
 
-/* All that are above `changed`. */
+/* Recomputes all checksums above `changed`. */
 static void seal(const parts *from, part changed, uint8_t *b)
 {
     size_t head = from->at[HEAD], footer = from->at[FOOTER];
@@ -255,7 +255,7 @@ static void lie(const kind *k, const parts *from, const number *field, uint64_t 
     memcpy(bytes, from->bytes, from->size);
     store(bytes + from->at[field->part] + field->at, field, value);
     if (!k->plain) seal(from, field->part, bytes);
-    if (field->part == COPY) memset(bytes, 0, 10); /* the header is torn: its copy counts */
+    if (field->part == COPY) memset(bytes, 0, 10); /* torn: its copy is used */
     h->bytes = bytes;
     h->size = from->size;
     hostile_restore(h);

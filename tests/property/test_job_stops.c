@@ -1,5 +1,5 @@
-/* Jobs of more than a thousand parts: they are listed, discarded and swept away within earshot,
- * and stopped at many chances. What is stopped can be done again. */
+/* Jobs of more than a thousand parts: listing, deleting and sweeping them report progress,
+ * and are stopped at many calls of on_progress. What was stopped can be repeated. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_jobs.h"
@@ -42,7 +42,7 @@ static void begin(void)
     CHECK_OK(caterva_job_begin(array, NULL, &job, &job_size, &err), err);
 }
 
-/* The one job; n -1: there is none. */
+/* The only job; n -1: there is no job. */
 typedef struct found {
     char folder[SCRATCH_PATH];
     int64_t n;
@@ -77,7 +77,7 @@ static found look_well(void)
     return f;
 }
 
-/* Files that stand for parts. */
+/* Files in place of parts. */
 static void add_parts(void)
 {
     found f = look_well();
@@ -133,7 +133,7 @@ static void stop_discards(void)
     caterva_free(job);
 }
 
-/* What was stopped is swept away by the next job, whose beginning may be stopped, too. */
+/* The next job deletes what was stopped; its beginning can be stopped, too. */
 static void stop_sweeps(void)
 {
     patience p = {.left = PARTS / 2};
@@ -153,7 +153,7 @@ static void stop_sweeps(void)
     CHECK(f.n == 0 && !f.has_ended, "%lld parts", (long long)f.n);
 }
 
-/* The commit is done, and what is left of the job is listed. */
+/* The commit is done, and the remaining job is listed. */
 static void stop_commits(void)
 {
     int64_t start = 2, stop = 5;

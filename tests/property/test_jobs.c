@@ -1,8 +1,8 @@
-/* Property test: one array written by many. Random arrays, in files and directories, new ones
- * and old ones, that grow or not; random workers, threads or processes, that write boxes and
- * single items apart from each other, die, and are run again. The merged array is the naive
- * oracle, before the commit and after it; and where workers overlap the merge says so, or
- * takes the last.
+/* Property test: one array written by many workers. Random arrays, in files and directories,
+ * new and existing, that grow or not; random workers, threads or processes, that write
+ * disjoint boxes and single items, die, and are run again. The merged array equals the naive
+ * oracle, before the commit and after it. If workers overlap, the merge reports it, or takes
+ * the last one.
  *
  * usage: test_jobs [TRIALS [SEED]] */
 #include "job_trial.h"
@@ -56,7 +56,7 @@ static void write_all(const trial *t, caterva_array *array, const oracle *o)
     CHECK_OK(caterva_write(array, all.start, all.stop, o->bytes, o->size, &err), err);
 }
 
-/* Where the old array was, its items; else the fill. */
+/* The old array's items where it was, else the fill. */
 static void grow_oracle(trial *t, const oracle *old)
 {
     box all = whole_box(&t->base);
@@ -175,7 +175,7 @@ static void token_path(const trial *t, int number, char path[SCRATCH_PATH + 32])
     snprintf(path, SCRATCH_PATH + 32, "%s.token%d", t->path, number);
 }
 
-/* A worker that dies does so without a word, wherever it is then. */
+/* A dying worker exits without a report, at any point. */
 static void run_in_child(worker *w)
 {
     char path[SCRATCH_PATH + 32];
@@ -249,7 +249,7 @@ static caterva_status merge(trial *t, caterva_overlap overlap, caterva_merge_res
         tokens[n] = t->workers[i].token;
         sizes[n] = t->workers[i].token_size;
     }
-    if (rng_one_in(t->random, 3)) { /* one comes twice */
+    if (rng_one_in(t->random, 3)) { /* one token twice */
         tokens[n] = tokens[n - 1];
         sizes[n] = sizes[n - 1];
         n++;
@@ -257,7 +257,7 @@ static caterva_status merge(trial *t, caterva_overlap overlap, caterva_merge_res
     return caterva_merge(t->array, tokens, sizes, n, &o, result, err);
 }
 
-/* Two workers share an item in fact. */
+/* Returns whether two workers actually share an item. */
 static bool do_overlap(const trial *t)
 {
     const geometry *g = &t->geometry;
@@ -280,14 +280,14 @@ static bool do_overlap(const trial *t)
     return found;
 }
 
-/* The coordinator dies, and another takes its place; not with a new array. */
+/* The coordinator dies and another replaces it; not for a new array. */
 static void change_coordinator(trial *t)
 {
     caterva_discard(t->array);
     t->array = open_for_writing(t);
 }
 
-/* Publishes what the job stands on, with its growth, before anything is merged. */
+/* Commits the base of the job, with its growth, before anything is merged. */
 static void commit_base(trial *t)
 {
     caterva_error err;

@@ -1,7 +1,7 @@
-/* A small file that is read from often is kept in memory: a handle goes on reading
- * what was there when the file is damaged meanwhile, or cut; verify looks at the file
- * all the same, and so do reads after it. And verify finds damage in what this handle
- * read before. */
+/* A small file that is read often is kept in memory: a handle continues to read the old
+ * contents if the file is damaged or truncated meanwhile. Verify reads the file itself, and
+ * so do reads after it. And verify detects damage of bytes that this handle has read
+ * before. */
 #include "support/check.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -95,7 +95,7 @@ static void damage_is_seen_by_verify(const char *path, int64_t keep_bytes, int64
     read_often(array);
     CHECK_OK(caterva_chunk_describe(array, 0, &chunk, &err), err);
     flip(path, chunk.position + at);
-    /* Of the head, a handle remembers what it has checked. */
+    /* The handle has cached the head that it has checked. */
     bool is_head = at < 32;
     CHECK((read_point(array, 0, 0) == CATERVA_OK) == (kept || is_head),
           "keep %lld, byte %lld", (long long)keep_bytes, (long long)at);

@@ -1,5 +1,5 @@
-/* A directory that has lost a chunk file: what does not need the chunk goes on as ever, a
- * write that replaces all of it brings it back, and what would need it says which it is. */
+/* A directory that has lost a chunk file: operations that do not need the chunk work, a write
+ * that replaces all of it repairs it, and other operations name it in their errors. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 
@@ -124,7 +124,7 @@ static void a_part_is_written(void)
     expect_items(0, N);
 }
 
-/* Where chunks go, a lost one goes like others; where it is cut, it is named. */
+/* If chunks are removed, the lost one is removed, too; if it is cut, an error names it. */
 static void the_shape_changes(void)
 {
     caterva_error err;

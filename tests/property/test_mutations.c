@@ -1,7 +1,6 @@
-/* Random damage to good frames: whatever the bytes, opening, reading, listing
- * and verifying must end, with any status, without a crash or a wild access.
- * Runs best under AddressSanitizer: each frame lies in an allocation of exactly
- * its size.
+/* Random damage of good frames: opening, reading, listing and verifying must end, with any
+ * status, without a crash or an invalid access. Most useful under AddressSanitizer: each
+ * frame is in an allocation of exactly its size.
  *
  * usage: test_mutations [MUTATIONS [SEED]] */
 #include "caterva.h"
@@ -30,7 +29,7 @@ enum {
     MAX_ITEMS = 600,
     MAX_READ = 1 << 20, /* bytes of one read */
     HANG_SECONDS = 60,
-    SLOW_SECONDS = 20 /* of the processor: one damaged frame may not take more */
+    SLOW_SECONDS = 20 /* of processor time: the limit for one damaged frame */
 };
 
 typedef struct frame {
@@ -67,7 +66,8 @@ static frame frame_by_us(rng *r)
     return f;
 }
 
-/* With what we do not write: attributes, dictionaries, blocks out of order. */
+/* With features that this library does not write: attributes, dictionaries, blocks out of
+ * order. */
 static frame frame_by_b2nd(rng *r)
 {
     frame f = {NULL, 0};
@@ -85,8 +85,8 @@ static frame frame_by_b2nd(rng *r)
     cparams.nthreads = 4;
     cparams.compcode = rng_one_in(r, 2) ? BLOSC_ZSTD : BLOSC_LZ4;
     if (rng_one_in(r, 2)) {
-        /* C-Blosc2 moves a dictionary (a twentieth of the chunk) by the length of
-         * the block starts with memcpy: with many blocks it does not overlap. */
+        /* C-Blosc2 moves a dictionary (a twentieth of the chunk) by the length of the block
+         * starts with memcpy: with many blocks it does not overlap. */
         cparams.use_dict = 1;
         shape[0] = shape[1] = chunks[0] = chunks[1] = 40;
         blocks[0] = blocks[1] = 4;
@@ -111,7 +111,7 @@ static frame frame_by_b2nd(rng *r)
 
 /* ---- Damage ------------------------------------------------------------------ */
 
-/* Most structure lies in the header and behind the chunks: aim there often. */
+/* Most structure is in the header and after the chunks: positions there are preferred. */
 static size_t random_place(rng *r, size_t size)
 {
     size_t span = size < 220 ? size : 220;
@@ -121,7 +121,7 @@ static size_t random_place(rng *r, size_t size)
     return (size_t)rng_between(r, 0, (int64_t)size - 1);
 }
 
-/* A number a parser may trip over, big- or little-endian, 4 or 8 bytes. */
+/* Writes a number that may break a parser, big- or little-endian, 4 or 8 bytes. */
 static void put_number(rng *r, uint8_t *at, size_t room)
 {
     static const uint64_t numbers[] = {0,
@@ -204,7 +204,7 @@ static void use_array(rng *r, caterva_array *array)
     box b = bounded_box(r, info);
     geometry g = {.ndim = info->ndim, .item_size = info->item_size};
     size_t size = box_size(&b, &g);
-    if (size <= MAX_READ) { /* one item may be larger: left alone */
+    if (size <= MAX_READ) { /* larger items are skipped */
         uint8_t *bytes = check_alloc(size);
         n_read += caterva_read(array, b.start, b.stop, bytes, size, NULL) == CATERVA_OK;
         free(bytes);
@@ -233,7 +233,7 @@ static void try_damaged(rng *r, const frame *good, const char *path)
     memcpy(f.bytes, good->bytes, good->size);
     int times = rng_one_in(r, 2) ? 1 : rng_int(r, 2, 5);
     for (int i = 0; i < times; i++) damage_once(r, &f);
-    if (f.size < good->size) { /* exactly its size, so that an overread shows */
+    if (f.size < good->size) { /* exactly its size, so that an overread is detected */
         uint8_t *cut = check_alloc(f.size);
         memcpy(cut, f.bytes, f.size);
         free(f.bytes);
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < N_FRAMES; i++)
         frames[i] = i % 2 == 0 ? frame_by_us(&r) : frame_by_b2nd(&r);
     for (int i = 0; i < mutations; i++) {
-        /* Each has a seed of its own, printed when it is the slow one. */
+        /* Each has a seed of its own, printed if it is slow. */
         rng own = rng_from_seed(seed + (uint64_t)i);
         alarm(HANG_SECONDS); /* a hang ends the program with a signal */
         clock_t start = clock();

@@ -1,6 +1,5 @@
-/* A writer's commit goes to the array that it opened, by whatever name it was opened and
- * wherever the directories above it have gone since; and what others put in its place is
- * not undone. */
+/* A writer's commit goes to the array that it opened, by any name, even if directories above
+ * it have been renamed since; and what others put in its place is not replaced. */
 #include "small_array.h"
 
 #include <stdio.h>
@@ -33,7 +32,7 @@ static void expect_threes(const char *path)
     CHECK_OK(caterva_close(array, &err), err);
 }
 
-/* By a relative path, with chdir and a renamed directory above; created there, too. */
+/* By a relative path, with chdir and a renamed directory above; also for creation. */
 static void names_hold_in_moving_directories(caterva_layout layout)
 {
     caterva_error err;
@@ -61,7 +60,7 @@ static void names_hold_in_moving_directories(caterva_layout layout)
     }
 }
 
-/* The name is the one that the link led to; of two hard links, the one that was opened. */
+/* The target of the link; of two hard links, the one that was opened. */
 static void names_behind_links(void)
 {
     caterva_error err;
@@ -85,7 +84,7 @@ static void names_behind_links(void)
     scratch_remove(real);
 }
 
-/* What others put in the place of a directory's frame is not undone. */
+/* What others put in place of a directory's frame is not replaced. */
 static void a_foreign_frame_is_kept(void)
 {
     caterva_error err;

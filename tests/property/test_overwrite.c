@@ -1,7 +1,7 @@
-/* Replacing arrays that are in use: every verb that replaces what stands at a path, every
- * pair of file and directory, beside a writer and beside a reader, in this process and in
- * another one. A writer's acknowledged commit is never lost, a reader never loses a byte,
- * and nothing is left behind. Then, names that others take away from a writer. */
+/* Replacing arrays that are in use: every function that replaces an existing path, every pair
+ * of file and directory, beside a writer and beside a reader, in this process and in another
+ * one. A writer's acknowledged commit is never lost, a reader never loses a byte, and no
+ * temporary file remains. Then, names that others take away from a writer. */
 #include "small_array.h"
 
 #include <caterva_upkeep.h>
@@ -87,7 +87,7 @@ static _Noreturn void serve(int from, int to)
     _exit(0);
 }
 
-/* Before this process has threads. */
+/* Called before this process has threads. */
 static holder begin_holder(void)
 {
     int down[2], up[2];
@@ -95,7 +95,7 @@ static holder begin_holder(void)
     pid_t process = fork();
     CHECK(process >= 0, "fork");
     if (process == 0) {
-        close(down[1]); /* so that the end of this process is seen */
+        close(down[1]); /* so that the end of this process is detected */
         close(up[0]);
         serve(down[0], up[1]);
     }
@@ -196,7 +196,7 @@ static caterva_status copy(verb v, caterva_layout layout, caterva_error *err)
     return status;
 }
 
-/* `other` is as damaged as it needs to be written anew, and of the layout wanted. */
+/* Damages `other` so that repair writes it anew, in that layout. */
 static caterva_status repair(caterva_layout layout, caterva_error *err)
 {
     char damaged[PATH_SIZE];
@@ -254,7 +254,7 @@ static void expect(const cell *c, const char *what, caterva_status got, caterva_
     if (got != wanted) fail_cell(c, what, got, err && got != CATERVA_OK ? err->message : "");
 }
 
-/* What is at the path after the verb succeeded: nothing, what was there, or twos. */
+/* What is at the path after the call succeeded: nothing, what was there, or twos. */
 static void expect_after(const cell *c, int before, const holder *h)
 {
     struct stat st;
@@ -363,8 +363,8 @@ static void steal(theft how, caterva_layout layout, const char *away)
     }
 }
 
-/* Neither a commit nor a compaction of what has lost its name says OK; what was moved can
- * be moved back, and then nothing is lost. */
+/* A commit or compaction of an array that has lost its name does not return OK. If the file
+ * is moved back, nothing is lost. */
 static void a_lost_name_is_told(theft how, caterva_layout layout,
                                 caterva_durability durability)
 {

@@ -1,7 +1,7 @@
-/* Property: an array in a store of the program's own holds what the same array in a file
- * holds, through random writes, resizes, commits, rollbacks and reopenings, with reads that
- * come short and late; its bytes are a file's. And each call of the store may fail: the
- * committed state stays, whole, and the sentence names the store.
+/* Property: an array in a custom store equals the same array in a file, through random
+ * writes, resizes, commits, rollbacks and reopenings, with short and slow reads; its bytes
+ * are those of a file. And each call of the store may fail: the committed state remains
+ * complete, and the message names the store.
  *
  * usage: test_own_store [SEED [ROUNDS]] */
 #include "blob.h"
@@ -104,7 +104,7 @@ static void resize_both(pair *p)
     memcpy(p->geometry.shape, shape, sizeof shape);
 }
 
-/* What the store holds is a frame like any other. */
+/* The store contains a frame like any other. */
 static void expect_a_file(const pair *p)
 {
     char path[SCRATCH_PATH];
@@ -217,7 +217,7 @@ static void make_blob(blob *b)
     CHECK_OK(caterva_close(array, &err), err);
 }
 
-/* 0 or 1000: the state that is there, whole. */
+/* 0 or 1000: the number of the complete state. */
 static int32_t state_of(blob *b)
 {
     int32_t values[N];
@@ -239,7 +239,7 @@ static void expect_words(caterva_status status, const caterva_error *err, long c
           "call %ld: %s: %s", call, caterva_status_name(status), err->message);
 }
 
-/* False: there are no more than `call` calls. */
+/* Returns false if there are no more than `call` calls. */
 static bool fail_at(blob *b, long call, bool half)
 {
     caterva_error err = {.code = CATERVA_OK};

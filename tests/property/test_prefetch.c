@@ -1,6 +1,6 @@
-/* Prefetch and read-ahead do what they are for: what was prefetched is found, a scan
- * finds what was decoded ahead of it, and the cache is left to others; told by the
- * counts of the cache, never by a clock.
+/* Prefetch and read-ahead are effective: prefetched blocks are found, a scan finds blocks
+ * decoded ahead of it, and others keep their blocks in the cache; measured by the counts of
+ * the cache, not by time.
  *
  * usage: test_prefetch [SEED] */
 #include "caterva.h"
@@ -23,7 +23,7 @@ static caterva_cache_info counts_of(caterva_array *array)
     return counts;
 }
 
-/* False when so many were not prefetched after a long while. */
+/* Returns false if that many were not prefetched after a long time. */
 static bool wait_for(caterva_array *array, int64_t prefetched)
 {
     for (int ms = 0; ms < PATIENCE_MS; ms++) {
@@ -48,7 +48,7 @@ static void what_is_prefetched_is_found(const char *path, int32_t *model)
     }
     CHECK(counts_of(array).misses == 0, "%lld were decoded again",
           (long long)counts_of(array).misses);
-    cube_prefetch(array, &all); /* all there */
+    cube_prefetch(array, &all); /* all are cached */
     usleep(20000);
     CHECK(counts_of(array).prefetched == LAYERS * LAYER_BLOCKS, "some came twice");
     caterva_discard(array);
@@ -60,7 +60,7 @@ static void it_gets_half_of_the_cache(const char *path)
     caterva_array *array = cube_open(path, 3, BLOCKS * (CUBE_BLOCK_BYTES + 300), false);
     cube_box all = cube_box_of(cube_origin, cube_shape);
     for (int i = 0; i < 20; i++)
-        cube_prefetch(array, &all); /* eight wait; no more is put in */
+        cube_prefetch(array, &all); /* eight wait; no more are queued */
     CHECK(wait_for(array, BLOCKS / 2 - 2), "only %lld blocks",
           (long long)counts_of(array).prefetched);
     usleep(20000);
@@ -96,8 +96,8 @@ static void it_may_do_nothing(const char *path, int32_t *model)
     }
 }
 
-/* A patient scan, forwards or backwards: but for the layer it begins in, every block
- * was decoded in the background. */
+/* A slow scan, forwards or backwards: except for the layer it begins in, every block was
+ * decoded in the background. */
 static void a_scan_finds_all(const char *path, int32_t *model, bool backwards, bool off,
                              cube_way how)
 {
@@ -124,12 +124,12 @@ static void a_scan_finds_all(const char *path, int32_t *model, bool backwards, b
     caterva_discard(array);
 }
 
-/* Whole blocks, prefetched and read once, leave the cache to others. */
+/* Whole blocks, prefetched and read once, do not displace others. */
 static void a_scan_of_whole_blocks_passes(const char *path, int32_t *model)
 {
     enum { BLOCKS = 40 };
     caterva_array *array = cube_open(path, 2, BLOCKS * (CUBE_BLOCK_BYTES + 300), true);
-    cube_box kept = cube_plane(0, 1, 1); /* once: anything could push it out */
+    cube_box kept = cube_plane(0, 1, 1); /* once: any block could evict it */
     cube_check_read(array, model, &kept);
     int64_t n = 0;
     for (int64_t i = 16; i < CUBE_SIDE; i += 16) {

@@ -1,9 +1,9 @@
-/* Prefetch and read-ahead: what a read gives never depends on them. Random boxes are
- * prefetched, read, written, committed, rolled back and reshaped by several threads of
- * one handle, and handles closed, refreshed and forked in the middle of it.
+/* Prefetch and read-ahead: results of reads never depend on them. Several threads of one
+ * handle prefetch, read, write, commit, roll back and reshape random boxes, while handles are
+ * closed, refreshed and forked.
  *
- * Each cell is written by one thread only, so it knows what it must read back: rows of
- * the array belong to threads by turns, in bands that are not chunks.
+ * Each cell is written by one thread only, so that it knows what it must read back: rows of
+ * the array belong to threads in turn, in bands that do not coincide with chunks.
  *
  * usage: test_prefetch_threads [ROUNDS [SEED]] */
 #include "caterva.h"
@@ -38,7 +38,7 @@ static int use_in_child(caterva_array *array, int32_t *model)
     return 0;
 }
 
-/* Fork in the middle of the background's work, its handle used and closed there. */
+/* Forks during background work, and uses and closes the handle in the child. */
 static void a_child_goes_on(const char *path, int32_t *model)
 {
     cube_box all = cube_box_of(cube_origin, cube_shape);
@@ -145,7 +145,7 @@ static void run_threads(caterva_array *array, int32_t *model, int steps, rng *r)
     for (int i = 0; i < N_THREADS; i++) pthread_join(threads[i], NULL);
 }
 
-/* Alone: what needs it, in the middle of what the threads left in the background. */
+/* Operations that need exclusive use, during background work of the threads. */
 static void disturb(caterva_array *array, int32_t *model, rng *r)
 {
     caterva_error err;
@@ -153,7 +153,7 @@ static void disturb(caterva_array *array, int32_t *model, rng *r)
              rows = cube_plane(0, 0, CUBE_SIDE / 2);
     CHECK_OK(caterva_commit(array, &err), err);
     cube_prefetch(array, &all);
-    if (rng_one_in(r, 2)) { /* written, and taken back */
+    if (rng_one_in(r, 2)) { /* written, and rolled back */
         int32_t *zeros = check_alloc(rows.size);
         memset(zeros, 0, rows.size);
         CHECK_OK(caterva_write(array, rows.start, rows.stop, zeros, rows.size, &err), err);

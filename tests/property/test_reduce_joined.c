@@ -1,5 +1,5 @@
-/* Reductions of views of several arrays, joined and stacked in joins of joins: numbers of every
- * kind, NaN among them or skipped, along every set of axes. The oracle reads the view as
+/* Reductions of views of several arrays, joined and stacked in nested joins: numbers of every
+ * kind, with NaN or skipping them, along every set of axes. The oracle reads the view as
  * doubles, in which all sums here are exact.
  *
  * usage: test_reduce_joined [ROUNDS [SEED]] */

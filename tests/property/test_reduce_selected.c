@@ -1,6 +1,6 @@
-/* Statistics, histograms and reductions of everything that can be selected: steps in either
- * direction, lists with repeats, masks of axes and of the array, points; also of views, and of
- * views of several arrays. The oracle reads the same selection and counts it item by item.
+/* Statistics, histograms and reductions of all kinds of selections: steps in either
+ * direction, lists with repeats, masks of axes and of the array, points; also of views, and
+ * of views of several arrays. The oracle reads the same selection and counts it item by item.
  *
  * usage: test_reduce_selected [ROUNDS [SEED]] */
 #include "caterva.h"
@@ -46,8 +46,7 @@ static caterva_array *make(rng *r)
 
 /* ---- Whose items ----------------------------------------------------------------- */
 
-/* The array; or a view that has its axes in another order, a step and a new axis; or one of
- * two arrays. */
+/* The array; or a view with permuted axes, a step and a new axis; or one of two arrays. */
 typedef struct scene {
     caterva_array *array;
     caterva_view *view;
@@ -93,7 +92,7 @@ static caterva_view *slice_of(const caterva_view *view, int axis, int64_t start,
     return out;
 }
 
-/* Some of the first array, the second, the rest of the first; or both, stacked. */
+/* Part of the first array, the second, the rest of the first; or both, stacked. */
 static caterva_view *join_of(const caterva_view *a, const caterva_view *b, rng *r)
 {
     caterva_error err;
@@ -112,7 +111,7 @@ static caterva_view *join_of(const caterva_view *a, const caterva_view *b, rng *
     return out;
 }
 
-/* The join, with its axes in another order and a step along the first of them. */
+/* The join, with permuted axes and a step along the first of them. */
 static scene look_at_both(caterva_array *first, caterva_array *second, rng *r)
 {
     caterva_error err;
@@ -188,7 +187,7 @@ static void draw(words *w, const scene *s, rng *r)
     w->selection.mask_size = (size_t)s->n_items;
 }
 
-/* What it selects, in the result's order. */
+/* The selected items, in the order of the result. */
 typedef struct result {
     int ndim;
     int64_t shape[AXES], n;
@@ -295,7 +294,7 @@ static void check_everything(const scene *s, const words *w, const result *want)
 
 /* ---- Along axes ------------------------------------------------------------------------ */
 
-/* The cell of item `i`, in C order over the axes that stay. */
+/* The cell of item `i`, in C order over the axes that are kept. */
 static int64_t cell_of(const result *want, int64_t i, const bool *goes)
 {
     int64_t cell = 0, stride = 1;
@@ -354,7 +353,7 @@ static void check_sums(const scene *s, const words *w, const result *want, rng *
     free(got);
 }
 
-/* What a view cannot do, and says. */
+/* What a view refuses. */
 static void check_refusals(rng *r)
 {
     static const int64_t twice[2] = {0, 0}, smaller[3] = {A, B, 1};

@@ -1,6 +1,6 @@
-/* A sealed file whose index is overwritten: each stored chunk is found again by the
- * name of its block table, wherever it is in a file of some MiB, also when chunks are
- * equal and when C-Blosc2 wrote them; what has no name is lost and said to be.
+/* A sealed file whose index is overwritten: each stored chunk is found by the name of its
+ * block table, anywhere in a file of some MiB, also if chunks are equal and if C-Blosc2 wrote
+ * them; chunks without a name are lost and reported.
  *
  * usage: test_refind [ROUNDS [SEED]] */
 #include "support/check.h"
@@ -20,7 +20,7 @@ typedef enum writer { CONTIGUOUS, SPARSE, BLOSC2, N_WRITERS } writer;
 
 enum { SIDE = 900, EQUAL_ROWS = 200, CBYTES_AT = 39, HEADER_SIZE_AT = 12 };
 
-/* Noise, so that no chunk is small; but some rows of chunks are the same. */
+/* Noise, so that no chunk is small; but some rows of chunks are equal. */
 static oracle random_state(rng *r, const geometry *g)
 {
     oracle state = oracle_new(g);
@@ -65,7 +65,7 @@ static void write_b2nd(char *path, const oracle *state)
     CHECK_OK(caterva_seal(path, NULL, &err), err);
 }
 
-/* The first bytes of the index, where the header says that it is. */
+/* Overwrites the first bytes of the index, at the position that the header gives. */
 static void overwrite_index(const char *path, bool sparse)
 {
     char frame[SCRATCH_PATH];
@@ -85,7 +85,7 @@ static void count(void *context, const caterva_damage *damage)
     *n_lost += damage->chunk >= 0;
 }
 
-/* `state` is what must come out, `lost` chunks of it as the fill. */
+/* The result must be `state`, with `lost` chunks as the fill. */
 static void check_repair(const char *path, const oracle *state, int64_t lost)
 {
     char repaired[SCRATCH_PATH];

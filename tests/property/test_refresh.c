@@ -1,5 +1,5 @@
-/* Two handles on one array: a reader keeps the state it opened, through commits,
- * changes of shape and compaction, until it refreshes. */
+/* Two handles on one array: a reader keeps the state it opened, through commits, changes of
+ * shape and compaction, until it refreshes. */
 #include "support/check.h"
 #include "support/info.h"
 #include "support/scratch.h"
@@ -77,8 +77,8 @@ static int listen(void *context, int64_t done, int64_t total)
     return h->stop;
 }
 
-/* Who hears of a handle's calls hears of them after it has turned, too, whether the file
- * has grown, another has its name, or nothing has changed. */
+/* A handle's on_progress is still called after a refresh, whether the file has grown, another
+ * has its name, or nothing has changed. */
 static void check_watch(const char *path)
 {
     caterva_error err;

@@ -1,7 +1,7 @@
-/* Good files of several commits, damaged in every way, and repaired: what the
- * repair says it kept is what was committed, what it could not keep it says, and
- * what it writes C-Blosc2 reads alike. Flipped bytes that still decode cannot be
- * seen in files without checksums: only there wrong items are let pass.
+/* Good files of several commits, damaged in every way, and repaired: what the repair reports
+ * as kept is what was committed, the rest it reports as lost, and C-Blosc2 reads its result
+ * the same. In files without checksums, flipped bytes that still decode cannot be detected:
+ * only there wrong items are accepted.
  *
  * usage: test_repair [FLIPS [SEED]] */
 #include "base/arith.h"
@@ -54,8 +54,8 @@ static void headers_come_back(const sample *s)
     }
 }
 
-/* Behind the frame stands the rest of a longer one, of an older commit whose copy and seal
- * were overwritten: that is no later commit. */
+/* The end of a longer frame follows, of an older commit whose copy and seal were overwritten:
+ * this is not a later commit. */
 static void rests_of_older_commits_stay(void)
 {
     const uint64_t with_rest = 0x660ddd640b4cc; /* a seed that gives such a file */
@@ -66,7 +66,7 @@ static void rests_of_older_commits_stay(void)
     sample_free(&s);
 }
 
-/* The header of before, in part, of after in the other. */
+/* A header that is partly the previous one and partly the next one. */
 static void torn_headers_come_back(rng *r, sample *s)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
@@ -84,7 +84,7 @@ static void torn_headers_come_back(rng *r, sample *s)
     s->bytes = scratch_load(s->path, &s->size);
     for (size_t cut = 0; cut <= n; cut += PIECE) {
         for (int kind = 0; kind < 4; kind++) {
-            bool new_first = kind % 2, sealed = kind < 2; /* else the copies decide alone */
+            bool new_first = kind % 2, sealed = kind < 2; /* else the copies alone decide */
             uint8_t *bytes = copy_of(s);
             if (!sealed) unseal(bytes, (size_t)cv_load_be64(bytes + 16));
             if (new_first)
@@ -94,7 +94,7 @@ static void torn_headers_come_back(rng *r, sample *s)
             snprintf(what, sizeof what, "%s, torn at %zu, new %s%s", writer_names[s->writer],
                      cut, new_first ? "first" : "last", sealed ? "" : ", unsealed");
             bool is_old = memcmp(bytes, before, n) == 0;
-            if (is_old) s->n_states--; /* a commit that never was */
+            if (is_old) s->n_states--; /* a commit that did not happen */
             verdict v = judge_repair(s, bytes, s->size, -1, 0, what);
             if (is_old) s->n_states++;
             bool good = is_old || memcmp(bytes, s->bytes, n) == 0;
@@ -106,8 +106,8 @@ static void torn_headers_come_back(rng *r, sample *s)
     free(before);
 }
 
-/* Which chunk may hold anything that decodes after byte `at` was changed in a file
- * without checksums: -1: none; -2: where a flip may lead any chunk astray: header and index. */
+/* The chunk that may hold anything that decodes after byte `at` was changed in a file without
+ * checksums; -1: none; -2: any chunk, since a changed header or index can misdirect it. */
 static int64_t hit_by(const sample *s, size_t at)
 {
     if (s->writer == SPARSE) return -2;
@@ -157,7 +157,7 @@ static void bytes_are_flipped(rng *r, const sample *s, int flips)
         bytes[at] ^= (uint8_t)(1u << rng_int(r, 0, 7));
         snprintf(what, sizeof what, "%s, byte %zu of %zu flipped", writer_names[s->writer],
                  at, s->size);
-        /* Another shape, which nothing contradicts: no header of C-Blosc2's has a copy. */
+        /* Another shape that nothing contradicts: C-Blosc2's headers have no copy. */
         bool free_header = s->writer == BLOSC2 && at < header_size(s);
         int64_t hit = s->writer == BLOSC2 ? hit_by(s, at) : -1;
         if (!free_header) judge_repair(s, bytes, s->size, hit, 0, what);
@@ -165,7 +165,7 @@ static void bytes_are_flipped(rng *r, const sample *s, int flips)
     }
 }
 
-/* Where the header says that the index begins. */
+/* The position of the index that the header gives. */
 static size_t index_position(const sample *s)
 {
     enum { CBYTES_AT = 39 }; /* big-endian, see docs/format.md */
@@ -174,7 +174,7 @@ static size_t index_position(const sample *s)
     return header_size(s) + (s->writer == SPARSE ? 0 : cbytes);
 }
 
-/* The seal names the chunks, and they are found where they are. */
+/* The seal names the chunks, and they are found at their positions. */
 static void indexes_are_lost(const sample *s)
 {
     for (size_t size = 1; size <= 32; size += 31) {
@@ -188,8 +188,8 @@ static void indexes_are_lost(const sample *s)
     }
 }
 
-/* The header and its copy at once. Copies of older headers are there: what one of them
- * gives is not the last commit, and not complete. */
+/* The header and its copy at once. Copies of older headers exist: their state is not the last
+ * commit, and not complete. */
 static void copies_are_lost(rng *r, const sample *s, int rounds)
 {
     char what[96];
@@ -212,7 +212,7 @@ static void copies_are_lost(rng *r, const sample *s, int rounds)
     }
 }
 
-/* A damaged chunk under a damaged seal: the table behind the chunk still tells. */
+/* A damaged chunk and a damaged seal: the table after the chunk still has its checksums. */
 static void seals_are_lost(rng *r, const sample *s)
 {
     static const char magic[] = "cvseal1\n";
@@ -233,7 +233,7 @@ static void seals_are_lost(rng *r, const sample *s)
     }
 }
 
-/* Any damage at all: nothing but an end is asked for. */
+/* Any damage: it is only required to end. */
 static void anything_happens(rng *r, const sample *s, int rounds)
 {
     char repaired[SCRATCH_PATH], path[SCRATCH_PATH];
@@ -260,7 +260,7 @@ static void anything_happens(rng *r, const sample *s, int rounds)
     }
 }
 
-/* A directory's chunk file is cut, emptied, or gone. */
+/* A chunk file of a directory is truncated, emptied, or deleted. */
 static void chunk_files_are_lost(rng *r)
 {
     for (int i = 0; i < 12; i++) {

@@ -1,6 +1,6 @@
-/* Reuse never touches a byte that somebody needs. Random changes, commits, rollbacks,
- * sessions that end well or not, beside readers that stay behind, refresh, come and go:
- * after each step every reader's whole content is that of its state, and so is the
+/* Reuse never touches a byte that is still needed. Random changes, commits, rollbacks,
+ * sessions that end well or not, beside readers that keep their state, refresh, open and
+ * close: after each step every reader's whole content is that of its state, and so is the
  * file's; verify finds nothing; at the end C-Blosc2 reads the same.
  *
  * usage: test_reuse [SEED [ROUNDS]] */
@@ -67,7 +67,7 @@ static caterva_array *open_reader(const game *g)
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.threads = 1;
     options.cache_bytes = -1;
-    options.keep_bytes = -1; /* what the file has now counts */
+    options.keep_bytes = -1; /* only the present file counts */
     caterva_array *array;
     CHECK_OK(caterva_open(g->path, &options, &array, &err), err);
     return array;
@@ -212,7 +212,7 @@ static void move_reader(game *g)
     r->seen = g->committed;
 }
 
-/* Those who read come along: the committed state is the only one that is read. */
+/* All readers refresh: the committed state is the only one in use. */
 static void move_follow(game *g)
 {
     caterva_error err;

@@ -1,6 +1,6 @@
-/* Planes along every axis, boxes, lists of points and writes by turns, with a block
- * cache: what a scan along the last axis leaves there, in another order than in the
- * file, must be found right by all of them. Compared with a plain copy in memory.
+/* Planes along every axis, boxes, lists of points and writes in turn, with a block cache: all
+ * of them must read blocks right that a scan along the last axis has cached in another order
+ * of axes than in the file. Compared with a plain copy in memory.
  *
  * usage: test_scans [STEPS [SEED]] */
 #include "caterva.h"
@@ -41,8 +41,8 @@ static void random_box(subject *s, int64_t start[NDIM], int64_t stop[NDIM])
     }
 }
 
-/* Goes through the box in C order and copies each item between model and buffer,
- * into the model where `to_model`. */
+/* Copies each item of the box, in C order, between model and buffer; into the model if
+ * `to_model`. */
 static void copy_model(const subject *s, const int64_t *start, const int64_t *stop,
                        uint8_t *buffer, int to_model)
 {
@@ -122,7 +122,7 @@ static void random_block(subject *s, int64_t start[NDIM], int64_t stop[NDIM])
     }
 }
 
-/* Blocks of one item are stored, and decoded, in a way of their own. */
+/* Blocks of one item have a special stored form. */
 static void repeat_item(const subject *s, uint8_t *bytes, size_t size)
 {
     size_t item = (size_t)s->item_size;

@@ -1,7 +1,7 @@
-/* Damage to sealed arrays: it is noticed, or it hit nothing that counts. After a
- * mutation an array may fail to open or to read; what it gives must be right. In
- * files and directories, three codecs, 1 to 4 dimensions, with an attribute; and arrays
- * of odd shapes, partitions, item sizes and pipelines.
+/* Damage of sealed arrays is detected, or it hit nothing that matters. After a mutation an
+ * array may fail to open or to read; what it returns must be right. In files and directories,
+ * three codecs, 1 to 4 dimensions, with an attribute; and arrays of odd shapes, partitions,
+ * item sizes and pipelines.
  *
  * usage: test_sealed_mutations [TRIALS [SEED]] */
 #include "caterva.h"
@@ -51,7 +51,7 @@ static geometry geometry_of(int ndim)
     return g;
 }
 
-/* With items, a chunk of which is stored, and not too many chunks for files of their own. */
+/* With items and a stored chunk, and not too many chunks for files of their own. */
 static geometry odd_geometry(rng *r)
 {
     enum { MOST_DIMS = 6, MOST_ITEMS = 3000, MOST_CHUNKS = 40 };
@@ -140,7 +140,7 @@ static void free_sample(sample *s)
 
 /* ---- Damage -------------------------------------------------------------- */
 
-/* A few bytes in the first or the last ones, where most structure is. */
+/* Changes a few of the first or the last bytes, where most structure is. */
 static void damage_end(rng *r, uint8_t *bytes, size_t size, bool tail)
 {
     size_t span = size < 200 ? size : 200;
@@ -221,7 +221,7 @@ static outcome look(const sample *s)
     return items == NOTICED || attribute == NOTICED ? NOTICED : SAME;
 }
 
-/* A file is drawn by its bytes. */
+/* Draws a file, weighted by its bytes. */
 static int draw_file(rng *r, const sample *s)
 {
     size_t total = 0;

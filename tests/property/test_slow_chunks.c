@@ -1,5 +1,5 @@
-/* A chunk that takes long to encode is encoded block by block when somebody watches: it
- * can be stopped inside, and becomes the same bytes as without. */
+/* A chunk that takes long to encode is encoded block by block if on_progress is set: it can
+ * be stopped inside, and becomes the same bytes as without. */
 #include "caterva.h"
 #include "caterva_store.h"
 
@@ -20,7 +20,7 @@ typedef struct watching {
     int stop_at; /* call; -1: never */
     int calls;
     int64_t done;
-    int n_steps; /* different numbers done */
+    int n_steps; /* different numbers reported */
 } watching;
 
 static int on_progress(void *context, int64_t done, int64_t total)

@@ -1,6 +1,6 @@
-/* Every call that may take long is stopped at each of its chances: what was committed
- * stays, a rollback brings it back, and the call runs through afterwards. What is told
- * on the way never goes back, never passes the total, and ends there. */
+/* Every call that may take long is stopped at each call of on_progress: committed items
+ * remain, a rollback restores them, and the call runs through afterwards. Progress never goes
+ * back, never exceeds the total, and ends there. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_store.h"
@@ -175,7 +175,7 @@ static long size_of(const char *name)
     return stat(name, &about) == 0 ? (long)about.st_size : 0;
 }
 
-/* A file that is as long as it was, or has the whole frame behind its end. */
+/* The file is as long as before, or has the whole frame after its end. */
 static caterva_status append_frame(caterva_array *a, caterva_error *err)
 {
     uint64_t offset = 0;
@@ -236,7 +236,7 @@ static caterva_status take_out(caterva_array *a, caterva_error *err)
 typedef struct named_action {
     const char *name;
     action run;
-    bool writes;  /* needs a handle for writing, and a rollback behind it */
+    bool writes;  /* needs a handle for writing, and a rollback afterwards */
     bool commits; /* the file is another one after success */
 } named_action;
 
@@ -266,7 +266,7 @@ static caterva_array *open_watched(const named_action *act, patience *p, int thr
     o.mode = act->writes ? CATERVA_MODE_WRITE : CATERVA_MODE_READ;
     o.threads = threads;
     o.durability = CATERVA_DURABILITY_NONE;
-    o.dirty_budget = 1; /* flushes come inside of writes, too */
+    o.dirty_budget = 1; /* so that flushes occur inside writes, too */
     o.cache_bytes = -1;
     o.on_progress = patience_hear;
     o.context = p;
@@ -274,7 +274,7 @@ static caterva_array *open_watched(const named_action *act, patience *p, int thr
     return array;
 }
 
-/* A stop at chance `chance`; false when there was none any more. */
+/* Stops at call number `chance`; false if there was no such call. */
 static bool stop_once(const named_action *act, int chance, int threads)
 {
     caterva_error err;
@@ -315,7 +315,7 @@ static void stop_actions(int threads)
     }
 }
 
-/* A stopped commit keeps what is pending: it can be done again. */
+/* A stopped commit keeps pending changes: it can be repeated. */
 static void commit_again(void)
 {
     static const int64_t start[2] = {1, 3}, stop[2] = {ROWS - 1, COLUMNS - 3};
@@ -357,7 +357,7 @@ static void commit_again(void)
 
 /* ---- New arrays, and closing --------------------------------------------------------- */
 
-/* Written whole and closed; stopped, nothing of it is there, and what was is. */
+/* Written whole and closed; if stopped, nothing of it exists, and what existed remains. */
 static void stop_creations(caterva_layout layout, int threads)
 {
     make(layout);
@@ -412,7 +412,7 @@ static void stop_upkeep(caterva_layout layout)
 
 /* ---- Leaving at once ------------------------------------------------------------------- */
 
-/* New arrays that were not committed go, one that was stays, and handles can be closed. */
+/* New uncommitted arrays are deleted, a committed one stays, and handles can be closed. */
 static void abandon_all(void)
 {
     char other[SCRATCH_PATH];

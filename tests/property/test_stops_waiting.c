@@ -1,6 +1,6 @@
-/* A function for progress that can say stop only in the caller's own thread, as Python's can,
- * stops what waits: reads in waves, and all that reads ahead, from a store that holds its bytes
- * back until it hears to stop; and reads of which another thread has the last piece. */
+/* A progress callback that can stop only in the caller's own thread, as Python's can, stops
+ * waiting calls: reads in waves and everything that reads ahead, from a store that delays its
+ * bytes until it is stopped; and reads whose last piece another thread has. */
 #include "waves_array.h"
 
 #include <caterva_store.h>
@@ -14,7 +14,7 @@ enum { ROUNDS = 12, TICK_US = 2000, QUIET_TICKS = 50, MOST_TICKS = 2500 };
 static blob bytes;
 static caterva_store plain; /* the blob's */
 static pthread_t caller;
-static atomic_bool holds;   /* reads hold back what they read */
+static atomic_bool holds;   /* reads delay what they read */
 static atomic_bool is_held; /* one does */
 static atomic_bool has_said;
 static atomic_int n_own_reads, n_helped;
@@ -46,8 +46,8 @@ static caterva_status hold_many(void *context, const caterva_store_range *ranges
     return plain.read_many(context, ranges, n, arrived, token, err);
 }
 
-/* On another thread than the caller's: until that has long read nothing, and then until it has
- * said stop. */
+/* On another thread than the caller's: waits until that thread has read nothing for long, and
+ * then until it has stopped. */
 static void hold_helper(void)
 {
     int seen = -1;
@@ -151,7 +151,7 @@ static void stop_waves(const struct named_action *act, int threads)
     caterva_discard(array);
 }
 
-/* False: no other thread came in time. */
+/* Returns false if no other thread came in time. */
 static bool stop_last_piece(const struct named_action *act)
 {
     caterva_error err;

@@ -1,13 +1,12 @@
-/* Threads on one handle: eight (long: sixteen, until they have read a million
- * times, smaller ones) read random boxes while another writes and commits. The test
- * is meant to run under ThreadSanitizer as well.
+/* Threads on one handle: eight (long: sixteen, until they have read a million times, smaller
+ * ones) read random boxes while another writes and commits. The test is meant to run under
+ * ThreadSanitizer as well.
  *
- * The left half of the array never changes: boxes there must be exact. The
- * right half is written in bands of whole chunks, each item holding its place
- * and the number of the write; a read must give every item a whole value, no
- * older than the last finished write of its band and no newer than the one
- * that may be running. A handle opened beside the writer must see one commit:
- * the same number in all bands.
+ * The left half of the array never changes: boxes there must be exact. The right half is
+ * written in bands of whole chunks, each item holding its position and the number of the
+ * write. A read must return complete values for all items, no older than the last finished
+ * write of its band and no newer than the one that may be running. A handle opened beside the
+ * writer must see one commit: the same number in all bands.
  *
  * usage: test_threads [ROUNDS [SEED]] | --long [SEED] */
 #include "caterva.h"
@@ -32,7 +31,7 @@ enum {
     LONG_READERS = 16,
     LONG_READS = 1000000,
     LONG_BOX = 20,       /* of a side, at most */
-    MAX_ROUNDS = 0xFFFF, /* as an item can name */
+    MAX_ROUNDS = 0xFFFF, /* as an item can contain */
     DEFAULT_ROUNDS = 150
 };
 
@@ -55,7 +54,7 @@ typedef struct reader {
     int number;
 } reader;
 
-/* An item of write `number`: its place in the low 16 bits. */
+/* An item of write `number`, with its position in the low 16 bits. */
 static uint32_t item_of(int number, int64_t row, int64_t column)
 {
     return (uint32_t)number << 16 | (uint32_t)(row * SIDE + column);
@@ -120,8 +119,8 @@ static void read_one_box(shared *s, rng *r, uint32_t *bytes)
     atomic_fetch_add(&s->reads, 1);
 }
 
-/* A second handle sees a commit, whole: not older than the last one that had
- * returned before, not newer than the one that may be running. */
+/* A second handle sees a complete commit: not older than the last one that had returned
+ * before, not newer than the one that may be running. */
 static void read_committed_state(shared *s, uint32_t *bytes)
 {
     caterva_error err;

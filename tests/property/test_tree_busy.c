@@ -1,5 +1,5 @@
-/* Commits of trees while somebody else writes to a file that the commit would replace:
- * refused before anything is promised, with all that is pending kept for another try. */
+/* Commits of trees while another process writes to a file that the commit would replace:
+ * refused before anything is changed, with all pending changes kept for another try. */
 #include "small_tree.h"
 
 #include <caterva_jobs.h>
@@ -12,7 +12,7 @@ static void set_number(const char *group, const char *name, uint8_t value)
     CHECK_OK(caterva_tree_attr_set(tree, group, name, &value, 1, &err), err);
 }
 
-/* As a reader of the tree finds it; -1: there is none. */
+/* As a reader of the tree finds it; -1: it does not exist. */
 static int stored_number(const char *group, const char *name)
 {
     void *value;
@@ -45,7 +45,7 @@ static caterva_array *create_over(const char *key, int32_t first, int overwrite)
     return array;
 }
 
-/* As another program does it: a lock belongs to the open file. */
+/* As another program does: a lock belongs to the open file. */
 static caterva_array *write_elsewhere(const char *name)
 {
     char file[SCRATCH_PATH + 40];
@@ -96,7 +96,7 @@ static void test_again(void)
     CHECK_OK(caterva_close(c, &err), err);
 }
 
-/* One failed commit holds nobody else's file. */
+/* A failed commit keeps no lock of a file. */
 static void test_lets_go(void)
 {
     caterva_array *a = create_over("/a", 11, 1), *b = create_over("/g/b", 23, 1);
@@ -115,7 +115,7 @@ static void test_lets_go(void)
     check_stored("/g/b", 21);
 }
 
-/* A name that somebody took meanwhile. */
+/* A name that was taken meanwhile. */
 static void test_taken(void)
 {
     char file[SCRATCH_PATH + 40];
@@ -132,7 +132,8 @@ static void test_taken(void)
     CHECK_OK(caterva_close(e, &err), err);
 }
 
-/* Parts of a job lie beside their array, which neither moves nor goes until they are merged. */
+/* The parts of a job are beside their array, which can neither be moved nor deleted until
+ * they are merged. */
 static void test_move_with_job(void)
 {
     char file[SCRATCH_PATH + 40];
@@ -169,7 +170,7 @@ static void on_damage(void *context, const char *key, const caterva_damage *dama
     CHECK(0, "%s: %s", key, damage->message);
 }
 
-/* The writer removes one array behind the first, moves another and makes a third anew. */
+/* The writer deletes one array after the first, moves another and creates a third again. */
 static int on_member(void *context, const caterva_tree_member *member)
 {
     char *keys = context;
@@ -200,7 +201,7 @@ static void test_removed_while_verified(void)
     CHECK_OK(caterva_tree_close(reader, &err), err);
 }
 
-/* Who closes the tree without another try hears of what is dropped. */
+/* Closing the tree without another try reports what is discarded. */
 static void test_close(void)
 {
     caterva_array *b = create_over("/g/b", 24, 1), *other = write_elsewhere("g/b.b2nd");

@@ -1,5 +1,4 @@
-/* Trees made and changed: what is there afterwards, and what is refused with nothing
- * changed. */
+/* Trees created and changed: the result, and what is refused without any change. */
 #include "small_tree.h"
 
 #include <caterva_tree.h>
@@ -27,7 +26,7 @@ static void test_embed(void)
     size_t size;
     uint8_t *bytes = scratch_load(scratch_path(file, "t.b2d/embed.b2e"), &size);
     CHECK(bytes && size == 245, "%zu bytes", size);
-    bytes[193] &= (uint8_t)~2; /* says that a big-endian machine made the chunk */
+    bytes[193] &= (uint8_t)~2; /* claims that a big-endian machine made the chunk */
     for (size_t i = 0; i < size; i++) sprintf(hex + 2 * i, "%02x", bytes[i]);
     free(bytes);
     CHECK(strcmp(hex, embed) == 0, "%s\n%s", hex, embed);
@@ -107,7 +106,7 @@ static void test_keys_in_the_way(void)
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
 }
 
-/* What is pending is in the way as if it were there. */
+/* Pending arrays and groups count as existing. */
 static void test_pending_in_the_way(void)
 {
     char folder[SCRATCH_PATH];
@@ -161,7 +160,7 @@ static dev_t synced_device;
 static ino_t synced[64];
 static int n_synced;
 
-/* In the place of the system's, which a test cannot ask what it did. */
+/* Replaces the system's, whose calls a test cannot count. */
 int fsync(int fd)
 {
     struct stat info;
@@ -181,7 +180,8 @@ static bool was_synced(const char *name)
     return false;
 }
 
-/* A name is on the medium when the folder that it is in was synced after it was made. */
+/* A name is on the medium when the folder that contains it was synced after it was
+ * created. */
 static void test_folders_are_synced(void)
 {
     n_synced = 0;
@@ -267,7 +267,7 @@ static void test_copies(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-/* The URL of an array that is not there yet. */
+/* The URL of an array that does not exist yet. */
 static void test_urls(void)
 {
     char url[SCRATCH_PATH + 20];

@@ -1,6 +1,6 @@
-/* Commits of trees: several arrays, new ones and attributes of groups change together, or
- * nothing does; what a commit that nobody finished has promised is there for who reads, and
- * done by who writes. */
+/* Commits of trees: several arrays, new ones and attributes of groups change together or not
+ * at all. Readers see what an unfinished commit has promised, and the next writer finishes
+ * it. */
 #include "check.h"
 #include "scratch.h"
 
@@ -66,7 +66,7 @@ static caterva_array *open_to(caterva_mode mode, const char *key)
     return array;
 }
 
-/* The value of the first row, when all is as fill made it; -1: there is no such array. */
+/* The value of the first row, if all rows are as made by fill; -1: there is no such array. */
 static int32_t value_of(caterva_array *array, int64_t *n)
 {
     const caterva_info *info;
@@ -122,7 +122,7 @@ static void set_number(const char *group, const char *name, uint8_t value)
     CHECK_OK(caterva_tree_attr_set(tree, group, name, &value, 1, &err), err);
 }
 
-/* A number below 128, or -1: there is none. */
+/* A number below 128, or -1: it does not exist. */
 static int number_of(caterva_tree *t, const char *group, const char *name)
 {
     void *value;
@@ -184,7 +184,7 @@ static void test_together(void)
               stored_number("/later/h", "x") == 3,
           "attributes");
 
-    /* Growth, a new array, an old one, and one that nothing happens to. */
+    /* Growth, a new array, an existing one, and an unchanged one. */
     caterva_array *c = create("/g/c", 4, 30);
     int64_t shape[] = {12, 4};
     CHECK_OK(caterva_resize(a, shape, &err), err);
@@ -201,7 +201,7 @@ static void test_together(void)
     CHECK_OK(caterva_tree_commit(tree, &err), err); /* of nothing */
     CHECK(count_hidden("t.b2d") == 0 && count_hidden("t.b2d/g") == 0, "leftovers");
 
-    /* The handles go on, alone and together. */
+    /* The handles remain usable, separately and together. */
     fill(a, 12, 12);
     CHECK_OK(caterva_commit(a, &err), err);
     fill(a, 12, 13);
@@ -239,7 +239,7 @@ static void test_rollback(void)
     CHECK(stored_number("/g", "n") == 5 && stored_number("/", "top") == -1, "not committed");
 }
 
-/* The array outlives the tree's handle, and is one of nobody's then. */
+/* The array outlives the tree's handle, and is a single array then. */
 static void test_outlives(void)
 {
     open_tree();
@@ -290,7 +290,7 @@ static void test_refusals(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-/* Pending attributes go where their group goes. */
+/* Pending attributes move with their group. */
 static void test_moves(void)
 {
     open_tree();
@@ -308,7 +308,7 @@ static void test_moves(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-/* 200 attributes, and names longer than C-Blosc2 knows. */
+/* 200 attributes, and names longer than C-Blosc2 supports. */
 static void test_many_attributes(void)
 {
     char name[80];

@@ -1,5 +1,5 @@
-/* A commit of several arrays that nobody finished: what readers make of its journal, who
- * finishes it, and what journals are refused. */
+/* An unfinished commit of several arrays: how readers use its journal, which handle finishes
+ * it, and which journals are refused. */
 #include "check.h"
 #include "scratch.h"
 
@@ -140,7 +140,7 @@ static void make_versions(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-/* All is there, but the headers are the old ones. */
+/* Everything exists, but the headers are the old ones. */
 static void put_files(void)
 {
     char path[SCRATCH_PATH];
@@ -179,7 +179,7 @@ static bool has_journal(void)
     return access(file_path(path, ".caterva-commit"), F_OK) == 0;
 }
 
-/* A commit of both that was killed behind its journal. */
+/* A commit of both that was killed after its journal was written. */
 static void kill_commit(void)
 {
     cv_journal_step steps[] = {step_of(&files[0]), step_of(&files[1])};
@@ -218,7 +218,7 @@ static void test_readers(void)
     CHECK(has_journal(), "a reader finished it");
 }
 
-/* What others have written since stays theirs. */
+/* Later changes of others are kept. */
 static void test_change_by_others(void)
 {
     char path[SCRATCH_PATH];
@@ -239,7 +239,7 @@ static void test_change_by_others(void)
     CHECK(bare_value(&files[0]) == 500 && bare_value(&files[1]) == 201, "not finished");
 }
 
-/* A journal that comes back from the dead, later, does no harm. */
+/* A journal that reappears later does no harm. */
 static void test_late_journal(void)
 {
     caterva_tree_options t = CATERVA_TREE_INIT;
@@ -263,7 +263,7 @@ static void test_late_journal(void)
     check_values(107, 201);
 }
 
-/* While its writer lives, the files of a commit are his. */
+/* While its writer exists, the files of a commit are locked. */
 static void test_busy(void)
 {
     cv_dir dir;
@@ -349,7 +349,7 @@ static void test_bad_steps(void)
     check_values(100, 200);
 }
 
-/* A file that took the name of a new array meanwhile stays; what is gone is passed over. */
+/* A file that took the name of a new array meanwhile stays; missing files are skipped. */
 static void test_files(void)
 {
     char path[SCRATCH_PATH];

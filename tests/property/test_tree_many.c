@@ -1,6 +1,6 @@
-/* The work that one call on a tree takes, in calls of the system, among a hundred arrays and
- * among thousands: it must not grow with their number. Counted in this program's own openat,
- * fstatat and readdir, through which the library's calls go. */
+/* The number of system calls of one call on a tree, among a hundred arrays and among
+ * thousands: it must not grow with their number. Counted in this program's own openat,
+ * fstatat and readdir, which the library calls. */
 #include "small_tree.h"
 
 #include <caterva_tree.h>
@@ -58,7 +58,7 @@ static void make(int i)
     fill(arrays[i], i);
 }
 
-/* Makes arrays up to the n-th and returns the calls that the last of them took. */
+/* Creates arrays up to the n-th and returns the system calls that the last of them took. */
 static long work_of_last(int from, int n)
 {
     long before = 0;

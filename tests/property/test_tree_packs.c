@@ -1,5 +1,5 @@
-/* Trees packed and unpacked: archives appear whole, and what is damaged in one is refused, or
- * right. */
+/* Trees packed and unpacked: archives appear complete, and damage in one is refused, or does
+ * not matter. */
 #include "small_tree.h"
 
 #include "random.h"
@@ -20,7 +20,7 @@ static void set_attribute(void)
     CHECK_OK(caterva_tree_commit(tree, &err), err);
 }
 
-/* Where the frame of a member begins is told. */
+/* The position of a member's frame is reported. */
 static void check_place(caterva_tree *packed, const char *archive)
 {
     size_t size;
@@ -88,7 +88,7 @@ static void test_pack(void)
     CHECK_OK(caterva_tree_close(packed, &err), err);
 }
 
-/* A checksum that is wrong is told of, and nothing is made. */
+/* A wrong checksum is reported, and nothing is created. */
 static void test_damaged_member(void)
 {
     char archive[SCRATCH_PATH], copy[SCRATCH_PATH];
@@ -107,7 +107,8 @@ static void test_damaged_member(void)
 
 /* ---- Damage --------------------------------------------------------------------------- */
 
-/* Whether the array, which is sealed, can still be read; then it is what was written. */
+/* Returns whether the array, which is sealed, can still be read; then it must be as
+ * written. */
 static int reads_right(caterva_tree *t, const char *key, int32_t first)
 {
     static const int64_t start[] = {0, 0}, stop[] = {3, 4};
@@ -127,7 +128,7 @@ static int reads_right(caterva_tree *t, const char *key, int32_t first)
     return good;
 }
 
-/* The same of a group's attributes, which are sealed, too. */
+/* The same for a group's attributes, which are sealed, too. */
 static int reads_attributes(caterva_tree *t)
 {
     void *value;

@@ -1,7 +1,7 @@
-/* Trees with ten thousand arrays that are written in a process that may have 256 files open.
- * Arrays that are open for writing rest without descriptors; that must not be seen: others are
- * kept from them all the same, one commit commits them all, and changes by programs that know
- * no locks are noticed. */
+/* Trees with ten thousand arrays that are written by a process that may have 256 files open.
+ * Arrays that are open for writing keep no descriptors while unused; this must have no
+ * visible effect: other writers are still locked out, one commit commits all of them, and
+ * changes by programs without locks are detected. */
 #include "small_tree.h"
 
 #include "support/sanitized.h"
@@ -28,7 +28,7 @@ enum {
     THREADS = 4
 };
 
-/* A commit has the locks of all its arrays, and ThreadSanitizer bears with 64 at a time. */
+/* A commit locks all its arrays, and ThreadSanitizer supports 64 locks at a time. */
 #if defined(__SANITIZE_THREAD__)
 #define THREADS_ONLY 1
 #else
@@ -147,7 +147,7 @@ static void test_many(void)
     for (int i = 0; i < N; i++) fill(arrays[i], 70000 + i);
     check_held(N, 70000);
     check_stored(GROUPS, 0);
-    CHECK_OK(caterva_tree_commit(tree, &err), err); /* of arrays that are there */
+    CHECK_OK(caterva_tree_commit(tree, &err), err); /* of existing arrays */
     close_all(N);
     close_tree();
     CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
@@ -156,7 +156,7 @@ static void test_many(void)
     close_tree();
 }
 
-/* New arrays in place of others: these are kept from writers between the steps. */
+/* New arrays in place of others: these are locked between the steps. */
 static void test_overwrite(void)
 {
     open_tree(0);
@@ -265,7 +265,8 @@ static void check_busy_elsewhere(int i, caterva_status expected)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "array %d elsewhere: %x", i, status);
 }
 
-/* The first to be opened rest, the last are awake; what is pending makes no difference. */
+/* The arrays opened first have no descriptors, the last do; pending changes make no
+ * difference. */
 static void test_busy(void)
 {
     caterva_tree *other;
@@ -285,7 +286,7 @@ static void test_busy(void)
         CHECK_OK(caterva_tree_commit(tree, &err), err);
     }
     CHECK(caterva_tree_open(path, &o, &other, &err) == CATERVA_EBUSY, "two have the tree");
-    close_tree(); /* arrays are still their writer's */
+    close_tree(); /* arrays still belong to their writer */
     open_tree(0);
     check_busy(0);
     check_busy_elsewhere(2, CATERVA_EBUSY);
@@ -295,7 +296,7 @@ static void test_busy(void)
     close_tree();
 }
 
-/* By a program that knows none of our locks. */
+/* By a program without locks. */
 static void change_behind(int i)
 {
     char file[SCRATCH_PATH + 50];
@@ -331,7 +332,7 @@ static void check_gone(caterva_status status)
           caterva_status_name(status), err.message);
 }
 
-/* The file of an array at rest, or the group that it is in, has another name. */
+/* The file of an array without descriptor, or its group, has been renamed. */
 static void test_moved(void)
 {
     static const int64_t start[] = {0, 0}, stop[] = {1, 1};
@@ -359,7 +360,7 @@ static void test_moved(void)
 
 static atomic_int wrong;
 
-/* Each has arrays of its own to write, and reads those that nobody writes. */
+/* Each thread writes arrays of its own, and reads those that are not written. */
 static void *work(void *context)
 {
     int own = *(int *)context;
@@ -402,7 +403,7 @@ static void test_threads(void)
 
 /* ---- Killed ---------------------------------------------------------------------------- */
 
-static int renames_left = -1; /* then the process is gone; -1: never */
+static int renames_left = -1; /* then the process is killed; -1: never */
 
 int renameat(int from, const char *name, int to, const char *other)
 {
@@ -446,7 +447,7 @@ static void test_killed(void)
         commit_and_die(at[n]);
         if (at[n] > 0) first = 100 * at[n];
         CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
-        check_stored(2 * FEW, first); /* by the journal */
+        check_stored(2 * FEW, first); /* with the journal */
         close_tree();
         open_tree(0); /* finishes the commit */
         check_stored(2 * FEW, first);
@@ -456,7 +457,8 @@ static void test_killed(void)
 
 /* ---- Ended ------------------------------------------------------------------------------ */
 
-/* A program that must leave at once leaves no temporary files, of those that rest neither. */
+/* A program that must exit at once leaves no temporary files, also not of arrays without
+ * descriptors. */
 static void test_abandon(void)
 {
     int status;

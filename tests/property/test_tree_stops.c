@@ -1,5 +1,6 @@
-/* Trees of more than a thousand members: each call tells how far it is, and is stopped at many of its
- * chances. The tree is then what it was, or what it was to be, and the next call works. */
+/* Trees of more than a thousand members: each call reports progress, and is stopped at many
+ * calls of on_progress. The tree is then as before, or as after the call, and the next call
+ * works. */
 #include "small_tree.h"
 
 #include "support/patience.h"
@@ -27,7 +28,7 @@ static int hear(void *unused, int64_t done, int64_t total)
     return patience_hear(&heard, done, total);
 }
 
-/* What follows is stopped when it has told so often; -1: never. */
+/* Later calls are stopped after that many reports; -1: never. */
 static void wait_for(int left)
 {
     heard = (patience){.left = left};
@@ -82,7 +83,7 @@ static void make_tree(void)
     open_tree();
 }
 
-/* Entries below the group, -1: there is no such group. */
+/* Number of entries below the group; -1: there is no such group. */
 static int count(const char *group)
 {
     const caterva_tree_list *list;
@@ -148,7 +149,7 @@ static void stop_moves(void)
     CHECK_OK(caterva_tree_move(tree, "/large", "/big", &err), err);
 }
 
-/* What is done with one key looks at no other files. */
+/* Operations on one key access no other files. */
 static void look_at_one(void)
 {
     caterva_array *array;
@@ -175,7 +176,8 @@ static void look_at_one(void)
     CHECK(caterva_tree_delete(tree, "/big/g3/two", &err) == CATERVA_ENOTFOUND, "is there");
 }
 
-/* Stopped after so many calls; whether the group is gone then. Neither way is there a part. */
+/* Stopped after that many calls; returns whether the group is gone. It is never partially
+ * deleted. */
 static bool stop_remove(int chance)
 {
     wait_for(chance);
@@ -193,7 +195,7 @@ static bool stop_remove(int chance)
     return true;
 }
 
-/* By whom what is left is removed. */
+/* Which call deletes what remains. */
 static void sweep(int way)
 {
     caterva_tree_options o = CATERVA_TREE_INIT;
@@ -207,7 +209,7 @@ static void sweep(int way)
         check_first(tree, "/b", 5);
         wait_for(-1);
         CHECK_OK(caterva_tree_delete(tree, "/b", &err), err);
-    } else { /* the next opening, stopped before; who reads leaves it */
+    } else { /* the next opening, stopped before; readers leave it */
         CHECK_OK(caterva_tree_close(tree, &err), err);
         CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
         CHECK(count_hidden() == 1, "who reads has removed it");
@@ -297,7 +299,7 @@ static void set_all(void)
     }
 }
 
-/* Seen by who opens the tree now. */
+/* As seen by a new handle of the tree. */
 static bool is_committed(int i)
 {
     char group[40];
@@ -321,7 +323,7 @@ static void stop_commits(void)
         check_stopped(caterva_tree_commit(tree, &err));
         for (int i = 0; i < GROUPS; i++) CHECK(!is_committed(i), "group %d", i);
     }
-    wait_for(GROUPS + GROUPS / 2); /* the journal stands: too late */
+    wait_for(GROUPS + GROUPS / 2); /* the journal exists: too late */
     CHECK_OK(caterva_tree_commit(tree, &err), err);
     for (int i = 0; i < GROUPS; i++) CHECK(is_committed(i), "group %d", i);
     wait_for(-1);
@@ -375,7 +377,7 @@ static void stop_packs(void)
         wait_for(chance);
         check_stopped(caterva_tree_verify(tree, "/", &quick, &result, &err));
     }
-    for (int i = 0; i < 4; i++) { /* with attributes, and what lies in embed.b2e */
+    for (int i = 0; i < 4; i++) { /* with attributes, and the contents of embed.b2e */
         patience own = {.left = -1};
         quick.quick = i % 2;
         quick.on_progress = patience_hear;

@@ -1,5 +1,5 @@
-/* Archives as others make them, and as nobody should: what is listed, what is opened, and
- * what is refused, by which words and within which memory. */
+/* Archives as other programs make them, and hostile ones: what is listed, opened and refused,
+ * with which messages and within which memory. */
 #include "check.h"
 #include "sanitized.h"
 #include "scratch.h"
@@ -85,7 +85,7 @@ static void check_opens(caterva_tree *tree, const char *key)
     caterva_discard(array);
 }
 
-/* "key kind ..." of all that is listed. */
+/* "key kind ..." of all listed members. */
 static void check_list(caterva_tree *tree, const char *group, const char *expected)
 {
     char text[2000] = "";
@@ -173,7 +173,7 @@ static void test_refused_members(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-/* Whoever has the tree open goes on in the file that it opened. */
+/* Open handles of the tree continue to use the file that they opened. */
 static void test_replaced(void)
 {
     zip_made zip = {.n = 1};
@@ -190,7 +190,7 @@ static void test_replaced(void)
     check_items(other);
     CHECK_OK(caterva_tree_close(tree, &err), err);
     check_items(array);
-    CHECK_OK(caterva_refresh(array, &err), err); /* finds it in its new place */
+    CHECK_OK(caterva_refresh(array, &err), err); /* finds it at its new position */
     check_items(array);
     caterva_discard(array);
     caterva_discard(other);
@@ -231,7 +231,7 @@ static void test_answers(void)
     CHECK(status == CATERVA_ECORRUPT, "an archive is no array: %s", err.message);
 }
 
-/* A name with "::" in it is found before a tree is looked for. */
+/* A name with "::" in it is found before a tree is searched. */
 static void test_colons(void)
 {
     char odd[SCRATCH_PATH];
@@ -305,7 +305,7 @@ static void test_lies(void)
     refuse(&zip, CATERVA_ECORRUPT, "overlap");
 }
 
-/* What the directory does not know is seen at the member. */
+/* What the directory does not say is found at the member. */
 static void test_local_lies(void)
 {
     zip_made zip = {.n = 2};
@@ -322,7 +322,7 @@ static void test_local_lies(void)
     CHECK_OK(caterva_tree_close(tree, &err), err);
 }
 
-/* Cut anywhere, and any byte of the end changed: an answer, and never a wrong item. */
+/* Truncated anywhere, and any byte of the end changed: a status, and never a wrong item. */
 static void test_cut(void)
 {
     zip_made zip = {.n = 2};
@@ -340,13 +340,13 @@ static void test_cut(void)
     free(bytes);
 }
 
-/* As many members as bytes can be: memory for those that are there, and no more. */
+/* As many members as bytes allow: memory for those that exist, and no more. */
 static void test_memory(void)
 {
     zip_made zip = {.n = 1, .says_n = (uint64_t)1 << 40};
     zip.members[0] = member("x.b2nd");
     save(&zip);
-    if (SANITIZED) return; /* which take the whole address space */
+    if (SANITIZED) return; /* sanitizers use the whole address space */
     pid_t child = fork();
     if (child == 0) {
         caterva_tree *tree;

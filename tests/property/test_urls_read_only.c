@@ -1,5 +1,5 @@
-/* Nothing but caterva_publish writes to a URL, whatever its scheme is: all that would make or
- * change something there says so, and one that is not read says that. */
+/* Only caterva_publish writes to a URL, whatever its scheme: every function that would create
+ * or change something there says so, and a scheme that cannot be read is reported. */
 #include "check.h"
 
 #include <caterva.h>

@@ -1,9 +1,9 @@
-/* Property: what is far is read in waves. Of a store of the program's own that counts its
- * calls: a point takes two, however many chunks a plane, a box or a selection has, they take
- * no more, and hardly more bytes than their blocks have; what arrives in any order, from
- * stores that leave out ranges and tell lies, on any number of threads, is what was written.
- * A range that cannot be read names its chunk, who says stop is heard, and the handle is good
- * afterwards. And files and directories whose bytes the system has forgotten give the same.
+/* Property: far stores are read in waves. In a custom store that counts its calls, a point
+ * takes two; a plane, a box or a selection takes no more, with any number of chunks, and
+ * hardly more bytes than their blocks have. Items are right with ranges arriving in any
+ * order, from stores that omit ranges and report false results, on any number of threads. An
+ * unreadable range is reported with its chunk, a stop takes effect, and the handle is usable
+ * afterwards. Files and directories whose bytes are not in the page cache give the same.
  *
  * usage: test_waves [SEED [ROUNDS]] */
 #include "scratch.h"
@@ -92,7 +92,7 @@ static void read_points(caterva_array *array, rng *r, int n)
 
 /* ---- Counting -------------------------------------------------------------------------- */
 
-/* What the blocks that a box touches take as they are stored. */
+/* The stored bytes of the blocks that a box touches. */
 static long stored(caterva_array *array, const cuboid *b)
 {
     caterva_error err;
@@ -115,7 +115,7 @@ static long stored(caterva_array *array, const cuboid *b)
 
 enum { HEAD = 4096, TABLE = 16 + 4 * N_BLOCKS };
 
-/* Two calls of a handle that has read its index, and one when it knows the layouts. */
+/* Two calls with a handle that has read its index, and one if the layouts are known. */
 static void count_box(blob *b, const char *what, const cuboid *box, int n_chunks)
 {
     const cuboid elsewhere = {{0, 0, 70}, {1, 1, 71}}; /* chunk 2 */
@@ -176,7 +176,7 @@ static void check_named(const caterva_error *err, int64_t chunk)
 static void bad_ranges(blob *b)
 {
     const cuboid plane = {{0, 50, 0}, {SIDE, 51, SIDE}};
-    enum { CHUNK_13 = 13 }; /* in the plane's middle */
+    enum { CHUNK_13 = 13 }; /* in the middle of the plane */
     caterva_error err;
     for (int where = 0; where < 2; where++)
         for (int threads = 1; threads <= 4; threads += 3) {
@@ -210,7 +210,7 @@ static int stop_soon(void *context, int64_t done, int64_t total)
     return done > *(int64_t *)context;
 }
 
-/* The store hears it before all has arrived. */
+/* The store is stopped before all ranges have arrived. */
 static void stops(blob *b)
 {
     const cuboid all = {{0, 0, 0}, {SIDE, SIDE, SIDE}};
@@ -256,7 +256,7 @@ static void random_reads(blob *b, rng *r)
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-/* A hint: where it is none the test finds warm files good. */
+/* A hint: if it has no effect, the test uses cached files. */
 static void cool(const char *path)
 {
     int fd = open(path, O_RDONLY);

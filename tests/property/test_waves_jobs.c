@@ -1,8 +1,8 @@
-/* Property: who goes over many chunks of a far store asks it in waves. Of a store of the
- * program's own that counts its calls: statistics, histograms, reductions, reads around
- * damage, prefetches, copies of every kind, frames handed out and verify take a few waves and
- * no single read, on any number of threads, and give what they give of a file. Chunks that
- * are damaged, or cannot be read, are told of as ever; who says stop is heard by the store.
+/* Property: operations over many chunks of a far store read it in waves. In a custom store
+ * that counts its calls, statistics, histograms, reductions, reads around damage, prefetches,
+ * copies of every kind, returned frames and verify take a few waves and no single read, on
+ * any number of threads, and give the same as with a file. Damaged or unreadable chunks are
+ * reported as usual; a stop reaches the store.
  *
  * usage: test_waves_jobs [SEED] */
 #include "waves_array.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The same array where reads take no time. */
+/* The same array in a store without latency. */
 static caterva_array *near_array;
 
 static caterva_array *make_near(void)
@@ -41,7 +41,8 @@ static caterva_array *open_warm(blob *b, int threads, int64_t cache_bytes)
     return array;
 }
 
-/* Layouts, and what is wanted of the chunks: some have no tables where they are guessed. */
+/* Layouts, and the wanted bytes of the chunks: some have no tables at the estimated
+ * position. */
 static void check_waves(const blob *b, const char *what, int threads, long least)
 {
     CHECK(b->n_waves >= least && b->n_waves <= 3 && b->n_reads == 0,
@@ -74,7 +75,7 @@ static void histogram(caterva_array *array)
     CHECK(memcmp(a, b, sizeof a) == 0, "histograms differ");
 }
 
-/* Some planes in uneven steps, along each axis in turn. */
+/* Some planes with uneven steps, along each axis in turn. */
 static void reduce(caterva_array *array)
 {
     static const int64_t list[] = {1, 7, 40, 41, 90};
@@ -201,8 +202,8 @@ static void verify(caterva_array *array)
 static const struct row {
     const char *name;
     job_fn fn;
-    long most_reads; /* of the seal and the index, which are one thing each, and of a copy
-                      * the look whether all layouts stand in one place */
+    long most_reads; /* of the seal and the index, one read each; and for a copy, the search
+                      * for a layout area */
 } rows[] = {
     {"statistics", statistics, 0},
     {"a histogram", histogram, 0},
@@ -231,7 +232,7 @@ static void counts(blob *b)
         }
 }
 
-/* What is in the cache is not fetched again. */
+/* Cached blocks are not fetched again. */
 static void keeps(blob *b)
 {
     caterva_error err;
@@ -284,7 +285,7 @@ static uint64_t position_of(blob *b, int64_t chunk)
     return (uint64_t)info.position;
 }
 
-/* Chunk 13's header, its block starts, or some block are no good. */
+/* Chunk 13's header, its block starts, or some block are damaged. */
 static void damaged(blob *b)
 {
     uint64_t pos = position_of(b, 13);
@@ -315,7 +316,7 @@ static void damaged(blob *b)
         }
 }
 
-/* Bytes that the store does not give are no damage: it is said. */
+/* Bytes that the store does not return are not damage: the error says so. */
 static void unreadable(blob *b)
 {
     b->bad = position_of(b, 13) + 20000;
@@ -342,7 +343,7 @@ static int stop_at(void *context, int64_t done, int64_t total)
     return done >= *(int64_t *)context;
 }
 
-/* The store hears it while a wave is under way. */
+/* The store is stopped during a wave. */
 static void stops(blob *b)
 {
     for (int threads = 1; threads <= 3; threads++) {
@@ -365,7 +366,7 @@ static void stops(blob *b)
     }
 }
 
-/* What is pending is not looked at, also where it leaves fewer chunks, or none of them there. */
+/* Pending changes are ignored, also if they leave fewer chunks, or none of these. */
 static void verifies_beside_pending(blob *b)
 {
     static const int64_t smaller[][3] = {{8, 70, 96}, {96, 96, 1}, {1, 1, 1}, {0, 96, 96}};

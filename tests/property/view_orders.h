@@ -1,5 +1,5 @@
-/* Reads of views that nobody waits for, drawn at random: of one array, and of several in joins of
- * joins. What was read is what caterva_view_read gives; of each on_done is called once. */
+/* Asynchronous reads of views, drawn at random: of one array, and of several in nested joins.
+ * The items equal those of caterva_view_read; on_done is called once for each. */
 #ifndef TEST_VIEW_ORDERS_H
 #define TEST_VIEW_ORDERS_H
 
@@ -20,7 +20,7 @@ enum { ARRAYS = 4, MOST_AXES = 4, MOST_LISTED = 12, GUARD = 16, SIDE = 24 };
 
 /* ---- Arrays and views ------------------------------------------------------------- */
 
-/* Items are their number in the array and, above, the array's number. */
+/* Each item is its number in the array and, in the upper bits, the array's number. */
 static inline caterva_array *make_numbered(const char *url, int number, const int64_t *shape,
                                            rng *r)
 {
@@ -47,7 +47,7 @@ static inline caterva_array *make_numbered(const char *url, int number, const in
     return array;
 }
 
-/* All but rows from SIDE on, which are written. */
+/* All except rows from SIDE on, which are written. */
 static inline caterva_view *whole(caterva_array *array)
 {
     static const caterva_axis axes[1] = {
@@ -109,7 +109,7 @@ static inline caterva_view *draw_view(caterva_array *const *arrays, rng *r)
 
 /* ---- Selections --------------------------------------------------------------------- */
 
-/* What a call points at: gone as soon as it has returned. */
+/* The data that a call points to: freed as soon as it has returned. */
 typedef struct words {
     caterva_selection selection;
     caterva_buffer dst;
@@ -164,7 +164,7 @@ static inline void draw_words(words *w, const caterva_view *view, rng *r)
     w->dst.dtype = w->dtype;
 }
 
-/* Items of an axis that are selected; -1: it goes. */
+/* Number of selected items of an axis; -1: the axis is dropped. */
 static inline int64_t count_axis(const caterva_axis *axis, int64_t length)
 {
     int64_t n = 0;
@@ -204,7 +204,7 @@ static inline void lay_out(words *w, const caterva_view *view)
 
 typedef struct order {
     caterva_request *request;
-    uint8_t *got, *want; /* with GUARD bytes behind */
+    uint8_t *got, *want; /* followed by GUARD bytes */
     size_t size;
     atomic_int told;
     caterva_status status;
@@ -220,7 +220,7 @@ static inline void on_order_done(void *context, caterva_status status,
     CHECK(!error || (error->code == status && error->message[0]), "no sentence");
     o->status = status;
     if (o->then) o->then(o);
-    atomic_fetch_add(&o->told, 1); /* the last thing: others count */
+    atomic_fetch_add(&o->told, 1); /* last, since other threads count it */
 }
 
 /* Draws a read of a view of the arrays, reads it, and begins to read it once more. */
@@ -258,7 +258,7 @@ static inline void wait_for(order *o)
           caterva_status_name(o->status));
 }
 
-/* Told once, and the items where they belong. */
+/* Waits; the read was reported once, and its items are right. */
 static inline void finish_order(order *o)
 {
     for (int i = 0; !o->request && !atomic_load(&o->told); i++) {
@@ -291,7 +291,7 @@ static inline void discard_all(caterva_array **arrays)
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-/* New memory never holds what an earlier read has left in it. */
+/* New memory never contains the result of an earlier read. */
 static inline void *allocate(void *context, size_t size, size_t alignment)
 {
     (void)context;

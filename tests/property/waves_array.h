@@ -1,5 +1,5 @@
-/* An array in a store of the program's own that counts its calls, for tests of waves: 27 chunks
- * of 8 blocks, among them a chunk of zeros, one of sevens, and one that does not compress. */
+/* An array in a custom store that counts its calls, for tests of waves: 27 chunks of 8
+ * blocks, among them a chunk of zeros, one of sevens, and an incompressible one. */
 #ifndef TEST_WAVES_ARRAY_H
 #define TEST_WAVES_ARRAY_H
 
@@ -23,11 +23,11 @@ static inline caterva_create_options options(void)
     o.chunk_shape = chunks;
     o.block_shape = blocks;
     o.dtype = "<i4";
-    o.threads = 1; /* chunks one behind the other */
+    o.threads = 1; /* chunks in sequence */
     return o;
 }
 
-/* Some noise, a chunk of zeros, one of sevens, and one that does not compress. */
+/* Some noise, a chunk of zeros, one of sevens, and an incompressible one. */
 static inline void make_items(rng *r)
 {
     for (int i = 0; i < N_ITEMS; i++) {
