@@ -1,4 +1,4 @@
-/* What the benchmark programs share: a clock, random numbers, failing. */
+/* What the benchmark programs share: a clock, random numbers, error exits. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -32,7 +32,7 @@ static inline int64_t bench_below(uint64_t *state, int64_t limit)
     return (int64_t)(bench_random(state) % (uint64_t)limit);
 }
 
-/* Ends the program unless `good`: a benchmark goes on with nothing half right. */
+/* Ends the program unless `good`: a failed benchmark has no result. */
 static inline void bench_need(int good, const char *what, const char *why)
 {
     if (good) return;
@@ -46,7 +46,7 @@ static inline void bench_need_ok(caterva_status status, const caterva_error *err
     bench_need(status == CATERVA_OK, what, status == CATERVA_OK ? "" : err->message);
 }
 
-/* Numbers only: what it points at is gone. */
+/* Only the numbers of the result are valid: its pointers are not. */
 static inline caterva_info bench_info(caterva_array *array)
 {
     const caterva_info *held;

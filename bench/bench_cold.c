@@ -1,8 +1,8 @@
-/* Reads of a file that is not in the page cache: how much the medium delivers, beside what
- * the blocks that are wanted take, and how long it takes, beside fio reading the same ranges
- * with 32 of them under way. No cache of ours.
+/* Reads of a file that is not in the page cache: how many bytes the medium delivers, compared
+ * with the size of the blocks that the box touches, and how long it takes, compared with fio
+ * reading the same ranges with 32 requests in flight. The block cache is off.
  *
- * usage: bench_cold [--quick] [--rows REGEX] [--json FILE] [--clock wall|cpu] */
+ *   usage: bench_cold [--quick] [--rows REGEX] [--json FILE] [--clock wall|cpu] */
 #include "bench_rows.h"
 
 #include <caterva_upkeep.h>
@@ -19,15 +19,15 @@ typedef struct cold_file {
 typedef struct cold_box {
     const char *name;
     int64_t start[3], stop[3];
-    double most; /* KiB that may be delivered; 0: 1.15 times what the blocks take */
+    double most; /* KiB that may be delivered; 0: 1.15 times the size of the blocks */
 } cold_box;
 
-/* Bytes [first, last) of the file, one behind the other. */
+/* Bytes [first, last) of the file; arrays of them are sorted. */
 typedef struct cold_range {
     int64_t first, last;
 } cold_range;
 
-/* Bytes that this process had the medium deliver; -1: the system does not say. */
+/* Bytes that the medium delivered to this process; -1: the system does not count them. */
 static int64_t delivered(void)
 {
     char key[64];
@@ -66,7 +66,7 @@ static void make(const cold_file *file)
     free(items);
 }
 
-/* Has the system forget the file's bytes, which are on the medium. */
+/* Removes the file's bytes from the system's page cache; they are already on the medium. */
 static void cool(const cold_file *file)
 {
     int fd = open(file->path, O_RDONLY);
@@ -95,7 +95,7 @@ static int by_first(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Where block `block` of a chunk stands in the file. */
+/* The bytes of the file that hold block `block` of a chunk. */
 static cold_range find_block(caterva_array *array, const cold_file *file, int64_t chunk,
                              int64_t block)
 {
@@ -114,7 +114,7 @@ static cold_range find_block(caterva_array *array, const cold_file *file, int64_
     return (cold_range){info.position + start, info.position + start + stored.stored_bytes};
 }
 
-/* The ranges of all blocks of the box, as they stand in the file; free them. */
+/* The bytes of all blocks of the box, in the order of the file; free the array. */
 static cold_range *find_blocks(const cold_file *file, const cold_box *box, int64_t *n)
 {
     caterva_array *array = open_file(file);
@@ -145,7 +145,8 @@ static double kib_of(const cold_range *ranges, int64_t n)
     return (double)total / 1024;
 }
 
-/* Whole pages, and neighbours joined: the least that a page cache can read. */
+/* Rounds ranges to whole pages and joins adjacent ones: the least that a page cache can
+ * read. */
 static int64_t round_to_pages(cold_range *ranges, int64_t n)
 {
     int64_t kept = 0;
@@ -163,7 +164,8 @@ static int64_t round_to_pages(cold_range *ranges, int64_t n)
 
 /* ---- fio ------------------------------------------------------------------------------ */
 
-/* The ranges, in pieces that a disk takes at once; several times, since fio counts whole ms. */
+/* The ranges in pieces of the size of a disk request, FIO_LOOPS times, since fio measures in
+ * whole milliseconds. */
 static void write_log(const cold_file *file, const char *log, const cold_range *ranges,
                       int64_t n)
 {
@@ -181,7 +183,8 @@ static void write_log(const cold_file *file, const char *log, const cold_range *
     fclose(out);
 }
 
-/* Seconds that fio takes for the ranges, past the page cache; INFINITY: it does not run. */
+/* Seconds in which fio reads the ranges, without the page cache; INFINITY if it cannot be
+ * run. */
 static double time_fio(const cold_file *file, const cold_range *ranges, int64_t n)
 {
     char log[300], command[700], line[512];
@@ -213,13 +216,13 @@ static double read_once(caterva_array *array, const cold_box *box, void *items, 
     return bench_now() - begun;
 }
 
-/* Seconds cold, and then warm. */
+/* Seconds without, and then with the file in the page cache. */
 static double read_cold(const cold_file *file, const cold_box *box, void *items, size_t size,
                         double *kib, double *warm)
 {
     caterva_error err;
     cool(file);
-    caterva_array *array = open_file(file); /* its own reads do not count */
+    caterva_array *array = open_file(file); /* what opening reads is not counted */
     int64_t before = delivered();
     double seconds = read_once(array, box, items, size);
     *kib = (double)(delivered() - before) / 1024;
@@ -272,14 +275,14 @@ static void run(bench_table *table, const cold_file *file, const cold_box *box)
     }
     if (box->most > 0)
         add_bytes(table, file, box, kib, "the bar", box->most, 1);
-    else if (pages > 1.1 * blocks) /* small blocks apart: no cache of pages reads less */
+    else if (pages > 1.1 * blocks) /* scattered small blocks: a page cache cannot read less */
         add_bytes(table, file, box, kib, "pages of its blocks", pages, 1 / 1.15);
     else
         add_bytes(table, file, box, kib, "its blocks", blocks, 1 / 1.15);
     row.ours = 1e6 * ours;
     row.theirs = 1e6 * theirs;
     snprintf(row.note, sizeof row.note, "warm %.0f us", 1e6 * warm);
-    if (box->most > 0) return; /* two reads, one after the other, are no queue */
+    if (box->most > 0) return; /* two reads in sequence: there is no queue to compare */
     if (isinf(theirs))
         printf("%s: skipped, fio cannot be run\n", row.name);
     else
@@ -317,7 +320,7 @@ int main(int argc, char **argv)
             for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
                 cold_box box = boxes[i];
                 if (box.most > 0 && file.block > 16)
-                    box.most = 96; /* the block, 63 KiB, its head and its table */
+                    box.most = 96; /* the block, 63 KiB, the chunk's header and its table */
                 run(&table, &file, &box);
             }
         remove(file.path);

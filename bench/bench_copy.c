@@ -1,7 +1,7 @@
-/* Copies of an array larger than the memory they may hold: what moving chunks as they
- * are stored saves beside decoding and encoding them, what a second thread gives, and
- * the memory that each takes at most. Our column is always caterva_copy; who the rival
- * is stands in the row. */
+/* Copies of an array larger than the memory that they may use: what copying stored chunks as
+ * they are saves, compared with decoding and encoding them; what a second thread gains; and
+ * the memory that each copy takes at most. Our column is always caterva_copy; each row names
+ * its rival. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
@@ -10,7 +10,7 @@
 
 enum { CHUNK = 64, BLOCK = 16, MEMORY_MIB = 64, MIB = 1 << 20 };
 
-/* One kind of copy; zero is "as the source". */
+/* One kind of copy; 0: the same as in the source. */
 typedef struct copy_kind {
     const char *name;
     int32_t block; /* of the target */
@@ -28,7 +28,7 @@ static bench_table table = {.budget = 1.0, .min_turns = 3, .max_turns = 20};
 
 /* ---- Copying --------------------------------------------------------------------- */
 
-/* Of the file at `our_path` to the one at `their_path`; seconds. */
+/* Copies the file at `our_path` to the one at `their_path`; returns seconds. */
 static double copy(const bench_rivals *r, const copy_kind *kind)
 {
     caterva_error err;
@@ -71,7 +71,7 @@ static double copy_theirs(void *context)
     return copy(d->rivals, &d->theirs);
 }
 
-/* The file's bytes and nothing else: what no copy of it can undercut by much. */
+/* Copies the bytes of the file alone: no copy can be much faster. */
 static double copy_bytes(void *context)
 {
     static char bytes[MIB];
@@ -104,7 +104,7 @@ static void fight(const copy_duel *d, double bar)
     bench_fight_row(&table, &row, &duel);
     if (by_bytes) return;
     copy(r, &d->ours);
-    bench_compare_files(r, row.name); /* the copy with its source, through b2nd too */
+    bench_compare_files(r, row.name); /* also through b2nd */
 }
 
 /* ---- Memory ---------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* How fast each kind of cv_crc32c is that this processor has: GB/s from each level of
- * memory, in pieces as long as compressed blocks are. The best of the turns counts. In the rows of
- * a cache the pieces lie one behind the other in as many bytes as it surely holds, and each is
- * read again when all others were. */
+/* The speed of each kind of cv_crc32c that this processor supports: GB/s from each level of
+ * memory, in pieces of the size of compressed blocks. The best of the turns counts. In the
+ * rows of a cache the pieces are contiguous and together fit into it, and each is read again
+ * only after all others. */
 #include "bench_rows.h"
 
 #include "base/cpu.h"
@@ -13,7 +13,7 @@ static bench_table table;
 
 typedef struct place {
     const char *name;
-    size_t size; /* bytes that are gone through in turn */
+    size_t size; /* bytes that are read in turn */
     size_t piece;
 } place;
 
@@ -27,10 +27,10 @@ static const place places[] = {
 };
 enum { N_PLACES = sizeof(places) / sizeof(places[0]), MOST_KINDS = 16 };
 
-/* Bytes per second, going through them once. */
+/* Bytes per second of one pass over them. */
 static double pace(const cv_crc32c_kind *kind, const uint8_t *bytes, const place *at)
 {
-    enum { LEAST = 4 * MIB }; /* long enough for the clock */
+    enum { LEAST = 4 * MIB }; /* enough for the clock's resolution */
     static volatile uint32_t sum;
     size_t n = at->size / at->piece, turns = 1 + LEAST / at->size;
     double started = bench_now();
@@ -39,7 +39,7 @@ static double pace(const cv_crc32c_kind *kind, const uint8_t *bytes, const place
     return (double)(turns * n * at->piece) / (bench_now() - started);
 }
 
-/* The kinds take turns, so that a busy moment hits all. */
+/* The kinds take turns, so that other load on the machine affects all of them. */
 static void run_place(const cv_crc32c_kind *kinds, int n, const uint8_t *bytes,
                       const place *at, int turns)
 {

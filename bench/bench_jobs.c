@@ -1,8 +1,8 @@
-/* Many writers of one array: processes that write parts, beside one that writes all of it; and
- * what bringing the parts together costs, of aligned parts and of parts that share blocks. And
- * the memory that a merge of very many parts takes.
+/* Many writers of one array: processes that write parts, compared with one process that
+ * writes the whole array; what merging the parts costs, when they are aligned and when they
+ * share blocks; and the memory that a merge of very many parts takes.
  *
- * Every process has one thread. Nothing is synced: what is measured is work, not the medium. */
+ * Every process has one thread. Nothing is synced: the rows measure work, not the medium. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -53,7 +53,7 @@ static caterva_array *create(int threads)
     caterva_create_options o = options();
     o.threads = threads;
     (void)caterva_delete(path, NULL,
-                         NULL); /* off the clock: a commit would delete the old one */
+                         NULL); /* not timed: a commit would delete the old file */
     bench_need_ok(caterva_create(path, &o, &array, &err), &err, "create");
     return array;
 }
@@ -107,7 +107,7 @@ static job write_part(const job *j, int64_t first, int64_t end)
     return token;
 }
 
-/* All that the machine allows: no file, and nothing to be merged. */
+/* The most that the machine allows: no file, and nothing to merge. */
 static void encode_into_memory(int64_t first, int64_t end)
 {
     caterva_error err;
@@ -118,15 +118,16 @@ static void encode_into_memory(int64_t first, int64_t end)
     caterva_discard(array);
 }
 
-/* Processes that are there before the clock runs, as those of a pool are: to make one takes
- * the machine 10 ms where its parent has so much memory, and as much to end it. */
+/* Processes that exist before the clock starts, as those of a pool do: with a parent that
+ * uses so much memory, creating a process takes 10 ms, and ending it as much. */
 typedef struct writers {
     int n;
-    int start[2];            /* the pipe whose end is their sign */
-    int tokens[MAX_WRITERS]; /* from each of them */
+    int start[2];            /* the writers start when this pipe is closed */
+    int tokens[MAX_WRITERS]; /* one pipe from each of them */
 } writers;
 
-/* What a writer does: its rows, and the token through the pipe; without a job, into memory. */
+/* What a writer does: writes its rows, and sends the token through the pipe; without a job,
+ * it writes into memory. */
 static void be_writer(const job *j, int64_t first, int64_t end, const int start[2], int to)
 {
     char sign;
@@ -157,7 +158,7 @@ static writers make_writers(const job *j, int n, int64_t split)
         w.tokens[i] = pipes[0];
     }
     close(w.start[0]);
-    usleep(20000); /* all of them wait for the sign */
+    usleep(20000); /* until all of them wait for the start */
     return w;
 }
 
@@ -171,7 +172,7 @@ static job take_token(int from)
     return token;
 }
 
-/* Seconds from the sign until all tokens are there. */
+/* Seconds from the start until all tokens have arrived. */
 static double let_write(writers *w, job *tokens)
 {
     double before = bench_now();
@@ -254,8 +255,8 @@ static run write_so(way how)
     }
 }
 
-/* The best of some turns, in which all ways take part, of each step by itself: how long one
- * takes does not depend on the other, but much on whether the machine has memory at hand. */
+/* The best of some turns, in which all ways take part, for each step separately: the steps do
+ * not depend on each other, but much on whether the machine has free memory. */
 static void write_all(run best[WAYS])
 {
     for (int i = 0; i < table.max_turns; i++)
@@ -300,7 +301,7 @@ static void bench_writers(void)
         1.05 * alone, 1, "bytes");
 }
 
-/* Very many parts of so many rows each. */
+/* Very many parts of a few rows each. */
 typedef struct many {
     int n;
     int rows;

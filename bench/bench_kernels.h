@@ -1,5 +1,5 @@
-/* --kernels NAME: measures as if the processor were a lesser one. Only programs that
- * are linked with the static library can. */
+/* --kernels NAME: measures with the kernels of an older processor. Only for programs that are
+ * linked with the static library. */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 
@@ -25,7 +25,7 @@ static const bench_kernels bench_all_kernels[] = {
 };
 enum { BENCH_N_KERNELS = sizeof(bench_all_kernels) / sizeof(bench_all_kernels[0]) };
 
-/* Takes --kernels out of the arguments; what it left, or "all". */
+/* Removes --kernels from the arguments and applies it; returns the name, "all" by default. */
 static inline const char *bench_take_kernels(int *argc, char **argv)
 {
     int at = 1;

@@ -1,10 +1,10 @@
-/* How near a read comes to the limit: the same boxes through caterva, and
- * through nothing but C-Blosc2's decoder run over exactly the blocks that they
- * touch. The limit reads no file, looks nothing up, and copies no item to where
- * the box wants it: for each block a chunk of that block alone lies ready.
+/* How close a read comes to the limit: the same boxes through caterva, and through nothing
+ * but C-Blosc2's decoder, run on exactly the blocks that they touch. The limit reads no file,
+ * looks nothing up, and copies no item to its place in the box: each block is held as a chunk
+ * of its own.
  *
- * One thread, in memory, no cache. Our read of the box is compared with the
- * array; that the limit decodes the right blocks too. */
+ * One thread, in memory, no cache. What our side reads is compared with the array; also that
+ * the limit decodes the right blocks. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -149,8 +149,8 @@ static double read_limit(void *context)
     return (bench_now() - started) / l->boxes.kind->count;
 }
 
-/* The last box that we read, and the last block that the limit decoded: that of
- * the box's last corner. */
+/* The last box that our side read, and the last block that the limit decoded: the one of the
+ * box's last corner. */
 static void compare(void *context)
 {
     const limit *l = context;
@@ -171,9 +171,9 @@ static void compare(void *context)
                "the limit", "decodes another block");
 }
 
-/* Noisy: within 1.10 times the limit with 128 KiB blocks, 1.25 with 16 KiB. Not
- * the whole array: the limit decodes into one block again and again, and memory
- * for all of it takes as long to fill as the decoder takes. */
+/* Noisy: at most 1.10 times the limit with 128 KiB blocks, 1.25 with 16 KiB. Not for the
+ * whole array: the limit decodes into one block again and again, and filling memory for all
+ * items takes as long as the decoder. */
 static double bar_of(int noisy, int32_t block, const bench_kind *kind)
 {
     if (!noisy || kind == &kinds[0]) return 0;

@@ -1,7 +1,6 @@
-/* Files of a hundred thousand and a million chunks, made by our writer: how long
- * opening takes, the first point, the points after it, and how much memory; the
- * same through b2nd. Each side runs in a process of its own, so that their memory
- * is told apart. */
+/* Files of a hundred thousand and a million chunks, made by our writer: how long opening
+ * takes, the first point and the points after it, and how much memory; the same through b2nd.
+ * Each side runs in a process of its own, so that its memory is measured alone. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -27,7 +26,7 @@ typedef struct side {
     void (*close)(void *array);
 } side;
 
-/* No two items of a row are equal: no chunk is special. */
+/* No two items of a row are equal, so that no chunk is stored as one value. */
 static int32_t item_of(int64_t row, int64_t column)
 {
     return (int32_t)((uint32_t)(row * WIDTH + column) * 2654435761u);
@@ -119,7 +118,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Items are looked at when the clock has stopped. */
+/* Items are compared after the clock has stopped. */
 static double time_series(const side *s, void *array, int64_t n_rows, uint64_t *random)
 {
     static int64_t rows[N_POINTS], columns[N_POINTS];
@@ -174,8 +173,8 @@ static measures measure_side(const side *s, const char *path)
     return m;
 }
 
-/* One side in a process of its own that runs nothing else before: forked children
- * would count the pages of their parent. */
+/* One side, in a new process that runs nothing else: forked children would count the pages of
+ * their parent. */
 static measures run_side(int number, char *path)
 {
     int ends[2];

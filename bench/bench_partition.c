@@ -1,11 +1,10 @@
-/* Is the partition that the library chooses a good one? Typical arrays, each in
- * the automatic partition and in blocks of 4 KiB to 256 KiB and chunks of 1 MiB
- * to 16 MiB of the same style, as near to cubes as the shape allows. For each the
- * geometric mean of the times of the reads that users do: all, a box, planes and
- * lines along each axis, points; and the compression ratio.
+/* Is the partition that the library chooses a good one? Typical arrays, each in the automatic
+ * partition and in blocks of 4 KiB to 256 KiB and chunks of 1 MiB to 16 MiB, as close to
+ * cubes as the shape allows. For each the geometric mean of the times of common reads: all, a
+ * box, planes and lines along each axis, points; and the compression ratio.
  *
- * One thread, in memory, zstd 5 with shuffle, no cache. A row's "rival" is the
- * automatic partition: below 1 its reads are faster than those of the row's. */
+ * One thread, in memory, zstd 5 with shuffle, no cache. A row's "rival" is the automatic
+ * partition: below 1 its reads are faster than the row's. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 #include <caterva_store.h>
@@ -87,7 +86,8 @@ static caterva_array *make_array(const sample *s, const int32_t *chunk, const in
     return array;
 }
 
-/* An array in memory, opened again for reading as the other benchmarks do. */
+/* Copies an array to memory and opens it for reading with the options of the other
+ * benchmarks. */
 static caterva_array *open_frame(caterva_array *made, void **frame)
 {
     caterva_error err;
@@ -122,7 +122,7 @@ static int choose_reads(const sample *s, int64_t lengths[MAX_KINDS][MAX_DIMS])
     return n;
 }
 
-/* The least time of one such read, each at another place. */
+/* The shortest time of one such read, over several places. */
 static double time_read(caterva_array *array, const sample *s, const int64_t *lengths,
                         uint8_t *dst)
 {
@@ -170,7 +170,7 @@ static measure measure_partition(const sample *s, const int32_t *chunk, const in
 
 /* ---- The partitions ---------------------------------------------------------------- */
 
-/* Doubles the shortest axis while `bytes` and the limits allow, from `shape` on. */
+/* Doubles the shortest axis of `shape` as long as `bytes` and the limits allow. */
 static void grow(const sample *s, int64_t bytes, int32_t *shape)
 {
     int64_t size = s->item_size;

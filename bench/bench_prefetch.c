@@ -1,8 +1,8 @@
-/* Read-ahead and prefetch, against the same handle without: two threads scan a cube in
- * planes and in slabs of whole blocks, one after the other at once, or with work on
- * each before the next is read; and boxes at random places, each prefetched while there
- * is work on the one before. The rival is ourselves. Every turn begins with new handles
- * and nothing decoded. */
+/* Read-ahead and prefetch, compared with the same handle without them: two threads scan a
+ * cube in planes and in slabs of whole blocks, without a pause or with work on each before
+ * the next read; and boxes at random places, each prefetched during the work on the one
+ * before. The rival is caterva itself. Every turn begins with new handles and an empty
+ * cache. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -12,10 +12,10 @@ static bench_table table = {.budget = 1, .min_turns = 4, .max_turns = 16};
 
 typedef struct course {
     const bench_readers *readers;
-    const float *data; /* what must be read; side^3 */
+    const float *data; /* the expected items; side^3 */
     bench_box *boxes;
     int n;
-    int work;       /* passes over what was read, before the next box */
+    int work;       /* passes over the items read, before the next box */
     int hint;       /* 1: our side prefetches the next box */
     float *scratch; /* of a box */
     caterva_array *sides[2];

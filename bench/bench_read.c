@@ -1,17 +1,17 @@
-/* Reads the same array through caterva and through C-Blosc2's b2nd, in one
- * process, with the same number of threads: boxes at random places.
+/* Reads the same array through caterva and through C-Blosc2's b2nd, in one process, with the
+ * same number of threads: boxes at random places.
  *
- * The positions are new in each turn and the same for both, and our cache is
- * off: every row measures decoding. What both read is compared, every box of a
- * first turn and the last of every other. */
+ * The positions are new in each turn and the same for both, and our cache is off: every row
+ * measures decoding. The results are compared: every box of a first turn, and the last one of
+ * every other turn. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
-/* One way of cutting boxes, and what the ratio must reach. */
+/* A size of boxes, and the ratio that it must reach. */
 typedef struct barred_kind {
     bench_kind boxes;
-    double bars[2][2]; /* 128, 16 KiB blocks x compressible, noisy */
-    int bar_threads;   /* bars are for so many; 0 for any          */
+    double bars[2][2]; /* [128, 16 KiB blocks][compressible, noisy] */
+    int bar_threads;   /* the bars apply to this number; 0: to any */
 } barred_kind;
 
 static const barred_kind kinds[] = {
@@ -66,7 +66,7 @@ static void compare_last(void *context)
     bench_need_same(r->readers, bench_last_box(&r->boxes));
 }
 
-/* Before the clock runs: every box of one turn compared, and both sides warm. */
+/* Not timed: compares every box of one turn; also warms both sides up. */
 static void compare_all(reading *r)
 {
     prepare(r);
@@ -103,7 +103,7 @@ static void run_row(bench_readers *readers, const barred_kind *kind, int noisy,
     bench_fight(&table, name, bar_of(kind, block, noisy, threads), &duel);
 }
 
-/* All kinds of boxes in 128 KiB and 16 KiB blocks; in smaller ones only points. */
+/* All sizes of boxes in 128 KiB and 16 KiB blocks; in smaller ones only points. */
 static void run_file(bench_readers *r, const float *data, int64_t side, int32_t block,
                      int noisy)
 {

@@ -1,4 +1,4 @@
-/* Two sides open for reading on the same bytes, and the arrays they read. */
+/* The two sides, which read the same bytes, and the arrays that they read. */
 #ifndef BENCH_READERS_H
 #define BENCH_READERS_H
 
@@ -7,7 +7,7 @@
 #include <caterva_store.h>
 #include <math.h>
 
-/* What our side may keep of decoded blocks. */
+/* The cache of decoded blocks that our side uses. */
 enum { BENCH_CACHE_OFF = -1, BENCH_CACHE_SHARED = 0, BENCH_CACHE_64_MIB = 64 << 20 };
 
 typedef struct bench_readers {
@@ -61,8 +61,8 @@ static inline void bench_scratch_path(char path[512], const char *what)
              (int)getpid(), what);
 }
 
-/* Writes `size` bytes of items to r->path as r->spec says; returns how many bytes
- * the file has. */
+/* Writes `size` bytes of items to r->path according to r->spec; returns the size of the
+ * file. */
 static inline int64_t bench_make_file(const bench_readers *r, const void *data, int64_t size,
                                       int by_us)
 {
@@ -99,7 +99,7 @@ static inline uint8_t *bench_load_file(const char *path, size_t *size)
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
-/* The one place that says how our side reads. */
+/* The options of our side: the only place where they are set. */
 static inline caterva_open_options bench_reading(int threads, int64_t cache_bytes)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
@@ -155,7 +155,7 @@ static inline bench_box bench_random_box(const bench_spec *spec, const int64_t *
     return bench_box_of(start, lengths, spec->item_size == 8 ? 8 : 4);
 }
 
-/* One way of cutting boxes. */
+/* A size of boxes. */
 typedef struct bench_kind {
     const char *name;
     int64_t lengths[BENCH_NDIM]; /* 0: the whole axis */
@@ -170,7 +170,7 @@ typedef struct bench_boxes {
     bench_box at[BENCH_MAX_BOXES];
 } bench_boxes;
 
-/* New places for all of them. */
+/* Moves all boxes to new random places. */
 static inline void bench_move_boxes(bench_boxes *boxes, const bench_spec *spec,
                                     uint64_t *random)
 {
@@ -181,7 +181,7 @@ static inline void bench_move_boxes(bench_boxes *boxes, const bench_spec *spec,
         boxes->at[i] = bench_random_box(spec, lengths, random);
 }
 
-/* The seconds that one of them takes us. */
+/* The mean seconds in which our side reads one of them. */
 static inline double bench_read_boxes(const bench_boxes *boxes, caterva_array *array,
                                       uint8_t *bytes)
 {

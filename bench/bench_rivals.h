@@ -1,5 +1,5 @@
-/* An array of ours and one of b2nd's: made, opened, written, read, compared.
- * Items are float32 where nothing else is said. */
+/* An array of ours and one of b2nd's: created, opened, written, read, compared. Items are
+ * float32 unless stated otherwise. */
 #ifndef BENCH_RIVALS_H
 #define BENCH_RIVALS_H
 
@@ -162,7 +162,7 @@ static inline b2nd_array_t *bench_create_theirs(const char *path, const bench_sp
     return array;
 }
 
-/* An open array has the threads of the process's default, not of its creator. */
+/* An open array uses the process's default number of threads, not its creator's. */
 static inline void bench_set_their_threads(b2nd_array_t *array, int threads)
 {
     blosc2_cparams *cparams = NULL;
@@ -244,8 +244,8 @@ static inline void bench_close_both(bench_rivals *r)
     r->theirs = NULL;
 }
 
-/* Both closed: every item of both files is read through b2nd and compared, and
- * those of ours through caterva too. */
+/* Both arrays are closed: reads every item of both files through b2nd and compares them, and
+ * those of our file also through caterva. */
 static inline void bench_compare_files(const bench_rivals *r, const char *name)
 {
     enum { SLAB_BYTES = 32 << 20 };

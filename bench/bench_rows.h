@@ -1,7 +1,7 @@
-/* Rows of a benchmark: two sides take turns at the same work, the minimum over
- * the turns counts, and each row may have a bar that its ratio must reach. Each
- * program prints its rows as they come and, asked with --json, writes them to a
- * file; scripts/bench makes one table of those of all programs. */
+/* Rows of a benchmark: two sides do the same work in turns, the minimum over the turns
+ * counts, and each row may have a bar that its ratio must reach. Each program prints its rows
+ * as they are measured and, with --json, writes them to a file; scripts/bench makes one table
+ * of the rows of all programs. */
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
@@ -23,9 +23,9 @@ typedef struct bench_row {
     const char *rival;   /* NULL: C-Blosc2's b2nd                  */
     const char *unit;    /* NULL: microseconds for one operation   */
     double ours, theirs; /* less is better                         */
-    double bar;          /* for theirs / ours; 0 is none           */
+    double bar;          /* for theirs / ours; 0: none */
     int estimated;       /* theirs was extrapolated from a sample  */
-    char note[32];       /* what else there is to say, or ""       */
+    char note[32];       /* additional text, or "" */
 } bench_row;
 
 typedef struct bench_table {
@@ -38,14 +38,14 @@ typedef struct bench_table {
     const char *json; /* path, or NULL */
 } bench_table;
 
-/* A row's work. Each side returns the seconds that one operation took, or
- * INFINITY when this turn says nothing. */
+/* A row's work. Each side returns the seconds that one operation took, or INFINITY when this
+ * turn gives no result. */
 typedef struct bench_duel {
     void *context;
-    void (*prepare)(void *context); /* the next turn, off the clock; may be NULL */
+    void (*prepare)(void *context); /* the next turn, not timed; may be NULL */
     double (*ours)(void *context);
     double (*theirs)(void *context);
-    void (*compare)(void *context); /* what both did, off the clock; may be NULL */
+    void (*compare)(void *context); /* the results of both sides, not timed; may be NULL */
 } bench_duel;
 
 static inline int bench_wanted(const bench_table *table, const char *name)
@@ -77,8 +77,8 @@ static inline void bench_add(bench_table *table, const char *name, double ours, 
     bench_add_row(table, &row);
 }
 
-/* Runs the turns of one row, who begins alternating, and adds it. `row` has its
- * name, its bar, and who the rival is. */
+/* Runs the turns of one row and adds it; which side is first alternates. `row` has its name,
+ * its bar and its rival. */
 static inline void bench_fight_row(bench_table *table, bench_row *row, const bench_duel *duel)
 {
     double ours = INFINITY;
@@ -123,7 +123,7 @@ static inline void bench_conclude(const bench_table *table)
     }
 }
 
-/* `path` NULL: nothing is written. */
+/* Writes no file if `path` is NULL. */
 static inline void bench_write_json(const bench_table *table, const char *path)
 {
     if (path == NULL) return;
@@ -145,9 +145,9 @@ static inline void bench_write_json(const bench_table *table, const char *path)
     bench_need(fclose(file) == 0, path, "cannot be written");
 }
 
-/* --rows REGEX, --json FILE and --clock wall|cpu, which every program takes; 0:
- * another option. The processor's time that the process took is for busy machines,
- * where others take turns; it says nothing of rows with several threads. */
+/* Parses --rows REGEX, --json FILE and --clock wall|cpu, which every program takes; returns 0
+ * for another option. The processor time of the process suits busy machines; it is
+ * meaningless for rows with several threads. */
 static inline int bench_common_option(bench_table *table, const char *name, const char *value)
 {
     if (strcmp(name, "--json") == 0) {
@@ -167,8 +167,8 @@ static inline int bench_common_option(bench_table *table, const char *name, cons
     return 1;
 }
 
-/* The arguments of a program that takes these and --quick: a fraction of the
- * time, on smaller arrays. */
+/* Parses the arguments of a program that takes these options and --quick, which measures
+ * smaller arrays for a fraction of the time. */
 static inline void bench_parse(bench_table *table, int argc, char **argv, int *quick)
 {
     *quick = 0;
@@ -195,7 +195,7 @@ static inline void bench_print_title(const char *arrays)
            "rival", "ratio");
 }
 
-/* A line of /proc/self/status, in KiB; 0 where nothing tells. */
+/* A line of /proc/self/status, in KiB; 0 if there is none. */
 static inline long bench_memory(const char *key)
 {
     char line[256];
@@ -207,7 +207,7 @@ static inline long bench_memory(const char *key)
     return kib;
 }
 
-/* The KiB that one side of a duel adds to a process of its own, at most. */
+/* The most KiB that one side of a duel adds to a process of its own. */
 static inline double bench_memory_of(double (*side)(void *context), void *context)
 {
     int ends[2];
@@ -215,7 +215,7 @@ static inline double bench_memory_of(double (*side)(void *context), void *contex
     bench_need(pipe(ends) == 0, "pipe", "cannot be made");
     fflush(stdout);
 #ifdef __GLIBC__
-    malloc_trim(0); /* nothing freed lies about to be used again */
+    malloc_trim(0); /* so that no freed memory is reused */
 #endif
     pid_t child = fork();
     if (child == 0) {

@@ -1,12 +1,12 @@
-/* Reads that come back to the same blocks, where a cache of decoded blocks
- * answers: every plane of an array along each axis, every row and column of a
- * matrix, a box that walks. One thread, the process's cache of 64 MiB, against
- * C-Blosc2's b2nd, which decodes again each time.
+/* Reads that return to the same blocks, so that a cache of decoded blocks can serve them:
+ * every plane of an array along each axis, every row and column of a matrix, a moving box.
+ * One thread, the process's cache of 64 MiB, compared with C-Blosc2's b2nd, which decodes
+ * every time.
  *
- * Every turn begins with a new handle, of which nothing is decoded, and with a
- * cache full of what another handle read: as in a process that has worked for a
- * while, a block that enters takes the memory of one that leaves. An empty cache
- * would measure how fast the system hands out 64 MiB. */
+ * Every turn begins with a new handle, none of whose blocks are decoded, and with a cache
+ * full of another handle's blocks: as in a process that has run for a while, a block that
+ * enters takes the memory of one that leaves. With an empty cache the rows would measure how
+ * fast the system provides 64 MiB. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -15,17 +15,17 @@ enum { MATRIX = 8192, WALK = 300, WALK_BOX = 50, WALK_STEP = 4, N_KEPT = 16 };
 static bench_table table = {.budget = 0.2, .min_turns = 5, .max_turns = 6};
 static uint64_t random_state = 42;
 
-/* `n` boxes of one size that are read one after the other. */
+/* `n` boxes of one size that are read in order. */
 typedef struct scan {
     bench_readers *readers;
     bench_box *boxes;
     int n;
     int step;         /* b2nd reads only each step-th: its time is extrapolated */
-    int n_before;     /* so often all are read by us before, and not timed      */
-    int keep;         /* each keep-th box is kept and compared                  */
-    uint8_t *kept[2]; /* ours, theirs                                           */
-    uint8_t *scratch; /* where the others go                                    */
-    uint8_t *plane;   /* where the other handle reads to                        */
+    int n_before;     /* our side reads all boxes this often before, not timed */
+    int keep;         /* each keep-th box is kept and compared */
+    uint8_t *kept[2]; /* ours, theirs */
+    uint8_t *scratch; /* destination of the others */
+    uint8_t *plane;   /* destination of the other handle */
 } scan;
 
 static uint8_t *destination(const scan *s, int side, int i)
@@ -34,7 +34,7 @@ static uint8_t *destination(const scan *s, int side, int i)
                             : s->scratch;
 }
 
-/* Another handle, whose blocks are in the cache and which finds none of ours. */
+/* Another handle, whose blocks fill the cache and are of no use to ours. */
 static caterva_array *other;
 
 static size_t plane_size(const bench_spec *spec)
@@ -42,7 +42,7 @@ static size_t plane_size(const bench_spec *spec)
     return (size_t)(spec->shape[1] * spec->shape[2] * (spec->item_size == 8 ? 8 : 4));
 }
 
-/* Thin slices of the other handle's array, until the cache is full. */
+/* Reads thin slices of the other handle's array until the cache is full. */
 static void fill_cache(const bench_readers *r, uint8_t *scratch)
 {
     enum { STEP = 16 };
@@ -59,7 +59,7 @@ static void fill_cache(const bench_readers *r, uint8_t *scratch)
     }
 }
 
-/* What the old handle kept is gone with it. */
+/* Opens a new handle; discarding the old one removes its blocks from the cache. */
 static void reopen(void *context)
 {
     const scan *s = context;
@@ -96,8 +96,8 @@ static void compare_kept(void *context)
                "scan", "the two sides read different bytes");
 }
 
-/* `step` times some whole number is how often boxes are kept, so that b2nd reads
- * all of those. */
+/* Every keep-th box is kept, with `keep` a multiple of `step`, so that b2nd reads all of
+ * those. */
 static void run_scan(const char *name, double bar, scan s)
 {
     bench_row row = {.bar = bar, .estimated = s.step > 1};
@@ -143,7 +143,7 @@ static void slice_row(bench_readers *r, const char *name, double bar, slices whi
     free(boxes);
 }
 
-/* A box that moves by up to WALK_STEP items along each axis, and not over the edge. */
+/* A box that moves by up to WALK_STEP items along each axis, within the array. */
 static void walk_row(bench_readers *r, const char *name, double bar)
 {
     static bench_box boxes[WALK];
@@ -189,7 +189,7 @@ static void cube_rows(bench_readers *r, int noisy, int64_t side)
     free(data);
 }
 
-/* A noisy matrix in the chunks and blocks that the library chooses. */
+/* A noisy matrix in the library's default chunks and blocks. */
 static void matrix_rows(bench_readers *r, int64_t side)
 {
     caterva_error err;

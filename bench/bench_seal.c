@@ -1,8 +1,8 @@
-/* What checking costs: the same boxes of the same sealed file, through a handle
- * that checks what it reads and through one that does not.
+/* What checksums cost: the same boxes of the same sealed file, through a handle that checks
+ * what it reads and through one that does not.
  *
- * One thread, the file in the page cache, no block cache. --kernels NAME leaves
- * the library the kernels of lesser processors; the bars are those with all. */
+ * One thread, the file in the page cache, no block cache. --kernels NAME restricts the
+ * library to the kernels of older processors; the bars apply to all kernels. */
 #include "bench_kernels.h"
 #include "bench_readers.h"
 #include "bench_rows.h"
@@ -31,7 +31,7 @@ static void prepare(void *context)
     bench_move_boxes(&c->boxes, &c->readers->spec, &random_state);
 }
 
-/* Both into the same memory: where it lies makes more difference than the check. */
+/* Both read into the same memory: its address matters more than the check. */
 static double read_checked(void *context)
 {
     const contest *c = context;
@@ -53,10 +53,10 @@ static void compare(void *context)
     bench_need_same(c->readers, box);
 }
 
-/* No row above 6 percent, above 12 with lesser kernels. */
+/* No row above 6 percent, above 12 with fewer kernels. */
 static double bar_of(void) { return lesser ? 1 / 1.12 : 1 / 1.06; }
 
-/* Of all rows at most 3 percent, 5 with lesser kernels. */
+/* At most 3 percent in the mean over all rows, 5 with fewer kernels. */
 static void print_mean(void)
 {
     double sum = 0;

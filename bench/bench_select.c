@@ -1,9 +1,9 @@
-/* Selections of the same array through caterva and through C-Blosc2's b2nd, in
- * one process: steps, lists of indices, points, masks.
+/* Selections of the same array through caterva and through C-Blosc2's b2nd, in one process:
+ * steps, lists of indices, points, masks.
  *
- * b2nd has a call for lists only; for the others the rival does what its users
- * do: single reads for points, and for steps and masks the box around them and
- * then a pick. What both deliver is compared after each turn. */
+ * b2nd has a function only for lists; for the others the rival does what its users do: single
+ * reads for points, and for steps and masks a read of the enclosing box and then a pick. The
+ * results are compared after each turn. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
@@ -11,7 +11,7 @@ enum { CHUNK = 128, N_POINTS = 10000 };
 
 typedef enum work { STEPS, LISTS, POINTS, MASK } work;
 
-/* One row: its selection in the library's words, and the result of each side. */
+/* One row: its selection, and the result of each side. */
 typedef struct select_duel {
     bench_rivals *rivals;
     work kind;
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
 
     bench_paths(&r);
     blosc2_init();
-    caterva_cache_set_limit(0, NULL); /* these rows are about decoding */
+    caterva_cache_set_limit(0, NULL); /* these rows measure decoding */
     printf("caterva %s, C-Blosc2 %s; %lld^3 float32 in %d^3 chunks, level 5 with shuffle\n",
            caterva_version(), caterva_codec_version(), (long long)side, CHUNK);
     printf("%-58s %12s %12s %9s\n", "microseconds for one selection", "caterva", "b2nd",

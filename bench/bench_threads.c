@@ -1,6 +1,6 @@
-/* Random points through one handle by two threads at once, against the same by
- * one thread: what a lock on the way would cost. The rival is ourselves, since
- * b2nd allows one thread on a handle. Each request runs on its caller's thread. */
+/* Random points through one handle by two threads at once, compared with one thread: what a
+ * lock in the read path would cost. The rival is caterva itself, since b2nd allows only one
+ * thread on a handle. Each request runs on its caller's thread. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -13,14 +13,14 @@ static bench_table table = {.budget = 0.5, .min_turns = 5, .max_turns = 50};
 typedef struct reader {
     caterva_array *array;
     int64_t side;
-    uint64_t random;       /* where the points come from */
-    uint64_t begun;        /* the same, before the last ones */
-    float items[N_POINTS]; /* which were these */
+    uint64_t random;       /* state of the generator of points */
+    uint64_t begun;        /* its state before the last points */
+    float items[N_POINTS]; /* the last points */
 } reader;
 
 typedef struct crowd {
     reader readers[2];
-    const float *data; /* what the points must be; side^3 */
+    const float *data; /* the expected items; side^3 */
 } crowd;
 
 static void next_point(uint64_t *random, int64_t side, int64_t start[BENCH_NDIM])
@@ -43,7 +43,7 @@ static void *read_points(void *context)
     return NULL;
 }
 
-/* Not while time is taken: to look into the array costs as much as to read the file. */
+/* Not timed: looking up the array's items costs as much as reading the file. */
 static void check_points(void *context)
 {
     const crowd *c = context;

@@ -1,6 +1,6 @@
-/* How fast each kind of cv_unshuffle_for that this processor has moves items, beside
- * the portable kind: runs as reads of blocks have them, out of blocks of 128 KiB, and
- * whole blocks. The best of the turns counts. */
+/* The speed at which each kind of cv_unshuffle_for that this processor supports moves items,
+ * compared with the portable kind: runs of blocks of 128 KiB, in the lengths that reads have,
+ * and whole blocks. The best of the turns counts. */
 #include "bench_rows.h"
 
 #include "base/cpu.h"
@@ -10,7 +10,7 @@ static bench_table table;
 
 enum { BLOCK = 128 * 1024, MOST_KINDS = 8 };
 
-/* Items of each run; a block is gone through. */
+/* Items of each run; the runs of a block are processed in order. */
 static const int64_t lengths[] = {8, 16, 32, 50, 64, 500, BLOCK};
 
 static cv_unshuffle_function *function_of(const cv_unshuffle_kind *kind, int64_t item_size)

@@ -1,10 +1,10 @@
-/* Changes the same array through caterva and through C-Blosc2's b2nd, in one
- * process, with the same number of threads, and prints both times.
+/* Changes the same array through caterva and through C-Blosc2's b2nd, in one process, with
+ * the same number of threads, and prints both times.
  *
- * Each side has a file of its own, written by itself. They take turns at the
- * same changes, new ones in each turn; the minimum over the turns counts; at the
- * end both files are read back, ours also through b2nd, and compared. b2nd never
- * syncs: rows say "durable" where ours does, and are like for like elsewhere. */
+ * Each side writes a file of its own. They take turns at the same changes, new ones in each
+ * turn; the minimum over the turns counts; at the end both files are read back, ours also
+ * through b2nd, and compared. b2nd never syncs: rows whose name says "durable" include our
+ * syncs, all others compare the same work. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
@@ -115,7 +115,7 @@ static void fight_overwrite(overwrite *o, const char *name, double bar)
     free(o->back[1]);
 }
 
-/* Lengths of 0 mean the whole axis, -1 a block. */
+/* A length of 0 means the whole axis, -1 a block. */
 typedef struct change_kind {
     const char *name;
     int64_t lengths[BENCH_NDIM];
@@ -175,7 +175,7 @@ static void overwrite_rows(bench_rivals *r, const settings *s, const float *data
 
 /* ---- One point in a big file ----------------------------------------------------- */
 
-/* 1 MiB chunks, incompressible but for the first one, where the points are. */
+/* 1 MiB chunks, incompressible except the first one, where the points are. */
 static void big_row(bench_rivals *r, int64_t size, int zstd)
 {
     int64_t n_chunks = size / MIB;
@@ -211,7 +211,7 @@ static void big_row(bench_rivals *r, int64_t size, int zstd)
 
 /* ---- Creating -------------------------------------------------------------------- */
 
-/* Before each turn of what makes its files anew; `rivals` is their first member. */
+/* Before each turn that creates its files; `rivals` is the first member of `context`. */
 static void unlink_both(void *context) { bench_unlink_both(*(bench_rivals **)context); }
 
 typedef struct creation {
@@ -374,7 +374,7 @@ static void append_rows(bench_rivals *r, const settings *s, int zstd)
 
 /* ---- Memory ---------------------------------------------------------------------- */
 
-/* Through slabs, where create_theirs has all rows at once. */
+/* In slabs; create_theirs writes all rows at once. */
 static double create_theirs_by_rows(void *context)
 {
     const creation *c = context;
@@ -389,11 +389,11 @@ static double create_theirs_by_rows(void *context)
     return bench_now() - started;
 }
 
-/* The second row's "theirs" is what we may take: the budget and some chunks. */
+/* The second row's "theirs" is our limit: the memory budget and some chunks. */
 static void memory_rows(bench_rivals *r, int64_t rows)
 {
     enum { BUDGET_KIB = 64 << 10, CHUNK_KIB = 8 << 10, CHUNKS = 8 };
-    enum { WIDTH = 512, SLAB_ROWS = 8 }; /* slabs that cover no block */
+    enum { WIDTH = 512, SLAB_ROWS = 8 }; /* slabs that are thinner than a block */
     bench_row row = {.unit = "KiB"};
     snprintf(row.name, sizeof(row.name), "memory to write %d MiB through slabs", (int)rows);
     if (!bench_wanted(&table, row.name)) return;
@@ -479,7 +479,7 @@ int main(int argc, char **argv)
     bench_paths(&r);
     blosc2_init();
     bench_print_title("changes; 384^3 float32 in 128^3 chunks, level 5 with shuffle");
-    memory_rows(&r, s.slab_rows); /* first: nothing freed lies about to be used again */
+    memory_rows(&r, s.slab_rows); /* first: later, freed memory would be reused */
     for (int zstd = 0; zstd <= 1; zstd++) run_codec(&r, &s, zstd);
     bench_conclude(&table);
     bench_write_json(&table, table.json);

@@ -1,6 +1,6 @@
-/* The C library's own time beside that of the Python package: the same calls in a loop of
- * C. Built as a library by scripts/bench-python, called by run.py. Each function gives the
- * seconds of one call, in the mean; an error ends the process. */
+/* The C library's own time, to compare with the Python package: the same calls in a C loop.
+ * Built as a library by scripts/bench-python, called by run.py. Each function returns the
+ * mean seconds of one call; an error ends the process. */
 #include "../bench.h"
 
 #include <pthread.h>
@@ -26,7 +26,8 @@ void *calls_open(const char *path, int threads, int64_t cache_bytes)
 CATERVA_API void calls_close(void *array);
 void calls_close(void *array) { caterva_discard(array); }
 
-/* A box, n times: into `out`, or into memory that each call asks for, where that is NULL. */
+/* Reads a box n times: into `out`, or, if that is NULL, into memory allocated for each
+ * call. */
 CATERVA_API double calls_read(void *array, const int64_t *start, const int64_t *stop,
                               void *out, size_t size, int n);
 double calls_read(void *array, const int64_t *start, const int64_t *stop, void *out,
@@ -46,7 +47,7 @@ double calls_read(void *array, const int64_t *start, const int64_t *stop, void *
 
 typedef struct reader {
     caterva_array *array;
-    const int64_t *points; /* n of three numbers */
+    const int64_t *points; /* n points of three coordinates each */
     int n;
 } reader;
 
@@ -64,7 +65,7 @@ static void *read_points(void *context)
     return NULL;
 }
 
-/* n points of three numbers for each of at most 8 threads, which share the handle. */
+/* n points of three coordinates for each of at most 8 threads, which share the handle. */
 CATERVA_API double calls_points(void *array, int threads, const int64_t *points, int n);
 double calls_points(void *array, int threads, const int64_t *points, int n)
 {
@@ -82,7 +83,7 @@ double calls_points(void *array, int threads, const int64_t *points, int n)
 
 /* ---- Writing ------------------------------------------------------------------------ */
 
-/* Makes an array of three axes of `side` items in chunks of `chunk`, as run.py does, and
+/* Creates an array of three axes of `side` items in chunks of `chunk`, as run.py does, and
  * writes it in slabs of whole chunks. */
 CATERVA_API double calls_write(const char *path, int64_t side, int chunk, const char *items);
 double calls_write(const char *path, int64_t side, int chunk, const char *items)

@@ -1,4 +1,4 @@
-/* Stores a volume compressed and reads one plane of it back. */
+/* Compresses a volume into a file and reads one plane of it. */
 #include <caterva.h>
 #include <stdio.h>
 

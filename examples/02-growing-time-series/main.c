@@ -1,16 +1,16 @@
-/* Appends days of hourly measurements to an array that grows, one commit a day.
+/* Appends days of hourly measurements to an array that grows, with one commit per day.
  *
  *   growing-series FILE DAYS
  *
- * A run that is killed loses the day that it was writing and no other. */
+ * A run that is killed loses only the day that it was writing. */
 #include <caterva.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { HOURS = 24, STATIONS = 8 };
 
-/* A month is one chunk, so that the last chunk, which a commit writes anew, stays
- * small. The first axis is empty: it grows. */
+/* A chunk holds a month, so that the last chunk, which every commit rewrites, stays small.
+ * The first axis has length 0 at first and grows. */
 static caterva_status create(const char *path, caterva_array **out, caterva_error *err)
 {
     const int64_t shape[] = {0, STATIONS};
@@ -33,7 +33,7 @@ static caterva_status open_or_create(const char *path, caterva_array **out,
     return status == CATERVA_ENOTFOUND ? create(path, out, err) : status;
 }
 
-/* Stands for a sensor. */
+/* A made-up measurement. */
 static float measure(int64_t hour, int station)
 {
     return (float)(10 + station) + (float)(hour % HOURS) / 4;
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     int64_t hours;
     if (count_hours(array, &hours, &err) != CATERVA_OK) goto failed;
     printf("%lld hours of %d stations\n", (long long)hours, STATIONS);
-    if (hours > 0) { /* one station's last hour */
+    if (hours > 0) { /* the last hour of one station */
         const int64_t start[] = {hours - 1, 2}, stop[] = {hours, 3};
         float last;
         if (caterva_read(array, start, stop, &last, sizeof last, &err) != CATERVA_OK)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plain PGM with values to 255; *pixels is from malloc. */
+/* Reads a plain PGM with values up to 255; free *pixels. */
 static int read_pgm(const char *path, int *rows, int *columns, uint8_t **pixels)
 {
     int top, value, good = 0;
@@ -30,9 +30,9 @@ static int read_pgm(const char *path, int *rows, int *columns, uint8_t **pixels)
 
 static int32_t at_most(int32_t most, int n) { return n < most ? n : most; }
 
-/* Blocks of 8 frames x 64 x 64 pixels lie between flat ones, which favour frames, and
- * long ones, which favour pixels: a frame costs 8 times, a pixel's line 4096 times
- * what it returns. */
+/* Blocks of 8 frames x 64 x 64 pixels are a compromise between flat ones, which favour
+ * frames, and long ones, which favour pixels: reading a frame decodes 8 times, reading a
+ * pixel's line 4096 times what it returns. */
 static caterva_status create(const char *path, int rows, int columns, caterva_array **out,
                              caterva_error *err)
 {
@@ -49,7 +49,7 @@ static caterva_status create(const char *path, int rows, int columns, caterva_ar
     return caterva_create(path, &options, out, err);
 }
 
-/* One commit, at the close: the stack appears whole or not at all. */
+/* One commit, when the array is closed: the stack appears completely or not at all. */
 static caterva_status pack(const char *path, int n, char **images, caterva_error *err)
 {
     caterva_array *array = NULL;
@@ -65,7 +65,7 @@ static caterva_status pack(const char *path, int n, char **images, caterva_error
         src.size = (size_t)rows * (size_t)columns;
         src.ndim = 3;
         src.shape = shape;
-        if (status == CATERVA_OK) /* an image of another size is CATERVA_ESHAPE */
+        if (status == CATERVA_OK) /* CATERVA_ESHAPE if an image has another size */
             status = caterva_append(array, 0, 1, &src, err);
         free(pixels);
     }
@@ -93,7 +93,7 @@ static caterva_status print_frame(caterva_array *stack, int64_t frame, caterva_e
     return status;
 }
 
-/* stack[:, row, column], one item for each frame; -1 is the last row or column. */
+/* stack[:, row, column], one item per frame; -1 is the last row or column. */
 static caterva_status print_pixel(caterva_array *stack, int64_t row, int64_t column,
                                   caterva_error *err)
 {

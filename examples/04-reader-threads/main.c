@@ -1,5 +1,5 @@
-/* Four threads read through one handle, while a fifth writes through it. The library allocates
- * with functions of this program, which count. */
+/* Four threads read through one handle, while a fifth writes through it. The library
+ * allocates through functions of this program, which count their calls. */
 #include <caterva.h>
 #include <caterva_store.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 enum { PLANES = 64, SIDE = 128, READERS = 4, ROUNDS = 20 };
 
-/* Readers own the planes from 1 on; the writer changes plane 0 only. */
+/* Readers check the planes from 1 on; the writer changes only plane 0. */
 typedef struct reader {
     caterva_array *array;
     int first, wrong;
@@ -18,7 +18,7 @@ typedef struct reader {
     pthread_t thread;
 } reader;
 
-/* Called from all threads of the library at the same time. */
+/* Counted by all threads of the library at the same time. */
 static atomic_long n_allocated, n_released;
 
 static void *allocate(void *context, size_t size, size_t alignment)
@@ -57,7 +57,7 @@ static void *read_planes(void *argument)
     return NULL;
 }
 
-/* Readers see each change at once; other handles, after the commit. */
+/* Readers of this handle see each change at once; other handles see it after the commit. */
 static caterva_status write_first_plane(caterva_array *array, caterva_error *err)
 {
     static int32_t plane[SIDE][SIDE];
@@ -81,7 +81,7 @@ static caterva_status create(caterva_array **out, caterva_error *err)
     options.shape = shape;
     options.dtype = "<i4";
     options.overwrite = 1;
-    options.threads = 1; /* for each request: the program has threads of its own */
+    options.threads = 1; /* per request: the program has threads of its own */
     return caterva_create_from_memory("volume.b2nd", &options, volume, sizeof volume, out,
                                       err);
 }
@@ -93,7 +93,7 @@ int main(void)
     caterva_allocator allocator = CATERVA_ALLOCATOR_INIT;
     allocator.allocate = allocate;
     allocator.release = release;
-    caterva_status status = caterva_set_allocator(&allocator, &err); /* before all else */
+    caterva_status status = caterva_set_allocator(&allocator, &err); /* the first call */
     if (status == CATERVA_OK) status = create(&array, &err);
     if (status != CATERVA_OK) goto failed;
 

@@ -1,10 +1,10 @@
-/* Reads a frame from standard input and items from it, without a file. */
+/* Reads a frame from standard input, and items of it, without a file. */
 #include <caterva.h>
 #include <caterva_store.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All of standard input; NULL when memory is short. */
+/* Reads all of standard input; NULL if there is not enough memory. */
 static unsigned char *read_all(size_t *size)
 {
     size_t room = 1 << 16;
@@ -40,7 +40,7 @@ int main(void)
     else
         fprintf(stderr, "consume: %s\n", err.message);
 
-    caterva_discard(array); /* before the bytes that it borrows */
+    caterva_discard(array); /* before the bytes that it uses are freed */
     free(frame);
     return status == CATERVA_OK ? 0 : 1;
 }

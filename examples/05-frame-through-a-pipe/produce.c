@@ -1,14 +1,14 @@
-/* Makes an array in memory and writes it, compressed, to standard output. */
+/* Creates an array in memory and writes it, compressed, to standard output. */
 #include <caterva.h>
 #include <caterva_store.h>
 #include <stdio.h>
 
 enum { ROWS = 500, COLUMNS = 400 };
 
-/* Receives the frame piece by piece, so that it is never in memory as a whole. */
+/* Receives the frame in pieces, so that the whole frame is never in memory. */
 static int send_piece(void *sent, const void *piece, size_t size, uint64_t total)
 {
-    (void)total; /* a message with its length in front would begin with this number */
+    (void)total; /* a protocol with a length prefix would send this number first */
     *(size_t *)sent += size;
     return fwrite(piece, 1, size, stdout) != size;
 }

@@ -1,8 +1,8 @@
 /* A map with its geo-reference in a metalayer of its own, `geo`.
  *
- * A fixed metalayer lies in the file's header: it is there as soon as the array
- * is open, and keeps its length. This one holds a MessagePack list, as python-blosc2
- * expects: west, north, width and height of a cell in degrees, and the EPSG code. */
+ * A fixed metalayer is stored in the file's header: it is read when the array is opened, and
+ * its length never changes. This one holds a MessagePack list, as python-blosc2 expects:
+ * west, north, width and height of a cell in degrees, and the EPSG code. */
 #include <caterva.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void encode(const geo *g, unsigned char bytes[GEO_SIZE])
     put_big_endian(g->epsg, 4, bytes + 2 + 9 * N_DOUBLES);
 }
 
-/* Bytes of a file are checked before they are used. */
+/* Bytes that come from a file are checked before they are used. */
 static int decode(const unsigned char *bytes, size_t size, geo *g)
 {
     double doubles[N_DOUBLES];
@@ -80,7 +80,7 @@ static caterva_status create(const char *path, caterva_error *err)
     return status == CATERVA_OK ? caterva_close(array, err) : status;
 }
 
-/* The item at a place on earth. */
+/* The item at a longitude and a latitude. */
 static caterva_status look_up(const char *path, double longitude, double latitude,
                               caterva_error *err)
 {

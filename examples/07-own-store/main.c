@@ -1,8 +1,8 @@
-/* Arrays that live in a SQLite database, beside its other tables.
+/* Arrays stored in a SQLite database, beside its other tables.
  *
- * A store of one's own is a few functions over a run of bytes. Here the bytes of each
- * array are cut into pages, one row of a table each, and a commit of the array is a
- * commit of the database: sync ends the transaction that the first write began. */
+ * A custom store is a few functions that read and write a sequence of bytes. Here the bytes
+ * of each array are divided into pages, one row of a table each, and a commit of the array is
+ * a commit of the database: sync ends the transaction that the first write began. */
 #include <caterva.h>
 #include <caterva_store.h>
 #include <sqlite3.h>
@@ -31,7 +31,7 @@ static caterva_status fail(const table *t, caterva_error *err)
     return CATERVA_EIO;
 }
 
-/* The statement with ?1, the name, and ?2; NULL fails in every use of it. */
+/* Prepares the statement with ?1, the name, and ?2; every use of a NULL statement fails. */
 static sqlite3_stmt *prepare(const table *t, const char *sql, uint64_t number)
 {
     sqlite3_stmt *s = NULL;
@@ -55,7 +55,7 @@ static caterva_status begin(table *t, caterva_error *err)
     return CATERVA_OK;
 }
 
-/* A page, zeros where nothing was written. */
+/* A page; zeros if it was never written. */
 static caterva_status load(const table *t, uint64_t page, unsigned char bytes[PAGE],
                            caterva_error *err)
 {
@@ -92,7 +92,7 @@ static caterva_status set_size(table *t, uint64_t size, caterva_error *err)
     return run(t, prepare(t, "insert or replace into arrays values(?1, ?2)", size), err);
 }
 
-/* What lies in one page: the library asks for the rest. */
+/* Reads from one page only: the library calls again for the rest. */
 static caterva_status read_bytes(void *context, uint64_t pos, void *dst, size_t size,
                                  size_t *done, caterva_error *err)
 {
@@ -158,8 +158,8 @@ static void close_table(void *context)
     free(context);
 }
 
-/* The array `name` of the database at `path`; others may read it, so that has_readers is
- * left out, and SQLite does one thing at a time. */
+/* The array `name` of the database at `path`. Others may read it, so that has_readers is left
+ * out; SQLite runs one operation at a time. */
 static caterva_store open_table(const char *path, const char *name)
 {
     caterva_store store = CATERVA_STORE_INIT;

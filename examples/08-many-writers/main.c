@@ -1,9 +1,10 @@
 /* Four processes write one array at once, and one commit makes all of it visible.
  *
- * usage: many-writers FILE
+ *   usage: many-writers FILE
  *
- * Rows are shared out without looking at chunks: the workers share some of them. Each sends its
- * token back through a pipe; with MPI it would be a gather, in a batch system a file. */
+ * Rows are divided without regard to chunks: some chunks are shared by two workers. Each
+ * sends its token back through a pipe; with MPI it would be a gather, in a batch system a
+ * file. */
 #include <caterva.h>
 #include <caterva_jobs.h>
 
@@ -23,7 +24,7 @@ static void need(caterva_status status, const caterva_error *err)
     exit(1);
 }
 
-/* What the array is about. */
+/* The item that the array has at (row, column). */
 static float value(int64_t row, int64_t column)
 {
     return (float)row + (float)column / COLUMNS;
@@ -36,7 +37,7 @@ static void work(const char *path, const void *job, size_t job_size, int64_t fir
     caterva_error err;
     caterva_array *part;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.threads = 1; /* there are enough of us */
+    options.threads = 1; /* this program already runs one process per worker */
     need(caterva_part_open(path, job, job_size, &options, &part, &err), &err);
     for (int64_t row = first; row < end; row++) {
         const int64_t start[2] = {row, 0}, stop[2] = {row + 1, COLUMNS};
@@ -51,7 +52,7 @@ static void work(const char *path, const void *job, size_t job_size, int64_t fir
     caterva_free(token);
 }
 
-/* Starts worker `i`; what it sends comes out of the descriptor. */
+/* Starts worker `i`; its token can be read from the descriptor. */
 static int start(const char *path, const void *job, size_t job_size, int i)
 {
     int ends[2];
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
         list[i] = tokens[i];
     }
     need(caterva_merge(array, list, sizes, WORKERS, NULL, &result, &err), &err);
-    need(caterva_commit(array, &err), &err); /* nothing was at the path until now */
+    need(caterva_commit(array, &err), &err); /* the path holds no array before this */
     check(array);
     printf("%lld parts, %lld chunks: %lld moved, %lld spliced, %lld blocks decoded\n",
            (long long)result.parts, (long long)result.chunks, (long long)result.moved_chunks,
