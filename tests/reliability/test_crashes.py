@@ -1,10 +1,9 @@
-"""Crashes, kills and failing disks, from outside the process: whatever happens to
-a writer's file operations, the file is as after the last acknowledged commit or
-the next one, for our reader and for C-Blosc2's b2nd.
+"""Crashes, kills and I/O errors, tested from outside the process: whatever happens to a
+writer's file operations, the file holds the last acknowledged commit or the next one, for our
+reader and for C-Blosc2's b2nd.
 
 usage: test_crashes.py [--long] [SEED]      --long, or CATERVA_TEST_LONG=1: some
-minutes and more than 5,000 crash images instead of some hundreds
-"""
+minutes and more than 5,000 crash images instead of some hundreds"""
 
 import collections
 import json
@@ -68,7 +67,7 @@ def replay():
 
 
 def losses_are_seen():
-    """A disk that ignores syncs loses acknowledged data: the replay must say so."""
+    """A disk that ignores syncs loses acknowledged data: the replay must detect it."""
     for layout in LAYOUTS:
         out = run_tool("crashreplay.py", *commands(layout, "aligned", "work", 4), "--no-syncs",
                        "--models", "power", fails=True)
@@ -77,8 +76,9 @@ def losses_are_seen():
 
 
 def sweep():
-    """Each operation fails. All but the removal of what nobody needs must be said;
-    a short write that is carried on is none, and closing tidies as far as it can."""
+    """Each operation fails in turn. Every failure must be reported, except of removing a file
+    that is no longer needed; a short write that is continued is no failure. Closing removes as
+    much as it can."""
     every = [] if IS_LONG else ["--every", "3"]
     kinds = KINDS if IS_LONG else ("mixed", "compact")
     runs = 0

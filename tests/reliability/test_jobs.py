@@ -1,11 +1,11 @@
-"""Workers and coordinators of a job that are killed, at every operation on files and at random
-moments, and whose operations fail: the array is the old state or the new one, a worker's task
-can be run again, and merging the same tokens again succeeds, unless the job is over. And what is
-on the disk after a crash or a power cut at any operation of several jobs: all goes on from there.
+"""Workers and coordinators of a job that are killed, at every file operation and at random
+moments, and whose operations fail: the array is in the old state or the new one, a worker's
+task can be run again, and merging the same tokens again succeeds, unless the job is over. Also
+what is on the disk after a crash or a power failure at any operation of several jobs: every job
+can be continued from there.
 
 usage: test_jobs.py [--long] [--kills N] [SEED]
-       --long, or CATERVA_TEST_LONG=1: 500 random kills, every crash point of longer workloads
-"""
+       --long, or CATERVA_TEST_LONG=1: 500 random kills, every crash point of longer workloads"""
 
 import argparse
 import collections
@@ -28,7 +28,7 @@ SHIM = HELPERS / "wjournal.so"
 TOOL, ROUNDS = HELPERS / "tool_jobs", HELPERS / "tool_rounds"
 ENOSPC = 28
 PATIENCE = 900  # seconds: the machine may be busy
-OPERATIONS = "WTSRUFODL"  # also directories that are made, and links
+OPERATIONS = "WTSRUFODL"  # also creating directories and links
 
 
 def parse_arguments():
@@ -66,7 +66,7 @@ def must(*words):
 
 
 class Job:
-    """A fresh copy of an array with a job, for one attempt."""
+    """A new copy of an array with a job, for one attempt."""
 
     def __init__(self, folder, layout, finished):
         self.home = Path(folder) / "home"
@@ -90,13 +90,14 @@ class Job:
         return int(path.read_text())
 
     def finish(self, step, acknowledged, what):
-        """After an attempt that was cut short: all is well, and goes on."""
+        """After an attempt that was interrupted: the state is valid, and the job can be
+        continued."""
         state = must("check", self.path, int(acknowledged)).strip()
         if step == "work":
             assert state == "old", what
             must("work", self.path)
         status, _, err = run("merge", self.path)
-        over = status == 4 and state == "new"  # its folder is gone, too
+        over = status == 4 and state == "new"  # its folder is removed, too
         assert status == 0 or over, (what, state, status, err)
         assert must("check", self.path, 1).strip() == "new"
         left = [p.name for p in self.home.iterdir() if p.name.startswith("array.parts")]
@@ -104,7 +105,7 @@ class Job:
 
 
 def sweep(folder, layout, step, **shim):
-    """Each operation is the last one, or fails."""
+    """Kills the step after each operation, or makes each fail."""
     job = Job(folder, layout, finished=step == "merge")
     total = job.count(step)
     key = "WJ_KILL_AT" if not shim else "WJ_FAIL_AT"
@@ -122,7 +123,8 @@ def sweep(folder, layout, step, **shim):
 
 
 def kill_step(folder, layout, step, n, r):
-    """A worker, or a coordinator at its merge; how often which state was found."""
+    """Kills a worker, or a coordinator during its merge; returns how often each state was
+    found."""
     counts = {"old": 0, "new": 0}
     job = Job(folder, layout, finished=step == "merge")
     started = time.monotonic()
@@ -157,7 +159,8 @@ def call(command, path, word):
 
 
 def kill_live(folder, layout, r):
-    """One of a coordinator and its workers, at work on rounds; who it was, and the state."""
+    """Kills a coordinator or one of its workers while they run rounds; returns which it was,
+    and the state."""
     path = os.path.join(folder, "array")
     assert call("init", layout, path)[0] == 0
     child = subprocess.Popen([ROUNDS, "live", path, "4"], stdout=subprocess.PIPE,
@@ -166,9 +169,9 @@ def kill_live(folder, layout, r):
     victim = r.choice([child.pid, *children_of(child.pid), *children_of(child.pid)])
     try:
         os.kill(victim, 9)
-    except ProcessLookupError:  # a worker that was done
+    except ProcessLookupError:  # a worker that had ended
         victim = None
-    out = child.communicate()[0]  # also of workers that are left alone
+    out = child.communicate()[0]  # waits also for workers without a coordinator
     acks = re.findall("^ACK (.*)$", out, re.MULTILINE)
     ack = acks[-1] if acks else "0"
     if victim != child.pid:
@@ -210,7 +213,8 @@ def commands(layout, n):
 
 
 def replay():
-    """What any operation of workers, merges and commits leaves, also without power."""
+    """Disk images after each operation of workers, merges and commits, also after a power
+    failure."""
     total = collections.Counter()
     for layout in ("file", "directory"):
         images = [] if given.long else ["--images", "40"]
@@ -224,7 +228,8 @@ def replay():
 
 
 def losses_are_seen():
-    """Without syncs finished parts are lost, whose tokens somebody has: that must be said."""
+    """Without syncs, finished parts whose tokens were returned are lost: that must be
+    reported."""
     out = run_tool("crashreplay.py", *commands("file", 3), "--no-syncs", "--models", "power",
                    "--images", "200", fails=True)
     if not re.search("acked missing|cannot open", out):
@@ -232,7 +237,7 @@ def losses_are_seen():
 
 
 def every_kill():
-    """Killed before each operation of rounds, or each fails."""
+    """Killed before each operation of several rounds, or each operation fails."""
     runs = 0
     every = "1" if given.long else "3"
     for layout in ("file", "directory"):

@@ -1,9 +1,8 @@
-"""Publishing: what stands at a URL afterwards is the file, whole, or what was there before.
+"""Publishing: afterwards the URL holds the complete file, or what it held before.
 
-A scripted server (support/scripted_server.py) takes PUT and uploads in parts as good servers do,
-and misbehaves on order. usage: test_publish.py [--runs N] [--seed S]: so many runs with random
-faults.
-"""
+A scripted server (support/scripted_server.py) takes PUT and multipart uploads as good servers
+do, and misbehaves as a test demands. usage: test_publish.py [--runs N] [--seed S]: N runs with
+random faults."""
 
 import json
 import os
@@ -31,7 +30,7 @@ NGINX = nginx_server.find()
 RUNS, SEED = 60, None
 PART = 5 << 20
 ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "hidden/secret+key=", "hidden-token"
-LOST = Reply(raw=b"", closes=True)  # an answer that never comes
+LOST = Reply(raw=b"", closes=True)  # a response that never arrives
 
 
 def make(folder, name, items, *options):
@@ -42,7 +41,7 @@ def make(folder, name, items, *options):
 
 
 def pack(folder, arrays):
-    """An archive of files, by their keys."""
+    """An archive of files, by key."""
     path = folder / ("packed-%d.b2z" % len(list(folder.glob("packed-*"))))
     with zipfile.ZipFile(path, "w") as archive:
         for key, file in arrays.items():
@@ -101,7 +100,7 @@ class Case(unittest.TestCase):
 
 
 class Plain(Case):
-    """PUT to servers of any kind."""
+    """PUT to any server."""
 
     def test_three_requests(self):
         server = self.serve()
@@ -129,7 +128,8 @@ class Plain(Case):
             self.assertEqual({r.method for r in server.requests}, {"GET"})
 
     def test_the_same_again(self):
-        """It is there already, and nothing is sent; what differs is named."""
+        """The same file is there already, and nothing is sent; a different one is an error that
+        names the difference."""
         archive = pack(self.folder, {"/x": self.small, "/y": self.other})
         for path in (self.small, self.large, archive):
             server = self.serve()
@@ -158,7 +158,7 @@ class Plain(Case):
         self.assertEqual(server.objects["/a.b2nd"], self.other.read_bytes())
 
     def test_an_archive_of_many_members(self):
-        """All of its directory is compared: one of the first of many differs."""
+        """The whole directory is compared: one of the first of many members differs."""
         arrays = {"/a-rather-long-name-of-a-group/%04d" % i: self.tiny[0] for i in range(900)}
         first = pack(self.folder, arrays)
         kept = first.read_bytes()
@@ -270,7 +270,7 @@ class Plain(Case):
 
 
 class Files(Case):
-    """What can be published at all."""
+    """Which files can be published."""
 
     def refuses(self, words, path):
         server = self.serve()
@@ -317,7 +317,7 @@ class Files(Case):
             self.assertEqual(server.objects["/a"], self.small.read_bytes())
 
     def test_what_is_damaged_is_not_published(self):
-        """Wherever the byte is: nothing is sent."""
+        """Wherever the damaged byte is, nothing is sent."""
         server = self.serve()
         sound = self.small.read_bytes()
         make(self.folder, "dt.b2d::/g/x", np.arange(50000) * 7919 % 65521)
@@ -343,7 +343,7 @@ class Files(Case):
 
         def change(request):
             if "partNumber=2" in request.path:
-                with path.open("r+b") as file:  # no commit, and no writer of ours
+                with path.open("r+b") as file:  # without a commit and without our writer
                     file.seek(path.stat().st_size // 2)
                     file.write(b"other bytes")
         server.script = change
@@ -418,7 +418,7 @@ class S3(Case):
         self.assertFalse([r for r in server.requests if "authorization" in r.headers])
 
     def test_lost_answers(self):
-        """Of each request in turn."""
+        """The response to each request in turn is lost."""
         for which in range(1, self.parts + 3):
             server = self.serve()
             lost = []
@@ -434,7 +434,7 @@ class S3(Case):
             self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
 
     def test_a_lost_answer_and_somebody_else(self):
-        """The bytes are ours, the write id is another's."""
+        """The bytes are ours, the write id is another writer's."""
         server = self.serve()
 
         def lose(request):
@@ -462,7 +462,8 @@ class S3(Case):
         self.assertEqual((server.uploads, server.objects), ({}, {}))
 
     def test_an_answer_of_blanks(self):
-        """A server that puts many parts together says so now and then, and no more."""
+        """A server that assembles many parts sends blanks while it works, which are no
+        error."""
         server = self.serve()
 
         def slowly(request):
@@ -520,7 +521,7 @@ class Resumed(Case):
     def break_off(self, server):
         server.script = lambda r: Reply(403) if "partNumber=4" in r.path else None
         self.refused("may not be written", server, self.large, self.URL, *self.words)
-        server.settle()  # other parts were on their way
+        server.settle()  # other parts were in flight
         server.script = None
         self.assertEqual(len(server.uploads), 1)
         self.assertTrue(self.state.exists())
@@ -544,7 +545,7 @@ class Resumed(Case):
         self.assertEqual({r.method for r in server.requests}, {"GET"})
 
     def test_the_same_came_from_elsewhere_meanwhile(self):
-        """What was sent of it is given up."""
+        """The upload is aborted."""
         server = self.serve()
         self.break_off(server)
         server.objects[self.PATH] = self.large.read_bytes()
@@ -593,7 +594,7 @@ class Resumed(Case):
         self.assertIn("is not the state", done.stderr)
 
     def test_abandoned_whatever_became_of_the_file(self):
-        """Deleted, changed, unsealed, or with other parts: the state alone counts."""
+        """Deleted, changed, unsealed, or with other parts: only the state file counts."""
         server = self.serve()
         path = self.folder / "leaving.b2nd"
         for become in (path.unlink, lambda: path.write_bytes(b"junk"),
@@ -645,7 +646,7 @@ class Resumed(Case):
 
 class Stops(Case):
     def stopped(self, server, url, is_there, *words):
-        """How long it took after SIGINT, in ms."""
+        """Interrupts the program; returns the ms that it took to end."""
         process = subprocess.Popen([CLI, "publish", self.large, url, *map(str, words)],
                                    env=self.environment(server), stderr=subprocess.PIPE)
         while not any(is_there(r) for r in server.requests):
@@ -668,7 +669,7 @@ class Stops(Case):
         server.forget()
         server.script = lambda r: Reply(delay=30) if "partNumber=2" in r.path else None
         words = ("--part-size", PART)
-        for _ in range(10):  # an abort that does not get through in a moment is given up
+        for _ in range(10):  # an abort that does not succeed within a moment is given up
             server.uploads.clear()
             times.append(self.stopped(server, "s3://bucket/k",
                                       lambda r: "partNumber=2" in r.path, *words))
@@ -687,10 +688,10 @@ class Stops(Case):
         server.script, server.hears = None, lambda r: time.sleep(20) if r.method == "PUT" else None
         times.append(self.stopped(server, server.url("/a"), lambda r: r.method == "PUT"))
         print("stopped after", times, "ms")
-        self.assertLess(min(times), 5000)  # the server takes 20 s and more
+        self.assertLess(min(times), 5000)  # the server takes 20 s or more
 
     def test_while_an_upload_is_begun(self):
-        """What the server makes of it then goes, too."""
+        """The upload that the server creates after that is removed, too."""
         server = self.serve()
         begins = []
 
@@ -700,7 +701,7 @@ class Stops(Case):
                 time.sleep(0.3)
 
         server.script = answer_late
-        for _ in range(10):  # what does not get through in a moment is given up
+        for _ in range(10):  # what does not succeed within a moment is given up
             begins.clear()
             server.uploads.clear()
             self.stopped(server, "s3://bucket/k", lambda r: r.method == "POST", "--part-size", PART)
@@ -714,7 +715,7 @@ class Stops(Case):
 
 @unittest.skipUnless(NGINX, "nginx is not installed (scripts/bootstrap --test)")
 class Nginx(Case):
-    """A real server: WebDAV, which looks at no conditions."""
+    """A real server: WebDAV, which ignores conditions."""
 
     def setUp(self):
         www = self.folder / "www"
@@ -736,7 +737,7 @@ class Nginx(Case):
 
 
 class Faults(Case):
-    """Runs with one request in four broken: the file is there, whole, or there is an error."""
+    """Runs with one request in four broken: the file arrives complete, or there is an error."""
 
     def test_random_faults(self):
         seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)

@@ -1,7 +1,6 @@
-"""Arrays behind URLs: how many requests they take, and what servers of all kinds have in common.
+"""Arrays behind URLs: how many requests they take, with servers of all kinds.
 
-A scripted server (support/scripted_server.py) answers as good ones do, and counts.
-"""
+A scripted server (support/scripted_server.py) responds as good servers do, and counts."""
 
 import json
 import os
@@ -99,7 +98,7 @@ class Counts(Case):
         return server, lambda: int(self.reader.say("transfers").split()[2])
 
     def test_a_directory_is_read_in_waves(self):
-        """All chunks at once: their beginnings, which of small ones is all."""
+        """The beginnings of all chunks in one wave; small chunks are read completely by it."""
         server, trips = self.serve_directory(self.items, "--chunks", "10,20,50")
         before = trips()
         self.assertEqual(self.reader.say("point", 33, 5, 7),
@@ -110,7 +109,7 @@ class Counts(Case):
         self.assertEqual(len(server.requests), 1 + 12)
 
     def test_large_chunks_of_a_directory(self):
-        """Beginnings of all, then the tables, then blocks."""
+        """One wave for the beginnings, one for the tables, one for the blocks."""
         items = np.random.default_rng(4).integers(0, 1 << 30, (8, 512, 1024)).astype("i4")
         server, trips = self.serve_directory(
             items, "--chunks", "1,512,1024", "--blocks", "1,32,1024", "--codec", "blosclz",
@@ -138,7 +137,7 @@ class Counts(Case):
         self.reads_right()
 
     def test_who_hears_of_reads_does_so_after_a_refresh(self):
-        """Also where bytes are fetched once more, since they cannot be right."""
+        """on_progress is called, also when bytes that cannot be right are fetched again."""
         server = self.serve(etags=False)
         self.opened(server, "nocache", "dawdle=1")
         self.reads_right()
@@ -179,8 +178,8 @@ class Counts(Case):
                    "CATERVA_ENOTFOUND")
 
     def packed(self, n):
-        """An archive of n arrays, each somewhat larger than what is read ahead of it, and one
-        that is not a frame."""
+        """An archive of n arrays, each somewhat larger than what is read ahead of it, and a
+        member that is not a frame."""
         tree = self.folder / ("many-%d.b2d" % n)
         np.save(self.folder / "in.npy", np.random.default_rng(n).integers(0, 255, 9000).astype("u1"))
         subprocess.run([CLI, "convert", self.folder / "in.npy", "%s::/a000" % tree], check=True)
@@ -194,7 +193,7 @@ class Counts(Case):
                 packed.write(file, file.name)
             packed.writestr("deflated.b2nd", b"0" * 9000, zipfile.ZIP_DEFLATED)
             odd = zipfile.ZipInfo("odd.b2nd")
-            odd.extra = b"\x99\x99\x40\x1f" + bytes(8000)  # a local header longer than all others
+            odd.extra = b"\x99\x99\x40\x1f" + bytes(8000)  # longer than any other header
             packed.writestr(odd, (tree / "a000.b2nd").read_bytes())
         return archive
 
@@ -210,14 +209,14 @@ class Counts(Case):
         self.assertEqual(self.listing(server.url("/t.b2z")), self.listing(archive))
         requests = [r for r in server.requests if r.path == "/t.b2z"]
         overlapping = sum(a.began < b.began < a.ended for a, b in zip(requests, requests[1:]))
-        self.assertLess(len(requests), 40)  # neighbours share some
+        self.assertLess(len(requests), 40)  # adjacent members share some
         self.assertGreater(overlapping, len(requests) // 3)
         server.forget()
         self.assertEqual(self.listing(server.url("/t.b2z"), "-l"), self.listing(archive, "-l"))
         self.assertLessEqual(len(server.requests), len(requests) + 44)  # and one for each array
 
     def test_a_listing_whose_wave_fails(self):
-        """What failed in the wave is asked for again; what fails again fails the listing."""
+        """What failed in the wave is requested again; what fails twice fails the listing."""
         archive = self.packed(20)
         server = self.serve()
         server.objects["/t.b2z"] = archive.read_bytes()
@@ -263,7 +262,7 @@ class Counts(Case):
         self.reads_right()
 
     def test_a_small_chunk_is_read_whole(self):
-        """A point is one round trip, and another one of the chunk brings its block alone."""
+        """A point takes one round trip; another point of the chunk reads only its block."""
         server = self.serve()
         self.opened(server, "nocache")
         chunks = far_chunks(self.folder / "a.b2nd")
@@ -284,7 +283,7 @@ class Counts(Case):
         self.assertLess(server.sent, 6000)
 
     def test_many_chunks_are_not_read_whole(self):
-        """Those of this line are more than 1 MiB together."""
+        """The chunks of this line are larger than 1 MiB together."""
         items = np.random.default_rng(2).integers(0, 1 << 30, (64, 64, 128)).astype("i4")
         path = convert(self.folder, "line.b2nd", items, "--chunks", "4,64,128", "--blocks",
                        "1,16,128", "--codec", "blosclz", "--level", "0")
@@ -297,7 +296,7 @@ class Counts(Case):
 
 
 class Servers(Case):
-    """Servers that can less, and what is no array."""
+    """Servers that support less, and objects that are not arrays."""
 
     def test_without_etags_dates_or_suffixes(self):
         for options in ({"etags": False}, {"etags": False, "dates": True}, {"suffixes": False}):
@@ -346,7 +345,7 @@ class Servers(Case):
         server.script = redirect
         self.opened(server)
         self.reads_right()
-        self.assertEqual(len(server.requests), 1)  # where it is, is remembered
+        self.assertEqual(len(server.requests), 1)  # the target of the redirection is remembered
         for place, words in (("/a.b2nd", "again and again"), ("ftp://host/x", "none of the schemes"),
                              ("file:///etc/passwd", "none of the schemes")):
             server.script = lambda request: Reply(307, {"Location": place})  # noqa: B023
@@ -406,7 +405,7 @@ class Nginx(Case):
         return self.server.url(name)
 
     def count(self):
-        """Requests since the last count, and bytes."""
+        """Requests and bytes since the last call."""
         time.sleep(0.2)
         log = self.folder / "access.log"
         lines = log.read_text().split("\n")[:-1]

@@ -1,8 +1,7 @@
-"""The folder that keeps what was read of URLs: what it saves, that damage in it and changes of
-the object are noticed, and that it stays as small as it is told to.
+"""The folder that caches what was read of URLs: what it saves, that damage in it and changes of
+the object are detected, and that its size stays within its bound.
 
-usage: test_remote_cache.py [--seed S]
-"""
+usage: test_remote_cache.py [--seed S]"""
 
 import argparse
 import os
@@ -40,7 +39,7 @@ class Cached(Case):
         self.cache = self.folder / ("cache-%s" % self.id().rsplit(".", 1)[1])
 
     def again(self):
-        """Another process, when the one before has ended."""
+        """Continues with a new process."""
         self.reader.close()
         self.reader = Reader()
 
@@ -85,7 +84,7 @@ class Cached(Case):
                                  "ok " + self.items[point].tobytes().hex())
         self.assertEqual(len(server.requests), 1)
         self.assertEqual(self.open(server), "ok")
-        self.reads_right()  # of which some is there
+        self.reads_right()  # some of it is cached
 
     def test_what_two_read_at_once_is_there_for_the_third(self):
         server = self.serve(delay=0.01)
@@ -207,13 +206,13 @@ class Cached(Case):
             self.filled(server)
             self.assertGreater(len(server.requests), 1, "pack %s byte %d" % (pack.name, at))
             self.assertFalse(pack.exists())
-            self.filled(server)  # what was read of the pack before the damage went with it
+            self.filled(server)  # what had been cached of it was removed with it
             server.forget()
             self.filled(server)
             self.assertEqual(len(server.requests), 1, "pack %s byte %d" % (pack.name, at))
 
     def test_a_pack_of_wrong_bytes_with_right_sums(self):
-        """The seal finds it, and nobody else comes across it."""
+        """The seal's checksums detect it, and the pack is not used again."""
         server = self.serve()
         self.assertEqual(self.open(server), "ok")
         self.assertTrue(self.reader.say("point", 33, 5, 7).startswith("ok"))
@@ -237,7 +236,8 @@ class Cached(Case):
         self.assertEqual(len(server.requests), 1)
 
     def flips_once(self, server, wanted, place):
-        """The first answer that `wanted` says yes to comes with one wrong byte, at `place`."""
+        """The first response to a request for which `wanted` is true has one wrong byte, at
+        `place`."""
         left = [1]
 
         def flip(request):
@@ -253,7 +253,8 @@ class Cached(Case):
         return left
 
     def test_an_answer_that_was_wrong_once(self):
-        """Of a chunk, also where a parser sees it before a checksum does."""
+        """A response with part of a chunk, also if a parser reads it before its checksum is
+        known."""
         server = self.serve()
         for place in (*range(0, 36), 40, 60, 100, 1000):
             for folder in self.packs():
@@ -268,7 +269,7 @@ class Cached(Case):
                     server.script = None
 
     def test_an_answer_about_an_archive_that_was_wrong_once(self):
-        """Its end, or a member's head."""
+        """The archive's end, or a member's header."""
         tree = "%s/wrong.b2d" % self.folder
         for key in ("/g/x", "/y"):
             subprocess.run([tool_remote_case.CLI, "convert", self.folder / "a.b2nd",
@@ -300,7 +301,7 @@ class Cached(Case):
             self.assertTrue(self.cache.is_dir())
 
     def test_packs_of_others_are_not_read(self):
-        """Under the name of another key."""
+        """Packs that were renamed to another key."""
         server = self.serve()
         self.filled(server)
         mine = self.packs()
@@ -371,7 +372,7 @@ class Cached(Case):
         self.filled(server)
         self.assertEqual(self.open(server), "ok")
         server.objects["/a.b2nd"] = self.other
-        self.assertEqual(self.reader.say("read"), "ok " + self.hash)  # all of it was kept
+        self.assertEqual(self.reader.say("read"), "ok " + self.hash)  # all of it was cached
         self.assertEqual(self.reader.say("refresh"), "ok")
         self.assertEqual(self.reader.say("read"), "ok " + self.other_hash)
         self.assertNotEqual(etag_of(self.frame), etag_of(self.other))
@@ -426,7 +427,7 @@ class Cached(Case):
         server.forget()
         self.assertEqual(self.open(server, "bound=%d" % bound, path="/0.b2nd"), "ok")
         self.reads_right()
-        self.assertGreater(len(server.requests), 1)  # it went long ago
+        self.assertGreater(len(server.requests), 1)  # it was evicted long ago
 
     def test_what_a_killed_process_left_goes(self):
         self.cache.mkdir()

@@ -1,8 +1,7 @@
-"""Sealed objects that are replaced while they are read: a handle delivers items of the version
-that it opened, or says that there is another, and never some of each.
+"""Sealed objects that are replaced while they are read: a handle returns items of the version
+that it opened, or an error that the object changed, and never items of both versions.
 
-usage: test_remote_changes.py [--runs N] [--seed S]: so many runs with random changes.
-"""
+usage: test_remote_changes.py [--runs N] [--seed S]: N runs with random changes."""
 
 import collections
 import itertools
@@ -17,14 +16,14 @@ from scripted_server import ScriptedServer
 RUNS, SEED = 300, None
 SERVERS = {"etags": {}, "no marks": {"etags": False}, "dates": {"etags": False, "dates": True},
            "an offset": {"etags": False}}
-OFFSET = 70000  # of that: opening takes requests more
+OFFSET = 70000  # of the frame in the object, so that opening takes more requests
 READERS = ("", "over=-1", "over=0", "connections=1", "connections=2 over=-1")
 
 
 class Change:
-    """A script of a server: at the request of a run with the number `when`, the object becomes
-    another. The ways: it stays so; it is what it was at the next request; or, when half of an
-    answer was sent, which then is cut."""
+    """A script of a server: at request number `when` of a run the object is replaced. `way`:
+    "stays"; "back", only for this request; or "cut", in the middle of a response, which is then
+    cut off."""
 
     def __init__(self, server, frames, path, when, way):
         self.server, self.frames, self.path = server, frames, path
@@ -33,7 +32,7 @@ class Change:
         server.objects["/a.b2nd"] = frames[0]
 
     def __call__(self, request):
-        if request.path != self.path:  # late, of an earlier run
+        if request.path != self.path:  # a late one of an earlier run
             return None
         number = next(self.numbers)
         if self.way == "back" and number > self.when:
@@ -63,10 +62,11 @@ class Case(RemoteCase):
         self.counts = collections.Counter()
 
     def version(self, answer, at):
-        """Whose items they are, 0 or 1; or None: it says that they changed."""
+        """The version of the items in `answer`, 0 or 1; None: the error says that the object
+        changed."""
         if answer.startswith("error"):
-            # What was another object for one request of the opening, and is again what it was,
-            # looks like damage where the server has no marks.
+            # An object that was replaced only for one request of the opening looks like damage
+            # if the server sends no validators.
             self.assertRegex(answer, r"\Aerror CATERVA_EIO .*changed on the server" +
                              (r"|\Aerror CATERVA_ECORRUPT " if self.was_back else ""))
             return None
@@ -83,7 +83,7 @@ class Case(RemoteCase):
                 return at
 
     def reads(self):
-        """Versions of what one handle delivers, until it says that there is another."""
+        """The versions that one handle returns, until it reports a change."""
         for at in [self.some_point() for _ in range(self.dice.randrange(6))] + [None]:
             answer = self.reader.say("point", *at) if at else self.reader.say("read")
             version = self.version(answer, at)
@@ -93,7 +93,7 @@ class Case(RemoteCase):
             yield version
 
     def run_once(self, server, run, offset):
-        """One opening, reads and what comes after a refresh, with one change in their midst."""
+        """One opening, reads and a refresh, with one change in between."""
         path = "/a.b2nd?run=%d" % run
         pair, way = self.dice.choice(list(self.pairs)), self.dice.choice(("stays", "back", "cut"))
         frames = [bytes(offset) + frame for frame in self.pairs[pair]]
@@ -102,7 +102,7 @@ class Case(RemoteCase):
         server.script = change
         opened = self.reader.say("open", server.url(path), "nocache", "offset=%d" % offset,
                                  self.dice.choice(READERS))
-        before = 1 if change.done else 0  # what it may have become while it was opened
+        before = 1 if change.done else 0  # it was replaced while it was opened
         if opened != "ok":
             self.assertTrue(before, opened)
             self.assertIsNone(self.version(opened, None))

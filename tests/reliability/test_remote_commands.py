@@ -26,7 +26,7 @@ class Commands(TlsCase):
         subprocess.run([CLI, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
 
     def commands(self, array, tree):
-        """With results that are to go afterwards."""
+        """All commands, with the files that they create and that are to be removed."""
         out = self.folder / "out"
         local = self.folder / "local.b2nd"
         shutil.copy(self.folder / "a.b2nd", local)
@@ -82,7 +82,7 @@ class Commands(TlsCase):
                                           "give credentials as headers\n", command)
 
     def test_verify_asks_for_nothing_twice(self):
-        """What the opening brought is looked at anew, and that once."""
+        """What the opening read is read once more, and only once."""
         server = self.serve()
         self.run_good("verify", server.url("/a.b2nd"))
         ranges = [r.headers["range"] for r in server.requests]
@@ -116,7 +116,7 @@ class Commands(TlsCase):
                 server.forget()
                 self.assertEqual(said(url), said(archive))
                 if words == ["ls", "-l"]:
-                    self.assertEqual(len(server.requests), listing)  # no array is in "/"
+                    self.assertEqual(len(server.requests), listing)  # there is no array in "/"
                     continue
                 opening = sorted(server.requests, key=lambda r: r.began)[-n:]
                 overlapping = sum(b.began < a.ended for a, b in zip(opening, opening[1:]))

@@ -1,6 +1,6 @@
-"""Servers that end connections: after so many requests (nginx's keepalive_requests), or where
-nothing comes for a while (keepalive_timeout). That is no error: nothing is tried again that was
-answered, and nothing counts as tried again."""
+"""Servers that close connections: after a number of requests (nginx's keepalive_requests), or
+after an idle time (keepalive_timeout). That is no error: no request that was answered is sent
+again, and nothing counts as a retry."""
 
 import subprocess
 import threading
@@ -13,8 +13,8 @@ from scripted_server import ScriptedServer
 
 
 class Ending(ScriptedServer):
-    """Ends each connection behind so many answers: `says` so in the last one, or does not; `rests`:
-    seconds that pass between that answer and the end."""
+    """Closes each connection after `answers` responses; `says`: the last one announces it;
+    `rests`: seconds between that response and the close."""
 
     def __init__(self, answers, says, rests=0.0):
         self.answers, self.says, self.rests = answers, says, rests
@@ -47,7 +47,7 @@ class Case(RemoteCase):
         return server
 
     def counted(self, url):
-        """Of two openings and readings: the requests, and those that were repeated."""
+        """Counts requests and retries of two openings and reads."""
         requests = retried = 0
         for name in ("a.b2nd", "d.b2nd"):
             self.assertEqual(self.reader.say("open", url(name), "nocache", "retries=0"), "ok", name)
@@ -70,11 +70,11 @@ class Endings(Case):
                 server = self.fill(Ending(answers, **words))
                 found, retried = self.counted(lambda name: server.url("/" + name))
                 server.settle()
-                # A request that meets the end of several connections, one after the other, may
-                # be given up by libcurl; none that was answered is sent again.
+                # libcurl may give up a request that meets several closed connections in a row;
+                # no request that was answered is sent again.
                 self.assertLessEqual(retried, 0 if words["says"] else found // 10)
                 self.assertEqual(len(server.requests), found - retried)
-                self.assertLessEqual(found, wanted * 1.1 + 4)  # ways are measured as they are
+                self.assertLessEqual(found, wanted * 1.1 + 4)  # round-trip times vary
                 self.assertGreaterEqual(server.connections, len(server.requests) // answers)
 
     def test_that_are_said(self):
@@ -99,7 +99,7 @@ class Nginx(Case):
         time.sleep(0.2)
         entries = [line.split() for line in log.read_text().splitlines()]
         entries = [entry for entry in entries if entry[0] in ("200", "206")]
-        self.assertLessEqual(requests - 2, len(entries))  # but a redirection to the folder, refused
+        self.assertLessEqual(requests - 2, len(entries))  # except a refused redirection
         self.assertLessEqual(len(entries), requests)
         return entries
 

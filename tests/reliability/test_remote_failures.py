@@ -1,9 +1,8 @@
-"""What cannot be had of a server is an error, and never damage: lists of trees, reads around damage
-and verify. Only bytes that arrived, twice, and are wrong are damaged, and the missing object of
-one chunk.
+"""What a server fails to deliver is an I/O error, and never damage: lists of trees, reads
+around damage and verify. Only bytes that arrived wrong twice are damaged, and the missing
+object of one chunk.
 
-usage: test_remote_failures.py [--runs N] [--seed S]: so many runs with random faults.
-"""
+usage: test_remote_failures.py [--runs N] [--seed S]: N runs with random faults."""
 
 import random
 import shutil
@@ -25,8 +24,8 @@ def cli(*words):
 
 
 def make_tree(folder):
-    """Arrays larger than what comes with the opening of the archive, groups, attributes, arrays
-    inside embed.b2e or not, and a file."""
+    """Arrays larger than what opening the archive reads of them, groups, attributes, arrays
+    inside and outside embed.b2e, and a file."""
     items = np.random.default_rng(5).integers(0, 1 << 30, (64, 90)).astype("i4")
     tree = folder / "t.b2d"
     np.save(folder / "in.npy", items)
@@ -78,7 +77,7 @@ class Trees(Served):
                                                  b"x" * len(Trees.archive))}
 
     def test_a_list_is_whole_or_fails(self):
-        """Whichever request fails, and how."""
+        """Every request fails in turn, in every way."""
         whole = self.listed()
         for name, fault in self.FAULTS.items():
             for which in range(3):
@@ -113,7 +112,8 @@ class Trees(Served):
             self.assertRegex(self.say(*words), r"\Aerror CATERVA_EIO .*status 404", words)
 
     def test_a_flipped_bit_is_fetched_again(self):
-        """In the first answer that holds the place; in each: the member is damaged."""
+        """Wrong in the first response that contains the bit; wrong in every one: the member is
+        damaged."""
         whole = self.listed()
         frame = self.archive.index(b"b2frame", self.archive.index(b"g/x05.b2nd")) - 2
         name = self.archive.index(b"g/x07.b2nd")
@@ -142,7 +142,8 @@ class Trees(Served):
                         self.assertNotIn(":array:", changed[0][1])
 
     def test_flipped_bits_of_the_archives_directory(self):
-        """A name that came wrong with the opening makes no list of damaged or other members."""
+        """A name that arrived wrong while opening does not become a damaged or another member
+        of the list."""
         whole = self.listed()
         at = self.archive.rindex(b"g/x09.b2nd")
         record = at - 46
@@ -165,8 +166,8 @@ class Trees(Served):
                     self.assertRegex(answer, r"\Aerror CATERVA_EIO .*(damaged on its way|changed on the server)")
 
     def small(self, fill, more=0):
-        """An archive of two arrays and a group's attributes, small enough to come whole unless there
-        is a third one of so many random bytes."""
+        """An archive of two arrays and a group's attributes, small enough to be read completely
+        unless there is a third array of `more` random bytes."""
         tree, archive = self.folder / "s.b2d", self.folder / "s.b2z"
         shutil.rmtree(tree, ignore_errors=True)
         for name in ("g/a", "g/b"):
@@ -180,10 +181,10 @@ class Trees(Served):
         return archive.read_bytes()
 
     def test_each_byte_that_came_wrong_once(self):
-        """Of directory and embed.b2e with the opening: nothing is missing, damaged, or another one
-        for that, neither in lists nor when it is opened."""
+        """Bits of the directory and of embed.b2e that arrive wrong while opening: no member is
+        missing, damaged or another one, neither in lists nor when it is opened."""
         archive = self.small(5)
-        begin = archive.rindex(b"PK\3\4", 0, archive.index(b"PK\1\2"))  # embed.b2e is the last
+        begin = archive.rindex(b"PK\3\4", 0, archive.index(b"PK\1\2"))  # embed.b2e is last
         server = self.serve(archive)
         self.opened(server)
         asked = (["list"], ["in", "/g/a"], ["in", "/none"], ["check"])
@@ -221,7 +222,7 @@ class Trees(Served):
                 self.assertEqual(cli("verify", server.url("/t.b2z")).returncode != 0, here != 0)
 
     def test_an_archive_of_equal_size_in_its_place(self):
-        """Without ETag and date: the headers before the members tell."""
+        """Without ETag and date the headers before the members show it."""
         one, two = self.small(5, 200000), self.small(6, 200000)
         self.assertEqual(len(one), len(two))
         for words in (["list"], ["in", "/g/b"], ["check"]):
@@ -232,8 +233,8 @@ class Trees(Served):
             self.assertRegex(self.say(*words), r"\Aerror CATERVA_EIO .*(changed|replaced)", words)
 
     def test_commands_end_with_the_error(self):
-        """Or, where one request alone failed and was made again, with all that there is. Lines that
-        came before the error may be printed; the status says that it failed."""
+        """If only one request failed and was repeated, the output is complete. Otherwise lines
+        before the error may be printed, and the status is that of the error."""
         server = self.serve()
         url = server.url("/t.b2z")
         for words in (["ls"], ["ls", "-l", "-r"], ["ls", "--json", "-r"], ["tree"], ["info"],
@@ -258,7 +259,8 @@ class Trees(Served):
                             self.assertEqual(done.stdout, whole.stdout)
 
     def test_random_faults(self):
-        """Lists, opens, reads and attributes give what they give without faults, or an error."""
+        """Lists, opens, reads and attributes return what they return without faults, or an
+        error."""
         whole = self.listed()
         server = self.serve()
         self.opened(server)
@@ -297,7 +299,7 @@ class Trees(Served):
 
 
 def spans(request, size):
-    """[first, end) of the ranges that a request names."""
+    """[first, end) of each range of a request."""
     text = request.headers.get("range", "bytes=0-").removeprefix("bytes=")
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -308,8 +310,8 @@ def spans(request, size):
 
 
 def misbehaving(server, rng, often):
-    """A script whose faults are those of the way. A bit is flipped in the first answer that could
-    have it, and in none behind it: what is wrong twice is damaged."""
+    """A script whose faults are those of a connection. A bit is flipped in the first response
+    that contains it and in no later one: bytes that are wrong twice are damaged."""
     flips = [rng.random() < 0.3]
 
     def script(request):
@@ -351,7 +353,7 @@ class Around(RemoteCase):
             self.assertEqual(self.reader.say("around"), "ok %s 0" % self.hash)
 
     def test_half_of_it_is_refused(self):
-        """No answer without the chunks that could not be had."""
+        """A read fails if chunks could not be read."""
         server = self.serve()
         self.opened(server, "retries=-1", "nocache", "over=-1")
         server.script = lambda r: Reply(403) if r.number % 2 else None
@@ -376,7 +378,7 @@ class Around(RemoteCase):
 
 
 class Directories(Served):
-    """Sparse directories: of one chunk the object may be missing."""
+    """Sparse directories: the object of a single chunk may be missing."""
 
     @classmethod
     def setUpClass(cls):
@@ -401,7 +403,7 @@ class Directories(Served):
         self.assertEqual(self.reader.say("open", place, "retries=-1", "nocache"), "ok")
 
     def lacking(self, n):
-        """The items without those of the n-th chunk object, as they were numbered."""
+        """The items without those of the n-th chunk object."""
         items = self.items.copy()
         items[10 * n:10 * n + 10] = 0
         return fnv(items.tobytes())

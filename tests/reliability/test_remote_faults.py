@@ -1,8 +1,8 @@
 """Arrays behind URLs: nothing wrong is ever read.
 
-A scripted server (support/scripted_server.py) lies, changes what it has, breaks off, and fails.
-usage: test_remote_faults.py [--runs N] [--seed S]: so many runs with random faults.
-"""
+A scripted server (support/scripted_server.py) sends wrong responses, replaces objects,
+disconnects, and fails. usage: test_remote_faults.py [--runs N] [--seed S]: N runs with random
+faults."""
 
 import random
 import re
@@ -17,7 +17,7 @@ RUNS, SEED = 300, None
 
 
 class Lies(Case):
-    """Answers that are wrong are errors, before a byte of them is used."""
+    """Wrong responses are errors, before a byte of them is used."""
 
     def lies(self, make, words, code="CATERVA_EIO", opening=False):
         server = self.serve()
@@ -84,7 +84,7 @@ class Lies(Case):
         self.fails(self.reader.say("open", server.url("/a.b2nd")), "field.* is too long|of fields")
 
     def test_what_is_left_of_an_answer_before(self):
-        """On a connection that was used before, which is not used again then."""
+        """On a connection that was used before, and that must not be used again."""
         server, bad = self.serve(), []
 
         def script(request):
@@ -181,7 +181,7 @@ class Changes(Case):
         self.fails(self.reader.say("read"), "damaged", "CATERVA_ECORRUPT")
 
     def test_one_byte_of_an_answer_that_is_wrong_once(self):
-        """Wherever it is: what is fetched once more is right."""
+        """Wherever the byte is: it is fetched again, and is right."""
         server = self.serve()
         size = len(self.frame)
         places = [*range(size - 300, size), *range(size - OPENING, size - 300, 1499),
@@ -243,7 +243,8 @@ class Changes(Case):
                 answer = self.reader.say("open", server.url("/a.b2nd"), "nocache")
                 if answer == "ok":
                     answer = self.reader.say("read")
-                # A request of the run before may have been late: then all is the other's.
+                # A request of the run before may have been late: then all items are the other
+                # array's.
                 self.assertTrue(answer in ("ok " + self.hash, "ok " + self.other_hash) or
                                 answer.startswith("error CATERVA_EIO"), answer)
 
@@ -277,7 +278,7 @@ class Stops(Case):
         server.script = lambda r: Reply(503, {"Retry-After": "20"})
         times.append(late(self.reader.say("stop", 50, server.url("/a.b2nd"))))
         print("stopped after", times, "ms")
-        self.assertLess(min(times), 100)  # the others may have been held up by the machine
+        self.assertLess(min(times), 100)  # the machine may have slowed down the others
 
     def test_what_comes_too_slowly_is_broken_off(self):
         server = self.serve()
@@ -294,7 +295,7 @@ class Stops(Case):
 
 class Starved(Case):
     def test_each_allocation_fails(self):
-        """What could not be had is said as such, and nothing else is wrong then."""
+        """The error says what failed, and nothing else is wrong afterwards."""
         for options in ({}, {"parts": False}):
             server, n, refused = self.serve(**options), 0, 0
             while True:
@@ -311,13 +312,13 @@ class Starved(Case):
 
 
 class Faults(Case):
-    """Runs with one request in five broken: what is read is right, or there is an error."""
+    """Runs with one request in five broken: the items are right, or there is an error."""
 
     def test_random_faults(self):
         self.run_all(lambda dice: ("nocache",), "read", self.hash, self.other_hash)
 
     def test_random_faults_of_several_ranges(self):
-        """Every second block, by few connections: more ranges than there are of these."""
+        """Every second block, with fewer connections than ranges."""
         box, asked = ("hash", 0, 40, 0, 60, 0, 25), []
         right = [fnv(items[:, :, :25].tobytes()) for items in (self.items, self.items[::-1])]
         server = self.run_all(lambda dice: ("nocache", "over=-1", "connections=%d" % dice.choice([1, 2, 4])),
@@ -326,7 +327,8 @@ class Faults(Case):
         self.assertGreater(len(asked), RUNS)
 
     def run_all(self, words, read, *hashes, asked=None):
-        """Opens with words and reads; the requests for several ranges go to `asked`."""
+        """Opens with `words` and reads; the requests for several ranges are appended to
+        `asked`."""
         seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)
         print("seed", seed)
         dice = random.Random(seed)

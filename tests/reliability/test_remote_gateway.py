@@ -1,8 +1,7 @@
-"""Object stores of S3 that others wrote: arrays are published there, read, and refused. The objects
+"""Implementations of S3 by others: arrays are published there, read, and refused. The objects
 are also written, read and replaced by boto3.
 
-usage: test_remote_gateway.py [--seed S]
-"""
+usage: test_remote_gateway.py [--seed S]"""
 
 import os
 import random
@@ -85,7 +84,7 @@ class Store(unittest.TestCase):
         return said
 
     def reader(self):
-        """A program that holds an array open, with the keys."""
+        """A program that holds an array open, with the access keys."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
         with unittest.mock.patch.dict(os.environ, {
                 **kept, "AWS_ACCESS_KEY_ID": self.server.access, "HOME": str(self.folder),
@@ -178,7 +177,7 @@ class Store(unittest.TestCase):
                                               ExpiresIn=seconds)
 
     def test_presigned_urls(self):
-        """They are for GET alone, say so themselves, and need no keys."""
+        """They apply only to GET, contain their signature, and need no keys."""
         if not self.server.checks_all:
             self.skipTest("%s has no presigned URLs while it checks signatures" % self.server.name)
         self.put("a folder/signed+.b2nd")
@@ -192,7 +191,7 @@ class Store(unittest.TestCase):
     # ---- Hosts ------------------------------------------------------------------------------
 
     def test_the_bucket_is_in_the_hosts_name(self):
-        """Names below localhost are this machine, says libcurl."""
+        """libcurl resolves names below localhost to this machine."""
         if not self.server.domain:
             self.skipTest("%s has buckets in paths" % self.server.name)
         reader = self.reader()
@@ -216,7 +215,7 @@ class Store(unittest.TestCase):
         self.reads_some(url)
 
     def test_uploads_in_parts(self):
-        """With bytes that do not become fewer, so that there are several parts of the least size."""
+        """With incompressible items, so that there are several parts of the minimum size."""
         items = np.random.default_rng(SEED).integers(0, 256, (3, 1024, 4200)).astype("u1")
         path = convert(self.folder, "large.b2nd", items, "--chunks", "1,1024,1400")
         seal(path)
@@ -242,7 +241,7 @@ class Store(unittest.TestCase):
         while not state.exists() and killed.poll() is None and time.monotonic() < ended:
             time.sleep(0.002)
         killed.kill()
-        if killed.wait():  # else it was done by then
+        if killed.wait():  # otherwise it had ended before
             self.run_as(*words)
         body = self.s3.get_object(Bucket=BUCKET, Key="killed.b2nd")["Body"].read()
         self.assertEqual(body, path.read_bytes())

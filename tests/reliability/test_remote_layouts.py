@@ -1,8 +1,7 @@
-"""What arrays that were made for remote reading cost, and that their layouts, damaged, stale or
-of another array, change no item.
+"""Requests for arrays created for remote reading, and that layouts that are damaged, stale or
+of another array change no item.
 
-usage: test_remote_layouts.py [--seed S]
-"""
+usage: test_remote_layouts.py [--seed S]"""
 
 import argparse
 import json
@@ -21,14 +20,14 @@ SEED = None
 
 
 def repack(path):
-    """With one thread: chunks lie in the order of their numbers."""
+    """With one thread, so that chunks are stored in the order of their numbers."""
     out = path.with_name("far-" + path.name)
     subprocess.run([CLI, "repack", "-f", path, out, "--for-remote", "-T", "1"], check=True)
     return out
 
 
 def find_area(frame):
-    """[begin, end) of the layouts, and bytes of a record."""
+    """[begin, end) of the layouts, and the bytes of a record."""
     end = frame.rindex(b"cv-head\x01")
     footer = end - 28
     assert frame[footer:footer + 8] == b"cv-lays\x01", "there are no layouts"
@@ -57,7 +56,8 @@ class Case(RemoteCase):
 
 class Counts(Case):
     def test_points(self):
-        """Two round trips for the first one, the opening's included, and one for each other."""
+        """Two round trips for the first point, including the opening, and one for each
+        other."""
         server = self.serve()
         self.opened(server, "nocache", "over=-1")
         self.assertEqual(len(server.requests), 1)
@@ -68,7 +68,8 @@ class Counts(Case):
         self.assertLess(size, 65536 + 4 * 6000)
 
     def test_boxes(self):
-        """Any box is one wave of blocks, where it need not be found out how to ask for them."""
+        """Any box takes one wave of blocks if it is known how the server handles several
+        ranges."""
         server = self.serve(name="nginx")
         for box in ("0 1 0 60 0 50", "0 40 0 60 0 1", "0 40 0 60 0 50", "3 22 10 30 20 45"):
             self.opened(server, "nocache")
@@ -86,7 +87,7 @@ class Counts(Case):
         self.assertEqual(self.transfers()[2], before + 1)
 
     def test_more_than_comes_with_the_opening(self):
-        """The layouts around the wanted one come along with it."""
+        """The layouts around the required one are read with it."""
         items = np.random.default_rng(3).integers(0, 1 << 20, (1500, 1600)).astype("i4")
         near = convert(self.folder, "many.b2nd", items, "--chunks", "50,32", "--blocks", "5,8",
                        "--codec", "blosclz", "--level", "0")
@@ -149,7 +150,7 @@ class Others(Case):
         self.check_changed(path, self.items)
 
     def test_the_same_partition_of_other_items(self):
-        """Layouts that another array left in the place of this one's own."""
+        """Layouts of another array in place of the array's own."""
         begin, end, _ = find_area(self.far)
         path = self.folder / "other-items.b2nd"
         np.save(self.folder / "in2.npy", self.items + 1)
@@ -162,7 +163,7 @@ class Others(Case):
         server.objects["/a.b2nd"] = other[:begin] + self.far[begin:end] + other[end:]
         self.opened(server, "nocache")
         self.assertEqual(self.reader.say("read"), "ok " + fnv((self.items + 1).tobytes()))
-        # Even where the footer says that they are its own.
+        # Even if the footer says that they are the array's own.
         lies = other[begin + 8:end - 28]
         self.assertEqual(len(lies), len(self.far[begin + 8:end - 28]))
         server.objects["/a.b2nd"] = other[:begin + 8] + self.far[begin + 8:end - 28] \
@@ -173,7 +174,7 @@ class Others(Case):
 
 class Damage(Case):
     def test_every_byte_flipped(self):
-        """Right items, whatever byte of the mark, a record and the footer is wrong."""
+        """The items are right, whichever byte of the mark, a record and the footer is wrong."""
         begin, end, size = find_area(self.far)
         server = self.serve(etags=False)
         places = [*range(begin, begin + 8 + 2 * size), *range(end - 28, end)]
@@ -186,7 +187,7 @@ class Damage(Case):
             self.point(1, 1, 1)
             self.point(1, 33, 1)
             more += self.transfers()[2] > 3
-        self.assertGreater(more, size)  # what is damaged costs round trips
+        self.assertGreater(more, size)  # damage costs round trips
 
     def test_all_of_it_is_noise(self):
         begin, end, _ = find_area(self.far)
@@ -200,7 +201,7 @@ class Damage(Case):
             self.reads_right()
 
     def test_repair_finds_no_chunk_there(self):
-        """Without its index the array is found again by what stands in its chunks."""
+        """Without its index the array is recovered from what its chunks contain."""
         begin, end, _ = find_area(self.far)
         path, out = self.folder / "torn.b2nd", self.folder / "found.b2nd"
         index = end + 24 + int.from_bytes(self.far[end + 16:end + 20], "little")
@@ -213,7 +214,8 @@ class Damage(Case):
 
 class Any(Case):
     def test_arrays(self):
-        """Random shapes, codecs and contents: the same items, point by point and all at once."""
+        """Random shapes, codecs and contents: the same items, point by point and all at
+        once."""
         seed = SEED if SEED is not None else random.SystemRandom().randrange(1 << 32)
         print("seed", seed)
         rng = np.random.default_rng(seed)
@@ -238,7 +240,7 @@ class Any(Case):
             options += ["--filters", "delta"]
         near = convert(self.folder, "any.b2nd", items, *options)
         far = repack(near)
-        if "delta" not in options: # which C-Blosc2 misreads
+        if "delta" not in options:  # which C-Blosc2 reads wrongly
             np.testing.assert_array_equal(blosc2.open(str(far))[:], items)
         server = self.serve()
         server.objects["/a.b2nd"] = far.read_bytes()

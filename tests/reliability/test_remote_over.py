@@ -1,8 +1,8 @@
-"""Reading over what is needed, where that saves the wave of layouts: chunks of which a part is wanted
-are read whole, the items are those of the file, and what nobody wants may be damaged.
+"""Reading more than is needed, where that saves the wave of layouts: chunks of which a part is
+needed are read completely, the items are those of the file, and bytes that are not needed may
+be damaged.
 
-usage: test_remote_over.py [--seed S]
-"""
+usage: test_remote_over.py [--seed S]"""
 
 import random
 import subprocess
@@ -20,12 +20,12 @@ from tool_remote_case import CLI, Reader, Served, convert  # noqa: E402
 
 SEED = None
 SHAPE = (6, 600, 1000)
-CHUNKS, BLOCKS = (1, 400, 700), (1, 100, 350)  # 8 blocks; edges lie half outside
+CHUNKS, BLOCKS = (1, 400, 700), (1, 100, 350)  # 8 blocks; edge chunks are half outside
 DELAY = 0.03
 
 
 def chunks_of(start, stop):
-    """How many a box touches."""
+    """The number of chunks that a box touches."""
     n = 1
     for a, b, c in zip(start, stop, CHUNKS):
         n *= (b - 1) // c - a // c + 1
@@ -71,7 +71,7 @@ class Counts(Case):
         self.assertEqual(self.reads(*self.QUARTER), right)
         self.assertEqual(self.transfers()[2] - self.before[2], 1)
         self.assertGreater(server.sent, 6 * 4 * 400 * 700)
-        # and their layouts are known now
+        # and now their layouts are known
         server.forget()
         before = self.transfers()
         self.assertEqual(self.reads((0, 350, 0), (1, 351, 1)), self.local(
@@ -88,8 +88,8 @@ class Counts(Case):
             self.assertLess(server.sent, 2 * 6 * 2 * 4 * 100 * 350 + 65536)
 
     def test_more_than_half_of_them(self):
-        """Six of eight blocks: what is read over is worth a round trip on a long way, and on a short
-        one it is not."""
+        """Six of eight blocks: reading the chunk completely saves time if the round-trip time
+        is long, and costs time if it is short."""
         box = ((0, 0, 0), (4, 300, 700))
         for delay, trips in ((DELAY, 1), (0, 2)):
             server = self.serve(delay=delay)
@@ -98,8 +98,8 @@ class Counts(Case):
             self.assertEqual(self.transfers()[2] - self.before[2], trips)
 
     def test_what_would_wait_for_layouts_anyhow(self):
-        """All of one chunk, and half of another one, which is too much to read over: its layout is
-        waited for, and of it no more is read than is wanted."""
+        """All of one chunk, and half of another one, which is too much to read the rest of it:
+        its layout is read first, and then only the needed blocks."""
         box = ((0, 0, 0), (1, 401, 700))
         server = self.serve(delay=DELAY)
         self.opened(server, "over=10")
@@ -109,8 +109,8 @@ class Counts(Case):
 
 
 class Layouts(Case):
-    """Of chunks for remote reading, the layouts of which do not all come with the opening: only
-    those are read whole whose layouts would be waited for."""
+    """Chunks for remote reading, whose layouts are not all read by the opening: chunks are read
+    completely only if their layouts would have to be read first."""
 
     BOX = ((0, 200, 0), (6, 500, 1000))  # half of each of 24 chunks
 
@@ -134,8 +134,8 @@ class Layouts(Case):
         self.assertEqual(trips, 1)
         needed = self.items.nbytes / 2
         self.assertGreater(sent, needed * 1.05)
-        # How much is read over depends on the measured round trip, which grows on a busy
-        # machine. Were no layout at hand, every chunk would be read whole.
+        # How much is read in excess depends on the measured round-trip time, which grows on a
+        # busy machine. If no layout were known, every chunk would be read completely.
         self.assertLess(sent, 0.9 * len(self.frame))
         trips, sent = self.costs("over=2")
         self.assertEqual(trips, 2)
@@ -144,7 +144,7 @@ class Layouts(Case):
 
 class Damage(Case):
     def flipped(self, at):
-        """The frame, with another byte in the block of an item."""
+        """The frame with a wrong byte in the block of an item."""
         frame = bytearray(self.frame)
         block = self.items[at[0], at[1]:at[1] + 1, at[2]:at[2] + 40].tobytes()
         pos = self.frame.index(block)
@@ -166,8 +166,8 @@ class Damage(Case):
 
 class Differential(Case):
     def frames(self):
-        """By us, sealed and not, and by others: with checks or without, decoded block by block or
-        all together, and as they do not become smaller."""
+        """Frames of our writer, sealed and unsealed, and of others: with or without checksums,
+        decoded block by block or as a whole, and uncompressed."""
         yield self.path
         rng = np.random.default_rng(5)
         rough = (self.items & 0xFFFF) + np.arange(SHAPE[2], dtype="i4")

@@ -1,8 +1,8 @@
-"""Several ranges in one request, of servers that send several parts at once, and of those that do
-not, or not well: items are right, whatever comes, and nobody is asked twice who cannot.
+"""Several ranges in one request, to servers that send several parts in one response, and to
+those that do not, or do it wrong: items are right whatever is sent, and a server that cannot do
+it is not asked twice.
 
-usage: test_remote_parts.py [--runs N] [--seed S]: so many runs with random misbehaviour.
-"""
+usage: test_remote_parts.py [--runs N] [--seed S]: N runs with random misbehaviour."""
 
 import os
 import random
@@ -21,7 +21,7 @@ TYPE = "multipart/byteranges; boundary="
 
 
 class Case(Served):
-    """A plane of the last axis: one block of many, far from each other."""
+    """A plane of the last axis: one of many blocks in each row, far apart from each other."""
 
     @classmethod
     def setUpClass(cls):
@@ -35,7 +35,7 @@ class Case(Served):
         cls.plane = fnv(cls.items[:, :, 100:101].tobytes())
 
     def opened(self, server, *words):
-        """Layouts are known: what is asked for from now on are blocks."""
+        """Opens the array and reads its layouts: later requests are for blocks."""
         words = words or ("connections=4", "over=-1")
         self.assertEqual(self.reader.say("open", server.url("/a.b2nd"), "nocache", *words), "ok")
         server.settle()
@@ -69,7 +69,7 @@ class Good(Case):
         told = [a - b for a, b in zip(self.transfers(), before)]
         self.assertEqual(told[:2], [first, server.sent])
         server.forget()
-        self.assertRegex(self.plane_of(200), "ok")  # what is known is not asked again
+        self.assertRegex(self.plane_of(200), "ok")  # known layouts are not read again
         self.assertEqual(len(server.requests), 4)
         self.assertIn(sum(len(spans_of(r)) for r in server.requests), range(112, 129))  # but the end's
 
@@ -155,12 +155,12 @@ class Good(Case):
 
 
 class Bad(Case):
-    """What is not as it should be is asked for again, one range at a time."""
+    """What is wrong is requested again, one range at a time."""
 
     NAME = None
 
     def of(self, request):
-        """(first, bytes, size) of each that the request names."""
+        """(first, bytes, size) of each range of the request."""
         return [(a, self.frame[a:b], len(self.frame)) for a, b in spans_of(request)]
 
     def parts(self, parts, boundary=BOUNDARY, named=None, headers=(), **how):
@@ -168,7 +168,8 @@ class Bad(Case):
                      parts_of(parts, boundary, **how))
 
     def check(self, make, refused=True, known=False):
-        """`make` answers requests for several. `known`: the server was good until now."""
+        """`make` responds to requests for several ranges. `known`: the server has sent good
+        responses before."""
         server = self.serve(name=self.NAME)
         self.etag = etag_of(self.frame)
         self.opened(server)
@@ -182,7 +183,7 @@ class Bad(Case):
         self.assertGreaterEqual(n_asked, 1)
         if refused:
             self.assertLessEqual(n_asked, 4 if known or self.NAME else 1)
-            self.assertEqual(self.transfers()[4], before[4])  # no failure, nothing tried again
+            self.assertEqual(self.transfers()[4], before[4])  # no failure and no retry
             self.assertLess(len(server.requests), 16 + 4 + 132)
             server.forget()
             self.assertRegex(self.plane_of(50), "ok")
@@ -216,7 +217,7 @@ class Bad(Case):
         return reply
 
     def test_parts_that_are_not_as_long_as_they_say(self):
-        """The text behind a part that is too short is not the object's."""
+        """The text after a part that is too short is not taken for the object's."""
         for known in (False, True):
             for at in (0, 1, -1):
                 for n in (1, 2, 3, 20, 60, 1000, -1, -2, -100):
@@ -299,7 +300,7 @@ class Bad(Case):
         for where in [lambda r: 0, lambda r: len(r.body) // 2, lambda r: len(r.body) - 50, *inside]:
             for known in (False, True):
                 server = self.check(self.cut_once(where), refused=False, known=known)
-                self.assertGreater(len(several(server)), 1)  # it goes on so
+                self.assertGreater(len(several(server)), 1)  # which continues
 
     def test_what_is_cut_again_and_again_goes_one_by_one(self):
         def cut(request):
@@ -321,7 +322,7 @@ class Bad(Case):
         self.check(lambda r: Reply(raw=b"", closes=True), refused=False)
 
     def test_without_retries(self):
-        """A server that fails for several is still asked for each."""
+        """A server that fails for several ranges is still asked for each of them."""
         server = self.serve()
         self.opened(server, "connections=4", "over=-1", "retries=-1")
         server.script = lambda r: Reply(500) if len(spans_of(r)) > 1 else None
@@ -333,7 +334,7 @@ class Bad(Case):
                 server = self.serve(etags=etags)
                 self.opened(server)
 
-                def replace(request, server=server, when=when):  # also a late one, of its own server
+                def replace(request, server=server, when=when):  # also if it is late
                     if request.number == when:
                         server.objects["/a.b2nd"] = self.other
                     return None
@@ -361,17 +362,18 @@ class Bad(Case):
 
 
 class BadNamed(Bad):
-    """The same of servers whose name says that they send several: all connections are refused."""
+    """The same for servers whose name says that they send several parts: every connection is
+    refused."""
 
     NAME = "nginx/1.22.1"
 
 
 class Names(Case):
-    """Servers that are known by their names are asked for several parts at once."""
+    """Servers that are known by name are asked for several ranges at once."""
 
     def asked(self, together=0, **options):
-        """What is asked for more than one range, and the round trips of the read. So many
-        requests for several are answered when all of them have come, or not at all."""
+        """Returns the requests for more than one range, and the round trips of the read. With
+        `together`, such requests are answered only when this many have arrived."""
         server = self.serve(**options)
         met = threading.Barrier(together) if together else None
         self.opened(server)
@@ -406,7 +408,7 @@ class Names(Case):
         self.assertEqual(trips, 2)
 
     def test_a_name_that_is_wrong(self):
-        """It costs a request by each connection, and a round as long as it takes to find out."""
+        """It costs one request per connection, and no additional round trip."""
         counts = []
         for name in (None, "nginx"):
             server = self.serve(name=name, parts=False, delay=0.02)
@@ -422,7 +424,7 @@ class Names(Case):
             server.forget()
             self.assertRegex(self.plane_of(200), "ok")
             self.assertEqual(several(server), [])
-        self.assertLessEqual(counts[1][0], counts[0][0] + 2 * 4)  # what is left is joined again
+        self.assertLessEqual(counts[1][0], counts[0][0] + 2 * 4)  # the rest is joined again
         self.assertEqual(counts[1][1], counts[0][1])
 
 
@@ -446,7 +448,7 @@ class Random(Case):
                 reply.cut = dice.randrange(len(reply.body) + 1)
                 reply.resets = dice.random() < 0.5
             elif len(spans_of(request)) < 2 or "cache-control" in request.headers:
-                return None  # what is damaged twice is damaged
+                return None  # bytes that are wrong twice are damaged
             elif chance < 0.22:
                 return Reply(200, {"ETag": reply.headers["ETag"]}, self.frame)
             elif chance < 0.28:

@@ -1,4 +1,4 @@
-"""Arrays in object stores of S3: who asks, and where the bucket is said."""
+"""Arrays in S3 object stores: whose keys are used, and how a URL names the bucket."""
 
 import os
 import subprocess
@@ -80,7 +80,7 @@ class S3(Case):
         self.assertNotIn("authorization", server.requests[-1].headers)
 
     def test_one_key_alone_is_an_error(self):
-        """It is not asked without a signature, nor with the keys of the next place."""
+        """No request is sent without a signature, or with the keys of the next source."""
         server, url = self.serve_s3()
         server.is_public = True
         where = {"AWS_ENDPOINT_URL": server.url("")}
@@ -127,7 +127,7 @@ class S3(Case):
 
     def test_the_bucket_is_in_the_hosts_name(self):
         server, url = self.serve_s3(prefix="")
-        url = url.replace(" ", "_")  # the helper's words end there
+        url = url.replace(" ", "_")  # words of the helper end at a blank
         server.objects = {path.replace("%20", "_"): body for path, body in server.objects.items()}
         reader = self.reader_of(server, AWS_SESSION_TOKEN=self.TOKEN)
         self.assertEqual(reader.say("open", url, "nocache", "addressing=2"), "ok")

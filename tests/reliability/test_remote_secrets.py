@@ -1,6 +1,5 @@
-"""Nothing that a program says of URLs shows keys, secrets, tokens or signatures: sessions that
-are signed and sessions by a presigned URL, in which all goes well, and each of many ways in which
-it does not.
+"""No message about a URL contains keys, secrets, tokens or signatures: sessions with signed
+requests and with a presigned URL, without faults, and with each of many faults.
 
 usage: test_remote_secrets.py"""
 
@@ -16,7 +15,7 @@ from scripted_server import Reply
 
 RUNS, SEED = 1, None
 ACCESS, SECRET, TOKEN = "AKIDSHOWNNOWHERE", "wholly/secret+key=", "wholly-secret-token="
-SLOW = ("503", "reset", "no http", "cut")  # are tried again, which takes seconds
+SLOW = ("503", "reset", "no http", "cut")  # are retried, which takes seconds
 QUERY = {"X-Amz-Credential": "AKIDSHOWNNOWHERE%2Fday%2Fregion", "X-Amz-Signature": "5ec12e7" * 9,
          "X-Amz-Security-Token": "wholly-secret-token%3D", "sig": "query-5ec12e7"}
 
@@ -39,7 +38,7 @@ class Case(RemoteCase):
         return self.server.good(request)
 
     def ways(self):
-        """Scripts by name: what the server does from request `after` on."""
+        """Scripts by name: how the server responds from request `after` on."""
         return {
             "well": lambda r: None,
             "403": lambda r: Reply(403, body=self.echo(r)),
@@ -61,7 +60,7 @@ class Case(RemoteCase):
 
     @staticmethod
     def echo(request):
-        """What some servers put into answers: what they were asked."""
+        """Some servers repeat the request in their response."""
         return (request.path + "\n" + "\n".join(request.headers.values())).encode()
 
     def commands(self, url):
@@ -85,7 +84,7 @@ class Case(RemoteCase):
         yield ["publish", "--trace", "-f", local, url]
 
     def session(self, url, **variables):
-        """Runs all commands in all ways. Where what was said is kept."""
+        """Runs all commands with all scripts; also searches all their output."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
         for way, script in self.ways().items():
             for after in (0, 1):

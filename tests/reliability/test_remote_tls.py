@@ -1,5 +1,5 @@
-"""https: servers that are not who they say are refused in a sentence that names them, and reading
-over HTTP/1.1 and HTTP/2 is right and takes as many requests as are told."""
+"""HTTPS: servers with a wrong certificate are refused with a message that names them, and reads
+over HTTP/1.1 and HTTP/2 are right and take the number of requests that the handle counts."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ import nginx_server
 from relay import Relay
 from scripted_server import Reply
 
-MULTIPLEXED = 100  # requests at once on a connection of HTTP/2
+MULTIPLEXED = 100  # concurrent requests on an HTTP/2 connection
 VARIABLES = ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
@@ -45,7 +45,7 @@ class Trust(Case):
 
     def refused(self, answer, words):
         self.fails(answer, "the certificate of localhost is refused: .*" + words)
-        self.assertNotIn("times", answer)  # another attempt would end as this one
+        self.assertNotIn("times", answer)  # another attempt would end the same way
         self.assertEqual(self.server.requests, [])
 
     def test_who_vouches_is_given(self):
@@ -61,7 +61,8 @@ class Trust(Case):
         self.refused(answer, "issuer")
 
     def test_one_who_trusts_does_not_let_in_another(self):
-        """Neither by a connection that was kept nor by a session of it."""
+        """Neither a kept connection nor its TLS session lets a handle in that does not trust
+        the certificate."""
         self.assertEqual(self.trusting(self.server), "ok")
         self.server.requests.clear()
         self.refused(self.reader.say("open", self.server.url("/a.b2nd")), "issuer")
@@ -82,7 +83,7 @@ class Trust(Case):
         self.fails(answer, "127.0.0.1.*the certificate of localhost is refused")
 
     def test_that_changes_while_it_is_read(self):
-        """A connection that is made later is looked at as the first one was."""
+        """The certificate of a later connection is checked as that of the first one."""
         self.assertEqual(self.trusting(self.server, "nocache", "retries=1"), "ok")
         self.server.certify(*self.other_authority.certify("good", "DNS:localhost"))
         self.server.script = lambda r: Reply(503, closes=True)
@@ -158,10 +159,10 @@ class Trust(Case):
 
 @unittest.skipUnless(NGINX, "nginx is not installed (scripts/bootstrap --test)")
 class Http1(Case):
-    """A real server; its log says what came of what was asked."""
+    """A real server; its log shows how it responded."""
 
     PROTOCOL, HTTP2 = "HTTP/1.1", False
-    SINGLE = "max_ranges 1;"  # to several the server answers with all of the object
+    SINGLE = "max_ranges 1;"  # responds to a request for several ranges with the whole object
 
     @classmethod
     def setUpClass(cls):
@@ -183,7 +184,8 @@ class Http1(Case):
         return server
 
     def requests(self, n):
-        """Of the log, when it has so many lines: a request is logged after its answer."""
+        """The lines of the log, as soon as there are n: a request is logged after its
+        response."""
         end = time.monotonic() + 60
         while len(lines := self.log.read_text().splitlines()) < n:
             assert time.monotonic() < end, lines
@@ -212,8 +214,9 @@ class Http1(Case):
         return self.PROTOCOL
 
     def scattered(self, server, *words):
-        """Many blocks, far from each other; the lines of their requests. A server whose name says
-        that it sends several at once, and that does not, says so by each connection at most."""
+        """Reads many blocks that are far apart; returns the log lines of their requests. A
+        server whose name says that it sends several parts, and that does not, is asked at most
+        once per connection."""
         self.assertEqual(self.trusting(server, "nocache", "over=-1", *words, path="many.b2nd"), "ok")
         opened = len(self.requests(1))
         self.assertRegex(self.reader.say("box", 0, 64, 0, 64, 65, 66), r"\Aok ")
@@ -238,7 +241,7 @@ class Http1(Case):
         self.assertEqual(self.reader.say("read"), "ok " + self.many_hash)
 
     def check_connections(self, connections):
-        """They are closed on answers that are all of the object."""
+        """Connections whose response is the whole object are closed."""
         self.assertGreater(len(connections), 1)
         self.assertLessEqual(len(connections), 4 + 4)
 
@@ -249,7 +252,7 @@ class Http1(Case):
         self.assertEqual(len(self.requests(self.told())), self.told())
 
     def test_stopping(self):
-        """What is stopped leaves nothing behind that the next read stumbles over."""
+        """A stopped read leaves nothing behind that disturbs the next one."""
         server = self.start("limit_rate 50k;")
         os.environ["CURL_CA_BUNDLE"] = str(self.authority.file)
         self.addCleanup(os.environ.pop, "CURL_CA_BUNDLE")
@@ -290,7 +293,8 @@ class Http2(Http1):
         self.assertEqual(len(connections), 1)
 
     def test_more_at_once_than_connections(self):
-        """All that fit are asked for before the first answer comes, on the one connection."""
+        """All requests that fit are sent on the one connection before the first response
+        arrives."""
         server = self.start(self.SINGLE)
         relay = Relay(server.port)
         self.addCleanup(relay.close)
@@ -315,17 +319,18 @@ class Http2(Http1):
         self.assertEqual(relay.connections, 1)
 
     def test_a_connection_that_was_idle(self):
-        """The server closes it: all wait for the next one, and do not each make their own."""
+        """The server closes it: all requests wait for one new connection instead of opening one
+        each."""
         server = self.start("keepalive_timeout 1s;" + self.SINGLE)
         lines = self.scattered(server)
-        time.sleep(3)  # when that is not enough, it is the same connection
+        time.sleep(3)  # if that is too short, it is the same connection
         self.assertRegex(self.reader.say("box", 0, 64, 0, 64, 129, 130), r"\Aok ")
         more = self.requests(self.told())[len(lines) + 1:]
         self.assertGreater(len(more), 200)
         self.assertEqual(len({line[3] for line in more}), 1)
 
     def test_a_connection_that_ends(self):
-        """The server ends it after so many requests, with others under way."""
+        """The server closes it after a number of requests, with others in flight."""
         lines = self.scattered(self.start("keepalive_requests 50;" + self.SINGLE))
         self.assertGreater(len({line[3] for line in lines}), 1)
         self.assertEqual(self.reader.say("read"), "ok " + self.many_hash)

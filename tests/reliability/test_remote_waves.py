@@ -1,7 +1,7 @@
-"""Large reads behind URLs: several waves are under way at once, in bounded memory, and chunks that
-are wanted whole are read without their layouts.
+"""Large reads behind URLs: several waves are in flight at once, in bounded memory, and chunks
+that are needed completely are read without their layouts.
 
-The scripted server holds answers back, cuts, refuses and changes them while others are decoded."""
+The scripted server delays, cuts, refuses and changes responses while others are decoded."""
 
 import json
 import subprocess
@@ -20,12 +20,13 @@ from scripted_server import Reply, spans_of  # noqa: E402
 from tool_remote_case import CLI, OPENING, Reader, Served, convert  # noqa: E402
 
 MIB = 1 << 20
-MOST = 64 * MIB   # bytes that a read holds at most where it keeps them in a folder, half of
-                  # which are the copies that go there,
-HELD = 32 * MIB   # and else
-LEAST = 16 * MIB  # and that are more than one wave on the shortest way
+# The most bytes that a read holds: with a cache folder, where half of them are copies that are
+# written to it, and without. The least is more than one wave with the shortest round trips.
+MOST = 64 * MIB
+HELD = 32 * MIB
+LEAST = 16 * MIB
 SHAPE = (24, 1024, 1000)
-# Chunks of 8 blocks and 1 MB; the last ones of the second axis lie half outside.
+# Chunks of 8 blocks and 1 MB; the last ones of the second axis are half outside.
 PARTITION = ["--chunks", "1,400,700", "--blocks", "1,100,350", "--codec", "blosclz", "--level", "0",
              "-T", "1"]
 
@@ -88,7 +89,8 @@ class Counts(Case):
         self.assertGreater(sum(b - a < 9000 for r in server.requests for a, b in spans_of(r)), 8)
 
     def test_what_is_not_whole_is_read_in_blocks(self):
-        """All but a line of each chunk of the first column: a block of each is left out."""
+        """All of each chunk of the first column except a line: one block of each is left
+        out."""
         server = self.serve()
         self.opened(server)
         self.assertIn("ok", self.reader.say("box", "0 24 0 300 0 700"))
@@ -97,8 +99,8 @@ class Counts(Case):
 
 class Together(Case):
     def test_a_later_wave_does_not_wait_for_an_earlier_one(self):
-        """The first answer is held back until bytes have been asked for that no memory has room
-        for before another wave is decoded."""
+        """The first response is delayed until more bytes have been requested than memory has
+        room for before another wave is decoded."""
         server, later, held = self.serve(), threading.Event(), []
         asked, lock = [0], threading.Lock()
 
@@ -110,7 +112,7 @@ class Together(Case):
                 is_first = not held
                 held.append(request)
             if is_first:
-                self.came = later.wait(25)  # less than it has patience
+                self.came = later.wait(25)  # less than its timeout
             return None
         self.opened(server)
         server.script = hold
@@ -118,7 +120,8 @@ class Together(Case):
         self.assertTrue(self.came)
 
     def most_asked(self, least, *words):
-        """For how many bytes a read asks while nothing is answered, of a way that is long."""
+        """The bytes that a read requests while nothing is answered, with long round-trip
+        times."""
         server, lock, asked = self.serve(delay=0.05), threading.Lock(), [0]
         enough, answers = threading.Event(), threading.Event()
 
@@ -127,12 +130,12 @@ class Together(Case):
                 asked[0] += sum(end - first for first, end in spans_of(request))
                 if asked[0] > least:
                     enough.set()
-            answers.wait(25)  # less than it has patience
+            answers.wait(25)  # less than its timeout
             return None
 
         def look():
             self.was_enough = enough.wait(20)
-            time.sleep(1)  # what else comes
+            time.sleep(1)  # for any further requests
             self.asked = asked[0]
             answers.set()
         self.opened(server, "connections=200", *words)
@@ -149,8 +152,8 @@ class Together(Case):
             self.assertLessEqual(self.most_asked(MOST // 4, "cache=" + folder), MOST // 2)
 
     def test_memory_bounds_what_is_held_with_a_folder(self):
-        """The bytes that wait to be decoded, and the copies that go to the folder, of a way that
-        is long, whoever dawdles."""
+        """The bytes that wait to be decoded, and the copies that are written to the folder,
+        with long round-trip times and slow decoding."""
         for connections in (1, 2, 16, 100):
             for dawdle in (0, 1500):
                 server = self.serve(delay=0.05)
@@ -172,7 +175,8 @@ class Together(Case):
         self.assertGreater(self.most_asked(MOST // 2), MOST + HELD)
 
     def test_memory_bounds_what_is_held(self):
-        """Whatever comes while nobody decodes, and however many connections bring it."""
+        """However much arrives while nothing is decoded, and however many connections receive
+        it."""
         for connections in (1, 2, 16, 100):
             server = self.serve()
             self.reader.say("peak")
@@ -190,8 +194,8 @@ class Together(Case):
                        "0", "-T", "1")
 
     def test_chunks_that_many_requests_bring(self):
-        """More connections than there is memory for chunks, each of which is in parts of several
-        requests: what pauses never waits for what waits for it."""
+        """More connections than there is memory for chunks, each of which is received in parts
+        by several requests: a paused request never waits for one that waits for it."""
         path = self.large()
         server = self.serve(path.read_bytes())
         self.assertEqual(self.reader.say("open", path), "ok")
@@ -206,9 +210,9 @@ class Together(Case):
             self.assertEqual(self.reader.say("threads", 4), "ok 0")
 
     def test_who_has_memory_waits_for_a_connection(self):
-        """Several readers share connections. Of each chunk there are two requests; the second one
-        is refused for a second, in which all connections go to those who wait for memory, which
-        is lent to chunks that miss what was refused."""
+        """Several readers share connections. Each chunk takes two requests; the second one is
+        refused for a second, during which all connections are used by requests that wait for
+        memory, which is held by chunks that miss what was refused."""
         path = self.large()
         info = subprocess.run([CLI, "info", "--chunks", "--json", path], check=True,
                               stdout=subprocess.PIPE).stdout
@@ -241,8 +245,8 @@ class Together(Case):
 
 
 class Parts(Case):
-    """Four of five blocks of each line of them: many such ranges come in one answer, as parts, and
-    where memory is used up it pauses inside of one."""
+    """Four of five blocks of each line of blocks: many such ranges arrive in one response, as
+    parts, and when memory is used up the response pauses within one of them."""
 
     BOX = (0, SHAPE[0], 0, SHAPE[1], 0, 800)
 
@@ -258,7 +262,7 @@ class Parts(Case):
         reader.close()
 
     def reads(self, server, *words):
-        """What asks for several ranges, and the bytes in use at most."""
+        """Returns the requests for several ranges; checks the peak of memory."""
         self.opened(server, "over=-1", *words)
         self.reader.say("peak")
         self.assertEqual(self.reader.say("hash", *self.BOX), self.part)
@@ -266,7 +270,8 @@ class Parts(Case):
         return [r for r in server.requests if len(spans_of(r)) > 1]
 
     def test_memory_bounds_what_is_held(self):
-        """Nobody decodes for a while, and answers of 8 MB wait for memory in the midst of a part."""
+        """Nothing is decoded for a while, and responses of 8 MB wait for memory in the middle
+        of a part."""
         for connections in (2, 16, 100):
             for name in (None, "nginx"):
                 with self.subTest(connections=connections, name=name):
@@ -275,8 +280,8 @@ class Parts(Case):
                     self.assertGreater(sum(len(spans_of(r)) for r in asked), 200)
 
     def test_bodies_that_are_cut(self):
-        """In parts that wait for memory, and elsewhere; what is left is asked for in parts again, and
-        when that is cut, too, one by one."""
+        """Cut in parts that wait for memory, and elsewhere; the rest is requested in parts
+        again, and if that is cut, too, one by one."""
         for connections in (2, 50):
             for often in (1, 3):
                 server, cut, lock = self.serve(name="nginx"), {}, threading.Lock()
@@ -346,7 +351,7 @@ class Faults(Case):
         self.assertEqual(self.reader.say("read"), self.right)
 
     def flipped(self, server, n_times):
-        """One byte of a chunk in the middle."""
+        """Flips one byte of a chunk in the middle."""
         seen = []
 
         def script(request):

@@ -1,11 +1,10 @@
-"""Crashes, kills and failing disks while trees are committed to and packed, from outside
-the process: our readers and writers find everything as after the last acknowledged commit,
-or everything as after the next one, and C-Blosc2 finds each array whole. An archive is the
-old one or the new one.
+"""Crashes, kills and I/O errors while trees are committed to and packed, tested from outside
+the process: for our readers and writers all arrays are in the state of the last acknowledged
+commit, or all in that of the next one, and C-Blosc2 can read each array. An archive is the old
+one or the new one.
 
 usage: test_tree_crashes.py [--long] [SEED]      --long, or CATERVA_TEST_LONG=1: every crash
-point of longer workloads
-"""
+point of longer workloads"""
 
 import collections
 import json
@@ -39,7 +38,7 @@ def count_good(out):
 
 
 def replay():
-    """Every operation of commits over three arrays; syncs do not count for `unsynced`."""
+    """Every operation of commits over three arrays; `unsynced` ignores syncs."""
     total = collections.Counter()
     images = [] if IS_LONG else ["--images", "40"]
     for kind in KINDS + ("unsynced",):
@@ -63,7 +62,7 @@ def every_kill():
 
 
 def losses_are_seen():
-    """A disk that ignores syncs mixes or loses commits: the replay must say so."""
+    """A disk that ignores syncs mixes or loses commits: the replay must detect it."""
     out = run_tool("crashreplay.py", *commands("mixed", "work", 4), "--no-syncs",
                    "--models", "power", fails=True)
     if not re.search("acked missing|half visible|cannot open", out):
@@ -71,7 +70,8 @@ def losses_are_seen():
 
 
 def sweep():
-    """Each operation fails: what is not committed must be said, and nothing is mixed."""
+    """Each operation fails in turn: a failed commit must be reported, and states are never
+    mixed."""
     every = [] if IS_LONG else ["--every", "3"]
     runs = 0
     for kind in ("mixed", "overwrite", "create", "attributes") if IS_LONG else ("mixed",):
@@ -84,7 +84,7 @@ def sweep():
 
 
 def packs():
-    """An archive that is made again and again, crashed anywhere."""
+    """An archive that is created again and again, with a crash at every operation."""
     packed = ["--shim", crashes.SHIM, "--ext", ".b2d", "--atomic", "512", "--gate",
               "--init", f"{TOOL} init mixed {{file}}",
               "--work", f"{TOOL} pack mixed {{file}} {6 if IS_LONG else 3}",

@@ -1,4 +1,4 @@
-"""What tests of URLs share: a frame behind a scripted server, and a program that reads it."""
+"""What tests of URLs share: a frame on a scripted server, and a program that reads it."""
 
 
 import json
@@ -18,7 +18,7 @@ from scripted_server import ScriptedServer  # noqa: E402
 CLI = os.environ.get("CATERVA_CLI", "caterva")
 HELPERS = Path(os.environ.get("CATERVA_HELPER_DIR", "."))
 NGINX = nginx_server.find()
-OPENING = 65536  # bytes of the end that an opening asks for
+OPENING = 65536  # bytes of the end that opening reads
 
 
 def convert(folder, name, items, *options):
@@ -36,7 +36,7 @@ def fnv(data):
 
 
 class Reader:
-    """The program tool_remote, at the other end of a pipe."""
+    """The program tool_remote, connected by pipes."""
 
     def __init__(self):
         self.process = subprocess.Popen([HELPERS / "reliability" / "tool_remote"],
@@ -56,8 +56,8 @@ class Reader:
 
 
 def frames(folder):
-    """A sealed frame larger than what comes with the opening, and one of other items that is
-    as long."""
+    """A sealed frame larger than what opening reads, and one of the same size with other
+    items."""
     rng = np.random.default_rng(7)
     items = rng.integers(0, 1 << 20, (40, 60, 50)).astype("i4")
     partition = ["--chunks", "10,20,50", "--blocks", "5,10,25", "--codec", "blosclz", "--level", "0", "-T", "1"]
@@ -68,8 +68,8 @@ def frames(folder):
 
 
 def far_chunks(path):
-    """The first items of the chunks that lie before what comes with the opening. Which these
-    are differs from file to file: chunks lie in the order in which they were written."""
+    """The first items of the chunks that are not read by opening. They differ between files:
+    chunks are stored in the order in which they were written."""
     info = json.loads(subprocess.run([CLI, "info", "--chunks", "--json", path], check=True,
                                      stdout=subprocess.PIPE).stdout)
     end = path.stat().st_size - OPENING
@@ -79,7 +79,7 @@ def far_chunks(path):
 
 
 class Served(unittest.TestCase):
-    """A reader for each test, and servers of `frame`, which is made in `folder`."""
+    """A reader for each test, and servers of `frame`, which is created in `folder`."""
 
     @classmethod
     def setUpClass(cls):
