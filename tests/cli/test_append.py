@@ -1,4 +1,5 @@
-"""append and resize: what comes of every input, and that nothing comes of a bad one."""
+"""append and resize: the result of every kind of input, and that invalid input changes
+nothing."""
 
 import io
 import os
@@ -34,7 +35,7 @@ class Growing(Case):
 
 
 class Compact(Growing):
-    """append and put give dead space back by themselves."""
+    """append and put compact the file when they leave dead space."""
 
     def size_after(self, *options):
         values = np.random.default_rng(5).integers(0, 2**63, 1 << 17)
@@ -158,8 +159,8 @@ class Append(Growing):
         values = np.arange(2000, dtype="<f8")
         path = self.make(np.tile(values, (10, 1)), chunks=(64, 2000), blocks=(8, 500))
         rows = 7000  # 112 MB
-        with open(self.path("in.raw"), "wb") as file: # by lines: a child's peak
-            for _ in range(rows):                     # begins with the parent's size
+        with open(self.path("in.raw"), "wb") as file:  # in pieces: the peak memory of a child
+            for _ in range(rows):  # begins at its parent's size
                 file.write(values.tobytes())
         for source in ("-", self.path("in.raw")):
             child = subprocess.Popen([CLI, "append", str(path), str(source), "--from", "raw",
@@ -289,7 +290,7 @@ class Refusals(Growing):
         self.folder.chmod(0o755)
         commands = (["append", self.array, self.array], ["resize", self.array, "1,1,1"],
                     ["attr", "set", self.array, "k", "1"], ["attr", "delete", self.array, "k"])
-        root = os.geteuid() == 0  # whom no mode stops
+        root = os.geteuid() == 0  # which no file mode stops
         if root and not shutil.which("setpriv"):
             self.skipTest("setpriv is not there, and nobody else can run the program")
         other = ["setpriv", "--reuid=65534", "--clear-groups"] if root else []
@@ -306,7 +307,7 @@ class Refusals(Growing):
 
 
 class Held(Growing):
-    """A pipe that goes quiet holds the writer, and with it the file."""
+    """A pipe without data delays the writer, which keeps the file locked."""
 
     def hold(self, path):
         child = subprocess.Popen([CLI, "append", str(path), "-", "--from", "raw", "--memory",

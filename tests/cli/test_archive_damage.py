@@ -1,5 +1,6 @@
-"""Archives with one flipped bit: in a name, in the end, and in what makes other readers refuse a
-member. verify names the damage, and repair loses nothing that is there, nor keeps silent."""
+"""Archives with one flipped bit: in a name, in the end record, and in what makes other readers
+refuse a member. verify reports the damage, and repair loses nothing that can be read, and
+reports what it cannot."""
 
 import io
 import json
@@ -16,7 +17,7 @@ END = {"disk": 4, "disks": 6, "here": 8, "all": 10}
 
 class Damage(Case):
     def setUp(self):
-        """Two arrays in a group with attributes, and one beside it."""
+        """Two arrays in a group with attributes, and one outside."""
         super().setUp()
         self.tree, self.archive = self.path("t.b2d"), self.path("t.b2z")
         for key in ("g/temp", "g/wind", "top"):
@@ -40,11 +41,11 @@ class Damage(Case):
         self.write((at, bytes([self.whole[at] ^ 1 << bit])))
 
     def record(self, name):
-        """Where the directory's record of a member begins."""
+        """Position of the directory's record of a member."""
         return self.whole.index(name.encode(), self.start) - 46
 
     def repaired(self, status):
-        """What became of each member, and why."""
+        """The outcome of each member, and the reason."""
         shutil.rmtree(self.out, ignore_errors=True)
         code, out, err = run("repair", "--json", self.bad, "-o", self.out)
         self.assertEqual((code, err), (status, ""), out)
@@ -59,7 +60,8 @@ class Damage(Case):
         self.write((at, new.encode()))
 
     def test_names_that_contradict_each_other(self):
-        """The one that makes sense is taken, wherever it stands; both are named."""
+        """The name that makes sense is taken, from the directory or the header; the message has
+        both."""
         for name, bad in (("g/__vlmeta__.b2f", "g/__vlmeua__.b2f"), ("g/temp.b2nd", "g/temp.b2ne"),
                           ("g/__vlmeta__.b2f", "f/__vlmeta__.b2f"), ("g/temp.b2nd", "w/temp.b2nd"),
                           ("embed.b2e", "embed.b2d"), ("g/temp.b2nd", "g/wind.b2nd"),
@@ -79,7 +81,7 @@ class Damage(Case):
                     self.ok("verify", self.out)
 
     def test_names_that_are_as_good_as_each_other(self):
-        """The directory's is taken, by which other programs know the member."""
+        """The directory's name is taken, since other programs use it."""
         for in_header in (False, True):
             self.rename("g/temp.b2nd", "g/tenp.b2nd", in_header)
             key, other = ("/g/temp", "tenp") if in_header else ("/g/tenp", "temp")
@@ -92,7 +94,7 @@ class Damage(Case):
             self.ok("diff", f"{self.out}::{key}", f"{self.tree}::/g/temp")
 
     def test_a_name_that_nobody_may_have(self):
-        """By its header: the directory's is shown to be right by nothing else."""
+        """It is damaged in its header, and nothing else confirms the directory's name."""
         self.rename("top.b2nd", "top\0b2nd", True)
         self.assertEqual(self.repaired(1)["/top"][0], "partly")
         self.ok("diff", self.out, self.tree)
@@ -110,13 +112,15 @@ class Damage(Case):
                     self.ok("diff", self.out, self.tree)
 
     def first(self):
-        """The tree itself has two lines: how it was opened, and what embed.b2e is."""
+        """The first of the two lines of the tree itself: how it was opened. The other one is
+        about embed.b2e."""
         shutil.rmtree(self.out, ignore_errors=True)
         facts = json.loads(self.text("repair", "--json", self.bad, "-o", self.out))
         return facts["members"][0]["outcome"], facts["members"][0]["reason"]
 
     def test_parts(self):
-        """An end that agrees with itself is believed, unless the first member begins here."""
+        """A consistent end record is trusted, unless the first member begins at the start of
+        this file."""
         two = struct.pack("<HH", 1, 1)
         self.write((self.end + 4, two))
         self.assertIn("all of it is here", self.fails(4, "ls", self.bad))
@@ -130,7 +134,7 @@ class Damage(Case):
         self.assertIn("part 2 of several", self.fails(5, "repair", self.bad, "-o", self.path("n")))
 
     def test_parts_of_zip(self):
-        """What Info-ZIP makes of a tree that it splits."""
+        """Files that Info-ZIP creates when it splits a tree."""
         if not shutil.which("zip"):
             self.skipTest("there is no zip")
         (self.tree / "noise").write_bytes(bytes(range(256)) * 1024)
@@ -143,7 +147,7 @@ class Damage(Case):
         self.assertIn("of several", self.fails(5, "ls", last))
 
     def test_the_wide_end(self):
-        """Zip64, which has the same numbers once more."""
+        """Zip64, which stores the same numbers a second time."""
         _, _, _, _, n, size, pos, _ = struct.unpack("<IHHHHIIH", self.whole[self.end:self.end + 22])
         wide = struct.pack("<IQHHIIQQQQ", 0x06064b50, 44, 45, 45, 0, 0, n, n, size, pos)
         locator = struct.pack("<IIQI", 0x07064b50, 0, self.end, 1)
@@ -160,8 +164,8 @@ class Damage(Case):
     # ---- What other readers refuse -------------------------------------------------------
 
     def test_flags_and_versions(self):
-        """Whatever zipfile refuses is damage, and two encodings of one name; what is not does not
-        stand in verify's way."""
+        """Everything that zipfile refuses is damage, and also two encodings of one name; verify
+        accepts everything else."""
         for name, info in self.infos.items():
             for what, at in (("version", info.header_offset + 4), ("flags", info.header_offset + 6),
                              ("version", self.record(name) + 6), ("flags", self.record(name) + 8)):
@@ -180,7 +184,7 @@ class Damage(Case):
                         self.ok("diff", self.out, self.tree)
 
     def test_the_encoding_of_a_name(self):
-        """Other programs know a member by another name where the flag is lost."""
+        """Without the flag other programs decode the member's name differently."""
         self.ok("create", f"{self.tree}::/größe", "--shape", "4", "--dtype", "<i8")
         self.archive.unlink()
         self.ok("pack", self.tree, self.archive)
@@ -204,7 +208,7 @@ class Damage(Case):
             return False
 
     def test_archives_of_others_are_no_damage(self):
-        """Flag bit 3, times and versions differ between header and directory there."""
+        """In them flag bit 3, times and versions differ between header and directory."""
         class Stream(io.RawIOBase):
             def __init__(self, to):
                 super().__init__()
@@ -221,7 +225,7 @@ class Damage(Case):
         self.ok("verify", self.bad)
         if shutil.which("zip"):
             self.ok("create", f"{self.tree}::/größe", "--shape", "4", "--dtype", "<i8")
-            for how in ("n", "UTF8"):  # names as they are, with and without the flag
+            for how in ("n", "UTF8"):  # names in their own encoding, and with the UTF-8 flag
                 made = self.path(f"{how}.b2z")
                 subprocess.run(["zip", "-q", "-0", f"-UN={how}", "-r", made, "."],
                                cwd=self.tree, check=True)
@@ -247,7 +251,8 @@ class Damage(Case):
                       self.text("verify", self.tree))
 
     def test_headers_of_attributes(self):
-        """Each bit that is wrong is damage; what their trailer vouches for is kept, and read."""
+        """Every wrong bit is damage; what the trailer's checksums confirm is kept and can be
+        read."""
         file = self.tree / "g" / "__vlmeta__.b2f"
         good = file.read_bytes()
         mended = 0

@@ -1,4 +1,4 @@
-"""attr set and delete: JSON in, the bytes of python-blosc2 in the file."""
+"""attr set and delete: from JSON to the bytes that python-blosc2 writes."""
 
 import json
 import os
@@ -111,8 +111,8 @@ class Attributes(Case):
         blosc2.asarray(np.arange(6), urlpath=str(self.array))
 
     def stored(self, key):
-        """The bytes in the file, and what python-blosc2 makes of them."""
-        array = blosc2.open(str(self.array)) # its vlmeta does not keep it alive
+        """The bytes in the file, and the value that python-blosc2 reads from them."""
+        array = blosc2.open(str(self.array))  # its vlmeta does not hold a reference to it
         meta = array.schunk.vlmeta
         return super(type(meta), meta).get_vlmeta(key), meta[key]
 
@@ -262,8 +262,8 @@ class Attributes(Case):
                                                    "i2"))
 
     def test_without_limits(self):
-        """200 attributes, a long name, a typed one, nested maps: reopened the same, and
-        python-blosc2 sees what fits."""
+        """200 attributes, a long name, a typed one, nested maps: all are read after reopening,
+        and python-blosc2 sees those that fit."""
         long = "straight_vertical_longitude_from_pole"
         deep = {"a": {"b": [1, {"c": None}]}}
         expected = {f"k{i}": i for i in range(200)} | {long: -45.0, "deep": deep}
@@ -287,7 +287,7 @@ class Attributes(Case):
         copy = self.path("copy.b2nd")
         self.ok("repack", self.array, copy)
         self.assertEqual(self.text("attr", "list", copy), self.text("attr", "list", self.array))
-        for i in range(20): # those behind move up
+        for i in range(20):  # the following ones move up
             self.ok("attr", "delete", self.array, f"k{i}")
         array = blosc2.open(str(self.array))
         seen = array.schunk.vlmeta.getall()
@@ -295,8 +295,8 @@ class Attributes(Case):
         self.assertEqual(len(seen["attrs"]), 182 - 14)
 
     def test_maps_of_others(self):
-        """Merged, also from JSON; what is no map is an attribute, and moves into one when
-        there has to be one."""
+        """Maps are merged, also from JSON; anything else is an attribute, and is moved into a
+        map when one is needed."""
         cases = [({"x": 1, "units": "other"}, '"units": "K"\n"x": 1\n'),
                  ('{"x": [1, 2]}', '"units": "K"\n"x": [1, 2]\n'),
                  ({}, '"units": "K"\n'), ("{broken", '"attrs": "{broken"\n"units": "K"\n'),

@@ -1,5 +1,5 @@
-"""--astype casts as NumPy does, --view-dtype takes bytes for others, and neither happens
-unasked; what an array carries beside its items comes along."""
+"""--astype casts as NumPy does, --view-dtype reinterprets bytes, and neither is done without
+the option; attributes and metalayers are copied."""
 
 import io
 import json
@@ -33,7 +33,8 @@ class Casts(Case):
         self.assertEqual(np.asarray(got[...]).tobytes(), want.tobytes())
 
     def test_every_pair_by_every_way(self):
-        """Each pair of numbers goes two of eight ways, and each way is gone by many."""
+        """Each pair of number types is tested in two of eight ways, and each way by many
+        pairs."""
         out, array, plain = self.path("o.b2nd"), self.path("i.b2nd"), self.path("i.npy")
         ways = [["convert", array, out], ["convert", plain, out],
                 ["convert", plain, out, "--memory", "4096"],

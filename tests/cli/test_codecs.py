@@ -1,6 +1,6 @@
-"""Codecs and filters on the command line: names that there are not, numbers that are
-missing, and what does not go together is refused before a file is made; delta, which
-C-Blosc2 misreads, is done with a warning."""
+"""Codecs and filters on the command line: unknown names, missing numbers and invalid
+combinations are refused before a file is created; delta, which C-Blosc2 reads wrongly, is used
+with a warning."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""completion: the scripts parse, and bash offers what the help names, no more."""
+"""completion: the scripts are valid, and bash offers exactly what the help names."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from tool_cli import Case, main, run
 
 class Completion(Case):
     def offered(self, *words):
-        """What bash would offer for the last of the words."""
+        """What bash would offer for the last word."""
         script = self.path("caterva.bash")
         script.write_bytes(self.ok("completion", "bash"))
         quoted = " ".join(f"'{w}'" for w in words)
@@ -73,7 +73,7 @@ class Completion(Case):
         self.assertEqual(self.offered("get", "--output", ""), [])
 
     def test_what_is_offered_is_taken(self):
-        """No word is refused as unknown."""
+        """None of the words is refused as unknown."""
         for option in ("codec", "filters", "cmap", "prefer", "metalayer"):
             command = self.TAKES[option]
             for word in self.offered(command, f"--{option}", ""):
@@ -103,7 +103,7 @@ class Completion(Case):
         self.assertEqual(offered("caterva tu"), {"tune"})
 
     def test_zsh(self):
-        """What the function hands to zsh's own ones."""
+        """What the function passes to zsh's own functions."""
         if not shutil.which("zsh"):
             self.skipTest("zsh is not there")
         script = self.path("_caterva")

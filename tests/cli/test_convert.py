@@ -1,4 +1,4 @@
-"""raw, npy and b2nd, either way: bit for bit, in bounded memory, through pipes."""
+"""raw, npy and b2nd, in both directions: bit for bit, in bounded memory, through pipes."""
 
 import io
 import json

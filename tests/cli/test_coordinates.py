@@ -1,5 +1,5 @@
-"""get --sel: items by the names of dimensions and the values of their coordinates, which
-are files beside the array or in an enclosing group; results beside NumPy's."""
+"""get --sel: items by names of dimensions and values of their coordinates, which are files next
+to the array or in an enclosing group; compared with NumPy."""
 
 import json
 import random
@@ -116,7 +116,7 @@ class Coordinates(Case):
         self.store("time", np.arange(400), ["time"], units="days since 2000-01-01",
                    calendar="noleap")
         self.refuse(path, "time=2000-02-29", "expected a date")
-        # Ten days are no days of the mixed calendar.
+        # These ten days do not exist in the mixed calendar.
         self.store("time", np.arange(400), ["time"], units="days since 1582-10-04",
                    calendar="gregorian")
         self.expect(path, "time=1582-10-15", 1)
@@ -126,7 +126,7 @@ class Coordinates(Case):
             self.assertIn("are no days", self.fails(5, "get", path, "--sel", "time=2000-01-01"))
 
     def test_groups(self):
-        """The nearest enclosing group of a tree has it; another directory has none."""
+        """The nearest enclosing group of a tree is used, and no other directory."""
         items = np.arange(6).reshape(2, 3)
         self.path("tree").mkdir()
         path = self.store("tree/g/v", items, ["y", "x"])
@@ -136,7 +136,7 @@ class Coordinates(Case):
         self.expect(path, "x=20", items[:, 1])
         self.store("tree/g/x", [1, 2, 20], ["x"])
         self.expect(path, "x=20", items[:, 2])
-        self.store("tree/g/x", [1, 2, 20]) # no coordinate: it has no name
+        self.store("tree/g/x", [1, 2, 20])  # not a coordinate: the axis has no name
         self.expect(path, "x=20", items[:, 1])
         self.store("tree/g/x", [1, 2], ["x"])
         self.refuse(path, "x=20", "has 2 items, the axis x has 3")
@@ -170,7 +170,7 @@ class Coordinates(Case):
         self.assertNotIn("dims", self.text("info", out))
 
     def test_random(self):
-        """Values that rise or fall, ranges and single ones, beside NumPy."""
+        """Increasing and decreasing values, ranges and single ones, compared with NumPy."""
         seed = int(time.time())
         print("seed", seed)
         r = random.Random(seed)

@@ -1,4 +1,4 @@
-"""diff: what is the same and what differs, in any format, in little memory."""
+"""diff: equal and different arrays, in any format, in little memory."""
 
 import json
 import shutil
@@ -73,7 +73,7 @@ class Diff(Case):
         self.assertEqual((same["equal"], same["different"], same["differences"]), (True, 0, []))
 
     def pair(self):
-        """Two equal arrays, to get attributes."""
+        """Two equal arrays, which then get attributes."""
         values = np.arange(6, dtype="<i4").reshape(2, 3)
         return self.store("a.b2nd", values), self.store("b.b2nd", values)
 
@@ -207,8 +207,8 @@ class Diff(Case):
         self.fails(4, "diff", damaged, damaged)
 
     def compared_meanwhile(self, change):
-        """Status, lines behind the first array's, and errors of a diff of two trees; it waits for
-        its reader within the first array until the second tree was changed."""
+        """Status, lines after the first array's, and errors of a diff of two trees, which
+        blocks on its output within the first array until the second tree has been changed."""
         a, b = self.path("a.b2d"), self.path("b.b2d")
         for tree, start in ((a, 0), (b, 1)):
             shutil.rmtree(tree, ignore_errors=True)
@@ -228,7 +228,8 @@ class Diff(Case):
         return child.returncode, lines[40000:], err
 
     def test_a_tree_that_a_writer_changes_meanwhile(self):
-        """What was listed is compared, or there is none; a tree that is gone is told once."""
+        """Members that were listed are compared or reported missing; a removed tree is reported
+        once."""
         a, b = self.path("a.b2d"), self.path("b.b2d")
         moved = self.path("moved.b2d")
 
@@ -258,7 +259,7 @@ class Diff(Case):
             time.sleep(0.3)
             if child.poll() is not None:
                 child.communicate()
-                continue  # it was faster: nothing to see
+                continue  # it ended before the signal
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=60)
             self.assertEqual((child.returncode, out, err),

@@ -1,4 +1,4 @@
-"""What goes wrong goes wrong well: the right status, one sentence, nothing half made."""
+"""Failures: the right status, one sentence, and no incomplete file."""
 
 import fcntl
 import os
@@ -216,7 +216,7 @@ class Results(Case):
             self.assertEqual((child.wait(), err), (-signal.SIGPIPE, b""))
 
     def test_closed_streams(self):
-        """No file of ours takes the number of a stream that is closed."""
+        """No file that the program opens gets the number of a closed stream."""
         array, wrong = self.path("a.b2nd"), self.path("wrong.raw")
         self.ok("create", array, "--shape", "200,300", "--dtype", "<i4", "--fill", "7")
         wrong.write_bytes(bytes(5))
@@ -249,7 +249,7 @@ class Results(Case):
 
 
 class Interrupted(Case):
-    """A pipe that goes quiet half way holds the program until the signal comes."""
+    """A pipe that stops in the middle blocks the program until the signal arrives."""
 
     def interrupt(self, sent, *arguments):
         child = subprocess.Popen([CLI, *map(str, arguments)], stdin=subprocess.PIPE,

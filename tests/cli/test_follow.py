@@ -1,5 +1,5 @@
-"""append --every and --follow: many commits of one process, each seen by readers. And
---wait, for a file that another process writes."""
+"""append --every and --follow: many commits by one process, each seen by readers. And --wait,
+for a file that another process writes."""
 
 import io
 import json
@@ -59,7 +59,7 @@ class Appending(Case):
 
 class Follow(Appending):
     def test_items(self):
-        """Each tenth row is committed; the rest at the end of the stream."""
+        """Every ten rows are committed; the rest at the end of the stream."""
         path = self.make()
         child = self.follow(path, "--follow", "--every", "10")
         child.stdin.write(self.rows(0, 9).tobytes())
@@ -73,7 +73,7 @@ class Follow(Appending):
         self.ok("verify", path)
 
     def test_time(self):
-        """What came is committed soon, but for a row that is not whole yet."""
+        """Rows are committed soon after they arrive, except an incomplete one."""
         path = self.make()
         for options in (["--follow"], ["--every", "50ms"]):
             child = self.follow(path, *options)
@@ -109,7 +109,7 @@ class Follow(Appending):
             self.check(path, 17)
 
     def test_a_part_at_the_end(self):
-        """Whole rows are committed, however seldom commits were asked for."""
+        """Complete rows are committed, even with a long interval between commits."""
         for options in (["--follow"], ["--follow", "--every", "2"], ["--every", "60m"],
                         ["--every", "7", "--memory", "4KiB"]):
             for n, words in ((1000, b"1000 whole items before it are"),
@@ -154,7 +154,7 @@ class Every(Appending):
         self.ok("verify", path)
 
     def test_commits_before_the_end(self):
-        """An input that breaks off has left its whole parts."""
+        """Everything complete before an input breaks off is committed."""
         path = self.make()
         stream = io.BytesIO()
         np.save(stream, self.rows(0, 50))

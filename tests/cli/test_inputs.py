@@ -1,5 +1,5 @@
-"""What an input is its bytes decide, whatever it is called and wherever it comes from;
-outputs that would destroy it, or lie about themselves, are refused; exit statuses agree."""
+"""The format of an input is detected from its bytes, not its name or origin; outputs that would
+overwrite the input, or have a wrong extension, are refused; exit statuses are consistent."""
 
 import gzip
 import io
@@ -106,13 +106,13 @@ class Marks(Case):
             writer = subprocess.Popen(["sh", "-c", 'cat "$0" >"$1"', self.path("content"),
                                        self.path(name)])
             err = child.communicate(timeout=60)[1]
-            writer.kill() # it waits for ever when nobody reads
+            writer.kill()  # blocks forever if nothing reads
             writer.wait()
             self.assertEqual((err, child.returncode), (b"", 0))
             self.same(self.path("out.b2nd"))
 
     def test_an_array_is_not_read_from_a_pipe(self):
-        """Which would wait for a writer, and then find no positions in it."""
+        """It would wait for a writer, and then could not seek."""
         pipe = self.path("pipe.b2nd")
         os.mkfifo(pipe)
         self.ok("create", self.path("there.b2nd"), "--shape", "3", "--dtype", "<i4")
@@ -160,7 +160,7 @@ class Marks(Case):
                             ["get", path], ["diff", path, path], ["verify", path],
                             ["stats", path], ["bench", path]):
                 self.assertIn(word, self.fails(5, *command), name)
-        raw = self.path("zip.raw") # a name says what bytes cannot: raw items may be anything
+        raw = self.path("zip.raw")  # the name decides here: raw items may be any bytes
         raw.write_bytes(b"PK\3\4")
         self.ok("convert", raw, self.path("out.b2nd"), "--shape", "4", "--dtype", "u1")
         self.path("a.npy").write_bytes(npy(VALUES))
@@ -242,13 +242,13 @@ class Outputs(Case):
                 self.assertIn(f"called as {kind} is", err)
                 self.assertIn(str(self.path(name))[:-4] + ".b2nd", err)
         self.assertEqual(self.names(), ["a.b2nd"])
-        self.ok("convert", self.array, self.path("x.npy"), "--to", "b2nd") # if you say so
+        self.ok("convert", self.array, self.path("x.npy"), "--to", "b2nd")  # as requested
         self.assertEqual(self.text("get", self.path("x.npy"), "0"), "0 1 2 3\n")
 
 
 class Statuses(Case):
-    """2: the arguments are wrong. 3: input or output failed. 4: the bytes of an input are.
-    5: they are sound, and not supported."""
+    """2: wrong arguments. 3: input or output failed. 4: the bytes of an input are damaged. 5:
+    they are valid, but not supported."""
 
     def test_truncated_input(self):
         path, out = self.path("a.npy"), self.path("out.b2nd")
@@ -398,7 +398,7 @@ class Text(Case):
 
 
 class NumPyFiles(Case):
-    """get, stats and view take them as arrays."""
+    """get, stats and view accept them as arrays."""
 
     def test_all(self):
         values = np.random.default_rng(1).integers(0, 250, (40, 30)).astype("<u1")

@@ -72,7 +72,7 @@ class Jobs(Case):
         self.fails(1, "put", self.array, "0,0", "--fill", "1", "--part", job)
 
     def test_parts_that_stay(self):
-        """As parts of another user: the merge is good, and tells of them."""
+        """As with parts of another user: the merge succeeds and warns of them."""
         job, other = self.begin(), self.begin()
         self.put(job, "0:5,0:5", 1, "t")
         listed = json.loads(self.text("jobs", "list", self.array, "--json"))["jobs"]
@@ -84,7 +84,7 @@ class Jobs(Case):
                               r"parts, [^\n]+, could not be deleted; [^\n]+\n\Z")
         self.assertEqual(self.items("4:6,0"), [1, 7])
         self.put(other, "8:10,0:5", 2, "u")
-        self.ok("jobs", "merge", self.array, self.path("u"))  # one warning is enough
+        self.ok("jobs", "merge", self.array, self.path("u"))  # without a second warning
         self.assertIn(f"{job}  ", self.text("jobs", "list", self.array))
         os.rmdir(f"{os.path.dirname(folder)}/.gone-{job}/others/inner")
         self.ok("jobs", "delete", self.array, job)

@@ -1,5 +1,5 @@
-"""Names with bytes that a terminal would obey, or that are no text: of files, keys,
-metalayers, fields. None reaches the terminal, and those that others could not read are
+"""Names of files, keys, metalayers and fields that contain terminal control bytes or are not
+text. None of these bytes reaches the terminal, and names that other programs could not read are
 refused."""
 
 import json
@@ -21,7 +21,7 @@ class Names(Case):
         done = subprocess.run([CLI.encode(), *words], capture_output=True, env=environment(),
                               cwd=self.folder)
         for stream in (done.stdout, done.stderr):
-            text = stream.decode() # valid, all of it
+            text = stream.decode()  # all of it is valid
             bad = [c for c in text if ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0]
             self.assertEqual(bad, [], arguments)
         return done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -1,4 +1,4 @@
-"""repack and compact: an array anew, and the same array without its holes."""
+"""repack and compact: rewriting an array, and removing its dead space in place."""
 
 import fcntl
 import json
@@ -34,7 +34,7 @@ class Repack(Case):
         array.schunk.vlmeta["note"] = {"x": [1, None]}
 
     def repack(self, name, *options, box=np.s_[:]):
-        """Runs it, compares the items, and returns what info says."""
+        """Runs repack, compares the items, and returns the facts of info."""
         path = self.path(name)
         self.ok("repack", self.path("a.b2nd"), path, *options)
         array = blosc2.open(str(path))
@@ -54,7 +54,7 @@ class Repack(Case):
             for key in ("shape", "chunk_shape", "block_shape", "dtype", "codec", "filters",
                         "metalayers", "attributes", "fill"):
                 self.assertEqual(facts[key], before[key], key)
-            self.assertEqual(self.sizes(facts), self.sizes(before)) # moved as they are
+            self.assertEqual(self.sizes(facts), self.sizes(before))  # moved without decoding
         self.assertTrue(self.path("c.b2nd").is_dir())
         self.ok("repack", self.path("c.b2nd"), self.path("d.b2nd"))
         self.assertTrue(self.path("d.b2nd").is_dir())
@@ -120,7 +120,7 @@ class Repack(Case):
         stored = sum(size > 0 for _, size in self.sizes(facts))
         more = self.path("b.b2nd").stat().st_size - self.path("c.b2nd").stat().st_size
         pages = 8 + stored * (48 + 8 * 4) + 28
-        # the list of chunks is compressed: how well tells in which order threads put them
+        # the list of chunks is compressed; its size depends on the order in which threads write
         self.assertAlmostEqual(more, pages, delta=24)
         self.repack("d.b2nd", "--for-remote", "--codec", "zstd", "--select", "3:47,5:",
                     box=np.s_[3:47, 5:])
@@ -177,7 +177,7 @@ class Repack(Case):
 
 
 class Large(Case):
-    """Copies that take a while."""
+    """Copies that take some time."""
 
     def make(self, shape):
         path = self.path("a.b2nd")
@@ -187,7 +187,7 @@ class Large(Case):
         return path
 
     def peak(self, *arguments):
-        """MiB that a run holds at most; what wait4 says counts this process, too."""
+        """The most MiB that a run uses; the value of wait4 includes this process."""
         child = subprocess.Popen([CLI, *map(str, arguments)], env=environment())
         peak = 0
         while child.poll() is None:
@@ -228,7 +228,7 @@ class Large(Case):
             self.assertEqual(self.names(), ["a.b2nd"])
 
     def bar(self, *options, columns=0):
-        """What a run with a terminal for standard error draws there."""
+        """The progress bar of a run with a terminal as standard error."""
         path = self.path("a.b2nd")
         master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
@@ -263,13 +263,13 @@ class Large(Case):
 
 class Compact(Case):
     def holed(self, *options):
-        """An array with dead space, and what it holds."""
+        """An array with dead space, and its items."""
         path = self.path("a.b2nd")
         values = noise((60, 60), seed=2)
         np.save(self.path("new.npy"), values)
         self.ok("create", path, "--shape", "60,60", "--dtype", "<f4", "--chunks", "20,20",
                 *options)
-        for _ in range(2):  # a third one would fill the hole of the first
+        for _ in range(2):  # a third chunk would fill the hole of the first
             self.ok("put", path, "...", self.path("new.npy"))
         os.remove(self.path("new.npy"))
         return path, values
@@ -318,9 +318,9 @@ class Compact(Case):
         before = path.read_bytes()
         writer = self.start_writer(path)
         until = time.monotonic() + 120
-        while run("compact", path)[0] == 0:  # the writer has not begun
+        while run("compact", path)[0] == 0:  # the writer has not started
             self.assertLess(time.monotonic(), until)
-            if writer.poll() is not None:  # it came while we compacted
+            if writer.poll() is not None:  # it started while compact ran
                 writer.stdin.close()
                 writer = self.start_writer(path)
             time.sleep(0.1)

@@ -1,4 +1,5 @@
-"""repair, and get around damage: what is kept, what is said to be lost, and the statuses."""
+"""repair, and get of damaged arrays: what is kept, what is reported as lost, and the
+statuses."""
 
 import fcntl
 import json
@@ -14,7 +15,7 @@ ANEW = "repaired in place: the copy of the header was written anew, nothing is l
 
 
 class Made(Case):
-    """A test with values to make arrays of, and ways to spoil them."""
+    """A test with values to create arrays of, and functions that damage them."""
 
     def setUp(self):
         super().setUp()
@@ -40,13 +41,13 @@ class Made(Case):
         path.write_bytes(data)
 
     def damage(self, path, chunk):
-        """Spoils a chunk's header; returns where it lies."""
+        """Damages a chunk's header; returns its position."""
         where = json.loads(self.text("info", path, "--json", "--chunks"))["chunks"][chunk]
         self.change(path, where["position"] + 12, b"\xff" * 4)
         return where["position"]
 
     def expected(self, fill, *chunks):
-        """The values with these chunks of the grid filled."""
+        """The values, with the fill in these chunks of the grid."""
         values = self.values.copy()
         for i, j in chunks:
             values[20 * i:20 * i + 20, 20 * j:20 * j + 20] = fill
@@ -86,7 +87,8 @@ class Repair(Made):
         self.assertEqual(self.names(), ["a.b2nd", "a.npy"])
 
     def test_copy_of_the_header(self):
-        """Its damage is found before it is needed, and mended; the array opens all the while."""
+        """Damage of the copy is found before the copy is needed, and repaired; the array can be
+        opened all the time."""
         folder = self.path("a.d")
         path = self.make()
         self.ok("convert", path, folder, "--sparse")
@@ -233,7 +235,7 @@ class Repair(Made):
     def test_beside_a_writer(self):
         path = self.make()
         self.change(path, 0, bytes(100))
-        with open(path, "r+b") as other:  # as a writer of this library holds it
+        with open(path, "r+b") as other:  # as a writer of this library locks it
             fcntl.flock(other, fcntl.LOCK_EX)
             self.fails(3, "repair", path)
         self.assertIn(WHOLE, self.text("repair", path))
@@ -254,7 +256,7 @@ class SkipDamaged(Made):
         np.testing.assert_array_equal(np.load(out), self.expected(-1, (1, 1)))
 
         status, printed, err = run("get", path, "::-1,39", "--skip-damaged", "--memory", "4096")
-        self.assertEqual((status, err.count("\n")), (1, 1))  # told once
+        self.assertEqual((status, err.count("\n")), (1, 1))  # reported once
         np.testing.assert_array_equal(np.array(printed.split(), int),
                                       self.expected(0, (1, 1))[::-1, 39])
         expected = self.expected(0, (1, 1))

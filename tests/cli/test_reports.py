@@ -1,4 +1,4 @@
-"""info, verify and attr: the words of the reports, and the same facts as JSON."""
+"""info, verify and attr: the text of the reports, and the same facts as JSON."""
 
 import base64
 import json

@@ -1,8 +1,7 @@
-"""Users, passwords and queries of URLs stand in nothing that a command prints.
+"""No command prints users, passwords or queries of URLs.
 
-Every command is run with such URLs, of what can be read and of what cannot, and both of its
-streams are searched.
-"""
+Every command is run with such URLs, readable and not, and both of its output streams are
+searched."""
 
 import os
 import subprocess
@@ -19,7 +18,7 @@ from scripted_server import ScriptedServer  # noqa: E402
 CLI = os.environ.get("CATERVA_CLI", "caterva")
 QUERY, FRAGMENT = "?X-Amz-Signature=HUSH-QUERY", "#HUSH-FRAGMENT"
 
-# Of each command the words, with URL for the place and FILE and NEW for local ones.
+# The arguments of each command, with URL for the URL and FILE and NEW for local paths.
 COMMANDS = {
     "info": ["URL", "--short URL", "--json URL", "--chunks URL", "--trace URL"],
     "get": ["URL 0 --to text", "URL -o NEW", "URL --skip-damaged -o NEW", "URL 99", "FILE -o URL"],
@@ -105,7 +104,7 @@ class Secrets(unittest.TestCase):
                 for line in lines:
                     fresh += 1
                     words = list(self.words_of(line, place, fresh))
-                    self.server.objects["/local.b2nd"] = self.sound  # somebody publishes
+                    self.server.objects["/local.b2nd"] = self.sound  # as if published meanwhile
                     done = run(command, *words, cwd=self.folder)
                     self.assertNotIn("HUSH", done.stdout + done.stderr, (command, words))
                     self.assertIn(done.returncode, range(6), (command, words, done.stderr))
@@ -128,7 +127,8 @@ class Secrets(unittest.TestCase):
         self.assertIn(bare + "/a@1.b2nd", run("info", bare + "/a@1.b2nd?x").stderr)
 
     def test_a_url_can_be_read_only(self):
-        """Whatever would write there says so, in the same words, and leaves nothing behind."""
+        """A command that would write to a URL refuses it, always with the same message, and
+        leaves no file."""
         before = sorted(self.folder.iterdir())
         for place in (self.server.url("/local.b2nd"), "s3://bucket/key", "HTTP://h/a"):
             for line in ("put URL 0 --fill 3", "append URL local.b2nd", "resize URL 3,3,3", "seal URL",

@@ -1,4 +1,5 @@
-"""info and verify of several files: one does not stop the others, and the worst counts."""
+"""info and verify of several files: a failure of one does not stop the others, and the worst
+status is returned."""
 
 import json
 

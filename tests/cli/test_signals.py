@@ -1,6 +1,6 @@
-"""Being told to stop: at once, anywhere, and nothing half made is left. Bounds are wide:
-what is told apart is a program that hears the signal from one that ends its work first,
-which here would take minutes."""
+"""Signals that stop the program: at once, at any time, and without leaving incomplete files.
+The time limits are wide: they only distinguish a program that reacts to the signal from one
+that completes its work first, which would take minutes."""
 
 import fnmatch
 import os
@@ -28,7 +28,7 @@ class Signals(Case):
         return subprocess.Popen([CLI, *map(str, arguments)], env=environment(), **kwargs)
 
     def slow_source(self):
-        """64 MB that zstd 9 needs a minute or more for."""
+        """64 MB that take zstd 9 a minute or more."""
         path = self.path("in.npy")
         np.save(path, np.random.default_rng(1).integers(0, 900, 1 << 24, dtype="<i4"))
         return path
@@ -53,7 +53,7 @@ class Signals(Case):
         return child.returncode, err
 
     def test_killed(self):
-        """What a kill leaves is found by the pattern that the documentation gives."""
+        """A killed process leaves a file that matches the documented pattern."""
         page = Path(os.environ["CATERVA_SOURCE_DIR"], "docs/reliability.md").read_text()
         pattern = re.search(r"find DIRECTORY -maxdepth 1 -name '(\S+)' -mtime", page)[1]
         for name, options in (("y.npy", []), ("y.raw", ["-f"]), ("y.b2nd", []),
@@ -79,7 +79,7 @@ class Signals(Case):
                               (signal.SIGHUP, ["--sparse"])):
             child = self.start(*self.slow(self.path("out.b2nd"), *options))
             self.wait_for(self.is_making, child)
-            time.sleep(0.5)  # it is encoding now, or soon
+            time.sleep(0.5)  # it is encoding by then
             child.send_signal(sent)
             self.assertEqual(self.end(child), (-sent, INTERRUPTED))
             self.assertEqual(self.names(), ["in.npy"])
@@ -96,7 +96,7 @@ class Signals(Case):
         self.assertEqual(self.names(), ["in.npy", "out.b2nd"])
 
     def test_the_second_does_not_wait(self):
-        """A single block cannot be stopped: only the second signal ends that."""
+        """The encoding of a single block cannot be stopped: only the second signal ends it."""
         for options in ([], ["--sparse"]):
             child = self.start(*self.slow(self.path("out.b2nd"), *options, block=1 << 24))
             self.wait_for(self.is_making, child)
@@ -143,7 +143,7 @@ class Signals(Case):
             child.stdout.read(10)
             time.sleep(0.3)
             child.send_signal(signal.SIGINT)
-            err = child.stderr.read()  # nobody reads its output
+            err = child.stderr.read()  # which nothing reads meanwhile
             self.assertEqual((child.wait(SOON), err), (-signal.SIGINT, INTERRUPTED))
             child.stdout.close()
             child.stderr.close()
@@ -168,7 +168,7 @@ class Signals(Case):
             self.assertEqual(self.names(), ["in.npy"])
 
     def test_a_shells_loop_stops(self):
-        """A loop ends by Ctrl-C, since the program does not say that it dealt with it."""
+        """Ctrl-C ends a shell's loop, since the program dies of the signal."""
         path = self.path("pid")
         command = " ".join(map(str, self.slow(self.path("o.b2nd"))))
         script = f'for i in 1 2 3; do echo $$ > "{path}"; "$0" {command}; done; exit 0'
@@ -181,7 +181,7 @@ class Signals(Case):
 
 class Progress(Case):
     def drawn(self, arguments, until, stdin=subprocess.DEVNULL):
-        """What a run draws on a terminal, until the pattern is seen; then Ctrl-C."""
+        """The output of a run on a terminal until it matches the pattern; then Ctrl-C."""
         master, terminal = pty.openpty()
         child = subprocess.Popen([CLI, *map(str, arguments)], stdin=stdin, stderr=terminal,
                                  stdout=subprocess.DEVNULL, env=environment())
@@ -203,7 +203,7 @@ class Progress(Case):
         return drawn, child.wait(SOON)
 
     def test_inside_one_chunk(self):
-        """Before the first chunk, and the first slab, is done."""
+        """Before the first chunk and the first slab are complete."""
         path = self.path("in.npy")
         np.save(path, np.random.default_rng(1).integers(0, 900, 1 << 24, dtype="<i4"))
         drawn, status = self.drawn(
@@ -230,11 +230,11 @@ class Progress(Case):
 
 
 class EveryCommand(Case):
-    """Each on what keeps it busy for long, and interrupted once. One that was faster shows
-    nothing, and must have done its work."""
+    """Each command with work that takes long, interrupted once. One that ends before the signal
+    must have done its work."""
 
     def big(self):
-        """8 GiB of decoded items in some MB."""
+        """8 GiB of decoded items in a few MB."""
         path = self.path("big.b2nd")
         side, chunk = 1 << 13, 1 << 20
         items = np.random.default_rng(2).integers(0, 3, chunk, dtype="<u8")
@@ -249,7 +249,7 @@ class EveryCommand(Case):
 
     @staticmethod
     def wait_until_caught(child, number):
-        """A program that has hardly begun is ended by a signal without a word."""
+        """Until then a signal ends the program without a message."""
         fields = Path("/proc/%d/status" % child.pid)
         until = time.monotonic() + SOON
         while fields.exists() and child.poll() is None and time.monotonic() < until:
@@ -294,7 +294,7 @@ class EveryCommand(Case):
                           ["view", big], ["view", big, "--png", self.path("o.png")],
                           ["bench", big], ["tune", big, "--time", "60s", "--read", "0"]):
             self.interrupt(*arguments)
-            for made in ("o.npy", "o.raw", "o.b2nd", "r.b2nd", "o.png"):  # if it was faster
+            for made in ("o.npy", "o.raw", "o.b2nd", "r.b2nd", "o.png"):  # if it ended before
                 if self.path(made).exists() and made not in names:
                     self.path(made).unlink()
             self.assertEqual(self.names(), names, arguments)

@@ -1,5 +1,5 @@
-"""get and put against NumPy's own indexing, over random shapes, partitions and
-selections. The seed is printed; CATERVA_SEED repeats a run."""
+"""get and put compared with NumPy's indexing, over random shapes, partitions and selections.
+The seed is printed; CATERVA_SEED repeats a run."""
 
 import io
 import os
@@ -44,7 +44,7 @@ def random_selection(rng, shape):
 
 
 def select(values, text):
-    """values[text], but of several lists every combination: one list at a time."""
+    """values[text], but several lists select every combination: one list at a time."""
     index = eval(f"np.s_[{text}]", {"np": np, "newaxis": None})
     index = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis not in index:
@@ -159,7 +159,7 @@ class Slices(Case):
                 for extra in ([], ["--memory", "4096"]):
                     got = np.load(io.BytesIO(self.ok("get", path, sel, "--to", "npy", *extra)))
                     np.testing.assert_array_equal(got, want, sel)
-                if part is None: # put as NumPy does
+                if part is None:  # put, as NumPy does it
                     np.save(new, want[::-1].copy())
                     self.ok("put", path, sel, new, "--memory", "4096")
                     values[key] = want[::-1]

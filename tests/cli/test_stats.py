@@ -1,4 +1,4 @@
-"""stats: text word for word, JSON against NumPy, selections, histograms, refusals."""
+"""stats: the exact text, JSON compared with NumPy, selections, histograms, refusals."""
 
 import json
 
@@ -144,7 +144,7 @@ class Stats(Case):
         self.assertEqual((got["inf"], got["histogram"]), (3000, None))
 
     def test_infinite_chunks(self):
-        """Chunks of one value, and the counts of several jobs added."""
+        """Chunks of one value, and that the counts of several threads are added."""
         values = np.random.default_rng(8).normal(size=(40, 500))
         values[:10] = -np.inf
         values[10:20] = np.inf

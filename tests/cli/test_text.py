@@ -1,4 +1,4 @@
-"""How get prints each kind of item, and how --fill reads it back."""
+"""How get prints each kind of item, and how --fill parses it."""
 
 import blosc2
 import numpy as np

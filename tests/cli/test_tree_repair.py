@@ -1,4 +1,4 @@
-"""repair of trees: in place and into a new tree, what is kept and what is named as lost."""
+"""repair of trees: in place and into a new tree, what is kept and what is reported as lost."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ def crc32c(data):
 
 
 def journal(path, file):
-    """A commit that stands: `file` is to be called `path`."""
+    """A complete commit that is not applied yet: `file` is to be renamed to `path`."""
     def text(value):
         return b"\xc6" + struct.pack(">I", len(value) + 1) + value.encode() + b"\0"
     body = (b"\xaecaterva-commit" + b"\xce\0\0\0\1" * 2 + text(path) + b"\xa4file\xc2"
@@ -52,7 +52,7 @@ class TreeRepair(Made):
         return {p: p.read_bytes() for p in self.tree.rglob("*") if p.is_file()}
 
     def repaired(self, status, *arguments):
-        """The lines and the object of a repair; the first run does it, on a copy."""
+        """The lines and the JSON object of a repair; the first run is done on a copy."""
         code, out, err = run("repair", *arguments)
         self.assertEqual((code, err), (status, ""), out)
         return out.decode().splitlines()
@@ -72,7 +72,7 @@ class TreeRepair(Made):
         return at
 
     def member(self, name):
-        """Where a member's bytes begin in the archive, and how many there are."""
+        """Position and size of a member's bytes in the archive."""
         with zipfile.ZipFile(self.archive) as archive:
             info = archive.getinfo(name)
         return info.header_offset + 30 + len(name), info.file_size
@@ -80,7 +80,8 @@ class TreeRepair(Made):
     # ---- What cannot be opened -------------------------------------------------------
 
     def test_a_member_that_needs_a_newer_library_is_never_ok(self):
-        """A flipped bit may make a header say what nobody knows: of the frame, of the array."""
+        """A flipped bit may make the header of a frame or an array announce something
+        unknown."""
         for at, bit in ((25, 4), (25, 64), (26, 2), (27, 8), (85, 16)):
             with self.subTest(at=at, bit=bit):
                 data = bytearray(self.good[self.x])
@@ -110,7 +111,7 @@ class TreeRepair(Made):
         self.assertEqual(self.repaired(0, self.tree)[-1], f"{self.tree}: {SOUND}")
 
     def test_what_nobody_knows_is_named_and_copied(self):
-        """Its header says so, and there is no copy of the header."""
+        """The header announces it, and there is no copy of the header."""
         data = bytearray(self.good[self.x].replace(b"cv-head\1", b"no-head\1"))
         data[26] ^= 2
         self.x.write_bytes(data)
@@ -157,7 +158,7 @@ class TreeRepair(Made):
         self.holds(self.tree / "g" / "y.b2nd.repaired", self.expected(-7, (1, 1)))
 
     def test_a_new_file_takes_its_place_when_nothing_is_lost(self):
-        """The index is damaged: chunks are found by their names in the seal."""
+        """The index is damaged: chunks are found by the names that the seal lists."""
         where = json.loads(self.text("info", self.x, "--json"))
         stored = json.loads(self.text("info", self.x, "--json", "--chunks"))["chunks"]
         end = max(c["position"] + c["stored_bytes"] for c in stored)
@@ -190,8 +191,8 @@ class TreeRepair(Made):
         self.assertEqual(self.files(), before)
 
     def test_attributes_that_are_damaged_are_lost(self):
-        """Whatever a flipped bit makes of their header: where they cannot be read any more, this
-        is named, and the new tree has an empty group there."""
+        """A flipped bit in their header: attributes that cannot be read are reported, and the
+        new tree has an empty group."""
         vlmeta = self.tree / "g" / "__vlmeta__.b2f"
         good, out, told = vlmeta.read_bytes(), self.path("o.b2d"), 0
         for at, bit in [(at, 0x40) for at in range(120)] + [(49, 1), (58, 2)]:
@@ -201,7 +202,7 @@ class TreeRepair(Made):
             code, text, _ = run("verify", self.tree)
             listed = run("attr", "list", f"{self.tree}::/g")[0]
             self.assertEqual(code, 1, (at, bit, text))
-            if listed == 0:  # test_archive_damage.py has these
+            if listed == 0:  # tested by test_archive_damage.py
                 continue
             told += 1
             with self.subTest(at=at, bit=bit):
@@ -215,7 +216,7 @@ class TreeRepair(Made):
         self.assertGreater(told, 20)
 
     def test_commits(self):
-        """One that stands is finished; a journal that nobody can read is put aside."""
+        """A complete commit is applied; an unreadable journal is renamed."""
         self.y.rename(self.tree / "g" / ".y.b2nd.tmp-1")
         (self.tree / ".caterva-commit").write_bytes(journal("g/y.b2nd", ".y.b2nd.tmp-1"))
         self.assertEqual(self.text("repair", self.tree),
@@ -295,7 +296,7 @@ class TreeRepair(Made):
         self.ok("diff", "--no-attributes", out, self.tree)
 
     def test_a_checksum_alone_is_wrong(self):
-        """Of bytes that nobody vouches for something is lost, of a sealed array nothing."""
+        """Without other checksums something is lost, but nothing of a sealed array."""
         data = bytearray(self.archive.read_bytes())
         for name in (b"g/x.b2nd", b"small.b2nd"):
             data[data.rfind(name) - 30] ^= 1  # in the directory's record
@@ -305,8 +306,9 @@ class TreeRepair(Made):
         self.ok("diff", self.path("o.b2d"), self.tree)
 
     def test_directory_and_headers_that_contradict_each_other(self):
-        """Whichever is damaged, in how a member is stored, its sizes, its checksum or its header's
-        lengths: all bytes are there, and none is lost. (Names: test_archive_damage.py.)"""
+        """Directory and headers differ in how a member is stored, its sizes, its checksum or
+        the lengths in its header: all its bytes can be read, and none is lost. (Names:
+        test_archive_damage.py.)"""
         self.assertEqual(len(self.good), 5)
         whole, out, seen = self.archive.read_bytes(), self.path("o.b2d"), 0
         for mark, size, fields, name in ((b"PK\1\2", 46, (8, 10, 16, 20, 27), 28),
@@ -329,7 +331,7 @@ class TreeRepair(Made):
         self.assertEqual(seen, 13 * len(self.good))
 
     def test_names_that_collide(self):
-        """A flipped bit calls one array as another: the header before it knows its name."""
+        """A flipped bit gives one array the name of another: the header has the right one."""
         data = bytearray(self.archive.read_bytes())
         for name, other in ((b"g/x.b2nd", b"g/y.b2nd"), (b"g/y.b2nd", b"g/x.b2nd")):
             bad = bytearray(data)
@@ -351,7 +353,7 @@ class TreeRepair(Made):
             self.ok("diff", out, self.tree)
 
     def test_archives_that_were_cut(self):
-        """Each member that is whole is found, wherever the end is lost."""
+        """Each complete member is found, wherever the archive was cut."""
         whole = self.archive.read_bytes()
         with zipfile.ZipFile(self.archive) as archive:
             ends = {i.filename: i.header_offset + 30 + len(i.filename) + i.file_size

@@ -58,7 +58,7 @@ class Trees(Case):
                                       "│   └── _valid_rows  bool (1)", "└── time  int64 (24)"])
 
     def test_samples(self):
-        """Every sample: what is in it."""
+        """The contents of every sample."""
         for name, kinds in {
             "dict.b2z": {"/a": "array", "/d": "group", "/d/b": "array"},
             "cf.b2z": dict.fromkeys(["/lat", "/lon", "/t2m", "/time"], "array"),
@@ -80,7 +80,8 @@ class Trees(Case):
         self.assertEqual(kinds["/op"], ("array", "array"))
 
     def test_commands(self):
-        """On an array of an archive what they say of the file alone, but for its name."""
+        """For an array of an archive their output is that for the file alone, except its
+        name."""
         file = self.path("tree.b2d") / "model" / "temp.b2nd"
         for name in (f"{self.tree}::/model/temp", f"{self.path('tree.b2d')}::/model/temp"):
             for command in (["info"], ["info", "--json"], ["stats"], ["verify"], ["get"],
@@ -103,7 +104,7 @@ class Trees(Case):
         self.ok("put", f"{self.path('tree.b2d')}::/model/lat", "0", "--fill", "1")
 
     def test_verify(self):
-        """Every member is a line, arrays and what else a tree is made of."""
+        """One line for every member: arrays and everything else in the tree."""
         lines = self.text("verify", "--short", self.tree).splitlines()
         self.assertEqual([line.split("::")[1] for line in lines],
                          ["/", "/__vlmeta__", "/empty/__vlmeta__", "/model/__vlmeta__",
@@ -129,7 +130,7 @@ class Trees(Case):
         self.assertEqual(run("verify", f"{self.path('tree.b2d')}::/raw")[0], 0)
 
     def test_verify_checksums(self):
-        """A byte of a member that no frame vouches for is seen by the archive's checksum."""
+        """A wrong byte of a member that is not a frame is found by the archive's checksum."""
         with zipfile.ZipFile(self.path("n.b2z"), "w") as archive:
             archive.write(self.path("tree.b2d") / "time.b2nd", "time.b2nd")
             archive.writestr("notes.txt", "some words")
@@ -141,8 +142,8 @@ class Trees(Case):
         self.assertEqual(run("verify", "--quick", self.path("n.b2z"))[0], 0)
 
     def test_verify_directory_and_headers_of_archives(self):
-        """Each bit that says of a member what it is: of the directory, and of the header before it.
-        What is not sound is not sent, either."""
+        """Every bit that describes a member, in the directory and in the header before it. An
+        archive that is not sound is not published, either."""
         whole = self.tree.read_bytes()
         with zipfile.ZipFile(self.tree) as archive:
             n = len(archive.infolist())
@@ -163,13 +164,13 @@ class Trees(Case):
                 at = whole.find(mark, at + 1)
         self.assertEqual(seen, n * (17 + 16))
         data = bytearray(whole)
-        data[14] ^= 1  # the first member's checksum, by its header
+        data[14] ^= 1  # the first member's checksum, in its header
         bad.write_bytes(data)
         self.assertIn("by its header, by the zip archive's directory ", self.fails(
             4, "publish", bad, "http://127.0.0.1:1/x.b2z"))
 
     def test_verify_names_that_collide(self):
-        """A name that a flipped bit makes that of another member hides an array."""
+        """A flipped bit that gives a member the name of another one hides an array."""
         bad = self.path("bad.b2z")
         with zipfile.ZipFile(bad, "w") as archive:
             for name in ("x", "y"):
@@ -183,7 +184,7 @@ class Trees(Case):
         code, out, _ = run("verify", bad)
         self.assertEqual(code, 1, out)
         self.assertEqual(out.count(b"no member begins at byte 0"), 1, out)
-        data[data.find(b"PK\1\2") + 46] ^= 3  # another one that no member has
+        data[data.find(b"PK\1\2") + 46] ^= 3  # a name that no member has
         bad.write_bytes(data)
         self.assertEqual(run("verify", bad)[1].count(b"no member begins at byte 0"), 1)
         self.fails(4, "publish", bad, "http://127.0.0.1:1/x.b2z")
@@ -203,7 +204,7 @@ class Trees(Case):
         self.assertEqual(sum(x.get("skipped", False) for x in facts), n)
 
     def test_info(self):
-        """A tree in all, and each of its arrays in a line."""
+        """A tree as a whole, and each of its arrays in a line."""
         lines = self.text("info", self.tree).splitlines()
         self.assertEqual(lines[1].split(), "arrays 9 groups 4 others 3".split())
         self.assertIn("  dims      time 24, lat 10, lon 20", lines)
@@ -231,7 +232,8 @@ class Trees(Case):
         self.fails(2, "diff", self.tree, f"{self.tree}::/time")
 
     def test_what_is_missing_or_cut_is_no_array(self):
-        """The name of a tree says what should be there: the statuses are those of what is wrong."""
+        """The name says that it is a tree: the statuses are those of a missing or damaged
+        tree."""
         cut, npy = self.path("cut.b2z"), self.path("a.npy")
         cut.write_bytes(self.tree.read_bytes()[:500])
         self.ok("get", f"{self.tree}::/time", "-o", npy)
@@ -256,7 +258,7 @@ class Trees(Case):
         self.assertIn("is a NumPy file", self.fails(5, "publish", npy, url))
 
     def test_diff_of_attributes(self):
-        """Of the group that is named, of those in it, and of arrays."""
+        """Attributes of the named group, of the groups in it, and of arrays."""
         other = self.path("tree.b2d")
         self.ok("attr", "set", f"{other}::/", "title", '"another"')
         self.ok("attr", "set", f"{other}::/model", "n", "1")
@@ -281,7 +283,7 @@ class Trees(Case):
         self.assertEqual(self.text("diff", "--no-attributes", self.tree, other), "")
 
     def test_attributes_of_groups(self):
-        """Set, read, removed, as an array's; of an archive only read."""
+        """Set, read and deleted as those of an array; those of an archive can only be read."""
         group = f"{self.path('tree.b2d')}::/model"
         self.assertEqual(self.text("attr", "list", f"{self.tree}::/model"), '"source": "x"\n')
         self.ok("attr", "set", group, "title", '"air"')
@@ -302,7 +304,7 @@ class Trees(Case):
                          '"air"\n')
 
     def test_coordinates(self):
-        """--sel finds coordinates of archives, in the nearest group that has them."""
+        """--sel finds coordinates in archives, in the nearest group that has them."""
         cf = TREES / "cf.b2z"
         self.ok("unpack", cf, self.path("cf.b2d"))
         lat = self.text("get", f"{cf}::/lat").split()[1].rstrip(",]")
@@ -311,7 +313,7 @@ class Trees(Case):
                              self.text("get", f"{cf}::/t2m", ":,1"))
 
     def test_written_in_a_directory(self):
-        """An array of a directory can be written; one of an archive never."""
+        """An array in a directory can be written; one in an archive cannot."""
         name = f"{self.path('tree.b2d')}::/model/lat"
         self.ok("convert", name, self.path("lat.npy"))
         self.ok("append", name, self.path("lat.npy"))
@@ -319,7 +321,7 @@ class Trees(Case):
         self.fails(2, "append", f"{self.tree}::/model/lat", self.path("lat.npy"))
 
     def test_pack(self):
-        """A tree made, packed, unpacked and changed: nothing else is left."""
+        """A tree is created, packed, unpacked and changed: no other file is left."""
         self.ok("convert", f"{self.tree}::/model/lat", self.path("lat.npy"))
         new, packed, back = self.path("n.b2d"), self.path("n.b2z"), self.path("back.b2d")
         self.ok("convert", self.path("lat.npy"), f"{new}::/g/lat")
@@ -357,10 +359,10 @@ class Trees(Case):
 
 
 class Names(Case):
-    """Names that no array of a directory can be listed under."""
+    """Names under which no array of a directory is listed."""
 
     def made(self, *names):
-        """An archive of other programs' with one array under each name."""
+        """An archive by other programs, with one array under each name."""
         array, archive = self.path("x.b2nd"), self.path("made.b2z")
         self.ok("create", "-f", array, "--shape", "3", "--dtype", "<i4", "--fill", "7")
         with zipfile.ZipFile(archive, "w") as made:
@@ -369,8 +371,8 @@ class Names(Case):
         return archive
 
     def test_hidden_members(self):
-        """Hidden names are in no list, of an archive as of a directory, and do not travel; damage
-        of theirs is found all the same."""
+        """Hidden names are not listed, in archives as in directories, and not copied; their
+        damage is found all the same."""
         archive = self.made("g/.a.b2nd", ".caterva-commit", ".h/x.b2nd", "g/b.b2nd")
         other, directory = self.path("other.b2z"), self.path("back.b2d")
         self.assertEqual(self.text("ls", "-r", archive).split(), ["g/", "g/b"])
@@ -383,20 +385,20 @@ class Names(Case):
                          ["b.b2nd", "embed.b2e"])
         self.text("verify", archive)
         data = bytearray(archive.read_bytes())
-        data[14] ^= 1  # the checksum of the first one, by its header
+        data[14] ^= 1  # the first member's checksum, in its header
         archive.write_bytes(data)
         self.assertEqual(run("verify", archive)[0], 1)
 
     def test_what_has_an_arrays_name_and_is_no_file(self):
-        """A link whose target is away, or that leads in a circle, and a pipe: listed, named by
-        verify, and not left out of an archive without a word."""
+        """A broken link, a link in a circle, and a pipe: listed, reported by verify, and not
+        left out of an archive without a message."""
         tree, packed = self.path("t.b2d"), self.path("t.b2z")
         self.ok("create", f"{tree}::/g/a", "--shape", "3", "--dtype", "<i4", "--fill", "7")
         for make in (lambda place: place.symlink_to("unmounted.b2nd"),
                      lambda place: place.symlink_to(place.name), os.mkfifo):
             place = tree / "g" / "x.b2nd"
             make(place)
-            (tree / "g" / "notes.txt").symlink_to("away")  # no array's name: passed over
+            (tree / "g" / "notes.txt").symlink_to("away")  # not an array's name: ignored
             self.assertEqual(self.text("ls", "-r", tree).split(), ["g/", "g/a", "g/x"])
             self.assertIn("cannot be read", self.fails(3, "get", f"{tree}::/g/x"))
             status, out, _ = run("verify", tree)
@@ -412,7 +414,8 @@ class Names(Case):
         self.ok("pack", tree, packed)
 
     def test_folders_of_jobs(self):
-        """A group that would be hidden in a directory is not unpacked; in an archive it is read."""
+        """A group that would be hidden in a directory is not unpacked; in an archive it can be
+        read."""
         archive = self.made("g/x.b2nd.parts/y.b2nd")
         self.assertEqual(self.text("get", f"{archive}::/g/x.b2nd.parts/y"), "7 7 7\n")
         self.assertIn("x.b2nd.parts", self.fails(2, "unpack", archive, self.path("back.b2d")))

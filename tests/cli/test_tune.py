@@ -1,5 +1,5 @@
-"""bench and tune: which reads and candidates stand in the reports, and the numbers
-that follow from geometry alone. Times only have to be there."""
+"""bench and tune: the reads and candidates of the reports, and the numbers that can be computed
+from the geometry. Times only have to be present."""
 
 import json
 import shlex
@@ -12,14 +12,14 @@ from tool_cli import Case, main, run
 
 
 def touched_on_axes(shape, chunks, blocks, lengths):
-    """For each axis the layers of blocks touched, for every place, counted one by one."""
+    """For each axis the layers of blocks touched, counted one by one for every position."""
     return [[len({(i // chunk, i % chunk // block) for i in range(p, p + length)})
              for p in range(n - length + 1)]
             for n, chunk, block, length in zip(shape, chunks, blocks, lengths)]
 
 
 def blocks_touched(shape, chunks, blocks, lengths):
-    """The mean over all places."""
+    """The mean over all positions."""
     return prod(sum(axis) / len(axis)
                 for axis in touched_on_axes(shape, chunks, blocks, lengths))
 
@@ -111,7 +111,7 @@ class Bench(Measured):
 
 class Tune(Measured):
     def tune(self, path, *arguments):
-        """In time enough for all candidates on a busy machine."""
+        """With enough time for all candidates on a busy machine."""
         return json.loads(self.text("tune", path, "--json", "--time", "60s", *arguments))
 
     def test_candidates(self):
@@ -144,7 +144,7 @@ class Tune(Measured):
         self.assertEqual(products, sorted(products))
 
     def test_blocks_follow_the_read(self):
-        """For planes across an axis some candidate has blocks one item thick there."""
+        """For planes across an axis a candidate has blocks that are one item thick along it."""
         path = self.make()
         for axis in range(3):
             read = ["...", f":,{7},:", "...,5"][axis] if axis else "4"
@@ -171,20 +171,20 @@ class Tune(Measured):
                          best[:3])
 
     def test_time(self):
-        """However short, the file as it is gets tried."""
+        """Even in a very short time the current partition is measured."""
         report = self.tune(self.make(), "--read", "3", "--time", "1ms")
         self.assertLess(len(report["candidates"]), report["possible"])
         self.assertTrue(any(c["current"] for c in report["candidates"]))
 
     def test_odd_codecs(self):
-        """What a codec cannot do with another partition is left out, and no failure."""
+        """Partitions that a codec does not support are left out without an error."""
         path = self.make("<f4", cparams={"codec": blosc2.Codec.ZFP_ACC, "codec_meta": 1,
                                          "filters": [blosc2.Filter.NOFILTER]})
         report = self.tune(path, "--read", "3")
         self.assertTrue(any(c["current"] for c in report["candidates"]))
 
     def convert_as(self, path, candidate):
-        """The size of the file that convert makes of a candidate."""
+        """The size of the file that convert creates with a candidate's options."""
         new = self.path("as.b2nd")
         extents = [",".join(map(str, candidate[k])) for k in ("chunk_shape", "block_shape")]
         self.ok("convert", path, new, "-f", "--chunks", extents[0], "--blocks", extents[1],
@@ -204,7 +204,7 @@ class Tune(Measured):
             self.assertAlmostEqual(c["ratio"], values.nbytes / c["bytes"], 1)
 
     def test_the_size_is_the_files(self):
-        """The middle of none of these is like the rest."""
+        """Arrays whose middle differs from the rest."""
         rng = np.random.default_rng(3)
         grid = np.ogrid[:120, :160, :200]
         field = sum(np.sin(axis / 9) for axis in grid).astype("<f4")
@@ -219,8 +219,8 @@ class Tune(Measured):
         self.check_sizes((field[:40, :30, :20] > 1).astype("u1"), "--chunks", "10,10,10")
 
     def test_lumps(self):
-        """A tenth of the array is noise, in pieces that chance hits too often or too seldom;
-        the file itself says how much of it there is."""
+        """A tenth of the array is noise, in pieces that random samples hit too often or too
+        seldom; the size of the current file corrects for that."""
         rng = np.random.default_rng(3)
         values = (np.arange(12_000_000) // 1000).astype("<f8")
         for _ in range(12):
@@ -229,8 +229,8 @@ class Tune(Measured):
         self.check_sizes(values, delta=0.05, seconds="2s")
 
     def test_padding(self):
-        """Chunks that do not divide the shape hold blocks outside of it, which take no space;
-        the size of the file as it is is known."""
+        """Chunks that do not divide the shape have blocks outside it, which take no space; the
+        size of the current file is exact."""
         rng = np.random.default_rng(3)
         for shape, chunks in (((130, 130, 130), "128,128,128"), ((70, 300, 300), "64,128,128"),
                               ((33, 33, 33, 33), "32,32,32,32")):

@@ -1,4 +1,4 @@
-"""view: PNG files decoded again, characters, and colours on a pseudo-terminal."""
+"""view: decoded PNG files, characters, and colours on a pseudo-terminal."""
 
 import os
 import pty
@@ -14,7 +14,7 @@ from tool_cli import CLI, Case, environment, main, run
 
 
 def read_png(data):
-    """A PNG without interlacing -> array of rows; only what libpng may write here."""
+    """Decodes a PNG without interlacing to an array of rows, with the standard library only."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, body, head = 8, b"", None
     while at < len(data):
@@ -120,7 +120,7 @@ class View(Case):
             pixels = self.png(path, sel, "--range", "0,255", "--memory", "4096")
             np.testing.assert_array_equal(pixels[..., 0], want, sel)
         self.assertIn("(5, 40, 50)", self.fails(2, "view", path))
-        pixels = self.png(path, "0,0", "--range", "0,255") # a row
+        pixels = self.png(path, "0,0", "--range", "0,255")  # one row
         np.testing.assert_array_equal(pixels[..., 0], values[0, 0][None])
         self.assertIn("the shape ()", self.fails(2, "view", path, "0,0,0"))
         self.assertIn("empty", self.fails(2, "view", path, "0,0:0"))

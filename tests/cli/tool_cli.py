@@ -13,7 +13,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def environment(**changes):
-    """The caller's environment without what would change the output."""
+    """The caller's environment without variables that change the output."""
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
     kept.update(changes)
     return kept
@@ -27,7 +27,7 @@ def run(*arguments, stdin=None, **changes):
 
 
 class Case(unittest.TestCase):
-    """A test with a folder of its own; `self.path(name)` lies in it."""
+    """A test with a folder of its own, in which `self.path(name)` is."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -41,7 +41,7 @@ class Case(unittest.TestCase):
         return sorted(p.name for p in self.folder.iterdir())
 
     def ok(self, *arguments, **kwargs):
-        """stdout of a run that must succeed in silence."""
+        """stdout of a run that must succeed without a message."""
         status, out, err = run(*arguments, **kwargs)
         self.assertEqual((status, err), (0, ""), arguments)
         return out
@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
         return self.ok(*arguments, **kwargs).decode()
 
     def commands(self):
-        """The names of all commands, as the program lists them."""
+        """The names of all commands, from the program's own list."""
         overview = self.text("--help").split("commands:\n")[1].split("\n\n")[0]
         names = re.findall(r"^  ([a-z]+) ", overview, re.M)
         self.assertEqual(len(names), len(overview.splitlines()))

@@ -1,8 +1,7 @@
-"""Changes of shape and content by the command line and by python-blosc2 in turn:
-after each one both read the file and must agree with NumPy.
+"""Changes of shape and items by the command line and by python-blosc2 in turn: after each
+change both read the file and must agree with NumPy.
 
-usage: test_changes.py [SEED]
-"""
+usage: test_changes.py [SEED]"""
 
 import os
 import subprocess
@@ -18,7 +17,7 @@ try:
 except ImportError as missing:
     skip(f"{missing}; it runs in the virtual environment of scripts/bootstrap --test")
 
-ARRAYS, STEPS = 12, 5  # for each layout
+ARRAYS, STEPS = 12, 5  # per layout
 CLI = os.environ.get("CATERVA_CLI") or skip("CATERVA_CLI names no program")
 
 
@@ -31,7 +30,7 @@ def comma(numbers):
 
 
 def resized(model, shape):
-    """What stays, and zeros where the array grew."""
+    """The items that remain, and zeros where the array grew."""
     result = np.zeros(shape, model.dtype)
     kept = tuple(slice(0, min(a, b)) for a, b in zip(shape, model.shape))
     result[kept] = model[kept]
@@ -55,7 +54,7 @@ def we_resize(path, model, rng, folder):
 
 
 def we_clear(path, model, rng, folder):
-    """Shrunk by us, then grown by python: nothing old may come back."""
+    """Shrunk by us, then grown by python-blosc2: no old item may reappear."""
     small = [max(1, n - int(rng.integers(0, 4))) for n in model.shape]
     caterva("resize", path, comma(small))
     array = blosc2.open(path, mode="a")
@@ -70,7 +69,7 @@ def python_resizes(path, model, rng, folder):
     result, kept = resized(model, shape)
     got = array[...]
     assert (got[kept] == result[kept]).all(), "python-blosc2 lost what it kept"
-    return got  # it shows old padding where it shrank before and grows
+    return got  # it shows old padding after shrinking and growing
 
 
 def python_overwrites(path, model, rng, folder):

@@ -1,10 +1,9 @@
-"""Reads and writes in another dtype than the array's, against NumPy's casts.
+"""Reads and writes in a dtype other than the array's, compared with NumPy's casts.
 
 usage: test_convert.py [CASES [SEED]]
 
-First NumPy's whole table of can_cast, then values: random arrays read and written
-through random selections and buffers in every pair of types and byte orders.
-"""
+First NumPy's whole table of can_cast, then values: random arrays read and written through
+random selections and buffers in every pair of types and byte orders."""
 
 import sys
 import time
@@ -24,7 +23,7 @@ def with_order(rng, name):
 
 
 def check_table(rng, tool):
-    """Every pair and casting: done or refused as np.can_cast says."""
+    """Every pair and casting: done or refused according to np.can_cast."""
     for source in TYPES:
         for target in TYPES:
             for number, casting in enumerate(CASTINGS):
@@ -59,7 +58,7 @@ def check_unsupported(tool):
 
 
 def check_limits(tool):
-    """What a float that does not fit becomes is ours to say: the nearest, NaN 0."""
+    """Floats out of range, which C leaves undefined: the nearest integer, and 0 for NaN."""
     values = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, 127.9, -128.9, 300, -0.9, 2.0**63,
                        -2.0**63, 2.0**64, 2.0**31, 2.0**53 + 1])
     for target in map(np.dtype, ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]):
@@ -74,8 +73,8 @@ def check_limits(tool):
 
 
 def read_as(tool, values, array_type, buffer_type, size):
-    """The bytes of `values`, an array of `array_type`, read as `buffer_type`; where only
-    buffers can be of the type, an array written from one."""
+    """The bytes of `values`, an array of `array_type`, read as `buffer_type`; if only buffers
+    can have the type, of an array written from one."""
     if array_type == "bfloat16":
         tool.ask("dtypes", buffer_type, array_type, 2)
         tool.ask("array", size, 1, len(values), 8192, 1000, 1, data=bytes(len(values) * size))
@@ -88,17 +87,16 @@ def read_as(tool, values, array_type, buffer_type, size):
 
 
 def quiet(bits, fraction_bits):
-    """Signalling NaN made quiet, as processors do on the way: the rest of the payload
-    stays."""
-    exponent = (bits >> fraction_bits) + 1  # of NaN all ones: a carry
+    """Signalling NaN become quiet, as processors do it: the rest of the payload is kept."""
+    exponent = (bits >> fraction_bits) + 1  # of NaN all bits set: a carry
     width = 8 * bits.itemsize - 1 - fraction_bits
     nan = (exponent & ((1 << width) - 1) == 0) & (bits & ((1 << fraction_bits) - 1) != 0)
     return np.where(nan, bits | 1 << (fraction_bits - 1), bits)
 
 
 def near_halves(rng, fraction_bits, bias, n):
-    """Doubles on, just above and just below what lies between two 16-bit floats; any bits
-    at all; and NaN."""
+    """Doubles exactly, just above and just below halfway between two 16-bit floats; random
+    bits; and NaN."""
     step = 2.0 ** -fraction_bits
     exponents = rng.integers(-bias - fraction_bits - 3, bias + 2, n)
     ties = (1 + rng.integers(0, 1 << fraction_bits, n) * step + step / 2) * 2.0 ** exponents
@@ -133,8 +131,8 @@ def check_float16(rng, tool):
 
 
 def nearest_bfloat16(values):
-    """By comparing with both neighbours, which are exact in doubles: the bits, of a value
-    and of the one nearest to 0 that is not nearer to it."""
+    """Compares with both neighbours, which are exact in doubles; returns the bits of a value
+    and of the neighbour nearer to 0 if that is closer."""
     size = np.abs(values)
     with np.errstate(all="ignore"):
         low = (size.astype("f4").view("u4") >> 16).astype("i8")
@@ -185,11 +183,11 @@ def check_bfloat16(rng, tool):
 
 
 def cast(values, dtype):
-    """NumPy's cast where it is defined; of floats that do not fit an integer the nearest,
-    and of NaN 0."""
+    """NumPy's cast where it is defined; for floats that do not fit an integer the nearest one,
+    and 0 for NaN."""
     values = np.asarray(values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # imaginary parts are dropped on purpose
+        warnings.simplefilter("ignore")  # imaginary parts are dropped intentionally
         if values.dtype.kind not in "fc" or dtype.kind not in "iu":
             return values.astype(dtype)
         most = np.iinfo(dtype)
@@ -201,7 +199,7 @@ def cast(values, dtype):
 
 
 def read_view(rng, tool, a, dtype):
-    """The array turned around, twice in a row, or both."""
+    """The array with reversed axes, repeated twice, or both."""
     v = a
     tool.ask("view")
     if rng.random() < 0.5:
@@ -218,7 +216,7 @@ def read_view(rng, tool, a, dtype):
 
 
 def run_case(rng, tool, a, dtype):
-    """One read or write of a selection of `a` in `dtype`."""
+    """One read or write of a selection of `a` as `dtype`."""
     tool.ask("dtypes", a.dtype.str, dtype.str, 2)
     if rng.random() < 0.2:
         read_view(rng, tool, a, dtype)
@@ -282,7 +280,7 @@ def refused(tool, status, *words, data=b""):
 
 
 def check_fields(rng, tool, cases):
-    """Fields of structured items read alone, as they are or as another number."""
+    """Single fields of structured items, as they are or as another number type."""
     for _ in range(cases):
         dtype = random_struct(rng)
         text = str(dtype.descr).replace(" ", "")

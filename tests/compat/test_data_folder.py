@@ -1,9 +1,8 @@
-"""Files that others wrote (C-Blosc2, python-blosc2, the original Caterva): each
-reads right against the manifest beside it, and what is no n-d array is refused
-with a sentence. The folder is optional: `data` in `shared` beside the checkout.
+"""Files by other writers (C-Blosc2, python-blosc2, the original Caterva): the items of each are
+those of its manifest, and files that are not n-d arrays are refused with a message. The folder
+is optional: `data` in `shared` beside the checkout.
 
-usage: test_data_folder.py [--tool PATH]
-"""
+usage: test_data_folder.py [--tool PATH]"""
 
 import hashlib
 import json
@@ -22,7 +21,7 @@ PLAIN = "frame_simple-zstd.b2frame"
 
 
 def check_file(helper, name, expected):
-    """The sentences that say what is wrong with one file, none when all is right."""
+    """Messages about what is wrong with one file; none if it is right."""
     info, (data,) = helper.read(os.path.join(FOLDER, name))
     stored = info["dtype_stored"]
     opaque = f"|V{expected['typesize']}"
@@ -53,7 +52,7 @@ def check_refusal(helper, name):
 
 
 def check_plain(helper):
-    """A frame without the array's metalayer is a 1-d array of its items."""
+    """A frame without the array's metalayer is read as a 1-d array of its items."""
     import blosc2
 
     path = os.path.join(FOLDER, PLAIN)

@@ -1,11 +1,10 @@
-"""Compatibility, both ways: python-blosc2 writes a matrix of arrays and we read
-each bit for bit; we write the same matrix, python-blosc2 reads each, changes
-it, and we read the result.
+"""Compatibility in both directions: python-blosc2 writes a matrix of arrays and we read each
+bit for bit; we write the same matrix, python-blosc2 reads each, changes it, and we read the
+result.
 
 usage: test_matrix.py [--tool PATH] [--seed N] [--only TEXT] [--python-only]
 
---python-only writes and reads with python-blosc2 alone: a check of the matrix.
-"""
+--python-only writes and reads with python-blosc2 alone: a check of the matrix."""
 
 import ast
 import os
@@ -60,7 +59,7 @@ def numpy_dtype(text):
 
 
 def number(item):
-    """A number or the number of an enum's member."""
+    """The number itself, or that of an enum's member."""
     return int(getattr(item, "value", item))
 
 
@@ -69,8 +68,8 @@ def numbers(items):
 
 
 def used_filters(filters, filters_meta):
-    """(filter, meta) of those in use, without byte delta's meta: python-blosc2
-    replaces the 0 that means the item size, not always by the item size."""
+    """(filter, meta) of the filters in use, without byte delta's meta: python-blosc2 replaces
+    the 0 that means the item size, and not always by the item size."""
     used = [(number(f), m & 255) for f, m in zip(filters, filters_meta) if number(f)]
     return [(f, None if f == blosc2.Filter.BYTEDELTA.value else m) for f, m in used]
 
@@ -97,7 +96,7 @@ def check_description(case, info, shape):
 
 
 def check_attributes(info, expected):
-    """The user's: what the library keeps for itself is not listed by it."""
+    """The attributes set by the user: python-blosc2 does not list the library's own."""
     expected = {key: value for key, value in expected.items() if key != "_caterva"}
     got = {key: msgpack.unpackb(bytes.fromhex(value), strict_map_key=False)
            for key, value in info["attributes"].items()}
@@ -112,7 +111,7 @@ def read_words(case, offset):
 
 
 def we_read(helper, case, path, rng, defined=None, offset=0):
-    """We read what lies at `path`: it must be what python-blosc2 reads there."""
+    """We read the array at `path`: it must be what python-blosc2 reads."""
     expected, attributes = py.read_case(case, path, offset)
     boxes = defined if defined is not None else some_boxes(expected.shape, rng, 4)
     info, pieces = helper.read(path, boxes, **read_words(case, offset))
@@ -176,8 +175,8 @@ def set_box(model, box, values):
 
 
 def we_create(helper, case, path, rng):
-    """Creates the case's array; returns the NumPy model of it, and the boxes of it
-    that were written when the rest is filled."""
+    """Creates the case's array; returns its NumPy model, and the boxes that were written if the
+    rest is filled."""
     model = start_model(case)
     if case.fill:
         boxes = some_boxes(case.shape, rng, 3)
@@ -192,9 +191,9 @@ def we_create(helper, case, path, rng):
 
 
 def we_update(helper, case, path, model, rng):
-    """Several boxes, each with a commit of its own, in the file and the model. In
-    tiny sparse arrays each takes new chunk numbers, which C-Blosc2 holds to its
-    bytes of chunks less 32."""
+    """Overwrites several boxes, with a commit each, in the file and the model. In tiny sparse
+    arrays each takes new chunk numbers, and C-Blosc2 allows no more of them than the bytes of
+    all chunks less 32."""
     boxes = some_boxes(model.shape, rng, 5)
     pieces = [contents(case, tuple(s.stop - s.start for s in b), rng) for b in boxes]
     for box, piece in zip(boxes, pieces):
@@ -229,7 +228,7 @@ def check_python_reads(case, path, model, boxes, offset=0):
 
 
 def python_overwrites(case, path, model, rng):
-    """In the file and in the model; returns the boxes."""
+    """Overwrites boxes in the file and in the model; returns them."""
     array = py.open_case(case, path, "a")
     written = py.set_boxes(array, case, rng, 3)
     for box, values in written:
@@ -253,7 +252,7 @@ def python_resizes(case, path, rng):
 def check_we_write(helper, case, path, rng):
     """We write, python-blosc2 reads and changes, we read again."""
     model, boxes = we_create(helper, case, path, rng)
-    if case.lossy: # what is lost is the same whoever writes it
+    if case.lossy:  # a lossy filter loses the same, whoever writes
         model = py.written_and_read(case, model)
     if case.offset:
         py.put_behind_junk(path, case.offset)
@@ -271,7 +270,7 @@ def check_we_write(helper, case, path, rng):
 
 
 def check_lossy_changes(helper, case, path, model, rng):
-    """Blocks are encoded anew and lose anew: both sides must still read the same."""
+    """Blocks that are encoded again lose again: both sides must still read the same items."""
     if case.place == "disk":
         we_update(helper, case, path, model.copy(), rng)
     python_overwrites(case, path, model.copy(), rng)
@@ -279,7 +278,7 @@ def check_lossy_changes(helper, case, path, model, rng):
 
 
 def check_changes(helper, case, path, model, rng):
-    """We, python-blosc2 and we again change the array; each sees the other's."""
+    """We, python-blosc2 and we again change the array; each reads the other's changes."""
     if case.place == "disk":
         we_update(helper, case, path, model, rng)
         check_python_reads(case, path, model, None)
@@ -298,7 +297,7 @@ def check_changes(helper, case, path, model, rng):
 # ---- All of it -------------------------------------------------------------------
 
 def run(check, helper, case, folder, seed):
-    """None, or the sentence that says what went wrong."""
+    """None, or what went wrong."""
     path = os.path.join(folder, "array.b2nd")
     rng = np.random.default_rng([seed, zlib.crc32(case.name.encode())])
     try:

@@ -1,10 +1,9 @@
-"""Blosc2 frames without the array's metalayer, as python-blosc2's SChunk writes them:
-a 1-d array of their items, compared with what SChunk itself reads, for random item
-sizes, chunks, codecs, filters and special chunks, in files, directories and memory.
-What python-blosc2 keeps in frames that is no array of items is refused by its name.
+"""Blosc2 frames without the array's metalayer, written by python-blosc2's SChunk: a 1-d array
+of their items, compared with what SChunk itself reads, for random item sizes, chunks, codecs,
+filters and special chunks, in files, directories and memory. Other objects that python-blosc2
+stores in frames are refused by name.
 
-usage: test_plain_frames.py [FRAMES [SEED]] [--tool PATH]
-"""
+usage: test_plain_frames.py [FRAMES [SEED]] [--tool PATH]"""
 
 import os
 import subprocess
@@ -31,7 +30,7 @@ def pick(rng, things):
 
 
 def some_bytes(rng, size, item_size):
-    """As they come: noise, a ramp, one item, zeros, and a mixture."""
+    """Typical contents: noise, a ramp, one item, zeros, and a mixture."""
     how = rng.integers(5)
     if how == 0:
         return rng.bytes(size)
@@ -49,7 +48,7 @@ def some_bytes(rng, size, item_size):
 
 def parameters(rng, item_size):
     filters = list(pick(rng, FILTERS))
-    if item_size > 127 and blosc2.Filter.BYTEDELTA in filters:  # python-blosc2 cannot
+    if item_size > 127 and blosc2.Filter.BYTEDELTA in filters:  # not supported
         filters = [blosc2.Filter.SHUFFLE]
     filters += [blosc2.Filter.NOFILTER] * (6 - len(filters))
     codec = pick(rng, CODECS)
@@ -63,7 +62,7 @@ def parameters(rng, item_size):
 
 
 def fill_special(rng, schunk, item_size, chunk_items):
-    """Chunks of one value, and perhaps ordinary ones in the place of some."""
+    """Chunks of one value, with ordinary chunks in place of some."""
     n = int(rng.integers(1, 6 * chunk_items))
     kinds = [blosc2.SpecialValue.ZERO, blosc2.SpecialValue.UNINIT]
     if item_size in (4, 8):
@@ -72,8 +71,8 @@ def fill_special(rng, schunk, item_size, chunk_items):
 
 
 def make(rng, folder, number):
-    """A frame's path, the bytes that SChunk reads, and what it is made of; None where
-    SChunk cannot read what it wrote."""
+    """A frame's path, the bytes that SChunk reads, and a description; None if SChunk cannot
+    read what it wrote."""
     item_size = pick(rng, ITEM_SIZES)
     chunk_items = int(rng.integers(1, pick(rng, [4, 40, 400, 3000])))
     contiguous = bool(rng.integers(3))
@@ -101,10 +100,10 @@ def make(rng, folder, number):
              f"{schunk.cparams.splitmode}, blocks of {schunk.blocksize}, special {special}")
     try:
         data = b"".join(schunk.decompress_chunk(i) for i in range(schunk.nchunks))
-    except RuntimeError:  # a chunk that says it has a dictionary, and has none
+    except RuntimeError:  # a chunk whose header promises a dictionary that is missing
         assert schunk.cparams.use_dict, about
         return None
-    if special:  # what was never written is anything, and zeros for us
+    if special:  # items that were never written are undefined, and zeros for us
         data = clear_uninit(schunk, data)
     assert len(data) == schunk.nbytes, about
     return path, schunk, data, about
@@ -152,7 +151,7 @@ def caterva(*words, status=0):
 
 
 def stored(path):
-    """The bytes of a file, or of those in a directory but for the lock."""
+    """The bytes of a file, or of all files of a directory except the lock."""
     paths = [path]
     if os.path.isdir(path):
         paths = [os.path.join(path, name) for name in sorted(os.listdir(path))
@@ -165,7 +164,8 @@ def stored(path):
 
 
 def check_commands(folder, path, data, about):
-    """Another partition, other bytes, and a file that python-blosc2 takes for an array."""
+    """repack to another partition, changed items, and a file that python-blosc2 opens as an
+    array."""
     array = os.path.join(folder, "converted.b2nd")
     before = stored(path)
     caterva("info", path)
@@ -183,7 +183,7 @@ def check_commands(folder, path, data, about):
 
 
 def check_refusals(helper, folder):
-    """Each object that python-blosc2 keeps in a frame, and one that looks like it."""
+    """Each object that python-blosc2 stores in a frame, and one that only looks like it."""
     def refused(path, name):
         try:
             helper.read(path)

@@ -23,14 +23,14 @@ DTYPES = ["|b1", "|i1", "|u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "
 
 
 class Reduction(typing.NamedTuple):
-    """What NumPy makes of it, by the number of caterva_reduction."""
+    """A reduction by NumPy, for one number of caterva_reduction."""
     name: str
-    all: typing.Callable       # NaN among the numbers is NaN
-    numbers: typing.Callable   # NaN is skipped
-    times: typing.Callable     # NaT is skipped; None: times do not have it
-    gives_item: bool           # of the array's dtype, which nothing does not have
-    wraps: bool                # of integers as int64 or uint64, else everything as double
-    per_number: bool           # errors, too, are divided by the number of numbers
+    all: typing.Callable  # NaN if any number is NaN
+    numbers: typing.Callable  # ignores NaN
+    times: typing.Callable  # ignores NaT; None: not for times
+    gives_item: bool  # of the array's dtype; undefined without items
+    wraps: bool  # int64 or uint64 for integers; otherwise double
+    per_number: bool  # errors are also divided by the count
 
 
 REDUCTIONS = [
@@ -49,7 +49,7 @@ def random_values(rng, dtype, shape):
     kind, size = dtype.kind, dtype.itemsize
     n = int(np.prod(shape))
     how = rng.integers(4)
-    if kind in "iuMm" and how == 0:  # any bits: the extremes of the type, NaT
+    if kind in "iuMm" and how == 0:  # any bits: extremes of the type, NaT
         values = np.frombuffer(rng.bytes(n * size), dtype=dtype)
     elif kind in "iuMm":
         base = int(rng.integers(0, 1 << (8 * size - 2)))
@@ -97,7 +97,7 @@ def random_words(rng, values):
 
 
 def random_box(rng, shape):
-    """A tuple of slices with positive steps, now and then empty."""
+    """A tuple of slices with positive steps, occasionally empty."""
     box = []
     for n in shape:
         start, stop = sorted(int(x) for x in rng.integers(0, n + 1, 2))
@@ -127,7 +127,7 @@ class Test:
         self.checks = 0
 
     def same(self, got, want, what, scale=0.0):
-        """Equal, or within 1e-12 of `scale`, the size of what was added up."""
+        """Equal, or within 1e-12 of `scale`, the sum of magnitudes."""
         self.checks += 1
         good = got == want or (got != got and want != want) or \
             abs(got - want) <= 1e-12 * max(abs(float(want)), scale)
@@ -136,8 +136,8 @@ class Test:
     # ---- Making ----------------------------------------------------------------
 
     def create(self, rng, values):
-        """The array in a file, perhaps with parts that were never written; what it
-        holds then, and words that make it a writer with something pending."""
+        """Creates the array in a file, possibly with parts that were never written; returns its
+        items, and the words that make it a writer with pending changes."""
         url = os.path.join(self.folder, "a.b2nd")
         words = random_words(rng, values)
         for old in (url,):
@@ -166,7 +166,7 @@ class Test:
         return path
 
     def change(self, rng, values):
-        """Words that write a random box before anything is computed, and the result."""
+        """The words that write a random box before the reduction, and the resulting items."""
         if rng.integers(3) or not values.size:
             return values, {}
         box = tuple(slice(*sorted(int(x) for x in rng.integers(0, n + 1, 2)))
@@ -239,7 +239,7 @@ class Test:
                                        bins=bins, **words)
         try:
             want, _ = np.histogram(wide, bins=bins, range=(lo, hi))
-        except ValueError:  # edges that no double can tell apart
+        except ValueError:  # edges closer than doubles can distinguish
             self.refused(call, "CATERVA_EINVAL")
             return
         got = np.frombuffer(call()["data"], dtype="i8")
@@ -334,7 +334,7 @@ class Test:
             self.check_reduce(rng, url, part, words)
 
     def foreign(self):
-        """Special chunks as python-blosc2 makes them, sparse and contiguous."""
+        """Special chunks written by python-blosc2, sparse and contiguous."""
         url = os.path.join(self.folder, "foreign.b2nd")
         nan = np.full((50, 60), np.nan)
         for made, want in ((blosc2.zeros, np.zeros((50, 60))), (blosc2.nans, nan)):

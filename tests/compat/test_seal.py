@@ -1,9 +1,8 @@
-"""Sealed files and python-blosc2: whatever it changes, the file opens and reads
-right, says that it is unsealed, and the next commit of ours seals it again. A
-false alarm would be worse than damage that nobody looked for.
+"""Sealed files and python-blosc2: whatever it changes, the file can be opened and read, reports
+that it is unsealed, and our next commit seals it again. A false alarm would be worse than
+undetected damage.
 
-usage: test_seal.py [SEED]
-"""
+usage: test_seal.py [SEED]"""
 
 import json
 import os
@@ -122,7 +121,7 @@ def one_change(rng, folder, codec, ndim, sparse, change):
 
 
 def foreign(rng, folder):
-    """A file that was never ours is sealed where its chunks lie."""
+    """A file by another writer is sealed without moving its chunks."""
     path = f"{folder}/foreign.b2nd"
     model = rng.integers(0, 1000, (40, 30)).astype("<i4")
     for name in ("file", "directory"):
@@ -143,7 +142,7 @@ def foreign(rng, folder):
             assert left == (11 if (name, sealer) == ("directory", "put") else 0), left
             if left == 0:
                 check(path, expected, folder, f"foreign {name}, {sealer}", True)
-            caterva("resize", path, "10,30")  # fewer chunks than there were tables
+            caterva("resize", path, "10,30")  # fewer chunks than tables before
             caterva("resize", path, "20,30")
             caterva("seal", path)
             resized = np.zeros((20, 30), "<i4")

@@ -1,14 +1,12 @@
-"""Selections read and written, against NumPy.
+"""Selections read and written, compared with NumPy.
 
 usage: test_select.py [CASES [SEED]]
 
-Random arrays of 0 to 6 axes with odd partitions, and for each some random
-selections of every kind: boxes, slices with steps of either sign, lists with
-repeats and negative indices, points, masks of an axis and of the array. The
-buffers are in C order or strided: transposed, backwards, with gaps, broadcast.
-What the helper tool_select answers must be NumPy's bytes, and what a read must
-leave alone is looked at too.
-"""
+Random arrays of 0 to 6 axes with odd partitions, and for each some random selections of every
+kind: boxes, slices with steps of either sign, lists with repeats and negative indices, points,
+masks of an axis and of the array. The buffers are in C order or strided: transposed, backwards,
+with gaps, broadcast. The results of the helper tool_select must be NumPy's bytes, and bytes
+that a read must not change are checked too."""
 
 import sys
 import time

@@ -1,12 +1,11 @@
-"""Random sequences of operations (write, append, insert, remove, resize, attributes,
-commit, roll back, discard, reopen, kill, compact) on random arrays, each beside a
-NumPy model: after every operation the handle reads as the model, after every commit
-others do, and after a kill the file holds the last commit, or the one in flight.
-Then python-blosc2 reads the file, appends, overwrites, resizes, and we go on.
+"""Random sequences of operations (write, append, insert, remove, resize, attributes, commit,
+roll back, discard, reopen, kill, compact) on random arrays, each compared with a NumPy model:
+after every operation the handle reads what the model has, after every commit other handles do,
+and after a kill the file holds the last commit, or the one in flight. Then python-blosc2 reads
+the file, appends, overwrites, resizes, and we continue.
 
 usage: test_sequences.py [--tool PATH] [--seed N] [--sequences N | --long]
-                         [--only SEQUENCE] [--trace]
-"""
+                         [--only SEQUENCE] [--trace]"""
 
 import collections
 import faulthandler
@@ -36,7 +35,7 @@ OPERATIONS = {"change": 14, "commit": 4, "state": 1, "rollback": 1, "reopen": 1,
 EXPECTED = [change.__name__ for change in model.CHANGES] + [
     "create", "open", "commit", "rollback", "close", "discard", "compact", "refresh", "kill",
     "killed in a request", "python_overwrites", "python_grows", "python_appends",
-    "python_sets_attribute", "python_shrinks"] # of any run of some size
+    "python_sets_attribute", "python_shrinks"]  # in every run of some length
 counts = collections.Counter()
 
 
@@ -50,7 +49,7 @@ def word(name, otherwise=None):
 
 
 def difference(answer, state):
-    """What an answer of the helper and a state differ in, or None."""
+    """The difference between a response of the helper and a state, or None."""
     if tuple(answer["shape"]) != state.items.shape:
         return f"shape {tuple(answer['shape'])}, not {state.items.shape}"
     if answer["data"] != state.items.tobytes():
@@ -68,8 +67,8 @@ def difference(answer, state):
 
 
 class Sequence:
-    """One array's life: `now` is what the writing handle holds, `committed` what the
-    file does (None: there is none yet), `watched` what a handle for reading sees."""
+    """The life of one array: `now` is the state of the writing handle, `committed` that of the
+    file (None: there is none yet), `watched` that of a reading handle."""
 
     def __init__(self, helper, folder, seed, number):
         self.helper = helper
@@ -80,7 +79,7 @@ class Sequence:
         self.spec = model.random_spec(self.rng)
         self.watched = self.committed = None
         self.log = [str(self.spec)]
-        self.pace = 0.0003 # seconds for a request
+        self.pace = 0.0003  # seconds per request
 
     # ---- Requests --------------------------------------------------------------
 
@@ -111,7 +110,7 @@ class Sequence:
                 "dirty_budget": int(self.rng.choice([0, 0, 1, 3000, 20000]))}
 
     def start(self):
-        """Opens the array for writing, or makes it where there is none."""
+        """Opens the array for writing, or creates it if there is none."""
         if self.committed is None:
             self.now = model.first_state(self.spec)
             self.run("create", url=self.path, **self.spec.words(), **self.settings())
@@ -177,7 +176,7 @@ class Sequence:
     def compact(self):
         self.close()
         if self.watched is not None and self.spec.layout == "sparse":
-            if self.watched.items.size > 0: # else the reader needs nothing of it
+            if self.watched.items.size > 0:  # otherwise the reader does not read the file
                 self.refused("CATERVA_EBUSY", "compact", url=self.path)
             self.unwatch()
         self.run("compact", url=self.path, durability=int(self.rng.integers(3)))
@@ -191,7 +190,7 @@ class Sequence:
         self.refused("CATERVA_ENOTFOUND", "attr_remove", name="nobody set it")
 
     def watch(self):
-        """A handle for reading sees one committed state until it is refreshed."""
+        """A reading handle sees one committed state until it is refreshed."""
         if self.watched is None:
             if self.committed is None:
                 return
@@ -215,8 +214,8 @@ class Sequence:
         Guest(self.spec, self.path).check(self.committed)
 
     def python_reads(self):
-        """An array without items it opens for sure only when nobody saw another state
-        and the writer has closed it."""
+        """python-blosc2 is sure to open an array without items only if no handle saw another
+        state and the writer has closed it."""
         if self.committed is None:
             return
         if self.committed.items.size > 0:
@@ -230,7 +229,7 @@ class Sequence:
     # ---- Kill ------------------------------------------------------------------
 
     def burst(self):
-        """Requests to send without waiting, each with what is committed after it."""
+        """Requests that are sent without waiting, each with the state committed after it."""
         requests, now, committed = [], self.now, self.committed
         for _ in range(int(self.rng.integers(1, 7))):
             if self.rng.random() < 0.5:
@@ -243,7 +242,7 @@ class Sequence:
         return requests
 
     def kill(self):
-        """Kills the helper between two operations, or somewhere in the midst of some."""
+        """Kills the helper between two operations, or in the middle of several."""
         requests = self.burst() if self.rng.random() < 0.8 else []
         self.note("kill during " + "; ".join(f"{c.op} {c.words}" for c, _ in requests))
         delay = float(self.rng.uniform(0, 1.2)) * self.pace * len(requests)
@@ -259,7 +258,7 @@ class Sequence:
         self.start()
 
     def send_and_kill(self, requests, delay):
-        """How many requests were acknowledged before the kill."""
+        """Returns how many requests were acknowledged before the kill."""
         process, answered = self.helper.process, 0
         timer = threading.Timer(delay, process.kill)
         timer.start()
@@ -277,7 +276,7 @@ class Sequence:
         return answered
 
     def find_committed(self, possible):
-        """Which of the possible states the file holds; the next check is exact."""
+        """Which of the possible states the file holds; later checks are exact."""
         try:
             answer = self.run("look", url=self.path)
         except HelperError as error:
@@ -301,7 +300,7 @@ class Sequence:
             getattr(self, str(name))()
 
     def host(self):
-        """python-blosc2 reads the file, and changes it where it can."""
+        """python-blosc2 reads the file, and changes it if it can."""
         self.unwatch()
         self.close()
         guest = Guest(self.spec, self.path)
@@ -331,8 +330,8 @@ def repeat_command(seed, number):
 
 
 def run_one(helper, folder, seed, number):
-    """Whether it went well. Kills fall where they fall: a repetition may need a few
-    attempts to hit the same moment."""
+    """Returns whether it succeeded. The moment of a kill is random: repeating a failure may
+    take several attempts."""
     sequence = None
     try:
         sequence = Sequence(helper, folder, seed, number)
@@ -348,13 +347,13 @@ def run_one(helper, folder, seed, number):
         shutil.rmtree(os.path.join(folder, "life"))
 
 
-# Sequences that failed once, as (seed, number): they are always run.
+# Sequences that failed before, as (seed, number): they are always run.
 FAILED_ONCE = [(1555468758, 46)]
 
 
 def main():
     if "--long" not in sys.argv:
-        faulthandler.dump_traceback_later(500, exit=True)  # the runner says nothing at 600
+        faulthandler.dump_traceback_later(500, exit=True)  # before the timeout of 600
     seed = int(word("--seed", str(time.time_ns() % 2**32)), 0)
     numbers = range(int(word("--sequences", LONG if "--long" in sys.argv else SEQUENCES)))
     runs = FAILED_ONCE + [(seed, number) for number in numbers]
@@ -368,7 +367,7 @@ def main():
         for run in runs:
             if not run_one(helper, folder, *run):
                 failed.append(run)
-                helper = Helper(folder, "tool_session") # nothing open from before
+                helper = Helper(folder, "tool_session")  # without old handles
             if len(failed) == 5:
                 break
         helper.close()

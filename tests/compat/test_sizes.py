@@ -1,5 +1,6 @@
-"""What the defaults store: arrays take about the room that python-blosc2's defaults, zstd at
-level 5, would take, though ours write faster, and what a point decodes stays bounded."""
+"""Sizes with default options: arrays take about the space that python-blosc2's default, zstd at
+level 5, would take, though ours writes faster, and a point decodes a bounded number of
+bytes."""
 
 import json
 import os
@@ -16,8 +17,8 @@ import numpy as np
 import tool_fields
 
 CLI = os.environ.get("CATERVA_CLI", "caterva")
-OURS_ALONE = 512  # bytes: the copy of the header and the checksums, which theirs lack
-AT_MOST, ON_AVERAGE = 1.5, 1.08  # of their size
+OURS_ALONE = 512  # bytes: the copy of the header and the checksums, which only our files have
+AT_MOST, ON_AVERAGE = 1.5, 1.08  # of the size of theirs
 SHAPES = ((30, 40), (100, 100), (200, 200), (40, 40, 40), (64, 64, 64), (10, 90, 180),
           (500, 700), (20000,), (100000,), (50000, 6), (8, 50000), (40, 8, 32, 32))
 
@@ -29,7 +30,7 @@ class Sizes(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def convert(self, values):
-        """The size of the file that convert makes by default, and its facts."""
+        """The size and the facts of the file that convert creates by default."""
         npy, ours = self.folder / "x.npy", self.folder / "x.b2nd"
         np.save(npy, values)
         subprocess.run([CLI, "convert", npy, ours, "-f", "--no-progress"], check=True)

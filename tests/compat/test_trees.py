@@ -1,8 +1,7 @@
-"""Random trees of python-blosc2's TreeStore and DictStore: all that it lists we list, of the
-same kind, and read equal; from archives, directories, and out of embed.b2e.
+"""Random trees of python-blosc2's TreeStore and DictStore: we list all that it lists, with the
+same kinds, and read equal items; from archives, directories, and embed.b2e.
 
-usage: test_trees.py [--seed N] [--trees N | --long]
-"""
+usage: test_trees.py [--seed N] [--trees N | --long]"""
 
 import io
 import json
@@ -94,7 +93,7 @@ def random_value(rng):
 
 
 class Model:
-    """What was put into a tree: {key: items} and {key: kind}."""
+    """The contents of a tree: {key: items} and {key: kind}."""
 
     def __init__(self, rng, path, store):
         self.rng, self.path, self.arrays, self.others, self.groups = rng, path, {}, {}, set()
@@ -108,7 +107,7 @@ class Model:
         taken = {**self.arrays, **self.others}
         clash = key in self.groups or any(
             key == k or key.startswith(k + "/") or k.startswith(key + "/") for k in taken)
-        # what lies inside embed.b2e cannot have a colon in its name
+        # keys inside embed.b2e cannot contain a colon
         return None if clash or ":" in key else key
 
     def put_one(self, tree, is_tree):
@@ -151,7 +150,7 @@ class Model:
 
 
 def expected_keys(path):
-    """As python-blosc2 lists the tree."""
+    """The keys that python-blosc2 lists."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with blosc2.open(str(path), mode="r") as tree:
@@ -193,7 +192,7 @@ class Trees(unittest.TestCase):
                 check_tree(self, Model(rng, path, store), path)
 
     def test_ours(self):
-        """Trees of ours: python-blosc2 reads them, changes them, packs them; and so back."""
+        """Trees of ours: python-blosc2 reads, changes and packs them; then we do it again."""
         for number in range(TREES):
             with self.subTest(number):
                 rng = random.Random(SEED * 1000 + 500 + number)
@@ -241,7 +240,7 @@ class Trees(unittest.TestCase):
         self.assertEqual(out, expected, (path, group))
 
     def test_their_attributes(self):
-        """Attributes of groups that python-blosc2 has set, wherever it keeps them."""
+        """Attributes of groups set by python-blosc2, wherever it stores them."""
         for number in range(TREES):
             rng = random.Random(SEED * 1000 + 900 + number)
             path = self.folder / f"a{number}{rng.choice(['.b2z', '.b2d'])}"
@@ -260,7 +259,8 @@ class Trees(unittest.TestCase):
                     self.check_attributes(path, group, values)
 
     def test_our_attributes(self):
-        """Ours: python-blosc2 sees what fits, changes it, and we see that."""
+        """Attributes set by us: python-blosc2 sees those that fit, changes one, and we see the
+        change."""
         for number in range(max(2, TREES // 10)):
             with self.subTest(number):
                 rng = random.Random(SEED * 1000 + 950 + number)
@@ -291,7 +291,7 @@ class Trees(unittest.TestCase):
         self.assertEqual(run("verify", "--short", packed)[0], 0)
 
     def test_repacked(self):
-        """Archives that other tools made of a tree's files."""
+        """Archives that other tools created from a tree's files."""
         model = Model(random.Random(SEED), self.folder / "t.b2d", blosc2.DictStore)
         path = self.folder / "t.b2z"
         with zipfile.ZipFile(path, "w") as archive:
@@ -300,7 +300,7 @@ class Trees(unittest.TestCase):
         check_tree(self, model, path)
 
     def test_many_members(self):
-        """More than a zip archive has room for without wide fields."""
+        """More members than a zip archive without 64-bit fields can have."""
         source, path = self.folder / "one.b2z", self.folder / "many.b2z"
         with blosc2.TreeStore(str(source), mode="w") as tree:
             tree["/x"] = np.arange(5)
@@ -322,7 +322,7 @@ class Trees(unittest.TestCase):
 
     @unittest.skipUnless("--long" in sys.argv, "with --long: it writes 4.5 GB")
     def test_large(self):
-        """An archive whose members lie beyond 4 GiB, and one that is longer itself."""
+        """An archive whose members begin beyond 4 GiB, and one that is longer itself."""
         tree, path = self.folder / "large.b2d", self.folder / "large.b2z"
         np.save(self.folder / "x.npy", np.arange(7))
         for key in ("/a", "/z"):

@@ -1,8 +1,7 @@
-"""Values of attributes beside python-blosc2: what it writes is printed as JSON that says the
-same, and that JSON becomes the bytes that it would write.
+"""Values of attributes, compared with python-blosc2: what it writes is printed as equivalent
+JSON, and that JSON becomes the bytes that it would write.
 
-usage: test_values.py [SEED]
-"""
+usage: test_values.py [SEED]"""
 
 import base64
 import json
@@ -63,12 +62,12 @@ def random_value(r, depth, hashable=False):
 
 
 def plain_array(a):
-    """The `data` of an array: numbers, or bytes where JSON has none of its items."""
+    """The `data` of an array: numbers, or bytes if JSON cannot express its items."""
     swapped = a.astype(a.dtype.newbyteorder("="))
     if a.dtype.kind in "Vf" and a.dtype.itemsize not in (4, 8) or a.dtype.kind == "V":
         return None
     if a.dtype.kind in "fc":
-        # A NaN with other bits than NumPy's has something to lose.
+        # The payload of a NaN other than NumPy's would be lost.
         single = a.dtype.str[1:] in ("f4", "c8")
         parts = swapped.reshape(-1).view("f4" if single else "f8")
         bits = parts.view(f"u{parts.itemsize}")
@@ -90,7 +89,7 @@ def number(x):
 
 
 def told(value):
-    """What the JSON should say."""
+    """The expected JSON."""
     match value:
         case bytes():
             return {"$binary": base64.b64encode(value).decode()}
@@ -116,7 +115,7 @@ def told(value):
 
 
 def nearly(a, b):
-    """Equal, float32 by the fewest digits that say it."""
+    """Equal; float32 in the fewest digits that identify it."""
     if isinstance(a, float) and isinstance(b, float):
         return a == b or np.float32(a) == np.float32(b)
     if isinstance(a, list) and isinstance(b, list):
@@ -163,7 +162,7 @@ class Values(unittest.TestCase):
                 ('["a", "\u00e9\u00e9"]', "U2", np.array(["a", "éé"])),
                 ("12", "M8[D]", np.array("1970-01-13", "M8[D]"))):
             self.run_it("set", self.path, "_FillValue", text, "--dtype", dtype)
-            opened = blosc2.open(str(self.path), mode="r")  # its vlmeta does not keep it alive
+            opened = blosc2.open(str(self.path), mode="r")  # vlmeta holds no reference to it
             stored = opened.schunk.vlmeta["_FillValue"]
             self.assertEqual((stored.dtype, stored.shape), (expected.dtype, expected.shape))
             np.testing.assert_array_equal(stored, expected)

@@ -1,12 +1,11 @@
-"""Views of arrays, views of views, and several arrays as one, against NumPy.
+"""Views of arrays, views of views, and several arrays as one, compared with NumPy.
 
 usage: test_views.py [CASES [SEED]]
 
-A view is changed some times (sliced with steps of either sign, indexed, transposed,
-expanded, squeezed, joined with others), each time as NumPy's own view is; then it is
-read and written through random selections into random strided buffers. What the array
-below holds after a write is compared too.
-"""
+A view is changed several times (sliced with steps of either sign, indexed, transposed,
+expanded, squeezed, joined with others), each time as NumPy's own view is; then it is read and
+written through random selections into random strided buffers. After a write the array below it
+is compared too."""
 
 import sys
 import time
@@ -73,7 +72,7 @@ def changed(rng, tool, v, times):
 
 
 def joined(rng, tool, a):
-    """Parts that agree but for one axis, cut out of one array."""
+    """Parts of one array that differ in the length of one axis only."""
     new = a.ndim == 0 or rng.random() < 0.4
     axis = int(rng.integers(0, a.ndim + 1 if new else a.ndim))
     n = int(rng.integers(1, 5))
@@ -103,7 +102,7 @@ def check_read(rng, tool, v, words, index, shape):
 
 
 def check_write(rng, tool, a, places, words, index, shape):
-    """`places` is the view with each item's place in `a`."""
+    """`places` is the view with each item's position in `a`."""
     buffer = random_source(rng, shape, a.dtype)
     tool.ask("vwrite", *words, *buffer.words, data=buffer.memory.tobytes())
     targets = selected(places, index, shape).ravel()
@@ -114,7 +113,7 @@ def check_write(rng, tool, a, places, words, index, shape):
 
 
 def run_view(rng, tool, a):
-    """One view and some selections of it; the same words drive `places`."""
+    """One view and several selections of it; the same words are applied to `places`."""
     places = np.arange(a.size).reshape(a.shape)
     join = rng.random() < 0.3
     if join:
@@ -138,7 +137,7 @@ def run_view(rng, tool, a):
 
 
 def check_several_arrays(rng, tool):
-    """Arrays of different partitions as one."""
+    """Arrays of different partitions joined into one."""
     arrays = []
     shape = [int(n) for n in rng.integers(1, 9, int(rng.integers(1, 4)))]
     axis = int(rng.integers(0, len(shape)))

@@ -1,10 +1,8 @@
-"""Drives a helper program (`tool_array`, `tool_session`) from Python, one line for
-each job.
+"""Runs a helper program (`tool_array`, `tool_session`) from Python, with one line per request.
 
-The helper is found in $CATERVA_HELPER_DIR/compat (the test suite sets it) or
-named by --tool. A helper that dies takes its job with it: the job fails with
-what the helper said on stderr, and the next job starts a new one.
-"""
+The helper is found in $CATERVA_HELPER_DIR/compat (the test suite sets it) or given by --tool.
+If a helper dies, its request fails with what it wrote to stderr, and the next request starts a
+new helper."""
 
 import itertools
 import json
@@ -80,7 +78,8 @@ class Helper:
                                         stdout=subprocess.PIPE, stderr=self.stderr)
 
     def send(self, op, data=None, **words):
-        """One job, with the bytes that follow its line; its answer is still to come."""
+        """Sends one request with the bytes that follow its line, without waiting for the
+        response."""
         if self.process is None:
             self.start()
         words["size"] = None if data is None else len(data)
@@ -89,8 +88,8 @@ class Helper:
         self.process.stdin.flush()
 
     def receive(self):
-        """The next answer as a dict, with "data" when bytes follow it; None of a
-        helper that is no more."""
+        """The next response as a dict, with "data" if bytes follow it; None if the helper has
+        ended."""
         answer = self.process.stdout.readline()
         if not answer.endswith(b"\n"):
             return None
@@ -102,7 +101,7 @@ class Helper:
         return result
 
     def run(self, op, data=None, **words):
-        """One job; returns its answer as a dict or raises HelperError."""
+        """Sends one request; returns its response as a dict or raises HelperError."""
         try:
             self.send(op, data, **words)
             result = self.receive()
@@ -117,7 +116,7 @@ class Helper:
         return result
 
     def read(self, url, boxes=(), **words):
-        """The array's description and its bytes: the whole, then each box."""
+        """The array's description and its bytes: all items, then each box."""
         out = self.fresh_path("raw")
         info = self.run("read", url=url, out=out, boxes=format_boxes(boxes) or None, **words)
         with open(out, "rb") as file:
@@ -134,7 +133,7 @@ class Helper:
         return info, [data[end - size:end] for end, size in zip(ends, sizes)]
 
     def write(self, op, pieces, boxes=None, **words):
-        """Creates (op "create") or changes (op "write") with `pieces` of bytes."""
+        """Creates (op "create") or changes (op "write") an array with `pieces` of bytes."""
         path = self.fresh_path("raw")
         with open(path, "wb") as file:
             file.write(b"".join(pieces))

@@ -1,5 +1,5 @@
-"""Arrays of the kinds that people store, the same in every run: what the library's
-defaults make of them is compared with python-blosc2's."""
+"""Typical arrays, the same in every run: how the library's defaults store them is compared with
+python-blosc2's."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def _stored(values, dtype):
 
 
 def bench(shape, dtype, rng):
-    """As bench_partition: smooth along every axis, noise in the last bits."""
+    """As in bench_partition: smooth along every axis, noise in the last bits."""
     kind = np.dtype(dtype)
     values = (_waves(shape) + 1) * (110 if kind.itemsize == 1 else 16000)
     if kind.kind != "f":
@@ -37,7 +37,7 @@ def smooth(shape, dtype, rng):
 
 
 def noisy(shape, dtype, rng):
-    """Noise of a thousandth, as instruments give it."""
+    """Noise of a thousandth, as of instruments."""
     return _stored((_waves(shape) * 0.9 + rng.normal(0, 1e-3, shape)).clip(-1, 1), dtype)
 
 
@@ -56,7 +56,7 @@ def mask(shape, dtype, rng):
 
 
 def climate(shape, dtype, rng):
-    """Temperatures: waves of many lengths, two decimals kept, as archives round them."""
+    """Temperatures: waves of many lengths, rounded to two decimals as archives do."""
     values = np.zeros(shape)
     for k in range(1, 25):
         phase, speed = rng.uniform(0, 2 * np.pi, len(shape)), rng.normal(0, k, len(shape))
@@ -75,7 +75,7 @@ SMALL_BYTES = 8 << 20
 
 
 def fields(kinds=KINDS, shapes=SMALL, dtypes=("f4", "f8", "i2", "u1", "i8")):
-    """(name of the kind, array) of each combination, made when it is asked for."""
+    """(name of the kind, array) of each combination, generated one by one."""
     for kind in kinds:
         for shape in shapes:
             for dtype in dtypes:

@@ -1,7 +1,7 @@
-"""python-blosc2 as a guest in the sequence tests: reads an array of ours, and appends
-to it, overwrites it and resizes it, as a State of tool_sequence says.
+"""python-blosc2 in the sequence tests: reads an array of ours, and appends to it, overwrites it
+and resizes it, compared with a State of tool_sequence.
 
-It is not asked for what C-Blosc2 is known to do wrong: see tool_python."""
+Operations that C-Blosc2 is known to do wrong are left out: see tool_python."""
 
 import blosc2
 import msgpack
@@ -22,13 +22,14 @@ class Guest:
         self.path = path
 
     def open(self, mode="r"):
-        """blosc2.open knows the b2nd metalayer alone; the old one goes by memory."""
+        """blosc2.open supports only the b2nd metalayer; files with the old one are opened in
+        memory."""
         if self.spec.kind == "b2nd":
             return blosc2.open(self.path, mode=mode)
         return blosc2.ndarray_from_cframe(blosc2.open(self.path, mode="r").to_cframe(), copy=True)
 
     def items(self, array):
-        """All items, as plain bytes."""
+        """All items, as raw bytes."""
         return np.ascontiguousarray(whole(array)).view(f"V{self.spec.dtype.itemsize}").reshape(
             array.shape)
 
@@ -48,7 +49,7 @@ class Guest:
     # ---- Changes: (state, rng) -> the state after it ---------------------------
 
     def changes(self, state, rng):
-        """What it may be asked for, in the order to do it."""
+        """The operations that it supports here, in this order."""
         if self.spec.kind == "caterva" or self.spec.whole_chunks_only or state.items.ndim == 0:
             return [self.python_sets_attribute] if self.spec.kind == "b2nd" else []
         return [self.python_overwrites, self.python_grows, self.python_appends,
@@ -68,7 +69,7 @@ class Guest:
         return model.with_items(state, items)
 
     def grown(self, state, shape):
-        """Resizes; where the shape grew it must show zeros or our fill."""
+        """Resizes; new items must be zeros or our fill."""
         array = self.open("a")
         array.resize(shape)
         got = self.items(self.open())
@@ -109,7 +110,7 @@ class Guest:
 
     def python_sets_attribute(self, state, rng):
         value = {"set by": "python", "list": [1, None, int(rng.integers(100))]}
-        array = self.open("a") # the attributes do not keep it
+        array = self.open("a")  # the attributes do not hold a reference to it
         array.schunk.vlmeta["note"] = value
         return model.dataclasses.replace(
             state, attributes={**state.attributes, "note": msgpack.packb(value)})

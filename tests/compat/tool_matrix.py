@@ -60,8 +60,8 @@ class Case:
     attributes: dict = field(default_factory=dict)
     meta: dict = field(default_factory=dict)
     lossy: bool = False
-    edits: tuple = ()           # what python-blosc2 does before we read
-    offset: int = 0             # the frame begins there in its file
+    edits: tuple = ()  # changes by python-blosc2 before we read
+    offset: int = 0  # position of the frame in its file
     kind: str = "b2nd"          # or caterva
     we_write: bool = True
 
@@ -75,7 +75,7 @@ class Case:
 
 
 def contents(case, shape, rng):
-    """An array of the case's dtype whose bytes mean something for it."""
+    """An array of the case's dtype with valid items."""
     dtype = case.numpy_dtype
     n = math.prod(shape)
     kind = case.content
@@ -105,7 +105,7 @@ def contents(case, shape, rng):
 
 
 def has_text(dtype):
-    """A unicode field inside a structure: not any four bytes are a letter."""
+    """A unicode field inside a structure: random bytes may not be characters."""
     if dtype.subdtype is not None:
         return has_text(dtype.subdtype[0])
     if dtype.fields is None:
@@ -114,7 +114,7 @@ def has_text(dtype):
 
 
 def some_boxes(shape, rng, count):
-    """Random boxes that hold at least one item, where the shape has any."""
+    """Random boxes with at least one item, if the shape has any."""
     boxes = []
     for _ in range(count if 0 not in shape else 0):
         ends = [np.sort(rng.choice(n + 1, 2, replace=False)) for n in shape]
@@ -162,7 +162,7 @@ def codec_cases():
     for codec, split in itertools.product(CODECS, Split):
         yield Case(f"{codec.name} {split.name}", "<f4", geometry, "smooth", codec,
                    splitmode=split)
-    # Dictionaries of LZ4 are read only.
+    # LZ4 with a dictionary can only be read.
     large, small = ((30000,), (10000,), (1000,)), ((7000,), (2000,), (20,))
     for codec, content in itertools.product((Codec.LZ4, Codec.LZ4HC, Codec.ZSTD),
                                             ("smooth", "ramp")):
@@ -199,7 +199,7 @@ def plugin_cases():
     for geometry, dtype in itertools.product([flat, cube], ["<f4", "<f8"]):
         yield Case(f"ndmean {len(geometry[0])}-d {dtype}", dtype, geometry, "smooth",
                    filters=[Filter.NDMEAN], filters_meta=[4], lossy=True)
-    # python-blosc2 opens no file whose filter meta is negative: in memory, then.
+    # python-blosc2 opens no file whose filter meta is negative: only in memory.
     for meta, dtype in itertools.product((10, -10), ["<f4", "<f8"]):
         yield Case(f"trunc_prec {meta} {dtype}", dtype, cube, "smooth",
                    filters=[Filter.TRUNC_PREC, Filter.SHUFFLE], filters_meta=[meta, 0], lossy=True,

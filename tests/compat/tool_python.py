@@ -1,9 +1,8 @@
 """What python-blosc2 does in the matrix: writes, changes and reads arrays.
 
-It is not asked for what C-Blosc2 is known to do wrong: an append of exactly one
-chunk to a ragged array, writing at an offset, more than 16 attributes, growing
-an array of the old metalayer, changing frames in memory of items above 255 bytes
-(it writes 1 as their size)."""
+Operations that C-Blosc2 is known to do wrong are left out: an append of exactly one chunk to a
+ragged array, writing at an offset, more than 16 attributes, growing an array of the old
+metalayer, changing frames in memory of items above 255 bytes (it writes 1 as their size)."""
 
 import dataclasses
 import os
@@ -44,9 +43,9 @@ def new_array(case, path, first):
 
 
 def whole(array):
-    """All items. Where b2nd decodes only some blocks of a chunk it reads wrong items
-    under the delta filter (all blocks refer to block 0), and wrong ones or none with
-    a dictionary (which only a whole chunk brings along): there chunk by chunk."""
+    """All items. If b2nd decodes only some blocks of a chunk, it reads wrong items with the
+    delta filter (all blocks refer to block 0), and wrong ones or none with a dictionary (which
+    is only read with the whole chunk): such arrays are read chunk by chunk."""
     parameters = array.schunk.cparams
     entire = blosc2.Filter.DELTA in parameters.filters or parameters.use_dict
     if entire and array.size > 0 and array.ndim > 0:
@@ -70,7 +69,7 @@ def whole_by_chunks(array):
 
 
 def set_boxes(array, case, rng, count):
-    """Overwrites random boxes; returns them with what they hold now."""
+    """Overwrites random boxes; returns them with their new items."""
     written = [(box, contents(case, tuple(s.stop - s.start for s in box), rng))
                for box in some_boxes(array.shape, rng, count)]
     for box, values in written:
@@ -102,8 +101,8 @@ def edit(array, case, rng, change, amount):
 
 
 def write_case(case, path, rng):
-    """Writes the case to `path` (place memory: its frame). Returns the boxes
-    whose content is defined when the rest is not, else None."""
+    """Writes the case to `path` (place memory: its frame). Returns the boxes whose items are
+    defined if the others are not, else None."""
     array = new_array(case, path, None if case.fill else contents(case, case.shape, rng))
     written = set_boxes(array, case, rng, 3) if case.fill else []
     for key, value in case.attributes.items():
@@ -120,8 +119,8 @@ def write_case(case, path, rng):
 
 
 def open_case(case, path, mode="r", offset=0):
-    """The array; in memory, with nothing behind it, where python-blosc2 does not
-    open the file as one: blosc2.open knows the b2nd metalayer alone."""
+    """Opens the array; in memory and without a file if python-blosc2 does not open the file as
+    an array: blosc2.open supports only the b2nd metalayer."""
     if in_place(case):
         return blosc2.open(path, mode=mode, offset=offset)
     if case.layout == "sparse":
@@ -133,7 +132,7 @@ def open_case(case, path, mode="r", offset=0):
 
 
 def may_change(case):
-    """Whether python-blosc2 may be asked to change the array and give it back."""
+    """Whether python-blosc2 can change the array and save it."""
     if case.place == "memory":
         return case.numpy_dtype.itemsize <= 255
     return case.kind == "b2nd" or case.layout == "contiguous"
@@ -144,25 +143,25 @@ def in_place(case):
 
 
 def save_case(case, array, path):
-    """Puts an array that open_case made in memory back where it came from."""
+    """Writes an array that open_case opened in memory back to its file."""
     if not in_place(case):
         with open(path, "wb") as file:
             file.write(array.to_cframe())
 
 
 def read_case(case, path, offset=0):
-    """The whole array and its attributes as python-blosc2 reads them afresh."""
+    """The whole array and its attributes as a new handle of python-blosc2 reads them."""
     array = open_case(case, path, "r", offset)
     return whole(array), dict(array.schunk.vlmeta.getall())
 
 
 def written_and_read(case, data):
-    """What python-blosc2 reads of `data` after writing it, in memory."""
+    """What python-blosc2 reads after writing `data`, in memory."""
     return whole(new_array(dataclasses.replace(case, place="memory"), None, data))
 
 
 def put_behind_junk(path, offset):
-    """Moves the frame to byte `offset` of its file, with bytes behind it too."""
+    """Moves the frame to byte `offset` of its file, with bytes after it too."""
     with open(path, "rb") as file:
         frame = file.read()
     with open(path, "wb") as file:
@@ -200,13 +199,13 @@ def build_metalayers(layers):
 
 
 def without_dtype(content):
-    """The b2nd metalayer's content cut down to what `caterva` had."""
+    """The b2nd metalayer's content reduced to what `caterva` had."""
     ndim = content[2]
     return b"\x95" + content[1:3 + (1 + 9 * ndim) + 2 * (1 + 5 * ndim)]
 
 
 def rewrite_as_caterva(path):
-    """Turns a file with the b2nd metalayer into one as Caterva 0.x wrote it."""
+    """Converts a file with the b2nd metalayer to the format of Caterva 0.x."""
     if os.path.isdir(path):
         path = os.path.join(path, "chunks.b2frame")
     with open(path, "rb") as file:

@@ -1,6 +1,5 @@
-"""What the tests of selections and of views share: the helper program tool_select,
-and random selections and buffers in its words beside NumPy's own.
-"""
+"""What the tests of selections and of views share: the helper program tool_select, and random
+selections and buffers, as its words and as NumPy's."""
 
 import os
 import subprocess
@@ -14,7 +13,7 @@ except ImportError as missing:
     skip(f"{missing}; it runs in the virtual environment of scripts/bootstrap --test")
 
 MAX_ITEMS = 3000
-LARGE_ITEMS = 300000  # now and then: enough work for several threads
+LARGE_ITEMS = 300000  # now and then: enough for several threads
 UNTOUCHED = 0xA5
 
 
@@ -71,7 +70,7 @@ def random_list(rng, length):
 
 
 def random_axis(rng, length):
-    """Words, the indices of the items taken, and whether the axis is dropped."""
+    """The words, the indices of the selected items, and whether the axis is dropped."""
     kind = rng.integers(0, 6)
     if kind == 0 and length > 0:
         index = int(rng.integers(-length, length))
@@ -87,8 +86,8 @@ def random_axis(rng, length):
 
 
 def pick_axes(a, taken, dropped):
-    """NumPy's index for one list of items along each axis, and the shape of what
-    stays when axes are dropped."""
+    """NumPy's index for one list of items per axis, and the resulting shape with dropped axes
+    removed."""
     index = np.ix_(*(np.asarray(t, np.int64) for t in taken)) if taken else ()
     return index, tuple(len(t) for t, d in zip(taken, dropped) if not d)
 
@@ -118,7 +117,7 @@ def select_points(rng, a):
     n = 0 if a.size == 0 else int(rng.choice([0, 1, 5, 40, 300]))
     points = np.stack([rng.integers(-s, s, n) for s in a.shape], axis=1) if a.ndim and n else \
         np.zeros((n, a.ndim), np.int64)
-    if n > 1 and rng.random() < 0.5:  # repeats, which matter to writes
+    if n > 1 and rng.random() < 0.5:  # repeats, which matter for writes
         points[rng.integers(0, n, n // 2)] = points[0]
     words = ["points", n, a.ndim, *points.ravel()]
     if a.ndim == 0:
@@ -129,7 +128,7 @@ def select_points(rng, a):
 def select_mask(rng, a):
     mask = rng.random(a.shape) < rng.choice([0.0, 0.02, 0.3, 0.9, 1.0])
     mask = np.asarray(mask)
-    if a.ndim and a.size and rng.random() < 0.3:  # whole lines, and none
+    if a.ndim and a.size and rng.random() < 0.3:  # whole rows, and none
         mask[..., :] = mask[..., :1]
     return ["mask", a.size, bits(mask)], mask, (int(mask.sum()),)
 
@@ -149,7 +148,7 @@ def random_selection(rng, a):
 
 
 class Buffer:
-    """Memory with an array of `shape` somewhere in it: `view` is that array."""
+    """Memory that contains an array of `shape`: `view`."""
 
     def __init__(self, rng, shape, dtype):
         self.dtype = dtype
@@ -178,7 +177,7 @@ class Buffer:
 
 
 def random_source(rng, shape, dtype):
-    """A buffer for writing, which may be one that NumPy broadcasts."""
+    """A buffer for writing, possibly one that NumPy broadcasts."""
     if rng.random() < 0.3:
         shape = tuple(1 if rng.random() < 0.5 else n for n in shape)
         shape = shape[int(rng.integers(0, len(shape) + 1)):]
@@ -196,8 +195,8 @@ def random_source(rng, shape, dtype):
 
 
 def random_numbers(rng, shape, dtype):
-    """Integers of the whole range; floats with fractions, some 0, some too large for
-    small integers."""
+    """Integers of the whole range; floats with fractions, some 0, some too large for small
+    integers."""
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
@@ -244,10 +243,10 @@ def selected(a, index, shape):
 
 
 def assign(a, index, shape, values):
-    """a[index] = values, item by item in C order where NumPy leaves the order of
-    repeats open."""
+    """a[index] = values, item by item in C order, since NumPy leaves the order of repeats
+    undefined."""
     values = np.broadcast_to(values, shape)
-    if a.size > MAX_ITEMS and len(shape) == a.ndim:  # no dropped axis: NumPy's own way
+    if a.size > MAX_ITEMS and len(shape) == a.ndim:  # without a dropped axis: as NumPy does it
         a[index] = values
         return
     places = np.arange(a.size).reshape(a.shape)

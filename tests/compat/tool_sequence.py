@@ -1,9 +1,8 @@
-"""The NumPy side of the sequence tests: random arrays, their states, and what each
-change makes of a state.
+"""The NumPy side of the sequence tests: random arrays, their states, and how each change
+affects a state.
 
-Items are kept as plain bytes (dtype V<n>), so that nothing depends on what a
-dtype means and padding counts. A state is never changed: a change makes a new one.
-"""
+Items are kept as raw bytes (dtype V<n>), so that the meaning of a dtype does not matter and
+padding is compared. A state is immutable: a change returns a new one."""
 
 import dataclasses
 import math
@@ -28,7 +27,7 @@ ATTRIBUTES = ["note", "unit", "a", "an attribute's name of 31 bytes", "long"]
 
 @dataclass(frozen=True)
 class Spec:
-    """What an array is made of and stays."""
+    """The properties of an array that never change."""
     dtype: np.dtype
     shape: tuple
     chunks: tuple
@@ -41,7 +40,7 @@ class Spec:
     fill_item: bytes
     layout: str          # contiguous, sparse
     kind: str            # b2nd, caterva
-    meta: bytes          # of the user's metalayer, empty: none
+    meta: bytes  # of the user's metalayer; empty: none
 
     @property
     def most_items(self):
@@ -49,8 +48,8 @@ class Spec:
 
     @property
     def whole_chunks_only(self):
-        """b2nd cannot read some blocks of a chunk under the delta filter or with a
-        dictionary, and so cannot change a part of a chunk either."""
+        """b2nd cannot read single blocks of a chunk with the delta filter or a dictionary, and
+        so cannot change a part of a chunk either."""
         return DELTA in self.filters or self.use_dict == 1
 
     def words(self):
@@ -72,7 +71,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class State:
-    """What an array holds: items, attributes (packed) and the user's metalayer."""
+    """The contents of an array: items, attributes (packed) and the user's metalayer."""
     items: np.ndarray
     attributes: dict = field(default_factory=dict)
     meta: bytes = b""
@@ -94,7 +93,7 @@ def with_items(state, items):
 # ---- Random arrays ---------------------------------------------------------------
 
 def coarsened(shape, tile, rng, most):
-    """`tile` grown until at most so many of it cover `shape`."""
+    """`tile` enlarged until `shape` has at most `most` of them."""
     tile = list(tile)
     while math.prod(-(-n // t) for n, t in zip(shape, tile)) > most:
         widest = max(range(len(shape)), key=lambda i: -(-shape[i] // tile[i]))
@@ -107,7 +106,7 @@ def random_shape(rng, most_items):
                           p=[0.07, 0.25, 0.28, 0.2, 0.12, 0.04, 0.02, 0.02]))
     edge = max(2, round(most_items ** (1 / max(ndim, 1))))
     shape = [int(n) for n in rng.integers(1, edge + 1, ndim)]
-    for d in reversed(range(ndim)): # of 15 axes each is one or two long
+    for d in reversed(range(ndim)):  # of 15 axes most have length 1 or 2
         if math.prod(shape) > most_items:
             shape[d] = 1
     if ndim and rng.random() < 0.1:
@@ -128,14 +127,14 @@ def random_spec(rng):
                 "sparse" if rng.random() < 0.3 else "contiguous",
                 "caterva" if rng.random() < 0.12 else "b2nd",
                 msgpack.packb(rng.bytes(int(rng.integers(1, 200)))) if rng.random() < 0.3 else b"")
-    if dtype.itemsize > 127 and BYTEDELTA in spec.filters: # python-blosc2 does not open it
+    if dtype.itemsize > 127 and BYTEDELTA in spec.filters:  # not supported by python-blosc2
         spec = dataclasses.replace(spec, filters=[SHUFFLE])
     shape = random_shape(rng, spec.most_items)
     chunks = [int(rng.integers(1, n + 3)) for n in shape]
     chunks = coarsened(shape, chunks, rng, MOST_CHUNKS)
     blocks = [int(rng.integers(1, n + 1)) for n in chunks]
     blocks = tuple(map(min, coarsened(chunks, blocks, rng, MOST_BLOCKS), chunks))
-    if math.prod(chunks) * spec.dtype.itemsize > MOST_CHUNK_BYTES: # many axes, wide items
+    if math.prod(chunks) * spec.dtype.itemsize > MOST_CHUNK_BYTES:  # many axes, large items
         chunks = tuple(min(c, max(n, 1)) for c, n in zip(chunks, shape))
         blocks = tuple(map(min, blocks, chunks))
     if math.prod(blocks) * spec.dtype.itemsize > MOST_BLOSCLZ_BLOCK and codec == BLOSCLZ:
@@ -154,7 +153,7 @@ def first_state(spec):
 
 
 def contents(spec, shape, rng):
-    """Items as real data come: noise, little noise, a ramp, one item, the fill."""
+    """Items as in practice: noise, little noise, a ramp, one item, the fill."""
     size, n = spec.dtype.itemsize, math.prod(shape)
     kind = rng.integers(5)
     if kind == 0:
@@ -169,7 +168,7 @@ def contents(spec, shape, rng):
 
 
 def random_box(shape, rng):
-    """Inside the shape: now and then a point, the whole, or nothing."""
+    """A box within the shape: occasionally a point, the whole array, or nothing."""
     kind = rng.random()
     box = []
     for n in shape:
@@ -179,7 +178,7 @@ def random_box(shape, rng):
             stop = start + 1
         elif kind < 0.3:
             start, stop = 0, n
-        elif start == stop and rng.random() < 0.9: # few are empty
+        elif start == stop and rng.random() < 0.9:  # most are not empty
             start, stop = max(0, start - 1), min(n, stop + 1)
         box.append(slice(start, stop))
     return tuple(box)
@@ -201,7 +200,7 @@ def write(spec, state, rng):
 
 
 def slab(spec, state, rng):
-    """A random axis, how many items more on it, and the shape of these."""
+    """A random axis, how many items to add along it, and their shape."""
     axis = int(rng.integers(state.items.ndim))
     shape = list(state.items.shape)
     n = int(rng.integers(0, 2 * spec.chunks[axis] + 2))
@@ -263,7 +262,7 @@ def resize(spec, state, rng):
     for n, chunk in zip(state.items.shape, spec.chunks):
         change = rng.random()
         if change < 0.35:
-            n = int(rng.integers(0, n + 1)) # often one axis alone
+            n = int(rng.integers(0, n + 1))  # often only one axis
         elif change < 0.7:
             n += int(rng.integers(0, 2 * chunk + 2))
         shape.append(n)
