@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""What reading behind a URL costs: requests, bytes and seconds of some reads, from a server of
-our own that waits before each answer. Each row is a program of its own: nothing is cached.
+"""What reads behind a URL cost: requests, bytes and seconds of some reads, from a server of our
+own that delays each response. Each row is a separate process: nothing is cached.
 
 usage: bench/remote.py [--delay MS] [--file FILE]
-       with CATERVA_CLI naming the program
-"""
+       with the program in CATERVA_CLI"""
 
 import argparse
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One table of what the benchmark programs wrote with --json.
+"""One table of the rows that the benchmark programs wrote with --json.
 
     report.py [--json OUT] FILE...
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def merged(results):
-    """Rows of the same program and name as one, in the order of the first file."""
+    """Joins rows of the same program and name, in the order of the first file."""
     found = {}
     for program, result in results:
         for row in result["rows"]:

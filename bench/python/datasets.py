@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times xarray over trees against zarr, h5netcdf and netCDF4: a data set of 50 variables is
-opened, and maps and series of one of 1 GB are read. The same items in the same chunks, all in
-one process; what is read is compared before it counts.
+"""Times xarray over trees, compared with zarr, h5netcdf and netCDF4: a data set of 50 variables
+is opened, and maps and series of one of 1 GB are read. The same items in the same chunks, all
+in one process; results are compared before they count.
 
     datasets.py [--folder FOLDER] [--prepare] [--runs N] [--json FILE]
 
 --prepare writes the files and measures nothing; a folder that has them is used as it is. Each
-figure is the median over new places, in ms; libraries take turns. Wall-clock times count on a
-quiet machine only."""
+figure is the median over new places, in ms; libraries take turns. Wall-clock times are
+meaningful only on a quiet machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Rows = dict[str, dict[str, float]]
 
 
 def many_variables() -> xr.Dataset:
-    """50 variables with attributes and coordinates, as a weather model's output has them."""
+    """50 variables with attributes and coordinates, as in the output of a weather model."""
     rng = np.random.default_rng(5)
     ds = xr.Dataset(
         coords={
@@ -55,7 +55,7 @@ def many_variables() -> xr.Dataset:
 
 
 def large() -> xr.Dataset:
-    """Smooth with noise: it compresses about as measured data do."""
+    """Smooth with noise: it compresses about as well as measured data."""
     rng = np.random.default_rng(11)
     t, lat, lon = (np.linspace(0, 20, n, dtype="f4") for n in SHAPE)
     wave = np.cos(lat)[:, None] * np.sin(lon)[None]

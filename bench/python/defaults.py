@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""Measures array stores as installed: each with its defaults, from NumPy arrays to files and back.
+"""Measures array stores as installed: each with its defaults, from NumPy arrays to files and
+back.
 
     defaults.py [--folder FOLDER] [--kinds REGEX] [--stores REGEX] [--runs N] [--head FILE.npy]
                 [--check] [--json FILE]
 
 Without --check two kinds of data are written and read by every store that is installed:
-creation, size, the whole array, a plane of each axis, and a series of points. --check writes all
-kinds by Caterva, python-blosc2 and zarr, compares Caterva's reads with those of its former
-default, zstd at level 5, and ends with 1 when a default is behind:
+creation, size, the whole array, a plane of each axis, and a series of points. --check writes
+all kinds by Caterva, python-blosc2 and zarr, compares Caterva's reads with those of its former
+default, zstd at level 5, and ends with 1 if a default is worse:
 
 - writing takes at most 1 / 0.95 times as long as the faster of python-blosc2 and zarr,
 - the file is at most 3 % larger than python-blosc2's, 6 % if items have one byte,
 - no read takes more than 1.1 times as long as with the former default.
 
 Stores take turns and the minimum of --runs turns counts. All read the same places, which change
-from turn to turn, and open their file anew in each turn. Wall-clock times count on a quiet machine
-only."""
+from turn to turn, and open their file anew in each turn. Wall-clock times are meaningful only
+on a quiet machine."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def packed_temperature(rng: np.random.Generator) -> Items:
 
 
 def noisy_cube(rng: np.random.Generator) -> Items:
-    """Of bench/rivals: a smooth field with 16 random low bits."""
+    """As in bench/rivals: a smooth field with 16 random low bits."""
     i, j, k = np.ogrid[:256, :256, :256]
     items = (2 + np.sin(i / 40) * np.cos(j / 50) + k / 300).astype("<f4")
     noise = rng.integers(0, 1 << 16, items.shape, dtype="<u4")
@@ -74,13 +75,13 @@ def noisy_cube(rng: np.random.Generator) -> Items:
 
 
 def compressible_cube(rng: np.random.Generator) -> Items:
-    """Of bench/rivals: small cubes of one value each."""
+    """As in bench/rivals: small cubes of one value each."""
     i, j, k = np.ogrid[:256, :256, :256]
     return np.ascontiguousarray((i // 8 + j // 8 + k // 8) % 19).astype("<f4")
 
 
 def model_output(rng: np.random.Generator) -> Items:
-    """Of bench/python/datasets.py: quarters of a unit, with noise of two units."""
+    """As in bench/python/datasets.py: quarters of a unit, with noise of two units."""
     t, lat, lon = (np.linspace(0, 20, n, dtype="f4") for n in (64, 500, 540))
     wave = np.sin(t)[:, None, None] + np.cos(lat)[:, None] * np.sin(lon)
     return (np.round(wave * 1000 + rng.integers(0, 8, wave.shape)) / 4).astype("f4")
@@ -146,7 +147,7 @@ class Store:
         raise NotImplementedError
 
     def open(self, path: str) -> tuple[Any, Callable[[], object]]:
-        """What is indexed, and what closes it."""
+        """Returns what is indexed, and what closes it."""
         raise NotImplementedError
 
 
@@ -187,7 +188,7 @@ class Zarr(Store):
 
 
 class Hdf5(Store):
-    """Contiguous and as it is: that is HDF5's default."""
+    """Contiguous and without a filter: HDF5's default."""
 
     module, suffix = "h5py", ".h5"
 
@@ -301,7 +302,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 class Measured:
-    """The least seconds of each store and step for one kind of data."""
+    """The shortest time of each store and step for one kind of data."""
 
     def __init__(self, items: Items, stores: dict[str, Store], folder: str) -> None:
         self.items, self.stores, self.folder = items, stores, folder
@@ -382,7 +383,7 @@ def failures(m: Measured) -> list[str]:
 
 
 def check(kind: str, m: Measured) -> bool:
-    """Prints a row; True if nothing fails."""
+    """Prints a row; returns whether all limits are kept."""
     if not hasattr(check, "begun"):
         check.begun = True  # type: ignore[attr-defined]
         heads = "".join(f" {name}: MB/s, ratio |" for name in m.stores)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Reads the same array behind a URL through Caterva and others: requests, round trips, bytes and
-seconds, from a server of our own that waits before each answer.
+"""Reads the same array behind a URL through Caterva and other stores: requests, round trips,
+bytes and seconds, from a server of our own that delays each response.
 
     remote.py [--delay MS] [--data noisy|smooth] [--folder FOLDER] [--readers REGEX]
               [--turns N] [--prepare] [--json FILE] [--server-field NAME]
 
 --prepare writes the files and measures nothing; a folder that has them is used as it is. Each
-read is one of a process of its own, the four of a row "open, info, point, next point" share one.
-What is read is compared before it counts. Round trips are the longest chain of requests each of
-which begins when the one before has been answered: with 16 connections, 64 files are four.
+read is one of a process of its own, the four of a row "open, info, point, next point" share
+one. Results are compared before they count. Round trips are the longest chain of requests each
+of which begins after the response to the one before: with 16 connections, 64 files are four.
 
-The server sends several parts at once, as nginx does, and does not say what it is called;
---server-field nginx makes it say so, which is what its answers tell a reader who knows nginx."""
+The server sends several parts in one response, as nginx does, without a Server field;
+--server-field nginx adds one, which readers who know nginx recognise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import remote_readers
 from scripted_server import Reply, ScriptedServer, etag_of
 
 SHAPE = (512, 512, 256)  # 268 MB of float32
-# Names of what is read, one line for each process; None is what the array tells of itself.
+# Names of the reads, one line per process; None reads the array's own description.
 RUNS: list[dict[str, Any]] = [
     {"info": None, "point": (300, 300, 100), "next point": (77, 401, 201)},
     {"plane, first axis": (200, slice(None), slice(None))},
@@ -53,7 +53,8 @@ def make(data: str) -> Any:
 
 
 class Server(ScriptedServer):
-    """Also answers HEAD, which some ask for a size. ETags are made once, and not with answers."""
+    """Also answers HEAD, which some readers use to get a size. ETags are computed once, and not
+    for each response."""
 
     def fill(self, objects: dict[str, bytes]) -> None:
         self.objects, self.etags = objects, False
@@ -69,8 +70,8 @@ class Server(ScriptedServer):
 
 
 def trips(requests: list[Any], delay: float) -> int:
-    """The longest chain: of all that could be next, the one that is answered first. Who has an
-    answer may ask again before the server has looked at its clock."""
+    """The longest chain: of all requests that can be next, the one with the first response. A
+    client may send its next request before the server has read its clock."""
     count, free = 0, 0.0
     for request in sorted(requests, key=lambda r: r.ended):
         if request.began >= free - delay / 4:
@@ -82,7 +83,8 @@ def trips(requests: list[Any], delay: float) -> int:
 
 
 def read_for(name: str, url: str) -> None:
-    """Opens, and then reads what each line of the input names. Libraries are loaded before."""
+    """Opens, and then reads what each line of the input names. Libraries are imported
+    before."""
     reader = next(r for r in remote_readers.READERS if r.name == name)
     remote_readers.why_not(reader)
     values = None
@@ -133,7 +135,7 @@ class Process:
 
 
 def measure(reader: Any, server: Server, file: Path, turns: int) -> dict[str, dict[str, Any]]:
-    """The quickest turn of each."""
+    """The fastest turn of each read."""
     rows: dict[str, dict[str, Any]] = {}
     for run, reads in [*enumerate(RUNS)] * turns:
         process = Process(reader.name, server.url("/"))

@@ -1,8 +1,9 @@
-"""The stores that bench/python/remote.py reads behind a URL: each writes the array into a folder,
-whose files are then served, and opens it from there. At most 16 requests are under way at once.
+"""The stores that bench/python/remote.py reads behind a URL: each writes the array into a
+folder, whose files are then served, and opens it from there. At most 16 requests are in flight
+at once.
 
-A reader has `write(folder, values)` and `open(url)`, which gives an object that has `shape`,
-`dtype`, `describe()` (all that it tells of itself) and `[box]`, an array of NumPy."""
+A reader has `write(folder, values)` and `open(url)`, which returns an object with `shape`,
+`dtype`, `describe()` (its whole description) and `[box]`, a NumPy array."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ class Opened:
 
 class Caterva:
     needs, also = "caterva", ()
-    libraries = ("libcurl.so.4",)  # which others have in their modules
+    libraries = ("libcurl.so.4",)  # the other packages bundle their libraries
     name = "caterva, sealed"
     options: dict[str, int] = {}
 
     def write(self, folder: Path, values: Any) -> None:
         import caterva
 
-        # One thread: the chunks lie in their order, as those of the others do.
+        # One thread: the chunks are stored in order, as those of the others are.
         array = caterva.asarray(
             values,
             path=folder / "near.b2nd",
@@ -79,14 +80,14 @@ class CatervaForRemote(Caterva):
 
 
 class CatervaReadingOver(CatervaForRemote):
-    """As many bytes as those read that fetch whole chunks."""
+    """Reads as many bytes as the readers that fetch whole chunks."""
 
     name = "caterva, for remote, over_read_percent 300"
     options = {"over_read_percent": 300}
 
 
 class Blosc2:
-    """Its own reading of byte ranges, through fsspec, on a file that it wrote."""
+    """Its own reading of byte ranges, through fsspec, from a file that it wrote."""
 
     needs, also = "blosc2", ("fsspec.implementations.http",)
     name = "python-blosc2"
@@ -250,7 +251,7 @@ class ZarrSharded(Zarr):
 
 
 class H5py:
-    """h5py on a file of fsspec's, with what that keeps and reads ahead without asking."""
+    """h5py on a file of fsspec, with fsspec's default cache and read-ahead."""
 
     needs, also = "h5py", ("fsspec.implementations.http", "hdf5plugin")
     name = "h5py with fsspec"
@@ -284,7 +285,7 @@ class H5pySmall(H5py):
 
 
 class Ros3:
-    """HDF5's own reading of URLs, which the wheels of h5py are built without."""
+    """HDF5's own reading of URLs, which is missing in the wheels of h5py."""
 
     needs, also = "h5py", ("hdf5plugin",)
     name = "h5py with ROS3"
@@ -318,7 +319,7 @@ READERS = [
 
 
 def why_not(reader: Any) -> str | None:
-    """A sentence where it cannot take part."""
+    """A sentence if it cannot take part."""
     try:
         module = importlib.import_module(reader.needs)
         for name in reader.also:

@@ -4,9 +4,9 @@ process, on the same items in the same chunks; results are compared before they 
 
     run.py --c LIBRARY [--runs N] [--rows REGEX] [--json FILE] [--side N]
 
-Each figure is a median; libraries take turns. Wall-clock times count on a quiet machine
-only. "C" is the same call of the C library in a loop of C (calls.c): it reads into memory
-that it asks for each time, as the package must, or, beside `out=`, into the same memory."""
+Each figure is a median; libraries take turns. Wall-clock times are meaningful only on a quiet
+machine. "C" is the same call of the C library in a C loop (calls.c): it reads into memory
+allocated for each call, as the package must, or, for `out=`, always into the same memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Rows = dict[str, dict[str, float]]
 
 
 def items_of(side: int) -> Items:
-    """Smooth with noise: it compresses about as measured data do."""
+    """Smooth with noise: it compresses about as well as measured data."""
     random = np.random.default_rng(11)
     axis = np.linspace(0, 20, side)
     wave = np.sin(axis)[:, None, None] + np.cos(axis)[None, :, None] * np.sin(axis)[None, None]
@@ -179,7 +179,7 @@ LIBRARIES = (Caterva, H5py, Zarr, Tensorstore, Blosc2)
 
 
 class Calls:
-    """The C library's own calls, in loops of C (calls.c), on the file of ours."""
+    """The C library's own calls, in C loops (calls.c), on our file."""
 
     name = "C"
 
@@ -197,7 +197,7 @@ class Calls:
         return ctypes.c_void_p(self.lib.calls_open(path, threads, ctypes.c_int64(cache_bytes)))
 
     def read(self, key: Any, out: Items | None) -> Loop:
-        """Of a box, into `out` or memory of its own each time."""
+        """Reads a box, into `out` or into memory allocated for each call."""
         shape = self.items.shape
         key = () if key is ... else key if isinstance(key, tuple) else (key,)
         key = (*key, *(slice(None),) * (len(shape) - len(key)))
@@ -225,11 +225,11 @@ class Calls:
 
 # ---- Measuring ----------------------------------------------------------------------------
 
-Loop = Callable[[int], float]  # the seconds that n calls take
+Loop = Callable[[int], float]  # the seconds of n calls
 
 
 def loop_of(statement: str, **names: Any) -> Loop:
-    """A statement, repeated without a call around it."""
+    """A statement, repeated without a function call."""
     return timeit.Timer(statement, globals=names).timeit
 
 
@@ -239,7 +239,7 @@ def once(call: Callable[[], Any]) -> Loop:
 
 
 def seconds(loop: Loop, least: float) -> float:
-    """Of one call, in a loop that takes so long at least."""
+    """The seconds of one call, in a loop that takes at least `least` seconds."""
     n = 1
     while True:
         took = loop(n)
@@ -249,7 +249,7 @@ def seconds(loop: Loop, least: float) -> float:
 
 
 def in_turns(loops: dict[str, Loop], runs: int, least: float) -> dict[str, float]:
-    """Medians; each round lets every one have its turn."""
+    """Medians; in each round every loop has its turn."""
     found: dict[str, list[float]] = {name: [] for name in loops}
     for loop in loops.values():
         loop(1)
@@ -261,7 +261,7 @@ def in_turns(loops: dict[str, Loop], runs: int, least: float) -> dict[str, float
 
 
 def import_seconds(module: str) -> float:
-    """What an import adds to that of NumPy, in a process of its own."""
+    """What an import takes in addition to NumPy's, in a separate process."""
     text = (f"import numpy, time; b = time.perf_counter(); import {module}; "
             "print(time.perf_counter() - b)")  # fmt: skip
     out = subprocess.run(
@@ -271,7 +271,7 @@ def import_seconds(module: str) -> float:
 
 
 def read_points(array: Any, points: Items) -> float:
-    """Seconds of one, read by as many threads as there are lists of points."""
+    """Seconds of one point, read by as many threads as there are lists of points."""
 
     def work(own: list[tuple[int, ...]]) -> None:
         for key in own:
@@ -362,7 +362,7 @@ def import_rows(libraries: list[Any], options: Any) -> Rows:
 
 
 def thread_rows(libraries: list[Any], calls: Calls, options: Any) -> Rows:
-    """Points through one handle without a cache: each of them decodes a block."""
+    """Points through one handle without a cache: each point decodes a block."""
     if not wanted("points by threads", options):
         return {}
     module, path = libraries[0].module, libraries[0].path

@@ -5,10 +5,10 @@ writers.py speed [--rows REGEX] 1 and 2 processes: Caterva, zarr and tensorstore
                               Caterva's unaligned ones and those of a directory, and the share
                               of merge and commit
 writers.py loss               zarr and Caterva: regions that share chunks, written by processes,
-                              of a whole array and behind one that grows
-writers.py tokens [--parts N] what the tokens of so many tasks take, and their merge
+                              of a whole array and after one that grows
+writers.py tokens [--parts N] what the tokens of N tasks take, and their merge
 
-On a quiet machine. zarr and tensorstore are left out where they are not installed."""
+On a quiet machine. zarr and tensorstore are left out if they are not installed."""
 
 import argparse
 import contextlib
@@ -28,20 +28,20 @@ import numpy as np
 
 CHUNK = 128
 LEVEL = 1
-TURNS = 6  # of which the best counts
+TURNS = 6  # the best of them counts
 
 
 whole = None
 
 
 def begin_worker(side):
-    """Makes the items, once in each process: noise that compresses by a quarter."""
+    """Creates the items once per process: noise that compresses by a quarter."""
     global whole
     whole = np.random.default_rng(1).integers(0, 1 << 12, (side, side, side), "i2")
 
 
 def bands(side, n, shift):
-    """The rows of each of `n` tasks; a shift puts their edges inside of chunks."""
+    """The rows of each of `n` tasks; a shift moves their edges into chunks."""
     edges = [0, *(min(side, side * i // n + shift) for i in range(1, n)), side]
     return [(slice(a, b),) for a, b in zip(edges, edges[1:], strict=False)]
 
@@ -85,7 +85,7 @@ def make_zarr(path, side):
 
 
 def store(name, pool, boxes, side):
-    """Seconds of the whole, of the tasks' writing, and of merge and commit."""
+    """Seconds in total, of the tasks' writing, and of merge and commit."""
     n = len(boxes)
     what, _, how = name.partition(", ")
     if what != "caterva":
@@ -94,7 +94,7 @@ def store(name, pool, boxes, side):
         begin = time.perf_counter()
         done = list(pool.map(write, [os.path.abspath("a.zarr")] * n, boxes))
         return time.perf_counter() - begin, sum(t for _, t in done), 0.0
-    with contextlib.suppress(FileNotFoundError):  # as zarr's goes, off the clock
+    with contextlib.suppress(FileNotFoundError):  # not timed, as for zarr
         caterva.delete("a.b2nd")
     a = caterva.zeros((side,) * 3, "i2", "a.b2nd", chunks=(CHUNK // 2, CHUNK, CHUNK),
                       codec="zstd", level=LEVEL, durability="none", overwrite=True,
@@ -122,7 +122,7 @@ def speed(side, only):
                 n, get_context("forkserver"), initializer=begin_worker, initargs=(side,)
             ) as pool:
                 boxes = bands(side, 4, shift)
-                store(name, pool, boxes, side)  # all are awake
+                store(name, pool, boxes, side)  # starts all processes
                 runs = [store(name, pool, boxes, side) for _ in range(TURNS)]
             walls[n], writing, merging = min(runs)
         print(f"{name:20} 1 process {size / walls[1]:6.0f} MB/s, 2 processes "
@@ -147,7 +147,7 @@ def put_caterva(job, box):
 
 
 def loss():
-    """Blocks of a whole array, as in dask#12583; and of what is appended behind half a chunk, as in
+    """Blocks of a whole array, as in dask#12583; and rows appended after half a chunk, as in
     xarray#8371."""
     n = 20_000
     with ProcessPoolExecutor(4, get_context("forkserver")) as pool:

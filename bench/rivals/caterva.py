@@ -1,7 +1,7 @@
-"""Caterva through ctypes: as much of <caterva.h> as the comparison needs.
+"""Caterva through ctypes: the part of <caterva.h> that the comparison needs.
 
-Each call pays Python's way into C, as the rivals' do; items land in a NumPy
-array made for the call, as theirs."""
+Each call includes Python's way into C, as the rivals' do; items are read into a NumPy array
+created for the call, as theirs."""
 
 import ctypes
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
@@ -85,8 +85,8 @@ class Library:
             raise OSError(f"caterva: {error.message.decode()}")
 
     def create(self, path, values, chunks, threads, blocks=None):
-        """Writes `values`, LZ4 level 5 with shuffle; the library chooses the blocks
-        where none are given."""
+        """Writes `values`, LZ4 level 5 with shuffle; the library chooses the blocks if none are
+        given."""
         error, handle = Error(), c_void_p()
         ndim = values.ndim
         options = CreateOptions(ndim=ndim, shape=(c_int64 * ndim)(*values.shape),
@@ -117,7 +117,7 @@ class Library:
 
 
 class Array:
-    ordered = True  # a mask's items come in C order
+    ordered = True  # a mask's items are in C order
 
     def __init__(self, library, handle, shape, dtype):
         self.library, self.handle = library, handle
@@ -138,7 +138,7 @@ class Array:
         return out
 
     def read_selection(self, selection, shape):
-        """What the selection takes, as a new NumPy array of that shape."""
+        """Reads the selection as a new NumPy array of its shape."""
         out = np.empty(shape, self.dtype)
         selection.struct_size = ctypes.sizeof(selection)
         buffer = Buffer(ctypes.sizeof(Buffer), out.__array_interface__["data"][0], out.nbytes)
@@ -149,7 +149,7 @@ class Array:
         return out
 
     def read_slices(self, slices):
-        """a[slices]: one slice with start and step for each axis, stop left out."""
+        """a[slices]: one slice with start and step for each axis, without stop."""
         axes = (Axis * len(slices))(*[Axis(kind=AXIS_SLICE, start=s.start, stop=OMIT,
                                            step=s.step) for s in slices])
         shape = [len(range(s.start, n, s.step)) for s, n in zip(slices, self.shape)]
@@ -173,7 +173,7 @@ class Array:
                                              n_points=len(points)), [len(points)])
 
     def read_mask(self, mask):
-        """a[mask]; counting what it takes is part of the work."""
+        """a[mask]; counting the selected items is part of the work."""
         return self.read_selection(Selection(kind=SELECT_MASK, mask=mask.ctypes.data,
                                              mask_size=mask.nbytes), [np.count_nonzero(mask)])
 

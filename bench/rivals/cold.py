@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Caterva against HDF5 reading files that are not in the page cache, through Python.
+"""Caterva compared with HDF5 reading files that are not in the page cache, through Python.
 
     cold.py --library libcaterva.so [--json OUT] [--quick]
 
-The same noisy float32 cube in chunks of the same shape, with Blosc (LZ4 5 and shuffle) on
-both sides. Before each read the system is asked to forget both files and both handles are
-opened anew; HDF5 has its own chunk cache, ours is off. A row tells the best time of each
-side and, where the system counts them, the KiB that the medium delivered.
-"""
+The same noisy float32 cube in chunks of the same shape, with Blosc (LZ4 5 and shuffle) on both
+sides. Before each read both files are removed from the system's page cache and both handles are
+opened anew; HDF5 has its own chunk cache, ours is off. A row has the best time of each side
+and, if the system counts them, the KiB that the medium delivered."""
 
 import argparse
 import json
@@ -27,7 +26,7 @@ TURNS = 5
 
 
 def delivered():
-    """Bytes that this process had the medium deliver; 0 where the system does not say."""
+    """Bytes that the medium delivered to this process; 0 if the system does not count them."""
     try:
         lines = Path("/proc/self/io").read_text().split()
     except OSError:

@@ -13,11 +13,11 @@ MIB = 1 << 20
 
 
 class Hdf5:
-    threads = (1,)  # HDF5 holds one lock for all that it does
+    threads = (1,)  # HDF5 has one lock for all its calls
 
     def __init__(self, name, filters, cache):
         self.name = f"hdf5 {name}" + (f", {cache} MiB cache" if cache else "")
-        self.family = f"hdf5 {name}"  # those that can read the same file
+        self.family = f"hdf5 {name}"  # filters that can read the same file
         self.filters, self.cache = filters, cache
         self.big_cache = cache > 0
 
@@ -26,7 +26,7 @@ class Hdf5:
             file.create_dataset("a", data=values, chunks=chunks, **self.filters)
 
     def open(self, path, threads):
-        # Slots: a prime of a hundred for each chunk that fits, as HDF5's manual says.
+        # Slots: a prime near a hundred for each chunk that fits, as HDF5's manual recommends.
         cache = {"rdcc_nbytes": self.cache * MIB, "rdcc_nslots": 100003} if self.cache else {}
         self.file = h5py.File(path, "r", **cache)
         self.dataset = self.file["a"]

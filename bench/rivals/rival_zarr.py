@@ -1,5 +1,5 @@
-"""Zarr 3 on a local directory: chunks as they are, and with Blosc (LZ4 5, shuffle).
-It has no cache of chunks."""
+"""Zarr 3 on a local directory: chunks without compression, and with Blosc (LZ4 5, shuffle). It
+has no cache of chunks."""
 
 import zarr
 from zarr.codecs import BloscCodec

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Caterva against other array stores, all of them through Python.
+"""Caterva compared with other array stores, all of them through Python.
 
     run.py --library libcaterva.so [--json OUT] [--quick] [--creation] [--only REGEX]
 
-The same float32 cube goes into each store in chunks of the same shape. Both sides
-then read the same boxes, in turns; the minimum counts, and what each read is compared
-with the array. Scans end after a while: their time for one plane is marked with ~
-where not all planes were read. See README.md.
-"""
+Each store holds the same float32 cube in chunks of the same shape. Both sides then read the
+same boxes, in turns; the minimum counts, and the results are compared with the array. Scans end
+after a time limit: their time for one plane is marked with ~ if not all planes were read. See
+README.md."""
 
 import argparse
 import importlib
@@ -28,11 +27,11 @@ from table import print_table
 
 MODULES = ("rival_blosc2", "rival_hdf5", "rival_zarr", "rival_tensorstore", "rival_tiledb")
 MIB = 1 << 20
-FITTING = 192  # side of a cube that fits 64 MiB twice
+FITTING = 192  # side of a cube that fits twice into 64 MiB
 
 
 def make_cube(noisy, side):
-    """As the benchmarks in C: a smooth field with 16 random low bits; small cubes."""
+    """As in the C benchmarks: a smooth field with 16 random low bits; small cubes."""
     i, j, k = np.ogrid[:side, :side, :side]
     if not noisy:
         return np.ascontiguousarray((i // 8 + j // 8 + k // 8) % 19).astype("<f4")
@@ -56,7 +55,7 @@ def random_boxes(lengths, side, n, chance):
 
 
 def time_reads(read, boxes):
-    """Seconds for one box; and what was read last."""
+    """Seconds for one box; and the last items read."""
     started = perf_counter()
     for start, stop in boxes:
         out = read(start, stop)
@@ -70,8 +69,8 @@ def need_same(out, values, box, who):
 
 
 def duel(ours, theirs, values, lengths, n, budget):
-    """Turns with new positions in each; the minimum of both sides. Of few turns beside a
-    large cache it would tell only who had decoded by chance what a turn wants."""
+    """Turns with new positions in each; the minimum of both sides. With few turns and a large
+    cache the result would depend on which side happens to have decoded a turn's blocks."""
     chance, best, spent, turns = random.Random(7), [float("inf")] * 2, 0, 0
     least = 12 if getattr(theirs, "big_cache", False) else 3
     while spent < budget or turns < least:
@@ -89,8 +88,8 @@ def duel(ours, theirs, values, lengths, n, budget):
 
 
 def scan(read, values, axis, budget):
-    """All planes along an axis, as far as the time goes: seconds for one plane, and
-    whether all were read."""
+    """All planes along an axis, within the time limit: seconds for one plane, and whether all
+    were read."""
     side = values.shape[0]
     took = 0.0
     for i in range(side):
@@ -123,8 +122,8 @@ class Comparison:
               f"{row['ratio']:8.2f}x", file=sys.stderr, flush=True)
 
     def create(self, setting, values, rival):
-        """Both write the array, in turns, each time where there is none; the minimum counts.
-        Ours is timed again beside each rival."""
+        """Both write the array, in turns, each time to a new path; the minimum counts. Ours is
+        timed again for each rival."""
         chunks = (setting["chunk"],) * 3
         sides = ((0, self.library.create, self.folder / "ours.b2nd"),
                  (1, rival.create, self.folder / "theirs"))
@@ -150,14 +149,14 @@ class Comparison:
         rival.open(path, threads)
         if setting.get("fits"):
             for side in (ours, rival):
-                for start in (0, 1, 0):  # all but a part, so that it stays, and all
+                for start in (0, 1, 0):  # most boxes, so that they stay in the cache, and all
                     side.read([start] * 3, list(values.shape))
         for name, lengths, n in READS:
             self.add(setting, rival, threads, name,
                      *duel(ours, rival, values, lengths, n, budget))
         ours.close()
         for axis in range(0 if setting.get("fits") else 3):
-            # As users get it without asking, with 64 MiB for decoded blocks, empty here.
+            # With default options: 64 MiB for decoded blocks, empty here.
             ours = self.library.open(self.folder / "ours.b2nd", values.shape, values.dtype,
                                      threads, 64 * MIB)
             our_time, our_all = scan(ours.read, values, axis, 20 * budget)
@@ -168,8 +167,8 @@ class Comparison:
         rival.close()
 
     def run_fitting(self, setting, values, rivals):
-        """Rivals with 64 MiB beside us with as much, of which the array takes less than
-        half: all has been read before, and nobody decodes."""
+        """Both sides have a cache of 64 MiB, more than twice the array's size: everything has
+        been read before, and nothing is decoded."""
         self.run({**setting, "fits": True}, values, [r for r in rivals if r.big_cache])
 
     def run(self, setting, values, rivals):

@@ -3,10 +3,9 @@
 
     selections.py --library libcaterva.so [--json OUT] [--quick] [--cpu] [--only REGEX]
 
-Steps, lists of indices, points and masks, in NumPy's words; both sides take turns at the
-same selection, new in each turn; the minimum counts, and what both deliver is compared
-with what NumPy takes from the array. Ends with 1 when a row is slower than the rival's.
-"""
+Steps, lists of indices, points and masks, as NumPy has them; both sides take turns at the same
+selection, a new one in each turn; the minimum counts, and the results are compared with what
+NumPy selects from the array. Ends with 1 if a row is slower than the rival's."""
 
 import argparse
 import json
@@ -27,7 +26,7 @@ CHUNK, N_POINTS = 128, 10_000
 
 
 class Blosc2:
-    """python-blosc2 as its manual says: slices and fancy indices in brackets, lists of
+    """python-blosc2 as its manual recommends: slices and fancy indices in brackets, lists of
     every combination through `oindex`."""
 
     ordered = False
@@ -39,7 +38,7 @@ class Blosc2:
         return self.array[slices]
 
     def read_lists(self, lists):
-        return self.array.oindex[tuple(  # it takes lists only
+        return self.array.oindex[tuple(  # it accepts only lists
             np.arange(n) if indices is None else indices
             for n, indices in zip(self.array.shape, lists))]
 
@@ -51,7 +50,7 @@ class Blosc2:
 
 
 # ---- What is selected -----------------------------------------------------------
-# Each yields the reader's name, what it is called with, and what NumPy takes.
+# Each yields the reader's name, its arguments, and what NumPy selects.
 
 def slices(step):
     def make(values, chance):
@@ -97,7 +96,7 @@ def time_read(clock, side, selection, who):
     seconds = clock() - started
     bits = [items.view(f"<u{items.itemsize}") for items in (out, expected)]
     if not np.array_equal(*bits):
-        # python-blosc2 delivers what a dense mask takes in the order of its chunks.
+        # python-blosc2 returns the items of a dense mask in the order of its chunks.
         if side.ordered or not np.array_equal(*map(np.sort, bits)):
             sys.exit(f"{who} takes other items than NumPy")
     return seconds

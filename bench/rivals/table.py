@@ -1,4 +1,4 @@
-"""The rows of a comparison as tables: a line for each rival, a column for each read."""
+"""The rows of a comparison as tables: one line per rival, one column per read."""
 
 
 def seconds(value):
@@ -29,7 +29,7 @@ def tables(rows):
                 f"{seconds(cells[name]['theirs'])} {ratio(cells[name])}" if name in cells else ""
                 for name in names + ["create"]])
         ours = {}
-        for row in here:  # the best of the turns beside all rivals, by the same threads
+        for row in here:  # the best turn against any rival, with the same threads
             key = row["read"], row["threads"]
             ours[key] = min(row["ours"], ours.get(key, row["ours"]))
         for threads in sorted({row["threads"] for row in here}):
@@ -61,7 +61,7 @@ def markdown(rows):
 
 
 def selections(rows):
-    """A line for each selection, a column for each file and number of threads."""
+    """One line per selection, one column per file and number of threads."""
     settings = list(dict.fromkeys((r["data"], r["block"], r["threads"]) for r in rows))
     heads = [f"{data}, {block}^3, {threads} T" for data, block, threads in settings]
     lines = ["", "| selection | " + " | ".join(heads) + " |",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A build for 32 bits is refused with a sentence, before anything else is asked."""
+"""A 32-bit build is refused with a message, before any other check."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ PROGRAM = "int main(void) { return sizeof(void *) == 4 ? 0 : 1; }\n"
 
 
 def builds_for_32_bits(folder):
-    """True when this compiler knows -m32; it need not be able to link."""
+    """True if the compiler supports -m32; it need not be able to link."""
     source = Path(folder, "probe.c")
     source.write_text(PROGRAM)
     done = subprocess.run(["cc", "-m32", "-c", source, "-o", Path(folder, "probe.o")],

@@ -1,4 +1,4 @@
-"""The house's law is enforced: each kind of breach is caught with its place."""
+"""tools/check_house.py finds each kind of violation, with its place."""
 
 import sys
 import tempfile
@@ -89,7 +89,7 @@ BREACHES = [
 ]
 
 
-# Two files of a room and one that calls them: declared where they are made, and used.
+# Two files of a room and a caller: declared where they are defined, and used.
 TIDY = {
     "src/store/list.h": "typedef struct cv_list {\n    int n;\n} cv_list;\n"
                         "int cv_list_size(const cv_list *list);\n",
@@ -108,9 +108,9 @@ TIDY = {
                          "    return tree ? cv_tree_size(tree) : 0;\n}\n",
 }
 
-# What is done to them, where it is caught, and in which words.
+# The change, the file in which it is reported, and the message.
 BREACHES_OF_FILES = [
-    # circles: through includes; through a call of what another header declares
+    # cycles: through includes; through a call of what another header declares
     ({"src/store/list.c": '\n#include "store/tree.h"\n' + TIDY["src/store/list.c"]},
      ["src/store/list.c:2: needs and is needed in a circle: store/list, store/tree"]),
     ({"src/store/open.h": "void cv_open(void);\n",
@@ -129,7 +129,7 @@ BREACHES_OF_FILES = [
       + "static int depth(void) { return cv_tree_depth(); }\n"},
      ["src/store/list.c:1: needs and is needed in a circle: store/list, store/tree",
       "src/store/list.h:5: declares what src/store/tree.c implements"]),
-    # levels inside a room; other rooms do not count
+    # levels within a room; other rooms are ignored
     ({"src/store/list.h": TIDY["src/store/list.h"] + '#include "store/h1.h"\n',
       **{"src/store/h%d.h" % i: '#include "store/h%d.h"\n' % (i + 1) if i < 5
          else '#include "base/b.h"\n' for i in range(1, 6)},
@@ -245,7 +245,7 @@ class House(unittest.TestCase):
 
 
 class Code(unittest.TestCase):
-    """What the laws are judged by: the C as the tools read it."""
+    """What the rules are checked on: the C sources as the tools parse them."""
 
     def read(self, text):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,6 @@
-"""The manual fits this tree: links lead somewhere, the index has every page, and the tables that
-map functions are complete. What pages show is tested in tests/install."""
+"""The manual is consistent with this tree: links have targets, the index has every page, and
+the tables that map functions are complete. The examples of pages are tested in
+tests/install."""
 
 import os
 import re
@@ -81,13 +82,13 @@ class Docs(unittest.TestCase):
 
 
 class Contributing(unittest.TestCase):
-    """The page that is read first names files and functions: they are there."""
+    """CONTRIBUTING names files and functions: they exist."""
 
     PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     SPANS = re.findall(r"`([^`\n]+)`", CODE.sub("", PAGE))
 
     def find(self, name):
-        """The file or folder of that name, of the root, the library or the command line."""
+        """The file or folder of that name, in the root, the library or the command line."""
         for folder in (ROOT, ROOT / "src", ROOT / "cli"):
             if (folder / name).exists():
                 return folder / name
@@ -158,7 +159,7 @@ class Migrating(unittest.TestCase):
         self.assertGreaterEqual(len(wanted), 38)
         self.assertEqual([name for name in wanted if name not in dict(table)], [])
 
-        # Of the other table, each name is one of C-Blosc2's.
+        # In the other table each name is one of C-Blosc2's.
         text = (ROOT / "docs/migrating.md").read_text(encoding="utf-8")
         blosc2 = header.with_name("blosc2.h").read_text(encoding="utf-8")
         for name in set(re.findall(r"`(blosc2_\w+)`", text)):

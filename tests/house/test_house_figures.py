@@ -1,4 +1,5 @@
-"""The figures of the house are what their definitions say, on a tree small enough to count."""
+"""The figures of check_house follow their definitions, on a tree small enough to count by
+hand."""
 
 import sys
 import tempfile

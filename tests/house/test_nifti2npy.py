@@ -1,4 +1,4 @@
-"""tools/nifti2npy.py gives NumPy the array that the NIfTI file holds."""
+"""tools/nifti2npy.py converts a NIfTI file to the same array in NumPy's format."""
 
 import gzip
 import struct

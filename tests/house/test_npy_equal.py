@@ -1,4 +1,4 @@
-"""tools/npy_equal.py says equal exactly when NumPy would."""
+"""tools/npy_equal.py says equal exactly if NumPy does."""
 
 import sys
 import tempfile

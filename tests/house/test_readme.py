@@ -1,4 +1,4 @@
-"""The README is short, and what it shows is what the manual shows."""
+"""The README is short, and its examples are those of the manual."""
 
 import os
 import re

@@ -1,6 +1,6 @@
-"""What the library exports, what the public headers declare, and what the Debian package
-promises (debian/libcaterva1.symbols) are the same names; and each header compiles alone, in
-every dialect that may include it."""
+"""The exports of the library, the declarations of the public headers, and the Debian package's
+list (debian/libcaterva1.symbols) have the same names; and each header compiles alone, in every
+dialect that may include it."""
 
 import os
 import re
@@ -77,7 +77,8 @@ def arguments(name):
 
 
 class Pairs(unittest.TestCase):
-    """Calls on the items of an array have a twin for views, with the same arguments."""
+    """Functions on the items of an array have a counterpart for views, with the same
+    arguments."""
 
     # A selection of a view is what a selection of an array is, so the short names suffice.
     ARRAY_NAMES = {"caterva_view_read": "caterva_read_selection",
@@ -130,12 +131,13 @@ class Header(unittest.TestCase):
             self.compiles("clang++", dialect, text)
 
     def test_each_struct_says_its_size(self):
-        """What callers allocate can grow: it begins with its size, and a macro named after it
-        sets that. Those that stand in arrays, or need no initialisation, have room instead."""
+        """Structs that callers allocate can grow: their first member is their size, and a macro
+        with their name sets it. Structs that are elements of arrays, or need no initialisation,
+        have reserved members instead."""
         fixed = {"caterva_error", "caterva_axis", "caterva_metalayer", "caterva_number",
                  "caterva_store_range", "caterva_field"}
-        lent = {"caterva_dtype", "caterva_damage", "caterva_transfer"} # one at a time
-        # These the library makes.
+        lent = {"caterva_dtype", "caterva_damage", "caterva_transfer"}  # never in arrays
+        # Created by the library.
         made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list",
                 "caterva_tree_member", "caterva_tree_repaired", "caterva_job_entry",
                 "caterva_job_list"}

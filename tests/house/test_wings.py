@@ -1,5 +1,5 @@
-"""The library without its optional wings: it builds without a warning, needs no other library than
-C-Blosc2, and its functions of wings say what was left out."""
+"""The library without its optional wings: it builds without a warning, needs no other library
+than C-Blosc2, and functions of a wing report what was left out."""
 
 import ctypes
 import re
@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path.cwd().parent / "CMakeCache.txt"  # of the build that runs this
-CALLS = {  # one function of each wing, with arguments that a built one would take
+CACHE = Path.cwd().parent / "CMakeCache.txt"  # of the build that runs this test
+CALLS = {  # one function of each wing, with arguments that are valid if it is built
     "CATERVA_TREES": ("caterva_tree_open", (b"none.b2d", None, ctypes.byref(ctypes.c_void_p()))),
     "CATERVA_JOBS": ("caterva_jobs_list", (b"none.b2nd", None, ctypes.byref(ctypes.c_void_p()))),
     "CATERVA_REMOTE": ("caterva_open", (b"http://localhost:9/none.b2nd", None, ctypes.byref(ctypes.c_void_p()))),

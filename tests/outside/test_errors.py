@@ -1,10 +1,9 @@
-"""A call that succeeds leaves the caller's error as it was. Every function of the installed
-header that takes a `caterva_error` is called until it succeeds, with an error that is marked;
-a function that this program does not call fails it.
+"""A call that succeeds leaves the caller's error unchanged. Every function of the installed
+header that takes a `caterva_error` is called until it succeeds, with an error that holds a
+mark; a function that this program does not call fails the test.
 
 usage: test_errors.py PREFIX [LIBDIR]
-       test_errors.py --header FILE --library FILE    one that is not installed
-"""
+       test_errors.py --header FILE --library FILE    one that is not installed"""
 
 import argparse
 import ctypes as c
@@ -42,7 +41,7 @@ def out(name, kind, *arguments):
 
 
 def bytes_of(name, *arguments):
-    """Of a function that gives memory and its size."""
+    """The result of a function that returns allocated memory and its size."""
     memory, size = c.c_void_p(), c.c_size_t()
     call(name, *arguments, c.byref(memory), c.byref(size))
     taken = c.string_at(memory, size.value)
@@ -51,7 +50,7 @@ def bytes_of(name, *arguments):
 
 
 def set_allocator():
-    """The first call of a process, so one of its own: what it gives back counts."""
+    """Must be the first call of a process, so it runs in a child, whose exit status counts."""
     libc = c.CDLL(None)
     libc.aligned_alloc.restype, libc.free.argtypes = c.c_void_p, [c.c_void_p]
     child = os.fork()
@@ -64,7 +63,7 @@ def set_allocator():
         options.release = fields["release"](lambda context, memory: libc.free(memory))
         try:
             call("set_allocator", c.byref(options))
-        except BaseException as wrong: # no assertion of a child is seen
+        except BaseException as wrong:  # assertions of a child are not reported
             print(f"set_allocator: {wrong}", flush=True)
             os._exit(1)
         os._exit(0)
@@ -373,7 +372,7 @@ class Errors(unittest.TestCase):
         call("repair", self.path("a.b2nd"), None, c.byref(api.new("repair_result")))
 
     def test_other_writers(self):
-        """A commit gives checksums to chunks without, and passes over a damaged one."""
+        """A commit adds missing checksums to chunks, and skips a damaged chunk."""
         array = self.create("a.b2nd")
         call("commit", array)
         chunk = api.new("chunk_info")

@@ -1,14 +1,12 @@
-"""The installed library from outside: random sequences of operations on random arrays,
-through ctypes and the installed header alone, each step beside NumPy.
+"""The installed library from outside: random sequences of operations on random arrays, through
+ctypes and the installed header alone, each step compared with NumPy.
 
 usage: test_outside.py PREFIX [LIBDIR] [--seed N] [--sequences N] [--only N] [--trace]
        test_outside.py --header FILE --library FILE ...    one that is not installed
 
-Arrays have 0 to 6 axes, some of no item, any dtype and pipeline of filters, in memory, a
-file or a directory; two handles look at them, and python-blosc2 reads and writes in
-between. 100 sequences of 40 steps; --long: 2,000. The seed repeats a run, and --only one
-sequence of it.
-"""
+Arrays have 0 to 6 axes, some without items, any dtype and pipeline of filters, in memory, a
+file or a directory; two handles read them, and python-blosc2 reads and writes in between. 100
+sequences of 40 steps; --long: 2,000. The seed repeats a run, and --only one sequence of it."""
 
 import argparse
 import collections
@@ -45,7 +43,7 @@ def arguments():
 
 
 def run(library, seed, number, counts, trace):
-    """One sequence; None, or what went wrong in it."""
+    """Runs one sequence; returns None, or what went wrong."""
     rng = np.random.default_rng([seed, number])
     names = list(WEIGHTS)
     shares = np.array(list(WEIGHTS.values())) / sum(WEIGHTS.values())

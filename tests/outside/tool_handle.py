@@ -1,5 +1,5 @@
-"""One open array through the C API, in Python's words: NumPy arrays in and out, a failure
-as an exception. What is borrowed for a call is kept alive for it, and no longer."""
+"""An open array through the C API, for Python: NumPy arrays in and out, failures as exceptions.
+Memory that a call uses is kept alive for this call, and no longer."""
 
 import ctypes as c
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Failure(Exception):
-    """A status other than CATERVA_OK, and the sentence that came with it."""
+    """A status other than CATERVA_OK, and its message."""
 
     def __init__(self, code, message):
         super().__init__(f"{code}: {message}")
@@ -27,12 +27,12 @@ def address(array):
 
 
 def dtype_text(dtype):
-    """The description that Blosc2 files carry of a NumPy dtype."""
+    """The description of a NumPy dtype as Blosc2 files contain it."""
     return str(dtype.descr) if dtype.names else dtype.str
 
 
 def reach(array):
-    """Bytes from the lowest item of an array to the end of the highest."""
+    """The bytes from the lowest item of an array to the end of the highest."""
     if array.size == 0:
         return 0
     spans = [(n - 1) * s for n, s in zip(array.shape, array.strides)]
@@ -40,8 +40,8 @@ def reach(array):
 
 
 class Library:
-    """Functions of the header, each raising a Failure. A call that succeeds must leave the
-    error as it was."""
+    """The functions of the header, each raising a Failure. A call that succeeds must leave the
+    error unchanged."""
 
     MARK = (77, 7777, 777, b"mine")
 
@@ -66,7 +66,7 @@ class Library:
             raise Failure(status, message)
 
     def out(self, name, kind, *arguments):
-        """A call whose last argument before the error is a `**out` of this kind."""
+        """Calls a function whose last argument before the error is a `**out` of this kind."""
         made = c.POINTER(self.api.structs["caterva_" + kind])()
         self.call(name, *arguments, c.byref(made))
         return made
@@ -154,7 +154,7 @@ class Library:
 
 
 class Array:
-    """A handle. Methods are named as the functions are."""
+    """A handle. Methods have the names of the functions."""
 
     def __init__(self, library, pointer):
         self.library, self.api, self.pointer = library, library.api, pointer
@@ -168,7 +168,7 @@ class Array:
             self.api.info_release(self.held.pop())
 
     def __getattr__(self, name):
-        """Functions that take the handle alone: commit, rollback, refresh."""
+        """Functions that take only the handle: commit, rollback, refresh."""
         if name not in ("commit", "rollback", "refresh"):
             raise AttributeError(name)
         return lambda: self.call(name)
@@ -185,7 +185,7 @@ class Array:
 
     @property
     def info(self):
-        """What it is now; the reference goes with the handle."""
+        """The array's current description; it keeps no reference to it."""
         self.held.append(self.library.out("info_get", "info", self.pointer))
         return self.held[-1].contents
 
@@ -214,7 +214,7 @@ class Array:
         self.call("write", int64s(start), int64s(stop), address(items), items.nbytes)
 
     def read_selection(self, kind, what, into, dtype=None, field=None):
-        """Into an array of any strides; `dtype` where it is not the array's."""
+        """Reads into an array of any strides; `dtype` if it is not the array's."""
         buffer = self.library.buffer(into, dtype)
         if field is not None:
             buffer.field = field.encode()

@@ -1,11 +1,10 @@
-"""The public headers as ctypes sees them: every struct, enum, constant and function, taken
-from the headers themselves, so that nothing here can disagree with it.
+"""The public headers for ctypes: every struct, enum, constant and function, parsed from the
+headers themselves, so that nothing here can differ from them.
 
     api = load(prefix_of_an_installation)
     api.create_options(ndim=1)          a zeroed struct, its struct_size set
     api.open(path, None, pointer, err)  the function, as ctypes calls it
-    api.EBUSY                           a constant
-"""
+    api.EBUSY                           a constant"""
 
 import ctypes as c
 import re
@@ -23,8 +22,8 @@ SYSTEM = "".join(f"typedef int {name};\n" for name in PLAIN if name.endswith("_t
 
 
 def text_of(header):
-    """caterva.h and the headers beside it, as one text. caterva_upkeep.h comes before those
-    that include it."""
+    """caterva.h and the headers beside it, as one text. caterva_upkeep.h comes before the
+    headers that include it."""
     topics = sorted(header.parent.glob("caterva_*.h"), key=lambda path: path.stem != "caterva_upkeep")
     return "\n".join(path.read_text() for path in [header, *topics])
 
@@ -39,7 +38,7 @@ def preprocessed(text, compiler):
 
 
 class Header:
-    """Declarations to ctypes, in the order in which they stand."""
+    """Converts declarations to ctypes, in their order."""
 
     def __init__(self, text):
         self.types, self.structs, self.constants, self.functions = dict(PLAIN), {}, {}, {}
@@ -140,7 +139,7 @@ class Api:
         self.structs = parsed.structs
 
     def new(self, name, /, **values):
-        """A zeroed struct caterva_<name>; its struct_size is set where it has one."""
+        """A zeroed struct caterva_<name>; struct_size is set if it has one."""
         made = self.structs[PREFIX + name]()
         if any(field == "struct_size" for field, _ in made._fields_):
             made.struct_size = c.sizeof(made)

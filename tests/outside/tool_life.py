@@ -1,5 +1,5 @@
-"""One array's life: what can be done to it, each beside NumPy. `now` is what the writing
-handle holds, `kept` what was committed, `seen` what the reading handle sees."""
+"""The life of one array: operations on it, each compared with NumPy. `now` is the state of the
+writing handle, `kept` that of the last commit, `seen` that of the reading handle."""
 
 import copy
 import ctypes as c
@@ -34,7 +34,7 @@ class Life:
         self.library, self.api, self.rng = library, library.api, rng
         self.folder, self.steps = folder, 0
         self.dtype = draw.dtype(rng)
-        self.off = None # of a lossy array: how far its items may be off
+        self.off = None  # of a lossy array: the largest error of its items
         self.place = draw.pick(rng, ["file", "file", "directory", "memory"])
         self.path = "mem:" if self.place == "memory" else os.path.join(folder, "x.b2nd")
         self.reader = self.kept = self.seen = None
@@ -46,7 +46,7 @@ class Life:
         return draw.items(self.rng, lengths, self.dtype, finite=self.off is not None)
 
     def fill(self, options):
-        """Sets a random fill; returns the item that new cells hold."""
+        """Sets a random fill; returns the value of new items."""
         rng, api, zero = self.rng, self.api, np.zeros((), self.dtype)
         if draw.chance(rng, 0.6):
             return zero
@@ -76,7 +76,7 @@ class Life:
             options.filters[i], options.filters_meta[i] = number, meta
 
     def options(self, lengths, exact=False):
-        """Random options, and the shapes they point at."""
+        """Random options, and the shapes that they refer to."""
         rng, api = self.rng, self.api
         made = api.new("create_options", ndim=len(lengths), shape=int64s(lengths),
                        dtype=dtype_text(self.dtype).encode(), threads=draw.pick(rng, [0, 1, 3]),
@@ -89,8 +89,8 @@ class Life:
         return made
 
     def create(self):
-        """Until a pipeline is drawn that is not refused; a refusal names a filter, the
-        codec or the block."""
+        """Tries pipelines until one is accepted; a refusal must name a filter, the codec or the
+        block."""
         rng, api = self.rng, self.api
         lengths = draw.shape(rng)
         for _ in range(50):
@@ -134,9 +134,9 @@ class Life:
     # ---- comparing ------------------------------------------------------------------
 
     def same(self, got, want, where):
-        """Bit for bit; but which NaN a cast makes of a NaN is nobody's promise."""
+        """Equal bit for bit, except NaN, whose bits a cast does not define."""
         need(got.shape == want.shape, f"{where}: shape {got.shape}, not {want.shape}")
-        want = np.asarray(want).astype(got.dtype, copy=False) # NumPy joins to native order
+        want = np.asarray(want).astype(got.dtype, copy=False)  # joins have native order
         if got.dtype != self.dtype and got.dtype.kind in "fc":
             got, want = [np.where(np.isnan(x), x.dtype.type(np.nan), x) for x in (got, want)]
         if self.off is None or got.dtype != self.dtype:
@@ -180,7 +180,7 @@ class Life:
         self.now.items[tuple(map(slice, start, stop))] = values
 
     def some_memory(self, lengths, source_dtype):
-        """Items of this dtype in memory of any strides; no NaN where they will be cast."""
+        """Items of this dtype in memory of any strides; without NaN if they will be cast."""
         _, part = draw.memory(self.rng, lengths, source_dtype)
         items = self.typed(part, source_dtype)
         finite = self.off is not None or source_dtype != self.dtype
@@ -189,13 +189,13 @@ class Life:
 
     @staticmethod
     def typed(part, dtype):
-        """The same memory, its items of this dtype."""
+        """The same memory with items of this dtype."""
         made = np.lib.stride_tricks.as_strided(part, part.shape, part.strides)
         made.dtype = dtype
         return made
 
     def broadcastable(self, lengths):
-        """A shape that NumPy would repeat to this one."""
+        """A shape that NumPy would broadcast to this one."""
         if draw.chance(self.rng, 0.7):
             return lengths
         cut = draw.below(self.rng, len(lengths) + 1)
@@ -224,7 +224,7 @@ class Life:
         self.now.items[common] = old[common]
 
     def an_axis(self):
-        """An axis along which there is room to grow, else None."""
+        """A random axis that can still grow, or None."""
         shape = self.now.items.shape
         if not shape or np.prod(shape, dtype=np.int64) > draw.MOST_ITEMS:
             return None
@@ -267,7 +267,7 @@ class Life:
         if name in self.now.attributes and draw.chance(self.rng, 0.4):
             self.writer.remove_attribute(name)
             del self.now.attributes[name]
-        else: # what python-blosc2 unpacks: a msgpack bin
+        else:  # as python-blosc2 unpacks it: a msgpack bin
             value = self.rng.bytes(draw.below(self.rng, 200))
             packed = bytes([0xc4, len(value)]) + value
             self.writer.set_attribute(name, packed)
@@ -281,7 +281,7 @@ class Life:
     # ---- reading ----------------------------------------------------------------------
 
     def handle(self):
-        """Either handle, with its state."""
+        """One of the handles, with its state."""
         if self.reader and draw.chance(self.rng, 0.4):
             return self.reader, self.seen
         return self.writer, self.now
@@ -318,7 +318,7 @@ class Life:
 
     @staticmethod
     def blank_alike(expected, base, part):
-        """Zeroes in `expected` the items that `part` is of `base`."""
+        """Zeroes in `expected` the items of `base` that `part` contains."""
         if part.size == 0:
             return
         offset = part.ctypes.data - base.ctypes.data
@@ -326,7 +326,7 @@ class Life:
         twin[...] = np.zeros((), part.dtype)
 
     def views(self):
-        """A chain of views, perhaps joined with itself; read, and where it may be, written."""
+        """A chain of views, possibly joined with itself: read, and written if it can be."""
         handle, state = self.handle()
         view, seen, made = View.of(handle), state.items, []
         joined = False

@@ -1,5 +1,5 @@
-"""What a random sequence draws: arrays, items, selections, memory. All from one
-generator, so that a seed says everything."""
+"""Random arrays, items, selections and memory for a sequence. All use one generator, so that a
+seed repeats a run."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def dtype(rng):
 
 
 def shape(rng, ndim=None):
-    """0 to 6 axes; some of no item, some of one."""
+    """0 to 6 axes; some arrays without items, some with one."""
     if ndim is None:
         ndim = pick(rng, [0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6])
     longest = {0: 1, 1: 2000, 2: 60, 3: 15, 4: 7, 5: 5, 6: 4}[ndim]
@@ -42,7 +42,7 @@ def shape(rng, ndim=None):
 
 
 def partition(rng, lengths):
-    """Chunks and blocks, or None where the library is to choose."""
+    """Chunks and blocks, or None for the library's choice."""
     if chance(rng, 0.15):
         return None, None
     chunks = [below(rng, max(n, 1) + 2) + 1 for n in lengths]
@@ -55,14 +55,14 @@ def partition(rng, lengths):
 
 
 def pipeline(rng, api):
-    """Up to six exact filters in any order, with the number that goes with each."""
+    """Up to six lossless filters in any order, with the parameter of each."""
     n = pick(rng, [0, 1, 1, 1, 2, 2, 3, 4, 5, 6])
     return [(getattr(api, "FILTER_" + pick(rng, EXACT_FILTERS)), 0) for _ in range(n)]
 
 
 def lossy(rng, api, kind):
-    """A lossy filter for items of this dtype: number, its meta, and how far it may be
-    off, as a function of the items; or None."""
+    """A lossy filter for items of this dtype: number, meta, and a function of the items that
+    gives the largest error; or None."""
     if kind.names or kind.byteorder == ">":
         return None
     if kind.kind == "f" and kind.itemsize in (4, 8):
@@ -126,7 +126,7 @@ def bound(rng, n):
 
 
 def axis_word(rng, n, views_only):
-    """Whole axis, slice, index, list or mask; lists for views go in even steps."""
+    """A whole axis, slice, index, list or mask; lists for views have a constant step."""
     kind = pick(rng, ["all", "slice", "slice", "index", "list", "mask"])
     if kind == "index" and n > 0:
         return below(rng, 2 * n) - n
@@ -141,7 +141,7 @@ def axis_word(rng, n, views_only):
 
 
 def numbers_of(word, n):
-    """The indices that a word takes of an axis of n items."""
+    """The indices that a word selects on an axis of n items."""
     if isinstance(word, slice):
         return np.arange(n)[word]
     if isinstance(word, int):
@@ -150,7 +150,7 @@ def numbers_of(word, n):
 
 
 class Selected:
-    """A selection for the library, and what NumPy takes by it."""
+    """A selection for the library, and what NumPy selects with it."""
 
     def __init__(self, kind, what, taken, result):
         self.kind, self.what = kind, what
@@ -194,8 +194,8 @@ def selection(rng, lengths):
 
 
 def memory(rng, lengths, kind):
-    """An array of this shape somewhere in a larger one: axes in any order, gaps,
-    backwards. Returns both; the larger one holds noise."""
+    """An array of this shape within a larger one: axes in any order, with gaps, backwards.
+    Returns both; the larger one is filled with noise."""
     order = rng.permutation(len(lengths))
     gaps = [pick(rng, [1, 1, 1, 2, 3]) for _ in lengths]
     base = np.frombuffer(bytearray(rng.bytes(
@@ -213,7 +213,7 @@ def numeric(kind):
 
 
 def other_dtype(rng, kind, into):
-    """A dtype that `kind` may be cast to (`into`) or from within its kind; or None."""
+    """A dtype to which (`into`) or from which `kind` may be cast within its kind; or None."""
     if not numeric(kind) or chance(rng, 0.6):
         return None
     others = [np.dtype(d) for d in DTYPES if isinstance(d, str)]

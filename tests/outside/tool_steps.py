@@ -1,5 +1,5 @@
-"""More that can be done to an array: commits and what undoes them, other openings,
-python-blosc2 in between, copies, chunks, numbers, and what must be refused."""
+"""More operations on an array: commits and rollbacks, other handles, python-blosc2 in between,
+copies, chunks, numbers, and calls that must be refused."""
 
 import ctypes as c
 import os
@@ -17,11 +17,11 @@ PREFIX = "REDUCTION_"
 
 
 class Oracle(typing.NamedTuple):
-    """A reduction as NumPy does it."""
-    function: typing.Callable  # of items, the axes that go, and the result's dtype
-    dtype: typing.Callable     # of the result, by the items'
-    of_items: bool = False     # it gives one of the items, which nothing does not have
-    of_nothing: bool = True    # NumPy makes something of nothing without a warning
+    """A reduction by NumPy."""
+    function: typing.Callable  # of items and axes to reduce, with the result's dtype
+    dtype: typing.Callable  # of the result, as a function of the items' dtype
+    of_items: bool = False  # returns one of the items; undefined without items
+    of_nothing: bool = True  # NumPy reduces no items without a warning
 
 
 def double(_):
@@ -66,7 +66,7 @@ class Steps(Life):
         return made
 
     def look(self):
-        """A second handle opens, or turns to the last commit, or stays as it is."""
+        """The second handle opens the file, refreshes, or stays as it is."""
         if self.place == "memory" or self.kept is None:
             return
         if self.reader is None:
@@ -85,7 +85,7 @@ class Steps(Life):
             self.reader = None
 
     def busy(self):
-        """Nobody else may write, replace or delete."""
+        """No other handle may write, replace or delete the file."""
         if self.place == "memory" or self.kept is None:
             return
         api, where = self.api, self.path.encode()
@@ -100,7 +100,7 @@ class Steps(Life):
             threads=draw.pick(self.rng, [0, 1]))
 
     def reopen(self):
-        """Close, which commits, and open; of an array in memory, through its frame."""
+        """Closes, which commits, and opens; an array in memory through its frame."""
         if self.place == "memory":
             frame = self.writer.to_frame()
             borrowed = self.library.open_frame(frame, write=False)
@@ -122,10 +122,10 @@ class Steps(Life):
         self.reopen_writer()
 
     def guest(self):
-        """python-blosc2 reads the file, and perhaps writes to it."""
+        """python-blosc2 reads the file, and sometimes writes to it."""
         if self.place == "memory" or self.kept is None or self.not_for_guests():
             return
-        if self.reader: # its writes move bytes under a reader: that is C-Blosc2's way
+        if self.reader:  # C-Blosc2 moves bytes that a reader may use
             self.reader.close()
             self.reader = None
         filters = list(self.writer.info.filters)
@@ -137,7 +137,7 @@ class Steps(Life):
         if items.size:
             self.same(np.asarray(guest[...] if items.ndim else guest[()]).astype(self.dtype),
                       items, "python-blosc2 reads")
-            few = sum(f != 0 for f in filters) <= 2 # else it spoils its items
+            few = sum(f != 0 for f in filters) <= 2  # otherwise it damages its own items
             if few and self.off is None and items.ndim > 0 and draw.chance(self.rng, 0.5):
                 self.guest_writes(guest)
         del guest
@@ -154,9 +154,9 @@ class Steps(Life):
             self.kept = self.snapshot()
 
     def not_for_guests(self):
-        """python-blosc2 misreads single blocks behind the delta filter and of chunks
-        with a dictionary; it knows no items above 255 bytes, no negative parameters of
-        filters and no fields."""
+        """python-blosc2 reads single blocks wrongly after the delta filter and in chunks with a
+        dictionary; it does not support items above 255 bytes, negative parameters of filters,
+        and fields."""
         info = self.writer.info
         return bool(info.use_dict) or self.api.FILTER_DELTA in list(info.filters) or \
             info.item_size > 255 or self.dtype.names or \
@@ -173,7 +173,7 @@ class Steps(Life):
         self.reopen_writer()
 
     def upkeep(self, what):
-        """compact or seal: the URL, what it says of durability, the error."""
+        """Runs compact or seal with the URL and checks its error."""
         kind = getattr(self.api, what).argtypes[1]
         if kind is c.c_int:
             return self.library.call(what, self.path.encode(), self.api.DURABILITY_NONE)
@@ -195,7 +195,7 @@ class Steps(Life):
         return made
 
     def other_place(self, options):
-        """Where a copy goes: memory, a file or a directory."""
+        """The destination of a copy: memory, a file or a directory."""
         path = draw.pick(self.rng, ["mem:", os.path.join(self.folder, "copy.b2nd")])
         if path != "mem:":
             if not options.create:
@@ -206,7 +206,7 @@ class Steps(Life):
         return path
 
     def copy(self):
-        """A copy of a box, or of a view; perhaps with another dtype."""
+        """Copies a box, or a view; sometimes to another dtype."""
         handle, state = self.handle()
         items, ndim = state.items, state.items.ndim
         options = self.copied_options(ndim)
@@ -247,7 +247,7 @@ class Steps(Life):
     # ---- chunks -----------------------------------------------------------------------
 
     def chunks(self):
-        """The iterator covers the array once; a chunk decoded holds its items."""
+        """The iterator covers the array once; a decoded chunk holds its items."""
         self.commit()
         items = self.now.items
         count = np.zeros(items.shape, np.int32)
@@ -273,7 +273,7 @@ class Steps(Life):
                   f"chunk {chunk} decoded")
 
     def move_chunk(self):
-        """One chunk as it is stored, put in the place of another."""
+        """Replaces a chunk by another one as it is stored."""
         self.commit()
         listed = list(self.writer.chunks())
         if not listed:
@@ -282,7 +282,7 @@ class Steps(Life):
         stored = self.writer.chunk_read_stored(source[0])
         lengths = [b - a for a, b in zip(*target[2:])]
         if any(b - a < n for a, b, n in zip(*source[2:], lengths)):
-            return # what the target would show is the source's padding
+            return  # the target would show the source's padding as items
         self.writer.chunk_write_stored(target[0], stored)
         inside = tuple(slice(a, a + n) for a, n in zip(source[2], lengths))
         self.now.items[tuple(map(slice, *target[2:]))] = self.now.items[inside].copy()
@@ -351,13 +351,13 @@ class Steps(Life):
             fit = np.isfinite(scale) & (scale < 1e100)
             good = self.close_to(got, want, scale) | ~fit
             return need(bool(good.all()), f"{what} over {gone}")
-        if kind.kind == "f": # the sign of a zero, and which NaN, are nobody's promise
+        if kind.kind == "f":  # the sign of a zero, and which NaN, are undefined
             return need(bool(((got == want) | (np.isnan(got) & np.isnan(want))).all()),
                         f"{what} over {gone}")
         return need(bool((got == want).all()), f"{what} over {gone}: {got}, not {want}")
 
     def reductions(self):
-        """Those of the header, each of which has its oracle."""
+        """All reductions of the header, each of which must have an oracle."""
         names = [n.removeprefix(PREFIX) for n in vars(self.api) if n.startswith(PREFIX)]
         need(sorted(names) == sorted(ORACLES), f"oracles of the reductions {names}")
         return list(ORACLES)
@@ -369,7 +369,7 @@ class Steps(Life):
         got = handle.histogram(options, low, high, bins)
         native = items.astype(self.dtype.newbyteorder("=")).reshape(-1)
         if self.dtype.itemsize == 8 and self.dtype.kind in "ui":
-            return # beyond 2^53 NumPy counts doubles
+            return  # beyond 2^53 NumPy computes with doubles
         finite = native[~np.isnan(native)] if self.dtype.kind == "f" else native
         want, _ = np.histogram(finite.astype("f8"), bins, (low, high))
         need(bool((got == want).all()), f"histogram {low} {high} {bins}: {got}, not {want}")
@@ -402,7 +402,7 @@ class Steps(Life):
         return need(False, f"{when}: was not refused")
 
     def wrong(self):
-        """What breaks a rule is refused by its status, and nothing is changed."""
+        """A call that breaks a rule is refused with its status, and changes nothing."""
         api, shape, w = self.api, self.now.items.shape, self.writer
         ndim = len(shape)
         zero, beyond = [0] * ndim, [n + 1 for n in shape]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs test suites that others wrote over arrays of ours; prints a table.
+"""Runs test suites of other projects on our arrays; prints a table.
 
     run.py [--sdists FOLDER] [SUITE...]     dask reading h5py zarr xarray blosc2 caterva07
 
-dask's, h5py's, zarr's and xarray's come with their installed packages, python-blosc2's and those of
-python-caterva 0.7.3 with their source distributions, which scripts/peers has unpacked into
-FOLDER. Nothing of them is in this repository but the names of cases (cases.toml)."""
+The suites of dask, h5py, zarr and xarray are part of their installed packages, those of
+python-blosc2 and python-caterva 0.7.3 of their source distributions, which scripts/peers has
+unpacked into FOLDER. This repository contains only names of their cases (cases.toml)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unpacked(folder: Path, name: str) -> Path:
 
 
 def files(suite: str, sdists: Path, scratch: Path) -> list[str]:
-    """What pytest is to run; test files alone, without their conftest, are put aside."""
+    """The files that pytest is to run; single test files are copied, without their conftest."""
     if suite == "dask":
         return [str(package("dask") / "array/tests/test_array_core.py")]
     if suite == "h5py":
@@ -59,11 +59,11 @@ def files(suite: str, sdists: Path, scratch: Path) -> list[str]:
 
 
 def run(suite: str, sdists: Path, verbose: bool) -> tuple[dict[str, int], bool]:
-    """The counts of a suite, and whether all is well."""
+    """The counts of a suite, and whether it passed."""
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         (scratch / "work").mkdir()
-        (scratch / "pytest.ini").write_text("[pytest]\n")  # none of theirs
+        (scratch / "pytest.ini").write_text("[pytest]\n")  # so that pytest uses none of theirs
         result = scratch / "result.json"
         environment = os.environ | {
             "PYTHONPATH": str(HERE),

@@ -1,4 +1,4 @@
-"""dask reads arrays of ours without a lock: in threads, processes, and a cluster."""
+"""dask reads our arrays without a lock: in threads, processes, and a cluster."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """xarray's own tests of a backend (`CFEncodedBase` of its test_backends.py, and those of its
-trees of data sets), with ours in the place of NetCDF: a directory, and a file.
+trees of data sets), with our backend in place of NetCDF: a directory, and a file.
 
-What a test saves and opens again is saved a second time from what was opened: that must be
+A data set that a test saves and opens is saved and opened a second time: the result must be
 identical, with all of its encoding."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _without_what_xarray_changes(one: dict[str, Any], two: dict[str, Any]) -> None:
-    """A fill value for all floats that have none, and times of units at midnight left out."""
+    """Sets a fill value for all floats that have none, and omits times in units of midnight."""
     given = two.get("_FillValue", 0)
     if "_FillValue" not in one and np.all(given != given):
         del two["_FillValue"]
@@ -110,8 +110,8 @@ class TestFile(Caterva):
 
 
 class TestDataTree:
-    """What applies of the tests of NetCDF's trees of data sets; the others are of encodings
-    of HDF5's, of files in memory, and of writing that is put off."""
+    """The tests of NetCDF's trees of data sets that apply; the others are about encodings of
+    HDF5, files in memory, and deferred writes."""
 
     engine = "caterva"
 

@@ -1,4 +1,4 @@
-"""zarr's strategies for indices, against NumPy over arrays of ours."""
+"""zarr's strategies for indices, on our arrays, compared with NumPy."""
 
 from __future__ import annotations
 

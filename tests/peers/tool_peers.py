@@ -1,7 +1,7 @@
-"""A plugin of pytest for a suite that others wrote: it puts ours in the place of theirs
-(tool_shim_<suite>.py) and knows the cases that are not meant for us (cases.toml).
+"""A pytest plugin for a test suite of another project: it replaces the project's functions by
+ours (tool_shim_<suite>.py) and skips the cases that do not apply (cases.toml).
 
-PEERS_SUITE names the suite, PEERS_RESULT the file that gets the counts."""
+PEERS_SUITE is the name of the suite, PEERS_RESULT the file for the counts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import pytest
 SUITE = os.environ["PEERS_SUITE"]
 TABLE = tomllib.loads(Path(__file__).with_name("cases.toml").read_text())[SUITE]
 DIFFERS, SKIPPED = TABLE.get("differs", {}), TABLE.get("skipped", {})
-ONLY = TABLE.get("only")  # name parts; None is all cases
+ONLY = TABLE.get("only")  # parts of names; None: all cases
 
 counts: Counter[str] = Counter()
-used: set[str] = set()  # entries of the table that some case needed
+used: set[str] = set()  # entries of the table that matched a case
 
 if (Path(__file__).parent / f"tool_shim_{SUITE}.py").exists():
     shim = importlib.import_module(f"tool_shim_{SUITE}")

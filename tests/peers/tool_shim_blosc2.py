@@ -1,7 +1,7 @@
-"""python-blosc2's tests: what they call of `blosc2` is answered by ours.
+"""python-blosc2's tests: the functions of `blosc2` that they call are implemented by ours.
 
-Parameters of codecs are taken by the names that both know; what is only in python-blosc2
-(lazy expressions, super-chunks) is not here, and its tests are in cases.toml."""
+Codec parameters are translated where both have them; what only python-blosc2 has (lazy
+expressions, super-chunks) is missing, and its tests are in cases.toml."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _params(cls: Any, given: Any) -> Any:
 
 
 def _words(options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """Path and options of ours."""
+    """Path and options for our functions."""
     options = dict(options)
     options |= options.pop("storage", None) or {}
     path = options.pop("urlpath", None)
@@ -80,7 +80,7 @@ def _words(options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
 
 
 class NDArray(caterva.Array):
-    """Ours, with python-blosc2's words for what it knows as well."""
+    """Our array, also with python-blosc2's names."""
 
     __slots__ = ()
 
@@ -101,7 +101,7 @@ class NDArray(caterva.Array):
         return self.fields[key] if isinstance(key, str) else super().__getitem__(key)
 
     def take(self, indices: Any, axis: int | None = None) -> NDArray:
-        """By our own indices, of which theirs are a special case."""
+        """Through our indices, of which theirs are a special case."""
         places = np.asarray(indices)
         if not places.size:
             places = places.astype(int)
@@ -145,8 +145,8 @@ class NDArray(caterva.Array):
 
 
 def _as(array: caterva.Array, keep: bool = False) -> NDArray:
-    """The same array under python-blosc2's words. What it makes in a file is there at
-    once, and nobody closes it: here it is closed, and opened for reading."""
+    """The same array with python-blosc2's names. An array that it creates in a file is complete
+    at once and never closed: here it is closed, and opened for reading."""
     if array.path is not None and array.writable and not keep:
         array.close()
         array = caterva.open(array.path)
@@ -199,7 +199,7 @@ class NDField:
 
 
 def expand_dims(array: Any, axis: Any) -> Any:
-    """As a view."""
+    """Through a view."""
     axes = np.atleast_1d(axis)
     total = array.ndim + len(axes)
     new = {a % total for a in axes}
@@ -226,12 +226,12 @@ def copy(array: NDArray, **options: Any) -> NDArray:
 
 
 def open(path: Any, mode: str = "a", **options: Any) -> NDArray:
-    """Their mode w opens what is there for writing."""
+    """Their mode w opens an existing array for writing."""
     return _as(caterva.open(path, "r" if mode == "r" else "r+"), keep=True)
 
 
 def remove_urlpath(path: Any) -> None:
-    """Ours refuses to delete what is open: it is closed first."""
+    """Our library does not delete an open array: it is closed first."""
     for array in [a for ref in opened if (a := ref()) is not None]:
         if array.path is not None:
             array.close()

@@ -1,6 +1,7 @@
-"""The tests of python-caterva 0.7.3: its words, answered by ours. Its items had no dtype,
-but bytes of some length: here they are strings of that length (`|S8`). What it made in a
-file was there at once, and nobody closed it: here it is closed, and opened for reading."""
+"""The tests of python-caterva 0.7.3: its functions, implemented by ours. Its items had no
+dtype, but a number of bytes: here they are strings of that length (`|S8`). An array that it
+created in a file was complete at once and never closed: here it is closed, and opened for
+reading."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _words(options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
 
 
 class Meta:
-    """Metalayers; a new value is in the file at once."""
+    """Metalayers; a new value is written to the file at once."""
 
     def __init__(self, array: caterva.Array) -> None:
         self.array = array
@@ -88,7 +89,7 @@ opened: list[weakref.ref[caterva.Array]] = []
 
 
 def remove(path: str) -> None:
-    """Ours refuses to delete what is open: it is closed first."""
+    """Our library does not delete an open array: it is closed first."""
     for array in [a for ref in opened if (a := ref()) is not None]:
         array.close()
     opened.clear()
@@ -142,5 +143,5 @@ old = ModuleType("caterva")
 for name in ("Codec", "Filter", "NDArray", "from_buffer", "asarray", "empty", "zeros", "full",
              "open", "copy", "remove"):  # fmt: skip
     setattr(old, name, globals()[name])
-old.__path__ = caterva.__path__  # the modules of ours are found as before
+old.__path__ = caterva.__path__  # our own modules are found as before
 sys.modules["caterva"] = old

@@ -1,4 +1,4 @@
-"""dask's tests: NumPy's arrays that are stored into or read from become ours."""
+"""dask's tests: NumPy arrays that are stored into or read from are replaced by ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 import caterva
 
-# Their tests compare targets item by item, as NumPy's arrays do.
+# Their tests compare targets item by item, as NumPy does.
 caterva.Array.__eq__ = lambda self, other: self[...] == other  # type: ignore
 caterva.Array.__hash__ = object.__hash__  # type: ignore
 
@@ -23,7 +23,7 @@ def _made(like: str) -> Any:
 
 
 class Numpy(ModuleType):
-    """NumPy, but arrays that are made to be written are ours."""
+    """NumPy, except that arrays created for writing are ours."""
 
     empty = staticmethod(_made("empty"))
     zeros = staticmethod(_made("zeros"))
@@ -41,7 +41,7 @@ def _theirs(x: Any) -> Any:
 
 
 class Dask(ModuleType):
-    """dask.array, but from_array gets ours."""
+    """dask.array, except that from_array gets our array."""
 
     @staticmethod
     def from_array(x: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""h5py's tests: datasets of a file become arrays of ours in memory."""
+"""h5py's tests: datasets of a file are replaced by our arrays in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import caterva
 
 
 class _Reader:
-    """What h5py's own tests of its fast path call."""
+    """The function that h5py's tests of its fast path call."""
 
     def __init__(self, array: caterva.Array) -> None:
         self.array = array
