@@ -39,7 +39,7 @@ static inline const char *bench_take_kernels(int *argc, char **argv)
         cv_cpu_allow(bench_all_kernels[i].features);
         return wanted;
     }
-    bench_need(0, wanted, "is none of all, avx2, clmul, sse, crc, portable");
+    bench_need(0, wanted, "is not one of all, avx2, clmul, sse, crc, portable");
     return NULL;
 }
 

@@ -7,14 +7,14 @@
 
 enum { N = 4, OBJECT = 256 };
 
-typedef struct heard {
+typedef struct received {
     cv_byte_range spans[N];
     int taken[OBJECT]; /* byte + 1; 0: not received */
     int n_ends;
     bool is_bad;
-} heard;
+} received;
 
-static void hear_part(heard *h, cv_multipart *body, const uint8_t *bytes, size_t n)
+static void receive_part(received *h, cv_multipart *body, const uint8_t *bytes, size_t n)
 {
     uint64_t first, last;
     FUZZ_NEED(n > 0 && n <= body->end - body->pos, "%zu bytes of a part", n);
@@ -22,7 +22,7 @@ static void hear_part(heard *h, cv_multipart *body, const uint8_t *bytes, size_t
         i = cv_ranges_take(h->spans, N, i, body->pos, body->pos + n, &first, &last);
         if (i == N) break;
         FUZZ_NEED(first < last && last <= body->pos + n && last <= h->spans[i].end,
-                  "bytes of somebody else");
+                  "bytes of another range");
         for (uint64_t at = first; at < last; at++) {
             FUZZ_NEED(h->taken[at] == 0, "byte %llu twice", (unsigned long long)at);
             h->taken[at] = bytes[at - body->pos] + 1;
@@ -32,7 +32,7 @@ static void hear_part(heard *h, cv_multipart *body, const uint8_t *bytes, size_t
 }
 
 /* Takes at most `most` bytes of a body part at a time. */
-static void hear(heard *h, const uint8_t *bytes, size_t size, size_t piece, size_t most)
+static void receive(received *h, const uint8_t *bytes, size_t size, size_t piece, size_t most)
 {
     cv_multipart body;
     cv_multipart_begin(&body, "b");
@@ -46,7 +46,7 @@ static void hear(heard *h, const uint8_t *bytes, size_t size, size_t piece, size
             FUZZ_NEED(body.pos < body.end && body.end <= body.total, "a part outside");
         if (event == CV_PART_BYTES) {
             n = n < most ? n : most;
-            hear_part(h, &body, copy, n);
+            receive_part(h, &body, copy, n);
         }
         FUZZ_NEED(event != CV_PART_ENDS || body.pos == body.end,
                   "a part that is not over ends");
@@ -60,7 +60,7 @@ static void hear(heard *h, const uint8_t *bytes, size_t size, size_t piece, size
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    heard one = {.is_bad = false}, other;
+    received one = {.is_bad = false}, other;
     if (size < N + 2) return 0;
     uint64_t at = 0;
     for (int i = 0; i < N; i++) {
@@ -69,8 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         at = one.spans[i].end;
     }
     other = one;
-    hear(&one, bytes + N + 2, size - N - 2, SIZE_MAX, SIZE_MAX);
-    hear(&other, bytes + N + 2, size - N - 2, 1 + bytes[N], 1 + bytes[N + 1] % 16);
+    receive(&one, bytes + N + 2, size - N - 2, SIZE_MAX, SIZE_MAX);
+    receive(&other, bytes + N + 2, size - N - 2, 1 + bytes[N], 1 + bytes[N + 1] % 16);
     FUZZ_NEED(memcmp(&one, &other, sizeof one) == 0, "it depends on the pieces");
     return 0;
 }

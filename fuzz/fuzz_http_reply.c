@@ -16,7 +16,7 @@ static void check_grant(const cv_range_request *ask, const cv_reply *reply, cons
     FUZZ_NEED(grant->size > 0 && grant->size <= grant->total - grant->first,
               "%llu bytes of %llu", (unsigned long long)grant->size,
               (unsigned long long)grant->total);
-    FUZZ_NEED(is_asked || (is_whole && reply->status == 200), "bytes that nobody asked for");
+    FUZZ_NEED(is_asked || (is_whole && reply->status == 200), "bytes that were not requested");
     FUZZ_NEED(!reply->is_encoded && !reply->is_malformed, "a body that is something else");
     if (ask->version->size != UINT64_MAX)
         FUZZ_NEED(
@@ -58,7 +58,7 @@ static void check_server(const cv_reply *reply)
 {
     int most = reply->most_ranges;
     FUZZ_NEED(most == 0 || most == 10 || most == 200, "%d parts", most);
-    FUZZ_NEED(most == 0 || !reply->is_relayed, "the parts of somebody else");
+    FUZZ_NEED(most == 0 || !reply->is_relayed, "parts of a relayed response");
 }
 
 /* The same bytes as an S3 response. */

@@ -292,7 +292,7 @@ class Refusals(Growing):
                     ["attr", "set", self.array, "k", "1"], ["attr", "delete", self.array, "k"])
         root = os.geteuid() == 0  # which no file mode stops
         if root and not shutil.which("setpriv"):
-            self.skipTest("setpriv is not there, and nobody else can run the program")
+            self.skipTest("setpriv is missing, which runs the program as another user")
         other = ["setpriv", "--reuid=65534", "--clear-groups"] if root else []
         try:
             subprocess.run([*other, CLI, "--version"], check=True, capture_output=True)

@@ -181,7 +181,7 @@ class TreeRepair(Made):
         vlmeta = self.tree / "g" / "__vlmeta__.b2f"
         self.x.write_bytes(b"no frame at all")
         vlmeta.write_bytes(vlmeta.read_bytes()[:60])
-        (self.tree / "notes.txt").write_text("somebody's")
+        (self.tree / "notes.txt").write_text("a user's")
         before = self.files()
         lines = self.repaired(1, self.tree)
         self.assertTrue(lines[-1].endswith("6 members, 2 damaged, 0 lost in part, 2 lost"), lines)

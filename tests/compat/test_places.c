@@ -149,7 +149,7 @@ static void others_are_left(const char *path)
     caterva_error err;
     char inside[SCRATCH_PATH + 16];
     snprintf(inside, sizeof inside, "%s/notes.txt", path);
-    scratch_save(path, "not an array, but somebody's text", 33);
+    scratch_save(path, "not an array, but a user's letter", 33);
     check_status(caterva_delete(path, NULL, &err), CATERVA_ECORRUPT, &err);
     CHECK(exists(path), "a text is gone");
     CHECK(unlink(path) == 0 && mkdir(path, 0777) == 0, "mkdir");

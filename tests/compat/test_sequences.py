@@ -187,7 +187,7 @@ class Sequence:
         if self.committed is None:
             return
         self.refused("CATERVA_EBUSY", "compact", url=self.path)
-        self.refused("CATERVA_ENOTFOUND", "attr_remove", name="nobody set it")
+        self.refused("CATERVA_ENOTFOUND", "attr_remove", name="never set")
 
     def watch(self):
         """A reading handle sees one committed state until it is refreshed."""

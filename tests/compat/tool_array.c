@@ -1,16 +1,16 @@
-/* Helper of the compatibility tests: does with arrays what a line on stdin
- * says, and answers with one line of JSON. One process serves many lines, so a
- * large matrix runs fast, also under sanitizers.
+/* Helper of the compatibility tests: each line on stdin is an operation on an array; the
+ * response is one line of JSON. One process serves many lines, so that a large matrix runs
+ * fast, also under sanitizers.
  *
- * A line is tab-separated key=value words, `op` among them:
+ * A line is tab-separated key=value words, one of them `op`:
  *   op=read    url [offset] [frame: the file's bytes as a frame, 1 borrowed,
  *              2 copied] [threads] [boxes] out: the whole array, then each box
  *   op=create  url or frame_out; shape, chunks, blocks, dtype, item_size, codec,
  *              codec_meta, level, use_dict, filters, filters_meta, kind, layout,
- *              fill, fill_value, meta; then as write, unless there is no file
- *   op=write   url, file: the boxes' bytes one behind the other, [boxes: else
+ *              fill, fill_value, meta; then as write, if there is `file`
+ *   op=write   url, file: the bytes of all boxes, concatenated, [boxes: default
  *              the whole array], [commit_each]
- * Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions), boxes are split by
+ * Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions), boxes are separated by
  * `;`, bytes are hexadecimal. */
 #include "caterva.h"
 #include "caterva_store.h"

@@ -1,14 +1,14 @@
-/* Helper of the reduction test: computes what a line on stdin asks for.
+/* Helper of the reduction test: each line on stdin is a request.
  *
- *   op=create  url, file (the whole array's bytes, or box: of that part), and what
- *              parse_options knows
+ *   op=create  url, file (the bytes of the whole array, or of [box]), and the words of
+ *              parse_options
  *   op=stats, histogram, reduce
  *              url, [start] [stop] [step]: lists; [threads]; [box, file: written
  *              first and not committed]
  *     histogram: lo hi (hexadecimal floats), bins
- *     reduce:    what (a number of caterva_reduction), [axes: a list, "." for none at
- *                all], [skip_nan], size
- * Answers as tool_session's: one line of JSON and, where it has `size`, bytes. */
+ *     reduce:    what (a number of caterva_reduction), [axes: a list, "." for an
+ *                empty one], [skip_nan], size
+ * Responses are as those of tool_session: one line of JSON and, with `size`, bytes. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 

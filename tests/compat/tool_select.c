@@ -1,21 +1,21 @@
 /* Helper of test_select.py: a few arrays, and views of them, read and written through
- * selections as stdin says. A command is a line of words, raw bytes behind it
- * where it brings some; the answer is "ok SIZE" and so many raw bytes, or
- * "failed STATUS sentence".
+ * selections, driven by commands on stdin. A command is a line of words, followed by raw bytes
+ * for some commands; the response is "ok SIZE" followed by SIZE raw bytes, or
+ * "failed STATUS MESSAGE".
  *
  *   array ITEM_SIZE NDIM shape.. chunks.. blocks.. PLACE   + the array's bytes
- *         PLACE 0: as it was written, pending; 1: committed; 2: opened again
+ *         PLACE 0: with its items pending; 1: committed; 2: opened again
  *   whole                              the array's bytes, by caterva_read
  *   read SEL BUF                       all of the buffer's memory, also what the
- *                                      read must leave alone (0xA5)
+ *                                      read must not change (0xA5)
  *   write SEL BUF                      + the buffer's memory
  *   shape SEL                          the result's shape as words
- *   dtypes ARRAY BUFFER CASTING        of arrays to come and of buffers; "-": none
- *   field NAME                         of structured items, in buffers to come; "-": all
- *   slot N                             the array that all this is about, N < 4
+ *   dtypes ARRAY BUFFER CASTING        of later arrays and buffers; "-": none
+ *   field NAME                         of structured items, in later buffers; "-": all
+ *   slot N                             selects the current array, N < 4
  *
- *   view                               pushes a view of the array; what follows
- *                                      is about the last one pushed
+ *   view                               pushes a view of the array; the next commands
+ *                                      use the view pushed last
  *   vselect SEL | vtranspose N axis.. | vexpand AXIS | vsqueeze AXIS
  *   vjoin N AXIS NEW                   the last N views become one, NEW: stacked
  *   vpop
@@ -310,7 +310,7 @@ static void serve(const char *verb)
 
 /* ---- Views ---------------------------------------------------------------- */
 
-/* Replaces the last view by one made of it. */
+/* Replaces the last view by a view of it. */
 static caterva_status change_view(const char *verb, caterva_error *err)
 {
     caterva_view *before = views[n_views - 1], *after = NULL;

@@ -1,11 +1,9 @@
-/* Helper of the sequence tests: holds one array open for writing and one open
- * for reading between the lines that say what to do with them. It may be killed
- * at any moment.
+/* Helper of the sequence tests: each line on stdin is an operation. One array is open for
+ * writing and one for reading between operations. The helper may be killed at any moment.
  *
- * A line is words as in support/job.h, `op` among them; where it has `size=N`,
- * N bytes follow it. The answer is one line of JSON; where it has `size`, so
- * many bytes follow it.
- *   op=create        url and what parse_options knows: opens it for writing
+ * A line has words as in support/job.h, one of them `op`; with `size=N`, N bytes follow it. The
+ * response is one line of JSON; with `size`, this number of bytes follow it.
+ *   op=create        url and the words of parse_options: opens it for writing
  *   op=open          url [durability] [threads] [dirty_budget]: for writing
  *   op=write, read   box; write: data
  *   op=append        axis n, data
@@ -15,9 +13,9 @@
  *   op=attr_set      name value; op=attr_remove  name
  *   op=meta_update   name value
  *   op=commit, rollback, close, discard
- *   op=state         all there is to know of the writer's array
- *   op=look          url: the same through a handle of its own
- *   op=watch         url: opens it for reading, and leaves it open
+ *   op=state         a description of the writer's array
+ *   op=look          url: the same through a new handle
+ *   op=watch         url: opens it for reading, and keeps it open
  *   op=watched       as state, of the array opened by watch
  *   op=refresh, unwatch
  *   op=compact       url [durability] */
@@ -37,7 +35,7 @@
 static caterva_array *writer;
 static caterva_array *watcher;
 
-/* data of the line, and of the answer */
+/* data of the line, and of the response */
 static uint8_t *data;
 static size_t data_size;
 static uint8_t *reply;

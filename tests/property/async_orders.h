@@ -25,7 +25,7 @@ typedef struct order {
     caterva_request *request;
     cube_box box;
     int32_t *got; /* followed by GUARD items */
-    atomic_int told;
+    atomic_int reported;
     caterva_status status;
     atomic_bool *gate;             /* on_done waits until it is open; or NULL */
     void (*then)(struct order *o); /* on_done calls it; or NULL */
@@ -43,7 +43,7 @@ static inline void on_done(void *context, caterva_status status, const caterva_e
         usleep(1000);
     }
     if (o->then) o->then(o);
-    atomic_fetch_add(&o->told, 1); /* last, since other threads count it */
+    atomic_fetch_add(&o->reported, 1); /* last, since other threads count it */
 }
 
 static inline void set_up(order *o, const cube_box *box)
@@ -86,15 +86,15 @@ static inline void wait_for(order *o)
 {
     caterva_error err;
     caterva_status status = caterva_request_wait(o->request, &err);
-    CHECK(status == o->status, "waited for %s, told of %s", caterva_status_name(status),
-          caterva_status_name(o->status));
+    CHECK(status == o->status, "wait returned %s, on_done got %s",
+          caterva_status_name(status), caterva_status_name(o->status));
 }
 
 /* Waits; the read was reported once, and its items are right if it succeeded. */
 static inline void finish(order *o)
 {
-    int told = atomic_load(&o->told);
-    CHECK(told == 1, "on_done was called %d times", told);
+    int reported = atomic_load(&o->reported);
+    CHECK(reported == 1, "on_done was called %d times", reported);
     CHECK(o->status == CATERVA_OK || o->status == CATERVA_ESTOPPED, "a read gave %s",
           caterva_status_name(o->status));
     if (o->status == CATERVA_OK) {

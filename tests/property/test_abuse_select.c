@@ -23,7 +23,7 @@ static void never(void *context, caterva_status status, const caterva_error *err
 {
     (void)context;
     (void)error;
-    CHECK(0, "a refused read was told of: %d", status);
+    CHECK(0, "on_done was called for a refused read: %d", status);
 }
 
 /* Refused at once, without a report. */

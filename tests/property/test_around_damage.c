@@ -21,7 +21,7 @@ static const int64_t shape[3] = {A, B, C};
 static const int32_t chunk_shape[3] = {6, 5, 13}, block_shape[3] = {2, 5, 4};
 static char path[SCRATCH_PATH];
 static int32_t items[N];
-static int told[N_CHUNKS], is_lost[N_CHUNKS];
+static int reported[N_CHUNKS], is_lost[N_CHUNKS];
 
 static caterva_create_options drawn(caterva_layout layout)
 {
@@ -140,7 +140,7 @@ static void note(void *context, const caterva_damage *damage)
     (void)context;
     CHECK(damage->chunk >= 0 && damage->chunk < N_CHUNKS, "chunk %lld",
           (long long)damage->chunk);
-    told[damage->chunk]++;
+    reported[damage->chunk]++;
 }
 
 static void check_read(caterva_array *damaged, caterva_array *oracle, rng *r)
@@ -154,7 +154,7 @@ static void check_read(caterva_array *damaged, caterva_array *oracle, rng *r)
     uint8_t *got = check_alloc(size), *expected = check_alloc(size);
     memset(got, 0x33, size);
     memset(expected, 0x33, size);
-    memset(told, 0, sizeof told);
+    memset(reported, 0, sizeof reported);
     skip.fill = &fill;
     skip.on_damage = note;
     w.dst.data = expected;
@@ -166,10 +166,10 @@ static void check_read(caterva_array *damaged, caterva_array *oracle, rng *r)
     caterva_status plain = caterva_read_selection(damaged, &w.selection, &w.dst, &err);
     int n = 0;
     for (int i = 0; i < N_CHUNKS; i++) {
-        CHECK(told[i] <= is_lost[i], "chunk %d was told of %d times", i, told[i]);
-        n += told[i];
+        CHECK(reported[i] <= is_lost[i], "chunk %d was reported %d times", i, reported[i]);
+        n += reported[i];
     }
-    CHECK((plain == CATERVA_ECORRUPT) == (n > 0), "%d chunks told of, a plain read gives %s",
+    CHECK((plain == CATERVA_ECORRUPT) == (n > 0), "%d chunks reported, a plain read gives %s",
           n, caterva_status_name(plain));
     free(got);
     free(expected);

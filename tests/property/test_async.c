@@ -70,7 +70,7 @@ static void nobody_is_kept_waiting(void)
         must_begin(&orders[i], array);
     }
     usleep(10000);
-    for (int i = 0; i < 3; i++) CHECK(atomic_load(&orders[i].told) == 0, "%d is over", i);
+    for (int i = 0; i < 3; i++) CHECK(atomic_load(&orders[i].reported) == 0, "%d is over", i);
     cube_check_read(array, model, &box);
     atomic_store(&gate, true);
     for (int i = 0; i < 3; i++) {
@@ -192,9 +192,9 @@ static void all_kinds_are_read(rng *r)
 }
 
 /* A failed read is reported with the message of a synchronous read. */
-static void damage_is_told(void)
+static void damage_is_reported(void)
 {
-    caterva_error err, told;
+    caterva_error err, reported;
     caterva_array *array;
     caterva_request *request;
     caterva_open_options options = CATERVA_OPEN_INIT;
@@ -211,10 +211,10 @@ static void damage_is_told(void)
     dst.size = CUBE_ITEMS * sizeof *got;
     CHECK_OK(caterva_open(damaged, &options, &array, &err), err);
     CHECK(caterva_read_selection(array, NULL, &dst, &err) == CATERVA_ECORRUPT, "not damaged");
-    CHECK_OK(caterva_read_async(array, NULL, &dst, NULL, &request, &told), told);
-    CHECK(caterva_request_wait(request, &told) == CATERVA_ECORRUPT, "not told");
-    CHECK(told.position == err.position && strcmp(told.message, err.message) == 0, "%s, %s",
-          told.message, err.message);
+    CHECK_OK(caterva_read_async(array, NULL, &dst, NULL, &request, &reported), reported);
+    CHECK(caterva_request_wait(request, &reported) == CATERVA_ECORRUPT, "not reported");
+    CHECK(reported.position == err.position && strcmp(reported.message, err.message) == 0,
+          "%s, %s", reported.message, err.message);
     caterva_request_release(request);
     caterva_discard(array);
     scratch_remove(damaged);
@@ -231,7 +231,7 @@ static void read_here(order *o)
     CHECK(status == o->status, "its own request gives %d", status);
     if (o->other)
         CHECK(caterva_request_wait(o->other->request, &err) == CATERVA_EBUSY ||
-                  atomic_load(&o->other->told),
+                  atomic_load(&o->other->reported),
               "on_done waited for another one");
     cube_check_read(o->array, model, &o->box);
 }
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
     nobody_is_kept_waiting();
     cancelling_is_harmless();
     on_done_may_use_the_library();
-    damage_is_told();
+    damage_is_reported();
     many_are_outstanding(1, &r);
     many_are_outstanding(3, &r);
     for (int i = 0; i < rounds; i++) {

@@ -170,10 +170,10 @@ static int use_in_child(caterva_array *array, order *orders, int n)
     cube_box box = cube_plane(0, 9, 2);
     alarm(60);
     for (int i = 0; i < n; i++) {
-        int told = atomic_load(&orders[i].told);
+        int reported = atomic_load(&orders[i].reported);
         caterva_status status = caterva_request_wait(orders[i].request, NULL);
         if (status != CATERVA_OK && status != CATERVA_ESTOPPED) return 1;
-        if (atomic_load(&orders[i].told) != told) return 2;
+        if (atomic_load(&orders[i].reported) != reported) return 2;
         caterva_request_cancel(orders[i].request);
         caterva_request_release(orders[i].request);
     }
@@ -184,7 +184,7 @@ static int use_in_child(caterva_array *array, order *orders, int n)
     finish(&own);
     caterva_discard(array);
     for (int i = 0; i < n; i++)
-        if (atomic_load(&orders[i].told) > 1) return 4;
+        if (atomic_load(&orders[i].reported) > 1) return 4;
     return 0;
 }
 
@@ -211,11 +211,11 @@ static void fork_in_the_middle(rng *r)
 
 /* ---- Held back -------------------------------------------------------------------------- */
 
-static int n_told(const order *orders, int n)
+static int n_reported(const order *orders, int n)
 {
-    int told = 0;
-    for (int i = 0; i < n; i++) told += atomic_load(&orders[i].told);
-    return told;
+    int reported = 0;
+    for (int i = 0; i < n; i++) reported += atomic_load(&orders[i].reported);
+    return reported;
 }
 
 static void begin_planes(caterva_array *array, order *orders, int n)
@@ -244,7 +244,7 @@ static void held_back(rng *r)
           status);
     for (int i = 1; i < holds; i++) caterva_background_resume();
     usleep(5000);
-    CHECK(n_told(orders, N) == 0, "a read that is held back was done");
+    CHECK(n_reported(orders, N) == 0, "a read that is held back was done");
     caterva_background_resume();
     for (int i = 0; i < N; i++) wait_for(&before[i]);
     for (int i = 0; i < N; i++) wait_for(&orders[i]);

@@ -7,7 +7,7 @@
 static void all_kinds_are_read(rng *r)
 {
     enum { N = 40 };
-    order orders[N] = {{.told = 0}};
+    order orders[N] = {{.reported = 0}};
     caterva_array *arrays[ARRAYS];
     draw_arrays(arrays, r);
     for (int i = 0; i < N; i++) begin_order(&orders[i], arrays, r);
@@ -26,7 +26,7 @@ static void all_kinds_are_read(rng *r)
 static void closing_in_the_middle(rng *r)
 {
     enum { N = 40 };
-    order orders[N] = {{.told = 0}};
+    order orders[N] = {{.reported = 0}};
     caterva_array *arrays[ARRAYS];
     draw_arrays(arrays, r);
     for (int i = 0; i < N; i++) {
@@ -38,7 +38,7 @@ static void closing_in_the_middle(rng *r)
     }
     if (rng_one_in(r, 2)) usleep((useconds_t)rng_int(r, 0, 1000));
     for (int i = 0; i < ARRAYS; i++) caterva_discard(arrays[(i + 2) % ARRAYS]);
-    for (int i = 0; i < N; i++) CHECK(atomic_load(&orders[i].told) == 1, "%d goes on", i);
+    for (int i = 0; i < N; i++) CHECK(atomic_load(&orders[i].reported) == 1, "%d goes on", i);
     for (int i = 0; i < N; i++) finish_order(&orders[i]);
 }
 
@@ -51,7 +51,7 @@ static void close_here(order *o)
 /* In the only read, possibly before the call that began it has returned. */
 static void on_done_may_close_all_arrays(rng *r)
 {
-    order o = {.told = 0, .then = close_here};
+    order o = {.reported = 0, .then = close_here};
     caterva_array *arrays[ARRAYS];
     draw_arrays(arrays, r);
     begin_order(&o, arrays, r);
@@ -61,11 +61,11 @@ static void on_done_may_close_all_arrays(rng *r)
 }
 
 /* One damaged array: only its message is reported. */
-static void damage_is_told(rng *r)
+static void damage_is_reported(rng *r)
 {
     static const int64_t shape[2] = {SIDE, SIDE};
     char path[SCRATCH_PATH];
-    caterva_error err, told;
+    caterva_error err, reported;
     caterva_array *arrays[ARRAYS];
     caterva_request *request;
     caterva_buffer dst = CATERVA_BUFFER_INIT;
@@ -85,10 +85,12 @@ static void damage_is_told(rng *r)
     caterva_status damage = caterva_view_read(view, NULL, &dst, &err);
     CHECK(damage == CATERVA_ECORRUPT || damage == CATERVA_EUNSUPPORTED, /* of a flag's bit */
           "not damaged: %d", damage);
-    CHECK_OK(caterva_view_read_async(view, NULL, &dst, NULL, &request, &told), told);
-    CHECK(caterva_request_wait(request, &told) == damage, "not told: %s", told.message);
+    CHECK_OK(caterva_view_read_async(view, NULL, &dst, NULL, &request, &reported), reported);
+    CHECK(caterva_request_wait(request, &reported) == damage, "not reported: %s",
+          reported.message);
     caterva_request_release(request);
-    CHECK(strcmp(told.message, err.message) == 0, "%s, but %s", told.message, err.message);
+    CHECK(strcmp(reported.message, err.message) == 0, "%s, but %s", reported.message,
+          err.message);
     caterva_view_free(view);
     caterva_discard(arrays[0]);
     caterva_discard(arrays[1]);
@@ -97,7 +99,7 @@ static void damage_is_told(rng *r)
 }
 
 /* An array of another shape by the time of the read; and one that is closed already. */
-static void what_is_stale_is_told(rng *r)
+static void a_stale_view_is_reported(rng *r)
 {
     static const int64_t shape[2] = {SIDE, SIDE}, more[2] = {SIDE + 1, SIDE};
     caterva_error err;
@@ -129,8 +131,8 @@ int main(int argc, char **argv)
     rng r = rng_from_seed(seed);
     alarm(560); /* ends the program if it hangs */
     set_allocator();
-    damage_is_told(&r);
-    what_is_stale_is_told(&r);
+    damage_is_reported(&r);
+    a_stale_view_is_reported(&r);
     for (int i = 0; i < rounds; i++) {
         all_kinds_are_read(&r);
         closing_in_the_middle(&r);

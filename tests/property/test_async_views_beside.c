@@ -26,7 +26,7 @@ static void *write_and_read(void *argument)
         caterva_array *array = v->arrays[rng_int(&v->random, 0, ARRAYS - 1)];
         CHECK_OK(caterva_write(array, start, stop, &item, sizeof item, &err), err);
         if (rng_one_in(&v->random, 4)) CHECK_OK(caterva_commit(array, &err), err);
-        order o = {.told = 0};
+        order o = {.reported = 0};
         begin_order(&o, v->arrays, &v->random);
         if (rng_one_in(&v->random, 6)) caterva_request_cancel(o.request);
         wait_for(&o);
@@ -59,7 +59,7 @@ static void refresh_in_the_middle(rng *r)
     static const int64_t shape[2] = {SIDE, SIDE};
     char path[SCRATCH_PATH];
     caterva_error err;
-    order orders[N] = {{.told = 0}};
+    order orders[N] = {{.reported = 0}};
     caterva_array *arrays[ARRAYS];
     scratch_path(path, "refreshed");
     for (int i = 1; i < ARRAYS; i++) arrays[i] = make_numbered("mem:", i, shape, r);
@@ -87,21 +87,21 @@ static int use_in_child(caterva_array **arrays, order *orders, int n, rng *r)
         caterva_request_cancel(orders[i].request);
         caterva_request_release(orders[i].request);
     }
-    order own = {.told = 0};
+    order own = {.reported = 0};
     begin_order(&own, arrays, r);
     wait_for(&own);
     if (own.status != CATERVA_OK) return 2;
     finish_order(&own);
     discard_all(arrays);
     for (int i = 0; i < n; i++)
-        if (atomic_load(&orders[i].told) > 1) return 3;
+        if (atomic_load(&orders[i].reported) > 1) return 3;
     return 0;
 }
 
 static void fork_in_the_middle(rng *r)
 {
     enum { N = 20 };
-    order orders[N] = {{.told = 0}};
+    order orders[N] = {{.reported = 0}};
     caterva_array *arrays[ARRAYS];
     draw_arrays(arrays, r);
     for (int i = 0; i < N; i++) begin_order(&orders[i], arrays, r);

@@ -85,7 +85,7 @@ static void stop_unlink(void)
         patience p = {.left = chance};
         caterva_error err;
         caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
-        options.on_progress = patience_hear;
+        options.on_progress = patience_on_progress;
         options.context = &p;
         save();
         caterva_status status = caterva_delete(path, &options, &err);
@@ -120,7 +120,7 @@ static caterva_status convert(const int32_t *src, double *dst, int64_t n, patien
     to.data = dst;
     to.size = (size_t)n * sizeof dst[0];
     to.dtype = "=f8";
-    options.on_progress = patience_hear;
+    options.on_progress = patience_on_progress;
     options.context = p;
     return caterva_buffer_convert(&from, n, &to, &options, &err);
 }

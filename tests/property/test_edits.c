@@ -45,7 +45,7 @@ static void put_item(uint8_t *at, const char *dtype, int32_t value)
     }
 }
 
-/* Of that shape, or with axes of one item that are repeated. */
+/* A patch of that shape, or with axes of one item that are broadcast. */
 static void draw_patch(patch *p, const int64_t *shape, rng *r)
 {
     static const char *const dtypes[] = {NULL, NULL, "=i2", ">i2", "=f8"};

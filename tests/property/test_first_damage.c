@@ -60,7 +60,7 @@ static void damage(void)
     caterva_discard(array);
 }
 
-static void told(const char *who, caterva_status status, int chunk)
+static void reported(const char *who, caterva_status status, int chunk)
 {
     char expected[40];
     snprintf(expected, sizeof expected, "chunk %d: block", chunk);
@@ -72,8 +72,8 @@ static void told(const char *who, caterva_status status, int chunk)
 static void reads(caterva_array *array)
 {
     static const int64_t start[] = {0, 0}, stop[] = {N_CHUNKS, CHUNK_ITEMS}, later[] = {9, 0};
-    told("a box", caterva_read(array, start, stop, items, sizeof items, &err), 7);
-    told("a later box", caterva_read(array, later, stop, items, sizeof items, &err), 15);
+    reported("a box", caterva_read(array, start, stop, items, sizeof items, &err), 7);
+    reported("a later box", caterva_read(array, later, stop, items, sizeof items, &err), 15);
 }
 
 static void reductions(caterva_array *array)
@@ -84,15 +84,16 @@ static void reductions(caterva_array *array)
     int64_t counts[4];
     static const double range[] = {-1e6, 1e6};
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
-    told("statistics", caterva_statistics(array, NULL, &stats, &err), 7);
-    told("a histogram", caterva_histogram(array, range, 4, NULL, counts, &err), 7);
+    reported("statistics", caterva_statistics(array, NULL, &stats, &err), 7);
+    reported("a histogram", caterva_histogram(array, range, 4, NULL, counts, &err), 7);
     o.axes = last;
     o.n_axes = 1;
-    told("sums of rows",
-         caterva_reduce(array, CATERVA_REDUCTION_SUM, &o, results, sizeof results, &err), 7);
-    told("the sum",
-         caterva_reduce(array, CATERVA_REDUCTION_SUM, NULL, results, sizeof results, &err),
-         7);
+    reported("sums of rows",
+             caterva_reduce(array, CATERVA_REDUCTION_SUM, &o, results, sizeof results, &err),
+             7);
+    reported(
+        "the sum",
+        caterva_reduce(array, CATERVA_REDUCTION_SUM, NULL, results, sizeof results, &err), 7);
 }
 
 static void copies(caterva_array *array)
@@ -103,7 +104,7 @@ static void copies(caterva_array *array)
     o.create = &c;
     o.memory = 1 << 30;
     c.chunk_shape = chunk;
-    told("a copy with other chunks", caterva_copy(array, "mem:", &o, NULL, &err), 7);
+    reported("a copy with other chunks", caterva_copy(array, "mem:", &o, NULL, &err), 7);
 }
 
 int main(void)

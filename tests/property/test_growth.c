@@ -226,7 +226,7 @@ typedef struct audience {
 } audience;
 
 static const audience audiences[] = {
-    {"nobody reads", false, false},
+    {"no reader", false, false},
     {"a reader in this process", true, false},
     {"a reader in another process", false, true},
 };

@@ -17,15 +17,15 @@ enum { PARTS = 1200 };
 
 static char path[SCRATCH_PATH];
 static caterva_error err;
-static patience heard; /* by the handle `array` */
+static patience progress; /* by the handle `array` */
 static caterva_array *array;
 static void *job;
 static size_t job_size;
 
-static int hear(void *unused, int64_t done, int64_t total)
+static int on_progress(void *unused, int64_t done, int64_t total)
 {
     (void)unused;
-    return patience_hear(&heard, done, total);
+    return patience_on_progress(&progress, done, total);
 }
 
 static void check_stopped(caterva_status status, const patience *p)
@@ -38,7 +38,7 @@ static void check_stopped(caterva_status status, const patience *p)
 
 static void begin(void)
 {
-    heard = (patience){.left = -1};
+    progress = (patience){.left = -1};
     CHECK_OK(caterva_job_begin(array, NULL, &job, &job_size, &err), err);
 }
 
@@ -53,7 +53,7 @@ static caterva_status look(patience *p, found *out)
 {
     const caterva_job_list *list;
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
-    o.on_progress = patience_hear;
+    o.on_progress = patience_on_progress;
     o.context = p;
     *out = (found){.n = -1};
     caterva_status status = caterva_jobs_list(path, &o, &list, &err);
@@ -92,7 +92,7 @@ static void add_parts(void)
 static caterva_status discard(patience *p)
 {
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
-    o.on_progress = patience_hear;
+    o.on_progress = patience_on_progress;
     o.context = p;
     return caterva_job_delete(path, job, job_size, &o, &err);
 }
@@ -142,13 +142,13 @@ static void stop_sweeps(void)
     check_stopped(discard(&p), &p);
     caterva_free(job);
     for (int chance = 0; chance < 60; chance += 20) {
-        heard = (patience){.left = chance};
-        check_stopped(caterva_job_begin(array, NULL, &job, &job_size, &err), &heard);
+        progress = (patience){.left = chance};
+        check_stopped(caterva_job_begin(array, NULL, &job, &job_size, &err), &progress);
         CHECK(!job && look_well().has_ended, "a job");
     }
     begin();
-    CHECK(heard.done == heard.total && heard.total > 100, "%lld of %lld",
-          (long long)heard.done, (long long)heard.total);
+    CHECK(progress.done == progress.total && progress.total > 100, "%lld of %lld",
+          (long long)progress.done, (long long)progress.total);
     found f = look_well();
     CHECK(f.n == 0 && !f.has_ended, "%lld parts", (long long)f.n);
 }
@@ -165,12 +165,12 @@ static void stop_commits(void)
     CHECK_OK(caterva_write(part, &start, &stop, items, sizeof items, &err), err);
     CHECK_OK(caterva_part_finish(part, &token, &token_size, &err), err);
     add_parts();
-    heard = (patience){.left = -1};
+    progress = (patience){.left = -1};
     const void *tokens[] = {token};
     CHECK_OK(caterva_merge(array, tokens, &token_size, 1, NULL, NULL, &err), err);
-    heard = (patience){.left = PARTS / 2};
+    progress = (patience){.left = PARTS / 2};
     CHECK_OK(caterva_commit(array, &err), err);
-    CHECK(heard.left == -1, "it was not stopped");
+    CHECK(progress.left == -1, "it was not stopped");
     found f = look_well();
     CHECK(f.has_ended && f.n > 0 && f.n < PARTS, "%lld parts", (long long)f.n);
     caterva_array *reader;
@@ -192,8 +192,8 @@ int main(void)
     o.shape = (int64_t[]){10};
     o.dtype = "<i4";
     o.durability = CATERVA_DURABILITY_NONE;
-    o.on_progress = hear;
-    heard = (patience){.left = -1};
+    o.on_progress = on_progress;
+    progress = (patience){.left = -1};
     CHECK_OK(caterva_create(scratch_path(path, "a.b2nd"), &o, &array, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);
     begin();
@@ -202,7 +202,7 @@ int main(void)
     stop_discards();
     stop_sweeps();
     stop_commits();
-    heard = (patience){.left = -1};
+    progress = (patience){.left = -1};
     CHECK_OK(caterva_close(array, &err), err);
     return 0;
 }

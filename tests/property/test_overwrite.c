@@ -365,8 +365,8 @@ static void steal(theft how, caterva_layout layout, const char *away)
 
 /* A commit or compaction of an array that has lost its name does not return OK. If the file
  * is moved back, nothing is lost. */
-static void a_lost_name_is_told(theft how, caterva_layout layout,
-                                caterva_durability durability)
+static void a_lost_name_is_reported(theft how, caterva_layout layout,
+                                    caterva_durability durability)
 {
     char away[PATH_SIZE + 16], elsewhere[PATH_SIZE];
     caterva_error err;
@@ -423,9 +423,9 @@ int main(void)
     const caterva_durability durabilities[] = {
         CATERVA_DURABILITY_FULL, CATERVA_DURABILITY_ORDERED, CATERVA_DURABILITY_NONE};
     for (int i = 0; i < N_THEFTS * 6; i++)
-        a_lost_name_is_told((theft)(i / 6),
-                            i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
-                            durabilities[i / 2 % 3]);
+        a_lost_name_is_reported((theft)(i / 6),
+                                i & 1 ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS,
+                                durabilities[i / 2 % 3]);
     end_holder(&remote);
     return 0;
 }

@@ -195,22 +195,22 @@ static void check_axes(const kind *k, const caterva_view *view, const double *it
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
     bool goes[AXES] = {false};
     int axes[AXES];
-    int64_t n_cells, heard[2] = {0};
+    int64_t n_cells, progress[2] = {0};
     for (int d = 0; d < caterva_view_ndim(view); d++)
         if ((goes[d] = rng_one_in(r, 2))) axes[o.n_axes++] = d;
     o.axes = axes;
     o.skip_nan = rng_int(r, 0, 1);
     o.on_progress = on_progress;
-    o.context = heard;
+    o.context = progress;
     cell *cells = count_cells(view, items, n, goes, &n_cells);
     size_t size = (size_t)n_cells * sizeof(double);
     double *results = check_alloc(size), *got = check_alloc(size);
     for (int what = 0; what <= (int)CATERVA_REDUCTION_MEAN; what++) {
-        heard[0] = 0;
+        progress[0] = 0;
         CHECK_OK(caterva_view_reduce(view, (caterva_reduction)what, &o, results, size, &err),
                  err);
-        CHECK(heard[0] == heard[1] && heard[1] == n, "%lld of %lld", (long long)heard[0],
-              (long long)heard[1]);
+        CHECK(progress[0] == progress[1] && progress[1] == n, "%lld of %lld",
+              (long long)progress[0], (long long)progress[1]);
         convert(k, (caterva_reduction)what, results, n_cells, got);
         for (int64_t i = 0; i < n_cells; i++) {
             double want = want_of(&cells[i], (caterva_reduction)what, o.skip_nan);

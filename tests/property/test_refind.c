@@ -93,19 +93,19 @@ static void check_repair(const char *path, const oracle *state, int64_t lost)
     caterva_repair_options options = CATERVA_REPAIR_INIT;
     caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     caterva_array *array;
-    int64_t n_told = 0;
+    int64_t n_reported = 0;
     uint8_t *got = check_alloc(state->size);
     box all = whole_box(&state->geometry);
     snprintf(repaired, sizeof repaired, "%.480s.repaired", path);
     scratch_remove(repaired);
     options.durability = CATERVA_DURABILITY_NONE;
     options.on_damage = count;
-    options.context = &n_told;
+    options.context = &n_reported;
     CHECK_OK(caterva_repair(path, &options, &result, &err), err);
-    CHECK(result.written && result.lost_chunks == lost && n_told == lost &&
+    CHECK(result.written && result.lost_chunks == lost && n_reported == lost &&
               result.lost_attributes == 0 && result.complete == (lost == 0),
-          "%lld chunks lost, %lld told of, should be %lld", (long long)result.lost_chunks,
-          (long long)n_told, (long long)lost);
+          "%lld chunks lost, %lld reported, should be %lld", (long long)result.lost_chunks,
+          (long long)n_reported, (long long)lost);
     CHECK_OK(caterva_open(repaired, NULL, &array, &err), err);
     CHECK_OK(caterva_read(array, all.start, all.stop, got, state->size, &err), err);
     CHECK(memcmp(got, state->bytes, state->size) == 0, "other items came back");

@@ -63,14 +63,14 @@ static caterva_array *create(const char *path)
 
 /* ---- The watch ---------------------------------------------------------- */
 
-typedef struct heard {
+typedef struct progress {
     int calls, stop;
     int64_t done, total;
-} heard;
+} progress;
 
 static int listen(void *context, int64_t done, int64_t total)
 {
-    heard *h = context;
+    progress *h = context;
     h->calls++;
     h->done = done;
     h->total = total;
@@ -82,7 +82,7 @@ static int listen(void *context, int64_t done, int64_t total)
 static void check_watch(const char *path)
 {
     caterva_error err;
-    heard h = {0};
+    progress h = {0};
     int64_t n = N;
     caterva_array *writer = create(path), *reader;
     write_all(writer, 0, n);
@@ -103,9 +103,9 @@ static void check_watch(const char *path)
             CHECK_OK(caterva_compact(path, NULL, &err), err);
         }
         CHECK_OK(caterva_refresh(reader, &err), err);
-        h = (heard){0};
+        h = (progress){0};
         check_all(reader, round == 0 ? 0 : 7, n);
-        CHECK(h.calls > 0, "round %d: nobody hears of the read", round);
+        CHECK(h.calls > 0, "round %d: on_progress was not called", round);
         CHECK(h.done == h.total, "round %d: %lld bytes of %lld", round, (long long)h.done,
               (long long)h.total);
     }

@@ -21,7 +21,7 @@ static atomic_int n_own_reads, n_helped;
 
 static bool is_caller(void) { return pthread_equal(caller, pthread_self()); }
 
-static int hear(void *unused, int64_t done, int64_t total)
+static int on_progress(void *unused, int64_t done, int64_t total)
 {
     (void)unused;
     (void)done;
@@ -84,7 +84,7 @@ static caterva_array *open_held(bool in_waves, int threads)
         s.read = hold_one;
     o.threads = threads;
     o.cache_bytes = -1;
-    o.on_progress = hear;
+    o.on_progress = on_progress;
     atomic_store(&holds, false);
     atomic_store(&is_held, false);
     atomic_store(&has_said, false);

@@ -14,38 +14,38 @@
 
 enum { GROUPS = 12, EACH = 100, N = GROUPS * EACH };
 
-static patience heard; /* by the handle `tree` */
+static patience progress; /* by the handle `tree` */
 static double last, longest;
 
 static double worked(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-static int hear(void *unused, int64_t done, int64_t total)
+static int on_progress(void *unused, int64_t done, int64_t total)
 {
     (void)unused;
     double now = worked();
     if (now - last > longest) longest = now - last;
     last = now;
-    return patience_hear(&heard, done, total);
+    return patience_on_progress(&progress, done, total);
 }
 
 /* Later calls are stopped after that many reports; -1: never. */
 static void wait_for(int left)
 {
-    heard = (patience){.left = left};
+    progress = (patience){.left = left};
     last = worked();
     longest = 0;
 }
 
 static void check_stopped(caterva_status status)
 {
-    CHECK(status == CATERVA_ESTOPPED && heard.left == -1, "%s after %d calls",
-          caterva_status_name(status), heard.calls);
+    CHECK(status == CATERVA_ESTOPPED && progress.left == -1, "%s after %d calls",
+          caterva_status_name(status), progress.calls);
 }
 
-static void check_told(int64_t least)
+static void check_reported(int64_t least)
 {
-    CHECK(heard.done == heard.total && heard.total >= least, "%lld of %lld",
-          (long long)heard.done, (long long)heard.total);
+    CHECK(progress.done == progress.total && progress.total >= least, "%lld of %lld",
+          (long long)progress.done, (long long)progress.total);
 }
 
 /* ---- A tree ------------------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ static void open_tree(void)
     caterva_tree_options o = CATERVA_TREE_INIT;
     o.mode = CATERVA_MODE_WRITE;
     o.durability = CATERVA_DURABILITY_NONE;
-    o.on_progress = hear;
+    o.on_progress = on_progress;
     wait_for(-1);
     CHECK_OK(caterva_tree_open(path, &o, &tree, &err), err);
 }
@@ -118,14 +118,14 @@ static void stop_lists(void)
     double all = worked() - begin;
     CHECK(list->n == N + GROUPS + 2, "%zu entries", list->n);
     caterva_tree_list_release(list);
-    check_told(N + 2); /* with embed.b2e */
-    CHECK(heard.total == N + 2 && heard.calls > 2 * N, "%lld files in %d calls",
-          (long long)heard.total, heard.calls);
+    check_reported(N + 2); /* with embed.b2e */
+    CHECK(progress.total == N + 2 && progress.calls > 2 * N, "%lld files in %d calls",
+          (long long)progress.total, progress.calls);
     CHECK(longest < all / 4 + 0.01, "%.3f of %.3f s without a word", longest, all);
     for (int chance = 0; chance < 2 * N; chance += chance + 1) {
         wait_for(chance);
         check_stopped(caterva_tree_get_list(tree, "/", &list, &err));
-        CHECK(!list && heard.calls == chance + 1, "%d calls", heard.calls);
+        CHECK(!list && progress.calls == chance + 1, "%d calls", progress.calls);
     }
     CHECK(count("/big") == N + GROUPS, "a list");
 }
@@ -143,7 +143,7 @@ static void stop_moves(void)
         check_stopped(status);
         CHECK(count("/large") == -1 && count("/big") == N + GROUPS, "half-way");
     }
-    check_told(3 * N);
+    check_reported(3 * N);
     CHECK(chance > N && count("/big") == -1 && count("/large") == N + GROUPS, "moved");
     wait_for(-1);
     CHECK_OK(caterva_tree_move(tree, "/large", "/big", &err), err);
@@ -157,21 +157,21 @@ static void look_at_one(void)
     wait_for(-1);
     CHECK(caterva_tree_open_array(tree, "/big/g3/none", NULL, &array, &err) ==
                   CATERVA_ENOTFOUND &&
-              heard.total == 0,
-          "%lld files for none", (long long)heard.total);
+              progress.total == 0,
+          "%lld files for none", (long long)progress.total);
     wait_for(-1);
     CHECK(caterva_tree_open_array(tree, "/big", NULL, &array, &err) ==
                   CATERVA_EUNSUPPORTED &&
-              strstr(err.message, "is a group, not an array") && heard.total <= EACH,
-          "%lld files for a group", (long long)heard.total);
+              strstr(err.message, "is a group, not an array") && progress.total <= EACH,
+          "%lld files for a group", (long long)progress.total);
     wait_for(-1);
     CHECK_OK(caterva_tree_move(tree, "/one", "/big/g3/two", &err), err);
-    CHECK(heard.total <= 1, "%lld files for a move", (long long)heard.total);
+    CHECK(progress.total <= 1, "%lld files for a move", (long long)progress.total);
     wait_for(-1);
     CHECK(caterva_tree_move(tree, "/big/g3/two", "/big/g4", &err) == CATERVA_EEXIST, "moved");
     wait_for(-1);
     CHECK_OK(caterva_tree_delete(tree, "/big/g3/two", &err), err);
-    CHECK(heard.total <= 1, "%lld files for a removal", (long long)heard.total);
+    CHECK(progress.total <= 1, "%lld files for a removal", (long long)progress.total);
     wait_for(-1);
     CHECK(caterva_tree_delete(tree, "/big/g3/two", &err) == CATERVA_ENOTFOUND, "is there");
 }
@@ -182,7 +182,7 @@ static bool stop_remove(int chance)
 {
     wait_for(chance);
     check_stopped(caterva_tree_delete(tree, "/big", &err));
-    CHECK(heard.calls == chance + 1, "%d calls", heard.calls);
+    CHECK(progress.calls == chance + 1, "%d calls", progress.calls);
     caterva_error said = err;
     int left = count("/big");
     if (left == N + GROUPS) {
@@ -212,15 +212,15 @@ static void sweep(int way)
     } else { /* the next opening, stopped before; readers leave it */
         CHECK_OK(caterva_tree_close(tree, &err), err);
         CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
-        CHECK(count_hidden() == 1, "who reads has removed it");
+        CHECK(count_hidden() == 1, "a reader has removed it");
         CHECK_OK(caterva_tree_close(tree, &err), err);
         o.mode = CATERVA_MODE_WRITE;
-        o.on_progress = hear;
+        o.on_progress = on_progress;
         wait_for(1);
         check_stopped(caterva_tree_open(path, &o, &tree, &err));
         CHECK(!tree && count_hidden() == 1, "it is open");
         open_tree();
-        check_told(1);
+        check_reported(1);
     }
     CHECK(count_hidden() == 0, "something is left, way %d", way);
 }
@@ -242,8 +242,8 @@ static void stop_removals(void)
     CHECK(n_gone >= 3 && n_whole >= 6, "%d gone, %d whole", n_gone, n_whole);
     wait_for(-1);
     CHECK_OK(caterva_tree_delete(tree, "/big", &err), err);
-    check_told(4 * N);
-    CHECK(heard.calls > 4 * N && count_hidden() == 0, "%d calls", heard.calls);
+    check_reported(4 * N);
+    CHECK(progress.calls > 4 * N && count_hidden() == 0, "%d calls", progress.calls);
     CHECK(count("/") == 1, "something is left");
     make_big();
 }
@@ -277,13 +277,13 @@ static void stop_values(void)
     }
     wait_for(-1);
     CHECK_OK(caterva_tree_attr_set(tree, "/g", "v", bytes, SIZE, &err), err);
-    check_told(SIZE);
+    check_reported(SIZE);
     for (int chance = 0; chance < 10; chance += 3) {
         wait_for(chance);
         check_stopped(caterva_tree_attr_get(tree, "/g", "v", &value, &size, &err));
     }
     check_attribute("/g", bytes, SIZE);
-    check_told(SIZE);
+    check_reported(SIZE);
     wait_for(-1);
     CHECK_OK(caterva_tree_rollback(tree, &err), err);
     free(bytes);
@@ -355,9 +355,9 @@ static void stop_packs(void)
     }
     wait_for(-1);
     CHECK_OK(caterva_tree_pack(tree, archive, &pack, &err), err);
-    check_told(N + 2);
+    check_reported(N + 2);
     CHECK_OK(caterva_tree_close(tree, &err), err);
-    o.on_progress = hear;
+    o.on_progress = on_progress;
     for (int chance = 0; chance <= N / 1024; chance++) {
         wait_for(chance);
         check_stopped(caterva_tree_open(archive, &o, &tree, &err));
@@ -366,7 +366,7 @@ static void stop_packs(void)
     wait_for(-1);
     CHECK_OK(caterva_tree_open(archive, &o, &tree, &err), err);
     CHECK(count("/big") == N + GROUPS, "a list");
-    check_told(N + 2);
+    check_reported(N + 2);
     const caterva_tree_list *list;
     caterva_tree_verify_options quick = CATERVA_TREE_VERIFY_INIT;
     caterva_tree_verify_result result = CATERVA_TREE_VERIFY_RESULT_INIT;
@@ -380,7 +380,7 @@ static void stop_packs(void)
     for (int i = 0; i < 4; i++) { /* with attributes, and the contents of embed.b2e */
         patience own = {.left = -1};
         quick.quick = i % 2;
-        quick.on_progress = patience_hear;
+        quick.on_progress = patience_on_progress;
         quick.context = &own;
         wait_for(-1);
         CHECK_OK(caterva_tree_verify(tree, i < 2 ? "/" : "/big/g3", &quick, &result, &err),

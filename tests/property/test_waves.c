@@ -229,7 +229,7 @@ static void stops(blob *b)
         forget_counts(b);
         CHECK(try_box(array, &all, &err) == CATERVA_ESTOPPED, "%d threads: it goes on",
               threads);
-        CHECK(b->n_stopped == before + 1, "%d threads: the store does not hear", threads);
+        CHECK(b->n_stopped == before + 1, "%d threads: the store was not stopped", threads);
         most = INT64_MAX;
         read_box(array, &all);
         caterva_discard(array);

@@ -359,7 +359,7 @@ static void stops(blob *b)
         v.context = r.context = &most;
         CHECK(caterva_verify(array, &v, &result, &err) == CATERVA_ESTOPPED, "it goes on");
         CHECK(caterva_statistics(array, &r, &stats, &err) == CATERVA_ESTOPPED, "it goes on");
-        CHECK(b->n_stopped > before, "%d threads: the store does not hear", threads);
+        CHECK(b->n_stopped > before, "%d threads: the store was not stopped", threads);
         statistics(array);
         verify(array);
         caterva_discard(array);

@@ -206,7 +206,7 @@ typedef struct order {
     caterva_request *request;
     uint8_t *got, *want; /* followed by GUARD bytes */
     size_t size;
-    atomic_int told;
+    atomic_int reported;
     caterva_status status;
     void (*then)(struct order *o); /* on_done calls it; or NULL */
     caterva_array **arrays;
@@ -220,7 +220,7 @@ static inline void on_order_done(void *context, caterva_status status,
     CHECK(!error || (error->code == status && error->message[0]), "no sentence");
     o->status = status;
     if (o->then) o->then(o);
-    atomic_fetch_add(&o->told, 1); /* last, since other threads count it */
+    atomic_fetch_add(&o->reported, 1); /* last, since other threads count it */
 }
 
 /* Draws a read of a view of the arrays, reads it, and begins to read it once more. */
@@ -254,19 +254,19 @@ static inline void begin_order(order *o, caterva_array **arrays, rng *r)
 static inline void wait_for(order *o)
 {
     caterva_status status = caterva_request_wait(o->request, NULL);
-    CHECK(status == o->status, "waited for %s, told of %s", caterva_status_name(status),
-          caterva_status_name(o->status));
+    CHECK(status == o->status, "wait returned %s, on_done got %s",
+          caterva_status_name(status), caterva_status_name(o->status));
 }
 
 /* Waits; the read was reported once, and its items are right. */
 static inline void finish_order(order *o)
 {
-    for (int i = 0; !o->request && !atomic_load(&o->told); i++) {
-        CHECK(i < 600000, "it is never told");
+    for (int i = 0; !o->request && !atomic_load(&o->reported); i++) {
+        CHECK(i < 600000, "it is never reported");
         usleep(100);
     }
-    int told = atomic_load(&o->told);
-    CHECK(told == 1, "on_done was called %d times", told);
+    int reported = atomic_load(&o->reported);
+    CHECK(reported == 1, "on_done was called %d times", reported);
     CHECK(o->status == CATERVA_OK || o->status == CATERVA_ESTOPPED, "a read gave %s",
           caterva_status_name(o->status));
     if (o->status == CATERVA_OK) CHECK(memcmp(o->got, o->want, o->size) == 0, "other items");

@@ -1,8 +1,8 @@
-/* A writer process beside reader processes, on a file and on a directory. Every read is
+/* A writer process and concurrent reader processes, on a file and on a directory. Every read is
  * exactly one committed state, the one that the reader opened until it refreshes, and states
- * never go back; a second writer gets CATERVA_EBUSY. Each state follows from its number
- * (support/model.h), which is stored with it as an attribute, so a mixture of two states is
- * detected. Then the same with writers that are killed at any point, one after the other:
+ * never go back; a second writer gets CATERVA_EBUSY. Each state is computed from its number
+ * (support/model.h), which is stored with it as an attribute, so that a mixture of two states
+ * is detected. Then the same with successive writers that are killed at any point:
  * acknowledged states exist, and the next writer reuses only free space.
  *
  * usage: test_processes [--long] [SEED] */

@@ -224,7 +224,7 @@ class Plain(Case):
 
     def test_a_connection_that_breaks(self):
         server = self.serve()
-        server.hears = lambda r: r.method != "PUT" or r.number > 2
+        server.before_body = lambda r: r.method != "PUT" or r.number > 2
         self.assertGreaterEqual(self.goes(server, self.large, server.url("/a"))["retried"], 1)
         self.assertEqual(server.objects["/a"], self.large.read_bytes())
 
@@ -685,7 +685,8 @@ class Stops(Case):
             r.method == "DELETE" else None
         times.append(self.stopped(server, "s3://bucket/k", lambda r: "partNumber=2" in r.path, *words))
         server.forget()
-        server.script, server.hears = None, lambda r: time.sleep(20) if r.method == "PUT" else None
+        server.script = None
+        server.before_body = lambda r: time.sleep(20) if r.method == "PUT" else None
         times.append(self.stopped(server, server.url("/a"), lambda r: r.method == "PUT"))
         print("stopped after", times, "ms")
         self.assertLess(min(times), 5000)  # the server takes 20 s or more

@@ -94,7 +94,7 @@ class Store(unittest.TestCase):
         self.addCleanup(reader.close)
         return reader
 
-    def nobody(self):
+    def without_keys(self):
         return {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
 
     def reads(self, url, selection, right, **variables):
@@ -161,16 +161,16 @@ class Store(unittest.TestCase):
         listed = self.s3.list_objects_v2(Bucket=BUCKET, Prefix="mine")
         self.assertNotIn("Contents", listed)
 
-    def test_a_token_that_nobody_gave(self):
+    def test_a_token_that_without_keys_gave(self):
         if not self.server.checks_all:
             self.skipTest("%s takes every token" % self.server.name)
         self.refused(self.put("token.b2nd"), r"status 400 \(InvalidToken\)",
                      AWS_SESSION_TOKEN="hidden-token")
 
-    def test_nobody(self):
-        self.refused(self.put("private.b2nd"), "forbidden or absent", **self.nobody())
+    def test_without_keys(self):
+        self.refused(self.put("private.b2nd"), "forbidden or absent", **self.without_keys())
         if self.server.checks_all:
-            self.reads_some(self.put("open.b2nd", bucket=PUBLIC), **self.nobody())
+            self.reads_some(self.put("open.b2nd", bucket=PUBLIC), **self.without_keys())
 
     def presigned(self, key, seconds):
         return self.s3.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key},
@@ -182,11 +182,11 @@ class Store(unittest.TestCase):
             self.skipTest("%s has no presigned URLs while it checks signatures" % self.server.name)
         self.put("a folder/signed+.b2nd")
         url = self.presigned("a folder/signed+.b2nd", 600)
-        self.reads_some(url, **self.nobody())
-        self.refused(url[:-4] + "0000", "forbidden or absent", **self.nobody())
+        self.reads_some(url, **self.without_keys())
+        self.refused(url[:-4] + "0000", "forbidden or absent", **self.without_keys())
         short = self.presigned("a folder/signed+.b2nd", 1)
         time.sleep(2.5)
-        self.refused(short, r"forbidden or absent \(status 403, AccessDenied\)", **self.nobody())
+        self.refused(short, r"forbidden or absent \(status 403, AccessDenied\)", **self.without_keys())
 
     # ---- Hosts ------------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
-/* One array written by two workers, one step in each run, for test_jobs.py, which kills them.
+/* One array written by two workers, one step per run, for test_jobs.py, which kills them.
  *
  *     tool_jobs init LAYOUT FILE     the array, a job, and the first worker's part
  *     tool_jobs work FILE            the second worker
- *     tool_jobs merge FILE           merges both and commits; says ACK 1
- *     tool_jobs check FILE ACK       exit status 0: the old state, or the new one, which it must
- *                                    be after ACK 1; and says which
+ *     tool_jobs merge FILE           merges both and commits; prints ACK 1
+ *     tool_jobs check FILE ACK       exit status 0: the array is in the old state or, required
+ *                                    after ACK 1, in the new one; prints which
  *
- * Job and tokens lie beside the file. */
+ * Job and tokens are files next to the array. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_jobs.h"

@@ -1,25 +1,25 @@
-/* Helper of the tests of URLs: reads an array behind a URL again and again, and says what came.
- * A line on standard input is a command, its answer is a line on standard output:
+/* Helper of the tests of URLs: reads an array behind a URL. Each line on standard input is a
+ * command, its response is a line on standard output:
  *
  *   open URL [connections=N] [retries=N] [stall=MS] [connect=MS] [over=PERCENT] [unchecked]
- *        [token=TEXT]     TEXT goes along as a header
+ *        [token=TEXT]     TEXT is sent as a header
  *        [cache=FOLDER] [bound=BYTES] [ca=FILE]
- *        [dawdle=MS]      the first read does nothing for so long in the middle of it
- *   leaf KEY URL ...     the same of an array in a tree, through the tree's handle
+ *        [dawdle=MS]      the first read pauses in the middle for this time
+ *   leaf KEY URL ...     the same for an array in a tree, through the tree's handle
  *   read                 all items: "ok HASH", or "error CODE message"
  *   point I J ...        one item: "ok HEX"
- *   box START STOP ...   a box: "ok" and how long it took; "hash" says "ok HASH"
- *   publish STALL_MS FILE URL   with little patience: "ok"
- *   stop MS URL          opens and reads all, stopping after so long: "stopped MS" it took
- *   dawdle MS URL ...    opens and reads all, doing nothing for so long in the middle of it
+ *   box START STOP ...   a box: "ok" and its time; "hash" prints "ok HASH"
+ *   publish STALL_MS FILE URL   with a short stall timeout: "ok"
+ *   stop MS URL          opens and reads all, stops after MS: "stopped" and the ms it took
+ *   dawdle MS URL ...    opens and reads all, with a pause in the middle
  *   starve N URL ...     opens and reads all while the library's N-th allocation (from 0) fails:
  *                        "starved ok HASH" or "starved error ..."; "fed ..." if there were fewer
- *   peak                 the library's memory: most bytes since the last time, above those of now
+ *   peak                 most bytes used by the library since the last query, minus those in use
  *   around               all items around damaged chunks: "ok HASH CHUNKS"
  *   verify               "ok DAMAGES"
  *   tree URL ...         opens a tree
- *   list                 what is in it: "ok KEY:KIND:BYTES ..."
- *   in KEY               opens that array of it: "ok"
+ *   list                 its members: "ok KEY:KIND:BYTES ..."
+ *   in KEY               opens this array of it: "ok"
  *   check                verifies it: "ok MEMBERS DAMAGED"
  *   names                attributes of its root: "ok NAME ..."
  *   refresh, close

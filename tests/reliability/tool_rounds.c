@@ -1,20 +1,20 @@
 /* One array written in rounds of a job each, for test_jobs.py, which journals, fails and kills
  * them:
  *
- *   tool_rounds init LAYOUT PATH     makes the array; LAYOUT: file, directory
+ *   tool_rounds init LAYOUT PATH     creates the array; LAYOUT: file, directory
  *   tool_rounds work PATH N          N rounds, all by this process
- *   tool_rounds live PATH N          the same; workers are processes, side by side, that are
- *                                    run again when they are killed
- *   tool_rounds check PATH ACK       with our reader: 0 when the array is as after round ACK or
- *   tool_rounds b2nd PATH ACK        the next; the same with C-Blosc2's. Else as
- *                                    tools/reliability/README.md says
- *   tool_rounds goes-on PATH ACK     the round that was cut short is merged, another one is
- *                                    played, and nothing is left of any job
+ *   tool_rounds live PATH N          the same; workers are concurrent processes, which are
+ *                                    started again if they are killed
+ *   tool_rounds check PATH ACK       with our reader: 0 if the array is in the state after round
+ *   tool_rounds b2nd PATH ACK        ACK or the next; the same with C-Blosc2's. Other statuses:
+ *                                    tools/reliability/README.md
+ *   tool_rounds goes-on PATH ACK     the interrupted round is merged, another one is run, and
+ *                                    no file is left of any job
  *
- * A round grows the array or not, two workers write parts that share chunks and blocks, their
- * tokens are made durable beside the array ("ACK 3+": those of round 4 are), and a merge and a
- * commit bring them in ("ACK 4"). In some rounds the coordinator dies between the two, and
- * another one merges. Without a fault the program ends with status 0, else with 9. */
+ * In a round the array may grow, two workers write parts that share chunks and blocks, their
+ * tokens are written durably next to the array ("ACK 3+": those of round 4 are), and a merge and
+ * a commit apply them ("ACK 4"). In some rounds the coordinator dies between the two, and
+ * another one merges. Without a fault the program ends with status 0, otherwise with 9. */
 #include "caterva.h"
 #include "caterva_upkeep.h"
 #include "caterva_jobs.h"
@@ -56,7 +56,7 @@ typedef struct task {
     int64_t start[2], stop[2];
 } task;
 
-/* They share a chunk and a block. */
+/* The tasks of a round share a chunk and a block. */
 static task task_of(int round, int worker)
 {
     int64_t rows = rows_after(round), split = 5 + round * 4 % (rows - 8);
@@ -322,7 +322,7 @@ static bool is_state(const found *f, int round)
     return f->rows == rows_after(round) && memcmp(f->items, items, size) == 0;
 }
 
-/* Returns the number of the state; -1 if it is none of them. */
+/* Returns the number of the state; -1 if it is an invalid one. */
 static int state_of(const found *f)
 {
     for (int round = 0; rows_after(round) <= MOST_ROWS; round++)

@@ -1,18 +1,18 @@
-/* The program that tools/reliability crashes, cuts off from its disk and checks, for trees:
+/* The program that tools/reliability runs with crashes and I/O errors, and checks, for trees:
  * commits over three arrays and the attributes of two groups.
  *
- *   tool_trees init KIND PATH         makes the tree; KIND: one of the words below
+ *   tool_trees init KIND PATH         creates the tree; KIND: one of the words below
  *   tool_trees work KIND PATH N       N commits in one session, each followed by a line
  *                                     "ACK <commits so far>"; ends without a close
- *   tool_trees sessions KIND PATH N   the same; all is closed and opened after every second
- *   tool_trees check KIND PATH ACK    with our reader: 0 when all is as after commit ACK, or
- *                                     all as after the next
- *   tool_trees write KIND PATH ACK    the same of who opens it for writing; commits once more
- *   tool_trees b2nd KIND PATH ACK     with C-Blosc2: each array as after one of both
- *   tool_trees pack KIND PATH N       N commits, each packed to PATH's "t.b2z" beside it
+ *   tool_trees sessions KIND PATH N   the same; closes and opens everything after every second
+ *   tool_trees check KIND PATH ACK    with our reader: 0 if all arrays are in the state after
+ *                                     commit ACK, or all in that after the next
+ *   tool_trees write KIND PATH ACK    the same, opened for writing; commits once more
+ *   tool_trees b2nd KIND PATH ACK     with C-Blosc2: each array is in one of both states
+ *   tool_trees pack KIND PATH N       N commits, each packed to "t.b2z" next to PATH
  *   tool_trees packed KIND PATH ACK   the archive is that of ACK or the next
  *
- * Statuses as tools/reliability/README.md says. Without a fault work fails with status 9. */
+ * Statuses: tools/reliability/README.md. If work fails without a fault, the status is 9. */
 #include "check.h"
 
 #define print_error blosc2_print_error

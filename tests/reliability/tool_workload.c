@@ -1,15 +1,15 @@
-/* The program that tools/reliability crashes, cuts off from its disk and checks:
+/* The program that tools/reliability runs with crashes and I/O errors, and checks:
  *
- *   tool_workload init LAYOUT KIND PATH      makes the array; LAYOUT: file, directory
+ *   tool_workload init LAYOUT KIND PATH      creates the array; LAYOUT: file, directory
  *   tool_workload work KIND PATH N           N commits in one session, each followed
  *                                            by a line "ACK <commits so far>"; ends
  *                                            without a close, as after an error
  *   tool_workload sessions KIND PATH N       the same; every third commit is a close
- *   tool_workload check KIND PATH ACK        with our reader: 0 when the array is as
- *   tool_workload check-b2nd KIND PATH ACK   after commit ACK or the next; else as
- *                                            tools/reliability/README.md says
+ *   tool_workload check KIND PATH ACK        with our reader: 0 if the array is in the
+ *   tool_workload check-b2nd KIND PATH ACK   state after commit ACK or the next; other
+ *                                            statuses: tools/reliability/README.md
  *
- * KIND is one of support/model.h. Without a fault work fails with status 9. */
+ * KIND is one of support/model.h. If work fails without a fault, the status is 9. */
 #include "support/model.h"
 
 #include <blosc2.h>

@@ -30,7 +30,7 @@ typedef struct blob {
     bool lies;       /* ranges arrive twice, and some that were not requested */
     uint64_t bad;    /* the byte at this position cannot be read; 0: all can */
     atomic_long n_waves, n_ranges, n_reads, n_bytes; /* by waves and reads */
-    atomic_long n_stopped;                           /* waves that were told to stop */
+    atomic_long n_stopped;                           /* waves that were asked to stop */
 } blob;
 
 void blob_init(blob *b);

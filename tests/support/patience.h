@@ -14,7 +14,7 @@ typedef struct patience {
 } patience;
 
 /* An on_progress. */
-static inline int patience_hear(void *context, int64_t done, int64_t total)
+static inline int patience_on_progress(void *context, int64_t done, int64_t total)
 {
     patience *p = context;
     CHECK(done >= p->done && total >= p->total && done <= total, "%lld of %lld after %lld",

@@ -235,7 +235,7 @@ static oracle read_repaired(const sample *s, const char *path, const char *what)
 
 /* Checks that kept chunks are from one state: the last, unless the repair reports an older one.
  * Chunk `hit` may contain anything that decodes (-2: any chunk). */
-static void check_chunks(const sample *s, const oracle *got, const report *told,
+static void check_chunks(const sample *s, const oracle *got, const report *reported,
                          const caterva_repair_result *result, int64_t hit, const char *what)
 {
     oracle filled = oracle_new(&s->geometry);
@@ -246,7 +246,7 @@ static void check_chunks(const sample *s, const oracle *got, const report *told,
     for (int state = last; state >= first && !fits; state--) {
         fits = true;
         for (int64_t i = 0; i < s->n_chunks && fits; i++) {
-            if (told->lost[i] || i == hit || hit == -2) continue;
+            if (reported->lost[i] || i == hit || hit == -2) continue;
             fits = same_chunk(s, i, got, &s->states[state]);
             if (!fits) wrong = i;
         }
@@ -258,8 +258,8 @@ static void check_chunks(const sample *s, const oracle *got, const report *told,
     repairs_judged.mixed += !fits;
     CHECK(fits || may_mix, "%s: chunk %lld was never committed so", what, (long long)wrong);
     for (int64_t i = 0; i < s->n_chunks && result->written; i++)
-        CHECK(!told->lost[i] || same_chunk(s, i, got, &filled), "%s: chunk %lld is not fill",
-              what, (long long)i);
+        CHECK(!reported->lost[i] || same_chunk(s, i, got, &filled),
+              "%s: chunk %lld is not fill", what, (long long)i);
     oracle_free(&filled);
 }
 
@@ -320,7 +320,7 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
 {
     char path[SCRATCH_PATH], repaired[SCRATCH_PATH];
     caterva_error err;
-    report told = {.found = 0};
+    report reported = {.found = 0};
     verdict v = {.result = CATERVA_REPAIR_RESULT_INIT};
     caterva_repair_options options = CATERVA_REPAIR_INIT;
     options.durability = CATERVA_DURABILITY_NONE;
@@ -328,7 +328,7 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
     options.threads = 2;
     options.on_damage = on_damage;
     options.on_found = on_found;
-    options.context = &told;
+    options.context = &reported;
     snprintf(repaired, sizeof repaired, "%.490s.repaired", s->path);
     scratch_remove(repaired);
     if (bytes) scratch_save(sample_frame_path(s, path), bytes, size);
@@ -343,9 +343,9 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
         repairs_judged.hopeless++;
         return v;
     }
-    CHECK(told.found == 1, "%s: on_found %d times", what, told.found);
-    CHECK(told.n_lost == v.result.lost_chunks, "%s: %lld chunks told, %lld lost", what,
-          (long long)told.n_lost, (long long)v.result.lost_chunks);
+    CHECK(reported.found == 1, "%s: on_found %d times", what, reported.found);
+    CHECK(reported.n_lost == v.result.lost_chunks, "%s: %lld chunks reported, %lld lost",
+          what, (long long)reported.n_lost, (long long)v.result.lost_chunks);
     repairs_judged.in_place += v.result.in_place;
     repairs_judged.written += v.result.written;
     repairs_judged.older += v.result.found == CATERVA_FOUND_OLDER;
@@ -355,7 +355,7 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
     const char *now = v.result.written ? repaired : s->path;
     bool is_ours = hit == -1 || v.result.in_place || v.result.written;
     if (is_ours && !(hit != -1 && holds_anything(now))) read_with_b2nd(now, &got, what);
-    check_chunks(s, &got, &told, &v.result, hit, what);
+    check_chunks(s, &got, &reported, &v.result, hit, what);
     oracle_free(&got);
     if (v.result.complete && hit == -1)
         check_step(s, v.result.written ? repaired : s->path, what);

@@ -7,8 +7,8 @@
 
 A correct response serves one or several ranges (with `parts=False` the whole object instead of
 several), uses ETags and If-Match, and keeps connections. The server accepts conditional PUT and
-multipart uploads of S3. `hears` is called after the fields of a request and before its body; it
-may sleep, or return False, which resets the connection.
+multipart uploads of S3. `before_body` is called after the fields of a request and before its body;
+it may sleep, or return False, which resets the connection.
 """
 
 import email.utils
@@ -81,7 +81,7 @@ class ScriptedServer:
     def __init__(self, delay=0.0, etags=True, dates=False, suffixes=True, ranges=True,
                  tls=None, parts=True, name=None):
         self.objects = {}
-        self.script = self.hears = None
+        self.script = self.before_body = None
         self.meta = {}     # stored fields of objects
         self.uploads = {}  # id: (path, meta, {number: body})
         self.conditions = True
@@ -171,7 +171,7 @@ class ScriptedServer:
     def _read_body(self, connection, stream, request):
         """Whether the whole body arrived."""
         headers = request.headers
-        if self.hears and self.hears(request) is False:
+        if self.before_body and self.before_body(request) is False:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             return False
         if headers.get("expect") == "100-continue":

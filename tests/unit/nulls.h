@@ -136,7 +136,7 @@ static int check_header(const char *path, bool (*is_mine)(const char *name))
         if (!is_mine(name)) continue;
         n++;
         if (takes_no_pointer(name) || was_seen(name, (size_t)(at - name))) continue;
-        fail_msg("nobody passes NULL to %.*s", (int)(at - name), name);
+        fail_msg("no test passes NULL to %.*s", (int)(at - name), name);
     }
     free(header);
     return n;

@@ -173,7 +173,7 @@ static void what_is_not_gathered(void **state)
     free_setting(&s);
 }
 
-static void encodings_are_told_apart(void **state)
+static void encodings_are_distinguished(void **state)
 {
     (void)state;
     rng r = rng_from_seed(seed);
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(single_blocks_make_a_chunk),
         cmocka_unit_test(gathered_chunks_are_the_same),
         cmocka_unit_test(what_is_not_gathered),
-        cmocka_unit_test(encodings_are_told_apart),
+        cmocka_unit_test(encodings_are_distinguished),
         cmocka_unit_test(runs_are_decoded),
         cmocka_unit_test(false_runs_are_refused),
         cmocka_unit_test(damaged_streams_are_refused),

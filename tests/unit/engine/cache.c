@@ -11,7 +11,7 @@
 
 enum { N_THREADS = 4, ROUNDS = 20000 };
 
-static void keys_are_told_apart(void **state)
+static void keys_are_distinguished(void **state)
 {
     (void)state;
     cv_cache *cache = make_cache(1 << 20);
@@ -202,9 +202,9 @@ static void a_child_has_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_told_apart), cmocka_unit_test(bytes_are_bounded),
-        cmocka_unit_test(blocks_in_use_stay),  cmocka_unit_test(frames_are_forgotten),
-        cmocka_unit_test(threads_share_it),    cmocka_unit_test(a_child_has_its_own),
+        cmocka_unit_test(keys_are_distinguished), cmocka_unit_test(bytes_are_bounded),
+        cmocka_unit_test(blocks_in_use_stay),     cmocka_unit_test(frames_are_forgotten),
+        cmocka_unit_test(threads_share_it),       cmocka_unit_test(a_child_has_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void find_damage(void *context)
 }
 
 /* With any number of threads: all jobs before the first failure run, and few after it. */
-static void of_wrong_bytes_the_first_are_told(void **state)
+static void the_first_wrong_bytes_are_reported(void **state)
 {
     (void)state;
     for (int i = 0; i < 200; i++) {
@@ -292,7 +292,7 @@ int main(void)
         cmocka_unit_test(a_queue_may_be_empty),
         cmocka_unit_test(they_come_from_both_ends),
         cmocka_unit_test(the_first_failure_ends_it),
-        cmocka_unit_test(of_wrong_bytes_the_first_are_told),
+        cmocka_unit_test(the_first_wrong_bytes_are_reported),
         cmocka_unit_test(another_failure_ends_all),
         cmocka_unit_test(many_threads_share_the_pool),
         cmocka_unit_test(a_body_may_use_the_pool),

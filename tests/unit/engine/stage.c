@@ -33,7 +33,7 @@ static bool is_caller(const trial *t) { return pthread_equal(t->caller, pthread_
 
 /* Answers only in the caller's thread, as functions of Python do. Another thread is delayed
  * until the caller was polled three times, or for too long. */
-static int hear(void *context, int64_t done, int64_t total)
+static int on_progress(void *context, int64_t done, int64_t total)
 {
     trial *t = context;
     (void)done;
@@ -69,7 +69,7 @@ static void begin(trial *t, bool is_one_window)
     CHECK_OK(caterva_commit(t->array, &err), err);
     t->source = cv_array_source(t->array);
     t->source.frame->store->is_far = true;
-    cv_watch_init(&t->watch, hear, t);
+    cv_watch_init(&t->watch, on_progress, t);
     const cv_stage_plan plan = {.n_units = N_UNITS,
                                 .bytes = g.shape[0] * 4,
                                 .memory = is_one_window ? 0 : 1,

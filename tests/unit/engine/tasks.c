@@ -19,7 +19,7 @@ typedef struct chore {
     atomic_bool *gate; /* runs until this is open or it is stopped; or NULL */
     int number;        /* its position in the order of runs, from 1 */
     bool was_stopped;
-    atomic_int told;
+    atomic_int reported;
     atomic_bool freed;
 } chore;
 
@@ -35,7 +35,7 @@ static void run(cv_task *task)
     while (!c->was_stopped && c->gate && !atomic_load(c->gate) && usleep(100) == 0);
 }
 
-static void report(cv_task *task) { atomic_fetch_add(&chore_of(task)->told, 1); }
+static void report(cv_task *task) { atomic_fetch_add(&chore_of(task)->reported, 1); }
 
 static void note_free(cv_task *task) { atomic_store(&chore_of(task)->freed, true); }
 
@@ -85,7 +85,7 @@ static void without_a_thread_no_task_is_accepted(void **state)
     init_chore(&c, NULL);
     add(&list, &c);
     assert_true(cv_task_wait(&c.task));
-    assert_int_equal(atomic_load(&c.told), 1);
+    assert_int_equal(atomic_load(&c.reported), 1);
     cv_tasks_close(&list);
     let_go(&c);
 }
@@ -112,7 +112,7 @@ static void tasks_begin_in_order_except_cancelled_ones(void **state)
     for (int i = 0; i < 6; i++) {
         assert_int_equal(c[i].number, order[i]);
         assert_int_equal(c[i].was_stopped, i == 2 || i == 4);
-        assert_int_equal(atomic_load(&c[i].told), 1);
+        assert_int_equal(atomic_load(&c[i].reported), 1);
         let_go(&c[i]);
     }
     cv_tasks_close(&list);
@@ -154,7 +154,7 @@ static void no_task_begins_while_the_list_is_suspended(void **state)
         cv_tasks_resume(&list);
     }
     for (int i = 0; i < MANY; i++) assert_true(cv_task_wait(&c[i].task));
-    for (int i = 0; i < MANY; i++) assert_int_equal(atomic_load(&c[i].told), 1);
+    for (int i = 0; i < MANY; i++) assert_int_equal(atomic_load(&c[i].reported), 1);
     cv_tasks_resume(&list); /* nothing to resume */
     cv_tasks_close(&list);
     for (int i = 0; i < MANY; i++) let_go(&c[i]);
@@ -175,14 +175,14 @@ static void draining_runs_waiting_tasks(void **state)
     cv_tasks_drain(&list);
     for (int i = 0; i < MANY; i++) {
         assert_true(c[i].number > 0);
-        assert_int_equal(atomic_load(&c[i].told), 0);
+        assert_int_equal(atomic_load(&c[i].reported), 0);
     }
     init_chore(&late, NULL);
     add(&list, &late);
     assert_int_equal(late.number, 0);
     cv_tasks_resume(&list);
     cv_tasks_report_drained(&list);
-    for (int i = 0; i < MANY; i++) assert_int_equal(atomic_load(&c[i].told), 1);
+    for (int i = 0; i < MANY; i++) assert_int_equal(atomic_load(&c[i].reported), 1);
     assert_true(cv_task_wait(&late.task));
     cv_tasks_close(&list);
     for (int i = 0; i < MANY; i++) let_go(&c[i]);
@@ -204,7 +204,7 @@ static void closing_reports_all_and_refuses_more(void **state)
         }
         if (round % 4 == 0) usleep(500);
         cv_tasks_close(&list);
-        for (int i = 0; i < 20; i++) assert_int_equal(atomic_load(&c[i].told), 1);
+        for (int i = 0; i < 20; i++) assert_int_equal(atomic_load(&c[i].reported), 1);
         for (int i = 0; i < 5; i++) assert_true(c[i].was_stopped);
         init_chore(&late, NULL);
         assert_int_equal(add_to(&list, &late.task, &err), CATERVA_ESTOPPED);
@@ -243,14 +243,14 @@ static void a_chain_goes_to_several_lists(void **state)
         assert_int_equal(cv_tasks_add(chain(lists, c, &gate), NULL), CV_OK);
         cv_tasks_close(&lists[1]);
         assert_true(c[1].was_stopped);
-        assert_int_equal(atomic_load(&c[1].told), 1);
-        assert_int_equal(atomic_load(&c[2].told), 0);
+        assert_int_equal(atomic_load(&c[1].reported), 1);
+        assert_int_equal(atomic_load(&c[2].reported), 0);
         atomic_store(&gate, true);
         cv_tasks_resume(&lists[2]);
         for (int i = 0; i < LISTS; i++) assert_true(cv_task_wait(&c[i].task));
         for (int i = 0; i < LISTS; i++) cv_tasks_close(&lists[i]);
         for (int i = 0; i < LISTS; i++) {
-            assert_int_equal(atomic_load(&c[i].told), 1);
+            assert_int_equal(atomic_load(&c[i].reported), 1);
             assert_int_equal(c[i].was_stopped, i == 1);
             let_go(&c[i]);
         }
@@ -280,7 +280,7 @@ static void a_chain_is_added_whole_or_not_at_all(void **state)
             let_go(&other);
         }
         for (int i = 0; i < LISTS; i++) cv_tasks_close(&lists[i]);
-        for (int i = 0; i < LISTS; i++) assert_int_equal(atomic_load(&c[i].told), 0);
+        for (int i = 0; i < LISTS; i++) assert_int_equal(atomic_load(&c[i].reported), 0);
         let_go(&first);
     }
 }

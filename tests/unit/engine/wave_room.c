@@ -69,17 +69,17 @@ static void what_came_back_is_lent_again(void **state)
     cv_rooms_destroy(&rooms);
 }
 
-static void who_waits_is_told_when_a_part_came_back(void **state)
+static void a_waiter_is_notified_when_a_part_is_returned(void **state)
 {
     cv_rooms rooms;
     uint8_t *all[32];
-    int n_told = 0;
+    int n_reported = 0;
     (void)state;
     cv_rooms_init(&rooms);
     rooms.most = 32 * UNIT;
     for (int i = 0; i < 32; i++) assert_non_null(all[i] = lend(&rooms, UNIT, 0));
-    for (int i = 0; i < 32; i++) n_told += cv_rooms_give(&rooms, all[i]);
-    assert_int_equal(n_told, 8);
+    for (int i = 0; i < 32; i++) n_reported += cv_rooms_give(&rooms, all[i]);
+    assert_int_equal(n_reported, 8);
     all[0] = lend(&rooms, UNIT, 0); /* less than TOLD_PART, but the last */
     assert_true(cv_rooms_give(&rooms, all[0]));
     cv_rooms_destroy(&rooms);
@@ -115,7 +115,7 @@ int main(void)
         cmocka_unit_test(no_more_is_lent_than_was_agreed),
         cmocka_unit_test(the_first_one_may_be_too_large),
         cmocka_unit_test(what_came_back_is_lent_again),
-        cmocka_unit_test(who_waits_is_told_when_a_part_came_back),
+        cmocka_unit_test(a_waiter_is_notified_when_a_part_is_returned),
         cmocka_unit_test(who_is_stuck_waits_for_what_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void the_end_is_respected(void **state)
     assert_int_equal(cv_reader_finish(&r, NULL), CATERVA_ECORRUPT);
 }
 
-static void left_over_bytes_are_told(void **state)
+static void left_over_bytes_are_reported(void **state)
 {
     (void)state;
     static const uint8_t bytes[] = {1, 2, 3};
@@ -126,7 +126,7 @@ int main(void)
         cmocka_unit_test(widths_and_markers_are_exact),
         cmocka_unit_test(the_first_failure_is_kept),
         cmocka_unit_test(the_end_is_respected),
-        cmocka_unit_test(left_over_bytes_are_told),
+        cmocka_unit_test(left_over_bytes_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void the_last_of_a_map_counts(void **state)
 
 /* A damaged map is reported to readers of attributes that may be in it, and hides no other
  * attribute. */
-static void a_damaged_map_is_told(void **state)
+static void a_damaged_map_is_reported(void **state)
 {
     (void)state;
     two t;
@@ -224,9 +224,12 @@ int main(int argc, char **argv)
 {
     seed = seed_argument(argc, argv, 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_are_merged),       cmocka_unit_test(the_last_of_a_map_counts),
-        cmocka_unit_test(a_damaged_map_is_told), cmocka_unit_test(a_hostile_size_is_refused),
-        cmocka_unit_test(mutated_maps_are_read), cmocka_unit_test(many_names_are_found),
+        cmocka_unit_test(maps_are_merged),
+        cmocka_unit_test(the_last_of_a_map_counts),
+        cmocka_unit_test(a_damaged_map_is_reported),
+        cmocka_unit_test(a_hostile_size_is_refused),
+        cmocka_unit_test(mutated_maps_are_read),
+        cmocka_unit_test(many_names_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void neighbours_are_joined(void **state)
     end(&s);
 }
 
-static void a_failed_read_is_told(void **state)
+static void a_failed_read_is_reported(void **state)
 {
     (void)state;
     scene s;
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_file_copies_no_bytes_it_has_not),
         cmocka_unit_test(parts_are_no_more_than_the_whole),
         cmocka_unit_test(neighbours_are_joined),
-        cmocka_unit_test(a_failed_read_is_told),
+        cmocka_unit_test(a_failed_read_is_reported),
     };
     seed = seed_argument(argc, argv, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

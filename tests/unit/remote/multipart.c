@@ -13,20 +13,20 @@
 #define LAST "\r\n--b--\r\n"
 
 /* What was received: "pos:bytes;" per body part, and "!" if the body is invalid. */
-static char heard[8192];
+static char received[8192];
 
 static void say(const char *text, size_t size)
 {
-    size_t at = strlen(heard);
-    assert_true(at + size < sizeof heard);
-    memcpy(heard + at, text, size);
-    heard[at + size] = '\0';
+    size_t at = strlen(received);
+    assert_true(at + size < sizeof received);
+    memcpy(received + at, text, size);
+    received[at + size] = '\0';
 }
 
 static void say_part(const cv_multipart *body)
 {
     char text[64];
-    snprintf(text, sizeof text, "%s%llu-%llu/%llu:", *heard ? ";" : "",
+    snprintf(text, sizeof text, "%s%llu-%llu/%llu:", *received ? ";" : "",
              (unsigned long long)body->pos, (unsigned long long)body->end,
              (unsigned long long)body->total);
     say(text, strlen(text));
@@ -34,10 +34,10 @@ static void say_part(const cv_multipart *body)
 
 /* Receives pieces of `piece` bytes; takes at most `most` bytes of a body part at a time, and
  * presents the rest again. */
-static const char *hear(const char *text, size_t size, size_t piece, size_t most)
+static const char *receive(const char *text, size_t size, size_t piece, size_t most)
 {
     cv_multipart body;
-    heard[0] = '\0';
+    received[0] = '\0';
     cv_multipart_begin(&body, "b");
     for (size_t at = 0, n; at < size; at += n) {
         size_t given = size - at < piece ? size - at : piece;
@@ -54,13 +54,13 @@ static const char *hear(const char *text, size_t size, size_t piece, size_t most
         cv_multipart_take(&body, n);
     }
     if (cv_multipart_end(&body)) say(".", 1);
-    return heard;
+    return received;
 }
 
-static void parts_are_told_apart(void **state)
+static void parts_are_distinguished(void **state)
 {
     static const struct {
-        const char *text, *heard;
+        const char *text, *received;
     } bodies[] = {
         {BEGIN HEAD("0-3/9") "abcd" BEGIN HEAD("6-8/9") "xyz" LAST, "0-4/9:abcd.;6-9/9:xyz."},
         {"--b\r\n" HEAD("0-3/9") "abcd" LAST, "0-4/9:abcd."},
@@ -100,7 +100,8 @@ static void parts_are_told_apart(void **state)
         for (size_t piece = 1; piece < 100; piece++)
             for (size_t most = 1; most < 10; most += 4) {
                 const char *text = bodies[i].text;
-                assert_string_equal(hear(text, strlen(text), piece, most), bodies[i].heard);
+                assert_string_equal(receive(text, strlen(text), piece, most),
+                                    bodies[i].received);
             }
 }
 
@@ -120,7 +121,7 @@ static void nothing_is_without_bound(void **state)
                 memcpy(text + size, fillers[f], step);
             if (i == 1 && f == 2) continue; /* an empty line ends a header */
             for (size_t piece = 1; piece < 5000; piece = 3 * piece + 1) {
-                const char *come = hear(text, size, piece, SIZE_MAX);
+                const char *come = receive(text, size, piece, SIZE_MAX);
                 if (come[strlen(come) - 1] != '!') fail_msg("%zu %zu: %s", i, f, come);
             }
         }
@@ -202,7 +203,7 @@ static void replies_to_several(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_told_apart),
+        cmocka_unit_test(parts_are_distinguished),
         cmocka_unit_test(nothing_is_without_bound),
         cmocka_unit_test(boundaries),
         cmocka_unit_test(replies_to_several),

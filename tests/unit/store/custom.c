@@ -174,7 +174,7 @@ static void one_identity_is_written_once(void **state)
     blob_free(&b);
 }
 
-static void failures_are_told_in_the_stores_words(void **state)
+static void failures_are_reported_in_the_stores_words(void **state)
 {
     (void)state;
     blob b;
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(without_a_commit_it_is_left_empty),
         cmocka_unit_test(missing_functions_are_named),
         cmocka_unit_test(one_identity_is_written_once),
-        cmocka_unit_test(failures_are_told_in_the_stores_words),
+        cmocka_unit_test(failures_are_reported_in_the_stores_words),
         cmocka_unit_test(what_cannot_be_is_not_believed),
         cmocka_unit_test(refresh_sees_what_others_committed),
         cmocka_unit_test(a_cut_behind_the_frame_is_no_damage),

@@ -189,7 +189,7 @@ static void expect_image(cv_store *store, cv_crash_model model, int64_t point, s
 
 /* entry  0: "hello" at 0      1: sync      2: mark 7     3: "WORLD" at 3
  *        4: cut to 6          5: mark 9    6: "!" at 9   7: sync */
-static cv_store *told_journal(void)
+static cv_store *journaled_store(void)
 {
     cv_store *store = new_fault();
     assert_int_equal(put(store, 0, "hello"), CV_OK);
@@ -207,7 +207,7 @@ static cv_store *told_journal(void)
 static void test_prefix_images(void **state)
 {
     (void)state;
-    cv_store *store = told_journal();
+    cv_store *store = journaled_store();
     expect_image(store, CV_CRASH_PREFIX, 0, 0, "", 0, -1);
     expect_image(store, CV_CRASH_PREFIX, 1, 0, "hello", 5, -1);
     expect_image(store, CV_CRASH_PREFIX, 2, 0, "hello", 5, -1);
@@ -222,7 +222,7 @@ static void test_prefix_images(void **state)
 static void test_torn_images(void **state)
 {
     (void)state;
-    cv_store *store = told_journal();
+    cv_store *store = journaled_store();
     expect_image(store, CV_CRASH_TORN, 0, 3, "hel", 3, -1);
     expect_image(store, CV_CRASH_TORN, 1, 3, "hello", 5, -1); /* a sync cannot tear */
     expect_image(store, CV_CRASH_TORN, 3, 0, "hello", 5, 7);
@@ -237,7 +237,7 @@ static void test_torn_images(void **state)
 static void test_journal_entries(void **state)
 {
     (void)state;
-    cv_store *store = told_journal();
+    cv_store *store = journaled_store();
     const int64_t sizes[] = {5, 0, 0, 5, 0, 0, 1, 0};
     for (int i = 0; i < 8; i++)
         assert_int_equal(cv_store_fault_journal_bytes(store, i), sizes[i]);
@@ -256,7 +256,7 @@ static void test_journal_entries(void **state)
 static void test_power_loss_of_small_changes(void **state)
 {
     (void)state;
-    cv_store *store = told_journal();
+    cv_store *store = journaled_store();
     bool seen[4] = {false};
     for (uint64_t seed = 0; seed < 64; seed++) {
         image im = make_image(store, CV_CRASH_POWER, 5, 0, seed);

@@ -55,7 +55,7 @@ int main(void)
         CHECK(cv_sframe_is_array_at(cv_dir_here, folder), "look %d: taken for no array", i);
     atomic_store(&done, true);
     CHECK(pthread_join(writer, NULL) == 0, "the thread");
-    make("somebody's");
+    make("other");
     CHECK(!cv_sframe_is_array_at(cv_dir_here, folder), "an array with a file of others");
     scratch_remove(folder);
     return 0;

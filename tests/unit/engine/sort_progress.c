@@ -10,22 +10,22 @@
 
 enum { SIDE = 1000, POINTS = 1200000 };
 
-static int64_t n_heard, last_done, last_total;
+static int64_t n_reports, last_done, last_total;
 static int stop_at; /* the call that stops it; 0: none */
 
-static int hear(void *context, int64_t done, int64_t total)
+static int on_progress(void *context, int64_t done, int64_t total)
 {
     (void)context;
     CHECK(total > 0 && done >= last_done && done <= total, "%lld of %lld after %lld",
           (long long)done, (long long)total, (long long)last_done);
     last_done = done;
     last_total = total;
-    return ++n_heard == stop_at;
+    return ++n_reports == stop_at;
 }
 
 static void begin(int stop)
 {
-    n_heard = last_done = last_total = 0;
+    n_reports = last_done = last_total = 0;
     stop_at = stop;
 }
 
@@ -38,7 +38,7 @@ static caterva_array *make(int32_t *items)
     o.ndim = 2;
     o.shape = shape;
     o.dtype = "<i4";
-    o.on_progress = hear;
+    o.on_progress = on_progress;
     o.threads = 1;
     begin(0);
     for (int32_t i = 0; i < SIDE * SIDE; i++) items[i] = i;
@@ -56,12 +56,12 @@ static void check_read(caterva_array *array, const caterva_selection *s,
     caterva_error err;
     begin(0);
     CHECK_OK(caterva_read_selection(array, s, dst, &err), err);
-    CHECK(n_heard >= 8 && last_done == last_total, "heard %lld times", (long long)n_heard);
+    CHECK(n_reports >= 8 && last_done == last_total, "%lld reports", (long long)n_reports);
     for (int stop = 1; stop <= 8; stop += 7) {
         begin(stop);
         memset(dst->data, 0x55, dst->size);
         CHECK(caterva_read_selection(array, s, dst, &err) == CATERVA_ESTOPPED, "a read");
-        CHECK(n_heard == stop, "heard %lld times after the stop", (long long)n_heard);
+        CHECK(n_reports == stop, "%lld reports until the stop", (long long)n_reports);
         for (size_t i = 0; i < dst->size; i++)
             CHECK(((uint8_t *)dst->data)[i] == 0x55, "byte %zu was read", i);
     }
