@@ -159,11 +159,11 @@ def commit():
 
 
 def remote():
-    """The requests of the first point of an array behind a URL."""
-    p = Picture("remote", 860, 430, "Reading one point of an array behind a URL takes three requests: the end of "
+    """The round trips of the first point of an array behind a URL."""
+    p = Picture("remote", 860, 430, "Reading one point of an array behind a URL takes three round trips: the end of "
                 "the file, the layout of one chunk, and one block.")
     left, right, top = 150, 470, 84
-    p.text(30, 40, "One point of an array behind a URL", 17, bold=True)
+    p.text(30, 40, "One point of an array behind a URL: three round trips", 17, bold=True)
     for x, name in ((left, "your program"), (right, "web server or S3")):
         p.boxed(x - 75, top - 24, 150, 30, name, PALE, GRAY, INK, 14)
         p.line([(x, top + 6), (x, 348)], GRAY, 1.2, dash="5 4")
@@ -191,7 +191,7 @@ def remote():
         p.text(fx + 20, y, words, 13)
     p.text(fx, fy + 158, "A box takes two round trips:\nall layouts that it needs, together,\nthen all blocks.", 13, GRAY)
     p.text(30, 380, "caterva repack --for-remote puts all layouts near the end of the file.\nThey come with the "
-           "opening, so a point takes two requests in all, and a box one round trip.", 13)
+           "opening, so a point takes two round trips in all, and each further box one.", 13)
     return p
 
 
