@@ -88,7 +88,7 @@ typedef enum caterva_status {
     CATERVA_EBUSY = -6,        /* in use by another handle, process or call          */
     CATERVA_EEXIST = -7,       /* something exists there and may not be replaced     */
     CATERVA_ENOTFOUND = -8,    /* no such file, attribute or metalayer               */
-    CATERVA_ESTOPPED = -9,     /* on_progress stopped it, or a request was cancelled */
+    CATERVA_ESTOPPED = -9,     /* by caterva_progress, or a request was cancelled    */
     CATERVA_ESHORT = -10,      /* a buffer has fewer bytes than the call needs       */
     CATERVA_EREADONLY = -11,   /* the handle or view is for reading only             */
     CATERVA_ERANGE = -12,      /* an index, box, axis or chunk number lies outside   */
@@ -192,42 +192,37 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 
 /* ---- Progress and stopping ---------------------------------------------- */
 
-/* Long calls report progress to a function of the caller and stop when it returns non-zero,
- * with CATERVA_ESTOPPED:
+/* Reports how far a long call is, and can stop it. The options that create or open a handle
+ * set it for all calls through that handle, those of a single call for that call. If both are
+ * set the call reports to both, possibly at the same time. Arrays opened from a tree have
+ * their own.
  *
- *     int on_progress(void *context, int64_t done, int64_t total)
- *
- * The options that create or open a handle set it for all calls through that handle; arrays
- * opened from a tree have their own. The options of a single call set it for that call. If
- * both are set the call reports to both, possibly at the same time.
- *
- * - Units. Array handles count decoded bytes (later phases add bytes: those moved by a sort
- *   of lists or points, or copied by caterva_frame_open and caterva_frame_append); tree
- *   handles count files. Options of single calls name their unit.
- * - The function is called often (after each block, chunk, file, part or 1 to 8 MiB), from
- *   any thread, but never concurrently. It must be quick and must not use the array.
- * - `done` never decreases and never exceeds `total`. `total` grows when a call finds more
- *   work. Concurrent calls through one handle are counted together. A successful call ends
- *   with done == total. A call with nothing to do reports nothing. Syncs of a directory's
- *   files repeat the last numbers.
+ * - `report` is called from any thread, but never concurrently. It must be quick and must not
+ *   use the array. If it returns non-zero the call stops: CATERVA_ESTOPPED.
+ * - All counts are bytes: of items, decoded or encoded, in whole chunks or blocks, unless an
+ *   option says otherwise. A file that is listed, moved or deleted counts 4 KiB, whatever its
+ *   size.
+ * - `done` never decreases and never exceeds `total`. `total` is 0 while nothing is known, and
+ *   grows when a call finds more work. Concurrent calls through one handle are counted
+ *   together. The first report is made at once, and a successful call ends with
+ *   done == total. A call with nothing to do reports nothing.
  * - A stopped call leaves what a failed call leaves: the committed state is untouched and
  *   pending changes stay pending. A stopped commit can be repeated or rolled back. A stopped
  *   caterva_close drops pending changes and releases the handle. The items of a stopped read
  *   or write are undefined.
- * - A stop at done == total, or while a commit deletes the folder of a merged job, may be too
- *   late: the call then succeeds. caterva_jobs_list lists what is left of such a folder.
+ * - A stop at done == total, or while a commit deletes files, may be too late: the call then
+ *   succeeds.
  * - Background reads report nothing: cancel the request.
  *
- * These steps can take longer than 100 ms without a report:
- *
- * - checking and copying millions of indices, points or mask entries, for masks of views and
- *   background reads (sorts are reported only to the handle's function)
- * - the index of more than a million chunks, in changes of shape and caterva_job_begin
- * - an archive of more than some 100,000 members, in caterva_tree_open and
- *   caterva_tree_repair; the file list of caterva_tree_repair and the cleanup of a failed
- *   caterva_tree_unpack, with more than some thousand files
- * - each sync to disk; without a function, a commit syncs all new chunk files of a directory
- * - a block inside libblosc2, or a chunk with a dictionary or the delta filter */
+ * More than 100 ms can pass without a report in copies of millions of indices or points, with
+ * the index of more than a million chunks or an archive of more than 100,000 members, in a
+ * sync to disk, and in a block inside libblosc2. */
+typedef struct caterva_progress {
+    int (*report)(void *context, int64_t done, int64_t total); /* or NULL               */
+    void *context;
+    int per_second;      /* reports at most; 0: 50; CATERVA_NONE: report every step     */
+    int64_t reserved[2]; /* 0                                                           */
+} caterva_progress;
 
 /* ---- Options ------------------------------------------------------------ */
 
@@ -304,9 +299,7 @@ typedef struct caterva_create_options {
     int64_t dirty_budget;       /* bytes of decoded blocks a writer may buffer; 0: 64 MiB */
     int64_t cache_bytes;        /* as in caterva_open_options                             */
     int no_read_ahead;          /* as in caterva_open_options                             */
-    /* For all calls through the handle; see "Progress and stopping". */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress;  /* of all calls through the handle                        */
     int compact_percent;        /* as in caterva_open_options                             */
 } caterva_create_options;
 #define CATERVA_CREATE_INIT CATERVA_INIT_(caterva_create_options)
@@ -332,14 +325,12 @@ typedef struct caterva_open_options {
                              stored, once its reads have cost as much as reading all of
                              it. 0: 16 MiB; CATERVA_NONE: never. Only caterva_refresh and
                              caterva_verify then see changes of the file              */
-    /* For all calls through the handle; see "Progress and stopping". */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress; /* of all calls through the handle                    */
     int compact_percent;  /* writing, 1 to 100: caterva_close compacts a changed file (see
                              caterva_compact) if this percentage of it and 64 KiB are
                              dead space and no reader uses an older state. A failure
-                             changes nothing; caterva_close succeeds. on_progress counts
-                             it separately and can stop it. 0: never; nor directories */
+                             changes nothing; caterva_close succeeds. It is reported
+                             separately, and can be stopped. 0: never; nor directories */
     const caterva_remote_options *remote; /* for a URL; copied. NULL: the defaults    */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)

@@ -92,9 +92,7 @@ typedef struct caterva_merge_options {
     int unchecked; /* 1: moved bytes are not compared with their checksums, which are
                       copied: damage is detected when the bytes are read                */
     int keep;      /* 1: the commit keeps the job's folder, for other tokens of the job */
-    /* Counts chunks; done == 0 while parts are checked. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress; /* done == 0 while parts are checked */
 } caterva_merge_options;
 #define CATERVA_MERGE_INIT CATERVA_INIT_(caterva_merge_options)
 
@@ -151,8 +149,8 @@ CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const
  * job does not exist, and CATERVA_EIO if a part (of another user, for example) could not be
  * deleted; the others are deleted, and the job has ended.
  *
- * If on_progress of `options` (may be NULL; counts parts) stops it at done == 0, nothing has
- * changed. Later the job has ended: caterva_jobs_list lists what is left of it, with
+ * If the progress of `options` (may be NULL) stops it at done == 0, nothing has changed.
+ * Later the job has ended: caterva_jobs_list lists what is left of it, with
  * `has_ended`, and another call deletes that.
  * Thread: any. */
 CATERVA_API caterva_status caterva_job_delete(const char *url, const void *job,
@@ -185,8 +183,8 @@ typedef struct caterva_job_list {
 
 /* Lists the jobs beside the array at `url` that were begun and neither merged and committed
  * nor deleted; also, with `has_ended`, what is left of others because a part could not be
- * deleted: caterva_job_delete tries again. Reads every part; on_progress of `options` (may be
- * NULL) counts them. Release *out with caterva_job_list_release.
+ * deleted: caterva_job_delete tries again. Reads every part. `options` may be NULL. Release
+ * *out with caterva_job_list_release.
  * Thread: any. */
 CATERVA_API caterva_status caterva_jobs_list(const char *url,
                                              const caterva_upkeep_options *options,

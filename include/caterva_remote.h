@@ -143,9 +143,7 @@ typedef struct caterva_publish_options {
     const char *read_url; /* http:// or https:// URL for reading the object, if `url` is
                              presigned for writing only; NULL: `url`                  */
     const caterva_remote_options *remote; /* NULL: the defaults                       */
-    /* Counts bytes sent, every 20 ms; stops within 100 ms. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress; /* counts stored bytes; stops within 100 ms            */
 } caterva_publish_options;
 #define CATERVA_PUBLISH_INIT CATERVA_INIT_(caterva_publish_options)
 

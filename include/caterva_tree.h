@@ -72,10 +72,9 @@ typedef struct caterva_tree_options {
     const caterva_remote_options *remote; /* for a URL; copied. For the tree and arrays opened
                                        from it; its `context` must stay valid until these
                                        are closed. NULL: the defaults      */
-    /* For opening and for all calls through the handle. Counts files; commit and close count
-     * arrays and groups, attributes bytes. Arrays opened from the tree have their own. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    /* Of opening and of all calls through the handle. An array or group that a commit writes
+     * counts 4 KiB, as files do; an array's items are reported to the array's own. */
+    caterva_progress progress;
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
 
@@ -180,7 +179,7 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
  * - CATERVA_EBUSY, if nothing else prevents it: an array is open for writing or has an open
  *   job, active or not: merge it, or end it with caterva_job_delete.
  *
- * If the handle's on_progress stops it (CATERVA_ESTOPPED) while files are checked for other
+ * If the handle's progress stops it (CATERVA_ESTOPPED) while files are checked for other
  * files, writers and jobs, nothing is deleted. Once files are being deleted the group no
  * longer exists, and its pending attributes are gone; the message says so. No list and no
  * archive contains any part of it, and its key is free. The remaining files are in a hidden
@@ -295,9 +294,8 @@ typedef struct caterva_tree_verify_options {
     void (*on_damage)(void *context, const char *key, const caterva_damage *damage);
     /* Called after each member; return non-zero to stop: CATERVA_ESTOPPED. */
     int (*on_member)(void *context, const caterva_tree_member *member);
-    /* Counts stored bytes. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    void *context;             /* of the functions above */
+    caterva_progress progress; /* counts stored bytes    */
 } caterva_tree_verify_options;
 #define CATERVA_TREE_VERIFY_INIT CATERVA_INIT_(caterva_tree_verify_options)
 
@@ -372,9 +370,8 @@ typedef struct caterva_tree_repair_options {
     void (*on_damage)(void *context, const char *key, const caterva_damage *damage);
     /* Called after each member; return non-zero to stop: CATERVA_ESTOPPED. */
     int (*on_member)(void *context, const caterva_tree_repaired *member);
-    /* Counts stored bytes. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    void *context;             /* of the functions above */
+    caterva_progress progress; /* counts stored bytes    */
 } caterva_tree_repair_options;
 #define CATERVA_TREE_REPAIR_INIT CATERVA_INIT_(caterva_tree_repair_options)
 
@@ -423,9 +420,7 @@ typedef struct caterva_tree_pack_options {
     size_t struct_size;
     int overwrite; /* caterva_tree_pack: 1: replace an existing file   */
     caterva_durability durability; /* CATERVA_DURABILITY_NONE: no sync */
-    /* Counts bytes. A stopped call changes nothing. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress; /* stored bytes; a stop changes nothing */
 } caterva_tree_pack_options;
 #define CATERVA_TREE_PACK_INIT CATERVA_INIT_(caterva_tree_pack_options)
 

@@ -19,10 +19,9 @@ extern "C" {
 typedef struct caterva_upkeep_options {
     size_t struct_size;
     caterva_durability durability; /* of caterva_compact and caterva_seal */
-    /* Counts decoded bytes (caterva_delete: files; jobs: parts). A stopped call changes
-     * nothing, except as caterva_delete and caterva_job_delete describe. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    /* A stopped call changes nothing, except as caterva_delete and caterva_job_delete
+     * describe. */
+    caterva_progress progress;
 } caterva_upkeep_options;
 #define CATERVA_UPKEEP_INIT CATERVA_INIT_(caterva_upkeep_options)
 
@@ -51,8 +50,8 @@ CATERVA_API caterva_status caterva_seal(const char *url,
  * also while it is open for reading. Handles that read a file keep reading it. If `url` is a
  * symbolic link, deletes the array it points to and keeps the link.
  *
- * A directory disappears at once; then its files are deleted one by one. If on_progress stops
- * the call before the first file is deleted, nothing has changed. Later the rest remains
+ * A directory disappears at once; then its files are deleted one by one. If the call is
+ * stopped before the first file is deleted, nothing has changed. Later the rest remains
  * under another name, which the message of CATERVA_ESTOPPED gives; caterva_delete deletes it
  * like any array.
  * Thread: any. */
@@ -77,10 +76,8 @@ typedef struct caterva_copy_options {
      * create->dtype must then be NULL. */
     const char *convert_to;
     caterva_casting casting;
-    /* Counts chunks. Must not use the source. The one in `create` is for later calls
-     * through *out. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    /* Counts the new array's bytes. The one in `create` is for later calls through *out. */
+    caterva_progress progress;
     /* 1: prepare for reading through URLs: one file with the layouts of all chunks (48 bytes
      * for each chunk, 8 for each block) in one place, so that a block takes one round trip.
      * Other readers ignore them, and a later commit may drop them. CATERVA_EINVAL with
@@ -139,9 +136,7 @@ typedef struct caterva_reduce_options {
     int n_axes;
     int skip_nan;         /* caterva_reduce: 1: NaN are ignored; 0: a NaN makes its
                              result NaN, as in NumPy        */
-    /* Counts steps; for views of several arrays, items. Must not use the array. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress;
 } caterva_reduce_options;
 #define CATERVA_REDUCE_INIT CATERVA_INIT_(caterva_reduce_options)
 
@@ -252,12 +247,12 @@ typedef struct caterva_damage {
 typedef struct caterva_verify_options {
     size_t struct_size;
     int quick;   /* 1: structure and chunk headers only, no decoding */
-    /* Called for each damaged place, from any thread; calls of this function and the next
-     * never overlap. Both may use the array, but not commit, refresh or close it. */
+    /* Called for each damaged place, from any thread; calls of this function and of
+     * progress.report never overlap. Both may use the array, but not commit, refresh or close
+     * it. */
     void (*on_damage)(void *context, const caterva_damage *damage);
-    /* Counts chunks. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
+    caterva_progress progress;
 } caterva_verify_options;
 #define CATERVA_VERIFY_INIT CATERVA_INIT_(caterva_verify_options)
 
@@ -337,8 +332,8 @@ typedef struct caterva_repair_options {
     /* As in caterva_verify_options. Damage with chunk -1 prevents opening, or is a lost
      * attribute; other damage is a lost chunk. */
     void (*on_damage)(void *context, const caterva_damage *damage);
-    int (*on_progress)(void *context, int64_t done, int64_t total);
     void *context;
+    caterva_progress progress;
 } caterva_repair_options;
 #define CATERVA_REPAIR_INIT CATERVA_INIT_(caterva_repair_options)
 

@@ -16,9 +16,7 @@ extern "C" {
 /* Options of caterva_buffer_convert. */
 typedef struct caterva_convert_options {
     size_t struct_size;
-    /* Counts items. After a stop the destination is undefined. */
-    int (*on_progress)(void *context, int64_t done, int64_t total);
-    void *context;
+    caterva_progress progress; /* after a stop the destination is undefined */
 } caterva_convert_options;
 #define CATERVA_CONVERT_INIT CATERVA_INIT_(caterva_convert_options)
 

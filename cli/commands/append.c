@@ -165,7 +165,7 @@ static cli_exit append_slabs(const cli_args *args, growth *g, int fd, const char
     cli_exit code;
     progress bar; /* how long the pipe is nobody knows */
     int64_t done = 0;
-    progress_start(&bar, args, 0, 0);
+    progress_start(&bar, args, 0);
     do { /* the first slab ends where a chunk does */
         int64_t phase = length % g->chunk ? 0 : g->shape.shape[g->axis] % g->chunk;
         want = (size_t)((length - phase) * g->stride);

@@ -81,11 +81,10 @@ static cli_exit run_compact(const cli_args *args)
     caterva_error err;
     CLI_TRY(count_bytes(path, &before));
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
-    options.on_progress = progress_tell;
     progress bar;
+    options.progress = progress_of(&bar);
     cli_mind_temporaries();
-    progress_start(&bar, args, before, before);
-    progress_phase(&bar, 0, before);
+    progress_start(&bar, args, 0);
     cli_patience patience = {0};
     caterva_status status;
     do status = caterva_compact(path, &options, &err);

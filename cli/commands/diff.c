@@ -163,20 +163,19 @@ static void plan_walk(const difference *d, walk *w)
 static cli_exit walk_items(difference *d, walk *w, uint8_t *items, size_t size)
 {
     source *a = d->side[0].from, *b = d->side[1].from;
-    int64_t done = 0;
+    int64_t done = 0, item_size = a->shape.item_size + b->shape.item_size;
     box at;
     progress bar;
     cli_exit code = CLI_OK;
-    int64_t bytes = d->n_items * (a->shape.item_size + b->shape.item_size);
-    progress_start(&bar, d->args, d->n_items, bytes);
+    progress_start(&bar, d->args, d->n_items * item_size);
     while (code == CLI_OK && !enough(d) && walk_next(w, &at)) {
-        int64_t half = box_items(&at, a->shape.ndim) / 2;
+        int64_t half = box_items(&at, a->shape.ndim) * item_size / 2;
         progress_phase(&bar, done, half);
         code = cli_interrupted() ? CLI_INTERRUPTED : a->read(a, &at, items);
         progress_phase(&bar, done + half, half);
         if (code == CLI_OK) code = b->read(b, &at, items + size);
         if (code == CLI_OK) compare_box(d, &at, items, items + size);
-        done += box_items(&at, a->shape.ndim);
+        done += 2 * half;
     }
     progress_end(&bar);
     return code;
@@ -205,7 +204,8 @@ static bool one_number(caterva_array *array, caterva_stats *out)
     if (caterva_measure(array, &space, NULL) != CATERVA_OK || space.stored_chunks > 0)
         return false;
     if (caterva_statistics(array, NULL, out, NULL) != CATERVA_OK) return false;
-    return out->n_nan == out->n_items || (out->n_nan == 0 && same_number(&out->min, &out->max));
+    return out->n_nan == out->n_items ||
+           (out->n_nan == 0 && same_number(&out->min, &out->max));
 }
 
 /* Whether both sides are the same number everywhere: of arrays without a stored chunk that is
@@ -215,7 +215,8 @@ static bool are_one_number(const difference *d)
     caterva_stats a, b;
     if (!has_distance(d->dtype) || d->dtype->ndim > 0) return false;
     if (!one_number(d->side[0].array, &a) || !one_number(d->side[1].array, &b)) return false;
-    return a.n_items > 0 && a.n_nan == b.n_nan && (a.n_nan > 0 || same_number(&a.min, &b.min));
+    return a.n_items > 0 && a.n_nan == b.n_nan &&
+           (a.n_nan > 0 || same_number(&a.min, &b.min));
 }
 
 static cli_exit compare_values(difference *d)

@@ -282,9 +282,10 @@ static cli_exit list_jobs(const report *r, json *j)
     caterva_error err;
     const caterva_job_list *list;
     caterva_upkeep_options hears = CATERVA_UPKEEP_INIT;
-    hears.on_progress = progress_tell;
+    hears.progress.report = progress_tell;
     caterva_status status = caterva_jobs_list(r->path, &hears, &list, &err);
-    if (status == CATERVA_EUNSUPPORTED) return CLI_OK; /* the library was built without jobs */
+    if (status == CATERVA_EUNSUPPORTED)
+        return CLI_OK; /* the library was built without jobs */
     if (status != CATERVA_OK) return cli_fail_array(r->path, &err);
     if (j && list->n > 0) json_begin_array(j, "jobs");
     for (size_t i = 0; i < list->n; i++) {

@@ -27,8 +27,9 @@ static cli_exit list_of(const cli_args *args, const caterva_job_list **out)
     caterva_error err;
     progress bar;
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
-    o.on_progress = progress_tell;
-    progress_start_telling(&bar, args);
+    o.progress = progress_of(&bar);
+    progress_start(&bar, args, 0);
+    bar.hides_bytes = true;
     caterva_status status = caterva_jobs_list(file_of(args), &o, out, &err);
     progress_end(&bar);
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(file_of(args), &err);
@@ -186,14 +187,6 @@ static void free_tokens(tokens *t)
     free(t->sizes);
 }
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    progress *bar = context;
-    if (bar->total != total) bar->total = total;
-    progress_step(bar, done);
-    return cli_interrupted();
-}
-
 /* The words were right: what does not fit is in the files. */
 static cli_exit fail_merge(const char *path, const caterva_error *err)
 {
@@ -207,9 +200,8 @@ static cli_exit merge(const cli_args *args, caterva_array *array, const tokens *
     progress bar;
     caterva_merge_options o = CATERVA_MERGE_INIT;
     o.overlap = args->last ? CATERVA_OVERLAP_LAST : CATERVA_OVERLAP_ERROR;
-    o.on_progress = on_progress;
-    o.context = &bar;
-    progress_start(&bar, args, 0, 0);
+    o.progress = progress_of(&bar);
+    progress_start(&bar, args, 0);
     caterva_status status =
         caterva_merge(array, (const void *const *)t->bytes, t->sizes, t->n, &o, NULL, &err);
     progress_end(&bar);
@@ -271,18 +263,20 @@ static cli_exit run_merge(const cli_args *args)
 
 /* ---- delete ------------------------------------------------------------------------------ */
 
-static cli_exit delete_job(const cli_args *args, const caterva_job_list *list, const char *word)
+static cli_exit delete_job(const cli_args *args, const caterva_job_list *list,
+                           const char *word)
 {
     caterva_error err;
     progress bar;
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
     const caterva_job_entry *job = NULL;
-    o.on_progress = progress_tell;
+    o.progress = progress_of(&bar);
     CLI_TRY(jobs_find(list, file_of(args), word, &job));
     if (job->is_live && !args->live)
         return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live deletes it",
                         job->id);
-    progress_start_telling(&bar, args);
+    progress_start(&bar, args, 0);
+    bar.hides_bytes = true;
     caterva_status status =
         caterva_job_delete(file_of(args), job->job, job->job_size, &o, &err);
     progress_end(&bar);

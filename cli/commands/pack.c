@@ -10,13 +10,6 @@ typedef caterva_status (*pack_fn)(caterva_tree *tree, const char *path,
                                   const caterva_tree_pack_options *options,
                                   caterva_error *err);
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    (void)total;
-    progress_step(context, done);
-    return cli_interrupted();
-}
-
 static cli_exit run(const cli_args *args, pack_fn pack)
 {
     caterva_error err;
@@ -25,16 +18,15 @@ static cli_exit run(const cli_args *args, pack_fn pack)
     const char *from = args->positional[0], *to = args->positional[1];
     caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
     options.overwrite = args->force;
-    options.on_progress = on_progress;
-    options.context = &bar;
+    options.progress = progress_of(&bar);
     caterva_tree_options opening = CATERVA_TREE_INIT;
-    opening.on_progress = progress_tell;
+    opening.progress.report = progress_tell;
     if (caterva_tree_open(from, &opening, &tree, &err) != CATERVA_OK)
         return cli_fail_array(from, &err);
     cli_mind_temporaries();
     cli_patience patience = {0};
     caterva_status status;
-    progress_start(&bar, args, 0, 0);
+    progress_start(&bar, args, 0);
     do status = pack(tree, to, &options, &err);
     while (cli_try_again(args, status, &patience));
     progress_end(&bar);

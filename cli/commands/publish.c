@@ -8,14 +8,6 @@
 #include <caterva_remote.h>
 #include <stdio.h>
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    progress *bar = context;
-    bar->total = bar->bytes = total;
-    progress_step(bar, done);
-    return cli_interrupted();
-}
-
 static void report_json(const char *path, const char *url,
                         const caterva_publish_result *result)
 {
@@ -91,9 +83,8 @@ static cli_exit run_publish(const cli_args *args)
     options.resume = args->resume;
     options.abandon = args->abandon;
     options.read_url = args->read_url;
-    options.on_progress = on_progress;
-    options.context = &bar;
-    progress_start(&bar, args, 0, 0);
+    options.progress = progress_of(&bar);
+    progress_start(&bar, args, 0);
     caterva_status status = publish(args, &options, &result, &err);
     progress_end(&bar);
     if (status != CATERVA_OK) return explain(args, &err);

@@ -36,7 +36,7 @@ static int on_found(void *context, const caterva_info *info, void *fill)
     repairing *r = context;
     r->ndim = info->ndim;
     if (r->args->fill) r->code = repair_parse_fill(r->args->fill, info, fill);
-    if (r->code == CLI_OK) progress_start(&r->bar, r->args, info->n_chunks, info->data_bytes);
+    if (r->code == CLI_OK) progress_start(&r->bar, r->args, 0);
     return r->code != CLI_OK;
 }
 
@@ -47,14 +47,6 @@ static void on_damage(void *context, const caterva_damage *damage)
         damage_put(r->j, r->ndim, damage);
     else
         damage_print(stdout, r->path, r->ndim, damage);
-}
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    repairing *r = context;
-    (void)total;
-    progress_step(&r->bar, done);
-    return cli_interrupted();
 }
 
 /* ---- The verdict -------------------------------------------------------- */
@@ -151,8 +143,8 @@ static cli_exit repair(void *context)
     options.threads = (int)args->threads;
     options.on_found = on_found;
     options.on_damage = on_damage;
-    options.on_progress = on_progress;
     options.context = r;
+    options.progress = progress_of(&r->bar);
     caterva_repair_result result = CATERVA_REPAIR_RESULT_INIT;
     caterva_error err;
     cli_mind_temporaries();

@@ -164,14 +164,6 @@ static int on_member(void *context, const caterva_tree_repaired *m)
     return cli_interrupted();
 }
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    repairing *r = context;
-    (void)total;
-    progress_step(&r->bar, done);
-    return cli_interrupted();
-}
-
 /* ---- All of them ---------------------------------------------------------- */
 
 static void print_verdict(const repairing *r, const caterva_tree_repair_result *result)
@@ -227,12 +219,12 @@ static cli_exit repair(void *context)
     options.on_found = on_found;
     options.on_damage = on_damage;
     options.on_member = on_member;
-    options.on_progress = on_progress;
     options.context = r;
+    options.progress = progress_of(&r->bar);
     caterva_tree_repair_result result = CATERVA_TREE_REPAIR_RESULT_INIT;
     caterva_error err;
     cli_mind_temporaries();
-    progress_start(&r->bar, args, 0, 0);
+    progress_start(&r->bar, args, 0);
     cli_patience patience = {0};
     caterva_status status;
     do status = caterva_tree_repair(r->path, &options, &result, &err);

@@ -26,12 +26,10 @@ static cli_exit run_seal(const cli_args *args)
     caterva_array *array;
     caterva_space space = CATERVA_SPACE_INIT;
     caterva_error err;
-    enum { STEPS = 10000 };
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
-    options.on_progress = progress_tell;
     progress bar;
-    progress_start(&bar, args, STEPS, 0);
-    progress_phase(&bar, 0, STEPS);
+    options.progress = progress_of(&bar);
+    progress_start(&bar, args, 0);
     cli_patience patience = {0};
     caterva_status status;
     do status = caterva_seal(path, &options, &err);

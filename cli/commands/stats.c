@@ -35,26 +35,9 @@ typedef struct statistics {
     double range[2];
     int64_t *counts;
     progress bar;
-    bool started;
 } statistics;
 
 /* ---- Counting ------------------------------------------------------------- */
-
-static int64_t bytes_of(const statistics *s)
-{
-    int64_t bytes = info_of(s->array)->item_size;
-    for (int d = 0; d < s->ndim; d++) bytes *= s->shape[d];
-    return bytes;
-}
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    statistics *s = context;
-    if (!s->started) progress_start(&s->bar, s->args, total, bytes_of(s));
-    s->started = true;
-    progress_step(&s->bar, done);
-    return cli_interrupted();
-}
 
 static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
 {
@@ -68,7 +51,7 @@ static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
     s->counts = cli_alloc((size_t)s->n_bins * sizeof s->counts[0]);
     if (!s->counts) return CLI_IO;
     caterva_error err;
-    s->started = false;
+    progress_start(&s->bar, s->args, 0);
     caterva_status status =
         caterva_histogram(s->array, s->range, s->n_bins, options, s->counts, &err);
     progress_end(&s->bar);
@@ -84,8 +67,8 @@ static cli_exit count(statistics *s)
     selection_of_box(&s->sel, &all, axes, &wanted);
     caterva_reduce_options options = CATERVA_REDUCE_INIT;
     options.selection = &wanted;
-    options.on_progress = on_progress;
-    options.context = s;
+    options.progress = progress_of(&s->bar);
+    progress_start(&s->bar, s->args, 0);
     caterva_error err;
     caterva_status status = caterva_statistics(s->array, &options, &s->found, &err);
     progress_end(&s->bar);

@@ -92,7 +92,8 @@ static cli_exit run_trials(const cli_args *args, caterva_array *array, tuning *t
     t->n_possible = task->n_partitions * task->n_codecs;
     double budget = time / t->n_possible / task->n_reads / 2;
     budget = budget < MIN_BUDGET ? MIN_BUDGET : budget > MAX_BUDGET ? MAX_BUDGET : budget;
-    progress_start(&bar, args, t->n_possible, 0);
+    progress_start(&bar, args, t->n_possible); /* trials */
+    bar.hides_bytes = true;
     cli_exit code = CLI_OK;
     for (int i = 0; i < t->n_possible && code == CLI_OK; i++) {
         bool tried;

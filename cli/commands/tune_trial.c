@@ -108,7 +108,7 @@ caterva_create_options tune_options(const tune_task *task, const tune_trial *tri
     memcpy(o.filters, codec->filters, sizeof o.filters);
     memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);
     o.threads = task->threads;
-    o.on_progress = progress_tell;
+    o.progress.report = progress_tell;
     o.cache_bytes = -1; /* the sample would fit, the array may not */
     return o;
 }

@@ -31,14 +31,6 @@ static void on_damage(void *context, const caterva_damage *damage)
         damage_print(stdout, v->path, v->info->ndim, damage);
 }
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    verification *v = context;
-    (void)total;
-    progress_step(&v->bar, done);
-    return cli_interrupted();
-}
-
 /* What the checksums say, and of how many chunks they say nothing. */
 static void print_seal(const verification *v, const caterva_verify_result *result)
 {
@@ -110,12 +102,12 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     caterva_verify_options options = CATERVA_VERIFY_INIT;
     options.quick = args->quick;
     options.on_damage = on_damage;
-    options.on_progress = on_progress;
     options.context = v;
+    options.progress = progress_of(&v->bar);
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     caterva_space space = CATERVA_SPACE_INIT;
     caterva_error err;
-    progress_start(&v->bar, args, v->info->n_chunks, v->info->data_bytes);
+    progress_start(&v->bar, args, 0);
     caterva_status status = caterva_verify(array, &options, &result, &err);
     progress_end(&v->bar);
     if (status != CATERVA_OK) return cli_fail_array(v->path, &err);

@@ -152,14 +152,6 @@ static int on_member(void *context, const caterva_tree_member *m)
     return cli_interrupted();
 }
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    verification *v = context;
-    (void)total;
-    progress_step(&v->bar, done);
-    return cli_interrupted();
-}
-
 /* ---- All of them ---------------------------------------------------------- */
 
 static cli_exit verify(verification *v)
@@ -171,9 +163,9 @@ static cli_exit verify(verification *v)
     o.threads = (int)v->args->threads;
     o.on_damage = on_damage;
     o.on_member = on_member;
-    o.on_progress = on_progress;
     o.context = v;
-    progress_start(&v->bar, v->args, 0, 0);
+    o.progress = progress_of(&v->bar);
+    progress_start(&v->bar, v->args, 0);
     caterva_status status =
         caterva_tree_verify(v->part->tree, v->part->group, &o, &result, &err);
     progress_end(&v->bar);

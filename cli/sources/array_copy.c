@@ -44,22 +44,6 @@ static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
     return cli_fail_array(is_input && !names_to ? from : to, err);
 }
 
-typedef struct copy_progress {
-    const cli_args *args;
-    progress bar;
-    bool started;
-    int64_t bytes; /* of the new array */
-} copy_progress;
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    copy_progress *p = context;
-    if (!p->started) progress_start(&p->bar, p->args, total, p->bytes);
-    p->started = true;
-    progress_step(&p->bar, done);
-    return cli_interrupted();
-}
-
 cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
                         creation *c)
 {
@@ -69,8 +53,7 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     for (int d = 0; d < c->shape.ndim; d++) result.stop[d] = c->shape.shape[d];
     selection_bounds(sel, &result, &bounds);
 
-    copy_progress p = {.args = args};
-    p.bytes = box_items(&result, c->shape.ndim) * c->shape.item_size;
+    progress bar;
     caterva_copy_options options = CATERVA_COPY_INIT;
     options.start = bounds.start;
     options.stop = bounds.stop;
@@ -79,14 +62,14 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.casting = c->casting;
     options.memory = args->memory;
     options.for_remote = args->for_remote;
-    options.on_progress = on_progress;
-    options.context = &p;
+    options.progress = progress_of(&bar);
     caterva_error err;
     cli_mind_temporaries();
+    progress_start(&bar, args, 0);
     cli_patience patience = {0};
     caterva_status status;
     do status = caterva_copy(from, path, &options, NULL, &err);
     while (cli_try_again(args, status, &patience));
-    progress_end(&p.bar);
+    progress_end(&bar);
     return status == CATERVA_OK ? CLI_OK : fail_copy(args, &err);
 }

@@ -20,7 +20,7 @@ static cli_exit open_group(const cli_args *args, caterva_mode mode, attributes *
     const caterva_remote_options remote = remote_of(args);
     options.mode = mode;
     options.remote = &remote;
-    options.on_progress = progress_tell;
+    options.progress.report = progress_tell;
     CLI_TRY(tree_part_split(out->path, &out->tree_path, &out->group));
     do status = caterva_tree_open(out->tree_path, &options, &out->tree, &err);
     while (cli_try_again(args, status, &patience));

@@ -241,7 +241,7 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
     o->ndim = shape->ndim;
     o->shape = c->shape.shape;
     o->overwrite = args->force;
-    o->on_progress = progress_tell;
+    o->progress.report = progress_tell;
     o->threads = (int)args->threads;
     o->layout = args->sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
     CLI_TRY(check_ndim(args, shape->ndim));

@@ -31,8 +31,8 @@ cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **
     caterva_open_options o = CATERVA_OPEN_INIT;
     caterva_upkeep_options hears = CATERVA_UPKEEP_INIT;
     o.threads = (int)args->threads;
-    o.on_progress = progress_tell;
-    hears.on_progress = progress_tell;
+    o.progress.report = progress_tell;
+    hears.progress.report = progress_tell;
     if (caterva_jobs_list(path, &hears, &list, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);
     cli_exit code = jobs_find(list, path, args->part, &job);

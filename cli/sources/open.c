@@ -11,7 +11,7 @@ cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mod
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.mode = mode;
     options.threads = (int)args->threads;
-    options.on_progress = progress_tell;
+    options.progress.report = progress_tell;
     options.compact_percent = mode == CATERVA_MODE_WRITE ? (int)args->compact_at : 0;
     const caterva_remote_options remote = remote_of(args);
     options.remote = &remote;

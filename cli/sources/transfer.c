@@ -164,7 +164,7 @@ static cli_exit move_items(const cli_args *args, source *from, sink *to, progres
     box everything = {0}, b;
     for (int d = 0; d < w.ndim; d++) everything.stop[d] = w.shape[d];
     int64_t size = box_items(&everything, w.ndim) * from->shape.item_size;
-    progress_start(bar, args, size, size);
+    progress_start(bar, args, size);
     if (w.done) return CLI_OK;
     void *items = cli_alloc(walk_box_size(&w, from->shape.item_size));
     if (!items) return CLI_IO;

@@ -39,7 +39,7 @@ static caterva_status open_and_list(const cli_args *args, tree_part *part, cater
     caterva_tree_options options = CATERVA_TREE_INIT;
     const caterva_remote_options remote = remote_of(args);
     options.remote = &remote;
-    options.on_progress = progress_tell;
+    options.progress.report = progress_tell;
     caterva_status status = caterva_tree_open(part->path, &options, &part->tree, err);
     if (status != CATERVA_OK) return status;
     return caterva_tree_get_list(part->tree, part->group, &part->list, err);
@@ -150,7 +150,7 @@ cli_exit tree_part_open_array(const cli_args *args, const tree_part *part,
     caterva_open_options options = CATERVA_OPEN_INIT;
     const caterva_remote_options remote = remote_of(args);
     options.threads = (int)args->threads;
-    options.on_progress = progress_tell;
+    options.progress.report = progress_tell;
     options.remote = &remote;
     caterva_status status =
         caterva_tree_open_array(part->tree, entry->key, &options, out, &err);

@@ -1,5 +1,5 @@
 /* Room: cli/terminal. The progress bar. Draws over its own line and wipes it at the end;
- * what it counts is the caller's business. Never draws where stderr is a file, so that logs
+ * it counts bytes. Never draws where stderr is a file, so that logs
  * hold sentences only. */
 #include "terminal/progress.h"
 #include "formats/numbers.h"
@@ -24,9 +24,9 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-void progress_start(progress *bar, const cli_args *args, int64_t total, int64_t bytes)
+void progress_start(progress *bar, const cli_args *args, int64_t total)
 {
-    *bar = (progress){.total = total, .bytes = bytes};
+    *bar = (progress){.total = total};
     bar->shown = !args->no_progress && isatty(STDERR_FILENO);
     bar->started = bar->last_update = now_ms(); /* short work shows no bar */
     if (bar->shown) current = bar;
@@ -91,14 +91,13 @@ static void draw(progress *bar, int64_t now)
     int most = columns();
     double part = bar->total > 0 ? (double)bar->done / (double)bar->total : 0;
     double seconds = (double)(now - bar->started) / 1000;
-    double bytes = bar->total > 0 ? part * (double)bar->bytes : (double)bar->done;
     if (bar->total > 0) {
         put_cells(line, most, part);
         snprintf(percent, sizeof percent, " %3d%%", (int)(part * 100));
         put(line, most, percent);
     }
-    if (bytes > 0 || bar->total == 0)
-        put_bytes(line, most, bytes, bar->total > 0 ? (double)bar->bytes : 0, seconds);
+    if (!bar->hides_bytes && (bar->done > 0 || bar->total == 0))
+        put_bytes(line, most, (double)bar->done, (double)bar->total, seconds);
     if (part > 0) put_time_left(line, most, seconds * (1 - part) / part);
     int used = (int)strlen(line), old = bar->width < most ? bar->width : most;
     fprintf(stderr, "\r%s%*s", line, old > used ? old - used : 0, "");
@@ -138,8 +137,25 @@ void progress_phase(progress *bar, int64_t base, int64_t share)
 void progress_start_telling(progress *bar, const cli_args *args)
 {
     enum { PARTS = 10000 };
-    progress_start(bar, args, PARTS, 0);
+    progress_start(bar, args, PARTS);
+    bar->hides_bytes = true;
     progress_phase(bar, 0, PARTS);
+}
+
+static int follow(void *context, int64_t done, int64_t total)
+{
+    progress *bar = context;
+    if (bar->shown && pthread_mutex_trylock(&lock) == 0) {
+        bar->total = total;
+        step(bar, done);
+        pthread_mutex_unlock(&lock);
+    }
+    return cli_interrupted();
+}
+
+caterva_progress progress_of(progress *bar)
+{
+    return (caterva_progress){.report = follow, .context = bar};
 }
 
 int progress_tell(void *unused, int64_t done, int64_t total)

@@ -7,27 +7,30 @@
 
 typedef struct progress {
     bool shown;
-    int64_t total; /* what is counted; 0: nobody knows */
-    int64_t bytes; /* that the total stands for; 0: there are none to tell */
+    bool hides_bytes; /* what is counted says little: only its share is shown */
+    int64_t total;    /* bytes; 0: unknown */
     int64_t done;
     int64_t base, share; /* what the call under way stands for: [base, base + share) */
     int64_t started, last_update; /* ms */
     int width;                    /* of the line that is drawn; 0: none */
 } progress;
 
-/* `bytes`: that `total` stands for, or 0. Without a total, `done` is bytes. */
-void progress_start(progress *bar, const cli_args *args, int64_t total, int64_t bytes);
+/* `total`: bytes, or 0 if it is not known, or progress_follow will set it. */
+void progress_start(progress *bar, const cli_args *args, int64_t total);
 void progress_step(progress *bar, int64_t done);
 void progress_end(progress *bar); /* wipes the line */
 
-/* What progress_tell hears until the next phase stands for [base, base + share). */
+/* What handles report until the next phase stands for [base, base + share). */
 void progress_phase(progress *bar, int64_t base, int64_t share);
 
-/* A bar of what progress_tell hears, which counts whatever it does. */
+/* A bar of what handles report. */
 void progress_start_telling(progress *bar, const cli_args *args);
 
-/* The library's on_progress, for every handle: moves the bar that is shown, if any, and
- * says whether to stop. */
+/* The progress of a call that the bar follows. */
+caterva_progress progress_of(progress *bar);
+
+/* The caterva_progress.report of every handle: moves the bar that is shown, if any, and says
+ * whether to stop. */
 int progress_tell(void *unused, int64_t done, int64_t total);
 
 #endif

@@ -234,7 +234,7 @@ class Array(_caterva.Array, Readable):
             Do not compare moved chunks with their checksums. The checksums are copied, so that
             reads still detect damage.
         progress
-            Function ``(done, total)`` that hears of it in chunks, or ``"tqdm"``.
+            Function ``(done, total)``, called with bytes, or ``"tqdm"``.
 
         Returns
         -------
@@ -484,8 +484,8 @@ class Array(_caterva.Array, Readable):
             Those of `create`, and ``dtype`` and ``casting`` to convert numbers as `read` does,
             and ``memory``, the bytes that the copy may use. ``for_remote=True`` stores what
             readers of URLs need to know about all chunks in one place of the file; False does
-            not. Omitted options are taken from this array. ``progress`` hears of the copy, in
-            chunks.
+            not. Omitted options are taken from this array. ``progress`` counts the bytes of the
+            copy.
 
         Examples
         --------
@@ -592,7 +592,7 @@ class Array(_caterva.Array, Readable):
         quick
             Check the structure only.
         progress
-            Hears of chunks done.
+            Function ``(done, total)``, called with decoded bytes, or ``"tqdm"``.
 
         Returns
         -------

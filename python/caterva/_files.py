@@ -23,8 +23,7 @@ def delete(path: Path, *, progress: _options.Listener = None) -> None:
     Parameters
     ----------
     progress
-        Function ``(done, total)`` that hears how many files of a sparse array are gone, or
-        ``"tqdm"``; a true answer stops it, as Ctrl-C does and what the function raises. When
+        Function ``(done, total)``, or ``"tqdm"``: a file of a sparse array counts 4 KiB. A true answer stops it, as Ctrl-C does and what the function raises. When
         the first files are gone by then, the name is free and the others lie in
         ``.NAME.deleted-XXXXXX`` beside it, which the exception tells, by its text or by a
         note: `delete` that.
@@ -63,7 +62,7 @@ def compact(path: Path, **how: Unpack[Upkeep]) -> None:
     durability
         Default ``"full"``; see `open`.
     progress
-        Function ``(done, total)`` that hears of it, or ``"tqdm"``.
+        Function ``(done, total)``, called with decoded bytes, or ``"tqdm"``.
 
     Examples
     --------

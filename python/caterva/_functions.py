@@ -261,10 +261,10 @@ def open(
         1 to 100: `Array.close` compacts a changed file if this percentage of it is dead space.
         0 is never.
     progress
-        Function ``(done, total)`` that hears of long calls, in decoded bytes: about every
-        50 ms, then also where nothing was done since, and once at the end. A true answer stops
-        them, but at the end. ``"tqdm"`` draws a bar. Functions that have a ``progress`` of
-        their own say what theirs counts.
+        Function ``(done, total)``, called with the decoded bytes of long calls: about every
+        50 ms, also if nothing was done since, and once at the end. A true answer stops them,
+        but at the end. ``"tqdm"`` draws a bar. Functions with a ``progress`` of their own
+        report to that one instead.
 
     Returns
     -------

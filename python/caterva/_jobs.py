@@ -317,8 +317,7 @@ class Job:
         Parameters
         ----------
         progress
-            A function ``(done, total)`` that hears of what goes, or ``"tqdm"``. Returning a
-            true value stops: while ``done`` is 0 the job stays what it was; later it has ended
+            A function ``(done, total)``, or ``"tqdm"``: a part counts 4 KiB. Returning a true value stops: while ``done`` is 0 the job stays what it was; later it has ended
             (`JobInfo.has_ended`), and deleting it again removes the rest.
 
         Examples
@@ -485,8 +484,8 @@ def jobs(path: Path, *, progress: _options.Listener = None) -> list[JobInfo]:
     Parameters
     ----------
     progress
-        A function ``(done, total)`` that hears of the parts, all of which are looked at, or
-        ``"tqdm"``. Returning a true value stops.
+        A function ``(done, total)``, or ``"tqdm"``: a part counts 4 KiB. Returning a true value
+        stops.
 
     Examples
     --------

@@ -16,7 +16,7 @@ class Bar:
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is None:
-            self._bar = self._make(total=total, unit="", unit_scale=True)
+            self._bar = self._make(total=total, unit="B", unit_scale=True, unit_divisor=1024)
         if done < self._bar.n:
             self._bar.reset(total=total)
         self._bar.total = total

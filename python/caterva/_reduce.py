@@ -205,8 +205,7 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         skip_nan
             Ignore NaN. By default a NaN makes the result NaN.
         progress
-            Hears of it in steps, of which there are 64 or more: ``(done, total)``. Of a view
-            of several arrays it hears in items.
+            Function ``(done, total)``, called with decoded bytes, or ``"tqdm"``.
 
         Examples
         --------
@@ -263,15 +262,15 @@ def two_passes(
     heard = _options.progress_of(progress)
     if heard is None:
         return None, None
-    steps = 1
+    half = 1
 
     def first(done: int, total: int) -> object:
-        nonlocal steps
-        steps = total
+        nonlocal half
+        half = total
         return heard(done, 2 * total)
 
     def second(done: int, total: int) -> object:
-        return heard(steps + done * steps // max(1, total), 2 * steps)
+        return heard(half + done * half // max(1, total), 2 * half)
 
     return first, second
 
@@ -286,11 +285,11 @@ def _slabs(array: Readable, view: View, heard: _options.Progress | None) -> Any:
     longest = max((n for each in _arrays_of(array) for n in each.chunks), default=1)
     chunk = [min(n, longest) or 1 for n in view.shape]
     step = _boxes.slab_shape(view.shape, chunk, _SLAB)
-    done, total = 0, view.size
+    done, total = 0, view.nbytes
     for place in _boxes.iter_boxes(..., view.shape, step):
         slab = view[place]
         yield place, slab
-        done += slab.size
+        done += slab.nbytes
         if heard is not None and heard(done, total):
             raise make(Status.ESTOPPED, 0, -1, "stopped by the progress function")
 

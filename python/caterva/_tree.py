@@ -94,15 +94,16 @@ class Tree(Group):
 
     @property
     def progress(self) -> _options.Progress | None:
-        """Function ``(done, total)`` that hears of long calls of the tree, and stops them by
-        returning a true value; or None.
+        """Function ``(done, total)`` for long calls of the tree, which stops them by returning
+        a true value; or None.
 
-        It hears, in files, of lists, of what is moved and deleted; of commits, in arrays
-        and groups; and of large attributes of groups, in bytes. `pack`, `unpack`, `verify` and
-        `repair` take a ``progress`` of their own, and tell that one alone. A deletion
+        It counts bytes: a file that is listed, moved or deleted counts 4 KiB, and so does each
+        array and each group of a commit; large attributes of groups count their size. `pack`,
+        `unpack`, `verify` and `repair` report to a ``progress`` of their own alone. A deletion
         that is stopped has deleted nothing, or the group is gone, and what is left of its files
-        goes with the next deletion or opening for writing. Arrays have a ``progress`` of their
-        own.
+        goes with the next deletion or opening for writing. The items of arrays, also those that
+        a commit of the tree writes, are no concern of the tree's: arrays have a ``progress`` of
+        their own.
 
         Examples
         --------

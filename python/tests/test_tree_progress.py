@@ -36,17 +36,18 @@ def test_a_tree_hears_of_its_calls() -> None:
         heard.clear()
         return total
 
+    file = 4096  # what each counts
     t = caterva.open_tree("t.b2d", "r+", progress=hear)
     assert t.progress is hear
-    assert len(t["big"]) == 50 and last() == 52
+    assert len(t["big"]) == 50 and last() == 52 * file
     t.move("big", "large")
-    assert last() >= 150
+    assert last() >= 150 * file
     t["large"].attrs["v"] = np.zeros(1 << 21, np.uint8)
     assert last() >= 1 << 21
     t.commit()
-    assert last() == 2
+    assert last() == 2 * file
     del t["large"]
-    assert last() > 200 and list(t) == ["x"]
+    assert last() > 200 * file and list(t) == ["x"]
     heard.clear()
     t.progress = None
     assert list(t) == ["x"] and not heard and t.progress is None
@@ -55,6 +56,26 @@ def test_a_tree_hears_of_its_calls() -> None:
     with pytest.raises(TypeError, match="progress"):
         caterva.open_tree("t.b2d", progress=1)  # type: ignore[arg-type]
     assert caterva.open("t.b2d", progress=hear).progress is hear
+
+
+def test_trees_and_their_arrays_report_apart() -> None:
+    """A tree does not report the bytes of an array, nor an array the files of its tree."""
+    heard: dict[str, list[tuple[int, int]]] = {"tree": [], "array": []}
+    with caterva.open_tree("t.b2d", "w") as t:
+        t.progress = lambda done, total: heard["tree"].append((done, total))
+        x = t.create_array("x", (1000, 1000), "f8")
+        x.progress = lambda done, total: heard["array"].append((done, total))
+        x[...] = 1
+        done, total = heard["array"][-1]
+        assert not heard["tree"] and done == total >= x.nbytes
+        heard["array"].clear()
+        t.commit()  # which encodes what is left of the array
+        (told,) = {total for _, total in heard["tree"]}
+        assert told == 4096 and heard["tree"][-1] == (told, told)
+        assert not heard["array"]
+        heard["tree"].clear()
+        assert t["x"][0, 0] == 1  # opened through the tree
+        assert not heard["tree"]
 
 
 def test_a_tree_cannot_be_used_by_what_hears_of_it() -> None:
@@ -115,8 +136,8 @@ def test_jobs_tell_of_their_parts() -> None:
         for i in range(20):
             Path(job.folder, f"host-1-{i}").touch()
         (found,) = caterva.jobs("a.b2nd", progress=hear)
-        assert found.n_parts == 20 and heard[-1][0] == heard[-1][1] >= 20
+        assert found.n_parts == 20 and heard[-1][0] == heard[-1][1] >= 20 * 4096
         heard.clear()
         job.delete(progress=hear)
-        assert heard[-1][0] == heard[-1][1] >= 20
+        assert heard[-1][0] == heard[-1][1] >= 20 * 4096
         assert caterva.jobs("a.b2nd", progress=hear) == []

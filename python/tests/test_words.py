@@ -162,13 +162,13 @@ class _Heard(list[tuple[int, int]]):
 @pytest.mark.parametrize(
     "name", ["sum", "mean", "min", "max", "var", "std", "statistics", "histogram"]
 )
-def test_reductions_tell_steps_of_all_passes(name: str) -> None:
+def test_reductions_tell_bytes_of_all_passes(name: str) -> None:
     a = caterva.asarray(np.random.default_rng(5).random((400, 300)), chunks=(10, 300))
     heard = _Heard()
     getattr(a, name)(progress=heard)
     heard.check()
     total = heard[-1][1]
-    assert total < a.nbytes and total >= 40  # steps, not bytes
+    assert total >= a.nbytes
     if name in ("var", "std"):  # two passes are reported as one
         assert {t for _, t in heard} == {total} and any(0 < d <= total // 2 for d, _ in heard)
         with pytest.raises(caterva.StoppedError):
@@ -182,17 +182,14 @@ def test_copies_and_upkeep_tell_what_they_say() -> None:
     written.check()
     assert written[-1][1] >= a.nbytes  # decoded bytes, of whole blocks
     a.close()
-    for act, total in (
-        (
-            lambda heard: caterva.open("p.b2nd").copy("q.b2nd", overwrite=True, progress=heard),
-            40,
-        ),
-        (lambda heard: caterva.open("p.b2nd").verify(progress=heard), 40),
+    for act in (
+        lambda heard: caterva.open("p.b2nd").copy("q.b2nd", overwrite=True, progress=heard),
+        lambda heard: caterva.open("p.b2nd").verify(progress=heard),
     ):
         heard = _Heard()
         act(heard)
         heard.check()
-        assert heard[-1][1] == total  # chunks
+        assert heard[-1][1] >= a.nbytes
 
 
 # ---- Boxes --------------------------------------------------------------------------------

@@ -149,13 +149,13 @@ cv_status cv_array_finish(caterva_array *array, cv_status status)
     return status;
 }
 
-cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *context,
+cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progress,
                              cv_error *err)
 {
-    if (!tell) return CV_OK;
+    if (!progress->report) return CV_OK;
     cv_watch *watch = cv_malloc(sizeof *watch);
     if (!watch) return cv_fail_memory(err, sizeof *watch, "a watch");
-    cv_watch_init(watch, tell, context);
+    cv_watch_init(watch, progress);
     array->watch = watch;
     array->is_guarded = true;
     if (array->pending) array->pending->watch = watch;

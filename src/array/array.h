@@ -149,8 +149,8 @@ void cv_array_free(caterva_array *array);
 /* The committed state, or that with pending shape, attributes and metalayers. */
 const cv_snapshot *cv_array_state(const caterva_array *array);
 
-/* Sets the progress function for long calls through the handle; NULL: none. */
-cv_status cv_array_set_watch(caterva_array *array, cv_progress_fn tell, void *context,
+/* Sets the progress function for long calls through the handle, if it has one. */
+cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progress,
                              cv_error *err);
 
 /* Take and release the handle's lock, if it has one. "alone" also stops background work. A watch

@@ -48,6 +48,7 @@ enum { SPLIT_AUTO = 3 };
 
 static cv_status check_choices(const caterva_create_options *o, cv_error *err)
 {
+    CV_TRY(cv_progress_check(&o->progress, err));
     if (o->ndim < 0 || o->ndim > CATERVA_MAX_WRITE_DIMS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written",
                        o->ndim, CATERVA_MAX_WRITE_DIMS);
@@ -419,8 +420,7 @@ static cv_status create(cv_store *store, const char *path, const blueprint *b,
     (*out)->ahead.off = b->options.no_read_ahead != 0;
     if (b->options.dirty_budget > 0) (*out)->pending->budget = b->options.dirty_budget;
     cv_status status = cv_array_set_cache(*out, b->options.cache_bytes, err);
-    if (status == CV_OK)
-        status = cv_array_set_watch(*out, b->options.on_progress, b->options.context, err);
+    if (status == CV_OK) status = cv_array_set_watch(*out, &b->options.progress, err);
     (*out)->compact_percent = b->options.compact_percent;
     if (status == CV_OK && path) (*out)->path = cv_os_absolute(path);
     if (status == CV_OK && path && !(*out)->path)

@@ -134,7 +134,7 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-/* Items between two progress calls: about one millisecond. */
+/* Items between two ticks of the watch: about one millisecond. */
 enum { PIECE = 1 << 18 };
 
 typedef struct sides {
@@ -146,6 +146,7 @@ typedef struct sides {
 
 static cv_status convert_pieces(const sides *s, int64_t n, cv_watch *watch, cv_error *err)
 {
+    cv_watch_expect(watch, n * s->to_size);
     for (int64_t at = 0; at < n; at += PIECE) {
         int64_t count = cv_min_i64(PIECE, n - at);
         const uint8_t *src = s->src + at * s->from_size;
@@ -154,7 +155,7 @@ static cv_status convert_pieces(const sides *s, int64_t n, cv_watch *watch, cv_e
             cv_convert(&s->conversion, src, dst, count);
         else
             memcpy(dst, src, (size_t)(count * s->from_size));
-        CV_TRY(cv_watch_step(watch, count, err));
+        CV_TRY(cv_watch_tick(watch, count * s->to_size, err));
     }
     return CV_OK;
 }
@@ -163,12 +164,8 @@ static cv_status convert_all(const sides *s, int64_t n,
                              const caterva_convert_options *options, cv_error *err)
 {
     cv_watch watch;
-    if (!options->on_progress) return convert_pieces(s, n, NULL, err);
-    cv_watch_init_steps(&watch, options->on_progress, options->context, NULL);
-    cv_watch_set_steps(&watch, n);
-    cv_status status = convert_pieces(s, n, &watch, err);
-    cv_watch_destroy(&watch);
-    return status;
+    cv_watch *reporting = cv_watch_open(&watch, &options->progress, NULL);
+    return cv_watch_close(&watch, convert_pieces(s, n, reporting, err));
 }
 
 caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
@@ -183,6 +180,7 @@ caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
     int64_t item_size = 2; /* of bfloat16, which is not a NumPy description */
     CV_TRY(
         cv_options_copy(&o, sizeof o, options ? options : &defaults, "convert options", err));
+    CV_TRY(cv_progress_check(&o.progress, err));
     CV_TRY(take_side(src, "source", &from, err));
     CV_TRY(take_side(dst, "destination", &to, err));
     if (n < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%lld items", (long long)n);

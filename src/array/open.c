@@ -36,6 +36,7 @@ cv_status cv_array_open_options(const caterva_open_options *options,
     if (out->dirty_budget < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "dirty_budget is %lld, less than 0",
                        (long long)out->dirty_budget);
+    CV_TRY(cv_progress_check(&out->progress, err));
     CV_TRY(cv_array_check_cache(out->cache_bytes, err));
     CV_TRY(cv_array_check_compact(out->compact_percent, err));
     if (out->keep_bytes < -1)
@@ -85,9 +86,8 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
     cv_watch watch;
     if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
-    cv_watch_init(&watch, o->on_progress, o->context);
-    cv_status status = cv_wings.remote->open(session, url, o->offset,
-                                             o->on_progress ? &watch : NULL, out, err);
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
+    cv_status status = cv_wings.remote->open(session, url, o->offset, reporting, out, err);
     cv_watch_destroy(&watch);
     cv_wings.remote->release(session); /* the store has a reference */
     return status;
@@ -100,9 +100,8 @@ static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_f
                             cv_error *err)
 {
     cv_watch watch;
-    cv_watch_init(&watch, o->on_progress, o->context);
-    cv_watch *reporting = store->is_far && o->on_progress ? &watch : NULL;
-    store->watch = reporting; /* during the opening */
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
+    if (store->is_far) store->watch = reporting; /* during the opening */
     cv_status status = cv_frame_open(store, o->durability, o->unchecked != 0, out, err);
     if (status == CV_OK) (*out)->store->watch = NULL;
     cv_watch_destroy(&watch);
@@ -129,7 +128,7 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
     (*out)->ahead.off = o->no_read_ahead != 0;
     if ((*out)->pending && o->dirty_budget > 0) (*out)->pending->budget = o->dirty_budget;
     cv_status status = cv_array_set_cache(*out, o->cache_bytes, err);
-    if (status == CV_OK) status = cv_array_set_watch(*out, o->on_progress, o->context, err);
+    if (status == CV_OK) status = cv_array_set_watch(*out, &o->progress, err);
     if (status == CV_OK) frame->store->watch = (*out)->watch;
     if (status != CV_OK) {
         cv_array_free(*out);
@@ -281,12 +280,8 @@ static cv_status copy_watched(const void *frame, size_t size, const caterva_open
                               cv_store *store, cv_error *err)
 {
     cv_watch watch;
-    cv_watch_init(&watch, o->on_progress, o->context);
-    cv_watch_begin(&watch);
-    cv_status status = copy_pieces(frame, size, &watch, store, err);
-    cv_watch_end(&watch, status == CV_OK);
-    cv_watch_destroy(&watch);
-    return status;
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
+    return cv_watch_close(&watch, copy_pieces(frame, size, reporting, store, err));
 }
 
 static cv_status copy_to_memory(const void *frame, size_t size, const caterva_open_options *o,

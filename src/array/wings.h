@@ -44,8 +44,7 @@ typedef struct cv_tree_calls {
     cv_status (*parts_place)(const char *url, char **path, cv_error *err);
     bool (*is_tree)(const char *path);
     cv_status (*archive_open)(const char *path, cv_archive *out, cv_error *err);
-    cv_status (*archive_check)(const cv_archive *archive, cv_progress_fn tell, void *context,
-                               cv_error *err);
+    cv_status (*archive_check)(const cv_archive *archive, cv_watch *watch, cv_error *err);
     void (*archive_close)(cv_archive *archive);
 } cv_tree_calls;
 

@@ -16,20 +16,20 @@
 
 #define CV_JOB_RECORD "job"
 
-static int64_t parts_count(cv_dir parent, const char *name)
+static int64_t parts_bytes(cv_dir parent, const char *name)
 {
     cv_listing listing;
     int error;
     int64_t n = 0;
     if (cv_listing_open_at(parent, name, &listing)) return 0;
-    while (cv_listing_next(&listing, &error)) n++;
+    while (cv_listing_next(&listing, &error)) n += CV_FILE_BYTES;
     cv_listing_close(&listing);
     return n;
 }
 
-static int parts_tell(cv_watch *watch, int64_t n)
+static int parts_tell(cv_watch *watch, int64_t bytes)
 {
-    return cv_watch_tick(watch, n, NULL) == CV_OK ? 0 : ECANCELED;
+    return cv_watch_tick(watch, bytes, NULL) == CV_OK ? 0 : ECANCELED;
 }
 
 static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
@@ -69,7 +69,7 @@ static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
         int one =
             strcmp(entry, CV_JOB_RECORD) != 0 ? part_remove(listing.dir, entry, watch) : 0;
         if (one && !failed) failed = one;
-        if (one != ECANCELED) one = parts_tell(watch, 1);
+        if (one != ECANCELED) one = parts_tell(watch, CV_FILE_BYTES);
         if (one == ECANCELED) failed = one;
     }
     cv_listing_close(&listing);
@@ -99,7 +99,7 @@ static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
     const char *name;
     while (!stopped && (name = cv_listing_next(&listing, &error))) {
         if (strncmp(name, prefix, strlen(prefix)) != 0) continue;
-        cv_watch_expect(watch, watch ? parts_count(all, name) : 0);
+        cv_watch_expect(watch, watch ? parts_bytes(all, name) : 0);
         if (parts_remove(all, name, watch) == ECANCELED) stopped = ECANCELED;
     }
     cv_listing_close(&listing);
@@ -197,8 +197,8 @@ struct cv_job_removal {
 static int announce(const cv_job_removal *r, const char *id)
 {
     if (!r->watch) return 0;
-    int64_t n = parts_count(r->all, id);
-    cv_watch_expect(r->watch, n > 0 ? n : parts_count(r->all, r->gone));
+    int64_t n = parts_bytes(r->all, id);
+    cv_watch_expect(r->watch, n > 0 ? n : parts_bytes(r->all, r->gone));
     return parts_tell(r->watch, 0);
 }
 
@@ -263,7 +263,7 @@ bool cv_job_removal_step(cv_job_removal *r)
     if (atomic_load(&r->stopped) || !next_part(r, name, sizeof name)) return false;
     int error =
         part_remove(r->listing.dir, name, r->watch); /* cv_job_removal_end retries failures */
-    if (error != ECANCELED) error = parts_tell(r->watch, 1);
+    if (error != ECANCELED) error = parts_tell(r->watch, CV_FILE_BYTES);
     if (error == ECANCELED) atomic_store(&r->stopped, true);
     return error != ECANCELED;
 }
@@ -441,14 +441,14 @@ static int look(cv_dir dir, cv_watch *watch, cv_job_look *out)
     cv_listing listing;
     const char *name;
     out->is_live = is_locked(dir);
-    cv_watch_expect(watch, watch ? parts_count(dir, ".") : 0);
+    cv_watch_expect(watch, watch ? parts_bytes(dir, ".") : 0);
     int error = cv_listing_open(dir, &listing);
     if (error) return error;
     int stopped = 0;
     while (!stopped && (name = cv_listing_next(&listing, &error))) {
         out->n_parts += is_part(name);
         if (is_part(name)) stopped = add_part(listing.dir, name, watch, &out->part_bytes);
-        if (!stopped) stopped = parts_tell(watch, 1);
+        if (!stopped) stopped = parts_tell(watch, CV_FILE_BYTES);
     }
     cv_listing_close(&listing);
     return stopped ? stopped : error;

@@ -272,46 +272,33 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
     return CV_OK;
 }
 
-/* ---- Watches of calls without a handle --------------------------------------------- */
+/* ---- Calls without a handle -------------------------------------------------------- */
 
-/* Starts the watch of a call without a handle; NULL if there is no callback. */
-static cv_status begin_watch(const caterva_upkeep_options *options, cv_watch *room,
-                             cv_watch **out, cv_error *err)
+static cv_status read_options(const caterva_upkeep_options *options,
+                              caterva_upkeep_options *out, cv_error *err)
 {
     static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
-    caterva_upkeep_options o;
-    CV_TRY(
-        cv_options_copy(&o, sizeof o, options ? options : &defaults, "upkeep options", err));
-    *out = o.on_progress ? room : NULL;
-    if (!*out) return CV_OK;
-    cv_watch_init(room, o.on_progress, o.context);
-    cv_watch_begin(room);
-    return CV_OK;
-}
-
-static cv_status end_watch(cv_watch *watch, cv_status status)
-{
-    if (!watch) return status;
-    cv_watch_end(watch, status == CV_OK);
-    cv_watch_destroy(watch);
-    return status;
+    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
+                           err));
+    return cv_progress_check(&out->progress, err);
 }
 
 caterva_status caterva_job_delete(const char *url, const void *job, size_t job_size,
                                   const caterva_upkeep_options *options, caterva_error *err)
 {
-    cv_watch room, *watch;
+    cv_watch watch;
+    caterva_upkeep_options o;
     cv_job_record record;
     char id[CV_JOB_NAME], *path;
     if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
     cv_job_name(record.id, id);
+    CV_TRY(read_options(options, &o, err));
     CV_TRY(cv_job_place(url, &path, err));
-    cv_status status = begin_watch(options, &room, &watch, err);
-    if (status == CV_OK)
-        status = end_watch(watch, cv_job_folder_remove(path, id, watch, err));
+    cv_watch *reporting = cv_watch_open(&watch, &o.progress, NULL);
+    cv_status status = cv_job_folder_remove(path, id, reporting, err);
     cv_free(path);
-    return status;
+    return cv_watch_close(&watch, status);
 }
 
 /* ---- List -------------------------------------------------------------------------- */
@@ -432,14 +419,16 @@ caterva_status caterva_jobs_list(const char *url, const caterva_upkeep_options *
                                  const caterva_job_list **out, caterva_error *err)
 {
     char *path;
-    cv_watch room, *watch;
+    cv_watch watch;
+    caterva_upkeep_options o;
     if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
     *out = NULL;
+    CV_TRY(read_options(options, &o, err));
     CV_TRY(cv_job_place(url, &path, err));
-    cv_status status = begin_watch(options, &room, &watch, err);
-    if (status == CV_OK) status = end_watch(watch, list_jobs(path, watch, out, err));
+    cv_watch *reporting = cv_watch_open(&watch, &o.progress, NULL);
+    cv_status status = list_jobs(path, reporting, out, err);
     cv_free(path);
-    return status;
+    return cv_watch_close(&watch, status);
 }
 
 void caterva_job_list_release(const caterva_job_list *list)

@@ -35,7 +35,8 @@ typedef struct cv_merge {
     /* Returns the cv_chunk_state of the chunk when the job began. */
     cv_status (*base_state)(void *context, int64_t chunk, uint64_t *out, cv_error *err);
     void *context;
-    cv_watch *watch; /* its steps are chunks; or NULL */
+    const caterva_progress *progress;
+    cv_watch *also; /* the array's, or NULL */
     caterva_merge_result result;
     bool changed; /* out: a chunk was put, possibly before a failure */
 } cv_merge;
@@ -57,6 +58,7 @@ typedef struct group {
 typedef struct merging {
     cv_merge *merge;
     const cv_grid *grid;
+    cv_watch *watch; /* counts the chunks' bytes; or NULL */
     cv_part_files files;
     entry *entries;
     int64_t n_entries;
@@ -138,7 +140,7 @@ static cv_status check_parts(merging *m, cv_error *err)
         cv_part_file *file;
         CV_TRY(cv_part_files_take(&m->files, i, &file, err));
         cv_part_files_give(&m->files, file);
-        CV_TRY(cv_watch_step(m->merge->watch, 0, err));
+        CV_TRY(cv_watch_step(m->watch, 0, err));
     }
     return CV_OK;
 }
@@ -194,15 +196,14 @@ static cv_status check_base(merging *m, const group *g, cv_error *err)
 
 static cv_status check_all(merging *m, cv_error *err)
 {
-    cv_watch_set_steps(m->merge->watch, m->n_groups);
     CV_TRY(check_parts(m, err));
     for (int64_t i = 0; i < m->n_groups; i++) {
         CV_TRY(check_apart(m, &m->groups[i], err));
-        CV_TRY(cv_watch_step(m->merge->watch, 0, err));
+        CV_TRY(cv_watch_step(m->watch, 0, err));
     }
     for (int64_t i = 0; i < m->n_groups; i++) {
         CV_TRY(check_base(m, &m->groups[i], err));
-        CV_TRY(cv_watch_step(m->merge->watch, 0, err));
+        CV_TRY(cv_watch_step(m->watch, 0, err));
     }
     return CV_OK;
 }
@@ -246,10 +247,10 @@ static cv_status put_group(void *context, int64_t number, cv_worker *worker, cv_
     const entry *e = &m->entries[g->first];
     together t = {.files = NULL};
     bool moves = g->end - g->first == 1 && !e->in_part;
-    if (e->done) return cv_watch_step(m->merge->watch, 1, err);
+    if (e->done) return cv_watch_step(m->watch, m->grid->chunk_bytes, err);
     CV_TRY(moves ? move_chunk(m, e, worker, err) : compose_chunk(m, g, worker, &t, err));
     count(m, moves, &t.c);
-    return cv_watch_step(m->merge->watch, 1, err);
+    return cv_watch_step(m->watch, m->grid->chunk_bytes, err);
 }
 
 /* Compares by part, so that few parts are open at once. */
@@ -299,7 +300,7 @@ static cv_status put_all(merging *m, cv_error *err)
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
     cv_txn_expect(target->txn, bytes_of(m->merge->tokens, m->merge->n));
-    const cv_crew crew = {target->workers, (int)cv_min_i64(most, worth), m->merge->watch};
+    const cv_crew crew = {target->workers, (int)cv_min_i64(most, worth), m->watch};
     cv_status status = cv_workers_run(&crew, m->n_groups, put_group, m, err);
     cv_txn_expect_end(target->txn);
     return status;
@@ -315,11 +316,14 @@ static void count_result(merging *m)
 
 static cv_status run(merging *m, cv_error *err)
 {
+    cv_watch watch;
     CV_TRY(list_entries(m, err));
-    CV_TRY(check_all(m, err));
-    count_result(m);
-    if (m->n_groups == 0) return CV_OK;
-    return put_all(m, err);
+    m->watch = cv_watch_open_fixed(&watch, m->merge->progress,
+                                   m->n_groups * m->grid->chunk_bytes, m->merge->also);
+    cv_status status = check_all(m, err);
+    if (status == CV_OK) count_result(m);
+    if (status == CV_OK && m->n_groups > 0) status = put_all(m, err);
+    return cv_watch_close(&watch, status);
 }
 
 static cv_status cv_merge_run(cv_merge *merge, cv_error *err)
@@ -500,14 +504,12 @@ static cv_status merge_run(merge_merging *m, cv_error *err)
 {
     caterva_array *array = m->array;
     cv_job_base base;
-    cv_watch watch;
     char *path;
     CV_TRY(cv_job_path(array->path, m->id, CV_JOB_BASE, &path, err));
     cv_status status =
         cv_job_base_open(path, cv_array_state(array)->grid.n_chunks, &base, err);
     cv_free(path);
     if (status != CV_OK) return status;
-    cv_watch_init_steps(&watch, m->options->on_progress, m->options->context, array->watch);
     m->merge = (cv_merge){
         .target = array->pending,
         .path = array->path,
@@ -518,11 +520,11 @@ static cv_status merge_run(merge_merging *m, cv_error *err)
         .keep = m->options->keep != 0,
         .base_state = cv_job_base_state,
         .context = &base,
-        .watch = m->options->on_progress || array->watch ? &watch : NULL,
+        .progress = &m->options->progress,
+        .also = array->watch,
     };
     status = cv_merge_run(&m->merge, err);
     if (status != CV_OK && m->merge.changed) array->pending->broken = true;
-    cv_watch_destroy(&watch);
     cv_job_base_close(&base);
     return status;
 }
@@ -577,6 +579,7 @@ static cv_status read_options(const caterva_merge_options *options,
     static const caterva_merge_options defaults = CATERVA_MERGE_INIT;
     CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "merge options",
                            err));
+    CV_TRY(cv_progress_check(&out->progress, err));
     if (out->overlap == CATERVA_OVERLAP_ERROR || out->overlap == CATERVA_OVERLAP_LAST)
         return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "overlap %d is not known", (int)out->overlap);

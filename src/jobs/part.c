@@ -106,8 +106,7 @@ static cv_status create(const char *place, const cv_snapshot *like,
     c.dirty_budget = o->dirty_budget;
     c.cache_bytes = o->cache_bytes;
     c.no_read_ahead = o->no_read_ahead;
-    c.on_progress = o->on_progress;
-    c.context = o->context;
+    c.progress = o->progress;
     return cv_array_create(place, &c, like, out, err);
 }
 

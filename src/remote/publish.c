@@ -103,9 +103,8 @@ static void give_back(finished *f)
 /* ---- Soundness --------------------------------------------------------------------------- */
 
 typedef struct soundness {
-    const caterva_publish_options *options;
     cv_error first; /* code 0: nothing */
-    uint64_t size;
+    cv_watch *watch;
 } soundness;
 
 static void on_damage(void *context, const caterva_damage *damage)
@@ -120,8 +119,7 @@ static int on_progress(void *context, int64_t done, int64_t total)
 {
     const soundness *s = context;
     (void)done, (void)total;
-    if (!s->options->on_progress) return 0;
-    return s->options->on_progress(s->options->context, 0, (int64_t)s->size);
+    return cv_watch_tick(s->watch, 0, NULL) != CV_OK;
 }
 
 static cv_status check_items(const finished *f, soundness *s, cv_error *err)
@@ -129,8 +127,8 @@ static cv_status check_items(const finished *f, soundness *s, cv_error *err)
     caterva_verify_options o = CATERVA_VERIFY_INIT;
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     o.on_damage = on_damage;
-    o.on_progress = on_progress;
     o.context = s;
+    if (s->watch) o.progress = (caterva_progress){.report = on_progress, .context = s};
     return caterva_verify(f->array, &o, &result, err);
 }
 
@@ -139,10 +137,14 @@ static cv_status check_items(const finished *f, soundness *s, cv_error *err)
 static cv_status check_sound(const char *path, finished *f,
                              const caterva_publish_options *options, cv_error *err)
 {
-    soundness s = {.options = options, .first = {.code = CV_OK}, .size = f->size};
+    cv_watch watch;
+    soundness s = {.first = {.code = CV_OK}};
+    s.watch = cv_watch_open_fixed(&watch, &options->progress, (int64_t)f->size, NULL);
     f->changed = cv_store_file_changed(f->source);
-    CV_TRY(f->array ? check_items(f, &s, err)
-                    : cv_wings.tree->archive_check(&f->archive, on_progress, &s, err));
+    cv_status status = f->array ? check_items(f, &s, err)
+                                : cv_wings.tree->archive_check(&f->archive, s.watch, err);
+    cv_watch_destroy(&watch);
+    CV_TRY(status);
     if (s.first.code == CV_OK) return CV_OK;
     return cv_fail(err, s.first.code, s.first.position,
                    "%s is not published, it is damaged: %.200s", cv_show_path(path).text,
@@ -679,10 +681,9 @@ static cv_status publish(const finished *f, const char *url, const caterva_publi
                          caterva_publish_result *out, cv_error *err)
 {
     cv_watch watch;
-    publishing u = {.file = f, .url = url, .options = o, .watch = &watch};
-    cv_watch_init(&watch, o->on_progress, o->context);
-    cv_watch_begin(&watch);
-    if (!o->abandon) cv_watch_expect(&watch, (int64_t)f->size);
+    publishing u = {.file = f, .url = url, .options = o};
+    u.watch = cv_watch_open(&watch, &o->progress, NULL);
+    if (!o->abandon) cv_watch_expect(u.watch, (int64_t)f->size);
     cv_status status = begin(&u, err);
     if (status == CV_OK) status = o->abandon ? abandon(&u, err) : publish_file(&u, out, err);
     if (!o->abandon) {
@@ -695,9 +696,7 @@ static cv_status publish(const finished *f, const char *url, const caterva_publi
     cv_session_release(u.session);
     cv_sends_destroy(&u.sends);
     cv_free(u.tail);
-    cv_watch_end(&watch, status == CV_OK && !o->abandon);
-    cv_watch_destroy(&watch);
-    return status;
+    return cv_watch_close(&watch, status);
 }
 
 /* ---- The call ---------------------------------------------------------------------------- */
@@ -736,6 +735,7 @@ static cv_status check_resume(const char *url, const char *path, cv_error *err)
 static cv_status check_options(const char *url, const caterva_publish_options *o,
                                cv_error *err)
 {
+    CV_TRY(cv_progress_check(&o->progress, err));
     CV_TRY(check_resume(url, o->resume, err));
     CV_TRY(check_parts(o->part_bytes, err));
     CV_TRY(check_etag(o->if_match, err));

@@ -120,11 +120,11 @@ void cv_sframe_remove_at(cv_dir dir, const char *name)
 static cv_status remove_chunks(cv_dir dir, const cv_object *ids, size_t n_ids,
                                cv_watch *watch, size_t *n, cv_error *err)
 {
-    cv_watch_set_steps(watch, (int64_t)n_ids);
-    CV_TRY(cv_watch_step(watch, 0, err)); /* nothing is deleted yet */
+    cv_watch_expect(watch, (int64_t)n_ids * CV_FILE_BYTES);
+    CV_TRY(cv_watch_tick(watch, 0, err)); /* nothing is deleted yet */
     for (size_t i = 0; i < n_ids; i++) {
         if (cv_dir_remove(dir, cv_sframe_chunk_name(ids[i]).text) == 0) (*n)++;
-        CV_TRY(cv_watch_step(watch, 1, err));
+        CV_TRY(cv_watch_tick(watch, CV_FILE_BYTES, err));
     }
     return CV_OK;
 }

@@ -26,6 +26,7 @@ static cv_status copy_options(const caterva_tree_options *options, caterva_tree_
     static const caterva_tree_options defaults = CATERVA_TREE_INIT;
     CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "tree options",
                            err));
+    CV_TRY(cv_progress_check(&out->progress, err));
     if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1, "tree mode %d is neither READ nor WRITE",
                        (int)out->mode);
@@ -56,8 +57,8 @@ static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva
     tree->tree = inner;
     tree->durability = o->durability;
     cv_mutex_init(&tree->lock);
-    cv_watch_init(&tree->watch, o->on_progress, o->context);
-    if (o->on_progress) inner->watch = &tree->watch;
+    cv_watch_init(&tree->watch, &o->progress);
+    if (o->progress.report) inner->watch = &tree->watch;
     *out = tree;
     return CV_OK;
 }
@@ -69,8 +70,8 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
     cv_watch watch;
     if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(path, err));
     CV_TRY(cv_array_open_session(path, o->remote, &session, err));
-    cv_watch_init(&watch, o->on_progress, o->context);
-    cv_status status = cv_tree_open(path, session, o->on_progress ? &watch : NULL, out, err);
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
+    cv_status status = cv_tree_open(path, session, reporting, out, err);
     cv_watch_destroy(&watch);
     if (session) cv_wings.remote->release(session);
     CV_TRY(status);
@@ -233,6 +234,7 @@ static cv_status pack(caterva_tree *tree, const char *path,
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
     CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "pack options", err));
+    CV_TRY(cv_progress_check(&o.progress, err));
     CV_TRY(check_durability(o.durability, err));
     cv_tree_handle_lock(tree);
     return cv_tree_handle_unlock(tree, run(tree->tree, path, &o, err));

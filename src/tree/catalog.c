@@ -488,14 +488,14 @@ static cv_status add_all(work *w, cv_error *err)
     const cv_contents *c = w->contents;
     bool has_registry = false;
     size_t n_listed = w->tree->form == CV_TREE_DIRECTORY ? 0 : c->members.n;
-    cv_watch_expect(w->tree->watch, (int64_t)(c->embed.n + n_listed));
+    cv_watch_expect(w->tree->watch, (int64_t)(c->embed.n + n_listed) * CV_FILE_BYTES);
     for (size_t i = 0; i < c->members.n; i++) {
         CV_TRY(add_file(w, &c->members.list[i], err));
-        CV_TRY(cv_watch_tick(w->tree->watch, 1, err));
+        CV_TRY(cv_watch_tick(w->tree->watch, CV_FILE_BYTES, err));
     }
     for (size_t i = 0; i < c->embed.n; i++) {
         CV_TRY(add_entry(w, &c->embed.list[i], err));
-        CV_TRY(cv_watch_tick(w->tree->watch, 1, err));
+        CV_TRY(cv_watch_tick(w->tree->watch, CV_FILE_BYTES, err));
         has_registry = has_registry || c->embed.list[i].what == CV_EMBED_OBJECT;
     }
     for (size_t i = 0; i < c->members.n && !has_registry; i++)

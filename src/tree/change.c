@@ -121,7 +121,7 @@ cv_status cv_groups_prepare(cv_groups *g, const cv_tree *tree, bool durable, cv_
         cv_group_change *change = &g->list[i];
         CV_TRY(cv_make_temp(tree->dir, change->path, &change->frame, durable, change->temp,
                             err));
-        CV_TRY(cv_watch_tick(tree->watch, 1, err));
+        CV_TRY(cv_watch_tick(tree->watch, CV_FILE_BYTES, err));
     }
     return CV_OK;
 }
@@ -156,7 +156,7 @@ cv_status cv_groups_complete(const cv_groups *g, const cv_tree *tree, bool durab
     for (size_t i = 0; i < g->n; i++) {
         cv_status one = complete(&g->list[i], tree, durable, status == CV_OK ? err : NULL);
         if (status == CV_OK) status = one;
-        (void)cv_watch_tick(tree->watch, 1, NULL); /* too late to stop */
+        (void)cv_watch_tick(tree->watch, CV_FILE_BYTES, NULL); /* too late to stop */
     }
     return status;
 }
@@ -446,7 +446,7 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
         const char *path = c->members.list[i].path;
         if (!cv_tree_is_path_in(path, key + 1)) continue;
         CV_TRY(check_not_written(tree, &c->members.list[i], err));
-        CV_TRY(cv_watch_tick(tree->watch, 1, err));
+        CV_TRY(cv_watch_tick(tree->watch, CV_FILE_BYTES, err));
     }
     return CV_OK;
 }
@@ -457,8 +457,8 @@ static void announce(const cv_tree *tree, const cv_contents *c, const char *key,
 {
     for (size_t i = 0; i < c->members.n; i++)
         out->n_files += cv_tree_is_path_in(c->members.list[i].path, key + 1);
-    cv_watch_expect(tree->watch, passes * out->n_files);
-    cv_watch_add(tree->watch, (int64_t)c->members.n);
+    cv_watch_expect(tree->watch, passes * out->n_files * CV_FILE_BYTES);
+    cv_watch_add(tree->watch, (int64_t)c->members.n * CV_FILE_BYTES);
 }
 
 static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const char *key,
@@ -606,7 +606,7 @@ static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const 
         const char *path = c->members.list[i].path;
         if (!cv_tree_is_path_in(path, t->name)) continue;
         CV_TRY(check_no_job(tree, path, err));
-        CV_TRY(cv_watch_tick(tree->watch, 1, err));
+        CV_TRY(cv_watch_tick(tree->watch, CV_FILE_BYTES, err));
     }
     return CV_OK;
 }

@@ -111,7 +111,7 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
         if (!cv_pending_state(pending)) continue;
         CV_TRY(cv_pending_prepare(pending, c->durable, &p->prepared, err));
         if (p->prepared) c->n_prepared++;
-        CV_TRY(cv_watch_tick(c->tree->tree->watch, 1, err));
+        CV_TRY(cv_watch_tick(c->tree->tree->watch, CV_FILE_BYTES, err));
     }
     return CV_OK;
 }
@@ -122,7 +122,7 @@ static void announce(const commit *c)
     int64_t n = 2 * (int64_t)c->tree->groups.n;
     for (size_t i = 0; i < c->n; i++)
         n += cv_pending_state(c->parts[i].array->pending) != NULL;
-    cv_watch_expect(c->tree->tree->watch, n);
+    cv_watch_expect(c->tree->tree->watch, n * CV_FILE_BYTES);
 }
 
 static cv_status prepare(commit *c, cv_error *err)

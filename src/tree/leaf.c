@@ -293,9 +293,8 @@ static cv_status open_tree_of(cv_session *session, const char *url,
     *key = cv_tree_url_key(url, &size);
     char *path = cv_strndup(url, size);
     if (!path) return cv_fail_memory(err, size, "a path");
-    bool is_heard = o && o->on_progress;
-    cv_watch_init(&watch, is_heard ? o->on_progress : NULL, is_heard ? o->context : NULL);
-    cv_status status = cv_tree_open(path, session, is_heard ? &watch : NULL, out, err);
+    cv_watch *reporting = cv_watch_open(&watch, o ? &o->progress : NULL, NULL);
+    cv_status status = cv_tree_open(path, session, reporting, out, err);
     cv_watch_destroy(&watch);
     cv_free(path);
     return status;

@@ -57,14 +57,6 @@ void cv_copy_source_close(cv_copy_source *s)
     if (s->tree->form == CV_TREE_DIRECTORY) cv_file_close(&s->file);
 }
 
-static cv_status tell(cv_copy_watch *w, size_t size, cv_error *err)
-{
-    w->done += (int64_t)size;
-    if (!w->tell || w->tell(w->context, w->done, w->total) == 0) return CV_OK;
-    return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld of %lld bytes",
-                   (long long)w->done, (long long)w->total);
-}
-
 static cv_status read_piece(const cv_copy_source *s, uint8_t *bytes, uint64_t at, size_t size,
                             cv_error *err)
 {
@@ -99,8 +91,8 @@ static cv_status check_crc(const cv_copy_source *s, uint32_t crc, cv_error *err)
                    s->member->crc);
 }
 
-cv_status cv_copy_bytes(const cv_copy_source *s, cv_file to, uint64_t pos,
-                        cv_copy_watch *watch, uint32_t *crc, cv_error *err)
+cv_status cv_copy_bytes(const cv_copy_source *s, cv_file to, uint64_t pos, cv_watch *watch,
+                        uint32_t *crc, cv_error *err)
 {
     uint8_t *bytes = cv_malloc(PIECE);
     if (!bytes) return cv_fail_memory(err, PIECE, "a copy");
@@ -111,14 +103,14 @@ cv_status cv_copy_bytes(const cv_copy_source *s, cv_file to, uint64_t pos,
         status = read_piece(s, bytes, at, size, err);
         if (status == CV_OK) status = write_piece(s, bytes, size, to, pos + at, err);
         if (status == CV_OK) *crc = cv_crc32(*crc, bytes, size);
-        if (status == CV_OK) status = tell(watch, size, err);
+        if (status == CV_OK) status = cv_watch_tick(watch, (int64_t)size, err);
         at += size;
     }
     cv_free(bytes);
     return status == CV_OK ? check_crc(s, *crc, err) : status;
 }
 
-cv_status cv_copy_check(const cv_copy_source *s, cv_copy_watch *watch, cv_error *err)
+cv_status cv_copy_check(const cv_copy_source *s, cv_watch *watch, cv_error *err)
 {
     uint8_t *bytes = cv_malloc(PIECE);
     if (!bytes) return cv_fail_memory(err, PIECE, "a checksum");
@@ -128,16 +120,16 @@ cv_status cv_copy_check(const cv_copy_source *s, cv_copy_watch *watch, cv_error 
         size_t size = piece_at(s, at);
         status = read_piece(s, bytes, at, size, err);
         if (status == CV_OK) crc = cv_crc32(crc, bytes, size);
-        if (status == CV_OK) status = tell(watch, size, err);
+        if (status == CV_OK) status = cv_watch_tick(watch, (int64_t)size, err);
         at += size;
     }
     cv_free(bytes);
     return status == CV_OK ? check_crc(s, crc, err) : status;
 }
 
-/* The contents of the tree, which is not one file, and the sum of its bytes, *total. */
-static cv_status copy_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
-                           int64_t *total, cv_error *err)
+/* The contents of the tree, which is not one file; announces their bytes. */
+static cv_status copy_look(const cv_tree *tree, cv_watch *watch, cv_contents *own,
+                           const cv_contents **out, cv_error *err)
 {
     *own = (cv_contents){0};
     if (tree->form == CV_TREE_FILE)
@@ -145,11 +137,10 @@ static cv_status copy_look(const cv_tree *tree, cv_contents *own, const cv_conte
                        "%s is one file with all arrays inside it: copy its arrays one by one",
                        tree->shown.text);
     CV_TRY(cv_tree_look(tree, own, out, err));
-    if (tree->form != CV_TREE_DIRECTORY)
-        cv_watch_expect(tree->watch, (int64_t)(*out)->members.n);
-    *total = 0;
+    if (tree->form == CV_TREE_DIRECTORY) /* which was listed */
+        cv_watch_add(tree->watch, (int64_t)(*out)->members.n * CV_FILE_BYTES);
     for (size_t i = 0; i < (*out)->members.n; i++)
-        *total += (int64_t)(*out)->members.list[i].size;
+        cv_watch_expect(watch, (int64_t)(*out)->members.list[i].size);
     return CV_OK;
 }
 
@@ -423,7 +414,7 @@ static cv_status remove_files(cv_dir dir, const cv_members *files, cv_watch *wat
 {
     for (size_t i = 0; i < files->n; i++) {
         (void)cv_dir_remove(dir, files->list[i].path);
-        CV_TRY(cv_watch_tick(watch, 1, err));
+        CV_TRY(cv_watch_tick(watch, CV_FILE_BYTES, err));
     }
     return CV_OK;
 }
@@ -452,7 +443,7 @@ typedef struct archive {
     uint64_t pos;        /* where the next member begins */
     cv_buffer directory; /* its records so far */
     uint64_t n;
-    cv_copy_watch *watch;
+    cv_watch *watch;
 } archive;
 
 static cv_status write_at(const archive *a, const cv_buffer *bytes, uint64_t pos,
@@ -550,10 +541,8 @@ static cv_status write_archive(archive *a, const cv_tree *tree, const cv_content
                                cv_error *err)
 {
     for (size_t i = 0; i < c->members.n; i++)
-        if (strcmp(c->members.list[i].path, CV_TREE_EMBED) != 0) {
+        if (strcmp(c->members.list[i].path, CV_TREE_EMBED) != 0)
             CV_TRY(add_member(a, tree, &c->members.list[i], err));
-            CV_TRY(cv_watch_tick(tree->watch, 1, err));
-        }
     CV_TRY(add_embed(a, tree, c, err));
     return finish_archive(a, err);
 }
@@ -583,7 +572,7 @@ static cv_status create(cv_place *place, cv_file *out, cv_error *err)
 }
 
 static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_contents *c,
-                           cv_copy_watch *watch, bool durable, cv_error *err)
+                           cv_watch *watch, bool durable, cv_error *err)
 {
     archive a = {.watch = watch};
     CV_TRY(create(place, &a.file, err));
@@ -616,11 +605,6 @@ static void let_go(const cv_tree *tree)
         cv_file_unlock(cv_dir_as_file(tree->dir));
 }
 
-static cv_copy_watch watch_of(const caterva_tree_pack_options *o, int64_t total)
-{
-    return (cv_copy_watch){.tell = o->on_progress, .context = o->context, .total = total};
-}
-
 /* An archive in its own source would be one of its files, or replace one. */
 static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
@@ -639,20 +623,18 @@ static cv_status pack_held(const cv_tree *tree, const char *path,
                            const caterva_tree_pack_options *o, cv_error *err)
 {
     cv_place place;
+    cv_watch watch;
     cv_contents own;
-    int64_t total;
     const cv_contents *contents;
+    bool durable = o->durability != CATERVA_DURABILITY_NONE;
     CV_TRY(check_outside(tree, path, err));
     CV_TRY(cv_place_open(path, o->overwrite != 0, &place, err));
-    cv_status status = copy_look(tree, &own, &contents, &total, err);
-    if (status == CV_OK) {
-        cv_copy_watch watch = watch_of(o, total);
-        bool durable = o->durability != CATERVA_DURABILITY_NONE;
-        status = pack_into(&place, tree, contents, &watch, durable, err);
-    }
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, tree->watch);
+    cv_status status = copy_look(tree, reporting, &own, &contents, err);
+    if (status == CV_OK) status = pack_into(&place, tree, contents, reporting, durable, err);
     cv_contents_free(&own);
     cv_place_close(&place);
-    return status;
+    return cv_watch_close(&watch, status);
 }
 
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,
@@ -665,7 +647,7 @@ cv_status cv_tree_pack(const cv_tree *tree, const char *path,
 }
 
 static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_dir dir,
-                               cv_copy_watch *watch, cv_error *err)
+                               cv_watch *watch, cv_error *err)
 {
     uint32_t crc;
     cv_file file;
@@ -731,16 +713,14 @@ static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_
 }
 
 static cv_status unpack_into(const cv_tree *tree, const cv_contents *c,
-                             cv_new_directory *made, cv_copy_watch *watch, bool durable,
+                             cv_new_directory *made, cv_watch *watch, bool durable,
                              cv_error *err)
 {
     cv_buffer embed = {0};
     for (size_t i = 0; i < c->members.n; i++)
         CV_TRY(cv_tree_check_groups(c->members.list[i].path, false, err));
-    for (size_t i = 0; i < c->members.n; i++) {
+    for (size_t i = 0; i < c->members.n; i++)
         CV_TRY(unpack_member(tree, &c->members.list[i], made->dir, watch, err));
-        CV_TRY(cv_watch_tick(tree->watch, 1, err));
-    }
     if (!c->has_embed) {
         cv_status status = cv_make_embed(&embed, err);
         if (status == CV_OK)
@@ -755,20 +735,18 @@ static cv_status unpack_into(const cv_tree *tree, const cv_contents *c,
 static cv_status unpack_held(const cv_tree *tree, const char *path,
                              const caterva_tree_pack_options *o, cv_error *err)
 {
+    cv_watch watch;
     cv_contents own;
-    int64_t total;
     cv_new_directory made;
     const cv_contents *contents;
+    bool durable = o->durability != CATERVA_DURABILITY_NONE;
     CV_TRY(cv_new_directory_open(path, &made, err));
-    cv_status status = copy_look(tree, &own, &contents, &total, err);
-    if (status == CV_OK) {
-        cv_copy_watch watch = watch_of(o, total);
-        bool durable = o->durability != CATERVA_DURABILITY_NONE;
-        status = unpack_into(tree, contents, &made, &watch, durable, err);
-    }
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, tree->watch);
+    cv_status status = copy_look(tree, reporting, &own, &contents, err);
+    if (status == CV_OK) status = unpack_into(tree, contents, &made, reporting, durable, err);
     cv_contents_free(&own);
     cv_new_directory_close(&made);
-    return status;
+    return cv_watch_close(&watch, status);
 }
 
 cv_status cv_tree_unpack(const cv_tree *tree, const char *path,

@@ -11,13 +11,6 @@
 
 #include <caterva_tree.h>
 
-/* Counts copied bytes; tell NULL: no watch. */
-typedef struct cv_copy_watch {
-    int (*tell)(void *context, int64_t done, int64_t total);
-    void *context;
-    int64_t done, total; /* bytes */
-} cv_copy_watch;
-
 /* A file of the tree, locked against writers while it is copied. */
 typedef struct cv_copy_source {
     const cv_tree *tree;
@@ -34,12 +27,12 @@ cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
 void cv_copy_source_close(cv_copy_source *source);
 
 /* Copies all of it to `to` at `pos`; *crc is its checksum. CATERVA_ECORRUPT if the archive's
- * differs, CATERVA_ESTOPPED if the watch stops it. */
+ * differs. The watch (or NULL) counts the bytes. */
 cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
-                        cv_copy_watch *watch, uint32_t *crc, cv_error *err);
+                        cv_watch *watch, uint32_t *crc, cv_error *err);
 
 /* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
-cv_status cv_copy_check(const cv_copy_source *source, cv_copy_watch *watch, cv_error *err);
+cv_status cv_copy_check(const cv_copy_source *source, cv_watch *watch, cv_error *err);
 
 /* An empty embed.b2e, and the leaf of a group without attributes, byte for byte as python-
  * blosc2 writes them. */

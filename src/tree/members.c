@@ -125,7 +125,7 @@ typedef struct walk {
     bool is_first;
     size_t n_below;
     cv_watch *watch;
-    int64_t announced; /* files that the watch has heard of, and that were not found yet */
+    int64_t announced; /* files announced to the watch and not found yet */
 } walk;
 
 /* "a/b" of the directory and a name in it, into w->path. */
@@ -144,7 +144,7 @@ static cv_status tell(walk *w, cv_error *err)
     if (w->announced > 0)
         w->announced--;
     else
-        cv_watch_expect(w->watch, 1);
+        cv_watch_expect(w->watch, CV_FILE_BYTES);
     return cv_watch_tick(w->watch, 0, err);
 }
 

@@ -25,7 +25,8 @@ typedef struct cv_tree_repair {
     caterva_tree_repair_result result;
     cv_tree *tree;
     bool durable;
-    cv_copy_watch watch;
+    cv_watch watch;
+    cv_watch *reporting;          /* the same, or NULL */
     cv_new_directory made;        /* with an output */
     char *made_path;              /* of it; NULL: in place */
     caterva_tree_repaired member; /* the one that is looked at */
@@ -53,8 +54,7 @@ static int on_progress(void *context, int64_t done, int64_t total)
     const cv_tree_repair *r = context;
     (void)done;
     (void)total;
-    const cv_copy_watch *w = &r->watch;
-    return w->tell ? w->tell(w->context, w->done, w->total) : 0;
+    return cv_watch_tick(r->reporting, 0, NULL) != CV_OK;
 }
 
 static caterva_repair_options options_of(cv_tree_repair *r, const char *output)
@@ -67,8 +67,9 @@ static caterva_repair_options options_of(cv_tree_repair *r, const char *output)
     o.durability = r->options.durability;
     o.on_found = r->options.on_found ? on_found : NULL;
     o.on_damage = on_damage;
-    o.on_progress = on_progress;
     o.context = r;
+    o.progress = (caterva_progress){.report = on_progress, .context = r};
+    o.progress.per_second = r->options.progress.per_second;
     return o;
 }
 
@@ -108,7 +109,7 @@ static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error
     source.any_checksum = true;
     cv_status status = open_output(r, member, &file, err);
     if (status == CV_OK) {
-        status = cv_copy_bytes(&source, file, 0, &r->watch, &crc, err);
+        status = cv_copy_bytes(&source, file, 0, r->reporting, &crc, err);
         cv_file_close(&file);
     }
     cv_copy_source_close(&source);
@@ -612,18 +613,19 @@ static cv_status repair_member(cv_tree_repair *r, const cv_member *member, cv_er
     }
     const char *ending = member->path + cv_tree_stem(member->path);
     bool is_array = strcmp(ending, CV_TREE_ARRAY_SUFFIX) == 0;
-    int64_t done = r->watch.done;
+    int64_t done = atomic_load(&r->watch.done) + (int64_t)member->size;
     cv_status status = is_array ? repair_array(r, member, err) : repair_other(r, member, err);
     if (status == CV_OK) judge_settled(r, member);
     if (status == CV_OK) status = finish(r, err);
-    r->watch.done = done + (int64_t)member->size;
+    cv_watch_add(r->reporting, done - atomic_load(&r->watch.done));
     cv_free(key);
     return status;
 }
 
 static cv_status repair_members(cv_tree_repair *r, const cv_members *members, cv_error *err)
 {
-    for (size_t i = 0; i < members->n; i++) r->watch.total += (int64_t)members->list[i].size;
+    for (size_t i = 0; i < members->n; i++)
+        cv_watch_expect(r->reporting, (int64_t)members->list[i].size);
     CV_TRY(repair_embed(r, cv_members_find(members, CV_TREE_EMBED), err));
     for (size_t i = 0; i < members->n; i++) {
         const char *path = members->list[i].path;
@@ -728,8 +730,6 @@ static cv_status run(cv_tree_repair *r, const cv_error *found, cv_error *err)
     CV_TRY(check_options(r, err));
     if (r->options.output) CV_TRY(tree_repair_open_output(r, err));
     r->durable = r->options.durability != CATERVA_DURABILITY_NONE;
-    r->watch.tell = r->options.on_progress;
-    r->watch.context = r->options.context;
     CV_TRY(settle_commit(r, err));
     bool is_rescued = r->tree->form == CV_TREE_ARCHIVE && found->code != CATERVA_OK;
     if (is_rescued)
@@ -752,8 +752,10 @@ caterva_status caterva_tree_repair(const char *path,
     CV_TRY(cv_output_check(result, sizeof *result, "tree repair result", err));
     CV_TRY(cv_options_copy(&r.options, sizeof r.options, options ? options : &defaults,
                            "tree repair options", err));
+    CV_TRY(cv_progress_check(&r.options.progress, err));
     CV_TRY(cv_tree_open_damaged(path, &r.tree, &found, err));
-    cv_status status = run(&r, &found, err);
+    r.reporting = cv_watch_open(&r.watch, &r.options.progress, NULL);
+    cv_status status = cv_watch_close(&r.watch, run(&r, &found, err));
     if (r.made.name) cv_new_directory_close(&r.made);
     cv_free(r.made_path);
     cv_free(r.beside);

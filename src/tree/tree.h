@@ -31,8 +31,7 @@ cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
 /* Compares members with their checksums in the archive, CATERVA_ECORRUPT. Of members that are
  * deflated or replaced by another of the name only the headers are checked. */
-cv_status cv_archive_check(const cv_archive *archive, cv_progress_fn tell, void *context,
-                           cv_error *err);
+cv_status cv_archive_check(const cv_archive *archive, cv_watch *watch, cv_error *err);
 void cv_archive_close(cv_archive *archive); /* of zeros is fine */
 
 #endif

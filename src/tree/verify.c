@@ -24,7 +24,8 @@ typedef struct verification {
     caterva_tree_verify_result result;
     const cv_contents *contents; /* of an archive */
     bool *seen;                  /* its members, each as it has had its turn; or NULL */
-    cv_copy_watch watch;
+    cv_watch watch;
+    cv_watch *reporting;         /* the same, or the handle's, or NULL */
     caterva_tree_member member;  /* the one that is looked at */
     caterva_verify_result array; /* what was found in it, if it is an array */
     int tries;                   /* so often it may be missing before that is damage */
@@ -89,12 +90,21 @@ static cv_status finish(verification *v, cv_error *err)
                    (long long)v->result.members);
 }
 
+/* A large array takes long: it may be stopped. */
+static int on_progress(void *context, int64_t done, int64_t total)
+{
+    const verification *v = context;
+    (void)done, (void)total;
+    return cv_watch_tick(v->reporting, 0, NULL) != CV_OK;
+}
+
 static cv_status verify_handle(verification *v, caterva_array *array, cv_error *err)
 {
     caterva_verify_options o = CATERVA_VERIFY_INIT;
     o.quick = v->options.quick;
     o.on_damage = on_damage;
     o.context = v;
+    if (v->reporting) o.progress = (caterva_progress){.report = on_progress, .context = v};
     v->member.sealed = array->snapshot->seal == CV_SEAL_WHOLE;
     v->member.ndim = array->snapshot->grid.ndim;
     return caterva_verify(array, &o, &v->array, err);
@@ -201,7 +211,7 @@ static cv_status verify_checksum(verification *v, const char *path, cv_error *er
     cv_status status = cv_copy_source_open(v->tree->tree, member, &source, &why);
     if (v->member.damages > 0 && is_damage(v, status)) return CV_OK; /* reported already */
     if (status == CV_OK) {
-        status = cv_copy_check(&source, &v->watch, &why);
+        status = cv_copy_check(&source, v->reporting, &why);
         cv_copy_source_close(&source);
     }
     return settle(v, status, &why, err);
@@ -234,15 +244,6 @@ static cv_status verify_attributes(verification *v, const char *group, cv_error 
     v->tries = 0;
     v->is_missing = false;
     return status == CV_OK && !is_gone ? finish(v, err) : status;
-}
-
-static cv_status tell(verification *v, int64_t bytes, cv_error *err)
-{
-    cv_copy_watch *w = &v->watch;
-    w->done += bytes;
-    if (!w->tell || w->tell(w->context, w->done, w->total) == 0) return CV_OK;
-    return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped after %lld of %lld bytes",
-                   (long long)w->done, (long long)w->total);
 }
 
 static cv_status verify_leaf_of(verification *v, const caterva_tree_entry *entry,
@@ -293,11 +294,11 @@ static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, 
     if (entry->kind == CATERVA_TREE_GROUP) return verify_attributes(v, entry->key, err);
     if (entry->kind == CATERVA_TREE_OTHER && !entry->path && !entry->embedded) return CV_OK;
     CV_TRY(verify_listed(v, entry, &is_gone, err));
-    if (is_gone) return tell(v, entry->stored_bytes, err);
+    if (is_gone) return cv_watch_tick(v->reporting, entry->stored_bytes, err);
     CV_TRY(verify_checksum(v, entry->path, err));
     v->member.skipped = is_closed(entry->kind_name) && v->member.damages == 0;
     CV_TRY(finish(v, err));
-    return tell(v, entry->stored_bytes, err);
+    return cv_watch_tick(v->reporting, entry->stored_bytes, err);
 }
 
 /* Checks parts of python-blosc2's objects, which are named only if damaged. */
@@ -355,8 +356,9 @@ static int64_t count_checksums(const verification *v, const char *group)
 static cv_status verify_list(verification *v, const caterva_tree_list *list,
                              const char *group, cv_error *err)
 {
-    for (size_t i = 0; i < list->n; i++) v->watch.total += list->entries[i]->stored_bytes;
-    v->watch.total += count_checksums(v, group);
+    for (size_t i = 0; i < list->n; i++)
+        cv_watch_expect(v->reporting, list->entries[i]->stored_bytes);
+    cv_watch_expect(v->reporting, count_checksums(v, group));
     if (!group[1]) CV_TRY(verify_embed(v, err));
     CV_TRY(verify_attributes(v, group, err));
     for (size_t i = 0; i < list->n; i++) CV_TRY(verify_entry(v, list->entries[i], err));
@@ -384,8 +386,6 @@ static cv_status verify(verification *v, const char *group, cv_error *err)
 {
     cv_error why = {.position = -1};
     const caterva_tree_list *list;
-    v->watch.tell = v->options.on_progress;
-    v->watch.context = v->options.context;
     CV_TRY(cv_tree_confirm(v->tree->tree, err));
     cv_status status = caterva_tree_get_list(v->tree, group, &list, &why);
     bool is_unknown = status == CATERVA_ENOTFOUND && group[1];
@@ -413,10 +413,13 @@ caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
     CV_TRY(cv_output_check(result, sizeof *result, "tree verify result", err));
     CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
                            "tree verify options", err));
+    CV_TRY(cv_progress_check(&v.options.progress, err));
     if (!group) group = "/";
     CV_TRY(cv_tree_check_key(group, err));
     cv_tree_handle_begin(tree);
-    cv_status status = cv_tree_handle_finish(tree, verify(&v, group, err));
+    v.reporting = cv_watch_open(&v.watch, &v.options.progress, tree->tree->watch);
+    cv_status status = cv_watch_close(&v.watch, verify(&v, group, err));
+    status = cv_tree_handle_finish(tree, status);
     cv_output_fill(result, &v.result, sizeof v.result);
     return status;
 }
@@ -460,18 +463,16 @@ cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err)
     return status;
 }
 
-cv_status cv_archive_check(const cv_archive *archive, cv_progress_fn on_progress,
-                           void *context, cv_error *err)
+cv_status cv_archive_check(const cv_archive *archive, cv_watch *watch, cv_error *err)
 {
     const cv_members *members = &archive->tree->contents.members;
     const cv_zip_source source = cv_tree_source(archive->tree);
-    cv_copy_watch watch = {.tell = on_progress, .context = context};
     for (size_t i = 0; i < members->n + members->n_replaced; i++) {
         cv_copy_source member;
         CV_TRY(cv_zip_directory_check(&source, &members->list[i], err));
         if (i >= members->n || members->list[i].method != STORED) continue;
         CV_TRY(cv_copy_source_open(archive->tree, &members->list[i], &member, err));
-        cv_status status = cv_copy_check(&member, &watch, err);
+        cv_status status = cv_copy_check(&member, watch, err);
         cv_copy_source_close(&member);
         CV_TRY(status);
     }

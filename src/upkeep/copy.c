@@ -31,7 +31,7 @@ typedef struct cv_repack {
     cv_pending *target;   /* a new array with the shape of the box */
     int64_t memory;       /* limit in bytes, without the target's own memory;
                              at least one chunk is always processed */
-    cv_watch *watch;      /* its steps are chunks of the target; or NULL */
+    cv_watch *watch;      /* counts bytes of the target; or NULL */
 } cv_repack;
 
 /* A box in items of the target. */
@@ -49,7 +49,7 @@ typedef struct copying {
     int64_t slab_memory; /* bytes */
     uint8_t *slab;       /* grown on demand */
     size_t slab_size;
-    cv_watch *watch; /* its steps are chunks of the target */
+    cv_watch *watch; /* the repack's */
 } copying;
 
 static bool is_dirty(const copying *c, int64_t chunk)
@@ -133,13 +133,13 @@ static cv_status copy_slab(copying *c, const box *b, cv_error *err)
     CV_TRY(cv_plan_box(c->from, from.start, from.stop, &read, err));
     CV_TRY(cv_plan_box(c->to, b->start, b->stop, &write, err));
     CV_TRY(is_unwritten(c, &read, &unwritten, err));
-    if (unwritten) return cv_watch_step(c->watch, write.n_chunks, err);
+    if (unwritten) return cv_watch_step(c->watch, write.n_chunks * c->to->chunk_bytes, err);
 
     CV_TRY(reserve_slab(c, read.n_items * c->to->item_size, err));
     CV_TRY(cv_read_box(&c->source, &read, c->slab, err));
     CV_TRY(cv_watch_step(c->watch, 0, err));
     CV_TRY(cv_write_box(c->target, &write, c->slab, err));
-    return cv_watch_step(c->watch, write.n_chunks, err);
+    return cv_watch_step(c->watch, write.n_chunks * c->to->chunk_bytes, err);
 }
 
 static cv_status copy_part(copying *c, const box *part, cv_error *err)
@@ -201,7 +201,7 @@ static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_erro
     cv_stage_leave(&m->stage, k, worker);
     CV_TRY(status);
     cv_watch_add(m->copying->watch, m->copying->to->chunk_bytes);
-    return cv_watch_step(m->copying->watch, 1, err);
+    return cv_watch_step(m->copying->watch, m->copying->to->chunk_bytes, err);
 }
 
 /* Copies chunks that have dirty blocks in the source. */
@@ -246,7 +246,7 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
     CV_TRY(cv_plan_box(c->to, zeros, stop, &m.to, err));
     bool is_fill;
     CV_TRY(all_are_fill(c, &m.from, &is_fill, err));
-    if (is_fill) return cv_watch_step(c->watch, m.to.n_chunks, err);
+    if (is_fill) return cv_watch_step(c->watch, m.to.n_chunks * c->to->chunk_bytes, err);
     int helpers = (int)cv_min_i64(c->source.threads, m.to.n_chunks) - 1;
     cv_watch_expect(c->watch, m.to.n_chunks * c->to->chunk_bytes);
     const cv_stage_plan plan = {.n_units = m.to.n_chunks,
@@ -314,7 +314,6 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
     };
     c.source.scan = true; /* the memory limit leaves no room for a cache */
     int threads = c.target->threads;
-    cv_watch_set_steps(c.watch, c.to->n_chunks);
     share_memory(&c);
     c.target->threads = c.source.threads;
     box all = {{0}, {0}};
@@ -352,6 +351,7 @@ static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_
     static const caterva_create_options like_source = CATERVA_CREATE_INIT;
     CV_TRY(cv_options_copy(&order->options, sizeof order->options,
                            options ? options : &defaults, "copy options", err));
+    CV_TRY(cv_progress_check(&order->options.progress, err));
     const caterva_create_options *create = order->options.create;
     CV_TRY(cv_options_copy(&order->create, sizeof order->create,
                            create ? create : &like_source, "create options", err));
@@ -457,8 +457,9 @@ static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva
 {
     const caterva_copy_options *o = &order->options;
     cv_watch watch;
-    cv_watch_init_steps(&watch, o->on_progress, o->context, source->watch);
-    if (o->on_progress || source->watch) source->watch = array->pending->watch = &watch;
+    const cv_grid *grid = &cv_txn_snapshot(array->pending->txn)->grid;
+    source->watch = array->pending->watch = cv_watch_open_fixed(
+        &watch, &o->progress, grid->n_chunks * grid->chunk_bytes, source->watch);
     cv_repack repack = {
         .source = source,
         .start = order->start,
@@ -470,8 +471,7 @@ static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva
     if (o->for_remote) cv_txn_add_layouts(array->pending->txn);
     if (status == CV_OK) status = caterva_commit(array, err);
     array->pending->watch = array->watch;
-    cv_watch_destroy(&watch);
-    return status;
+    return cv_watch_close(&watch, status);
 }
 
 static cv_status copy(caterva_array *source, const char *url, cv_copy_order *order,
@@ -553,7 +553,7 @@ typedef struct view_copy {
     int axis;            /* along which the parts are joined */
     uint8_t *slab;       /* grown on demand */
     int64_t slab_size;
-    cv_watch *watch; /* its steps are chunks of the new array; or NULL */
+    cv_watch *watch; /* counts bytes of the new array; or NULL */
 } view_copy;
 
 /* The parts of the view along the axis. A view of one array is its only part. */
@@ -611,7 +611,7 @@ static cv_status copy_view_copy_slab(view_copy *c, const int64_t *start, const i
     CV_TRY(cv_view_read(c->view, &s, &memory, err));
     CV_TRY(cv_watch_step(c->watch, 0, err));
     CV_TRY(cv_write_box(c->to->pending, &plan, c->slab, err));
-    return cv_watch_step(c->watch, plan.n_chunks, err);
+    return cv_watch_step(c->watch, plan.n_chunks * c->grid->chunk_bytes, err);
 }
 
 static cv_status copy_view_reserve_slab(view_copy *c, int64_t size, cv_error *err)
@@ -685,7 +685,11 @@ static bool draw_move(const view_copy *c, const caterva_view *part, int64_t at, 
     return c->grid->ndim > 0 && cv_can_move(move) && cv_move_is_clean(move);
 }
 
-static cv_status on_chunk(void *watch, cv_error *err) { return cv_watch_step(watch, 1, err); }
+static cv_status on_chunk(void *context, cv_error *err)
+{
+    const view_copy *c = context;
+    return cv_watch_step(c->watch, c->grid->chunk_bytes, err);
+}
 
 /* Moves the chunks that can be moved of the part at item `at` of the axis. *moved is the next
  * item; `at` if nothing moved. */
@@ -706,7 +710,7 @@ static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int
     if (source.pending) status = cv_pending_check_whole(source.pending, err);
     if (status == CV_OK) status = cv_view_check(part->base, &source.snapshot->grid, err);
     if (status == CV_OK && draw_move(c, part, at, &move)) {
-        status = cv_move_chunks(&move, threads, on_chunk, c->watch, err);
+        status = cv_move_chunks(&move, threads, on_chunk, c, err);
         int64_t end =
             (move.to[c->axis] + move.counts[c->axis]) * c->grid->chunk_shape[c->axis];
         *moved = cv_min_i64(end, c->grid->shape[c->axis]);
@@ -813,12 +817,12 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     view_copy c = {.view = view, .order = &order, .to = array};
     c.grid = &cv_txn_snapshot(array->pending->txn)->grid;
     cv_watch watch;
-    cv_watch_init_steps(&watch, order.options.on_progress, order.options.context, NULL);
-    cv_watch_set_steps(&watch, c.grid->n_chunks);
-    if (order.options.on_progress) c.watch = array->pending->watch = &watch;
+    c.watch = cv_watch_open_fixed(&watch, &order.options.progress,
+                                  c.grid->n_chunks * c.grid->chunk_bytes, NULL);
+    if (c.watch) array->pending->watch = c.watch;
     cv_status status = copy_view_fill_new(&c, err);
     array->pending->watch = array->watch;
-    cv_watch_destroy(&watch);
+    cv_watch_close(&watch, status);
     cv_free(c.slab);
     if (status == CV_OK && out) {
         *out = array;

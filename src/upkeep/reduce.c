@@ -525,7 +525,7 @@ static cv_status tile_job(void *context, int64_t job, cv_worker *worker, cv_erro
         cv_stage_leave(&task->stage, job, worker);
         CV_TRY(status);
     }
-    return cv_watch_step(task->reduction->watch, 1, err);
+    return cv_watch_tick(task->reduction->source->watch, 0, err);
 }
 
 static cv_status list_tile_needs(void *context, int64_t job, cv_worker *worker,
@@ -604,10 +604,9 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
             task.dst_strides[d] = request->strides[d];
     }
     int64_t n_jobs = choose_tiles(&task);
-    cv_watch_set_steps(r->watch, n_jobs);
     int helpers = (int)cv_min_i64(source->threads, n_jobs) - 1;
     CV_TRY(init_stage(&task, n_jobs, helpers + 1, err));
-    const cv_crew crew = {source->workers, helpers, r->watch};
+    const cv_crew crew = {source->workers, helpers, source->watch};
     cv_status status = cv_workers_run(&crew, n_jobs, tile_job, &task, err);
     cv_stage_destroy(&task.stage);
     return status;
@@ -669,7 +668,7 @@ static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_w
         else
             CV_TRY(cv_fold_run(task->fold, unit, last, context, worker, &n, err));
     }
-    return cv_watch_step(task->reduction->watch, 1, err);
+    return cv_watch_tick(task->reduction->source->watch, 0, err);
 }
 
 /* The tally of a job, and numbers that wait until a run is complete. */
@@ -739,7 +738,6 @@ static cv_status run_jobs(cv_fold *fold, const job_list *list, cv_job_fn job, vo
 static cv_status tally_all(const cv_reduction *r, cv_fold *fold, cv_tally *out, cv_error *err)
 {
     job_list list = cut_jobs(r->source, &fold->walk);
-    cv_watch_set_steps(r->watch, list.n_jobs);
     statistics_task task = {.run = {r, fold, &list}};
     task.tallies = cv_calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
     if (!task.tallies)
@@ -853,7 +851,6 @@ static cv_status bin_all(const cv_reduction *r, cv_fold *fold, const cv_bins *bi
                          double *edges, cv_error *err)
 {
     job_list list = cut_jobs(r->source, &fold->walk);
-    cv_watch_set_steps(r->watch, list.n_jobs);
     histogram_task task = {.run = {r, fold, &list}, .bins = bins, .edges = edges};
     cv_mutex_init(&task.lock);
     cv_status status = run_jobs(fold, &list, histogram_job, &task, err);

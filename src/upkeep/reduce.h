@@ -42,7 +42,6 @@ typedef struct cv_reduction {
     const cv_source *source;
     const cv_number_type *type;
     const cv_selection *selection; /* as required by cv_fold_init */
-    cv_watch *watch;               /* its steps are jobs */
 } cv_reduction;
 
 /* Reduces slices and lists along the marked axes. `dst` gets the cells of the other axes,

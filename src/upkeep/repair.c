@@ -205,20 +205,21 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
                              cv_error *err)
 {
     copying c = {.salvage = salvage, .initial = initial};
-    int64_t n = salvage->source->snapshot->grid.n_chunks;
+    const cv_grid *grid = &salvage->source->snapshot->grid;
+    int64_t n = grid->n_chunks;
     CV_TRY(cv_txn_begin(target, &c.txn, err));
     cv_watch watch; /* all chunks are checked; progress is already complete */
-    cv_watch_init_steps(&watch, salvage->check.on_progress, salvage->check.context, NULL);
-    cv_watch_set_steps(&watch, n);
+    cv_watch *reporting =
+        cv_watch_open_fixed(&watch, &salvage->check.progress, n * grid->chunk_bytes, NULL);
     cv_status status = cv_worker_take(salvage->source->workers, &c.worker, err);
-    if (status == CV_OK) status = cv_watch_step(&watch, n, err);
+    if (status == CV_OK) status = cv_watch_step(reporting, n * grid->chunk_bytes, err);
     for (int64_t i = 0; status == CV_OK && (i = next_chunk(&c, i)) < n; i++) {
         status = copy_chunk(&c, i, err);
-        if (status == CV_OK) status = cv_watch_tick(&watch, 0, err);
+        if (status == CV_OK) status = cv_watch_tick(reporting, 0, err);
     }
-    cv_txn_set_watch(c.txn, &watch);
+    cv_txn_set_watch(c.txn, reporting);
     if (status == CV_OK) status = cv_txn_commit(c.txn, err);
-    cv_watch_destroy(&watch);
+    cv_watch_close(&watch, status);
     cv_worker_give(salvage->source->workers, c.worker);
     cv_buffer_free(&c.filled);
     cv_txn_free(c.txn);
@@ -270,6 +271,7 @@ static cv_status read_options(repair *r, const caterva_repair_options *options, 
     caterva_repair_options *o = &r->options;
     CV_TRY(
         cv_options_copy(o, sizeof *o, options ? options : &defaults, "repair options", err));
+    CV_TRY(cv_progress_check(&o->progress, err));
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
     if (o->durability < CATERVA_DURABILITY_FULL || o->durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
@@ -345,8 +347,8 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
         .fill = r->fill,
         .check = {.struct_size = sizeof salvage->check,
                   .on_damage = o->on_damage,
-                  .on_progress = o->on_progress,
-                  .context = o->context},
+                  .context = o->context,
+                  .progress = o->progress},
     };
     CV_TRY(salvage_check(salvage, err));
     caterva_repair_result *result = &r->result;

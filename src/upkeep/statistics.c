@@ -184,14 +184,15 @@ typedef struct share {
     bool is_one_cell;
 } share;
 
-/* Converts the steps of one array to items of the call. */
+/* Converts the bytes of one array's blocks to bytes of the call's items. */
 static int tell_share(void *context, int64_t done, int64_t total)
 {
     const join_call *call = context;
-    int64_t here = call->n_items_here;
+    const caterva_progress *progress = &call->options.progress;
+    int64_t here = call->n_items_here, size = call->type.item_size;
     if (done < total) here = (int64_t)((double)here * ((double)done / (double)total));
-    return call->options.on_progress(call->options.context, call->n_items_done + here,
-                                     call->selection.n_items);
+    return progress->report(progress->context, (call->n_items_done + here) * size,
+                            call->selection.n_items * size);
 }
 
 /* Finds the cells of the share; a reduced or missing axis has a stride of 0. Call before
@@ -246,8 +247,7 @@ static cv_status compute_share(join_call *call, const cv_base *base, const cv_ma
     sh->taken.selection = m->selection;
     sh->taken.selection.grid = grid;
     CV_TRY(take(&sh->taken, sh->source.watch, err));
-    cv_reduction reduction = {&sh->source, &call->type, &sh->taken.selection,
-                              sh->source.watch};
+    cv_reduction reduction = {&sh->source, &call->type, &sh->taken.selection};
     if (call->bins) return cv_histogram(&reduction, call->bins, err);
     if (call->cells) return reduce_to_cells(call, &reduction, sh, err);
     cv_tally tally;
@@ -260,14 +260,14 @@ static cv_status reduce_array(void *context, const cv_base *base, cv_mapped *m, 
 {
     join_call *call = context;
     share sh = {.first = NULL};
-    cv_progress_fn tell = call->options.on_progress ? tell_share : NULL;
+    caterva_progress progress = call->options.progress;
+    if (progress.report) progress.report = tell_share;
+    progress.context = call;
     call->n_items_here = m->selection.n_items;
     cv_array_lock_shared(base->array);
     sh.source = cv_array_source(base->array);
-    cv_watch_init_steps(&sh.watch, tell, call, sh.source.watch);
-    if (tell || sh.source.watch) sh.source.watch = &sh.watch;
-    cv_status status = compute_share(call, base, m, &sh, err);
-    cv_watch_destroy(&sh.watch);
+    sh.source.watch = cv_watch_open(&sh.watch, &progress, sh.source.watch);
+    cv_status status = cv_watch_close(&sh.watch, compute_share(call, base, m, &sh, err));
     taken_free(&sh.taken);
     call->n_items_done += call->n_items_here;
     return cv_array_finish(base->array, status);
@@ -280,6 +280,7 @@ static cv_status begin(const caterva_view *view, const caterva_reduce_options *o
     *call = (join_call){.bins = NULL};
     CV_TRY(cv_options_copy(&call->options, sizeof call->options,
                            options ? options : &defaults, "reduce options", err));
+    CV_TRY(cv_progress_check(&call->options.progress, err));
     CV_TRY(cv_number_type_of(view->base->dtype, &call->type, err));
     return cv_array_selection(&view->grid, call->options.selection, &call->selection, err);
 }
@@ -409,7 +410,7 @@ typedef struct request {
     cv_taken taken;
     int ndim;              /* of the selection's result */
     int kept[CV_MAX_DIMS]; /* -1: an axis of one item that only the view has */
-    cv_watch watch;        /* the options', and then the handle's */
+    cv_watch watch;        /* the options' */
     cv_reduction reduction;
 } request;
 
@@ -459,10 +460,7 @@ static cv_status take_selection(request *r, const cv_grid *grid, cv_error *err)
 
 static cv_status prepare(request *r, caterva_array *array, cv_error *err)
 {
-    r->source = cv_array_source(array);
-    r->watch.also = r->source.watch;
-    if (r->options.on_progress || r->source.watch) r->source.watch = &r->watch;
-    r->reduction = (cv_reduction){&r->source, &r->type, &r->taken.selection, r->source.watch};
+    r->reduction = (cv_reduction){&r->source, &r->type, &r->taken.selection};
     const cv_grid *grid = &r->source.snapshot->grid;
     if (r->view)
         CV_TRY(cv_view_check(r->view->base, grid, err)); /* it may have changed since */
@@ -494,8 +492,9 @@ static cv_status read_options(request *r, const items_of *items,
     memset(r, 0, sizeof *r);
     CV_TRY(cv_array_check(items->array, err));
     r->view = items->view;
-    return cv_options_copy(&r->options, sizeof r->options, options ? options : &defaults,
-                           "reduce options", err);
+    CV_TRY(cv_options_copy(&r->options, sizeof r->options, options ? options : &defaults,
+                           "reduce options", err));
+    return cv_progress_check(&r->options.progress, err);
 }
 
 static cv_status run(request *r, caterva_array *array,
@@ -503,10 +502,11 @@ static cv_status run(request *r, caterva_array *array,
                      void *argument, cv_error *err)
 {
     cv_array_lock_shared(array);
-    cv_watch_init_steps(&r->watch, r->options.on_progress, r->options.context, NULL);
+    r->source = cv_array_source(array);
+    r->source.watch = cv_watch_open(&r->watch, &r->options.progress, r->source.watch);
     cv_status status = prepare(r, array, err);
     if (status == CV_OK) status = work(r, argument, err);
-    cv_watch_destroy(&r->watch);
+    cv_watch_close(&r->watch, status);
     taken_free(&r->taken);
     cv_mapped_free(&r->mapped);
     return cv_array_finish(array, status);

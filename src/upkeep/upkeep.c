@@ -9,8 +9,9 @@ static cv_status read_options(const caterva_upkeep_options *options,
                               caterva_upkeep_options *out, cv_error *err)
 {
     static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
-    return cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
-                           err);
+    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
+                           err));
+    return cv_progress_check(&out->progress, err);
 }
 
 static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *options,
@@ -21,8 +22,7 @@ static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *
     caterva_open_options open = CATERVA_OPEN_INIT;
     open.mode = CATERVA_MODE_WRITE;
     open.durability = o.durability;
-    open.on_progress = o.on_progress;
-    open.context = o.context;
+    open.progress = o.progress;
     return caterva_open(url, &open, out, err);
 }
 
@@ -55,11 +55,8 @@ caterva_status caterva_seal(const char *url, const caterva_upkeep_options *optio
 static cv_status delete_store(cv_store *store, const caterva_upkeep_options *o, cv_error *err)
 {
     cv_watch watch;
-    if (!o->on_progress) return cv_store_delete(store, NULL, err);
-    cv_watch_init_steps(&watch, o->on_progress, o->context, NULL);
-    cv_status status = cv_store_delete(store, &watch, err);
-    cv_watch_destroy(&watch);
-    return status;
+    cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
+    return cv_watch_close(&watch, cv_store_delete(store, reporting, err));
 }
 
 caterva_status caterva_delete(const char *url, const caterva_upkeep_options *options,

@@ -34,8 +34,8 @@ typedef struct verify_task {
     cv_frame *frame;
     cv_snapshot *snapshot;
     const caterva_verify_options *options;
-    cv_watch watch;     /* its steps are chunks; its lock also serialises damage reports */
-    cv_watch *progress; /* the same, or NULL if there is no callback */
+    cv_watch watch;     /* its lock also serialises damage reports */
+    cv_watch *progress; /* the same, or the handle's, or NULL */
     const cv_index *index;
     int64_t *chunks; /* of the pass */
     int64_t n_chunks, max_chunks;
@@ -165,7 +165,7 @@ static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status
     if (damaged) report(task, chunk, error);
     task->result->checked_chunks++;
     cv_mutex_unlock(&task->lock);
-    return cv_watch_step(&task->watch, 1, error);
+    return cv_watch_tick(task->progress, 0, error);
 }
 
 static cv_status verify_chunk(void *context, int64_t job, cv_worker *worker, cv_error *err)
@@ -410,8 +410,7 @@ static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
     task->result->checked_chunks += n;
-    cv_watch_add(task->progress, n * task->snapshot->grid.chunk_bytes);
-    return cv_watch_step(&task->watch, n, err);
+    return cv_watch_tick(task->progress, n * task->snapshot->grid.chunk_bytes, err);
 }
 
 static cv_status check_chunks(verify_task *task, cv_error *err)
@@ -443,18 +442,15 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
     /* Checks the stored bytes, not those this handle has cached. */
     cv_store_read_anew(source->frame->store);
     cv_layout_cache_clear(source->frame->layouts);
-    cv_watch_init_steps(&task.watch, options->on_progress, options->context, source->watch);
-    cv_watch_set_steps(&task.watch, source->snapshot->grid.n_chunks);
-    cv_watch_expect(source->watch,
+    task.progress = cv_watch_open(&task.watch, &options->progress, source->watch);
+    cv_watch_expect(task.progress,
                     source->snapshot->grid.n_chunks * source->snapshot->grid.chunk_bytes);
-    if (options->on_progress || source->watch) task.progress = &task.watch;
     cv_mutex_init(&task.lock);
     cv_status status = check_attributes(&task, err);
     if (status == CV_OK) status = check_twice(&task, check_header_copy, err);
     if (status == CV_OK) status = check_chunks(&task, err);
     cv_mutex_destroy(&task.lock);
-    cv_watch_destroy(&task.watch);
-    return status;
+    return cv_watch_close(&task.watch, status);
 }
 
 /* ---- The public call --------------------------------------------------------------------
@@ -480,8 +476,9 @@ static void on_damage(void *context, const caterva_damage *damage)
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     verification *v = context;
+    const caterva_progress *progress = &v->options.progress;
     cv_gate_note_call(v->gate, &v->self, true);
-    int stop = v->options.on_progress(v->options.context, done, total);
+    int stop = progress->report(progress->context, done, total);
     cv_gate_note_call(v->gate, &v->self, false);
     return stop;
 }
@@ -513,10 +510,11 @@ caterva_status caterva_verify(caterva_array *array, const caterva_verify_options
     verification v = {.gate = &array->gate};
     CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
                            "verify options", err));
+    CV_TRY(cv_progress_check(&v.options.progress, err));
     caterva_verify_options calling = v.options;
     if (v.options.on_damage) calling.on_damage = on_damage;
-    if (v.options.on_progress) calling.on_progress = on_progress;
-    calling.context = &v;
+    if (v.options.progress.report) calling.progress.report = on_progress;
+    calling.context = calling.progress.context = &v;
     cv_gate_enter(v.gate, &v.self);
     cv_status status = verify(array, &calling, &full, err);
     cv_gate_leave(v.gate, &v.self);

@@ -48,8 +48,7 @@ static int stop_reading(const uint8_t *value)
     caterva_open_options open = CATERVA_OPEN_INIT;
     patience p;
     int chance = 0;
-    open.on_progress = patience_on_progress;
-    open.context = &p;
+    open.progress = every_step(patience_on_progress, &p);
     CHECK_OK(caterva_open(path, &open, &array, &err), err);
     for (caterva_status status = CATERVA_ESTOPPED; status != CATERVA_OK; chance++) {
         void *got = NULL;
@@ -85,8 +84,7 @@ static int stop_setting(const uint8_t *value)
     CHECK_OK(caterva_attr_set(array, "large", value, VALUE, &err), err);
     CHECK_OK(caterva_frame_copy(array, &plain, &plain_size, &err), err);
     caterva_discard(array);
-    create.on_progress = patience_on_progress;
-    create.context = &p;
+    create.progress = every_step(patience_on_progress, &p);
     CHECK_OK(caterva_create("mem:", &create, &array, &err), err);
     for (caterva_status status = CATERVA_ESTOPPED; status != CATERVA_OK; chance++) {
         int64_t n;

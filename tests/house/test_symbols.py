@@ -135,7 +135,7 @@ class Header(unittest.TestCase):
         with their name sets it. Structs that are elements of arrays, or need no initialisation,
         have reserved members instead."""
         fixed = {"caterva_error", "caterva_axis", "caterva_metalayer", "caterva_number",
-                 "caterva_store_range", "caterva_field"}
+                 "caterva_store_range", "caterva_field", "caterva_progress"}
         lent = {"caterva_dtype", "caterva_damage", "caterva_transfer"}  # never in arrays
         # Created by the library.
         made = {"caterva_info", "caterva_tree_entry", "caterva_tree_list",

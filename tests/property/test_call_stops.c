@@ -1,8 +1,8 @@
 /* Calls without an open array: deleting and converting are stopped at each call of
  * on_progress. Progress never goes back and ends at the total. */
 #include "caterva.h"
-#include "caterva_value.h"
 #include "caterva_upkeep.h"
+#include "caterva_value.h"
 
 #include "support/check.h"
 #include "support/patience.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { N = 40, CHUNKS = 8 };
+enum { N = 40, CHUNKS = 8, FILE_BYTES = 4096 }; /* of each file */
 static char folder[SCRATCH_PATH], path[SCRATCH_PATH];
 
 /* Copies the name of the only entry of the folder into `name`; 0 if there is none. */
@@ -85,13 +85,12 @@ static void stop_unlink(void)
         patience p = {.left = chance};
         caterva_error err;
         caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
-        options.on_progress = patience_on_progress;
-        options.context = &p;
+        options.progress = every_step(patience_on_progress, &p);
         save();
         caterva_status status = caterva_delete(path, &options, &err);
-        CHECK(p.total == CHUNKS, "%lld files", (long long)p.total);
+        CHECK(p.total == CHUNKS * FILE_BYTES, "%lld bytes", (long long)p.total);
         if (status == CATERVA_OK) {
-            CHECK(p.done == CHUNKS && chance >= CHUNKS, "%lld files at chance %d",
+            CHECK(p.done == p.total && chance >= CHUNKS, "%lld bytes at chance %d",
                   (long long)p.done, chance);
             CHECK(find_entry(name) == 0, "%s is left", name);
             return;
@@ -120,8 +119,7 @@ static caterva_status convert(const int32_t *src, double *dst, int64_t n, patien
     to.data = dst;
     to.size = (size_t)n * sizeof dst[0];
     to.dtype = "=f8";
-    options.on_progress = patience_on_progress;
-    options.context = p;
+    options.progress = every_step(patience_on_progress, p);
     return caterva_buffer_convert(&from, n, &to, &options, &err);
 }
 
@@ -135,9 +133,9 @@ static void stop_convert(void)
     for (caterva_status status = CATERVA_ESTOPPED; status != CATERVA_OK; chance++) {
         patience p = {.left = chance};
         status = convert(src, dst, n, &p);
-        CHECK(p.total == n, "%lld items", (long long)p.total);
+        CHECK(p.total == n * 8, "%lld bytes", (long long)p.total);
         if (status == CATERVA_OK)
-            CHECK(p.done == n, "%lld items", (long long)p.done);
+            CHECK(p.done == n * 8, "%lld bytes", (long long)p.done);
         else
             CHECK(status == CATERVA_ESTOPPED, "%s", caterva_status_name(status));
     }

@@ -6,6 +6,7 @@
 #include "caterva_upkeep.h"
 
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/info.h"
 #include "support/scratch.h"
 
@@ -108,8 +109,8 @@ static void on_damage(void *context, const caterva_damage *damage)
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     caller *c = context;
-    CHECK(done >= c->done && done <= total && total == N / CHUNK, "%lld of %lld",
-          (long long)done, (long long)total);
+    CHECK(done >= c->done && done <= total && total == N, "%lld of %lld", (long long)done,
+          (long long)total);
     c->done = done;
     use(c);
     if (c->n_steps++ > 0) return 0;
@@ -130,11 +131,11 @@ int main(void)
     CHECK_OK(caterva_open(path, &writing, &c.array, &err), err);
     caterva_verify_options options = CATERVA_VERIFY_INIT;
     options.on_damage = on_damage;
-    options.on_progress = on_progress;
     options.context = &c;
+    options.progress = every_step(on_progress, &c);
     caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
     CHECK_OK(caterva_verify(c.array, &options, &result, &err), err);
-    CHECK(c.n_damages == 1 && c.done == N / CHUNK, "%d damages, %lld chunks", c.n_damages,
+    CHECK(c.n_damages == 1 && c.done == N, "%d damages, %lld bytes", c.n_damages,
           (long long)c.done);
     CHECK(pthread_join(c.committer, NULL) == 0, "a thread");
     CHECK(atomic_load(&c.committed), "not committed");

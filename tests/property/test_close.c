@@ -1,6 +1,7 @@
 /* What commit and close do with pending changes if the commit fails or is stopped: the C
  * columns of the table in docs/reliability.md, "What close, exit and interruption do". */
 #include "scratch.h"
+#include "support/every_step.h"
 
 #include <caterva.h>
 #include <caterva_tree.h>
@@ -43,7 +44,8 @@ static int32_t stored(void)
     int32_t item = -1;
     const int64_t start = 1, stop = 2;
     assert_int_equal(caterva_open(file, NULL, &array, NULL), CATERVA_OK);
-    assert_int_equal(caterva_read(array, &start, &stop, &item, sizeof item, NULL), CATERVA_OK);
+    assert_int_equal(caterva_read(array, &start, &stop, &item, sizeof item, NULL),
+                     CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
     return item;
 }
@@ -81,7 +83,7 @@ static caterva_array *changed_array(void)
     assert_int_equal(caterva_create(file, &create, &array, NULL), CATERVA_OK);
     assert_int_equal(caterva_close(array, NULL), CATERVA_OK);
     options.mode = CATERVA_MODE_WRITE;
-    options.on_progress = tell;
+    options.progress = every_step(tell, NULL);
     assert_int_equal(caterva_open(file, &options, &array, NULL), CATERVA_OK);
     change(array);
     return array;
@@ -132,9 +134,10 @@ static void test_discard_drops(void **state)
 
 /* ---- Trees ------------------------------------------------------------------- */
 
-static const caterva_tree_options writing = {.struct_size = sizeof writing,
-                                             .mode = CATERVA_MODE_WRITE,
-                                             .on_progress = tell};
+static const caterva_tree_options writing = {
+    .struct_size = sizeof writing,
+    .mode = CATERVA_MODE_WRITE,
+    .progress = {.report = tell, .per_second = CATERVA_NONE}};
 
 static caterva_tree *changed_tree(caterva_array **array)
 {

@@ -36,8 +36,7 @@ static int stop_everywhere(caterva_array *source, const char *path,
     patience p = {0};
     options.create = create;
     options.memory = 1; /* chunk by chunk */
-    options.on_progress = patience_on_progress;
-    options.context = &p;
+    options.progress = every_step(patience_on_progress, &p);
     for (int calls = 0;; calls++) {
         caterva_array *copy = source; /* must become NULL */
         p = (patience){.left = calls};

@@ -5,10 +5,11 @@
  *
  * usage: test_copy_views [COPIES [SEED]] */
 #include "caterva.h"
-#include "caterva_upkeep.h"
 #include "caterva_store.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/info.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -198,13 +199,12 @@ static void copy_and_check(trial *t, const char *path)
         create.chunk_shape = chunk;
         moves = 0;
     }
-    options.on_progress = rng_one_in(t->random, 10) ? stop_at_once : NULL;
-    options.context = &calls;
+    options.progress = every_step(rng_one_in(t->random, 10) ? stop_at_once : NULL, &calls);
     size_t size;
     int32_t *items = read_view(t->joined, &size), *read = check_alloc(size);
     const char *url = rng_one_in(t->random, 2) ? "mem:" : path;
     caterva_status status = caterva_view_copy(t->joined, url, &options, &copy, &err);
-    if (options.on_progress && status == CATERVA_ESTOPPED) {
+    if (options.progress.report && status == CATERVA_ESTOPPED) {
         CHECK(strcmp(err.message, "stopped") == 0 && !copy, "%s", err.message);
     } else {
         CHECK_OK(status, err);

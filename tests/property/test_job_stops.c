@@ -1,8 +1,8 @@
 /* Jobs of more than a thousand parts: listing, deleting and sweeping them report progress,
  * and are stopped at many calls of on_progress. What was stopped can be repeated. */
 #include "caterva.h"
-#include "caterva_upkeep.h"
 #include "caterva_jobs.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/patience.h"
@@ -53,8 +53,7 @@ static caterva_status look(patience *p, found *out)
 {
     const caterva_job_list *list;
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
-    o.on_progress = patience_on_progress;
-    o.context = p;
+    o.progress = every_step(patience_on_progress, p);
     *out = (found){.n = -1};
     caterva_status status = caterva_jobs_list(path, &o, &list, &err);
     if (status != CATERVA_OK) return status;
@@ -92,8 +91,7 @@ static void add_parts(void)
 static caterva_status discard(patience *p)
 {
     caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
-    o.on_progress = patience_on_progress;
-    o.context = p;
+    o.progress = every_step(patience_on_progress, p);
     return caterva_job_delete(path, job, job_size, &o, &err);
 }
 
@@ -192,7 +190,7 @@ int main(void)
     o.shape = (int64_t[]){10};
     o.dtype = "<i4";
     o.durability = CATERVA_DURABILITY_NONE;
-    o.on_progress = on_progress;
+    o.progress = every_step(on_progress, NULL);
     progress = (patience){.left = -1};
     CHECK_OK(caterva_create(scratch_path(path, "a.b2nd"), &o, &array, &err), err);
     CHECK_OK(caterva_commit(array, &err), err);

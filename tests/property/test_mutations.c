@@ -4,10 +4,11 @@
  *
  * usage: test_mutations [MUTATIONS [SEED]] */
 #include "caterva.h"
-#include "caterva_upkeep.h"
 #include "caterva_store.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/info.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
@@ -213,7 +214,7 @@ static void use_array(rng *r, caterva_array *array)
     caterva_chunk_describe(array, 0, &chunk, NULL);
     caterva_chunk_describe(array, info->n_chunks - 1, &chunk, NULL);
     if (info->n_chunks < 100000) caterva_measure(array, &space, NULL);
-    verify.on_progress = stop_long_verify;
+    verify.progress = every_step(stop_long_verify, NULL);
     caterva_verify(array, &verify, &result, NULL);
 }
 

@@ -4,10 +4,11 @@
  *
  * usage: test_reduce_joined [ROUNDS [SEED]] */
 #include "caterva.h"
-#include "caterva_value.h"
 #include "caterva_upkeep.h"
+#include "caterva_value.h"
 
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/random.h"
 
 #include <math.h>
@@ -200,8 +201,7 @@ static void check_axes(const kind *k, const caterva_view *view, const double *it
         if ((goes[d] = rng_one_in(r, 2))) axes[o.n_axes++] = d;
     o.axes = axes;
     o.skip_nan = rng_int(r, 0, 1);
-    o.on_progress = on_progress;
-    o.context = progress;
+    o.progress = every_step(on_progress, progress);
     cell *cells = count_cells(view, items, n, goes, &n_cells);
     size_t size = (size_t)n_cells * sizeof(double);
     double *results = check_alloc(size), *got = check_alloc(size);
@@ -209,8 +209,8 @@ static void check_axes(const kind *k, const caterva_view *view, const double *it
         progress[0] = 0;
         CHECK_OK(caterva_view_reduce(view, (caterva_reduction)what, &o, results, size, &err),
                  err);
-        CHECK(progress[0] == progress[1] && progress[1] == n, "%lld of %lld",
-              (long long)progress[0], (long long)progress[1]);
+        CHECK(progress[0] == progress[1] && progress[1] == n * (k->dtype[2] - '0'),
+              "%lld of %lld", (long long)progress[0], (long long)progress[1]);
         convert(k, (caterva_reduction)what, results, n_cells, got);
         for (int64_t i = 0; i < n_cells; i++) {
             double want = want_of(&cells[i], (caterva_reduction)what, o.skip_nan);
@@ -267,7 +267,7 @@ static void check_stop(const caterva_view *view)
     caterva_error err;
     caterva_stats stats = CATERVA_STATS_INIT;
     caterva_reduce_options o = CATERVA_REDUCE_INIT;
-    o.on_progress = stop_late;
+    o.progress = every_step(stop_late, NULL);
     caterva_status status = caterva_view_statistics(view, &o, &stats, &err);
     CHECK(status == CATERVA_ESTOPPED, "%s", caterva_status_name(status));
 }

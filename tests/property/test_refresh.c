@@ -1,6 +1,7 @@
 /* Two handles on one array: a reader keeps the state it opened, through commits, changes of
  * shape and compaction, until it refreshes. */
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/info.h"
 #include "support/scratch.h"
 
@@ -88,8 +89,7 @@ static void check_watch(const char *path)
     write_all(writer, 0, n);
     CHECK_OK(caterva_commit(writer, &err), err);
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.on_progress = listen;
-    options.context = &h;
+    options.progress = every_step(listen, &h);
     CHECK_OK(caterva_open(path, &options, &reader, &err), err);
     for (int round = 0; round < 4; round++) {
         if (round == 1) {

@@ -4,6 +4,7 @@
 #include "caterva_store.h"
 
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/random.h"
 
 #include <stdbool.h>
@@ -59,8 +60,7 @@ static caterva_status write_all(int level, watching *w, void **frame, size_t *si
     o.level = level;
     o.filters[0] = CATERVA_FILTER_SHUFFLE;
     o.threads = 1;
-    o.on_progress = w ? on_progress : NULL;
-    o.context = w;
+    o.progress = every_step(w ? on_progress : NULL, w);
     caterva_status status =
         caterva_create_from_memory("mem:", &o, items, sizeof items, &array, err);
     if (status != CATERVA_OK) return status;

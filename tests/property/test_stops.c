@@ -2,8 +2,8 @@
  * remain, a rollback restores them, and the call runs through afterwards. Progress never goes
  * back, never exceeds the total, and ends there. */
 #include "caterva.h"
-#include "caterva_upkeep.h"
 #include "caterva_store.h"
+#include "caterva_upkeep.h"
 
 #include "support/buffer.h"
 #include "support/check.h"
@@ -48,8 +48,7 @@ static caterva_create_options creation(patience *p, caterva_layout layout, int t
     o.layout = layout;
     o.threads = threads;
     o.durability = CATERVA_DURABILITY_NONE;
-    o.on_progress = p ? patience_on_progress : NULL;
-    o.context = p;
+    o.progress = every_step(p ? patience_on_progress : NULL, p);
     return o;
 }
 
@@ -100,8 +99,7 @@ static void stop_frame_open(void)
     for (int chance = 0, stopped = 1; stopped; chance++) {
         patience p = {.left = chance};
         caterva_open_options o = CATERVA_OPEN_INIT;
-        o.on_progress = patience_on_progress;
-        o.context = &p;
+        o.progress = every_step(patience_on_progress, &p);
         caterva_status status = caterva_frame_open(frame, size, 1, &o, &array, &err);
         stopped = p.done < p.total;
         CHECK(status == (stopped ? CATERVA_ESTOPPED : CATERVA_OK), "%d after %d calls",
@@ -268,8 +266,7 @@ static caterva_array *open_watched(const named_action *act, patience *p, int thr
     o.durability = CATERVA_DURABILITY_NONE;
     o.dirty_budget = 1; /* so that flushes occur inside writes, too */
     o.cache_bytes = -1;
-    o.on_progress = patience_on_progress;
-    o.context = p;
+    o.progress = every_step(patience_on_progress, p);
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     return array;
 }
@@ -327,8 +324,7 @@ static void commit_again(void)
     caterva_open_options o = CATERVA_OPEN_INIT;
     o.mode = CATERVA_MODE_WRITE;
     o.threads = 1;
-    o.on_progress = patience_on_progress;
-    o.context = &p;
+    o.progress = every_step(patience_on_progress, &p);
     CHECK_OK(caterva_open(path, &o, &array, &err), err);
     CHECK_OK(caterva_write(array, start, stop, others, sizeof others, &err), err);
     p = (patience){.left = -1};
@@ -396,8 +392,7 @@ static void stop_upkeep(caterva_layout layout)
             patience p = {.left = chance};
             caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
             o.durability = CATERVA_DURABILITY_NONE;
-            o.on_progress = patience_on_progress;
-            o.context = &p;
+            o.progress = every_step(patience_on_progress, &p);
             caterva_status status = calls[i](path, &o, &err);
             check_committed();
             if (status == CATERVA_OK) {

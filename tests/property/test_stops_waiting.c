@@ -1,6 +1,7 @@
 /* A progress callback that can stop only in the caller's own thread, as Python's can, stops
  * waiting calls: reads in waves and everything that reads ahead, from a store that delays its
  * bytes until it is stopped; and reads whose last piece another thread has. */
+#include "support/every_step.h"
 #include "waves_array.h"
 
 #include <caterva_store.h>
@@ -84,7 +85,7 @@ static caterva_array *open_held(bool in_waves, int threads)
         s.read = hold_one;
     o.threads = threads;
     o.cache_bytes = -1;
-    o.on_progress = on_progress;
+    o.progress = every_step(on_progress, NULL);
     atomic_store(&holds, false);
     atomic_store(&is_held, false);
     atomic_store(&has_said, false);

@@ -1,6 +1,7 @@
 /* Trees packed and unpacked: archives appear complete, and damage in one is refused, or does
  * not matter. */
 #include "small_tree.h"
+#include "support/every_step.h"
 
 #include "random.h"
 
@@ -62,10 +63,10 @@ static void test_pack(void)
     refused(caterva_tree_pack(tree, archive, NULL, &err), CATERVA_EEXIST, "exists");
     put("/g/k/a", 50, 1);
     o.overwrite = 1;
-    o.on_progress = stop_soon;
+    o.progress = every_step(stop_soon, NULL);
     refused(caterva_tree_pack(tree, archive, &o, &err), CATERVA_ESTOPPED, "stopped");
     CHECK(count_files("") == 2, "%d files", count_files(""));
-    o.on_progress = NULL;
+    o.progress = every_step(NULL, NULL);
     CHECK_OK(caterva_tree_pack(tree, archive, &o, &err), err);
     check_first(packed, "/g/k/a", 100); /* goes on in the old one */
     CHECK_OK(caterva_tree_unpack(packed, scratch_path(copy, "old.b2d"), NULL, &err), err);

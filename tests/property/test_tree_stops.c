@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GROUPS = 12, EACH = 100, N = GROUPS * EACH };
+enum { GROUPS = 12, EACH = 100, N = GROUPS * EACH, FILE_BYTES = 4096 }; /* of each file */
 
 static patience progress; /* by the handle `tree` */
 static double last, longest;
@@ -69,7 +69,7 @@ static void open_tree(void)
     caterva_tree_options o = CATERVA_TREE_INIT;
     o.mode = CATERVA_MODE_WRITE;
     o.durability = CATERVA_DURABILITY_NONE;
-    o.on_progress = on_progress;
+    o.progress = every_step(on_progress, NULL);
     wait_for(-1);
     CHECK_OK(caterva_tree_open(path, &o, &tree, &err), err);
 }
@@ -118,9 +118,9 @@ static void stop_lists(void)
     double all = worked() - begin;
     CHECK(list->n == N + GROUPS + 2, "%zu entries", list->n);
     caterva_tree_list_release(list);
-    check_reported(N + 2); /* with embed.b2e */
-    CHECK(progress.total == N + 2 && progress.calls > 2 * N, "%lld files in %d calls",
-          (long long)progress.total, progress.calls);
+    check_reported((N + 2) * FILE_BYTES); /* with embed.b2e */
+    CHECK(progress.total == (N + 2) * FILE_BYTES && progress.calls > 2 * N,
+          "%lld in %d calls", (long long)progress.total, progress.calls);
     CHECK(longest < all / 4 + 0.01, "%.3f of %.3f s without a word", longest, all);
     for (int chance = 0; chance < 2 * N; chance += chance + 1) {
         wait_for(chance);
@@ -143,7 +143,7 @@ static void stop_moves(void)
         check_stopped(status);
         CHECK(count("/large") == -1 && count("/big") == N + GROUPS, "half-way");
     }
-    check_reported(3 * N);
+    check_reported(3 * N * FILE_BYTES);
     CHECK(chance > N && count("/big") == -1 && count("/large") == N + GROUPS, "moved");
     wait_for(-1);
     CHECK_OK(caterva_tree_move(tree, "/large", "/big", &err), err);
@@ -158,20 +158,21 @@ static void look_at_one(void)
     CHECK(caterva_tree_open_array(tree, "/big/g3/none", NULL, &array, &err) ==
                   CATERVA_ENOTFOUND &&
               progress.total == 0,
-          "%lld files for none", (long long)progress.total);
+          "%lld bytes for none", (long long)progress.total);
     wait_for(-1);
-    CHECK(caterva_tree_open_array(tree, "/big", NULL, &array, &err) ==
-                  CATERVA_EUNSUPPORTED &&
-              strstr(err.message, "is a group, not an array") && progress.total <= EACH,
-          "%lld files for a group", (long long)progress.total);
+    CHECK(caterva_tree_open_array(tree, "/big", NULL, &array, &err) == CATERVA_EUNSUPPORTED &&
+              strstr(err.message, "is a group, not an array") &&
+              progress.total <= EACH * FILE_BYTES,
+          "%lld bytes for a group", (long long)progress.total);
     wait_for(-1);
     CHECK_OK(caterva_tree_move(tree, "/one", "/big/g3/two", &err), err);
-    CHECK(progress.total <= 1, "%lld files for a move", (long long)progress.total);
+    CHECK(progress.total <= FILE_BYTES, "%lld bytes for a move", (long long)progress.total);
     wait_for(-1);
     CHECK(caterva_tree_move(tree, "/big/g3/two", "/big/g4", &err) == CATERVA_EEXIST, "moved");
     wait_for(-1);
     CHECK_OK(caterva_tree_delete(tree, "/big/g3/two", &err), err);
-    CHECK(progress.total <= 1, "%lld files for a removal", (long long)progress.total);
+    CHECK(progress.total <= FILE_BYTES, "%lld bytes for a removal",
+          (long long)progress.total);
     wait_for(-1);
     CHECK(caterva_tree_delete(tree, "/big/g3/two", &err) == CATERVA_ENOTFOUND, "is there");
 }
@@ -215,7 +216,7 @@ static void sweep(int way)
         CHECK(count_hidden() == 1, "a reader has removed it");
         CHECK_OK(caterva_tree_close(tree, &err), err);
         o.mode = CATERVA_MODE_WRITE;
-        o.on_progress = on_progress;
+        o.progress = every_step(on_progress, NULL);
         wait_for(1);
         check_stopped(caterva_tree_open(path, &o, &tree, &err));
         CHECK(!tree && count_hidden() == 1, "it is open");
@@ -242,7 +243,7 @@ static void stop_removals(void)
     CHECK(n_gone >= 3 && n_whole >= 6, "%d gone, %d whole", n_gone, n_whole);
     wait_for(-1);
     CHECK_OK(caterva_tree_delete(tree, "/big", &err), err);
-    check_reported(4 * N);
+    check_reported(4 * N * FILE_BYTES);
     CHECK(progress.calls > 4 * N && count_hidden() == 0, "%d calls", progress.calls);
     CHECK(count("/") == 1, "something is left");
     make_big();
@@ -355,9 +356,9 @@ static void stop_packs(void)
     }
     wait_for(-1);
     CHECK_OK(caterva_tree_pack(tree, archive, &pack, &err), err);
-    check_reported(N + 2);
+    check_reported((N + 2) * FILE_BYTES);
     CHECK_OK(caterva_tree_close(tree, &err), err);
-    o.on_progress = on_progress;
+    o.progress = every_step(on_progress, NULL);
     for (int chance = 0; chance <= N / 1024; chance++) {
         wait_for(chance);
         check_stopped(caterva_tree_open(archive, &o, &tree, &err));
@@ -366,7 +367,7 @@ static void stop_packs(void)
     wait_for(-1);
     CHECK_OK(caterva_tree_open(archive, &o, &tree, &err), err);
     CHECK(count("/big") == N + GROUPS, "a list");
-    check_reported(N + 2);
+    check_reported((N + 2) * FILE_BYTES);
     const caterva_tree_list *list;
     caterva_tree_verify_options quick = CATERVA_TREE_VERIFY_INIT;
     caterva_tree_verify_result result = CATERVA_TREE_VERIFY_RESULT_INIT;
@@ -380,8 +381,7 @@ static void stop_packs(void)
     for (int i = 0; i < 4; i++) { /* with attributes, and the contents of embed.b2e */
         patience own = {.left = -1};
         quick.quick = i % 2;
-        quick.on_progress = patience_on_progress;
-        quick.context = &own;
+        quick.progress = every_step(patience_on_progress, &own);
         wait_for(-1);
         CHECK_OK(caterva_tree_verify(tree, i < 2 ? "/" : "/big/g3", &quick, &result, &err),
                  err);

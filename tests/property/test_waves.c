@@ -7,6 +7,7 @@
  *
  * usage: test_waves [SEED [ROUNDS]] */
 #include "scratch.h"
+#include "support/every_step.h"
 #include "waves_array.h"
 
 #include <caterva_store.h>
@@ -222,8 +223,7 @@ static void stops(blob *b)
         caterva_store s = blob_store(b);
         o.threads = threads;
         o.cache_bytes = -1;
-        o.on_progress = stop_soon;
-        o.context = &most;
+        o.progress = every_step(stop_soon, &most);
         CHECK_OK(caterva_store_open(&s, &o, &array, &err), err);
         long before = b->n_stopped;
         forget_counts(b);

@@ -5,6 +5,7 @@
  * reported as usual; a stop reaches the store.
  *
  * usage: test_waves_jobs [SEED] */
+#include "support/every_step.h"
 #include "waves_array.h"
 
 #include <caterva_store.h>
@@ -205,16 +206,11 @@ static const struct row {
     long most_reads; /* of the seal and the index, one read each; and for a copy, the search
                       * for a layout area */
 } rows[] = {
-    {"statistics", statistics, 0},
-    {"a histogram", histogram, 0},
-    {"a reduction", reduce, 0},
-    {"a reduction to planes", reduce_planes, 0},
-    {"a read around damage", skip, 0},
-    {"a copy that moves", copy_moved, 1},
-    {"a copy in slabs", copy_recoded, 1},
-    {"a copy of a view", copy_view, 1},
-    {"a frame", copy_frame, 1},
-    {"verify", verify, 8},
+    {"statistics", statistics, 0},        {"a histogram", histogram, 0},
+    {"a reduction", reduce, 0},           {"a reduction to planes", reduce_planes, 0},
+    {"a read around damage", skip, 0},    {"a copy that moves", copy_moved, 1},
+    {"a copy in slabs", copy_recoded, 1}, {"a copy of a view", copy_view, 1},
+    {"a frame", copy_frame, 1},           {"verify", verify, 8},
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
@@ -355,8 +351,7 @@ static void stops(blob *b)
         caterva_error err;
         caterva_array *array = open_warm(b, threads, -1);
         long before = b->n_stopped;
-        v.on_progress = r.on_progress = stop_at;
-        v.context = r.context = &most;
+        v.progress = r.progress = every_step(stop_at, &most);
         CHECK(caterva_verify(array, &v, &result, &err) == CATERVA_ESTOPPED, "it goes on");
         CHECK(caterva_statistics(array, &r, &stats, &err) == CATERVA_ESTOPPED, "it goes on");
         CHECK(b->n_stopped > before, "%d threads: the store was not stopped", threads);

@@ -25,10 +25,11 @@
  *   refresh, close
  *   transfers            "requests bytes round_trips joined retried cached" */
 #include "caterva.h"
-#include "caterva_upkeep.h"
-#include "caterva_tree.h"
-#include "caterva_store.h"
 #include "caterva_remote.h"
+#include "caterva_store.h"
+#include "caterva_tree.h"
+#include "caterva_upkeep.h"
+#include "support/every_step.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -105,7 +106,7 @@ static caterva_status open_url(char *words, const char *key,
     const char *headers[] = {token};
     int addressing = 0;
     options.remote = &remote;
-    options.on_progress = on_progress;
+    options.progress = every_step(on_progress, NULL);
     remote.headers = headers;
     while ((word = strtok(NULL, " "))) {
         int known = number(word, "connections=", &remote.connections) ||
@@ -120,7 +121,8 @@ static caterva_status open_url(char *words, const char *key,
         if (strncmp(word, "ca=", 3) == 0) remote.ca_file = word + 3, known = 1;
         if (strncmp(word, "bound=", 6) == 0)
             remote.cache_bytes = strtoll(word + 6, NULL, 10), known = 1;
-        if (number(word, "dawdle=", &dawdle_ms)) options.on_progress = dawdle, known = 1;
+        if (number(word, "dawdle=", &dawdle_ms))
+            options.progress = every_step(dawdle, NULL), known = 1;
         if (strcmp(word, "unchecked") == 0) options.unchecked = known = 1;
         if (strcmp(word, "nocache") == 0) options.cache_bytes = -(known = 1);
         if (strncmp(word, "token=", 6) == 0) {

@@ -7,6 +7,7 @@
 
 #include "info.h"
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/scratch.h"
 
 #include <fcntl.h>
@@ -106,8 +107,7 @@ static void ask_items(caterva_array *array)
         uint8_t item[16];
         step("read", caterva_read(array, start, stop, item, sizeof item, &err), &err);
     }
-    options.on_progress = stop_soon;
-    options.context = &calls;
+    options.progress = every_step(stop_soon, &calls);
     step("statistics", caterva_statistics(array, &options, &stats, &err), &err);
 }
 
@@ -120,8 +120,7 @@ static void ask_copies(caterva_array *array)
     void *frame;
     size_t size;
     int calls = 0;
-    options.on_progress = stop_soon;
-    options.context = &calls;
+    options.progress = every_step(stop_soon, &calls);
     options.memory = 64 << 20;
     caterva_status status = caterva_copy(array, "mem:", &options, &copy, &err);
     step("copy", status, &err);

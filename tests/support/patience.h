@@ -4,6 +4,7 @@
 #define SUPPORT_PATIENCE_H
 
 #include "check.h"
+#include "every_step.h"
 
 #include <stdint.h>
 
@@ -13,7 +14,7 @@ typedef struct patience {
     int64_t done, total;
 } patience;
 
-/* An on_progress. */
+/* A caterva_progress.report. */
 static inline int patience_on_progress(void *context, int64_t done, int64_t total)
 {
     patience *p = context;

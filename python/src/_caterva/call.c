@@ -32,7 +32,11 @@ void call_begin(call *c, const void *owner, PyObject *progress)
     c->place = owner ? ((const call_owner *)owner)->place : NULL;
     c->outer = current;
     c->progress = progress == Py_None ? NULL : progress;
-    c->own = c->told = c->deaf = false;
+    c->teller = NULL;
+    if (owner &&
+        PyObject_TypeCheck((PyObject *)owner, ((const call_owner *)owner)->state->tree_type))
+        c->teller = CALL_TREE;
+    c->told = c->deaf = false;
     c->next = c->done = c->total = 0;
     current = c;
     c->thread = PyEval_SaveThread();
@@ -67,17 +71,25 @@ static void note(call *c, int64_t done, int64_t total)
     c->total = total;
 }
 
-int call_hook(void *context, int64_t done, int64_t total)
+const char call_tree;
+
+static int hook(void *context, int64_t done, int64_t total)
 {
     call *c = current;
-    if (!c && context) note(context, done, total); /* call_end reports the last numbers */
-    if (!c || (context && context != c)) return 0;
-    if (c->own == (context != NULL)) note(c, done, total);
+    bool is_handle = !context || context == CALL_TREE;
+    if (!c && !is_handle) note(context, done, total); /* call_end reports the last numbers */
+    if (!c || (!is_handle && context != c)) return 0;
+    if (c->teller == context) note(c, done, total);
     int64_t time = now();
     if (c->next == 0) c->next = time + PATIENCE_NS;
     if (time < c->next || c->deaf) return 0;
     c->next = time + PATIENCE_NS;
     return ask(c);
+}
+
+caterva_progress call_progress(void *context)
+{
+    return (caterva_progress){hook, context, CATERVA_NONE, {0}};
 }
 
 PyObject *text_of(const char *text)
@@ -93,7 +105,8 @@ PyObject *name_decoded(const char *name)
 PyObject *name_encoded(PyObject *name)
 {
     PyObject *bytes = PyUnicode_AsEncodedString(name, "utf-8", "surrogateescape");
-    if (!bytes || strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes)) return bytes;
+    if (!bytes || strlen(PyBytes_AsString(bytes)) == (size_t)PyBytes_Size(bytes))
+        return bytes;
     PyErr_SetString(PyExc_ValueError, "embedded null character");
     Py_DECREF(bytes);
     return NULL;

@@ -6,7 +6,7 @@
  *     status = caterva_...(..., &c.err);
  *     if (call_end(state, &c, status) < 0) return NULL;
  *
- * The library may call call_hook from any thread; Python is called on the calling thread only,
+ * The library may report from any thread; Python is called on the calling thread only,
  * which takes part in all work. */
 #ifndef CALL_H
 #define CALL_H
@@ -28,7 +28,7 @@ typedef struct call {
     PyThreadState *thread;
     PyObject *progress; /* borrowed; or NULL                                  */
     PyObject *place;    /* str that names the file in exceptions, borrowed; or NULL */
-    bool own;           /* numbers come from the call's options, not the handle's */
+    const void *teller; /* context of the reports whose numbers Python gets   */
     bool told;          /* `done` and `total` were reported to Python         */
     bool deaf;          /* signals wait until the call has ended              */
     int64_t next;       /* time of the next call of Python, in ns; 0: not set */
@@ -43,8 +43,12 @@ void call_begin(call *c, const void *owner, PyObject *progress);
  * of the progress function. */
 int call_end(module_state *state, call *c, caterva_status status);
 
-/* Is the on_progress of handles (context NULL) and of options (context: the call). */
-int call_hook(void *context, int64_t done, int64_t total);
+/* The progress of options: of handles of arrays (context NULL), of trees (CALL_TREE), and of one
+ * call (context: the call, which then sets `teller` to itself). Every step is reported, because
+ * Python is called on the calling thread only, and much less often. */
+#define CALL_TREE ((void *)&call_tree)
+extern const char call_tree;
+caterva_progress call_progress(void *context);
 
 /* True if this thread is in a call with the owner: in its progress function or in the handler of
  * a signal. */

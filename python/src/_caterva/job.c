@@ -92,10 +92,9 @@ static PyObject *merge_tokens(array_object *self, const merging *m,
     caterva_merge_result r = CATERVA_MERGE_RESULT_INIT;
     call c;
     if (array_enter(self) < 0) return NULL;
-    options->on_progress = call_hook;
-    options->context = &c;
+    options->progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status =
         caterva_merge(self->handle, m->tokens, m->sizes, m->n, options, &r, &c.err);
     int result = call_end(self->state, &c, status);
@@ -205,8 +204,7 @@ PyMethodDef array_job_methods[] = {
 static caterva_upkeep_options heard_by(call *c)
 {
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
-    options.on_progress = call_hook;
-    options.context = c;
+    options.progress = call_progress(c);
     return options;
 }
 
@@ -223,7 +221,7 @@ PyObject *function_job_discard(PyObject *module, PyObject *args)
     const char *text = PyBytes_AsString(url);
     const caterva_upkeep_options options = heard_by(&c);
     call_begin(&c, NULL, progress);
-    c.own = true;
+    c.teller = &c;
     c.place = place;
     caterva_status status = caterva_job_delete(text, job, (size_t)size, &options, &c.err);
     int result = call_end(module_state_of(module), &c, status);
@@ -253,7 +251,7 @@ PyObject *function_jobs_list(PyObject *module, PyObject *args)
     const char *text = PyBytes_AsString(url);
     const caterva_upkeep_options options = heard_by(&c);
     call_begin(&c, NULL, progress);
-    c.own = true;
+    c.teller = &c;
     c.place = place;
     caterva_status status = caterva_jobs_list(text, &options, &list, &c.err);
     int result = call_end(module_state_of(module), &c, status);

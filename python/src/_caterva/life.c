@@ -102,7 +102,7 @@ static int keep_up(array_object *self, upkeep_function *function, PyObject *prog
     const char *url = PyBytes_AsString(place);
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
     options.durability = self->again.durability;
-    options.on_progress = call_hook;
+    options.progress = call_progress(NULL);
     caterva_error failed;
     call c;
     call_begin(&c, self, progress);

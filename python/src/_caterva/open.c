@@ -84,7 +84,7 @@ caterva_open_options open_options_like(const caterva_create_options *o)
     again.cache_bytes = o->cache_bytes;
     again.no_read_ahead = o->no_read_ahead;
     again.compact_percent = o->compact_percent;
-    again.on_progress = o->on_progress;
+    again.progress = o->progress;
     return again;
 }
 
@@ -172,7 +172,6 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
                              copying *order, PyObject *progress, caterva_array **out)
 {
     call c;
-    c.own = false;
     if (PyObject_TypeCheck(source, state->view_type)) {
         if (view_copy((view_object *)source, url, order->place, &order->options, progress,
                       out) < 0)
@@ -181,10 +180,9 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
     }
     array_object *array = array_of(state, source);
     if (!array || array_enter(array) < 0) return NULL;
-    order->options.on_progress = call_hook;
-    order->options.context = &c;
+    order->options.progress = call_progress(&c);
     call_begin(&c, array, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status = caterva_copy(array->handle, url, &order->options, out, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = order->place;
     int result = call_end(state, &c, status);

@@ -271,7 +271,7 @@ int create_options_parse(PyObject *dict, create_parts *parts, caterva_create_opt
         if (stored == 0) return fail_unknown(name);
         if (stored < 0) return -1;
     }
-    out->on_progress = call_hook;
+    out->progress = call_progress(NULL);
     return 0;
 }
 
@@ -292,7 +292,7 @@ static int parse_simple(PyObject *dict, const entry *table, void *out)
 int open_options_parse(PyObject *dict, caterva_open_options *out)
 {
     *out = (caterva_open_options)CATERVA_OPEN_INIT;
-    out->on_progress = call_hook;
+    out->progress = call_progress(NULL);
     return parse_simple(dict, open_entries, out);
 }
 

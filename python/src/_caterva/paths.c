@@ -20,7 +20,7 @@ static PyObject *keep_up(PyObject *module, PyObject *args, upkeep_function *func
         !(url = place_encoded(place)))
         return NULL;
     options.durability = (caterva_durability)durability;
-    options.on_progress = call_hook;
+    options.progress = call_progress(NULL);
     const char *text = PyBytes_AsString(url);
     call_begin(&c, NULL, progress);
     c.place = place;
@@ -80,12 +80,6 @@ static int on_found(void *context, const caterva_info *info, void *fill)
     return !r->fill_fits;
 }
 
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    (void)context;
-    return call_hook(NULL, done, total);
-}
-
 static PyObject *report_of(repairing *r, const caterva_repair_result *result)
 {
     PyObject *list = damages_take(&r->found, r->ndim);
@@ -104,8 +98,8 @@ static PyObject *repair_at(PyObject *module, const char *url, caterva_repair_opt
     call c;
     o->on_found = on_found;
     o->on_damage = on_damage;
-    o->on_progress = on_progress;
     o->context = r;
+    o->progress = call_progress(NULL);
     call_begin(&c, NULL, progress);
     caterva_status status = caterva_repair(url, o, &result, &c.err);
     c.place = status == CATERVA_EEXIST && o->output ? r->output : r->place;

@@ -23,9 +23,8 @@ static int parse_selection(PyObject *what, reduction *out)
 
 static void listen(reduction *r, call *c)
 {
-    r->options.on_progress = call_hook;
-    r->options.context = c;
-    c->own = true;
+    r->options.progress = call_progress(c);
+    c->teller = &c;
 }
 
 static PyObject *number_of(const caterva_number *n)

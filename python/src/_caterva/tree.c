@@ -280,8 +280,9 @@ static PyObject *tree_at(module_state *state, PyObject *place, tree_function *fu
     call c;
     if (!path) return NULL;
     const char *text = PyBytes_AsString(path);
-    options->on_progress = call_hook;
+    options->progress = call_progress(CALL_TREE);
     call_begin(&c, NULL, progress);
+    c.teller = CALL_TREE;
     c.place = place;
     caterva_status status = function(text, options, &handle, &c.err);
     int result = call_end(state, &c, status);

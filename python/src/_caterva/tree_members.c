@@ -200,10 +200,9 @@ static PyObject *write_whole(PyObject *object, PyObject *args, pack_function *fu
     }
     const char *text = PyBytes_AsString(path);
     options.durability = (caterva_durability)durability;
-    options.on_progress = call_hook;
-    options.context = &c;
+    options.progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status = function(self->handle, text, &options, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = place;
     int result = call_end(self->state, &c, status);

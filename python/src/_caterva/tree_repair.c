@@ -19,7 +19,6 @@ typedef struct member {
 } member;
 
 typedef struct repairing {
-    call *call;
     PyObject *place, *output; /* str; None without an output */
     damages found;            /* in the current member */
     int ndim;                 /* of the current member, if it is an array with a readable header */
@@ -42,11 +41,6 @@ static void on_damage(void *context, const char *key, const caterva_damage *dama
 {
     (void)key;
     damages_add(&((repairing *)context)->found, damage);
-}
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    return call_hook(((repairing *)context)->call, done, total);
 }
 
 static char *copy_of(const char *text, bool *lost)
@@ -142,14 +136,13 @@ static PyObject *repair_at(PyObject *module, const char *path, caterva_tree_repa
 {
     caterva_tree_repair_result result = CATERVA_TREE_REPAIR_RESULT_INIT;
     call c;
-    r->call = &c;
     o->on_found = on_found;
     o->on_damage = on_damage;
     o->on_member = on_member;
-    o->on_progress = on_progress;
     o->context = r;
+    o->progress = call_progress(&c);
     call_begin(&c, NULL, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status = caterva_tree_repair(path, o, &result, &c.err);
     c.place = status == CATERVA_EEXIST && o->output ? r->output : r->place;
     int ended = call_end(module_state_of(module), &c, r->lost ? CATERVA_ENOMEM : status);

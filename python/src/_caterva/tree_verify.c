@@ -17,7 +17,6 @@ typedef struct member {
 } member;
 
 typedef struct verifying {
-    call *call;
     damages found; /* in the current member */
     member *list;  /* the damaged members */
     size_t n, room;
@@ -30,11 +29,6 @@ static void on_damage(void *context, const char *key, const caterva_damage *dama
 {
     (void)key;
     damages_add(&((verifying *)context)->found, damage);
-}
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    return call_hook(((verifying *)context)->call, done, total);
 }
 
 static member *new_member(verifying *v)
@@ -114,13 +108,12 @@ static PyObject *verify(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "zpiO", &group, &o.quick, &o.threads, &progress) ||
         tree_enter(self) < 0)
         return NULL;
-    v.call = &c;
     o.on_damage = on_damage;
     o.on_member = on_member;
-    o.on_progress = on_progress;
     o.context = &v;
+    o.progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status = caterva_tree_verify(self->handle, group, &o, &r, &c.err);
     if (v.lost || v.found.lost) status = CATERVA_ENOMEM;
     if (call_end(self->state, &c, status) == 0) list = list_of(&v);

@@ -11,17 +11,11 @@
 
 typedef struct verifying {
     damages found;
-    call *call;
 } verifying;
 
 static void on_damage(void *context, const caterva_damage *damage)
 {
     damages_add(&((verifying *)context)->found, damage);
-}
-
-static int on_progress(void *context, int64_t done, int64_t total)
-{
-    return call_hook(((verifying *)context)->call, done, total);
 }
 
 /* (quick, progress) to (checked, damaged, unverified, [damages]) */
@@ -33,14 +27,15 @@ static PyObject *verify(PyObject *object, PyObject *args)
     caterva_verify_options options = CATERVA_VERIFY_INIT;
     caterva_verify_result r = CATERVA_VERIFY_RESULT_INIT;
     call c;
-    if (!PyArg_ParseTuple(args, "pO", &quick, &progress) || array_enter(self) < 0) return NULL;
+    if (!PyArg_ParseTuple(args, "pO", &quick, &progress) || array_enter(self) < 0)
+        return NULL;
     options.quick = quick;
-    verifying v = {.call = &c};
+    verifying v = {0};
     options.on_damage = on_damage;
-    options.on_progress = on_progress;
     options.context = &v;
+    options.progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status = caterva_verify(self->handle, &options, &r, &c.err);
     int result = call_end(self->state, &c, status);
     array_leave(self);
@@ -60,8 +55,10 @@ static PyObject *read_skipping(PyObject *object, PyObject *args)
     array_object *self = (array_object *)object;
     PyObject *from, *to, *array, *fill;
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
-    if (!PyArg_ParseTuple(args, "OOO!O", &from, &to, &PyArray_Type, &array, &fill)) return NULL;
-    int n = parse_int64s(from, "start", start), m = n < 0 ? -1 : parse_int64s(to, "stop", stop);
+    if (!PyArg_ParseTuple(args, "OOO!O", &from, &to, &PyArray_Type, &array, &fill))
+        return NULL;
+    int n = parse_int64s(from, "start", start),
+        m = n < 0 ? -1 : parse_int64s(to, "stop", stop);
     PyArrayObject *out = (PyArrayObject *)array;
     if (m < 0) return NULL;
     if (n != self->ndim || m != self->ndim || !PyArray_ISWRITEABLE(out) ||

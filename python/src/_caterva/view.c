@@ -356,10 +356,9 @@ int view_copy(view_object *self, const char *url, PyObject *place,
 {
     call c;
     if (enter(self) < 0) return -1;
-    options->on_progress = call_hook;
-    options->context = &c;
+    options->progress = call_progress(&c);
     begin(&c, self, progress);
-    c.own = true;
+    c.teller = &c;
     caterva_status status = caterva_view_copy(self->view, url, options, out, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = place;
     int result = call_end(self->state, &c, status);

@@ -99,7 +99,7 @@ PyObject *function_convert(PyObject *module, PyObject *args)
     dst.size = (size_t)PyArray_NBYTES(to);
     dst.casting = (caterva_casting)casting;
     int64_t n = (int64_t)PyArray_SIZE(from);
-    options.on_progress = call_hook; /* checks for signals */
+    options.progress = call_progress(NULL); /* checks for signals */
     call_begin(&c, NULL, NULL);
     caterva_status status = caterva_buffer_convert(&src, n, &dst, &options, &c.err);
     if (call_end(module_state_of(module), &c, status) < 0) return NULL;

@@ -209,7 +209,7 @@ void cv_prefetch_init(cv_prefetch *p, cv_source (*source)(void *owner), void *ow
     *p = (cv_prefetch){.source = source, .owner = owner};
     p->job = (cv_pool_job){.step = do_step, .context = p, .most = threads - 1};
     cv_mutex_init(&p->lock);
-    cv_watch_init(&p->watch, NULL, NULL);
+    cv_watch_init(&p->watch, NULL);
 }
 
 void cv_prefetch_destroy(cv_prefetch *p)

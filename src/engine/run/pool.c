@@ -594,7 +594,7 @@ static void add(cv_task *task)
 
 static void prepare(cv_task *task)
 {
-    cv_watch_init(&task->watch, NULL, NULL);
+    cv_watch_init(&task->watch, NULL);
     cv_cond_init(&task->over);
     task->state = CV_TASK_WAITING;
     atomic_store(&task->list->is_used, true);

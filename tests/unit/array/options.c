@@ -3,6 +3,7 @@
  * garbage is refused. */
 #include "array/array.h"
 #include "support/buffer.h"
+#include "support/every_step.h"
 #include "support/info.h"
 
 #include <caterva_store.h>
@@ -352,12 +353,11 @@ static void older_verify_options_have_no_context(void **state)
     int calls = 0;
     assert_int_equal(caterva_create("mem:", &o, &array, NULL), CV_OK);
     caterva_verify_options v = CATERVA_VERIFY_INIT;
-    v.on_progress = stop_at_once;
-    v.context = &calls;
+    v.progress = every_step(stop_at_once, &calls);
     assert_int_equal(caterva_verify(array, &v, &result, NULL), CATERVA_ESTOPPED);
     assert_int_equal(calls, 1);
 
-    void *old = exact_copy(&v, offsetof(caterva_verify_options, on_progress));
+    void *old = exact_copy(&v, offsetof(caterva_verify_options, progress));
     assert_int_equal(caterva_verify(array, old, &result, NULL), CV_OK);
     assert_int_equal(calls, 1);
     assert_int_equal(result.damages, 0);

@@ -3,6 +3,7 @@
 #include "caterva.h"
 
 #include "support/check.h"
+#include "support/every_step.h"
 #include "support/random.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static caterva_array *make(int32_t *items)
     o.ndim = 2;
     o.shape = shape;
     o.dtype = "<i4";
-    o.on_progress = on_progress;
+    o.progress = every_step(on_progress, NULL);
     o.threads = 1;
     begin(0);
     for (int32_t i = 0; i < SIDE * SIDE; i++) items[i] = i;

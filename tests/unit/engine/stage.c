@@ -3,6 +3,7 @@
 #include "engine/read/source.h"
 
 #include "made.h"
+#include "support/every_step.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -69,7 +70,8 @@ static void begin(trial *t, bool is_one_window)
     CHECK_OK(caterva_commit(t->array, &err), err);
     t->source = cv_array_source(t->array);
     t->source.frame->store->is_far = true;
-    cv_watch_init(&t->watch, on_progress, t);
+    const caterva_progress progress = every_step(on_progress, t);
+    cv_watch_init(&t->watch, &progress);
     const cv_stage_plan plan = {.n_units = N_UNITS,
                                 .bytes = g.shape[0] * 4,
                                 .memory = is_one_window ? 0 : 1,

@@ -11,6 +11,7 @@
 #include "made.h"
 #include "scratch.h"
 #include "store/memory.h"
+#include "support/every_step.h"
 #include "unseal.h"
 
 #include <caterva_store.h>
@@ -33,7 +34,7 @@ typedef struct findings {
     caterva_status codes[64];
     char messages[64][240];
     caterva_verify_result result;
-    int progress_calls, stop_after; /* chunks */
+    int progress_calls, stop_after; /* bytes */
     int64_t done;
 } findings;
 
@@ -63,8 +64,8 @@ static cv_status verify(caterva_array *array, int quick, findings *f, cv_error *
     caterva_verify_options o = CATERVA_VERIFY_INIT;
     o.quick = quick;
     o.on_damage = note;
-    o.on_progress = count_progress;
     o.context = f;
+    o.progress = every_step(count_progress, f);
     f->result = (caterva_verify_result)CATERVA_VERIFY_RESULT_INIT;
     return caterva_verify(array, &o, &f->result, err);
 }
@@ -257,8 +258,8 @@ static void chunks_inside_a_chunk_are_all_found(void **state)
     assert_int_equal(ref.limit, 32 + WIDE * 4 + table); /* stored uncompressed */
     int64_t first = cv_index_get(&txn->index, 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(cv_index_set(&txn->index, 1 + i, first + 32 + 400 + 2000 * i, 0, NULL),
-                         CV_OK);
+        assert_int_equal(
+            cv_index_set(&txn->index, 1 + i, first + 32 + 400 + 2000 * i, 0, NULL), CV_OK);
     assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
     findings f = {.n = 0};
     assert_int_equal(verify(array, 0, &f, NULL), CV_OK);
@@ -374,7 +375,7 @@ static void progress_may_stop_it(void **state)
     int32_t sizes[N_CHUNKS];
     uint8_t *bytes = good_frame(&size, positions, sizes);
     for (int stop_after = 1; stop_after <= N_CHUNKS; stop_after++) {
-        findings f = {.stop_after = stop_after};
+        findings f = {.stop_after = stop_after * CHUNK * 4};
         caterva_open_options o = CATERVA_OPEN_INIT;
         caterva_array *array;
         cv_error err;
@@ -382,7 +383,7 @@ static void progress_may_stop_it(void **state)
         assert_int_equal(caterva_frame_open(bytes, size, 0, &o, &array, NULL), CATERVA_OK);
         assert_int_equal(verify(array, 0, &f, &err), CATERVA_ESTOPPED);
         assert_non_null(strstr(err.message, "stopped"));
-        assert_true(f.result.checked_chunks >= stop_after);
+        assert_true(f.result.checked_chunks + o.threads >= stop_after); /* others are begun */
         assert_true(f.result.checked_chunks < stop_after + 3);
         caterva_discard(array);
     }

@@ -1,0 +1,13 @@
+/* Progress that is reported at every step: tests count the calls, and stop at one of them. */
+#ifndef SUPPORT_EVERY_STEP_H
+#define SUPPORT_EVERY_STEP_H
+
+#include <caterva.h>
+
+static inline caterva_progress every_step(int (*report)(void *, int64_t, int64_t),
+                                          void *context)
+{
+    return (caterva_progress){report, context, CATERVA_NONE, {0}};
+}
+
+#endif
