@@ -965,7 +965,7 @@ CATERVA_API caterva_status caterva_dims_get(caterva_array *array, const char ***
  * all. Sets the attribute `dims` and deletes `dimension_names` and `_ARRAY_DIMENSIONS`, which
  * would contradict it. Pending until the commit. Copies, also of views, keep the names of
  * their axes.
- * Thread: alone. */
+ * Thread: turns. */
 CATERVA_API caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
                                             caterva_error *err);
 

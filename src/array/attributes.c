@@ -285,12 +285,12 @@ static cv_status check_names(const char *const *names, int ndim, cv_error *err)
     return CV_OK;
 }
 
-static cv_status remove_if_there(caterva_array *array, const char *name, cv_error *err)
+static cv_status delete_if_there(caterva_array *array, const char *name, cv_error *err)
 {
-    cv_error ignored;
-    cv_status status = caterva_attr_delete(array, name, &ignored);
+    cv_error why;
+    cv_status status = replace_attribute(array, name, NULL, &why);
     if (status == CV_OK || status == CATERVA_ENOTFOUND) return CV_OK;
-    if (err) *err = ignored;
+    if (err) *err = why;
     return status;
 }
 
@@ -308,26 +308,33 @@ static cv_status set_names(caterva_array *array, const char *const *names, int n
     }
     cv_pack_end(&p);
     cv_status status = cv_pack_finish(&p, &value, err);
-    if (status == CV_OK)
-        status = caterva_attr_set(array, conventions[0], value.data, value.size, err);
+    cv_attribute added = {.name = conventions[0], .form = CV_ATTRIBUTE_RAW};
+    added.data = value.data;
+    added.size = value.size;
+    if (status == CV_OK) status = replace_attribute(array, conventions[0], &added, err);
     cv_buffer_free(&value);
     return status;
 }
 
 /* Sets `dims` first: it has precedence if a later step fails. */
+static cv_status set_dims(caterva_array *array, const char *const *names, cv_error *err)
+{
+    int ndim = cv_array_state(array)->grid.ndim;
+    if (names) CV_TRY(check_names(names, ndim, err));
+    CV_TRY(names ? set_names(array, names, ndim, err)
+                 : delete_if_there(array, conventions[0], err));
+    for (int i = 1; i < N_CONVENTIONS; i++)
+        CV_TRY(delete_if_there(array, conventions[i], err));
+    return CV_OK;
+}
+
 caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
                                 caterva_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
-    cv_array_lock_shared(array);
-    int ndim = cv_array_state(array)->grid.ndim;
-    cv_array_unlock(array);
-    if (names) CV_TRY(check_names(names, ndim, err));
-    CV_TRY(names ? set_names(array, names, ndim, err)
-                 : remove_if_there(array, conventions[0], err));
-    for (int i = 1; i < N_CONVENTIONS; i++)
-        CV_TRY(remove_if_there(array, conventions[i], err));
-    return CV_OK;
+    CV_TRY(cv_array_refuse(array, "a change of attributes", err));
+    cv_array_lock_alone(array);
+    return cv_array_finish(array, set_dims(array, names, err));
 }
 
 cv_status cv_dims_carry(const cv_snapshot *from, const int *axes, caterva_array *to,
