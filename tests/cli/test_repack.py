@@ -132,7 +132,7 @@ class Repack(Case):
                 (2, "0:10", "--select", "::2"), (2, "0:10", "--select", "4"),
                 (2, "out of range", "--select", "0,99"), (2, "step 1", "--select", "::-1"),
                 (2, "exclude each other", "--sparse", "--contiguous"),
-                (2, "in one file", "--sparse", "--for-remote"),
+                (2, "single file", "--sparse", "--for-remote"),
                 (2, "3 axes", "--chunks", "1,2,3"),
                 (2, "more than the chunk's 9", "--blocks", "99,99", "--chunks", "9,9"),
                 (2, "no option '--shape'", "--shape", "9"), (2, "zip", "--codec", "zip"),
