@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("include", "src", "cli", "python/src", "python/caterva")
-MANUAL = ("docs", "examples", "bench/README.md", "bench/rivals/README.md", "README.md",
+MANUAL = ("docs", "man", "examples", "bench/README.md", "bench/rivals/README.md", "README.md",
           "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "python/README.md")
 CODE_LIMIT = 120
 MANUAL_LIMIT = 15
@@ -28,7 +28,7 @@ def files(places):
     for place in places:
         path = ROOT / place
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.suffix in (".c", ".h", ".py", ".pyi", ".md"):
+            if file.suffix in (".c", ".h", ".py", ".pyi", ".md", ".1"):
                 yield file
 
 
