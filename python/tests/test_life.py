@@ -370,7 +370,7 @@ def test_progress_hears_and_stops() -> None:
     steps: list[int] = []
     a.commit()
     a.verify(progress=lambda done, total: steps.append(done))
-    assert steps[-1] == a.n_chunks
+    assert steps[-1] >= a.nbytes
 
     def fail(done: int, total: int) -> None:
         raise ZeroDivisionError
