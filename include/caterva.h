@@ -285,11 +285,15 @@ typedef struct caterva_create_options {
     int codec_meta;             /* 0..255                                                 */
     int level;                  /* 1..9; CATERVA_NONE: blocks are stored uncompressed; 0:
                                    zstd 3 for items of 1 byte, 2 for larger ones;
-                                   other codecs 5                                         */
+                                   other codecs 5. With zstd, level 0 and filters all 0,
+                                   each chunk of 64 blocks or more that is written as a
+                                   whole has level 4, bitshuffle, or (floats) no filter
+                                   instead, if a block of it is much smaller so           */
     int use_dict;               /* zstd only; C-Blosc2 misreads some: docs/format.md      */
     int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order; 0 beside
-                                   others does nothing. All 0: shuffle, but no filter with
-                                   an n-d codec. CATERVA_FILTER_NONE alone: no filter     */
+                                   others does nothing. All 0: shuffle, but no filter for
+                                   items of 1 byte or with an n-d codec; see level.
+                                   CATERVA_FILTER_NONE alone: no filter                   */
     int filters_meta[CATERVA_MAX_FILTERS]; /* -128..255, the low byte is stored           */
     const caterva_metalayer *metalayers;   /* user's fixed metalayers                     */
     int n_metalayers;                      /* 0..15                                       */
@@ -456,7 +460,9 @@ typedef struct caterva_info {
     int sealed;            /* 1: checksums cover all of it; see caterva_measure            */
     int codec, codec_meta, level; /* as in caterva_create_options; codec, level never 0    */
     int filters[CATERVA_MAX_FILTERS]; /* CATERVA_FILTER_NONE in entries without a filter   */
-    int filters_meta[CATERVA_MAX_FILTERS];
+    int filters_meta[CATERVA_MAX_FILTERS]; /* 99 in the first entry, beside
+                              CATERVA_FILTER_NONE: chunks may have another level and other
+                              filters, see caterva_create_options.level                    */
     int use_dict;
     int64_t n_items;       /* of the array                                                 */
     int64_t n_chunks;

@@ -108,6 +108,7 @@ static void choose_codecs(tune_task *task)
         {.codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}},
         {.codec = CATERVA_CODEC_LZ4, .level = 5, .filters = {CATERVA_FILTER_BITSHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 2, .filters = {CATERVA_FILTER_SHUFFLE}},
+        {.codec = CATERVA_CODEC_ZSTD, .level = 2, .filters = {CATERVA_FILTER_BITSHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 5, .filters = {CATERVA_FILTER_SHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD, .level = 5, .filters = {CATERVA_FILTER_BITSHUFFLE}},
         {.codec = CATERVA_CODEC_ZSTD,
@@ -120,8 +121,13 @@ static void choose_codecs(tune_task *task)
                       .level = info->level > 0 ? info->level : 0,
                       .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
-    /* Filters may leave gaps in a file; without them equal codecs look equal. */
+    /* Filters may leave gaps in a file; without them equal codecs look equal. With a meta the
+     * gap says that the library chooses: see caterva_info. */
+    bool automatic = info->filters[0] == CATERVA_FILTER_NONE && info->filters_meta[0] != 0;
     for (int i = 0, n = 0; i < CATERVA_MAX_FILTERS; i++) {
+        if (automatic) own.filters_meta[i] = info->filters_meta[i];
+        if (automatic) own.filters[i] = info->filters[i];
+        if (automatic) continue;
         if (info->filters[i] == CATERVA_FILTER_NONE) continue;
         own.filters[n] = info->filters[i];
         own.filters_meta[n++] = info->filters_meta[i];

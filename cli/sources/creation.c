@@ -89,7 +89,11 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
 /* What no argument sets stays as the other array has it, or the library's default. */
 static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
-    if (args->level >= 0) o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
+    if (args->level >= 0) {
+        o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
+        /* The other array's chunks may choose theirs: see caterva_info. */
+        if (o->filters[0] == CATERVA_FILTER_NONE) o->filters_meta[0] = 0;
+    }
     if (args->filters) CLI_TRY(set_filters(o, args->filters));
     if (!args->codec) return CLI_OK;
     const char *text = args->codec;

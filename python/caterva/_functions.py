@@ -83,11 +83,13 @@ def create(
         decoding. An int is a length for all axes. Left out, the library chooses; see
         `choose_partition`.
     codec, level, filters, dictionary
-        How blocks are compressed. Defaults: ``"zstd"``, ``["shuffle"]`` and False; the level
-        of zstd is 3 for items of one byte and 2 for larger items, and 5 for other codecs. A
-        colon precedes a parameter: ``"zfp-accuracy:-3"`` (float32 and float64 within 0.001),
-        ``"zfp-rate:50"``, ``"ndlz:4"``, ``["trunc-prec:10"]``. zfp and ndlz have no filters by
-        default. ``dictionary`` needs ``"zstd"``.
+        How blocks are compressed. Defaults: ``"zstd"``, ``["shuffle"]`` (no filter for items of
+        one byte) and False; the level of zstd is 3 for items of one byte and 2 for larger
+        items, and 5 for other codecs. If level and filters are left out, a chunk of at least 64
+        blocks gets level 4, ``"bitshuffle"`` or (floats) no filter instead, if that makes a
+        block of it much smaller. A colon precedes a parameter: ``"zfp-accuracy:-3"`` (float32
+        and float64 within 0.001), ``"zfp-rate:50"``, ``"ndlz:4"``, ``["trunc-prec:10"]``. zfp
+        and ndlz have no filters by default. ``dictionary`` needs ``"zstd"``.
     layout
         ``"contiguous"`` (one file) or ``"sparse"`` (a directory with a file for each chunk).
     metalayers

@@ -156,10 +156,11 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
     return CV_OK;
 }
 
-/* The n-d codecs work on numbers, which a shuffle would scatter. */
-static void set_default_filters(cv_frame_header *h)
+/* The n-d codecs work on numbers, which a shuffle would scatter; bytes have nothing to
+ * shuffle. */
+static void set_default_filters(cv_frame_header *h, int64_t item_size)
 {
-    if (h->codec < CATERVA_CODEC_NDLZ)
+    if (h->codec < CATERVA_CODEC_NDLZ && item_size > 1)
         h->filters[CV_MAX_FILTERS - 1] = CATERVA_FILTER_SHUFFLE;
 }
 
@@ -219,7 +220,10 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
     if (like)
         copy_filters(like, h);
     else
-        set_default_filters(h);
+        set_default_filters(h, b->item_size);
+    if (o->level != 0 && h->filters_meta[0] == CV_META_AUTOMATIC) h->filters_meta[0] = 0;
+    if (o->level == 0 && !like && h->codec == CATERVA_CODEC_ZSTD)
+        h->filters_meta[0] = CV_META_AUTOMATIC;
     return CV_OK;
 }
 

@@ -314,8 +314,8 @@ static cv_status append_streams(const cv_buffer *chunk, uint32_t n, uint32_t k,
     return cv_buffer_append(out, chunk->data + begin, end - begin, err);
 }
 
-cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t size,
-                               cv_buffer *out, uint8_t header[32], cv_error *err)
+cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
+                          cv_buffer *out, uint8_t header[32], cv_error *err)
 {
     cv_buffer *chunk = &encoder->block_chunk;
     if (size < encoder->block_bytes) {
@@ -336,15 +336,6 @@ cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t s
     return append_streams(chunk, 2, 0, out, header, err);
 }
 
-cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
-                          uint8_t header[32], bool *encoded, cv_error *err)
-{
-    size_t before = out->size;
-    CV_TRY(cv_encode_last_block(encoder, block, encoder->block_bytes, out, header, err));
-    *encoded = out->size > before;
-    return CV_OK;
-}
-
 /* libblosc2 (3.3.5) copies the sizes of such a header from memory: on big-endian machines they must
  * be swapped. */
 static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
@@ -359,6 +350,17 @@ static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
     }
 }
 
+static cv_status finish_special(const cv_codec_spec *spec, int result, cv_buffer *out,
+                                cv_error *err)
+{
+    if (result != (int)out->size)
+        return cv_fail(err, CATERVA_EPIPELINE, -1,
+                       "libblosc2 cannot encode a chunk of one repeated item: %s",
+                       blosc2_error_string(result));
+    mend_sizes(out->data, spec->chunk_bytes);
+    return CV_OK;
+}
+
 cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buffer *out,
                              cv_error *err)
 {
@@ -367,37 +369,22 @@ cv_status cv_encode_repeated(const cv_codec_spec *spec, const void *item, cv_buf
     CV_TRY(cv_buffer_resize(out, (size_t)room, err));
     int result = blosc2_chunk_repeatval(cv_codec_cparams(spec), spec->chunk_bytes, out->data,
                                         room, item);
-    if (result != room)
-        return cv_fail(err, CATERVA_EPIPELINE, -1,
-                       "libblosc2 cannot encode a repeated value: %s",
-                       blosc2_error_string(result));
-    mend_sizes(out->data, spec->chunk_bytes);
-    return CV_OK;
+    return finish_special(spec, result, out, err);
 }
 
 cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buffer *out,
                           cv_error *err)
 {
+    static int (*const encode[])(blosc2_cparams, int32_t, void *, int32_t) = {
+        [CV_EMPTY_ZEROS] = blosc2_chunk_zeros,
+        [CV_EMPTY_NAN] = blosc2_chunk_nans,
+        [CV_EMPTY_UNINIT] = blosc2_chunk_uninit,
+    };
     cv_codec_init();
-    enum { ROOM = BLOSC_EXTENDED_HEADER_LENGTH };
-    CV_TRY(cv_buffer_resize(out, ROOM, err));
-    blosc2_cparams params = cv_codec_cparams(spec);
-    int result;
-    switch (kind) {
-    case CV_EMPTY_NAN:
-        result = blosc2_chunk_nans(params, spec->chunk_bytes, out->data, ROOM);
-        break;
-    case CV_EMPTY_UNINIT:
-        result = blosc2_chunk_uninit(params, spec->chunk_bytes, out->data, ROOM);
-        break;
-    default: result = blosc2_chunk_zeros(params, spec->chunk_bytes, out->data, ROOM); break;
-    }
-    if (result == ROOM) {
-        mend_sizes(out->data, spec->chunk_bytes);
-        return CV_OK;
-    }
-    return cv_fail(err, CATERVA_EPIPELINE, -1, "libblosc2 cannot encode an empty chunk: %s",
-                   blosc2_error_string(result));
+    CV_TRY(cv_buffer_resize(out, BLOSC_EXTENDED_HEADER_LENGTH, err));
+    int result = encode[kind](cv_codec_cparams(spec), spec->chunk_bytes, out->data,
+                              BLOSC_EXTENDED_HEADER_LENGTH);
+    return finish_special(spec, result, out, err);
 }
 
 static cv_status compress_once(blosc2_cparams params, const void *src, int32_t size,

@@ -32,16 +32,12 @@ cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
  * entry. */
 bool cv_codec_is_zeros(const cv_buffer *encoded);
 
-/* Encodes a block of spec.block_bytes: appends its streams as in a chunk of this array, and sets
- * `header` to that of such a chunk (without nbytes and cbytes). *encoded is false if libblosc2
- * makes no streams of a single (tiny) block. Blocks must be independent. */
-cv_status cv_encode_block(cv_encoder *encoder, const void *block, cv_buffer *out,
-                          uint8_t header[32], bool *encoded, cv_error *err);
-
-/* The same for the last of several blocks of a chunk, size <= spec.block_bytes, never split.
- * Appends nothing if there are no streams. */
-cv_status cv_encode_last_block(cv_encoder *encoder, const void *block, int32_t size,
-                               cv_buffer *out, uint8_t header[32], cv_error *err);
+/* Encodes a block: appends its streams as in a chunk of this array, and sets `header` to that of
+ * such a chunk (without nbytes and cbytes). Appends nothing if libblosc2 makes no streams of a
+ * single (tiny) block. Blocks must be independent. Only the last of several blocks may be shorter
+ * than spec.block_bytes, if the chunk is never split. */
+cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
+                          cv_buffer *out, uint8_t header[32], cv_error *err);
 
 /* Whether streams decode with either header: same codec, filters, item size, splitting. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32]);

@@ -95,6 +95,24 @@ int cv_codec_n_filters(const cv_codec_spec *spec)
     return n;
 }
 
+cv_codec_spec cv_codec_with(const cv_codec_spec *spec, cv_pipeline pipeline)
+{
+    cv_codec_spec with = *spec;
+    uint8_t *filter = &with.filters[CV_CODEC_FILTERS - 1]; /* the others are unused */
+    if (pipeline == CV_PIPELINE_LONG_MATCHES) with.level = 4;
+    if (pipeline == CV_PIPELINE_BITSHUFFLE) *filter = BLOSC_BITSHUFFLE;
+    if (pipeline == CV_PIPELINE_PLAIN) *filter = BLOSC_NOFILTER;
+    return with;
+}
+
+cv_pipeline cv_codec_pipeline_of(const cv_codec_spec *spec, const uint8_t chunk_header[32])
+{
+    uint8_t filter = chunk_header[BLOSC2_CHUNK_FILTER_CODES + CV_CODEC_FILTERS - 1];
+    if (!spec->automatic || filter == spec->filters[CV_CODEC_FILTERS - 1])
+        return CV_PIPELINE_OWN;
+    return filter == BLOSC_BITSHUFFLE ? CV_PIPELINE_BITSHUFFLE : CV_PIPELINE_PLAIN;
+}
+
 bool cv_codec_blocks_independent(const cv_codec_spec *spec)
 {
     for (int i = 0; i < CV_CODEC_FILTERS; i++)

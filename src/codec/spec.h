@@ -14,7 +14,8 @@ typedef struct cv_codec_spec {
     int codec_meta;
     int level;      /* 0..9 */
     int split_mode; /* 1..4 */
-    bool use_dict; /* chunks may have dictionaries; see cv_codec_makes_dict */
+    bool use_dict;  /* chunks may have dictionaries; see cv_codec_makes_dict */
+    bool automatic; /* each chunk may have another pipeline: see cv_codec_with */
     uint8_t filters[CV_CODEC_FILTERS];
     uint8_t filters_meta[CV_CODEC_FILTERS];
     int32_t item_size;
@@ -47,6 +48,22 @@ int cv_filter_number(const char *name);
 
 /* Filters that do something: all but CATERVA_FILTER_NONE. */
 int cv_codec_n_filters(const cv_codec_spec *spec);
+
+/* Pipelines for chunks of an automatic spec: its own, or with a level that finds long
+ * matches, another filter, none. */
+typedef enum cv_pipeline {
+    CV_PIPELINE_OWN,
+    CV_PIPELINE_LONG_MATCHES,
+    CV_PIPELINE_BITSHUFFLE,
+    CV_PIPELINE_PLAIN,
+    CV_N_PIPELINES
+} cv_pipeline;
+
+/* The spec with that pipeline. */
+cv_codec_spec cv_codec_with(const cv_codec_spec *spec, cv_pipeline pipeline);
+
+/* A pipeline whose blocks can join a stored chunk's, if any can. */
+cv_pipeline cv_codec_pipeline_of(const cv_codec_spec *spec, const uint8_t chunk_header[32]);
 
 /* True when chunks encoded by this spec are CV_ACCESS_BLOCK (or raw). */
 bool cv_codec_blocks_independent(const cv_codec_spec *spec);

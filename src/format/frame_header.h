@@ -26,6 +26,10 @@ enum { CV_FRAME_VERSION = 2, CV_FRAME_VERSION_MAX = 3, CV_FRAME_HEADER_MIN = 97 
 
 #define CV_MAX_FILTERS 6
 
+/* The meta of an unused first filter in arrays whose chunks may differ in level and filter:
+ * docs/format.md. C-Blosc2 ignores and keeps it. */
+enum { CV_META_AUTOMATIC = 99 };
+
 typedef struct cv_frame_header {
     uint32_t header_size; /* bytes */
     uint64_t frame_size;  /* from header to trailer, without chunk files */

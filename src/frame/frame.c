@@ -158,6 +158,8 @@ cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
         .block_bytes = (int32_t)snapshot->grid.block_bytes,
         .chunk_bytes = (int32_t)snapshot->grid.chunk_bytes,
     };
+    out->automatic = h->codec == CATERVA_CODEC_ZSTD && !h->use_dict && h->filters[0] == 0 &&
+                     h->filters_meta[0] == CV_META_AUTOMATIC;
     memcpy(out->filters, h->filters, sizeof out->filters);
     memcpy(out->filters_meta, h->filters_meta, sizeof out->filters_meta);
     out->ndim = snapshot->grid.ndim;

@@ -458,8 +458,8 @@ static cv_status encode_page(encoding *e, cv_index_page *page, int n, cv_error *
     size_t before = e->out->size;
     uint8_t bytes[CV_INDEX_PAGE_BYTES];
     store_entries(bytes, page->entries, n);
-    CV_TRY(cv_encode_last_block(e->encoder, bytes, n * (int)sizeof(int64_t), e->out,
-                                page->header, err));
+    CV_TRY(cv_encode_block(e->encoder, bytes, n * (int)sizeof(int64_t), e->out, page->header,
+                           err));
     size_t size = e->out->size - before;
     e->possible = size > 0;
     if (!e->possible) return CV_OK;

@@ -19,7 +19,7 @@ static void free_worker(cv_worker *worker)
 {
     if (!worker) return;
     cv_decoder_free(worker->decoder);
-    cv_encoder_free(worker->encoder);
+    for (int i = 0; i < CV_N_PIPELINES; i++) cv_encoder_free(worker->encoders[i]);
     cv_layout_memo_free(&worker->layouts);
     cv_buffer_free(&worker->packed);
     cv_buffer_free(&worker->block);
@@ -30,6 +30,7 @@ static void free_worker(cv_worker *worker)
     cv_buffer_free(&worker->pieces);
     cv_buffer_free(&worker->sums);
     cv_buffer_free(&worker->table);
+    cv_buffer_free(&worker->sample);
     cv_free(worker->wanted);
     cv_free(worker);
 }
@@ -121,11 +122,13 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker)
     cv_mutex_unlock(&workers->lock);
 }
 
-cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
-                            cv_error *err)
+cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker,
+                            cv_pipeline pipeline, cv_encoder **out, cv_error *err)
 {
-    if (!worker->encoder) CV_TRY(cv_encoder_create(&workers->spec, &worker->encoder, err));
-    *out = worker->encoder;
+    cv_codec_spec spec = cv_codec_with(&workers->spec, pipeline);
+    cv_encoder **encoder = &worker->encoders[pipeline];
+    if (!*encoder) CV_TRY(cv_encoder_create(&spec, encoder, err));
+    *out = *encoder;
     return CV_OK;
 }
 

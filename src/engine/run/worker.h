@@ -13,7 +13,7 @@
 
 typedef struct cv_worker {
     cv_decoder *decoder;
-    cv_encoder *encoder; /* created on first use: cv_worker_encoder */
+    cv_encoder *encoders[CV_N_PIPELINES]; /* created on first use: cv_worker_encoder */
     cv_layout_memo layouts;
     cv_buffer packed;    /* compressed blocks as fetched */
     cv_buffer block;     /* one decoded block */
@@ -24,6 +24,7 @@ typedef struct cv_worker {
     cv_buffer pieces;    /* what it is assembled from: a list of cv_piece */
     cv_buffer sums;      /* checksums of its blocks, uint32_t */
     cv_buffer table;     /* its block table */
+    cv_buffer sample;    /* blocks that decide about its pipeline */
     cv_wanted *wanted;   /* cv_worker_wanted */
     int64_t max_wanted;
     const cv_staged *staged; /* chunks of the job that were read ahead; NULL: none */
@@ -77,9 +78,9 @@ typedef struct cv_crew {
 cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
                          cv_error *err);
 
-/* Returns the worker's encoder, and creates it if necessary. */
-cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker, cv_encoder **out,
-                            cv_error *err);
+/* Returns the worker's encoder for that pipeline, and creates it if necessary. */
+cv_status cv_worker_encoder(const cv_workers *workers, cv_worker *worker,
+                            cv_pipeline pipeline, cv_encoder **out, cv_error *err);
 
 /* Makes room for `n` entries in `wanted`. */
 cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);

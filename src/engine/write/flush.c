@@ -159,6 +159,7 @@ typedef struct share {
 
 typedef struct splice {
     const cv_splice_job *job;
+    cv_pipeline pipeline; /* of dirty blocks: the clean ones', or what was chosen */
     const cv_grid *grid;
     cv_layout *layout; /* the stored chunk of the clean blocks, */
     share clean;       /* or NULL: each clean block has these streams */
@@ -179,12 +180,16 @@ static bool same_encoding(share *s, const uint8_t *header)
     return cv_codec_same_encoding(s->header, header);
 }
 
-static cv_status encode_block(cv_encoder *encoder, const uint8_t *block, share *to,
-                              cv_error *err)
+static cv_status encode_block(const splice *s, cv_worker *worker, const uint8_t *block,
+                              share *to, cv_error *err)
 {
     uint8_t header[CV_CHUNK_HEADER_SIZE];
-    CV_TRY(cv_encode_block(encoder, block, &to->streams, header, &to->possible, err));
-    to->possible = to->possible && same_encoding(to, header);
+    size_t before = to->streams.size;
+    cv_encoder *encoder;
+    CV_TRY(cv_worker_encoder(s->job->pending->workers, worker, s->pipeline, &encoder, err));
+    CV_TRY(cv_encode_block(encoder, block, (int32_t)s->grid->block_bytes, &to->streams,
+                           header, err));
+    to->possible = to->streams.size > before && same_encoding(to, header);
     return CV_OK;
 }
 
@@ -193,15 +198,13 @@ static cv_status encode_share(void *context, int64_t number, cv_worker *worker, 
     const splice *s = context;
     share *mine = &s->shares[number];
     size_t most = (size_t)s->grid->chunk_bytes;
-    cv_encoder *encoder;
-    CV_TRY(cv_worker_encoder(s->job->pending->workers, worker, &encoder, err));
     worker->watch = s->job->pending->watch;
     mine->possible = true;
     for (int64_t b = mine->first; b < mine->end && mine->possible && !mine->is_larger; b++) {
         size_t before = mine->streams.size;
         if (!s->job->blocks[b]) continue;
         CV_TRY(cv_watch_tick(worker->watch, 0, err));
-        CV_TRY(encode_block(encoder, s->job->blocks[b], mine, err));
+        CV_TRY(encode_block(s, worker, s->job->blocks[b], mine, err));
         cv_watch_add(worker->watch, s->grid->block_bytes);
         size_t size = mine->streams.size - before;
         cv_store_le32(s->sizes + b * (int64_t)sizeof(int32_t), (uint32_t)size);
@@ -258,12 +261,10 @@ static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
     cv_worker *worker = s->job->worker;
     int64_t n_items = s->grid->block_bytes / s->grid->item_size;
     int64_t stride = s->grid->item_size;
-    cv_encoder *encoder;
-    CV_TRY(cv_worker_encoder(s->job->pending->workers, worker, &encoder, err));
     CV_TRY(cv_buffer_resize(&worker->block, (size_t)s->grid->block_bytes, err));
     cv_strided dst = {worker->block.data, &stride};
     cv_fill_box(1, &n_items, s->grid->item_size, item, dst);
-    CV_TRY(encode_block(encoder, worker->block.data, &s->clean, err));
+    CV_TRY(encode_block(s, worker, worker->block.data, &s->clean, err));
     *possible = s->clean.possible;
     return CV_OK;
 }
@@ -507,6 +508,8 @@ static cv_status splice_chunk(splice *s, cv_spliced *out, cv_error *err)
     s->sums = (uint32_t *)(void *)sums->data;
     if (!none_stays) CV_TRY(open_clean(s, &possible, err));
     possible = possible && others_fit(s);
+    if (s->clean.have_header)
+        s->pipeline = cv_codec_pipeline_of(&s->job->pending->workers->spec, s->clean.header);
     if (possible) CV_TRY(encode_dirty(s, &possible, err));
     if (!possible) return CV_OK;
     CV_TRY(put_chunk(s, err));
@@ -516,7 +519,9 @@ static cv_status splice_chunk(splice *s, cv_spliced *out, cv_error *err)
 
 cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err)
 {
-    splice s = {.job = job, .grid = &cv_txn_snapshot(job->pending->txn)->grid};
+    splice s = {.job = job,
+                .pipeline = job->pipeline,
+                .grid = &cv_txn_snapshot(job->pending->txn)->grid};
     *out = CV_SPLICE_NOT;
     if (!cv_codec_blocks_independent(&job->pending->workers->spec)) return CV_OK;
     cv_status status = splice_chunk(&s, out, err);
@@ -528,6 +533,71 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
     cv_layout_release(s.layout);
     cv_buffer_free(&s.clean.streams);
     return status;
+}
+
+/* ---- The pipeline of a whole chunk ------------------------------------------ */
+
+static cv_status try_pipeline(cv_pending *pending, cv_worker *worker, cv_pipeline pipeline,
+                              const uint8_t *block, size_t *size, cv_error *err)
+{
+    uint8_t header[CV_CHUNK_HEADER_SIZE];
+    cv_encoder *encoder;
+    worker->encoded.size = 0;
+    CV_TRY(cv_worker_encoder(pending->workers, worker, pipeline, &encoder, err));
+    CV_TRY(cv_encode_block(encoder, block, pending->workers->spec.block_bytes,
+                           &worker->encoded, header, err));
+    *size = worker->encoded.size;
+    return CV_OK;
+}
+
+/* The last pipeline to try for items of this kind. */
+static cv_pipeline last_pipeline(char kind)
+{
+    if (kind == 'f' || kind == 'c') return CV_PIPELINE_PLAIN;
+    return kind && strchr("biumM", kind) ? CV_PIPELINE_BITSHUFFLE : CV_PIPELINE_LONG_MATCHES;
+}
+
+/* Chooses the pipeline that encodes a sample smallest, if trying costs at most a sixteenth of
+ * the encoding. The sample is the larger, encoded, of the first block (never padding) and one
+ * inside. The result depends on the items alone.
+ *
+ * - Level 4 must halve it. If the default level shrinks it 16 times, that level found only
+ *   short matches, which decode slowly as well.
+ * - Other filters must save a twentieth of floats: those with few digits or many zeros repeat
+ *   as a whole, which a shuffle hides. They must save a quarter of integers, which a
+ *   bitshuffle makes slower to decode. */
+static cv_status choose_pipeline(cv_pending *pending, cv_worker *worker,
+                                 const cv_block_source *source, cv_pipeline *out,
+                                 cv_error *err)
+{
+    enum { LEAST_BLOCKS = 64, LONG = 16, NOTHING = 256 };
+    const cv_codec_spec *spec = &pending->workers->spec;
+    size_t block_bytes = (size_t)spec->block_bytes, own, size;
+    int32_t n_blocks = spec->chunk_bytes / spec->block_bytes;
+    *out = CV_PIPELINE_OWN;
+    if (!spec->automatic || n_blocks < LEAST_BLOCKS) return CV_OK;
+    CV_TRY(cv_buffer_resize(&worker->sample, 2 * block_bytes, err));
+    uint8_t *first = worker->sample.data, *sample = first + block_bytes;
+    source->fill(source->context, 0, first);
+    source->fill(source->context, n_blocks / 3, sample);
+    CV_TRY(try_pipeline(pending, worker, CV_PIPELINE_OWN, first, &size, err));
+    CV_TRY(try_pipeline(pending, worker, CV_PIPELINE_OWN, sample, &own, err));
+    if (size > own) sample = first;
+    if (size > own) own = size;
+    if (own * NOTHING < block_bytes) return CV_OK; /* one item, or nearly */
+
+    cv_pipeline last = last_pipeline(spec->item_kind);
+    size_t least = own, enough = own - own / (last == CV_PIPELINE_PLAIN ? 20 : 4);
+    for (int p = CV_PIPELINE_LONG_MATCHES; p <= (int)last; p++) {
+        bool is_long = p == CV_PIPELINE_LONG_MATCHES;
+        if (is_long && own * LONG >= block_bytes) continue;
+        CV_TRY(try_pipeline(pending, worker, (cv_pipeline)p, sample, &size, err));
+        if (size >= least || size > (is_long ? own / 2 : enough)) continue;
+        least = size;
+        *out = (cv_pipeline)p;
+        if (is_long) break;
+    }
+    return CV_OK;
 }
 
 /* ---- Whole chunks ---------------------------------------------------------- */
@@ -575,12 +645,12 @@ static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
 }
 
 static cv_status prepare_to_encode(cv_pending *pending, cv_worker *worker,
-                                   cv_encoder **encoder, cv_error *err)
+                                   cv_pipeline pipeline, cv_encoder **encoder, cv_error *err)
 {
     const cv_codec_spec *spec = &pending->workers->spec;
     size_t room = CV_CHUNK_HEADER_SIZE + (size_t)spec->chunk_bytes +
                   cv_block_table_size(spec->chunk_bytes / spec->block_bytes);
-    CV_TRY(cv_worker_encoder(pending->workers, worker, encoder, err));
+    CV_TRY(cv_worker_encoder(pending->workers, worker, pipeline, encoder, err));
     return cv_buffer_reserve(&worker->encoded, room, err);
 }
 
@@ -591,6 +661,22 @@ static cv_status put_encoded(cv_pending *pending, cv_worker *worker, int64_t chu
     if (cv_codec_is_zeros(&worker->encoded))
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
     return cv_behind_put(&pending->behind, chunk, &worker->encoded, err);
+}
+
+/* Blocks of a chunk: one by one, or one behind the other. */
+typedef struct block_list {
+    const uint8_t *const *blocks; /* or NULL and */
+    const uint8_t *decoded;
+    size_t block_bytes;
+} block_list;
+
+static void give_block(const void *context, int64_t block, uint8_t *out)
+{
+    const block_list *list = context;
+    memcpy(out,
+           list->blocks ? list->blocks[block]
+                        : list->decoded + (size_t)block * list->block_bytes,
+           list->block_bytes);
 }
 
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
@@ -612,13 +698,16 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
     cv_spliced spliced = CV_SPLICE_NOT;
     cv_splice_job job = {.pending = pending, .worker = worker, .chunk = chunk, .idle = idle};
     bool slow;
+    const block_list flat = {.decoded = decoded, .block_bytes = (size_t)spec->block_bytes};
+    CV_TRY(choose_pipeline(pending, worker, &(cv_block_source){give_block, &flat},
+                           &job.pipeline, err));
     if (by_blocks(pending, idle, &slow)) CV_TRY(put_by_blocks(&job, decoded, &spliced, err));
     if (spliced == CV_SPLICE_DONE) return CV_OK;
     if (spliced == CV_SPLICE_LARGER && slow)
         return put_plainly(pending, worker, chunk, decoded, err);
 
     cv_encoder *encoder;
-    CV_TRY(prepare_to_encode(pending, worker, &encoder, err));
+    CV_TRY(prepare_to_encode(pending, worker, job.pipeline, &encoder, err));
     CV_TRY(cv_encode_chunk(encoder, decoded, &worker->encoded, err));
     return put_encoded(pending, worker, chunk, err);
 }
@@ -635,24 +724,15 @@ cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_
                                   const cv_block_source *source, cv_error *err)
 {
     cv_encoder *encoder;
+    cv_pipeline pipeline;
     CV_TRY(cv_watch_tick(pending->watch, 0, err));
-    CV_TRY(prepare_to_encode(pending, worker, &encoder, err));
+    CV_TRY(choose_pipeline(pending, worker, source, &pipeline, err));
+    CV_TRY(prepare_to_encode(pending, worker, pipeline, &encoder, err));
     CV_TRY(cv_encode_gathered(encoder, source, &worker->encoded, err));
     return put_encoded(pending, worker, chunk, err);
 }
 
 /* ---- Rebuilding --------------------------------------------------------- */
-
-typedef struct dirty_source {
-    const cv_dirty_chunk *dirty;
-    size_t block_bytes;
-} dirty_source;
-
-static void give_block(const void *context, int64_t block, uint8_t *out)
-{
-    const dirty_source *source = context;
-    memcpy(out, source->dirty->blocks[block], source->block_bytes);
-}
 
 /* A chunk can be one repeated item only if its first block is. */
 static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
@@ -671,7 +751,7 @@ static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
         return cv_pending_put_chunk(pending, worker, dirty->chunk, dirty->blocks[0], idle,
                                     err);
     if (is_gathered(pending, dirty, grid, idle)) {
-        dirty_source blocks = {dirty, (size_t)grid->block_bytes};
+        block_list blocks = {(void *)dirty->blocks, NULL, (size_t)grid->block_bytes};
         cv_block_source source = {give_block, &blocks};
         return cv_pending_put_gathered(pending, worker, dirty->chunk, &source, err);
     }

@@ -19,6 +19,7 @@ typedef struct cv_splice_job {
     const uint8_t *const *blocks; /* decoded, one per block of the grid; NULL: clean */
     int64_t n_dirty;              /* blocks that are not NULL */
     int idle;                     /* threads that may help */
+    cv_pipeline pipeline;         /* of a chunk without clean blocks */
     /* Sources of clean blocks, one per block of the grid (NULL entry: the stored chunk); or
      * NULL if all are in the stored chunk. n_dirty + n_others is at least 1. */
     const cv_splice_source *const *others;

@@ -310,7 +310,7 @@ static const cv_grid *target_grid(const cv_move *move)
 static bool same_pipeline(const cv_codec_spec *a, const cv_codec_spec *b)
 {
     return a->codec == b->codec && a->codec_meta == b->codec_meta && a->level == b->level &&
-           a->use_dict == b->use_dict &&
+           a->use_dict == b->use_dict && a->automatic == b->automatic &&
            memcmp(a->filters, b->filters, sizeof a->filters) == 0 &&
            memcmp(a->filters_meta, b->filters_meta, sizeof a->filters_meta) == 0;
 }

@@ -50,9 +50,9 @@ static bool check_single_blocks(const setting *s)
     for (int32_t b = 0; b < s->n_blocks && encoded; b++) {
         size_t before = streams.size;
         CHECK_OK(cv_encode_block(encoder, items + (size_t)b * (size_t)s->spec.block_bytes,
-                                 &streams, header, &encoded, &err),
+                                 s->spec.block_bytes, &streams, header, &err),
                  err);
-        CHECK(encoded || streams.size == before, "%s: something appended", s->name);
+        encoded = streams.size > before;
         if (b == 0) memcpy(first, header, 32);
         encoded = encoded && cv_codec_same_encoding(first, header);
         ends[b] = streams.size;

@@ -168,7 +168,7 @@ static void check_alone(const trial *t, cv_encoder *encoder, const uint8_t *bloc
     cv_buffer streams = {0};
     cv_decoder *decoder;
     uint8_t header[32];
-    cv_status status = cv_encode_last_block(encoder, block, n, &streams, header, &err);
+    cv_status status = cv_encode_block(encoder, block, n, &streams, header, &err);
     CHECK(status == CV_OK, "%s: %s", t->name, err.message);
     if (streams.size > 0) {
         cv_packed_block alone = {.chunk_header = header,

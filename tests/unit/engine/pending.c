@@ -271,6 +271,61 @@ static void chunks_of_every_kind_are_rebuilt(void **state)
     }
 }
 
+/* A float of a kind that has a pipeline of its own, see choose_pipeline: long matches, few
+ * digits, few that are not zero, noise. */
+static float float_of_kind(rng *r, int kind, int64_t i)
+{
+    switch (kind) {
+    case 0: return (float)(i / 8 % 19);
+    case 1: return (float)rng_int(r, 4000, 4040) / 4;
+    case 2: return rng_one_in(r, 20) ? (float)rng_int(r, 1, 1 << 24) / 7 : 0;
+    default: return (float)rng_int(r, 1, 1 << 30) / 3;
+    }
+}
+
+static void check_floats(caterva_array *array, const float *expected, int64_t n)
+{
+    size_t size = (size_t)n * sizeof expected[0];
+    float *got = check_alloc(size);
+    int64_t zero = 0;
+    assert_int_equal(caterva_read(array, &zero, &n, got, size, NULL), CATERVA_OK);
+    assert_memory_equal(got, expected, size);
+    free(got);
+}
+
+/* Default arrays: blocks written later join chunks that chose their pipeline. */
+static void chunks_that_chose_are_rebuilt(void **state)
+{
+    (void)state;
+    enum { FLOATS = 512, LONG_CHUNK = 64 * FLOATS, ALL = 5 * LONG_CHUNK / 2 };
+    rng r = rng_from_seed(seed);
+    geometry g = made_line(ALL, LONG_CHUNK, FLOATS, sizeof(float));
+    const pipeline unset = {.codec = CATERVA_CODEC_DEFAULT};
+    float *expected = check_alloc(ALL * sizeof expected[0]);
+    for (int run = 0; run < 12; run++) {
+        caterva_array *array;
+        caterva_create_options o = options_for(&g, &unset);
+        o.dtype = "<f4";
+        assert_int_equal(caterva_create("mem:", &o, &array, NULL), CATERVA_OK);
+        memset(expected, 0, ALL * sizeof expected[0]);
+        for (int step = 0; step < 8; step++) {
+            int kind = (run + step) % 4;
+            bool whole = step == 0 || rng_one_in(&r, 4);
+            int64_t start = whole ? 0 : rng_between(&r, 0, ALL - 1);
+            int64_t stop = whole ? ALL : rng_between(&r, start + 1, ALL);
+            for (int64_t i = start; i < stop; i++) expected[i] = float_of_kind(&r, kind, i);
+            size_t size = (size_t)(stop - start) * sizeof expected[0];
+            assert_int_equal(
+                caterva_write(array, &start, &stop, expected + start, size, NULL),
+                CATERVA_OK);
+            if (rng_one_in(&r, 2)) assert_int_equal(caterva_commit(array, NULL), CATERVA_OK);
+            check_floats(array, expected, ALL);
+        }
+        caterva_discard(array);
+    }
+    free(expected);
+}
+
 /* ---- Damage ---------------------------------------------------------------------------- */
 
 /* A write over part of a damaged block fails and leaves no dirty block of it; a write over
@@ -311,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_flush_keeps_what_is_seen),
         cmocka_unit_test(zeros_and_repeats_take_no_space),
         cmocka_unit_test(chunks_of_every_kind_are_rebuilt),
+        cmocka_unit_test(chunks_that_chose_are_rebuilt),
         cmocka_unit_test(a_damaged_block_does_not_stay_dirty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
