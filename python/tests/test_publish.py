@@ -193,7 +193,7 @@ def test_a_copy_for_remote_reading(server: Any) -> None:
         assert b[5, 6, 7] == items[5, 6, 7]
         trips[name] = b.transfers.round_trips
     assert trips["kept"] < trips["plain"]
-    with pytest.raises(caterva.InvalidError, match="one file"):
+    with pytest.raises(caterva.InvalidError, match="single file"):
         a.copy("d.b2nd", for_remote=True, layout="sparse")
     with pytest.raises(TypeError):
         a.copy("e.b2nd", for_remote="yes")
