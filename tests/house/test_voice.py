@@ -12,7 +12,7 @@ MANUAL = ("docs", "man", "examples", "bench/README.md", "bench/rivals/README.md"
 CODE_LIMIT = 120
 MANUAL_LIMIT = 15
 
-PHRASES = re.compile(r'(?:^|[.:;!?] |"""|/\*)\s*Of (?=[a-z])'
+PHRASES = re.compile(r'(?:^|[.:;!?|-] |"""|/\*)\s*Of (?=[a-z])'
                      r"|\b(?:[Nn]obody|[Ss]omebody|hears|heard out|so many)\b"
                      r"|\b(?:is|are) (?:told|none)\b|\b[Ww]ho (?:waits|has|is)\b", re.M)
 MARGIN = re.compile(r"\n[ \t]*(?:\*(?!/)|//|#)?[ \t]*(?=\S)")
