@@ -59,7 +59,7 @@ def pages() -> dict[str, str]:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
     folder = Path(sys.argv[1])

@@ -144,7 +144,7 @@ def pages():
 
 
 def main(arguments):
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.exit(__doc__)
     folder = Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)

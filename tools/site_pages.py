@@ -146,7 +146,7 @@ def group(folder, title, texts):
 
 
 def main(arguments):
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.exit(__doc__)
     folder = Path(arguments[0]).resolve()
     shutil.rmtree(folder, ignore_errors=True)
