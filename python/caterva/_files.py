@@ -23,10 +23,11 @@ def delete(path: Path, *, progress: _options.Listener = None) -> None:
     Parameters
     ----------
     progress
-        Function ``(done, total)``, or ``"tqdm"``: a file of a sparse array counts 4 KiB. A true answer stops it, as Ctrl-C does and what the function raises. When
-        the first files are gone by then, the name is free and the others lie in
-        ``.NAME.deleted-XXXXXX`` beside it, which the exception tells, by its text or by a
-        note: `delete` that.
+        Function ``(done, total)``, or ``"tqdm"``: a file of a sparse array counts 4 KiB. A
+        true answer stops the call, as Ctrl-C or an exception of the function does. If the
+        first files are deleted by then, the name is free and the others lie in
+        ``.NAME.deleted-XXXXXX`` beside it, which the text of the exception or a note names:
+        `delete` that.
 
     Examples
     --------

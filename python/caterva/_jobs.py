@@ -317,7 +317,8 @@ class Job:
         Parameters
         ----------
         progress
-            A function ``(done, total)``, or ``"tqdm"``: a part counts 4 KiB. Returning a true value stops: while ``done`` is 0 the job stays what it was; later it has ended
+            A function ``(done, total)``, or ``"tqdm"``: a part counts 4 KiB. Returning a true
+            value stops: while ``done`` is 0 the job stays what it was; later it has ended
             (`JobInfo.has_ended`), and deleting it again removes the rest.
 
         Examples
