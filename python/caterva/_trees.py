@@ -54,7 +54,8 @@ def open_tree(
     remote
         How URLs are read: a `Remote`, or a dict of its fields.
     progress
-        A function ``(done, total)`` for long calls of the tree itself, or ``"tqdm"``; see `Tree.progress`. Each array has its own, set once it was opened.
+        A function ``(done, total)`` for long calls of the tree itself, or ``"tqdm"``; see
+        `Tree.progress`. Each array has its own, set once it was opened.
     **options
         For the arrays that the tree opens, as in `open`: ``threads``, ``durability``,
         ``dirty_budget``, ``cache_bytes``, ``read_ahead``, ``unchecked``, ``keep_bytes`` and
