@@ -6,6 +6,7 @@ usage: demo_remote.py ARRAY [SELECTION]     says why not where there is no nginx
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ REQUEST = re.compile(r"^GET .*  (?:200|206)  (\d+) bytes ", re.M)
 
 
 def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ends quietly if its reader has gone
     array, selection = Path(sys.argv[1]).resolve(), [s for s in sys.argv[2:] if s]
     program = nginx_server.find()
     if program is None:
