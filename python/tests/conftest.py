@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -15,7 +16,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Print how to repeat a random case that fails."""
+    """Print how to repeat a random case that fails; restore SIGINT.
+
+    A shell starts jobs in the background with SIGINT ignored, and children inherit that.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     times = 50 if config.getoption("--long") else 1
     hypothesis.settings.register_profile(
         "caterva",
