@@ -9,7 +9,7 @@ import struct
 import subprocess
 import zipfile
 
-from tool_cli import Case, main, run
+from tool_cli import Case, main, run, some
 
 UNIT = '"K"\n'
 END = {"disk": 4, "disks": 6, "here": 8, "all": 10}
@@ -102,14 +102,13 @@ class Damage(Case):
     # ---- The end ---------------------------------------------------------------------
 
     def test_every_bit_of_how_many_parts_there_are(self):
-        for field, at in END.items():
-            for bit in range(16):
-                with self.subTest(field=field, bit=bit):
-                    self.flip(self.end + at + bit // 8, bit % 8)
-                    self.assertIn("repair", self.fails(4, "ls", self.bad))
-                    outcome, reason = self.first()
-                    self.assertEqual(outcome, "whole", reason)
-                    self.ok("diff", self.out, self.tree)
+        for field, bit in some([(field, bit) for field in END for bit in range(16)], 1, 5):
+            with self.subTest(field=field, bit=bit):
+                self.flip(self.end + END[field] + bit // 8, bit % 8)
+                self.assertIn("repair", self.fails(4, "ls", self.bad))
+                outcome, reason = self.first()
+                self.assertEqual(outcome, "whole", reason)
+                self.ok("diff", self.out, self.tree)
 
     def first(self):
         """The first of the two lines of the tree itself: how it was opened. The other one is
@@ -166,22 +165,25 @@ class Damage(Case):
     def test_flags_and_versions(self):
         """Everything that zipfile refuses is damage, and also two encodings of one name; verify
         accepts everything else."""
-        for name, info in self.infos.items():
-            for what, at in (("version", info.header_offset + 4), ("flags", info.header_offset + 6),
-                             ("version", self.record(name) + 6), ("flags", self.record(name) + 8)):
-                for bit in range(16):
-                    with self.subTest(name=name, what=what, at=at, bit=bit):
-                        self.flip(at + bit // 8, bit % 8)
-                        refused = bit in (0, 5, 6, 11, 13) if what == "flags" else bit > 5
-                        code, out, _ = run("verify", self.bad)
-                        self.assertIn(code, (1, 4) if refused else (0,), out)
-                        self.assertTrue(refused or self.is_fine(), "zipfile refuses it")
-                        if not refused or name not in ("g/__vlmeta__.b2f", "top.b2nd"):
-                            continue
-                        member = self.repaired(0)["/" + name.rsplit(".", 1)[0]]
-                        self.assertEqual(member[0], "whole")
-                        self.assertIn("contradicted each other", member[1])
-                        self.ok("diff", self.out, self.tree)
+        fields = [(name, what, at) for name, info in self.infos.items()
+                  for what, at in (("version", info.header_offset + 4),
+                                   ("flags", info.header_offset + 6),
+                                   ("version", self.record(name) + 6),
+                                   ("flags", self.record(name) + 8))]
+        cases = [(*field, bit) for field in fields for bit in range(16)]
+        for name, what, at, bit in some(cases, sanitized=5):
+            with self.subTest(name=name, what=what, at=at, bit=bit):
+                self.flip(at + bit // 8, bit % 8)
+                refused = bit in (0, 5, 6, 11, 13) if what == "flags" else bit > 5
+                code, out, _ = run("verify", self.bad)
+                self.assertIn(code, (1, 4) if refused else (0,), out)
+                self.assertTrue(refused or self.is_fine(), "zipfile refuses it")
+                if not refused or name not in ("g/__vlmeta__.b2f", "top.b2nd"):
+                    continue
+                member = self.repaired(0)["/" + name.rsplit(".", 1)[0]]
+                self.assertEqual(member[0], "whole")
+                self.assertIn("contradicted each other", member[1])
+                self.ok("diff", self.out, self.tree)
 
     def test_the_encoding_of_a_name(self):
         """Without the flag other programs decode the member's name differently."""
@@ -255,8 +257,8 @@ class Damage(Case):
         read."""
         file = self.tree / "g" / "__vlmeta__.b2f"
         good = file.read_bytes()
-        mended = 0
-        for bit in range(0, 97 * 8, 5):
+        bits, mended = some(range(0, 97 * 8, 5), sanitized=5), 0
+        for bit in bits:
             data = bytearray(good)
             data[bit // 8] ^= 1 << bit % 8
             file.write_bytes(data)
@@ -268,7 +270,7 @@ class Damage(Case):
                     continue
                 self.mend(file, good)
                 mended += 1
-        self.assertGreater(mended, 40)
+        self.assertGreater(mended, len(bits) // 4)
 
     def mend(self, file, good):
         damaged = file.read_bytes()

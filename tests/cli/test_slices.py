@@ -8,7 +8,7 @@ import random
 import blosc2
 import numpy as np
 
-from tool_cli import Case, main
+from tool_cli import LONG, SANITIZED, Case, main
 
 SEED = int(os.environ.get("CATERVA_SEED", random.randrange(2**32)))
 print("seed", SEED)
@@ -74,7 +74,7 @@ def random_array(rng, path):
 class Slices(Case):
     def test_get(self):
         rng = random.Random(SEED)
-        for n in range(40):
+        for n in range(12 if SANITIZED and not LONG else 40):
             path = self.path(f"{n}.b2nd")
             values = random_array(rng, path)
             for _ in range(4):
@@ -89,7 +89,7 @@ class Slices(Case):
 
     def test_put(self):
         rng = random.Random(SEED + 1)
-        for n in range(40):
+        for n in range(12 if SANITIZED and not LONG else 40):
             path, new = self.path(f"{n}.b2nd"), self.path("new.npy")
             values = random_array(rng, path)
             for _ in range(3):

@@ -9,7 +9,7 @@ import blosc2
 import numpy as np
 
 from test_repair import Made
-from tool_cli import main, run
+from tool_cli import main, run, some
 
 SOUND = "sound, nothing to repair"
 
@@ -195,7 +195,8 @@ class TreeRepair(Made):
         new tree has an empty group."""
         vlmeta = self.tree / "g" / "__vlmeta__.b2f"
         good, out, told = vlmeta.read_bytes(), self.path("o.b2d"), 0
-        for at, bit in [(at, 0x40) for at in range(120)] + [(49, 1), (58, 2)]:
+        cases = some([(at, 0x40) for at in range(120)], sanitized=6) + [(49, 1), (58, 2)]
+        for at, bit in cases:
             data = bytearray(good)
             data[at] ^= bit
             vlmeta.write_bytes(data)
@@ -213,7 +214,7 @@ class TreeRepair(Made):
                 self.ok("verify", out)
                 self.assertEqual(self.text("attr", "list", f"{out}::/g"), "")
             shutil.rmtree(out, ignore_errors=True)
-        self.assertGreater(told, 20)
+        self.assertGreater(told, len(cases) // 6)
 
     def test_commits(self):
         """A complete commit is applied; an unreadable journal is renamed."""

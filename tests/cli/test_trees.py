@@ -5,7 +5,7 @@ import os
 import shutil
 import zipfile
 
-from tool_cli import DATA, Case, main, run
+from tool_cli import DATA, Case, main, run, some
 
 TREES = DATA / "trees"
 
@@ -147,22 +147,22 @@ class Trees(Case):
         whole = self.tree.read_bytes()
         with zipfile.ZipFile(self.tree) as archive:
             n = len(archive.infolist())
-        bad, seen = self.path("bad.b2z"), 0
+        bad, cases = self.path("bad.b2z"), []
         for mark, size, fields, name in ((b"PK\1\2", 46, (8, 10, *range(16, 28), 42), 28),
                                          (b"PK\3\4", 30, (6, 8, *range(14, 26)), 26)):
             at = whole.find(mark)
             while at >= 0:
                 length = int.from_bytes(whole[at + name:at + name + 2], "little")
-                for field in (*fields, size, size + length - 1):
-                    data = bytearray(whole)
-                    data[at + field] ^= 1
-                    bad.write_bytes(data)
-                    code, out, _ = run("verify", "--quick", bad)
-                    with self.subTest(mark=mark, at=at, field=field):
-                        self.assertIn(code, (1, 4, 5), out)
-                        seen += 1
+                cases += [(at, field) for field in (*fields, size, size + length - 1)]
                 at = whole.find(mark, at + 1)
-        self.assertEqual(seen, n * (17 + 16))
+        self.assertEqual(len(cases), n * (17 + 16))
+        for at, field in some(cases, sanitized=5):
+            data = bytearray(whole)
+            data[at + field] ^= 1
+            bad.write_bytes(data)
+            code, out, _ = run("verify", "--quick", bad)
+            with self.subTest(at=at, field=field):
+                self.assertIn(code, (1, 4, 5), out)
         data = bytearray(whole)
         data[14] ^= 1  # the first member's checksum, in its header
         bad.write_bytes(data)

@@ -2,13 +2,18 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from runs import LONG, SANITIZED, some  # noqa: E402, F401
+
 CLI = os.environ.get("CATERVA_CLI", "caterva")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background jobs
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 

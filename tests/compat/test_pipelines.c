@@ -5,13 +5,14 @@
  *
  * usage: test_pipelines [SEED] [N: longer pipelines to try] */
 #include "caterva.h"
-#include "caterva_upkeep.h"
 #include "caterva_store.h"
+#include "caterva_upkeep.h"
 
 #include "support/check.h"
 #include "support/filter_model.h"
 #include "support/info.h"
 #include "support/random.h"
+#include "support/sanitized.h"
 
 #include <b2nd.h>
 #include <blosc2.h>
@@ -330,7 +331,9 @@ static void check_theirs(const trial *t, rng *r)
 int main(int argc, char **argv)
 {
     rng r = rng_from_seed(seed_argument(argc, argv, 1));
-    int64_t longer = (int64_t)number_argument(argc, argv, 2, 3000), taken = 0, refused = 0;
+    int64_t longer = (int64_t)number_argument(argc, argv, 2,
+                                              (uint64_t)few_if_sanitized(3000, 600)),
+            taken = 0, refused = 0;
     blosc2_init();
     page = mmap(NULL, ITEMS * MAX_ITEM, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(page != MAP_FAILED, "mmap");

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 
-from tool_driver import Helper, HelperError, format_box, skip
+from tool_driver import LONG, SANITIZED, Helper, HelperError, format_box, skip
 
 try:
     import blosc2
@@ -29,7 +29,7 @@ except ImportError as missing:
 import tool_sequence as model
 from tool_guest import Guest
 
-SEQUENCES, LONG = 400, 3000
+SEQUENCES, MANY = 400 if LONG else 100 if SANITIZED else 250, 3000
 OPERATIONS = {"change": 14, "commit": 4, "state": 1, "rollback": 1, "reopen": 1, "discard": 1,
               "kill": 0.8, "compact": 0.6, "watch": 3, "python_reads": 0.6, "busy": 0.3}
 EXPECTED = [change.__name__ for change in model.CHANGES] + [
@@ -355,7 +355,7 @@ def main():
     if "--long" not in sys.argv:
         faulthandler.dump_traceback_later(500, exit=True)  # before the timeout of 600
     seed = int(word("--seed", str(time.time_ns() % 2**32)), 0)
-    numbers = range(int(word("--sequences", LONG if "--long" in sys.argv else SEQUENCES)))
+    numbers = range(int(word("--sequences", MANY if "--long" in sys.argv else SEQUENCES)))
     runs = FAILED_ONCE + [(seed, number) for number in numbers]
     if "--only" in sys.argv:
         runs = [(seed, int(word("--only")))]
@@ -371,7 +371,7 @@ def main():
             if len(failed) == 5:
                 break
         helper.close()
-    missing = [name for name in EXPECTED if not counts[name]] if len(runs) >= SEQUENCES else []
+    missing = [name for name in EXPECTED if not counts[name]] if len(runs) >= 250 else []
     print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
     print(f"{len(runs)} sequences, {sum(counts.values())} operations, {len(failed)} failures "
           f"{failed}, {time.monotonic() - started:.0f} s")

@@ -10,6 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from runs import LONG, SANITIZED, some  # noqa: E402, F401
 
 SKIPPED = 77  # exit status of a test that cannot run here
 

@@ -14,6 +14,7 @@
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 
 #include <stdio.h>
@@ -265,7 +266,8 @@ static void run_case(subject *s)
 
 int main(int argc, char **argv)
 {
-    int64_t cases = (int64_t)number_argument(argc, argv, 1, DEFAULT_CASES);
+    int64_t cases = (int64_t)number_argument(
+        argc, argv, 1, (uint64_t)few_if_sanitized(DEFAULT_CASES, DEFAULT_CASES / 4));
     rng r = rng_from_seed(seed_argument(argc, argv, 2));
     int64_t done = 0;
     int64_t arrays = 0;

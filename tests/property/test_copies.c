@@ -13,6 +13,7 @@
 #include "support/oracle.h"
 #include "support/pipelines.h"
 #include "support/random.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 
 #include <b2nd.h>
@@ -410,7 +411,8 @@ static void run_trial(rng *r, int64_t number)
 
 int main(int argc, char **argv)
 {
-    int64_t copies = (int64_t)number_argument(argc, argv, 1, DEFAULT_COPIES);
+    int64_t copies = (int64_t)number_argument(
+        argc, argv, 1, (uint64_t)few_if_sanitized(DEFAULT_COPIES, DEFAULT_COPIES / 4));
     uint64_t seed = seed_argument(argc, argv, 2);
     blosc2_init();
     for (int64_t i = 0; i < copies; i++) {

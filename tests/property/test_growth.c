@@ -7,6 +7,7 @@
 #include "support/check.h"
 #include "support/info.h"
 #include "support/random.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 
 #include <caterva_upkeep.h>
@@ -240,7 +241,8 @@ static void appends(scene *s, int32_t chunk, const audience *a)
     int64_t largest = 0;
     CHECK_OK(caterva_close(make(s, "appends.b2nd", APPENDED, chunk), &err), err);
     start_readers(s, a->here, a->elsewhere);
-    for (int i = 0; i < APPENDS; i++) {
+    int times = few_if_sanitized(APPENDS, APPENDS / 3);
+    for (int i = 0; i < times; i++) {
         caterva_array *array = open_writer(s);
         append_bytes(s, array, APPENDED);
         CHECK_OK(caterva_commit(array, &err), err);
@@ -248,7 +250,7 @@ static void appends(scene *s, int32_t chunk, const audience *a)
         CHECK_OK(caterva_close(array, &err), err);
         largest = larger(largest, file_size(s->path) - 2 * s->n);
     }
-    snprintf(what, sizeof what, "%d appends, chunks of %d, %s", APPENDS, chunk, a->name);
+    snprintf(what, sizeof what, "%d appends, chunks of %d, %s", times, chunk, a->name);
     int64_t most = 2 * s->n + 2 * chunk;
     finish(s, larger(file_size(s->path), 2 * s->n + largest), most, what);
 }
@@ -283,14 +285,15 @@ static void lone_handle(scene *s, const audience *a)
     caterva_array *array = make(s, "lone.b2nd", 20000, 2000);
     int64_t first = file_size(s->path), largest = first;
     start_readers(s, a->here, a->elsewhere);
-    for (int i = 0; i < COMMITS; i++) {
+    int commits = few_if_sanitized(COMMITS, COMMITS / 5);
+    for (int i = 0; i < commits; i++) {
         write_bytes(s, array, 1);
         CHECK_OK(caterva_commit(array, &err), err);
         follow(s);
         largest = larger(largest, file_size(s->path));
     }
     CHECK_OK(caterva_close(array, &err), err);
-    snprintf(what, sizeof what, "%d commits of one handle, %s", COMMITS, a->name);
+    snprintf(what, sizeof what, "%d commits of one handle, %s", commits, a->name);
     finish(s, largest, 2 * first, what);
 }
 
@@ -352,11 +355,11 @@ int main(int argc, char **argv)
         appends(&s, 1 << 20, a);
         appends(&s, 4 << 20, a);
         appends(&s, 48 << 10, a);
-        sessions(&s, 10, 2000, 1, SESSIONS, a);
+        sessions(&s, 10, 2000, 1, few_if_sanitized(SESSIONS, SESSIONS / 5), a);
         lone_handle(&s, a);
     }
-    sessions(&s, 4, 1 << 20, 1000, 100, &audiences[0]);
-    sessions(&s, 10000, 400, 1, 300, &audiences[0]);
+    sessions(&s, 4, 1 << 20, 1000, few_if_sanitized(100, 30), &audiences[0]);
+    sessions(&s, 10000, 400, 1, few_if_sanitized(300, 60), &audiences[0]);
     window(&s);
     compacts_by_itself(&s, 0);
     compacts_by_itself(&s, 40);

@@ -63,7 +63,7 @@ static void a_child_goes_on(const char *path, int32_t *model)
 static void closing_in_the_middle(const char *path, rng *r)
 {
     caterva_error err;
-    for (int i = 0; i < 200; i++) {
+    for (int i = few_if_sanitized(200, 60); i > 0; i--) {
         caterva_array *array = cube_open(path, 2 + i % 3, i % 2 ? CUBE_CACHE_ALL : 0, false);
         for (int k = rng_int(r, 1, 3); k > 0; k--) {
             cube_box b = cube_random_box(r, 0, CUBE_SIDE);
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
     caterva_error err;
     char path[SCRATCH_PATH];
     caterva_array *array;
-    int rounds = (int)number_argument(argc, argv, 1, 12);
+    int rounds = (int)number_argument(argc, argv, 1, (uint64_t)few_if_sanitized(12, 4));
     uint64_t seed = seed_argument(argc, argv, 2);
     rng r = rng_from_seed(seed);
     int32_t *model = cube_new(seed);

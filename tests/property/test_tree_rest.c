@@ -1,7 +1,8 @@
-/* Trees with ten thousand arrays that are written by a process that may have 256 files open.
+/* Trees with thousands of arrays that are written by a process that may have 256 files open.
  * Arrays that are open for writing keep no descriptors while unused; this must have no
  * visible effect: other writers are still locked out, one commit commits all of them, and
- * changes by programs without locks are detected. */
+ * changes by programs without locks are detected. With CATERVA_TEST_LONG in the environment
+ * there are ten thousand. */
 #include "small_tree.h"
 
 #include "support/sanitized.h"
@@ -19,14 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    LIMIT = 256,
-    N = SANITIZED ? 1000 : 10000,
-    GROUPS = 40,
-    SOME = 1000,
-    FEW = 150,
-    THREADS = 4
-};
+enum { LIMIT = 256, MOST = 10000, GROUPS = 40, SOME = 1000, FEW = 150, THREADS = 4 };
 
 /* A commit locks all its arrays, and ThreadSanitizer supports 64 locks at a time. */
 #if defined(__SANITIZE_THREAD__)
@@ -35,7 +29,8 @@ enum {
 #define THREADS_ONLY 0
 #endif
 
-static caterva_array *arrays[N];
+static caterva_array *arrays[MOST];
+static int n_arrays;
 
 static const char *key_of(char key[40], int i)
 {
@@ -133,26 +128,26 @@ static int count_hidden(const char *group)
     return n;
 }
 
-/* ---- Ten thousand ------------------------------------------------------------- */
+/* ---- Many ------------------------------------------------------------- */
 
 static void test_many(void)
 {
     open_tree(1);
-    make_filled(N, 0, 0);
-    check_held(N, 0);
+    make_filled(n_arrays, 0, 0);
+    check_held(n_arrays, 0);
     CHECK(count() == 0, "%zu entries before the commit", count());
     CHECK_OK(caterva_tree_commit(tree, &err), err); /* all in one */
-    CHECK(count() == N + GROUPS, "%zu entries", count());
-    check_held(N, 0);
-    for (int i = 0; i < N; i++) fill(arrays[i], 70000 + i);
-    check_held(N, 70000);
+    CHECK(count() == (size_t)n_arrays + GROUPS, "%zu entries", count());
+    check_held(n_arrays, 0);
+    for (int i = 0; i < n_arrays; i++) fill(arrays[i], 70000 + i);
+    check_held(n_arrays, 70000);
     check_stored(GROUPS, 0);
     CHECK_OK(caterva_tree_commit(tree, &err), err); /* of existing arrays */
-    close_all(N);
+    close_all(n_arrays);
     close_tree();
     CHECK_OK(caterva_tree_open(path, NULL, &tree, &err), err);
-    CHECK(count() == N + GROUPS, "%zu entries", count());
-    check_stored(N, 70000);
+    CHECK(count() == (size_t)n_arrays + GROUPS, "%zu entries", count());
+    check_stored(n_arrays, 70000);
     close_tree();
 }
 
@@ -479,6 +474,7 @@ int main(void)
     struct rlimit limit = {LIMIT, LIMIT};
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
     scratch_path(path, "t.b2d");
+    n_arrays = getenv("CATERVA_TEST_LONG") ? MOST : few_if_sanitized(3000, 1000);
     if (THREADS_ONLY) {
         open_tree(1);
         make_filled(FEW, 5, 0);

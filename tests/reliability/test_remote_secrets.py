@@ -86,38 +86,41 @@ class Case(RemoteCase):
     def session(self, url, **variables):
         """Runs all commands with all scripts; also searches all their output."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-        for way, script in self.ways().items():
-            for after in (0, 1):
-                for command in [*self.commands(url)][:1 if way in SLOW else None]:
-                    self.server.forget()
-                    self.server.objects["/bucket/a.b2nd"] = self.frame
-                    self.server.script = lambda r: script(r) if r.number >= after else None
-                    done = subprocess.run(
-                        [CLI, *map(str, command)], capture_output=True, check=False, timeout=50,
-                        env={**kept, "HOME": str(self.folder), **variables})
-                    self.said.append((way, command[0], done.stdout + done.stderr))
-                    self.note(self.server.requests)
+        cases = [(way, script, after, command) for way, script in self.ways().items()
+                 for after in (0, 1)
+                 for command in [*self.commands(url)][:1 if way in SLOW else None]]
+        self.assertGreater(len(cases), 200)
+        for way, script, after, command in runs.some(cases, sanitized=5):
+            self.server.forget()
+            self.server.objects["/bucket/a.b2nd"] = self.frame
+            self.server.script = (
+                lambda r, after=after, script=script: script(r) if r.number >= after else None)
+            done = subprocess.run(
+                [CLI, *map(str, command)], capture_output=True, check=False, timeout=50,
+                env={**kept, "HOME": str(self.folder), **variables})
+            self.said.append((way, command[0], done.stdout + done.stderr))
+            self.note(self.server.requests)
 
     def note(self, requests):
         for request in requests:
             given = request.headers.get("authorization", "")
             self.signatures |= set(re.findall("Signature=([0-9a-f]+)", given))
+            self.signed = request if given else self.signed
 
     def check(self, *secrets):
-        self.assertGreater(len(self.said), 200)
-        self.assertGreater(sum(len(text) > 0 for _, _, text in self.said), 200)
+        self.assertGreater(sum(len(text) > 0 for _, _, text in self.said), len(self.said) * 2 // 3)
         for way, command, text in self.said:
             for secret in secrets:
                 self.assertNotIn(secret.encode(), text, "%s, %s" % (command, way))
 
 
 class Sessions(Case):
-    signatures = frozenset()
+    signatures, signed = frozenset(), None
 
     def test_signed(self):
         self.session("s3://bucket/a.b2nd", AWS_ACCESS_KEY_ID=ACCESS, AWS_SECRET_ACCESS_KEY=SECRET,
                      AWS_SESSION_TOKEN=TOKEN, AWS_ENDPOINT_URL=self.server.url(""))
-        request = next(r for r in self.server.requests if "authorization" in r.headers)
+        request = self.signed
         self.assertEqual(request.headers["authorization"], signature(request, ACCESS, SECRET))
         self.assertGreater(len(self.signatures), 20)
         print("%d runs, %d signatures" % (len(self.said), len(self.signatures)))

@@ -16,6 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from runs import some  # noqa: E402
 from scripted_server import Reply, spans_of  # noqa: E402
 from tool_remote_case import CLI, OPENING, Reader, Served, convert  # noqa: E402
 
@@ -35,7 +36,7 @@ class Case(Served):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.items = np.random.default_rng(3).integers(0, 1 << 30, SHAPE).astype("i4")
+        cls.items = np.random.default_rng(3).integers(0, 1 << 30, SHAPE, "i4")
         path = convert(cls.folder, "a.b2nd", cls.items, *PARTITION)
         cls.frame = path.read_bytes()
         assert len(cls.frame) > MOST + LEAST
@@ -154,22 +155,22 @@ class Together(Case):
     def test_memory_bounds_what_is_held_with_a_folder(self):
         """The bytes that wait to be decoded, and the copies that are written to the folder,
         with long round-trip times and slow decoding."""
-        for connections in (1, 2, 16, 100):
-            for dawdle in (0, 1500):
-                server = self.serve(delay=0.05)
-                with self.subTest(connections=connections, dawdle=dawdle), \
-                        tempfile.TemporaryDirectory() as folder:
-                    self.opened(server, "connections=%d" % connections, "dawdle=%d" % dawdle,
-                                "cache=" + folder)
-                    self.reader.say("peak")
-                    self.assertEqual(self.reader.say("read"), self.right)
-                    peak = int(self.reader.say("peak"))
-                    self.assertLess(peak, MOST + 12 * MIB)
-                    self.assertGreater(peak, MOST // 2)
-                    server.forget()
-                    self.opened(server, "cache=" + folder)
-                    self.assertEqual(self.reader.say("read"), self.right)
-                    self.assertGreater(self.transfers()[5], len(self.frame) // 2)
+        cases = [(connections, dawdle) for connections in (1, 2, 16, 100) for dawdle in (0, 1500)]
+        for connections, dawdle in some(cases, plain=3, sanitized=3):
+            server = self.serve(delay=0.05)
+            with self.subTest(connections=connections, dawdle=dawdle), \
+                    tempfile.TemporaryDirectory() as folder:
+                self.opened(server, "connections=%d" % connections, "dawdle=%d" % dawdle,
+                            "cache=" + folder)
+                self.reader.say("peak")
+                self.assertEqual(self.reader.say("read"), self.right)
+                peak = int(self.reader.say("peak"))
+                self.assertLess(peak, MOST + 12 * MIB)
+                self.assertGreater(peak, MOST // 2)
+                server.forget()
+                self.opened(server, "cache=" + folder)
+                self.assertEqual(self.reader.say("read"), self.right)
+                self.assertGreater(self.transfers()[5], len(self.frame) // 2)
 
     def test_all_is_asked_for_at_once(self):
         self.assertGreater(self.most_asked(MOST // 2), MOST + HELD)
@@ -177,7 +178,7 @@ class Together(Case):
     def test_memory_bounds_what_is_held(self):
         """However much arrives while nothing is decoded, and however many connections receive
         it."""
-        for connections in (1, 2, 16, 100):
+        for connections in some((1, 2, 16, 100), plain=1, sanitized=2):
             server = self.serve()
             self.reader.say("peak")
             self.assertEqual(
@@ -272,12 +273,12 @@ class Parts(Case):
     def test_memory_bounds_what_is_held(self):
         """Nothing is decoded for a while, and responses of 8 MB wait for memory in the middle
         of a part."""
-        for connections in (2, 16, 100):
-            for name in (None, "nginx"):
-                with self.subTest(connections=connections, name=name):
-                    asked = self.reads(self.serve(name=name), "dawdle=1000",
-                                       "connections=%d" % connections)
-                    self.assertGreater(sum(len(spans_of(r)) for r in asked), 200)
+        cases = [(connections, name) for connections in (2, 16, 100) for name in (None, "nginx")]
+        for connections, name in some(cases, plain=1, sanitized=2):
+            with self.subTest(connections=connections, name=name):
+                asked = self.reads(self.serve(name=name), "dawdle=1000",
+                                   "connections=%d" % connections)
+                self.assertGreater(sum(len(spans_of(r)) for r in asked), 200)
 
     def test_bodies_that_are_cut(self):
         """Cut in parts that wait for memory, and elsewhere; the rest is requested in parts

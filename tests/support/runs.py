@@ -1,9 +1,25 @@
-"""Tests with random runs, whose number and seed are options of the command line."""
+"""How much a test runs: the number and seed of random runs, and the share of its cases."""
 
 import argparse
 import os
+import random
 import sys
 import unittest
+
+LONG = bool(os.environ.get("CATERVA_TEST_LONG"))        # scripts/soak: all cases
+SANITIZED = bool(os.environ.get("CATERVA_SANITIZE"))    # the build's sanitizers
+
+
+def some(cases, plain=1, sanitized=4):
+    """Returns one in `plain` of the cases, or one in `sanitized` under a sanitizer, beginning at
+    a random one, which is printed; all of them if CATERVA_TEST_LONG is set."""
+    cases = list(cases)
+    step = 1 if LONG else sanitized if SANITIZED else plain
+    if step == 1:
+        return cases
+    first = int(os.environ.get("CATERVA_TEST_FIRST", random.randrange(step))) % step
+    print("one in %d of %d cases, CATERVA_TEST_FIRST=%d" % (step, len(cases), first), flush=True)
+    return cases[first::step]
 
 
 def main(module):
