@@ -10,7 +10,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="50 times as many random cases")
+    parser.addoption("--long", action="store_true", help="many more random cases")
     parser.addoption("--trials", type=int, help="so many random trials of many writers")
     parser.addoption("--seed", type=int, help="the seed of the first of them")
 
@@ -21,10 +21,10 @@ def pytest_configure(config: pytest.Config) -> None:
     A shell starts jobs in the background with SIGINT ignored, and children inherit that.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    times = 50 if config.getoption("--long") else 1
+    examples = 20_000 if config.getoption("--long") else 150
     hypothesis.settings.register_profile(
         "caterva",
-        max_examples=400 * times,
+        max_examples=examples,
         deadline=None,
         database=None,
         print_blob=True,

@@ -325,7 +325,7 @@ def test_random_workers(pytestconfig: pytest.Config) -> None:
     first = pytestconfig.getoption("--seed")
     if first is None:
         first = int.from_bytes(os.urandom(4), "little")
-    n = pytestconfig.getoption("--trials") or times(pytestconfig, 60, 3000)
+    n = pytestconfig.getoption("--trials") or times(pytestconfig, 25, 3000)
     print(f"seed {first}, {n} trials")
     blosc2.set_nthreads(1)
     for seed in range(first, first + n):

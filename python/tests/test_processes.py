@@ -409,7 +409,7 @@ def _operations(array: caterva.Array, i: int) -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
 def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
     array = caterva.asarray(cube(n=48), chunks=(16, 16, 48), cache_bytes=1 << 20)
-    n = times(pytestconfig, 1500, 100_000)  # of ten operations each
+    n = times(pytestconfig, 600, 100_000)  # of ten operations each
     for i in range(n // 3):
         _operations(array, i)
     gc.collect()
