@@ -29,6 +29,12 @@ def public() -> list[str]:
     return [name for name in caterva.__all__ if not name.startswith("_")]
 
 
+def is_documented(name: str) -> bool:
+    """Whether a name such as ``caterva.Tree.repair`` has an entry in the reference."""
+    _, first, *rest = name.split(".")
+    return first in public() and all(hasattr(getattr(caterva, first), word) for word in rest)
+
+
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
     names = [name for name in public() if name not in CLASSES]

@@ -4,8 +4,8 @@
     site_pages.py FOLDER    writes the sources that Sphinx reads; needs the built Python package
 
 Links between pages of the repository become links between pages of the site. A link to another
-file of the repository becomes a download. Names of C functions in the text become links to
-their entries in the reference."""
+file of the repository becomes a download. Names of C functions and of the Python package become
+links to their entries in the references."""
 
 import base64
 import json
@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"(^```.*?^```$)", re.S | re.M)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAME = re.compile(r"(?<!\[)`(caterva_\w+)(\(\))?`(?!\])")
+PYTHON_NAME = re.compile(r"(?<!\[)`(caterva\.[A-Za-z]\w*(?:\.[a-z]\w*)?)`(?!\])")
 
 CONTENTS = {
     "Begin": ["install", "first-steps", "python", "python-recipes", "notebook", "xarray", "c",
@@ -91,11 +92,16 @@ def linked(text, source, page, folder):
         shutil.copy(target, folder / "files" / inside)
         return "](%s)" % relative("files/" + inside, page)
 
+    def python_name(match):
+        known = python_reference.is_documented(match.group(1))
+        return "{py:obj}" + match.group() if known else match.group()
+
     def name(match):
         return "[%s](#%s)" % (match.group(), match.group(1)) if match.group(1) in ENTRIES else match.group()
 
     def lines_linked(part):
-        return "\n".join(line if line.startswith("#") else NAME.sub(name, line)
+        return "\n".join(line if line.startswith("#") else
+                         PYTHON_NAME.sub(python_name, NAME.sub(name, line))
                          for line in LINK.sub(link, part).split("\n"))
 
     parts = FENCE.split(text)
