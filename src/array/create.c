@@ -156,8 +156,8 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
     return CV_OK;
 }
 
-/* The n-d codecs work on numbers, which a shuffle would scatter; bytes have nothing to
- * shuffle. */
+/* A shuffle, except for n-d codecs, which work on whole numbers, and for items of one byte, which
+ * it does not change. */
 static void set_default_filters(cv_frame_header *h, int64_t item_size)
 {
     if (h->codec < CATERVA_CODEC_NDLZ && item_size > 1)

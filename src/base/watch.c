@@ -1,10 +1,10 @@
-/* Room: base. Progress and cancellation. Progress never decreases or exceeds the total;
- * calls of one function never overlap. */
+/* Room: base. Progress and cancellation. Reported progress never decreases and never exceeds the
+ * total; calls of one function never overlap. */
 #include "base/watch.h"
 
 #include "base/os.h"
 
-enum { LOOK_NS = 20000000 }; /* how often who waits asks */
+enum { LOOK_NS = 20000000 }; /* how long cv_watch_wait waits at most */
 
 cv_status cv_progress_check(const caterva_progress *progress, cv_error *err)
 {
@@ -60,7 +60,7 @@ void cv_watch_stop(cv_watch *watch)
     atomic_store_explicit(&watch->stopped, true, memory_order_relaxed);
 }
 
-/* Calls the function; with the lock. */
+/* Calls the function. Call with the lock. Returns whether the call continues. */
 static bool report(cv_watch *watch)
 {
     if (!watch->progress.report) return true;
@@ -106,7 +106,7 @@ void cv_watch_end(cv_watch *watch, bool good)
 
 /* ---- Counting ------------------------------------------------------------ */
 
-/* A total that becomes known is reported at once. */
+/* The first time that the total is known, the next step reports without delay. */
 void cv_watch_expect(cv_watch *watch, int64_t bytes)
 {
     for (; watch; watch = watch->also)
@@ -127,7 +127,7 @@ static cv_status fail_stopped(cv_error *err)
     return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped");
 }
 
-/* The clock is read only where there is a function. */
+/* Reads the clock only if there is a function. */
 static bool is_due(const cv_watch *watch)
 {
     if (!watch->progress.report) return false;

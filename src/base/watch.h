@@ -1,7 +1,8 @@
-/* A caller's progress function, which may stop a long call. Counts bytes, announced (expect)
- * and counted (tick, add), and reports between blocks, at most so often as the caller wants.
- * A NULL watch costs a comparison. A call's watch may have the handle's as `also`: both are
- * called, both may stop. */
+/* Progress of a long call: counts bytes and calls the caller's function, which may stop the call.
+ * cv_watch_expect increases the total; cv_watch_tick and cv_watch_add increase the number done.
+ * The function is called between blocks, at most as often as the caller wants. A NULL watch costs
+ * one comparison. A call's watch may have the handle's as `also`: then both functions are called,
+ * and each may stop the call. */
 #ifndef CV_BASE_WATCH_H
 #define CV_BASE_WATCH_H
 
@@ -10,56 +11,56 @@
 
 #include <stdatomic.h>
 
-/* A file that is listed, moved or deleted counts this much: the work does not depend on its
- * size, which is often unknown. */
+/* A file that is listed, moved or deleted counts as this many bytes: the work does not depend on
+ * its size, which is often unknown. */
 #define CV_FILE_BYTES 4096
 
 typedef struct cv_watch {
     caterva_progress progress;
-    uint64_t interval;         /* ns between two reports; 0: every step is reported */
-    struct cv_watch *also;     /* or NULL */
-    bool is_fixed;             /* counts only what cv_watch_step is given */
-    atomic_int_least64_t done; /* may run ahead of `total`: what is reported does not */
+    uint64_t interval;         /* ns between two reports; 0: each step is reported */
+    struct cv_watch *also;     /* also reported to; or NULL */
+    bool is_fixed;             /* counts only the bytes of cv_watch_step */
+    atomic_int_least64_t done; /* may exceed `total`; reported numbers never do */
     atomic_int_least64_t total;
     atomic_bool stopped;
-    atomic_uint_least64_t due;             /* no report before; 0: at once */
-    int64_t reported_done, reported_total; /* under the lock */
-    int n_calls;   /* under way, of a handle's watch; under the lock */
-    cv_mutex lock; /* one call of the function at a time */
+    atomic_uint_least64_t due;             /* earliest time of the next report; 0: now */
+    int64_t reported_done, reported_total; /* guarded by `lock` */
+    int n_calls; /* calls in progress; several only on a handle's watch; guarded by `lock` */
+    cv_mutex lock; /* held while the function runs */
 } cv_watch;
 
 /* CATERVA_EINVAL if a member has an unknown value. */
 cv_status cv_progress_check(const caterva_progress *progress, cv_error *err);
 
-/* Without a function, or with NULL, only cv_watch_stop stops. */
+/* With NULL, or without a function, only cv_watch_stop stops the call. */
 void cv_watch_init(cv_watch *watch, const caterva_progress *progress);
 void cv_watch_destroy(cv_watch *watch);
 
-/* Opens the watch of one call, which also reports to `also` (or NULL). Returns what the call
- * is to use: `also` if it has no function of its own. Close `watch` in any case; that reports
- * completion if `status` is CV_OK, and returns it. */
+/* Opens the watch of one call, which also reports to `also` (or NULL). Returns the watch that the
+ * call uses: `watch`, or `also` if `progress` has no function. Close `watch` in either case: close
+ * reports completion if `status` is CV_OK, and returns `status`. */
 cv_watch *cv_watch_open(cv_watch *watch, const caterva_progress *progress, cv_watch *also);
 cv_status cv_watch_close(cv_watch *watch, cv_status status);
 
-/* The same for a call that counts `total` bytes with cv_watch_step. What is announced and
- * counted from inside goes to `also` alone. */
+/* The same for a call that counts `total` bytes with cv_watch_step. cv_watch_expect, _add and
+ * _tick of the functions that it calls change only `also`. */
 cv_watch *cv_watch_open_fixed(cv_watch *watch, const caterva_progress *progress,
                               int64_t total, cv_watch *also);
 
-/* Says stop from now on, as if the function had. Any thread. */
+/* Stops the call, as if the function had returned non-zero. Any thread. */
 void cv_watch_stop(cv_watch *watch);
 
-/* Begins and ends a call. The first of parallel calls resets the count; the last, if
- * `good`, reports completion. */
+/* Begins and ends a call. The first of parallel calls resets the numbers; the last reports
+ * completion if `good`. */
 void cv_watch_begin(cv_watch *watch);
 void cv_watch_end(cv_watch *watch, bool good);
 
-/* Announces or counts bytes, and reports nothing. NULL is fine. */
+/* Increase the total, or the number done, without a report. NULL is fine. */
 void cv_watch_expect(cv_watch *watch, int64_t bytes);
 void cv_watch_add(cv_watch *watch, int64_t bytes);
 
 /* Counts bytes and reports, unless it is too early or another thread is reporting.
- * CATERVA_ESTOPPED once any thread was stopped. */
+ * CATERVA_ESTOPPED, also in all later calls, once the call was stopped. */
 cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err);
 
 static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *err)
@@ -67,12 +68,13 @@ static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *
     return watch ? cv_watch_tell(watch, bytes, err) : CV_OK;
 }
 
-/* The same for a fixed watch, or NULL; another one counts nothing. */
+/* The same for a watch of cv_watch_open_fixed. Other watches report without counting. NULL is
+ * fine. */
 cv_status cv_watch_step(cv_watch *watch, int64_t bytes, cv_error *err);
 
-/* Waits on the condition; may wake early. For a caller's thread beside workers: asks the
- * function now and then, without the lock, since it may answer only there. Without a
- * function: cv_cond_wait. */
+/* Waits on the condition for the caller's thread while workers run; may wake early. Reports
+ * regularly, without the lock, since a function may only be able to stop the call on this thread.
+ * Without a function: cv_cond_wait. */
 cv_status cv_watch_wait(cv_watch *watch, cv_cond *changed, cv_mutex *lock, cv_error *err);
 
 #endif

@@ -406,39 +406,39 @@ cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t si
 
 /* ---- Values, with progress for each block ------------------------------------- */
 
-typedef struct telling {
+typedef struct block_progress {
     const uint8_t *src;
     cv_watch *watch;
     int32_t passed; /* libblosc2 requests blocks again that it did not compress */
     cv_status status;
     cv_error *err;
-} telling;
+} block_progress;
 
-/* A non-zero result ends the compression. */
-static int tell_block(blosc2_prefilter_params *params)
+/* libblosc2 calls it for each block's input. A non-zero result ends the compression. */
+static int copy_block(blosc2_prefilter_params *params)
 {
-    telling *t = params->user_data;
+    block_progress *p = params->user_data;
     int32_t end = params->output_offset + params->output_size;
-    int32_t passed = end > t->passed ? end - t->passed : 0;
-    memcpy(params->output, t->src + params->output_offset, (size_t)params->output_size);
-    t->passed += passed;
-    if (t->status == CV_OK) t->status = cv_watch_tick(t->watch, passed, t->err);
-    return t->status != CV_OK;
+    int32_t passed = end > p->passed ? end - p->passed : 0;
+    memcpy(params->output, p->src + params->output_offset, (size_t)params->output_size);
+    p->passed += passed;
+    if (p->status == CV_OK) p->status = cv_watch_tick(p->watch, passed, p->err);
+    return p->status != CV_OK;
 }
 
-static cv_status compress_told(blosc2_cparams params, const void *src, int32_t size,
-                               cv_watch *watch, cv_buffer *out, cv_error *err)
+static cv_status compress_watched(blosc2_cparams params, const void *src, int32_t size,
+                                  cv_watch *watch, cv_buffer *out, cv_error *err)
 {
     cv_error stop = {.position = -1};
-    telling t = {.src = src, .watch = watch, .err = &stop};
-    blosc2_prefilter_params preparams = {.user_data = &t};
-    params.prefilter = tell_block;
+    block_progress p = {.src = src, .watch = watch, .err = &stop};
+    blosc2_prefilter_params preparams = {.user_data = &p};
+    params.prefilter = copy_block;
     params.preparams = &preparams; /* copied */
     cv_watch_expect(watch, size);
     cv_status status = compress_once(params, src, size, out, err);
-    if (t.status == CV_OK) return status;
+    if (p.status == CV_OK) return status;
     if (err) *err = stop;
-    return t.status;
+    return p.status;
 }
 
 cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,
@@ -451,6 +451,6 @@ cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buff
     blosc2_cparams params = BLOSC2_CPARAMS_DEFAULTS;
     params.typesize = 1;
     if (watch && size > LITTLE)
-        return compress_told(params, src, (int32_t)size, watch, out, err);
+        return compress_watched(params, src, (int32_t)size, watch, out, err);
     return compress_once(params, src, (int32_t)size, out, err);
 }

@@ -46,26 +46,26 @@ int cv_codec_number(const char *name);
 const char *cv_filter_name(int filter);
 int cv_filter_number(const char *name);
 
-/* Filters that do something: all but CATERVA_FILTER_NONE. */
+/* Number of filters except CATERVA_FILTER_NONE. */
 int cv_codec_n_filters(const cv_codec_spec *spec);
 
-/* Pipelines for chunks of an automatic spec: its own, or with a level that finds long
- * matches, another filter, none. */
+/* Pipelines for chunks of an automatic spec. */
 typedef enum cv_pipeline {
-    CV_PIPELINE_OWN,
-    CV_PIPELINE_LONG_MATCHES,
-    CV_PIPELINE_BITSHUFFLE,
-    CV_PIPELINE_PLAIN,
+    CV_PIPELINE_OWN,          /* the level and filter of the spec */
+    CV_PIPELINE_LONG_MATCHES, /* a level that finds long matches */
+    CV_PIPELINE_BITSHUFFLE,   /* bitshuffle instead of the spec's filter */
+    CV_PIPELINE_PLAIN,        /* no filter */
     CV_N_PIPELINES
 } cv_pipeline;
 
-/* The spec with that pipeline. */
+/* Returns a copy of the spec, changed to that pipeline. */
 cv_codec_spec cv_codec_with(const cv_codec_spec *spec, cv_pipeline pipeline);
 
-/* A pipeline whose blocks can join a stored chunk's, if any can. */
+/* The pipeline with the filter of a stored chunk, so that new blocks fit into that chunk. The
+ * caller checks that they do: the chunk may be another program's. */
 cv_pipeline cv_codec_pipeline_of(const cv_codec_spec *spec, const uint8_t chunk_header[32]);
 
-/* True when chunks encoded by this spec are CV_ACCESS_BLOCK (or raw). */
+/* Whether chunks encoded with this spec are CV_ACCESS_BLOCK (or raw). */
 bool cv_codec_blocks_independent(const cv_codec_spec *spec);
 
 /* Whether libblosc2 reads the array's geometry from the schunk of its context: the n-d plug-ins,

@@ -26,8 +26,8 @@ enum { CV_FRAME_VERSION = 2, CV_FRAME_VERSION_MAX = 3, CV_FRAME_HEADER_MIN = 97 
 
 #define CV_MAX_FILTERS 6
 
-/* The meta of an unused first filter in arrays whose chunks may differ in level and filter:
- * docs/format.md. C-Blosc2 ignores and keeps it. */
+/* The meta of the first filter, which is unused, in arrays whose chunks may differ in level and
+ * filter: docs/format.md. C-Blosc2 ignores it and keeps it. */
 enum { CV_META_AUTOMATIC = 99 };
 
 typedef struct cv_frame_header {

@@ -1,5 +1,4 @@
-/* A progress callback that checks that progress makes sense, and stops the call after some
- * calls. */
+/* A progress callback that checks the numbers it gets, and stops the call after some reports. */
 #ifndef SUPPORT_PATIENCE_H
 #define SUPPORT_PATIENCE_H
 
@@ -9,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct patience {
-    int left; /* calls until it stops; -1: never */
+    int left; /* reports until it stops the call; -1: never */
     int calls;
     int64_t done, total;
 } patience;
