@@ -69,6 +69,15 @@ void *cv_realloc(void *memory, size_t old, size_t size)
     return grown;
 }
 
+void *cv_grow(void *list, size_t n, size_t *room, size_t item_size)
+{
+    if (n < *room) return list;
+    size_t more = *room ? *room * 2 : 16;
+    void *grown = cv_realloc(list, n * item_size, more * item_size);
+    if (grown) *room = more;
+    return grown;
+}
+
 void *cv_aligned_alloc(size_t alignment, size_t size)
 {
     return cv_heap_allocate(size, alignment);

@@ -57,6 +57,10 @@ void *cv_calloc(size_t n, size_t size);
  * and changes nothing. */
 void *cv_realloc(void *memory, size_t old, size_t size);
 
+/* Makes room for an item behind the `n` of a list that has room for `*room`: doubles a full
+ * one. Returns the list, which may have moved, or NULL with nothing changed. */
+void *cv_grow(void *list, size_t n, size_t *room, size_t item_size);
+
 /* Returns `size` bytes aligned to `alignment`, a power of 2. */
 void *cv_aligned_alloc(size_t alignment, size_t size);
 

@@ -32,13 +32,9 @@ static size_t find(const cv_extents *e, uint64_t pos)
 
 static bool make_room(cv_extents *e)
 {
-    if (e->n < e->max) return true;
-    size_t max = e->max ? e->max * 2 : 16;
-    cv_extent *items = cv_realloc(e->items, e->n * sizeof items[0], max * sizeof items[0]);
-    if (!items) return false;
-    e->items = items;
-    e->max = max;
-    return true;
+    cv_extent *items = cv_grow(e->items, e->n, &e->max, sizeof *items);
+    if (items) e->items = items;
+    return items;
 }
 
 static void erase(cv_extents *e, size_t i)

@@ -191,14 +191,10 @@ static cv_object superseded_file(cv_txn *txn, int64_t offset)
 
 static cv_status remember_file(cv_txn *txn, int64_t number, cv_error *err)
 {
-    if (txn->files.n_put == txn->files.max_put) {
-        size_t grown = txn->files.max_put ? txn->files.max_put * 2 : 64;
-        cv_object *files = cv_realloc(txn->files.put, txn->files.n_put * sizeof files[0],
-                                      grown * sizeof files[0]);
-        if (!files) return cv_fail_memory(err, grown * sizeof files[0], "chunk files");
-        txn->files.put = files;
-        txn->files.max_put = grown;
-    }
+    size_t n = txn->files.n_put, size = sizeof txn->files.put[0];
+    cv_object *files = cv_grow(txn->files.put, n, &txn->files.max_put, size);
+    if (!files) return cv_fail_memory(err, n * size, "chunk files");
+    txn->files.put = files;
     txn->files.put[txn->files.n_put++] = number;
     return CV_OK;
 }
@@ -628,40 +624,32 @@ cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_er
  *
  * Chunks keep their bytes, and get other numbers or are dropped. No chunk is decoded. */
 
+/* The number in `to` of a chunk of `from` whose index from `at` on moves by `shift`; -1 if it
+ * moves before `at` or out of `to`. */
+static int64_t moved_chunk(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
+                           int64_t chunk, int64_t shift)
+{
+    int64_t index[CV_MAX_DIMS], number = 0;
+    cv_grid_chunk_index(from, chunk, index);
+    for (int d = 0; d < to->ndim; d++) {
+        bool moves = d == reshape->axis && index[d] >= reshape->at;
+        int64_t i = index[d] + (moves ? shift : 0);
+        if ((moves && i < reshape->at) || i >= to->chunk_counts[d]) return -1;
+        number += i * to->chunk_strides[d];
+    }
+    return number;
+}
+
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk)
 {
-    int64_t index[CV_MAX_DIMS];
-    int64_t number = 0;
-    cv_grid_chunk_index(to, chunk, index);
-    for (int d = 0; d < to->ndim; d++) {
-        int64_t i = index[d];
-        if (d == reshape->axis && i >= reshape->at) {
-            i -= reshape->shift;
-            if (i < reshape->at && reshape->shift > 0) return -1; /* in the gap */
-        }
-        if (i >= from->chunk_counts[d]) return -1;
-        number += i * from->chunk_strides[d];
-    }
-    return number;
+    return moved_chunk(reshape, to, from, chunk, -reshape->shift);
 }
 
 int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk)
 {
-    int64_t index[CV_MAX_DIMS];
-    int64_t number = 0;
-    cv_grid_chunk_index(from, chunk, index);
-    for (int d = 0; d < from->ndim; d++) {
-        int64_t i = index[d];
-        if (d == reshape->axis && i >= reshape->at) {
-            i += reshape->shift;
-            if (i < reshape->at) return -1; /* dropped */
-        }
-        if (i >= to->chunk_counts[d]) return -1;
-        number += i * to->chunk_strides[d];
-    }
-    return number;
+    return moved_chunk(reshape, from, to, chunk, reshape->shift);
 }
 
 bool cv_reshape_keeps_numbers(const cv_reshape *reshape, const cv_grid *from,

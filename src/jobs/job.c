@@ -358,12 +358,10 @@ static cv_status look_at(const listing *all, const char *name, listed_job *out, 
 
 static cv_status make_room(listing *all, cv_error *err)
 {
-    if (all->list.n < all->max) return CV_OK;
-    size_t max = all->max ? 2 * all->max : 8, size = sizeof all->entries[0];
-    caterva_job_entry **entries = cv_realloc(all->entries, all->list.n * size, max * size);
-    if (!entries) return cv_fail_memory(err, max * size, "a list of jobs");
+    caterva_job_entry **entries =
+        cv_grow(all->entries, all->list.n, &all->max, sizeof *entries);
+    if (!entries) return cv_fail_memory(err, all->max * sizeof *entries, "a list of jobs");
     all->entries = entries;
-    all->max = max;
     return CV_OK;
 }
 

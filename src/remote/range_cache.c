@@ -120,14 +120,9 @@ typedef struct used_files {
 
 static bool add_used(used_files *files, const char *name, const cv_file_info *info)
 {
-    if (files->n == files->room) {
-        size_t room = files->room > 0 ? 2 * files->room : 256;
-        used_file *more =
-            cv_realloc(files->list, files->n * sizeof *more, room * sizeof *more);
-        if (!more) return false;
-        files->list = more;
-        files->room = room;
-    }
+    used_file *list = cv_grow(files->list, files->n, &files->room, sizeof *list);
+    if (!list) return false;
+    files->list = list;
     used_file *f = &files->list[files->n++];
     (void)snprintf(f->name, sizeof f->name, "%s", name);
     f->size = info->size + PER_FILE;

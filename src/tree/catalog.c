@@ -191,13 +191,9 @@ static cv_status add(work *w, const char *name, size_t size, const item *like, i
         c->text.size = start;
         return CV_OK;
     }
-    if (c->n == c->room) {
-        size_t room = c->room ? 2 * c->room : 64;
-        item *grown = cv_realloc(c->items, c->n * sizeof *grown, room * sizeof *grown);
-        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the list of a tree");
-        c->items = grown;
-        c->room = room;
-    }
+    item *grown = cv_grow(c->items, c->n, &c->room, sizeof *grown);
+    if (!grown) return cv_fail_memory(err, c->room * sizeof *grown, "the list of a tree");
+    c->items = grown;
     *out = &c->items[c->n++];
     **out = *like;
     (*out)->key_at = start;

@@ -44,14 +44,9 @@ static cv_status name(cv_group_change *change, const char *group, cv_error *err)
 
 static cv_status add(cv_groups *g, const char *group, cv_group_change **out, cv_error *err)
 {
-    if (g->n == g->room) {
-        size_t room = g->room ? 2 * g->room : 8;
-        cv_group_change *grown =
-            cv_realloc(g->list, g->n * sizeof *grown, room * sizeof *grown);
-        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "groups of a tree");
-        g->list = grown;
-        g->room = room;
-    }
+    cv_group_change *grown = cv_grow(g->list, g->n, &g->room, sizeof *grown);
+    if (!grown) return cv_fail_memory(err, g->room * sizeof *grown, "groups of a tree");
+    g->list = grown;
     CV_TRY(name(&g->list[g->n], group, err));
     *out = &g->list[g->n++];
     return CV_OK;

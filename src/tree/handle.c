@@ -142,14 +142,9 @@ static name_use use_of(const cv_writers *w, const char *name, size_t size)
 
 static cv_status add(cv_writers *w, cv_tree_writer *writer, cv_error *err)
 {
-    if (w->n == w->room) {
-        size_t room = w->room ? 2 * w->room : 8;
-        cv_tree_writer **grown =
-            cv_realloc(w->list, w->n * sizeof *grown, room * sizeof *grown);
-        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the arrays of a tree");
-        w->list = grown;
-        w->room = room;
-    }
+    cv_tree_writer **grown = cv_grow(w->list, w->n, &w->room, sizeof *grown);
+    if (!grown) return cv_fail_memory(err, w->room * sizeof *grown, "the arrays of a tree");
+    w->list = grown;
     CV_TRY(count(w, writer->path, err));
     writer->place = w->n;
     w->list[w->n++] = writer;

@@ -14,13 +14,9 @@
 cv_status cv_members_add(cv_members *m, const cv_member *member, const char *path,
                          size_t path_size, cv_error *err)
 {
-    if (m->n == m->room) {
-        size_t room = m->room ? 2 * m->room : 64;
-        cv_member *grown = cv_realloc(m->list, m->n * sizeof *grown, room * sizeof *grown);
-        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the members of a tree");
-        m->list = grown;
-        m->room = room;
-    }
+    cv_member *grown = cv_grow(m->list, m->n, &m->room, sizeof *grown);
+    if (!grown) return cv_fail_memory(err, m->room * sizeof *grown, "the members of a tree");
+    m->list = grown;
     size_t place = m->names.size;
     CV_TRY(cv_buffer_append(&m->places, &place, sizeof place, err));
     CV_TRY(cv_buffer_append(&m->names, path, path_size, err));

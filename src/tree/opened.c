@@ -40,14 +40,9 @@ static cv_status keep_text(cv_embed *e, const uint8_t *text, size_t size, cv_err
 static cv_status add(cv_embed *e, const cv_embed_entry *entry, const cv_token *key,
                      const cv_token *kind, cv_error *err)
 {
-    if (e->n == e->room) {
-        size_t room = e->room ? 2 * e->room : 16;
-        cv_embed_entry *grown =
-            cv_realloc(e->list, e->n * sizeof *grown, room * sizeof *grown);
-        if (!grown) return cv_fail_memory(err, room * sizeof *grown, "the leaves of a tree");
-        e->list = grown;
-        e->room = room;
-    }
+    cv_embed_entry *grown = cv_grow(e->list, e->n, &e->room, sizeof *grown);
+    if (!grown) return cv_fail_memory(err, e->room * sizeof *grown, "the leaves of a tree");
+    e->list = grown;
     CV_TRY(keep_text(e, key->bytes, (size_t)key->number, err));
     CV_TRY(keep_text(e, kind->bytes, (size_t)kind->number, err));
     e->list[e->n++] = *entry;
