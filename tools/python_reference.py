@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of the Python reference, which Sphinx fills from the docstrings of the built package.
+"""The pages of the Python reference, which Sphinx fills from docstrings of the built package.
 
     python_reference.py FOLDER    writes the pages into a folder"""
 
@@ -59,6 +59,7 @@ def pages() -> dict[str, str]:
     order = ["functions", *CLASSES, "classes", "errors", *MODULES]
     return {
         "index": heading("Reference of the Python package")
+        + directive("module", "caterva")
         + ".. toctree::\n\n"
         + "".join(f"   {name}\n" for name in order)
     } | found
