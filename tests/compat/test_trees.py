@@ -16,6 +16,9 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import runs  # noqa: E402
+
 
 def skip(why):
     print(why)
@@ -39,7 +42,8 @@ def word(option, default):
 
 SEED = word("--seed", random.randrange(2**32))
 LONG = "--long" in sys.argv
-TREES = word("--trees", 300 if "--long" in sys.argv else 30)
+SHORT = runs.SANITIZED and not runs.LONG
+TREES = word("--trees", 300 if "--long" in sys.argv else 10 if SHORT else 30)
 
 
 def run(*arguments):

@@ -8,6 +8,7 @@
 #include "support/check.h"
 #include "support/oracle.h"
 #include "support/pipelines.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 
 #include <b2nd.h>
@@ -136,7 +137,8 @@ static void large_case(run *t, int number)
 
 int main(int argc, char **argv)
 {
-    int cases = (int)number_argument(argc, argv, 1, CASES);
+    int cases =
+        (int)number_argument(argc, argv, 1, (uint64_t)few_if_sanitized(CASES, CASES / 3));
     run t = {.r = rng_from_seed(seed_argument(argc, argv, 2))};
     blosc2_init();
     for (int i = 0; i < cases; i++) small_case(&t);

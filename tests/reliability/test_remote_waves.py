@@ -3,6 +3,7 @@ that are needed completely are read without their layouts.
 
 The scripted server delays, cuts, refuses and changes responses while others are decoded."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -32,22 +33,30 @@ PARTITION = ["--chunks", "1,400,700", "--blocks", "1,100,350", "--codec", "blosc
              "-T", "1"]
 
 
+@functools.cache
+def array():
+    """The items of the array of all tests, its frame, the position of a byte of an item, and what
+    a read of all answers."""
+    items = np.random.default_rng(3).integers(0, 1 << 30, SHAPE, "i4")
+    with tempfile.TemporaryDirectory() as folder:
+        path = convert(Path(folder), "a.b2nd", items, *PARTITION)
+        frame = path.read_bytes()
+        assert len(frame) > MOST + LEAST
+        info = subprocess.run([CLI, "info", "--chunks", "--json", path], check=True,
+                              stdout=subprocess.PIPE).stdout
+        chunk = next(c for c in json.loads(info)["chunks"] if c["index"] == [12, 0, 0])
+        reader = Reader()
+        assert reader.say("open", path) == "ok"
+        right = reader.say("read")
+        reader.close()
+    return items, frame, chunk["position"] + chunk["stored_bytes"] // 2, right
+
+
 class Case(Served):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.items = np.random.default_rng(3).integers(0, 1 << 30, SHAPE, "i4")
-        path = convert(cls.folder, "a.b2nd", cls.items, *PARTITION)
-        cls.frame = path.read_bytes()
-        assert len(cls.frame) > MOST + LEAST
-        info = subprocess.run([CLI, "info", "--chunks", "--json", path], check=True,
-                              stdout=subprocess.PIPE).stdout
-        chunk = next(c for c in json.loads(info)["chunks"] if c["index"] == [12, 0, 0])
-        cls.inside = chunk["position"] + chunk["stored_bytes"] // 2  # a byte of an item
-        reader = Reader()
-        assert reader.say("open", path) == "ok"
-        cls.right = reader.say("read")
-        reader.close()
+        cls.items, cls.frame, cls.inside, cls.right = array()
 
     def opened(self, server, *words):
         self.assertEqual(self.reader.say("open", server.url("/a.b2nd"), "nocache", *words), "ok")
@@ -201,7 +210,7 @@ class Together(Case):
         server = self.serve(path.read_bytes())
         self.assertEqual(self.reader.say("open", path), "ok")
         right = self.reader.say("read")
-        for connections in (1, 16, 100):
+        for connections in some((1, 16, 100), plain=1, sanitized=3):
             self.opened(server, "connections=%d" % connections)
             self.assertEqual(self.reader.say("read"), right)
             self.opened(server, "connections=%d" % connections, "retries=20")
@@ -440,9 +449,9 @@ class Layouts(Case):
         self.assertEqual(self.reader.say("read"), right)
 
     def test_for_remote(self):
-        path = Path(self.scratch.name) / "remote.b2nd"
-        subprocess.run([CLI, "repack", "-f",
-                        Path(self.scratch.name) / "a.b2nd", path, "--for-remote", "-T", "1"],
+        source, path = self.folder / "a.b2nd", self.folder / "remote.b2nd"
+        source.write_bytes(self.frame)
+        subprocess.run([CLI, "repack", "-f", source, path, "--for-remote", "-T", "1"],
                        check=True, stdout=subprocess.DEVNULL)
         server = self.serve(path.read_bytes())
         self.opened(server)
