@@ -38,15 +38,15 @@ class Status(enum.IntEnum):
 class Error(Exception):
     """Base of all exceptions of this package.
 
+    Subclasses of `OSError` also have ``errno``, ``strerror`` and ``filename``. `filename` is an
+    absolute path, or a URL without user and query; None for an array in memory.
+
     Attributes
     ----------
     code : Status
         The kind of failure.
     position : int or None
         Position in the frame, in bytes, where the failure was detected.
-
-    Subclasses of `OSError` also have ``errno``, ``strerror`` and ``filename``. `filename` is an
-    absolute path, or a URL without user and query; None for an array in memory.
     """
 
     code: Status | int = Status.EINVAL

@@ -28,7 +28,7 @@ class Entry:
     kind: str
     """``array``, ``group`` or ``other``."""
     kind_name: str
-    """``array``, ``group``, or python-blosc2's name: ``schunk``, ``ctable``..."""
+    """``array``, ``group``, or the name in python-blosc2, such as ``schunk`` or ``ctable``."""
     read_only: bool
     """True if it can never be opened for writing where it is."""
     embedded: bool

@@ -241,9 +241,9 @@ class TreeReport(Outcome):
     n_members: int
     """Members that were checked."""
     n_unsealed: int
-    """Members without checksums: in these, only what does not decode was detected."""
+    """Members without checksums, in which only what does not decode was detected."""
     n_skipped: int
-    """Members whose bytes were not checked: compressed, encrypted, or elsewhere."""
+    """Members whose bytes were not checked (compressed, encrypted, or elsewhere)."""
     members: tuple[Verified, ...]
     """The damaged members."""
 

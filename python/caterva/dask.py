@@ -2,7 +2,7 @@
 
 Each task writes a part of its own, which need not be aligned with the chunks. The client merges
 the parts, and one commit makes them visible. Works with threads, processes and ``distributed``,
-if workers reach the file by the client's path.
+if workers reach the file by the client's path::
 
     caterva.dask.store(x, "stored.b2nd")
 """

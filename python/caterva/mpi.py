@@ -1,4 +1,4 @@
-"""Writing one array by all processes of an MPI program.
+"""Writing one array by all processes of an MPI program::
 
     with caterva.mpi.part("big.b2nd", comm) as part:
         part[rows_of_this_process] = items
