@@ -1,6 +1,6 @@
-/* Room: remote. Who makes a request to S3: signatures (AWS Signature Version 4), and credentials
- * from options, the environment and profile files, in the order of every S3 client. Secrets never
- * appear in messages and are overwritten before their memory is freed. */
+/* Room: remote. Authentication of S3 requests: signatures (AWS Signature Version 4), and
+ * credentials from options, environment and profile files, in the order that other S3 clients use.
+ * Secrets never appear in messages and are overwritten before their memory is freed. */
 #include "remote/server.h"
 
 #include "base/os_dir.h"
@@ -12,12 +12,12 @@
 #include <string.h>
 
 /* ---- Signatures ---------------------------------------------------------------------------
- * As in "Signing AWS API requests": the canonical request is hashed, a text with this hash is
- * signed by a key that is derived from the secret, day, region and service. Pure functions. */
+ * As in "Signing AWS API requests": hashes the canonical request, and signs a text with this hash
+ * by a key derived from secret, day, region and service. Pure functions. */
 
 static const char algorithm[] = "AWS4-HMAC-SHA256";
 
-/* Appends until something fails; `status` is checked once, at the end. */
+/* Text to which parts are appended until one fails; `status` is checked once, at the end. */
 typedef struct signed_text {
     cv_buffer bytes;
     cv_status status;
@@ -53,7 +53,7 @@ static void add_canonical(signed_text *t, const cv_signing *s)
     add(t, s->payload);
 }
 
-/* "20130524/us-east-1/s3/aws4_request" */
+/* Appends a scope like "20130524/us-east-1/s3/aws4_request". */
 static void add_scope(signed_text *t, const cv_signing *s)
 {
     char day[9];
@@ -136,7 +136,7 @@ cv_status cv_sign(const cv_signing *s, cv_buffer *out, cv_error *err)
     return status;
 }
 
-/* Counts days of the Gregorian calendar since the 1st of March of year 0. */
+/* Counts days of the Gregorian calendar from 1 March of year 0. */
 void cv_sign_time(uint64_t seconds, char out[CV_SIGN_TIME])
 {
     unsigned rest = (unsigned)(seconds % 86400);
@@ -185,7 +185,7 @@ static text take_line(text *rest)
     return line;
 }
 
-/* "[name]" as in ~/.aws/credentials, or "[profile name]" as in ~/.aws/config. */
+/* Whether the line is "[name]" (~/.aws/credentials) or "[profile name]" (~/.aws/config). */
 static bool is_section(text line, const char *section)
 {
     static const char word[] = "profile";
@@ -210,7 +210,7 @@ const char *cv_profile_value(const char *bytes, size_t text_size, const char *se
     *size = 0;
     while (rest.at < rest.end) {
         text raw = take_line(&rest), line = strip(raw), name = line;
-        bool is_nested = raw.at < line.at; /* a setting within a setting */
+        bool is_nested = raw.at < line.at; /* a setting nested in another one */
         if (line.at == line.end || *line.at == '#' || *line.at == ';') continue;
         if (*line.at == '[') is_inside = is_section(line, section);
         const char *equal = memchr(line.at, '=', (size_t)(line.end - line.at));
@@ -248,7 +248,7 @@ typedef struct profile {
     char *name;
     char *files[2]; /* credentials, config */
     size_t sizes[2];
-    bool is_named; /* by option or variable, so that it must exist */
+    bool is_named; /* named by option or variable: it must exist */
 } profile;
 
 static char *path_of(const char *variable, const char *in_home)
@@ -264,7 +264,7 @@ static char *path_of(const char *variable, const char *in_home)
     return path;
 }
 
-/* A trailing line end in a variable is never intended. */
+/* Strips trailing line ends from a variable's value. */
 static char *variable_of(const char *name)
 {
     char *value = cv_os_variable(name);
@@ -372,8 +372,8 @@ static pair take_from(caterva_credentials source, const caterva_remote_options *
                      profile_value(p, "aws_session_token"));
 }
 
-/* Takes the keys of the first source that has some. A source with one key only is an error: a
- * request without keys, or with those of the next source, would be made by another user. */
+/* Takes the keys of the first source that has any. A source with only one key is an error: a
+ * request without keys, or with keys of the next source, would be made as another user. */
 static cv_status take_keys(const caterva_remote_options *o, const profile *p,
                            cv_credentials *c, cv_error *err)
 {
@@ -391,17 +391,16 @@ static cv_status take_keys(const caterva_remote_options *o, const profile *p,
         if (found == WHOLE_PAIR) return CV_OK;
         if (found == HALF_A_PAIR)
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "only one of the two keys for S3 is in %s", order[i].name);
+                           "only one of the two S3 keys is set in %s", order[i].name);
         if (!finds)
-            return cv_fail(err, CATERVA_EINVAL, -1, "there are no credentials for S3 in %s",
-                           order[i].name);
+            return cv_fail(err, CATERVA_EINVAL, -1, "no S3 credentials in %s", order[i].name);
     }
     return CV_OK;
 }
 
 static bool is_given(const char *word) { return word && *word; }
 
-/* A named profile or key must exist, or another user's credentials would be taken. */
+/* Checks that a named profile or key exists; otherwise another user's credentials would be used. */
 static cv_status check_named(const caterva_remote_options *o, const profile *p,
                              const cv_credentials *c, cv_error *err)
 {
@@ -409,12 +408,11 @@ static cv_status check_named(const caterva_remote_options *o, const profile *p,
                          (o->credentials == CATERVA_CREDENTIALS_FIND && !c->access_key);
     if (is_given(o->access_key) != is_given(o->secret_key))
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "of access_key and secret_key only the %s is given",
+                       "access_key and secret_key belong together, but only the %s is given",
                        is_given(o->access_key) ? "first" : "second");
     if (!reads_profile || !p->is_named || profile_is_there(p)) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "there is no profile \"%.80s\" in ~/.aws/credentials and ~/.aws/config",
-                   p->name);
+                   "no profile \"%.80s\" in ~/.aws/credentials or ~/.aws/config", p->name);
 }
 
 static char *first_of(char *found, const char *variable)
@@ -427,7 +425,7 @@ static cv_status check_text(const char *value, const char *name, cv_error *err)
     for (const char *c = value ? value : ""; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "the %s for S3 has a line's end or another control character",
+                           "the %s for S3 contains a line end or another control character",
                            name);
     return CV_OK;
 }

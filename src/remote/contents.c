@@ -1,6 +1,6 @@
-/* Room: remote. Contents of one object: excerpts that one request brings, waves that read through
- * the cache of ranges in a folder, and the excerpts that stores keep and lend while they read the
- * object. Which version is read is pinned by object.c; whether it may be trusted, store.c asks. */
+/* Room: remote. Contents of one object: excerpts fetched by single requests, waves that read
+ * through the cache of ranges in a folder, and the excerpts that stores keep in memory and lend.
+ * object.c pins the version that is read; store.c decides whether it may have changed. */
 #include "remote/transfer.h"
 
 #include "base/arith.h"
@@ -13,8 +13,8 @@
 typedef struct excerpt_request {
     cv_fetch fetch; /* first */
     cv_excerpt *out;
-    cv_gathered *all;  /* this request, or many */
-    cv_status *status; /* where the status of one of many goes; else NULL */
+    cv_gathered *all;  /* of this request, or of many */
+    cv_status *status; /* status of one request of many; else NULL */
 } excerpt_request;
 
 static cv_status excerpt_begin(cv_fetch *fetch, const cv_content_range *content,
@@ -144,7 +144,7 @@ static void add_text(cv_sha256 *hash, const char *text, size_t size)
     cv_sha256_add(hash, text, size);
 }
 
-/* Signatures of presigned URLs differ each time and do not matter. */
+/* Adds the URL without the signature of a presigned URL, which differs each time. */
 static void add_url(cv_sha256 *hash, const char *url)
 {
     size_t size = strcspn(url, "?");
@@ -170,8 +170,8 @@ static void make_key(const cv_remote_object *o, const uint8_t *end, size_t end_s
     cv_sha256_end(&hash, key);
 }
 
-/* Opens what the folder of the options (NULL: none) holds of this version of the object, whose
- * last bytes (or NULL) tell it from others. */
+/* Opens the cache of this object version in the folder of the options (NULL if there is none). The
+ * object's last bytes (or NULL) are part of the key. */
 static cv_range_cache *open_range_cache(const cv_remote_object *object, const uint8_t *end,
                                         size_t end_size)
 {
@@ -244,14 +244,14 @@ cv_arrivals cv_subset_arrivals(cv_subset *s)
     return own;
 }
 
-/* Ranges that are not in the cache. Their bytes are copied as they arrive, since the reader may
- * reuse its memory at once, and are added to the cache at the end. */
+/* Ranges that the cache does not have. Their bytes are copied as they arrive, because the reader
+ * may reuse its memory at once, and are added to the cache at the end. */
 typedef struct missing {
     cv_subset subset; /* first */
     cv_wave_target target;
     cv_range_cache *cache;
-    uint8_t *bytes; /* NULL: no memory to keep them */
-    size_t *at;     /* where those of each range are */
+    uint8_t *bytes; /* NULL: no memory, nothing is cached */
+    size_t *at;     /* position of each range in `bytes` */
     bool *is_here;
 } missing;
 
@@ -283,7 +283,7 @@ static cv_status take_cached(missing *m, const cv_store_range *ranges, size_t n,
     return CV_OK;
 }
 
-/* Allocates memory for the bytes; without it they are not kept. */
+/* Allocates memory for the bytes; if that fails they are not cached. */
 static cv_status prepare_missing(missing *m, cv_error *err)
 {
     const cv_subset *s = &m->subset;
@@ -300,7 +300,7 @@ static cv_status prepare_missing(missing *m, cv_error *err)
     return CV_OK;
 }
 
-/* Adds the ranges up to the first one that did not come. */
+/* Adds the ranges before the first one that did not arrive. */
 static void keep(const missing *m)
 {
     const cv_subset *s = &m->subset;
@@ -386,7 +386,7 @@ void cv_remote_file_release(cv_remote_file *f)
     cv_free(f);
 }
 
-/* Owns the bytes from here on, even if it fails. */
+/* Takes ownership of the bytes, also on failure. */
 static cv_status keep_excerpt(cv_remote_file *f, cv_excerpt *excerpt, cv_error *err)
 {
     cv_kept_excerpt *k = cv_malloc(sizeof *k);
@@ -438,8 +438,8 @@ cv_status cv_remote_file_fetch(cv_remote_file *f, cv_range_cache *cache,
     return keep_excerpt(f, &e, err);
 }
 
-/* Fetches the end. If the server does not answer suffix ranges, fetches the beginning, which also
- * tells how long the object is. */
+/* Fetches the end. If the server does not support suffix ranges, fetches the beginning, whose reply
+ * states the object's size. */
 static cv_status fetch_first(cv_remote_file *f, uint64_t offset, cv_watch *watch,
                              cv_error *err)
 {
@@ -480,8 +480,8 @@ static cv_status compare(cv_remote_file *f, const cv_excerpt *then, const cv_rec
     return CV_OK;
 }
 
-/* Newest excerpts first: that is the frame's end if the opening did not bring it. Excerpts that
- * newer ones replaced are not lent any more and not compared. */
+/* Compares the newest excerpts first: one of them is the frame's end if the opening did not fetch
+ * it. Excerpts that newer ones replaced are no longer lent and are not compared. */
 cv_status cv_remote_file_compare(cv_remote_file *f, const cv_recheck *recheck, bool *is_same,
                                  cv_error *err)
 {

@@ -1,10 +1,10 @@
-/* Room: remote. One GET request for one or several ranges of an object, retried while that
- * may help: after overload and broken connections, never after wrong replies. Delivers
- * bytes only of accepted replies, and only where they belong.
+/* Room: remote. One GET request for one or several ranges of an object. It is retried after
+ * overload and broken connections, but never after wrong replies. Delivers bytes of accepted
+ * replies only, each to the ranges that contain it.
  *
- * A multi-range reply consists of body parts (multipart.c), which may cover several ranges
- * and the bytes between them. If the server does not answer such requests, the fetch ends
- * and its owner requests range by range. */
+ * A multi-range reply consists of body parts (multipart.c), which may cover several ranges and the
+ * bytes between them. If the server does not support multi-range requests, the fetch ends and its
+ * owner requests range by range. */
 #include "remote/transfer.h"
 
 #include "base/os.h"
@@ -15,7 +15,7 @@
 enum {
     MOST_HEAD = 64 * 1024,
     MOST_UNREAD = 64 * 1024,  /* of a body that is not accepted, before the attempt ends; */
-    MOST_UNREAD_MULTI = 4096, /* of a server without multi-range requests: */
+    MOST_UNREAD_MULTI = 4096, /* the same, without multi-range support; */
     MOST_REFUSAL = 1024       /* of an S3 error document, kept for its <Code> */
 };
 
@@ -52,7 +52,7 @@ static void set_flow(cv_fetch *f, cv_flow_state state)
     f->delivery.state = state;
 }
 
-/* If only paused requests are left, one of them must go on. */
+/* If only paused requests are left, one of them must continue. */
 static void leave_flow(cv_fetch *f)
 {
     bool was_flying = f->delivery.state != CV_FLOW_OUT;
@@ -60,7 +60,7 @@ static void leave_flow(cv_fetch *f)
     if (was_flying && f->delivery.flow && f->delivery.flow->n_paused > 0) cv_wire_resume();
 }
 
-/* Asks the receiver how many of these bytes it has memory for. */
+/* Asks the receiver how many of these bytes have memory. */
 static cv_status admit(cv_fetch *f, uint64_t pos, size_t size, size_t *admitted)
 {
     *admitted = size;
@@ -96,7 +96,7 @@ static cv_status add_fields(const cv_fetch *f, cv_buffer *fields, cv_error *err)
 }
 
 /* Begins an answer. The limit of a multi-range answer is twice the requested bytes plus one header
- * per part, so that a server that ignores the ranges cannot make us download the object. */
+ * per part, so that a server that ignores the ranges cannot make us download the whole object. */
 static cv_status begin_answer(cv_fetch *f)
 {
     cv_fetch_answer *a = &f->answer;
@@ -139,7 +139,7 @@ static cv_status prepare(cv_wire *wire, cv_wire_setup *setup)
 
 static bool is_judged(const cv_fetch *f) { return f->answer.verdict != CV_REPLY_PENDING; }
 
-/* The attempt and the fetch end. */
+/* Ends the attempt and the fetch. */
 static bool stop(cv_fetch *f, cv_status status)
 {
     f->status = status;
@@ -151,19 +151,19 @@ static bool take_header(cv_wire *wire, const char *line, size_t size)
 {
     cv_fetch *f = fetch_of(wire);
     cv_buffer *head = &f->answer.head;
-    if (is_judged(f)) return true; /* a trailer, behind the body */
+    if (is_judged(f)) return true; /* a trailer, after the body */
     if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) head->size = 0;
     if (head->size + size > MOST_HEAD)
         fail(f, cv_fail(&f->error, CATERVA_EIO, -1,
-                        "%s: the server's answer begins with more than %d bytes of fields",
-                        name_of(f), MOST_HEAD));
+                        "%s: the header of the server's answer exceeds %d bytes", name_of(f),
+                        MOST_HEAD));
     else
         fail(f, cv_buffer_append(head, line, size, &f->error));
     return f->status == CV_OK;
 }
 
-/* The first accepted reply to a single-range request says which bytes come. A whole object is kept
- * whole if the receiver takes whatever comes (`begin`). */
+/* Begins the delivery: the first accepted reply to a single-range request determines which bytes
+ * will come. If the server sends the whole object, a receiver with `begin` receives all of it. */
 static cv_status begin_delivery(cv_fetch *f, const cv_content_range *content)
 {
     const cv_range_request *r = &f->request.range;
@@ -190,9 +190,10 @@ static cv_status begin_delivery(cv_fetch *f, const cv_content_range *content)
 
 static bool refuse_multirange(cv_fetch *f)
 {
-    f->status = cv_fail(&f->error, CATERVA_EIO, -1,
-                        "%s: the server sends parts that were not asked for, or are none",
-                        name_of(f));
+    f->status =
+        cv_fail(&f->error, CATERVA_EIO, -1,
+                "%s: the server's multipart response does not match the requested ranges",
+                name_of(f));
     f->answer.verdict = CV_REPLY_NO_MULTIRANGE;
     return false;
 }
@@ -207,7 +208,7 @@ static bool judge_multirange(cv_fetch *f)
     return a->verdict != CV_REPLY_FAILED || f->reply.status >= 400;
 }
 
-/* Whether the body is an error document, which then replaces the head. */
+/* Whether the body is an error document, which then replaces the stored head. */
 static bool is_refused(const cv_fetch *f)
 {
     return !is_multirange(f) && f->answer.verdict != CV_REPLY_ACCEPT &&
@@ -240,9 +241,9 @@ static bool judge(cv_fetch *f)
 
 /* ---- Body: one range --------------------------------------------------------------------- */
 
-/* Bytes from answer.pos on were received; those from wanted.next on are new. *is_room: the receiver
- * has memory for all of them. If not, they are presented again, and the delivered ones are not
- * new then. */
+/* Delivers bytes of the body. They begin at answer.pos; those from wanted.next on are new.
+ * *is_room: the receiver has memory for all of them. If not, all are presented again, and those
+ * delivered now are no longer new then. */
 static cv_status deliver(cv_fetch *f, const uint8_t *bytes, size_t size, bool *is_room)
 {
     cv_fetch_answer *a = &f->answer;
@@ -285,8 +286,8 @@ static bool accept_part(cv_fetch *f)
     return true;
 }
 
-/* Copies bytes of the current body part to every range that still needs them; bytes between ranges
- * are dropped. *taken is less than `size` if the receiver has no memory for a range. */
+/* Copies bytes of the current body part to every range that needs them; bytes between ranges are
+ * dropped. *taken is less than `size` if the receiver has no memory for a range. */
 static cv_status deliver_part(cv_fetch *f, const uint8_t *bytes, size_t size, size_t *taken)
 {
     uint64_t pos = f->answer.body->pos, first, last;
@@ -307,8 +308,8 @@ static cv_status deliver_part(cv_fetch *f, const uint8_t *bytes, size_t size, si
     return CV_OK;
 }
 
-/* A body part is committed only when it ends exactly where its header said. Until then a broken
- * connection may have delivered anything. */
+/* Commits what a body part delivered, when the part ends exactly where its header said. Until then
+ * a broken connection may have delivered anything. */
 static void commit_part(cv_fetch *f)
 {
     for (size_t i = 0; i < f->ranges.n; i++) {
@@ -332,13 +333,14 @@ static void discard_part(cv_fetch *f)
     }
 }
 
-/* After a pause the same bytes are presented again, of which `n_used` were used. */
+/* Takes bytes of a multi-range body. After a pause the same bytes are presented again, of which
+ * `n_used` have been used. */
 static cv_wire_next take_multirange(cv_fetch *f, const uint8_t *bytes, size_t size)
 {
     cv_fetch_answer *a = &f->answer;
     cv_status status = CV_OK;
     bool is_good = a->received <= a->most_received || refuse_multirange(f);
-    if (is_good && a->n_used > size) { /* this time in smaller pieces */
+    if (is_good && a->n_used > size) { /* presented in smaller pieces this time */
         a->n_used -= size;
         return CV_WIRE_GOES_ON;
     }
@@ -374,7 +376,7 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
         set_flow(f, CV_FLOW_PAUSED);
         return next;
     }
-    if (is_refused(f)) { /* without memory its <Code> is not shown */
+    if (is_refused(f)) { /* without memory, the <Code> is omitted */
         size_t room = MOST_REFUSAL - a->head.size;
         (void)cv_buffer_append(&a->head, bytes, size < room ? size : room, NULL);
     }
@@ -384,7 +386,7 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
     return a->verdict != CV_REPLY_ACCEPT && a->received > most ? CV_WIRE_ENDS : next;
 }
 
-/* ---- What next: common ------------------------------------------------------------------- */
+/* ---- After an attempt: common ----------------------------------------------------------- */
 
 static uint32_t wait_requested(const cv_fetch *f)
 {
@@ -426,7 +428,7 @@ static void describe_broken(cv_fetch *f, const cv_wire_end *end)
     fail(f, cv_remote_object_broken(f->request.object, f->retry.route.url, end, &f->error));
 }
 
-/* ---- What next: several ranges ----------------------------------------------------------- */
+/* ---- After an attempt: several ranges --------------------------------------------------- */
 
 static int64_t split(cv_fetch *f, cv_fetch_outcome outcome)
 {
@@ -434,8 +436,8 @@ static int64_t split(cv_fetch *f, cv_fetch_outcome outcome)
     return CV_WIRE_DONE;
 }
 
-/* A server may fail because it does not answer multi-range requests. It is tried once more, then
- * the rest is requested range by range. If no body part ever came, it counts as refused. */
+/* Retries once: a server may fail because it does not support multi-range requests. Then the rest
+ * is requested range by range. If no body part ever arrived, the server counts as refusing them. */
 static int64_t try_multirange_again(cv_fetch *f)
 {
     bool has_failed = f->retry.n_failures > 0, has_any = f->ranges.has_any;
@@ -446,7 +448,7 @@ static int64_t try_multirange_again(cv_fetch *f)
     return has_any ? give_up(f) : split(f, CV_FETCH_SPLIT);
 }
 
-/* Whether the answer, or its lack, means that other multi-range requests would fail, too. */
+/* Whether the result means that other multi-range requests would fail, too. */
 static bool is_refusal(const cv_fetch *f)
 {
     if (!is_judged(f)) return f->status == CATERVA_EIO; /* too many header fields */
@@ -468,7 +470,7 @@ static int64_t decide_multirange(cv_fetch *f, const cv_wire_end *end)
     if (is_refusal(f)) return split(f, CV_FETCH_REFUSED);
     if (f->answer.verdict == CV_REPLY_NO_MULTIRANGE) return split(f, CV_FETCH_SPLIT);
     if (verdict == CV_REPLY_RETRY) return try_multirange_again(f);
-    if (verdict == CV_REPLY_REDIRECT) { /* a single-range request may lead elsewhere */
+    if (verdict == CV_REPLY_REDIRECT) { /* a single-range one may lead elsewhere */
         int64_t next = redirect(f, end->redirect);
         return f->status == CV_OK ? next : split(f, CV_FETCH_REFUSED);
     }
@@ -477,9 +479,9 @@ static int64_t decide_multirange(cv_fetch *f, const cv_wire_end *end)
     return end->is_broken ? try_multirange_again(f) : split(f, CV_FETCH_REFUSED);
 }
 
-/* ---- What next --------------------------------------------------------------------------- */
+/* ---- After an attempt ------------------------------------------------------------------- */
 
-/* "... (status 403)" becomes "... (status 403, AccessDenied)". */
+/* Changes "... (status 403)" to "... (status 403, AccessDenied)". */
 static void add_refusal_code(cv_fetch *f)
 {
     char code[CV_XML_REFUSAL_SIZE], *end = f->error.message + strlen(f->error.message);
@@ -559,7 +561,7 @@ static int64_t end_attempt(cv_wire *wire, const cv_wire_end *end)
     return again;
 }
 
-/* ---- From beginning to end --------------------------------------------------------------- */
+/* ---- Beginning and end ------------------------------------------------------------------ */
 
 static void gone(cv_wire *wire)
 {

@@ -1,7 +1,7 @@
-/* Room: remote. multipart/byteranges bodies, parsed as they arrive (RFC 9110 section 14.6). Where a
- * body part ends is known from its Content-Range, so that no bytes of an object can be mistaken
- * for a boundary; a boundary must follow exactly there, or the bytes were not the object's.
- * Pure, with a fuzz target: which bytes were requested, and what is kept, is for fetch.c.
+/* Room: remote. Parses multipart/byteranges bodies as they arrive (RFC 9110 section 14.6). The end
+ * of a body part is known from its Content-Range, so that bytes of an object cannot be mistaken for
+ * a boundary. A boundary must follow exactly there, or the bytes were not the object's. Pure, with
+ * a fuzz target. fetch.c decides which bytes were requested and what is kept.
  *
  *     PREAMBLE --boundary--> IN_HEADER --empty line--> IN_BODY --last byte--> BEHIND
  *                                ^                                              |
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Precedes a part's header so that it can be parsed as a reply. */
+/* Precedes a part's header, so that it can be parsed as a reply. */
 static const char status_line[] = "HTTP/1.1 206 Part\r\n";
 
 static void begin_text(cv_multipart *b, cv_part_state state)
@@ -87,7 +87,7 @@ static cv_part_event begin_part(cv_multipart *b)
     return CV_PART_BEGINS;
 }
 
-/* Whether the line is empty and ends like the lines of the part's header. With LF accepted for
+/* Whether the line is empty and ends like the lines of the part's header. If LF were accepted for
  * CR LF, the CR could be the last byte of a part that is one byte too short. */
 static bool is_line_end(const cv_multipart *b)
 {

@@ -1,6 +1,6 @@
-/* Room: remote. Objects on servers: their URLs as they are sent, the header fields that say who
- * makes a request, and where redirects may lead. A signed request follows none; neither the
- * caller's headers nor a signature go to another server. */
+/* Room: remote. Objects on servers: the URLs as they are sent, header fields with credentials, and
+ * redirects. A signed request follows no redirect. The caller's headers and signatures are never
+ * sent to another server. */
 #include "remote/server.h"
 
 #include "base/os.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- URLs as they are sent ---------------------------------------------------------------- */
+/* ---- URLs as they are sent -------------------------------------------------------------- */
 
 enum { MOST_URL = 16 * 1024 };
 
@@ -44,7 +44,7 @@ static void add_encoded(text *t, const char *bytes, size_t size)
     if (at) t->at = at;
 }
 
-/* Encodes characters that a URL may not have; what is encoded already stays. */
+/* Encodes characters that a URL must not contain; what is already encoded stays. */
 static void add_safe(text *t, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -93,7 +93,7 @@ static void make_endpoint(const cv_session *s, char *to, size_t size)
     (void)snprintf(to, size, "https://s3.%.60s.amazonaws.com%s", region, end);
 }
 
-/* Certificates do not cover bucket names with dots. */
+/* Returns true also for bucket names with dots, which certificates do not cover. */
 static bool is_path_style(const cv_session *s, const cv_url *bucket)
 {
     caterva_addressing asked = s->options.addressing;
@@ -151,7 +151,7 @@ static cv_status place(cv_remote_object *o, const char *url, const char *member,
     bool full = t->full;
     cv_free(t);
     if (status == CATERVA_ENOMEM && full)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the URL has more than %d bytes", MOST_URL);
+        return cv_fail(err, CATERVA_EINVAL, -1, "the URL is longer than %d bytes", MOST_URL);
     return status == CATERVA_ENOMEM ? cv_fail_memory(err, MOST_URL, "a URL") : status;
 }
 
@@ -193,7 +193,7 @@ void cv_remote_object_meet(cv_remote_object *o, const cv_reply *reply,
         cv_multirange_expect(&o->session->multirange, (size_t)reply->most_ranges);
 }
 
-/* Names the host of `url`, which after a redirect is not that of the object. */
+/* Names the host of `url`, which after a redirect is not the object's. */
 cv_status cv_remote_object_broken(const cv_remote_object *o, const char *url,
                                   const cv_wire_end *end, cv_error *err)
 {
@@ -320,8 +320,8 @@ static cv_status check_redirect(const cv_remote_object *o, const char *from, con
     cv_error reason = {0};
     if (o->is_signed)
         return cv_fail(err, CATERVA_EIO, -1,
-                       "%s: the server redirects, which a signed request does not follow: "
-                       "is it another region's?",
+                       "%s: the server redirects, but signed requests follow no redirects: "
+                       "the bucket may be in another region",
                        o->name.text);
     if (cv_url_parse(from, &a, &reason) != CV_OK || cv_url_parse(to, &b, &reason) != CV_OK)
         return cv_fail(err, CATERVA_EIO, -1, "%s: the server redirects: %.150s", o->name.text,
@@ -329,7 +329,7 @@ static cv_status check_redirect(const cv_remote_object *o, const char *from, con
     if (b.scheme == CV_SCHEME_S3 ||
         (a.scheme == CV_SCHEME_HTTPS && b.scheme != CV_SCHEME_HTTPS))
         return cv_fail(err, CATERVA_EIO, -1,
-                       "%s: the server redirects from https to http: not followed",
+                       "%s: the server redirects from https to http, which is not followed",
                        o->name.text);
     return CV_OK;
 }
@@ -340,8 +340,8 @@ cv_status cv_route_follow(cv_route *route, const cv_remote_object *object, const
     enum { MOST_REDIRECTS = 5 };
     if (route->n_redirects++ >= MOST_REDIRECTS || !to)
         return cv_fail(err, CATERVA_EIO, -1,
-                       to ? "%s: the server redirects again and again"
-                          : "%s: the server redirects, and does not say where",
+                       to ? "%s: the server redirects too often"
+                          : "%s: the server redirects without a Location",
                        object->name.text);
     CV_TRY(check_redirect(object, route->url, to, err));
     char *copy = cv_strdup(to);

@@ -1,14 +1,12 @@
-/* Room: remote. Publishing: checks a finished file, a sealed array or an archive, and
- * uploads it.
+/* Room: remote. Publishing: checks a finished file, a sealed array or an archive, and uploads it.
  *
  *     check   the file is finished and sound; it must not change until it is sent
- *     look    at what is at the URL: nothing, or what is to be replaced
- *     send    one PUT or an upload in parts, on the condition that this is still there
- *     verify  the end of the object, which holds the seal, read back
+ *     look    at the URL: it has no object, or the one to replace
+ *     send    one PUT or an upload in parts, on the condition that this is still so
+ *     verify  the end of the object, which contains the seal, by reading it back
  *
- * A request whose answer was lost may have succeeded; the next attempt is then refused. So
- * after a refusal the object is ours if it has our write id or, on servers without, our
- * bytes. */
+ * A request whose answer was lost may have succeeded; the next attempt is then refused. So after a
+ * refusal the object is ours if it has our write id or, on servers without, our bytes. */
 #include "array/array.h"
 #include "array/wings.h"
 #include "base/os.h"
@@ -23,11 +21,11 @@
 #include <string.h>
 
 typedef struct finished {
-    cv_archive archive;     /* or */
-    caterva_array *array;   /* open for reading, so that committed bytes stay */
+    cv_archive archive;     /* an archive, or */
+    caterva_array *array;   /* an array, open for reading, so that committed bytes stay */
     cv_store *source;       /* borrowed; its frame object is bytes [0, size) of the file */
-    uint64_t size, changed; /* the latter: when the file was changed, before it was checked */
-    uint64_t vouching;      /* the last bytes, which have checksums of all others */
+    uint64_t size, changed; /* `changed`: time of the last change, as of before the check */
+    uint64_t vouching;      /* the last bytes, which contain checksums of all others */
 } finished;
 
 /* ---- Finished files ---------------------------------------------------------------------- */
@@ -40,7 +38,7 @@ static cv_status refuse_directory(const char *path, cv_error *err)
                        "pack, caterva_tree_pack)",
                        cv_show_path(path).text);
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "%s is a directory: make one file of it first (caterva repack "
+                   "%s is a directory: copy it to one file first (caterva repack "
                    "--contiguous, caterva_copy)",
                    cv_show_path(path).text);
 }
@@ -57,7 +55,7 @@ static cv_status check_array(const char *path, const finished *f, cv_error *err)
                    shown.text);
 }
 
-/* The root of the seal is in the last bytes. */
+/* Opens an array. The root of its seal is in the last bytes. */
 static cv_status take_array(const char *path, finished *f, cv_error *err)
 {
     enum { ROOT = 256 };
@@ -103,7 +101,7 @@ static void give_back(finished *f)
 /* ---- Soundness --------------------------------------------------------------------------- */
 
 typedef struct soundness {
-    cv_error first; /* code 0: nothing */
+    cv_error first; /* code 0: no damage */
     cv_watch *watch;
 } soundness;
 
@@ -132,8 +130,7 @@ static cv_status check_items(const finished *f, soundness *s, cv_error *err)
     return caterva_verify(f->array, &o, &result, err);
 }
 
-/* Finds, before anything is sent, what readers would find later or never. From here on a change of
- * the file is noticed by its time. */
+/* Checks the whole file before anything is sent. Later changes are detected by the file's time. */
 static cv_status check_sound(const char *path, finished *f,
                              const caterva_publish_options *options, cv_error *err)
 {
@@ -147,11 +144,11 @@ static cv_status check_sound(const char *path, finished *f,
     CV_TRY(status);
     if (s.first.code == CV_OK) return CV_OK;
     return cv_fail(err, s.first.code, s.first.position,
-                   "%s is not published, it is damaged: %.200s", cv_show_path(path).text,
+                   "cannot publish %s: it is damaged: %.200s", cv_show_path(path).text,
                    s.first.message);
 }
 
-/* Checked after all was sent, before it counts. */
+/* Checked after everything was sent, before the result counts. */
 static cv_status check_unchanged(const finished *f, cv_error *err)
 {
     cv_snapshot *now = NULL;
@@ -168,11 +165,11 @@ static cv_status check_unchanged(const finished *f, cv_error *err)
 }
 
 /* ---- The state file of an upload ----------------------------------------------------------
- * It remembers an upload in parts, so that another call or process can resume it. No credentials.
+ * It allows another call or process to resume an upload in parts. It contains no credentials.
  *
  *     caterva upload 1
  *     FILE URL PART WRITE-ID   identify file and URL, the size of upload parts, and the object
- *     UPLOAD-ID                of the server */
+ *     UPLOAD-ID                given by the server */
 
 typedef struct upload_state {
     char file[CV_SHA256_HEX], url[CV_SHA256_HEX]; /* SHA-256 in hex */
@@ -225,7 +222,7 @@ static bool parse_state(const char *text, upload_state *out)
            is_word(out->upload_id, strlen(out->upload_id), false);
 }
 
-/* *is_there false: no such file. CATERVA_EINVAL: it is something else. */
+/* Reads the state file. *is_there false: it does not exist. CATERVA_EINVAL: it is another file. */
 static cv_status read_state(const char *path, upload_state *out, bool *is_there,
                             cv_error *err)
 {
@@ -241,7 +238,7 @@ static cv_status read_state(const char *path, upload_state *out, bool *is_there,
     if (error) return cv_fail_sys(err, error, "cannot read %s", cv_show_path(path).text);
     text[done] = '\0';
     if (strlen(text) == done && parse_state(text, out)) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "%s is not the state of an upload",
+    return cv_fail(err, CATERVA_EINVAL, -1, "%s is not the state file of an upload",
                    cv_show_path(path).text);
 }
 
@@ -281,19 +278,19 @@ typedef struct publishing {
     cv_session *session;
     cv_remote_object *object;
     cv_sends sends;
-    upload_state state; /* of this upload, or of the one that is resumed */
+    upload_state state; /* of this upload, or of the resumed one */
     bool has_state;     /* the state file exists */
     uint8_t *tail;      /* the end of the file */
     size_t tail_size;
     uint64_t part_size;
-    bool is_there; /* an object is at the URL; found: its version */
+    bool is_there; /* the URL has an object; `found`: its version */
     cv_version found;
     char condition[CONDITION]; /* "": none */
 } publishing;
 
 /* ---- Looking at the URL ------------------------------------------------------------------ */
 
-/* Reads an excerpt of the object at the URL. *is_there false: there is none, or it is hidden. */
+/* Reads an excerpt of the object at the URL. *is_there false: it does not exist, or is hidden. */
 static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt *excerpt,
                       cv_version *found, bool *is_there, cv_error *err)
 {
@@ -303,7 +300,7 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     CV_TRY(cv_remote_object_new(u->session, url, "", &object, err));
     cv_status status =
         cv_excerpt_read(object, request, true, u->watch, excerpt, &no_ranges, err);
-    if (status == CATERVA_EIO && no_ranges) /* status 416: it ends before the excerpt */
+    if (status == CATERVA_EIO && no_ranges) /* 416: the object ends before */
         status = CATERVA_ECORRUPT;
     *found = object->version;
     *is_there = status != CATERVA_ENOTFOUND;
@@ -311,7 +308,7 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     return status;
 }
 
-/* An object that cannot be read as an array counts as one. */
+/* Finds the object at the URL. One that cannot be read as an array also counts. */
 static cv_status look_first(publishing *u, cv_error *err)
 {
     cv_error why = {0};
@@ -326,7 +323,7 @@ static cv_status look_first(publishing *u, cv_error *err)
     return status;
 }
 
-/* Whether the URL's object has the file's bytes, by size and end, and another write's id. */
+/* Compares the object at the URL with the file by size and end. *is_others: not of this write. */
 static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error *err)
 {
     bool is_there;
@@ -356,17 +353,17 @@ static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *er
         return status;
     }
     if (status != CV_OK)
-        return cv_fail(err, status, -1, "it was sent, but cannot be read back: %.180s",
-                       why.message);
+        return cv_fail(err, status, -1,
+                       "the object was sent, but cannot be read back: %.180s", why.message);
     out->verified = is_same && !is_others;
     if (out->verified) return CV_OK;
     return cv_fail(err, CATERVA_EIO, -1,
-                   "%s: it was sent, but what is there now is something else: somebody "
-                   "replaced it, or the server has damaged it",
+                   "%s: the object was sent, but the URL now has other bytes: another client "
+                   "replaced it, or the server damaged it",
                    u->object->name.text);
 }
 
-/* After a refusal: if an answer was lost before, the object may be ours. */
+/* Decides the result after a refusal: if an answer was lost before, the object may be ours. */
 static cv_status settle(publishing *u, cv_status status, bool may_be_done,
                         const cv_error *why, cv_error *err)
 {
@@ -380,31 +377,30 @@ static cv_status settle(publishing *u, cv_status status, bool may_be_done,
 
 /* ---- Conditions -------------------------------------------------------------------------- */
 
-/* `how` says how the object differs, or why that is not known. */
+/* `how` describes the difference, or why it is not known. */
 static cv_status refuse_other(const publishing *u, const char *how, cv_error *err)
 {
     if (!u->options->if_match)
-        return cv_fail(err, CATERVA_EEXIST, -1, "%s: something is there already, %.160s",
+        return cv_fail(err, CATERVA_EEXIST, -1, "%s: an object exists there already, %.160s",
                        u->object->name.text, how);
     return cv_fail(err, CATERVA_EEXIST, -1,
-                   "%s: what is there is not %.80s, which was to be "
-                   "replaced, but %.80s",
+                   "%s: the object to replace should be %.80s, but the URL has %.80s",
                    u->object->name.text, u->options->if_match,
-                   !u->is_there     ? "nothing"
+                   !u->is_there     ? "no object"
                    : *u->found.etag ? u->found.etag
-                                    : "unnamed");
+                                    : "one without an ETag");
 }
 
 static cv_status refuse_size(const publishing *u, cv_error *err)
 {
     char how[96];
-    (void)snprintf(how, sizeof how, "of %llu bytes, and not these %llu",
+    (void)snprintf(how, sizeof how, "of %llu bytes instead of %llu",
                    (unsigned long long)u->found.size, (unsigned long long)u->file->size);
     return refuse_other(u, how, err);
 }
 
-/* An object that may not be replaced is no obstacle if it has the same bytes. A few last bytes do
- * not show this for archives with a long directory. */
+/* Accepts an object that must not be replaced if it has the same bytes. For archives with a long
+ * directory the end of the file does not prove this. */
 static cv_status check_same(publishing *u, cv_error *err)
 {
     bool is_same = false, is_others;
@@ -422,16 +418,16 @@ static cv_status check_same(publishing *u, cv_error *err)
         return status;
     }
     if (status != CV_OK)
-        (void)snprintf(how, sizeof how, "and cannot be compared: %.130s", why.message);
+        (void)snprintf(how, sizeof how, "which cannot be compared: %.130s", why.message);
     return refuse_other(u,
                         status != CV_OK ? how
-                        : is_vouched    ? "of as many bytes, but not the same ones"
-                                     : "of as many bytes; whether they are the same is not "
-                                       "known without reading all of them",
+                        : is_vouched    ? "of the same size, but with other bytes"
+                                        : "of the same size; only reading all of it would "
+                                          "show whether the bytes are the same",
                         err);
 }
 
-/* Sets the condition under which the object may appear. *is_done: it exists, with the same bytes. */
+/* Sets the condition of the upload. *is_done: the object exists already, with the same bytes. */
 static cv_status decide(publishing *u, bool *is_done, cv_error *err)
 {
     const char *etag = u->options->if_match ? u->options->if_match : u->found.etag;
@@ -475,7 +471,8 @@ static cv_status put_body(publishing *u, const cv_send_body *body, cv_error *err
     return status;
 }
 
-/* A small file is read before it is sent, so that a change is noticed before anything appears. */
+/* Sends the file in one request. A small file is read before, so that changes are detected in
+ * time. */
 static cv_status put(publishing *u, cv_error *err)
 {
     enum { SMALL = 16 << 20 };
@@ -524,7 +521,7 @@ static cv_status send_upload(publishing *u, cv_upload *upload, cv_error *err)
     return settle(u, status, may_be_done, &why, err);
 }
 
-/* If the upload fails and cannot be resumed, it is aborted. */
+/* Uploads in parts. An upload that fails and cannot be resumed is aborted. */
 static cv_status put_parts(publishing *u, caterva_publish_result *out, cv_error *err)
 {
     cv_upload upload = {.object = u->object,
@@ -569,8 +566,8 @@ static void sum_up(const char *text, const void *bytes, size_t size, char out[CV
     cv_sha256_hex(sum, out);
 }
 
-/* Identifies the upload: the end of the file vouches for the rest, by the seal or by an archive's
- * list of checksums. */
+/* Identifies the upload. The end of the file stands for the rest, because it contains the seal or
+ * an archive's list of checksums. */
 static void identify(publishing *u)
 {
     char size[24];
@@ -581,27 +578,28 @@ static void identify(publishing *u)
                    (unsigned long long)u->part_size);
 }
 
-/* An upload is resumed with the same file, URL and part size. To abandon it the URL suffices. */
+/* Checks that a resumed upload has the same file, URL and part size; to abandon one, the URL. */
 static cv_status compare_states(const publishing *u, const upload_state *before,
                                 cv_error *err)
 {
     const char *path = u->options->resume;
     const upload_state *now = &u->state;
     if (strcmp(before->url, now->url) != 0)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "%s is the state of an upload to another URL: give that one, to go on "
-                       "or to abandon it",
-                       cv_show_path(path).text);
+        return cv_fail(
+            err, CATERVA_EINVAL, -1,
+            "%s is the state of an upload to another URL: give that URL to resume or "
+            "abandon the upload",
+            cv_show_path(path).text);
     if (u->options->abandon) return CV_OK;
     if (strcmp(before->file, now->file) != 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "%s is the state of an upload of another file, or of this one before "
-                       "it was changed: abandon it, then begin anew",
+                       "%s is the state of an upload of another file, or of this file before "
+                       "it was changed: abandon that upload, then start again",
                        cv_show_path(path).text);
     if (strcmp(before->part_size, now->part_size) == 0) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "%s is the state of an upload in parts of %s bytes, another size than %s: "
-                   "go on with that, or abandon it",
+                   "%s is the state of an upload in parts of %s bytes, not of %s: resume it "
+                   "with that size, or abandon it",
                    cv_show_path(path).text, before->part_size, now->part_size);
 }
 
@@ -626,7 +624,7 @@ static cv_status recall(publishing *u, cv_error *err)
     return CV_OK;
 }
 
-/* The resumed upload may have finished, and only the last answer was lost. */
+/* Whether the resumed upload has finished, and only its last answer was lost. */
 static bool is_done_before(const publishing *u)
 {
     return u->has_state && u->is_there && strcmp(u->found.write_id, u->state.write_id) == 0;
@@ -637,7 +635,7 @@ static cv_status abandon(publishing *u, cv_error *err)
     cv_upload upload = {.object = u->object, .sends = &u->sends};
     bool is_known;
     if (!u->has_state)
-        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no file %s",
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "%s does not exist",
                        cv_show_path(u->options->resume).text);
     CV_TRY(cv_upload_resume(&upload, u->state.upload_id, u->watch, &is_known, err));
     if (is_known) cv_upload_abort(&upload, u->url, false);
@@ -645,7 +643,7 @@ static cv_status abandon(publishing *u, cv_error *err)
     return CV_OK;
 }
 
-/* The same bytes are at the URL already: an upload that was begun is not needed. */
+/* Finishes if the URL has the same bytes already: an upload that was begun is aborted. */
 static cv_status be_done(publishing *u, caterva_publish_result *out, cv_error *err)
 {
     out->was_there = out->verified = 1;
@@ -705,9 +703,8 @@ static cv_status check_parts(int64_t size, cv_error *err)
 {
     const int64_t least = 5 << 20, most = (int64_t)5 << 30;
     if (size == 0 || (size >= least && size <= most)) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
-                   "part_bytes is %lld: it lies between %lld and %lld", (long long)size,
-                   (long long)least, (long long)most);
+    return cv_fail(err, CATERVA_EINVAL, -1, "part_bytes is %lld, outside of %lld to %lld",
+                   (long long)size, (long long)least, (long long)most);
 }
 
 static cv_status check_etag(const char *etag, cv_error *err)
@@ -720,16 +717,16 @@ static cv_status check_etag(const char *etag, cv_error *err)
         is_quoted = (unsigned char)etag[i] > 0x20 && (unsigned char)etag[i] < 0x7f;
     if (is_quoted) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "if_match is no ETag: it stands between quotes, as servers say it");
+                   "if_match is not an ETag: include the quotes, as servers send them");
 }
 
-/* An option without effect is refused, since the caller counts on it. */
+/* Refuses an option that would have no effect, because the caller relies on it. */
 static cv_status check_resume(const char *url, const char *path, cv_error *err)
 {
     if (!path || cv_url_scheme(url) == CV_SCHEME_S3) return CV_OK;
     return cv_fail(
         err, CATERVA_EINVAL, -1,
-        "resume is for uploads in parts, to s3://: a web server takes one request");
+        "resume requires an s3:// URL: a web server receives the file in one request");
 }
 
 static cv_status check_options(const char *url, const caterva_publish_options *o,
@@ -741,7 +738,7 @@ static cv_status check_options(const char *url, const caterva_publish_options *o
     CV_TRY(check_etag(o->if_match, err));
     if (o->abandon && !o->resume)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "abandon needs the file that remembers the upload (resume)");
+                       "abandon requires the state file of the upload (resume)");
     if (o->resume && !*o->resume)
         return cv_fail(err, CATERVA_EINVAL, -1, "the path of `resume` is empty");
     if (!o->read_url) return CV_OK;
@@ -756,10 +753,10 @@ static cv_status check_names(const char *path, const char *url, cv_error *err)
     if (!*path) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     if (cv_is_url(path))
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "what is published is a file: copy the array to one first");
+                       "only files can be published: copy the array to a file first");
     if (cv_is_url(url)) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "%s is no URL: http://..., https://... or s3://BUCKET/KEY",
+                   "%s is not a URL (http://..., https://... or s3://BUCKET/KEY)",
                    cv_show_path(url).text);
 }
 

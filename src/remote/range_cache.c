@@ -1,12 +1,12 @@
-/* Room: remote. Byte ranges of one object version, kept in a folder that processes share. Ranges are
- * written in packs, little-endian:
+/* Room: remote. A cache of byte ranges of one object version, in a folder that processes share.
+ * Ranges are written in packs, little-endian:
  *
  *     | magic 8 | key 32 | n 4 | n x (pos 8, size 4, sum 4) | sum of all before 4 | bytes |
  *
- * A pack is called <half of its key in hex>-<random bytes in hex>.pack and never changes. The list
- * of extents in memory is what the folder held when it was looked at, plus what was added since;
- * packs that were removed meanwhile are noticed when they are read. The packs used longest ago
- * are removed when the folder is full. What the bytes mean is not known here. */
+ * A pack is named <half of its key in hex>-<random bytes in hex>.pack and never changes. The list
+ * of extents in memory is that of the folder when it was last listed, plus what was added since;
+ * packs deleted meanwhile are noticed when they are read. When the folder is full, the least
+ * recently used packs are deleted. Independent of what the bytes mean. */
 #include "remote/transfer.h"
 
 #include "base/arith.h"
@@ -41,12 +41,12 @@ enum {
     EXTENT = 16,
     SUM = 4,
     MOST_EXTENTS = 1 << 16,
-    PER_FILE = 32 << 10, /* what a file counts beside its bytes: listing many takes long */
-    KEY_HEX = 32,        /* of the key in the name */
-    OLD_US = 600000000u, /* when a temporary file counts as left by a dead process */
+    PER_FILE = 32 << 10, /* added to a file's size: listing many small files takes long */
+    KEY_HEX = 32,        /* hex digits of the key in a name */
+    OLD_US = 600000000u, /* age at which a temporary file counts as left by a dead process */
 };
 
-/* Bytes before those of the first extent. */
+/* Size of everything before the bytes of the first extent. */
 static uint64_t pack_head_size(size_t n) { return FIXED + (uint64_t)n * EXTENT + SUM; }
 
 /* ---- Names ------------------------------------------------------------------------ */
@@ -131,7 +131,7 @@ static bool add_used(used_files *files, const char *name, const cv_file_info *in
     return true;
 }
 
-/* Removes what a process left that was killed. */
+/* Deletes a temporary file that a killed process left. */
 static void remove_old_temporary(range_folder *folder, const char *name,
                                  const cv_file_info *info)
 {
@@ -169,7 +169,8 @@ static int by_use(const void *a, const void *b)
     return (x->used > y->used) - (x->used < y->used);
 }
 
-/* Removes packs until three quarters of the bound are used: other processes write meanwhile. */
+/* Deletes the least recently used packs until at most three quarters of the bound are used, because
+ * other processes write meanwhile. */
 static bool sweep(range_folder *folder)
 {
     used_files files = {0};
@@ -230,7 +231,7 @@ static uint8_t *make_head(const uint8_t key[CV_PACK_KEY], pack_extent *extents, 
     return head;
 }
 
-/* Writes a pack of extents, whose bytes follow each other, and sets their sums. */
+/* Writes a pack of extents, whose bytes follow one another, and sets their sums. */
 static bool write_pack_file(range_folder *folder, const uint8_t key[CV_PACK_KEY],
                             pack_extent *extents, size_t n, const uint8_t *bytes,
                             char name[NAME_SIZE])
@@ -268,7 +269,7 @@ static bool read_all(cv_file file, void *dst, size_t size, uint64_t pos)
     return cv_file_read(file, dst, size, pos, &done) == 0 && done == size;
 }
 
-/* Reads and checks the head (owned); NULL if it is damaged or has another key. */
+/* Reads and checks the head (owned). NULL: it is damaged or has another key. */
 static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t *n)
 {
     uint8_t fixed[FIXED];
@@ -286,7 +287,7 @@ static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t
     return NULL;
 }
 
-/* Reads the list of extents (owned). A pack that is damaged or has another key is removed. */
+/* Reads the list of extents (owned). Deletes a pack that is damaged or has another key. */
 static bool read_pack_head(range_folder *folder, const char *name,
                            const uint8_t key[CV_PACK_KEY], pack_extent **extents, size_t *n)
 {
@@ -331,7 +332,7 @@ static void touch_pack(range_folder *folder, const char *name)
 
 enum {
     MOST_EXTENT = 64 << 10,
-    LEAST_PACK = 4 << 10, /* smaller ones are not worth a file */
+    LEAST_PACK = 4 << 10, /* smaller packs are not worth a file */
     LOOK_NS = 1000000000,
     TOUCH_NS = 1000000000,
     BUCKETS = 1024,
@@ -355,11 +356,11 @@ struct cv_range_cache {
     range_folder folder;
     uint8_t key[CV_PACK_KEY];
     cv_mutex lock;        /* guards all below */
-    pack *packs[BUCKETS]; /* by name; packs that are gone stay listed */
-    extent *extents;      /* by position, when sorted */
+    pack *packs[BUCKETS]; /* by name; deleted packs stay listed */
+    extent *extents;      /* by position, if is_sorted */
     size_t n, room;
     bool is_sorted, was_listed;
-    uint64_t changed, listed; /* when the folder was changed, and when that was looked at */
+    uint64_t changed, listed; /* times: change of the folder; last check for a change */
 };
 
 cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
@@ -392,7 +393,7 @@ void cv_range_cache_close(cv_range_cache *c)
     cv_free(c);
 }
 
-/* What follows runs with the lock. */
+/* The functions up to the next section require the lock. */
 
 static pack **bucket_of(cv_range_cache *c, const char *name)
 {
@@ -433,7 +434,7 @@ static size_t place_of(const cv_range_cache *c, uint64_t pos)
     return low;
 }
 
-/* A few are inserted in order; with many it is quicker to sort the list when it is used. */
+/* Adds an extent. A few are inserted in order; many are sorted when the list is next used. */
 static void add_extent(cv_range_cache *c, const extent *e, bool is_of_few)
 {
     bool stays_sorted = c->is_sorted && is_of_few;
@@ -577,7 +578,7 @@ static void drop(cv_range_cache *c, pack *p)
     cv_mutex_unlock(&c->lock);
 }
 
-/* Copies bytes of an extent from `pos` on, and returns how many; 0: it cannot be read. */
+/* Copies bytes of an extent from `pos` on, and returns their number; 0: it cannot be read. */
 static size_t get_some(cv_range_cache *c, const extent *e, uint64_t pos, uint8_t *dst,
                        size_t size, uint8_t *scratch)
 {

@@ -1,10 +1,10 @@
-/* Room: remote. Which byte ranges share a request. First, neighbouring ranges are joined by cost:
- * gaps are bridged from the narrowest on, as long as the bytes read over stay within bounds.
+/* Room: remote. Joins byte ranges into requests. First, neighbouring ranges are joined by cost:
+ * gaps are bridged from the narrowest on, as long as the gap bytes stay within bounds.
  *
  *      needed   [====]..[===]................[==]...[====]
  *      requests [===========]                [===========]
  *
- * Then several of those may form one multi-range request. Pure functions. */
+ * Then several of these may form one multi-range request. Pure functions. */
 #include "remote/http.h"
 
 #include <stdio.h>
@@ -39,9 +39,9 @@ static void measure(const cv_segment *segments, size_t n, uint64_t most, uint64_
     }
 }
 
-/* The widest gap that is bridged: that of the rule, or less if too much would be read over. Found
- * by bisection, which needs no list of gaps. *left: the bytes that may still be read over in
- * gaps one byte wider, since with blocks of one size all gaps are equally wide. */
+/* Returns the widest gap that is bridged: that of the rule, or less if the gaps would hold too many
+ * bytes. Bisection needs no list of gaps. *left: the bytes that may still be read in gaps one byte
+ * wider: with blocks of one size all gaps may be equally wide. */
 static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_rule *rule,
                            uint64_t *left)
 {
@@ -50,7 +50,7 @@ static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_r
     uint64_t may = (uint64_t)((double)needed * rule->over_percent / 100);
     *left = 0;
     if (in_gaps <= may) return high;
-    while (high - low > 1) { /* gaps up to `low` fit, up to `high` do not */
+    while (high - low > 1) { /* gaps up to `low` fit, those up to `high` do not */
         uint64_t middle = low + (high - low) / 2;
         measure(segments, n, middle, &needed, &in_gaps);
         if (in_gaps <= may)
@@ -72,8 +72,8 @@ static uint64_t longest_of(const cv_segment *segments, size_t n)
     return longest;
 }
 
-/* The limit of a request's size. It is raised if connections would otherwise have to make a second
- * request, and by up to a segment, so that rounding does not leave one request over. */
+/* Returns the maximum size of a request. It is raised if connections would otherwise have to make a
+ * second request, and by up to one segment, so that rounding does not leave one request over. */
 static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t widest,
                             const cv_join_rule *rule)
 {
@@ -114,7 +114,7 @@ size_t cv_join(cv_segment *segments, size_t n, const cv_join_rule *rule)
 
 /* ---- Multi-range requests --------------------------------------------------------------- */
 
-/* Overhead of a body part: its header, and a seek of the server. */
+/* The overhead of a body part: its header, and a seek by the server. */
 enum { PART_COST = 4096 };
 
 uint64_t cv_ranges_incomplete(const cv_byte_range *ranges, size_t n, size_t *n_incomplete)

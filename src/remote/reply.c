@@ -1,6 +1,6 @@
-/* Room: remote. What servers answer: dates, status line and header fields, whether the reply is
- * what was requested (RFC 9110), and the XML documents of S3. Replies are hostile input: pure
- * functions, with fuzz targets. Connections, retries and redirects are not known here. */
+/* Room: remote. Parses server replies: dates, status line and header fields, and XML documents of
+ * S3; and judges whether a reply is what was requested (RFC 9110). Replies are hostile input: pure
+ * functions, with fuzz targets. Independent of connections, retries and redirects. */
 #include "remote/http.h"
 
 #include "base/os_file.h"
@@ -13,10 +13,10 @@ typedef struct parts {
     int year, month, day, hour, minute, second;
 } parts;
 
-/* The three forms of RFC 9110 section 5.6.7. '*' matches letters and '#' a month's name; D Y h m s
- * are digits of a number, the first of which may be a blank. Other characters match themselves. */
+/* Date formats of RFC 9110 section 5.6.7. '*' matches letters, '#' the name of a month, and D Y h m
+ * s digits of a number, the first of which may be a blank. Other characters match themselves. */
 static const char *const forms[] = {
-    "*, DD # YYYY hh:mm:ss GMT", /* the form that servers send */
+    "*, DD # YYYY hh:mm:ss GMT", /* the current format; the others are obsolete */
     "*, DD-#-YY hh:mm:ss GMT",
     "* # DD hh:mm:ss YYYY",
 };
@@ -71,7 +71,7 @@ static bool match(const char *form, const char *at, const char *end, parts *out)
     return at == end;
 }
 
-/* Gregorian calendar; the year begins in March. */
+/* Returns days since 1970 in the Gregorian calendar, with years that begin in March. */
 static int64_t days_of(const parts *p)
 {
     int64_t year = p->month > 2 ? p->year : p->year - 1;
@@ -80,14 +80,14 @@ static int64_t days_of(const parts *p)
            1 - 719468;
 }
 
-/* Parses a date, not before 1970, as seconds since 1970; false if it is not one. */
+/* Parses a date, in 1970 or later, as seconds since 1970; false if it is invalid. */
 static bool parse_date(const char *text, size_t size, int64_t *out)
 {
     parts p = {0};
     size_t i = 0, n = sizeof forms / sizeof forms[0];
     while (i < n && !match(forms[i], text, text + size, &p)) i++;
     if (i == n) return false;
-    if (p.year < 100) p.year += p.year < 70 ? 2000 : 1900; /* two digits */
+    if (p.year < 100) p.year += p.year < 70 ? 2000 : 1900; /* years of two digits */
     bool is_good = p.year >= 1970 && p.day >= 1 && p.day <= 31 && p.hour < 24 &&
                    p.minute < 60 && p.second <= 60;
     if (!is_good) return false;
@@ -126,7 +126,7 @@ static text strip(text t)
     return t;
 }
 
-/* At least one digit; false if the number exceeds 63 bits. */
+/* Takes at least one digit; false if the number exceeds 63 bits. */
 static bool take_number(text *t, uint64_t *out)
 {
     const char *begin = t->at;
@@ -158,7 +158,7 @@ static void take_length(text value, cv_reply *out)
     out->length = good ? length : 0;
 }
 
-/* "bytes 0-9/100", "bytes 0-9/" and a star, or (status 416) a star for the range. */
+/* Takes "bytes 0-9/100", "bytes 0-9/" and a star, or (status 416) a star instead of the range. */
 static void take_range(text value, cv_reply *out)
 {
     uint64_t first, last, total = UINT64_MAX;
@@ -182,7 +182,7 @@ static void take_range(text value, cv_reply *out)
     out->total = total;
 }
 
-/* Text that does not fit or is not printable ASCII counts as missing. */
+/* Copies text; if it does not fit or is not printable ASCII, it counts as missing. */
 static void take_text(text value, char *out, size_t room)
 {
     size_t size = (size_t)(value.end - value.at);
@@ -209,7 +209,7 @@ static void take_etag(text value, cv_reply *out)
     if (*before && strcmp(before, out->etag) != 0) out->is_malformed = true;
 }
 
-/* "multipart/byteranges; boundary=x", or the boundary in quotes. */
+/* Takes "multipart/byteranges; boundary=x"; the boundary may be in quotes. */
 static void take_type(text value, cv_reply *out)
 {
     static const char key[] = "boundary=";
@@ -233,8 +233,9 @@ static void take_type(text value, cv_reply *out)
     if (*before && strcmp(before, out->boundary) != 0) out->is_malformed = true;
 }
 
-/* "nginx/1.22.1", "Apache/2.4.57 (Debian)": servers that answer multi-range requests unless
- * configured not to. Apache accepts 200 ranges; lighttpd ignores those behind the tenth. */
+/* Returns the ranges that a product like "nginx/1.22.1" or "Apache/2.4.57 (Debian)" accepts. These
+ * servers support multi-range requests unless configured otherwise. Apache accepts 200 ranges;
+ * lighttpd ignores those after the tenth. */
 static int ranges_of_product(text product)
 {
     static const struct {
@@ -255,12 +256,12 @@ static int ranges_of_product(text product)
 
 static void take_server(text value, cv_reply *out)
 {
-    if (out->most_ranges > 0) out->is_relayed = true; /* another name */
+    if (out->most_ranges > 0) out->is_relayed = true; /* two different names */
     out->most_ranges = ranges_of_product(value);
     if (out->most_ranges == 0) out->is_relayed = true;
 }
 
-/* Header fields of caches and object stores: the reply was relayed by the server that it names. */
+/* Whether caches or object stores set the field: another server may have made the reply. */
 static bool is_of_relay(text name)
 {
     static const char *const whole[] = {"via",       "age",         "x-cache",
@@ -273,7 +274,7 @@ static bool is_of_relay(text name)
     return false;
 }
 
-/* Retry-After is a number of seconds or a date. */
+/* Takes Retry-After: a number of seconds, or a date. */
 static void take_retry(text value, cv_reply *out)
 {
     uint64_t seconds = 0;
@@ -318,7 +319,7 @@ static text take_line(text *rest)
     return strip(line);
 }
 
-/* "HTTP/1.1 206 Partial Content" */
+/* Takes a line like "HTTP/1.1 206 Partial Content". */
 static bool take_status(text line, int *out)
 {
     uint64_t status;
@@ -337,7 +338,7 @@ cv_status cv_reply_parse(const char *bytes, size_t size, cv_reply *out, cv_error
     text rest = {bytes, bytes + size};
     *out = (cv_reply){.total = UINT64_MAX};
     if (!take_status(take_line(&rest), &out->status))
-        return cv_fail(err, CATERVA_EIO, -1, "the server's answer is not one of HTTP");
+        return cv_fail(err, CATERVA_EIO, -1, "the server's answer is not HTTP");
     while (rest.at < rest.end) {
         text line = take_line(&rest), name = line;
         size_t left = (size_t)(line.end - line.at);
@@ -361,7 +362,7 @@ uint32_t cv_reply_wait(const cv_reply *r, int64_t now)
 
 /* ---- Judging ---------------------------------------------------------------- */
 
-/* Up to this size an object is accepted whole from a server that ignores ranges. */
+/* Maximum size of an object that is accepted whole from a server that ignores ranges. */
 enum { MOST_WHOLE = 1 << 20 };
 
 bool cv_etag_is_strong(const char *etag) { return etag[0] == '"'; }
@@ -383,7 +384,7 @@ bool cv_reply_is_busy(int status)
     return status >= 500 && status != 501 && status != 505 && status != 507;
 }
 
-/* The object existed when it was opened, so this is a failed read and not CATERVA_ENOTFOUND. */
+/* The object existed when it was opened, so this is a failed read, not CATERVA_ENOTFOUND. */
 static cv_verdict gone(const cv_reply *r, const char *name, cv_error *err)
 {
     bool is_forbidden = r->status == 403;
@@ -422,7 +423,7 @@ static cv_verdict judge_status(const cv_reply *r, const cv_version *known, const
                       status);
         return CV_REPLY_REDIRECT;
     case 401:
-        (void)failed(err, CATERVA_EIO, name, "it wants credentials (status 401)");
+        (void)failed(err, CATERVA_EIO, name, "the server requires credentials (status 401)");
         if (err) err->sys_errno = EACCES;
         return CV_REPLY_FAILED;
     case 403: return is_known ? gone(r, name, err) : forbidden(name, err);
@@ -438,8 +439,8 @@ static cv_verdict judge_status(const cv_reply *r, const cv_version *known, const
     }
 }
 
-/* Whether the reply is of another version. The date counts if there is no ETag; without both the
- * size, and later the seal, tell versions apart. */
+/* Whether the reply is of another version. Without an ETag the date is compared. Without both,
+ * versions are told apart by the size and, later, the seal. */
 static bool is_other(const cv_reply *r, uint64_t total, const cv_version *known)
 {
     if (known->size == UINT64_MAX) return false;
@@ -466,17 +467,17 @@ static cv_verdict judge_range(const cv_reply *r, const cv_range_request *request
     uint64_t size = r->last - r->first + 1;
     if (!r->has_range)
         return failed(err, CATERVA_EIO, name,
-                      "the server sends a part without saying which (no Content-Range)");
+                      "the server sends a partial body without Content-Range");
     if (r->total == UINT64_MAX)
-        return failed(err, CATERVA_EIO, name, "the server does not say how long it is");
+        return failed(err, CATERVA_EIO, name, "the server does not state its size");
     if (is_other(r, r->total, request->version)) return changed(err, name);
     if (!resolve(request, r->total, content) || r->first != content->first ||
         size != content->size) {
-        (void)cv_fail(err, CATERVA_EIO, -1,
-                      "%s: the server sends bytes %llu to %llu of %llu, which were not "
-                      "asked for",
-                      name, (unsigned long long)r->first, (unsigned long long)r->last,
-                      (unsigned long long)r->total);
+        (void)cv_fail(
+            err, CATERVA_EIO, -1,
+            "%s: the server sends bytes %llu to %llu of %llu, which were not requested", name,
+            (unsigned long long)r->first, (unsigned long long)r->last,
+            (unsigned long long)r->total);
         return CV_REPLY_FAILED;
     }
     if (!r->has_length || r->length == size) return CV_REPLY_ACCEPT;
@@ -498,22 +499,24 @@ static cv_verdict judge_whole(const cv_reply *r, const cv_range_request *request
     if (!fits) {
         bool is_known = request->version->size != UINT64_MAX;
         (void)failed(err, is_known ? CATERVA_EIO : CATERVA_EUNSUPPORTED, name,
-                     "the server does not send parts of it (no range requests)");
+                     "the server does not support range requests");
         return CV_REPLY_NO_RANGES;
     }
     *content = (cv_content_range){0, r->length, r->length};
     return CV_REPLY_ACCEPT;
 }
 
-/* No byte arrived. That is damage only if the server states that the object ends before them. */
+/* Judges status 416: no byte arrived. That is damage only if the server states that the object ends
+ * before the requested bytes. */
 static cv_verdict judge_416(const cv_reply *r, const cv_range_request *request,
                             const char *name, cv_error *err)
 {
     uint64_t first = request->is_suffix ? 0 : request->first;
     if (request->version->size != UINT64_MAX) return changed(err, name);
     if (r->total > first)
-        (void)failed(err, CATERVA_EIO, name,
-                     "it is empty, or the server does not send parts of it (status 416)");
+        (void)failed(
+            err, CATERVA_EIO, name,
+            "it is empty, or the server does not support range requests (status 416)");
     else if (r->total == 0)
         (void)failed(err, CATERVA_ECORRUPT, name, "it is empty");
     else
@@ -531,11 +534,11 @@ cv_verdict cv_reply_judge(const cv_reply *r, const cv_range_request *request,
     if (r->is_encoded)
         return failed(err, CATERVA_EIO, name,
                       "the server sends it compressed (Content-Encoding), which was not "
-                      "asked for");
+                      "requested");
     if (r->is_malformed || r->is_multipart)
         return failed(err, CATERVA_EIO, name,
                       r->is_malformed ? "the server's answer contradicts itself"
-                                      : "the server sends several parts, one was asked for");
+                                      : "the server sends several ranges instead of one");
     if (r->status == 206 || r->has_range) return judge_range(r, request, name, content, err);
     return judge_whole(r, request, name, content, err);
 }
@@ -550,7 +553,7 @@ cv_verdict cv_reply_judge_multirange(const cv_reply *r, const cv_version *known,
     if (is_parts && !r->is_malformed && !r->is_encoded)
         return is_other(r, known->size, known) ? changed(err, name) : CV_REPLY_ACCEPT;
     (void)cv_fail(err, CATERVA_EIO, -1,
-                  "%s: the server does not send several parts at once (status %d)", name,
+                  "%s: the server does not support multi-range requests (status %d)", name,
                   r->status);
     return CV_REPLY_NO_MULTIRANGE;
 }
@@ -579,7 +582,7 @@ static const char *match_name(cv_xml t, const char *name)
                                                                                   : NULL;
 }
 
-/* "</name>" */
+/* Finds "</name>". */
 static const char *find_end(cv_xml t, const char *name)
 {
     size_t size = strlen(name);
@@ -617,7 +620,7 @@ static const struct {
 } references[] = {{"&amp;", '&'},   {"&lt;", '<'},  {"&gt;", '>'},  {"&quot;", '"'},
                   {"&apos;", '\''}, {"&#34;", '"'}, {"&#39;", '\''}};
 
-/* Takes a character or a reference to one; 0: an unknown reference. */
+/* Takes a character or a reference to one; returns 0 for an unknown reference. */
 static char take_xml_char(cv_xml *t)
 {
     if (*t->at != '&') return *t->at++;

@@ -1,6 +1,6 @@
-/* Room: remote. Sessions: the options of remote reading, checked once; what is known of the server
- * and the network; when to try again; and what a request is worth in bytes, which is measured
- * while requests are made. Knows no requests. Any thread. */
+/* Room: remote. Sessions: the checked options of remote reading, what is known of the server and
+ * the network, delays of retries, and the cost of a request in bytes, which is measured while
+ * requests are made. Independent of the requests themselves. Thread: any. */
 #include "remote/server.h"
 
 #include "base/os.h"
@@ -75,8 +75,8 @@ size_t cv_multirange_most(cv_multirange *m)
     return most;
 }
 
-/* One waiter after the other, since others may leave the list meanwhile. Those that join from now
- * on asked after this answer and wait for the next one. */
+/* Calls one waiter at a time, since others may leave the list meanwhile. Waiters that join from now
+ * on asked after this result and wait for the next one. */
 void cv_multirange_learn(cv_multirange *m, cv_multirange_state state)
 {
     cv_mutex_lock(&m->lock);
@@ -113,8 +113,8 @@ static cv_status check_between(const char *name, int value, int least, int most,
                                cv_error *err)
 {
     if (value >= least && value <= most) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "remote option %s is %d: %d to %d", name, value,
-                   least, most);
+    return cv_fail(err, CATERVA_EINVAL, -1, "remote option %s is %d, outside of %d to %d",
+                   name, value, least, most);
 }
 
 static cv_status check_endpoint(const char *endpoint, cv_error *err)
@@ -124,7 +124,7 @@ static cv_status check_endpoint(const char *endpoint, cv_error *err)
     CV_TRY(cv_url_parse(endpoint, &url, err));
     if (url.scheme != CV_SCHEME_S3 && !url.query && url.path_size <= 1) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "the endpoint is not \"https://HOST\" or \"http://HOST:PORT\"");
+                   "the endpoint must be \"https://HOST\" or \"http://HOST:PORT\"");
 }
 
 static cv_status check_options(const caterva_remote_options *o, cv_error *err)
@@ -133,14 +133,16 @@ static cv_status check_options(const caterva_remote_options *o, cv_error *err)
     CV_TRY(check_between("connect_timeout_ms", o->connect_timeout_ms, 0, INT32_MAX, err));
     CV_TRY(check_between("stall_timeout_ms", o->stall_timeout_ms, 0, INT32_MAX - 999, err));
     CV_TRY(check_between("retries", o->retries, CATERVA_NONE, 20, err));
-    CV_TRY(check_between("over_read_percent", o->over_read_percent, CATERVA_NONE, 1000000, err));
+    CV_TRY(
+        check_between("over_read_percent", o->over_read_percent, CATERVA_NONE, 1000000, err));
     CV_TRY(
         check_between("credentials", (int)o->credentials, 0, CATERVA_CREDENTIALS_NONE, err));
     CV_TRY(check_between("addressing", (int)o->addressing, CATERVA_ADDRESSING_DEFAULT,
                          CATERVA_ADDRESSING_HOST, err));
     CV_TRY(check_between("n_headers", o->n_headers, 0, 100, err));
     if (o->cache_bytes < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a cache folder of %lld bytes",
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "remote option cache_bytes is %lld, which is negative",
                        (long long)o->cache_bytes);
     for (int i = 0; i < o->n_headers; i++)
         CV_TRY(cv_header_check(o->headers ? o->headers[i] : NULL, i, err));
@@ -183,7 +185,7 @@ static cv_status copy_texts(cv_session *s, cv_error *err)
     return good ? CV_OK : cv_fail_memory(err, n, "remote options");
 }
 
-/* The variables of the AWS tools, of curl and of OpenSSL. */
+/* Finds a path of certificates in the variables of the AWS tools, curl and OpenSSL. */
 static char *find_variable(bool is_s3)
 {
     static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -193,7 +195,7 @@ static char *find_variable(bool is_s3)
     return found;
 }
 
-/* The file is opened for each connection. That it can be read is checked now, for the message. */
+/* Sets the file of certificates, used for each connection. Checks it now for a clear message. */
 static cv_status find_trust(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
@@ -241,7 +243,7 @@ cv_status cv_session_begin(const char *url, const caterva_remote_options *option
     atomic_init(&s->users, 1);
     cv_mutex_init(&s->lock);
     cv_mutex_init(&s->multirange.lock);
-    if (s->is_s3) s->multirange.state = CV_MULTIRANGE_REFUSED; /* S3 answers one range only */
+    if (s->is_s3) s->multirange.state = CV_MULTIRANGE_REFUSED; /* S3: single ranges only */
     s->multirange.most = SIZE_MAX;
     cv_status status = fill(s, err);
     if (status == CV_OK)
@@ -267,11 +269,11 @@ void cv_session_release(cv_session *s)
     cv_free(s);
 }
 
-/* ---- Trying again ------------------------------------------------------------------------- */
+/* ---- Retries ---------------------------------------------------------------------------- */
 
 enum { MOST_WAIT_S = 30 };
 
-/* Exponential backoff with jitter, so that requests that failed together do not return together. */
+/* Exponential backoff with jitter, so that requests that failed together are retried apart. */
 int64_t cv_session_backoff(cv_session *s, int *failures, uint32_t asked_s)
 {
     enum { FIRST_MS = 50, MOST_MS = 5000 };
@@ -293,8 +295,8 @@ void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s)
     if (attempts > 1) (void)snprintf(times, sizeof times, ", %d times", attempts);
     if (asked_s > MOST_WAIT_S)
         (void)snprintf(wait, sizeof wait,
-                       "; the server asks to retry after %u s (at most %d s are waited)",
-                       asked_s, MOST_WAIT_S);
+                       "; the server asks to retry after %u s (the limit is %d s)", asked_s,
+                       MOST_WAIT_S);
     (void)snprintf(reason, sizeof reason, "%s", err->message);
     int room = (int)(sizeof err->message - strlen(times) - strlen(wait)) - 1;
     (void)snprintf(err->message, sizeof err->message, "%.*s%s%s", room, reason, times, wait);
@@ -302,7 +304,7 @@ void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s)
 
 /* ---- Costs -------------------------------------------------------------------------------- */
 
-/* A moving average: a new value counts for a quarter. */
+/* Updates a moving average: a new value weighs one quarter. */
 static void mix(double *mean, double value)
 {
     *mean += *mean > 0 ? (value - *mean) / 4 : value;
@@ -320,8 +322,8 @@ cv_session_mark cv_session_now(cv_session *s)
     return (cv_session_mark){cv_os_clock_ns(), atomic_load(&s->bytes)};
 }
 
-/* With few bytes the time is that of a round trip. A round trip is subtracted unless another wave
- * was measured meanwhile, whose bytes filled it. */
+/* Ignores few bytes, whose time is mostly that of a round trip. Subtracts a round trip, unless
+ * another wave was measured meanwhile, whose bytes filled it. */
 void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
                            const cv_session_mark *ended)
 {
@@ -338,13 +340,13 @@ void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
     cv_mutex_unlock(&s->lock);
 }
 
-/* Bandwidth-delay product, at `guess` bytes a ns until measured. With the lock. */
+/* Bandwidth-delay product, at `guess` bytes per ns until measured. Requires the lock. */
 static double bytes_in_a_trip(const cv_session *s, double guess)
 {
     return s->round_trip_ns * (s->bytes_per_ns > 0 ? s->bytes_per_ns : guess);
 }
 
-/* Until measured, assume 100 MB/s where over-reading costs, and 400 MB/s for the size of a wave. */
+/* Bytes per ns until measured: 100 MB/s when over-reading costs, 400 MB/s when sizing a wave. */
 static const double slow_guess = 0.1, quick_guess = 0.4;
 
 uint64_t cv_session_gap(cv_session *s)
@@ -356,8 +358,7 @@ uint64_t cv_session_gap(cv_session *s)
     return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
 }
 
-/* One bandwidth-delay product keeps the connections busy; four allow for a reader that is slower
- * now and then. */
+/* One bandwidth-delay product keeps the connections busy; four allow for a slow reader. */
 size_t cv_session_wave(cv_session *s)
 {
     enum { MOST = 64 << 20 };
@@ -367,7 +368,7 @@ size_t cv_session_wave(cv_session *s)
     return bytes > MOST ? MOST : (size_t)bytes;
 }
 
-/* What arrives in a round trip; that many times more if the option exceeds 100 %. */
+/* Allows the bytes of one round trip; with an option above 100 %, a multiple of them. */
 uint64_t cv_session_spare(cv_session *s, uint64_t needed)
 {
     double percent = s->options.over_read_percent, allowed = (double)needed * percent / 100;

@@ -1,7 +1,7 @@
 /* Room: remote. The store behind a URL: one object, a part of it, or a directory with an object for
- * each chunk. It answers from what is kept (contents.c), then from waves (wave.c), and handles the
- * suspicion that the object changed on the server. Also finds out, at the opening, which object
- * or directory a URL names. */
+ * each chunk. It reads from kept excerpts (contents.c), then by waves (wave.c), and handles the
+ * suspicion that the object changed on the server. At the opening it finds out whether a URL names
+ * an object or a directory. */
 #include "remote/transfer.h"
 
 #include "array/array.h"
@@ -14,8 +14,9 @@
 
 /* ---- Objects of chunks ------------------------------------------------------------------- */
 
-/* The first request for a chunk's object keeps its beginning for a while, since header and
- * blocks are read next: alone 1 MiB, mostly the whole chunk; together less. */
+/* The first request for a chunk's object keeps its beginning for a while, because the chunk's
+ * header and blocks are read next: 1 MiB of a single chunk, which is mostly all of it; less of each
+ * if several are fetched together. */
 enum { FIRST_BYTES = 1 << 20, LEAST_BYTES = 8 * 1024, TOGETHER = 4 << 20 };
 enum { MOST_CHUNKS = 4096, CHUNK_BYTES = 32 << 20, BUCKETS = 1024 };
 
@@ -26,14 +27,14 @@ typedef struct chunk {
     int users;
     bool is_forgotten;
     struct chunk *next;
-    struct chunk *peer; /* in its bucket */
+    struct chunk *peer; /* next in its bucket */
 } chunk;
 
 typedef struct chunk_objects {
     cv_session *session;
     char *url;
-    atomic_bool is_anew; /* past caches of servers */
-    cv_mutex lock;       /* guards all chunks, but not the bytes of those in use */
+    atomic_bool is_anew; /* bypasses the caches of servers */
+    cv_mutex lock;       /* guards all chunks, except the bytes of those in use */
     chunk *chunks;       /* newest first */
     chunk *buckets[BUCKETS];
 } chunk_objects;
@@ -78,7 +79,7 @@ static void free_chunks(chunk_objects *c)
     cv_free(c);
 }
 
-/* With the lock. NULL: not kept. */
+/* Requires the lock. NULL: not kept. */
 static chunk *find_chunk(const chunk_objects *c, cv_object id)
 {
     chunk *k = c->buckets[id % BUCKETS];
@@ -110,7 +111,7 @@ static cv_status fetch_chunk(const chunk_objects *c, cv_object id, cv_watch *wat
     CV_TRY(new_chunk(c, id, &k, err));
     cv_status status = cv_excerpt_read(k->object, &request, atomic_load(&c->is_anew), watch,
                                        &k->first, &no_ranges, err);
-    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* the chunk itself is supported */
+    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* not a failure of the chunk */
         status = CATERVA_EIO;
         if (err) err->code = status;
     }
@@ -129,7 +130,7 @@ static void drop_chunk(chunk_objects *c, chunk *k)
     free_chunk(k);
 }
 
-/* With the lock: drops the oldest chunks that are not in use. */
+/* Drops the oldest chunks that are not in use. Requires the lock. */
 static void drop_old_chunks(chunk_objects *c)
 {
     size_t n = 0, size = 0;
@@ -146,7 +147,7 @@ static void drop_old_chunks(chunk_objects *c)
     }
 }
 
-/* With the lock. Adds a chunk, unless another thread was quicker; the one returned is in use. */
+/* Adds a chunk, unless it exists by now. Returns the kept one, in use. Requires the lock. */
 static chunk *keep_chunk(chunk_objects *c, chunk *k)
 {
     chunk *found = find_chunk(c, k->id);
@@ -179,7 +180,7 @@ static cv_status use_chunk(chunk_objects *c, cv_object id, cv_watch *watch, chun
     return CV_OK;
 }
 
-/* Kept bytes are not used any more; chunks are fetched past all caches from now on. */
+/* Forgets the kept bytes, and fetches chunks past all caches from now on. */
 static void forget_chunks(chunk_objects *c)
 {
     atomic_store(&c->is_anew, true);
@@ -196,7 +197,7 @@ static void leave_chunk(chunk_objects *c, chunk *k)
     cv_mutex_unlock(&c->lock);
 }
 
-/* Makes those that are not kept, *n of them. Equal ids follow each other. */
+/* Makes those chunks that are not kept, *n of them. Equal ids are adjacent. */
 static cv_status make_missing(chunk_objects *c, const cv_object *ids, size_t n_ids,
                               chunk **list, size_t *n, cv_error *err)
 {
@@ -226,7 +227,7 @@ static cv_status fetch_chunks(chunk_objects *c, chunk **list, size_t n,
     return CV_OK;
 }
 
-/* Keeps what came. The rest is requested again, with a message, by the read that needs it. */
+/* Keeps what arrived. The read that needs the rest requests it again, and reports the error. */
 static void keep_chunks(chunk_objects *c, chunk **list, const cv_excerpt_order *orders,
                         size_t n, bool have_come)
 {
@@ -276,10 +277,10 @@ static cv_status check_chunk_range(const chunk *k, const cv_store_range *r, cv_e
 }
 
 typedef struct chunk_reading {
-    cv_subset subset;           /* first: ranges that are not at hand, */
-    cv_remote_object **objects; /* and what they are of */
+    cv_subset subset;           /* first: ranges that must be fetched, */
+    cv_remote_object **objects; /* and the objects that they are in */
     chunk_objects *chunks;
-    chunk **in_use; /* of all ranges; NULL: not needed yet */
+    chunk **in_use; /* for each range; NULL: not needed yet */
 } chunk_reading;
 
 static cv_status take_chunk_range(chunk_reading *r, size_t i, const cv_store_range *range,
@@ -332,10 +333,10 @@ static cv_status read_chunks(chunk_objects *c, const cv_store_range *ranges, siz
 
 /* ---- The store --------------------------------------------------------------------------- */
 
-/* `bring` does nothing for more bytes than this. */
+/* Maximum bytes that `bring` fetches; it ignores larger requests. */
 enum { MOST_BROUGHT = 64 << 20 };
 
-/* Up to this size chunks are read whole: at 100 Mbit/s it takes 80 ms, about a round trip. */
+/* Maximum size of chunks read whole: at 100 Mbit/s this takes 80 ms, about a round trip. */
 enum { MOST_WHOLE = 1 << 20 };
 
 typedef struct remote_store {
@@ -344,10 +345,10 @@ typedef struct remote_store {
     uint64_t given_offset;
     cv_remote_file *file;
     chunk_objects *chunks;  /* of a directory */
-    uint64_t offset, size;  /* of the file: what this store is */
+    uint64_t offset, size;  /* the bytes of the file that form this store */
     bool is_part;           /* made by cv_remote_part */
-    atomic_bool is_anew;    /* what was kept is not lent */
-    atomic_bool is_doubted; /* suspected of a stale read: fetched past all caches */
+    atomic_bool is_anew;    /* kept excerpts are not lent */
+    atomic_bool is_doubted; /* a stale read is suspected: fetched past all caches */
     atomic_bool has_changed;
 } remote_store;
 
@@ -389,7 +390,7 @@ static cv_status ignore_arrival(void *context, size_t range, cv_error *err)
     return CV_OK;
 }
 
-/* The folder is used only if something tells versions apart: an ETag, or a seal at the end. */
+/* Returns the cache, but only if an ETag or a seal at the end tells versions apart. */
 static cv_range_cache *cache_of(remote_store *s)
 {
     cv_remote_file *f = s->file;
@@ -409,7 +410,7 @@ static cv_wave_target target_of(remote_store *s)
         .object = s->file->object, .offset = s->offset, .is_anew = is_past_caches(s)};
 }
 
-/* Fetches and keeps more of the beginning than is read, because readers go on there. */
+/* Fetches and keeps more of the beginning than is read, because readers continue there. */
 static cv_status read_head(remote_store *s, void *dst, size_t size, cv_error *err)
 {
     bool no_ranges;
@@ -523,8 +524,8 @@ static cv_status remote_read_many(cv_store *store, const cv_store_range *ranges,
     return status;
 }
 
-/* The cache copies bytes when they arrive, so the ranges need memory. On a shared connection
- * (HTTP/2) a request that pauses may hold up the others. */
+/* Ranges must have memory if a cache copies their bytes on arrival. On a shared connection (HTTP/2)
+ * a request that pauses may block the others. */
 static bool remote_borrows(cv_store *store)
 {
     remote_store *s = (remote_store *)store;
@@ -569,7 +570,7 @@ static cv_status remote_bring(cv_store *store, uint64_t pos, uint64_t size, cv_e
                                 err);
 }
 
-/* ---- Suspicion of a change --------------------------------------------------------------- */
+/* ---- Suspicion of a stale read ---------------------------------------------------------- */
 
 static cv_status fail_changed(const remote_store *s, cv_error *err)
 {
@@ -577,14 +578,14 @@ static cv_status fail_changed(const remote_store *s, cv_error *err)
                    s->file->object->name.text);
 }
 
-/* Whether other versions' bytes are recognised: by the server (ETag) or the seal. */
+/* Whether bytes of other versions are detected: by the server (ETag) or the seal. */
 static bool is_told_apart(const remote_store *s)
 {
     return s->base.is_vouched || cv_etag_is_strong(s->file->object->version.etag);
 }
 
-/* What is kept may have been damaged in transit: it is fetched once more. If it differs now, the
- * object changed, unless the next read passes all checks (see remote_settle). */
+/* Fetches the kept bytes again, since they may have been damaged in transit. If they differ now,
+ * the object has changed, unless the next read passes all checks (see remote_settle). */
 static cv_status remote_doubt(cv_store *store, bool begins, cv_error *err)
 {
     remote_store *s = (remote_store *)store;
@@ -653,8 +654,8 @@ static const cv_store_ops remote_ops = {
     .close = remote_close,
 };
 
-/* A store of the file from byte `offset` on or, with chunks, of the directory. Owns both from here
- * on, even if it fails. */
+/* Makes a store of the file from byte `offset` on or, with chunks, of the directory. Takes
+ * ownership of both, also on failure. */
 static cv_status new_store(cv_remote_file *file, chunk_objects *chunks, const char *url,
                            uint64_t offset, cv_store **out, cv_error *err)
 {
@@ -668,7 +669,7 @@ static cv_status new_store(cv_remote_file *file, chunk_objects *chunks, const ch
         return cv_fail_memory(err, sizeof *s, "a URL");
     }
     int over_percent = file->object->session->options.over_read_percent;
-    /* join_gap 1: a wave joins ranges by their cost. */
+    /* join_gap 1: waves join ranges by their cost. */
     s->base = (cv_store){.ops = &remote_ops,
                          .has_chunk_objects = chunks != NULL,
                          .published = true,
@@ -752,7 +753,8 @@ static cv_status open_directory(cv_session *session, const char *url, cv_watch *
     return status;
 }
 
-/* A URL that ends with a slash names a directory; one without an object may name one, too. */
+/* Opens an object or a directory. A URL that ends with a slash names a directory; so may one at
+ * which no object exists. */
 cv_status cv_remote_open(cv_session *session, const char *url, uint64_t offset,
                          cv_watch *watch, cv_store **out, cv_error *err)
 {

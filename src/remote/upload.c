@@ -1,7 +1,7 @@
-/* Room: remote. Requests that change something on a server, retried while that may help,
- * and S3 uploads in parts ("Uploading and copying objects using multipart upload"). One
- * thread waits for several requests. `may_be_done`: an answer was lost, so the owner looks
- * at the server's state before it believes a later refusal. */
+/* Room: remote. Requests that write to a server, retried while that may help, and S3 uploads in
+ * parts ("Uploading and copying objects using multipart upload"). One thread waits for several
+ * requests. `may_be_done`: an answer was lost, so the owner must check the server's state before it
+ * reports a later refusal. */
 #include "remote/transfer.h"
 
 #include "base/os.h"
@@ -29,7 +29,7 @@ static cv_status fail(cv_send *s, cv_status status)
 
 static cv_status add_fields(cv_send *s, cv_buffer *fields, cv_error *err)
 {
-    static const char no_expect[] = "Expect:"; /* libcurl would add one */
+    static const char no_expect[] = "Expect:"; /* prevents libcurl from adding one */
     const cv_request_head head = {.method = s->method,
                                   .url = s->url,
                                   .query = s->query,
@@ -66,7 +66,7 @@ static bool give(cv_wire *wire, uint64_t pos, uint8_t *to, size_t size)
 {
     cv_send *s = send_of(wire);
     const cv_send_body *b = &s->body;
-    if (pos < s->given) /* libcurl tries another connection on its own */
+    if (pos < s->given) /* libcurl retries on another connection by itself */
         s->may_be_done = s->may_be_done || s->is_sent;
     if (!b->source)
         memcpy(to, b->bytes + pos, size);
@@ -109,7 +109,7 @@ static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
     return take(s, &s->answer, bytes, size, MOST_ANSWER) ? CV_WIRE_GOES_ON : CV_WIRE_ENDS;
 }
 
-/* ---- What next --------------------------------------------------------------------------- */
+/* ---- After an attempt ------------------------------------------------------------------- */
 
 static cv_xml document_of(const cv_send *s)
 {
@@ -126,7 +126,7 @@ static bool is_good(const cv_send *s)
 }
 
 /* Whether another attempt may succeed. S3 answers 409 while another client writes the same key, and
- * 200 to the end of an upload before it knows the result. */
+ * starts to answer 200 to the end of an upload before it knows the result. */
 static bool is_transient(const cv_send *s)
 {
     int status = s->reply.status;
@@ -163,7 +163,7 @@ static cv_status parse(cv_send *s, cv_error *err)
     return cv_reply_parse((const char *)s->head.data, s->head.size, &s->reply, err);
 }
 
-/* A server that refuses a body may close the connection before all of it is sent. */
+/* Whether the server refused the request. It may then close the connection within the body. */
 static bool has_refusal(cv_send *s)
 {
     bool is_reply = s->head.size > 0 && parse(s, NULL) == CV_OK;
@@ -233,16 +233,16 @@ static const struct {
     const char *sentence;
 } refusals[] = {
     {400, CATERVA_EIO, "the server refuses it"},
-    {401, CATERVA_EIO, "it wants credentials"},
-    {403, CATERVA_EIO, "it may not be written with these credentials"},
-    {404, CATERVA_ENOTFOUND, "there is no such bucket, or nothing can be written there"},
-    {405, CATERVA_EUNSUPPORTED, "the server takes no files there"},
-    {409, CATERVA_EIO, "the folder is not there, or somebody else is writing"},
+    {401, CATERVA_EIO, "the server requires credentials"},
+    {403, CATERVA_EIO, "these credentials do not allow writing it"},
+    {404, CATERVA_ENOTFOUND, "the bucket does not exist, or the URL cannot be written"},
+    {405, CATERVA_EUNSUPPORTED, "the server does not accept files there"},
+    {409, CATERVA_EIO, "the folder does not exist, or another client is writing"},
     {411, CATERVA_EUNSUPPORTED, "the server refuses it"},
-    {412, CATERVA_EEXIST, "something is there already"},
-    {413, CATERVA_EUNSUPPORTED, "the server takes nothing so large"},
-    {501, CATERVA_EUNSUPPORTED, "the server does not know how"},
-    {507, CATERVA_EIO, "the server has no room for it"},
+    {412, CATERVA_EEXIST, "an object exists there already"},
+    {413, CATERVA_EUNSUPPORTED, "the server does not accept an object of this size"},
+    {501, CATERVA_EUNSUPPORTED, "the server does not support the request"},
+    {507, CATERVA_EIO, "the server is out of space"},
 };
 
 static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
@@ -251,13 +251,12 @@ static void refuse_lost(const cv_send *s, const char *code, cv_status *kind,
     int status = s->reply.status;
     bool replaces = s->condition && strncmp(s->condition, "If-Match", 8) == 0;
     if (status == 404 && strcmp(code, ", NoSuchUpload") == 0) {
-        *sentence = "the upload is not there any more: it was aborted, or finished, by "
-                    "somebody else or a rule of the bucket";
+        *sentence = "the upload no longer exists: another client or a rule of the bucket "
+                    "aborted or finished it";
     } else if (replaces && (status == 404 || status == 412)) {
         *kind = CATERVA_EEXIST;
-        *sentence = status == 404 ? "what was to be replaced is gone meanwhile"
-                                  : "what was to be replaced is another now: somebody else "
-                                    "was quicker";
+        *sentence = status == 404 ? "the object to replace no longer exists"
+                                  : "another client has changed the object to replace";
     }
 }
 
@@ -266,7 +265,7 @@ static cv_status fail_refused(const cv_send *s, cv_error *err)
     char code[CV_XML_REFUSAL_SIZE];
     int status = s->reply.status;
     const char *sentence = status >= 300 && status < 400
-                               ? "the server redirects, which nothing that is written follows"
+                               ? "the server redirects, but writing follows no redirects"
                                : "the server answers";
     cv_status kind = CATERVA_EIO;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -322,7 +321,7 @@ static cv_status hash_source(const cv_send *s, cv_sha256 *sha, cv_watch *watch, 
     return status;
 }
 
-/* The signature covers the body: the server then accepts no other bytes. */
+/* Hashes the body for the signature, so that the server accepts no other bytes. */
 static cv_status hash_body(cv_send *s, cv_watch *watch, cv_error *err)
 {
     cv_sha256 sha;
@@ -355,7 +354,7 @@ static cv_status submit(cv_send *s, cv_error *err)
     return status;
 }
 
-/* ---- Several at once --------------------------------------------------------------------- */
+/* ---- Concurrent requests ---------------------------------------------------------------- */
 
 void cv_sends_init(cv_sends *sends)
 {
@@ -416,7 +415,7 @@ static cv_status report_sent(cv_sends *sends, cv_watch *watch, cv_error *err)
     return cv_watch_tick(watch, n, err);
 }
 
-/* Waits until at most `most` are under way; if the watch stops this, they stay so. */
+/* Waits until at most `most` are in flight. If the watch stops this, they stay in flight. */
 static cv_status wait_for_sends(cv_sends *sends, size_t most, cv_watch *watch, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -441,8 +440,9 @@ static void cancel_sends(cv_sends *sends)
     cv_mutex_unlock(&sends->lock);
 }
 
-/* `settles`: when it is stopped, the answer has half a second to arrive, so that what it makes on
- * the server is known; is_good says whether it came, whatever the status. */
+/* Sends a request and waits for its end. `settles`: if the call is stopped, the answer gets half a
+ * second to arrive, so that the caller knows what was made on the server: is_good then tells,
+ * whatever the status. */
 static cv_status do_send(cv_send *s, cv_sends *sends, bool settles, cv_watch *watch,
                          cv_error *err)
 {
@@ -472,7 +472,7 @@ void cv_send_free(cv_send *s) { cv_buffer_free(&s->answer); }
 enum { MOST_PARTS = 10000, MOST_SLOTS = 16, QUERY = 3 * CV_UPLOAD_ID_SIZE + 128 };
 
 typedef struct cv_upload_part {
-    char etag[CV_ETAG_SIZE]; /* "": it is not there */
+    char etag[CV_ETAG_SIZE]; /* "": not on the server */
 } cv_upload_part;
 
 uint64_t cv_upload_part_size(uint64_t size, uint64_t wanted)
@@ -499,7 +499,7 @@ static uint64_t size_of(const cv_upload *u, int i)
 
 static cv_status bad_answer(const cv_upload *u, const char *what, cv_error *err)
 {
-    return cv_fail(err, CATERVA_EIO, -1, "%s: the server's answer names no %s of the upload",
+    return cv_fail(err, CATERVA_EIO, -1, "%s: the server's answer has no %s of the upload",
                    u->object->name.text, what);
 }
 
@@ -523,7 +523,7 @@ cv_status cv_upload_begin(cv_upload *u, cv_watch *watch, cv_error *err)
                     .proof = "UploadId",
                     .has_body = true};
     cv_status status = do_send(&send, u->sends, true, watch, err);
-    if (is_good(&send)) { /* also if it was stopped */
+    if (is_good(&send)) { /* also if the call was stopped */
         (void)cv_xml_text(document_of(&send), "UploadId", u->upload_id, sizeof u->upload_id);
         cv_status named = set_id(u, u->upload_id, status == CV_OK ? err : NULL);
         if (status == CV_OK) status = named;
@@ -532,7 +532,8 @@ cv_status cv_upload_begin(cv_upload *u, cv_watch *watch, cv_error *err)
     return status;
 }
 
-/* A part of the right size counts as sent: the state file says that it has the same bytes. */
+/* Takes an upload part from the server's list. A part of the right size counts as sent: the state
+ * file ensures that it has the same bytes. */
 static void keep_part(cv_upload *u, cv_xml part)
 {
     char number[16], size[24], etag[CV_ETAG_SIZE];
@@ -547,7 +548,7 @@ static void keep_part(cv_upload *u, cv_xml part)
     u->n_kept += *etag != '\0';
 }
 
-/* *marker: the last part on this page; 0: there are no more pages. */
+/* Takes the parts on a page. *marker: the last part of this page; 0: it is the last page. */
 static void keep_page(cv_upload *u, cv_xml page, long *marker)
 {
     char truncated[8], next[16];
@@ -653,7 +654,7 @@ static cv_status end_parts(sending *s, cv_error *err)
 static slot *find_free(const sending *s)
 {
     slot *found = s->slots;
-    while (found->part >= 0) found++; /* exists: fewer are under way than there are slots */
+    while (found->part >= 0) found++; /* one is free: fewer are in flight than slots exist */
     return found;
 }
 
@@ -762,7 +763,7 @@ static void orphan_gone(cv_send *send)
     if (is_left) free_orphan(o);
 }
 
-/* An object in a session of its own, which does not call the functions of the caller. */
+/* Makes an object in a session of its own, which does not call functions of the program. */
 static cv_status new_object(const cv_upload *u, const char *url, cv_remote_object **out)
 {
     cv_session *session;

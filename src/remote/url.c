@@ -1,6 +1,6 @@
-/* Room: remote. URLs and caller headers: parsing, checking, encoding. A URL comes from the caller
- * or from a redirecting server: no part of it may become anything but the host, path or query of
- * one request. Pure functions. */
+/* Room: remote. Parses, checks and encodes URLs and the caller's headers. A URL comes from the
+ * caller or from a redirecting server: its bytes must not become anything but the host, path or
+ * query of one request. Pure functions. */
 #include "remote/http.h"
 
 #include <string.h>
@@ -26,13 +26,13 @@ static cv_status refuse(const char *text, const char *why, cv_error *err)
 
 static bool is_host_char(char c) { return is_alnum(c) || c == '.' || c == '-' || c == '_'; }
 
-/* Sets out->host and returns the text behind it; NULL: no valid host. */
+/* Sets out->host and returns the text after it; NULL: no valid host. */
 static const char *take_host(const char *at, cv_url *out)
 {
     out->host = at;
     if (*at == '[') {
         do at++;
-        while (is_alnum(*at) || *at == ':' || *at == '.'); /* the system checks the number */
+        while (is_alnum(*at) || *at == ':' || *at == '.'); /* the system checks the address */
         if (*at != ']') return NULL;
         at++;
     } else {
@@ -69,10 +69,10 @@ static cv_status parse_http(const char *text, const char *rest, cv_url *out, cv_
     if (strchr(rest, '#')) return refuse(text, "has a fragment (#): write %23 for it", err);
     if (strchr(rest, '\\')) return refuse(text, "has a backslash", err);
     const char *at = take_host(rest, out);
-    if (!at) return refuse(text, "names no host", err);
+    if (!at) return refuse(text, "has no valid host", err);
     at = take_port(at, out);
-    if (!at) return refuse(text, "has a port that is none", err);
-    if (*at && *at != '/' && *at != '?') return refuse(text, "names no host", err);
+    if (!at) return refuse(text, "has no valid port", err);
+    if (*at && *at != '/' && *at != '?') return refuse(text, "has no valid host", err);
     out->path = at;
     out->path_size = strcspn(at, "?");
     at += out->path_size;
@@ -86,11 +86,11 @@ static cv_status parse_s3(const char *text, const char *rest, cv_url *out, cv_er
     enum { MOST_KEY = 1024 };
     const char *at = take_host(rest, out);
     if (!at || *rest == '[' || *at != '/' || out->host_size < 3 || out->host_size > 63)
-        return refuse(text, "names no bucket of 3 to 63 bytes: s3://BUCKET/KEY", err);
+        return refuse(text, "has no bucket of 3 to 63 bytes (s3://BUCKET/KEY)", err);
     out->path = at + 1;
     out->path_size = strlen(at + 1);
     if (out->path_size >= 1 && out->path_size <= MOST_KEY) return CV_OK;
-    return refuse(text, "names no key, of 1 to 1024 bytes: s3://BUCKET/KEY", err);
+    return refuse(text, "has no key of 1 to 1024 bytes (s3://BUCKET/KEY)", err);
 }
 
 cv_status cv_url_parse(const char *text, cv_url *out, cv_error *err)
@@ -118,7 +118,7 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b)
 
 /* ---- Caller headers ---------------------------------------------------------------------- */
 
-/* "Name: value" in one line, the name a token of RFC 9110 section 5.6.2. */
+/* Whether it is "Name: value" in one line, the name a token (RFC 9110 section 5.6.2). */
 static bool is_header(const char *header)
 {
     const char *at = header ? header : "";
@@ -157,13 +157,12 @@ cv_status cv_header_check(const char *header, int i, cv_error *err)
 {
     if (!is_header(header))
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "header %d is not \"Name: value\" in one line, with a name without "
-                       "blanks",
+                       "header %d is not \"Name: value\" in one line, or its name has blanks",
                        i);
     const char *reserved = reserved_name(header);
     if (!reserved) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1,
-                   "header %d is %s, which the library sets by itself", i, reserved);
+    return cv_fail(err, CATERVA_EINVAL, -1, "header %d is %s, which the library sets itself",
+                   i, reserved);
 }
 
 /* ---- Making URLs ------------------------------------------------------------------------- */

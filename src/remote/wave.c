@@ -1,7 +1,7 @@
 /* Room: remote. Waves: ranges of objects that are read together. A wave cuts long ranges into
- * segments, joins neighbouring segments into requests (ranges.c) and, if the server answers
- * multi-range requests, sends several of those as one. The wire's thread copies the bytes to
- * where they belong and reports complete ranges; store/gather hands them to the reader. */
+ * segments, joins neighbouring segments into requests (ranges.c) and, if the server supports
+ * multi-range requests, sends several of those as one. The wire's thread copies the bytes to their
+ * ranges and reports complete ranges; store/gather hands these to the reader. */
 #include "remote/transfer.h"
 
 #include <stddef.h>
@@ -10,39 +10,39 @@
 typedef struct request {
     cv_fetch fetch; /* first */
     struct wave *wave;
-    uint64_t base;      /* where the object's byte 0 is among the segments */
+    uint64_t base;      /* position of the object's byte 0 among the segments */
     size_t first, last; /* segments [first, last) */
-    size_t at;          /* those before it are complete */
-    size_t n;           /* requests, from this one on, that it is sent for */
-    bool is_asking;     /* it finds out whether the server answers multi-range requests */
+    size_t at;          /* segments before it are complete */
+    size_t n;           /* number of requests, from this one on, that it is sent for */
+    bool is_asking;     /* finds out whether the server supports multi-range requests */
 } request;
 
 typedef struct wave {
     cv_reading base;
-    cv_gathered all; /* the waves that are under way with it */
+    cv_gathered all; /* all waves in flight together */
     cv_wave_target target;
     const cv_store_range *ranges;
     size_t n;
-    size_t together; /* bytes of all that is under way with it */
-    /* Ranges as they fill; the wire's thread only. */
+    size_t together; /* bytes of all waves in flight together */
+    /* State of filling ranges; accessed only by the wire's thread. */
     size_t *left;     /* missing bytes of each range */
-    uint8_t **dst;    /* where the bytes of each range go; NULL: no memory yet */
+    uint8_t **dst;    /* destination of each range; NULL: no memory yet */
     bool borrows;     /* ranges get memory when their first bytes arrive */
-    size_t n_filling; /* ranges that have memory, but not all bytes */
+    size_t n_filling; /* ranges that have memory, but not yet all bytes */
     cv_flow flow;
     /* The plan. */
     cv_segment *segments;
     size_t n_segments;
     request *requests;
-    cv_byte_range *wanted; /* of each request */
+    cv_byte_range *wanted; /* one for each request */
     size_t n_requests;
-    size_t n_made;  /* requests before what was not sent was joined again */
-    bool is_narrow; /* only small gaps are read over, as multi-range requests prefer */
+    size_t n_made;  /* maximum of n_requests, before requests were joined again */
+    bool is_narrow; /* only small gaps are bridged, as multi-range requests prefer */
     /* Sending. */
-    size_t n_begun, n_first; /* requests; and those before the server's ability is known */
+    size_t n_begun, n_first; /* requests sent; and those sent before the multi-range result */
     cv_multirange_waiter waiter;
     atomic_bool is_given_up;
-    atomic_bool has_waited; /* some of it was sent after other requests were answered */
+    atomic_bool has_waited; /* a part was sent after the answer to another request */
     cv_session_mark began;
 } wave;
 
@@ -53,11 +53,11 @@ static cv_session *session_of(const wave *w)
 
 /* ---- Planning ---------------------------------------------------------------------------- */
 
-/* Limit of a request whose received bytes are not requested again when it breaks. In each round
- * trip that is saved nothing would arrive. */
+/* Maximum of a request whose received bytes are not requested again if it breaks. Longer requests
+ * save round trips in which nothing would arrive. */
 enum { MOST_BORROWED = 32 << 20 };
 
-/* Segments of several objects are so far apart that they are never joined. */
+/* Segments of different objects are so far apart that they are never joined. */
 enum { OBJECT_BITS = 40 };
 
 static uint64_t base_of(const wave *w, size_t range)
@@ -67,11 +67,12 @@ static uint64_t base_of(const wave *w, size_t range)
 
 static uint64_t limit_of(const wave *w) { return w->borrows ? MOST_BORROWED : CV_JOIN_MOST; }
 
-/* Large ranges are cut so that every connection gets some, and a lost request costs little. */
+/* Returns the maximum size of a segment: large ranges are cut so that every connection gets some,
+ * and a lost request costs little. */
 static uint64_t most_bytes(const wave *w)
 {
     enum { LEAST = 1 << 20 };
-    uint64_t total = 2 * (uint64_t)w->together; /* of which each wave is one, as a rule */
+    uint64_t total = 2 * (uint64_t)w->together; /* usually two waves are in flight */
     for (size_t i = 0; i < w->n && w->together == 0; i++) total += w->ranges[i].size;
     uint64_t each = total / (uint64_t)session_of(w)->limit.most, most = limit_of(w);
     return each < LEAST ? LEAST : each > most ? most : each;
@@ -88,7 +89,7 @@ static void cut(wave *w, uint64_t most)
 {
     cv_segment *to = w->segments;
     cv_remote_object *const *objects = w->target.objects;
-    size_t first = 0; /* range of the same object */
+    size_t first = 0; /* first range of the same object */
     for (size_t i = 0; i < w->n; i++) {
         const cv_store_range *r = &w->ranges[i];
         if (objects && objects[i] != objects[first]) first = i;
@@ -113,7 +114,7 @@ static void make_request(wave *w, size_t number, size_t first)
         if (w->segments[last].end > end) end = w->segments[last].end;
         last++;
     } while (last < w->n_segments && !w->segments[last].begins);
-    r->wave = w; /* the fetch is not cleared: other threads may look at its wire */
+    r->wave = w; /* the fetch is not cleared: other threads may access its wire */
     r->first = r->at = first;
     r->last = last;
     if (has_own) r->base = begin >> OBJECT_BITS << OBJECT_BITS;
@@ -125,7 +126,7 @@ static void make_request(wave *w, size_t number, size_t first)
 
 static cv_join_rule rule_of(const wave *w, bool is_narrow)
 {
-    enum { PART = 4096 }; /* the overhead of a body part is not worth a wider gap */
+    enum { PART = 4096 }; /* a larger gap costs more than the overhead of a body part */
     cv_session *s = session_of(w);
     return (cv_join_rule){.gap = is_narrow ? PART : cv_session_gap(s),
                           .over_percent = s->options.over_read_percent,
@@ -134,8 +135,8 @@ static cv_join_rule rule_of(const wave *w, bool is_narrow)
                           .connections = s->limit.most};
 }
 
-/* If the server answers multi-range requests, or may do so, only small gaps are read over. Whether
- * it does is not found out if all requests can be sent at once anyway. */
+/* Joins segments. If the server supports multi-range requests, or may do so, only small gaps are
+ * bridged. This is not found out if all requests can be sent at once anyway. */
 static size_t join(wave *w, const cv_join_rule *rule)
 {
     cv_multirange_state state = cv_multirange_look(&session_of(w)->multirange);
@@ -192,9 +193,8 @@ static bool has_come(const wave *w, size_t first, size_t n)
     return i < first + n;
 }
 
-/* Joins `n` requests from `first` on once more, over the larger gaps that suit single-range
- * requests, if none is under way and nothing of them was received. Returns how many there are
- * now. */
+/* Joins `n` requests from `first` on again, over the larger gaps that suit single-range requests,
+ * if none of them is in flight and none of their bytes was received. Returns their new number. */
 static size_t join_again(wave *w, size_t first, size_t n)
 {
     if (n < 2 || has_come(w, first, n)) return n;
@@ -208,14 +208,14 @@ static size_t join_again(wave *w, size_t first, size_t n)
 
 /* ---- Receiving --------------------------------------------------------------------------- */
 
-/* Borrows memory for the range. If only incomplete ranges have memory and all other
- * requests have paused, this one must get some: the missing bytes may be behind it. */
+/* Borrows memory for the range. If only incomplete ranges have memory and all other requests have
+ * paused, this one must get some: their missing bytes may follow in it. */
 static cv_status borrow(wave *w, size_t range, cv_error *err)
 {
     const cv_arrivals *a = &w->all.arrivals;
     bool moves_alone = w->flow.n_flying - w->flow.n_paused <= 1;
     size_t stuck = moves_alone ? w->n_filling : 0;
-    if (atomic_load(&session_of(w)->limit.is_multiplexed)) /* became so meanwhile */
+    if (atomic_load(&session_of(w)->limit.is_multiplexed)) /* since the wave began */
         stuck = SIZE_MAX;
     CV_TRY(a->lend(a->context, range, stuck, &w->dst[range], err));
     if (w->dst[range]) w->n_filling++;
@@ -272,7 +272,7 @@ static void discard(cv_fetch *fetch)
     r->at = r->first;
 }
 
-/* Copies bytes to the segments that want them. Those of body parts are counted by `commit`. */
+/* Copies bytes to the segments that need them. Those of body parts are counted by `commit`. */
 static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
                       cv_error *err)
 {
@@ -298,7 +298,7 @@ static void request_gone(cv_fetch *fetch);
 
 static void send_each(wave *w, size_t first, size_t end);
 
-/* The request that should find out could not begin: others may ask, and what waits is sent. */
+/* Handles a request that could not begin. If it should find out, the waiting ones are sent. */
 static void not_asked(wave *w, request *r)
 {
     cv_multirange *multirange = &session_of(w)->multirange;
@@ -312,7 +312,7 @@ static void not_asked(wave *w, request *r)
 static const cv_receiver receiver = {
     .admit = admit, .take = take, .commit = commit, .discard = discard, .gone = request_gone};
 
-/* Sends `n` requests from `first` on as one. If that cannot begin they count as gone, and the wave
+/* Sends `n` requests from `first` on as one. If it cannot begin they count as gone, and the wave
  * may be freed if nothing else of it is left. */
 static void send_request(wave *w, size_t first, size_t n)
 {
@@ -330,7 +330,7 @@ static void send_request(wave *w, size_t first, size_t n)
     cv_status status = CATERVA_ESTOPPED;
     if (!atomic_load(&w->is_given_up)) status = cv_fetch_begin(&r->fetch, &error);
     if (status == CV_OK) {
-        /* give_up may have looked too early to cancel this one. */
+        /* Cancels this one if give_up missed it because it ran before. */
         if (atomic_load(&w->is_given_up)) cv_fetch_cancel(&r->fetch);
         return;
     }
@@ -365,7 +365,7 @@ static void send_together(wave *w, size_t first, size_t end)
     }
 }
 
-/* The size of the request that finds out: small, in case it fails. */
+/* Returns the size of the request that finds out: small, in case it fails. */
 static size_t count_asked(const wave *w, size_t first)
 {
     enum { FEW = 4 };
@@ -374,8 +374,8 @@ static size_t count_asked(const wave *w, size_t first)
     return cv_ranges_share(&w->wanted[first], n < FEW ? n : FEW, UINT64_MAX);
 }
 
-/* One multi-range request finds out; single-range requests keep the other connections busy; the
- * rest waits for the result. */
+/* Sends one multi-range request that finds out, and single-range requests that keep the other
+ * connections busy. The rest waits for the result. */
 static void find_out(wave *w, size_t n_asked)
 {
     size_t first = w->n_begun, end = w->n_first;
@@ -411,8 +411,8 @@ static void send_rest(wave *w)
         find_out(w, n_asked);
 }
 
-/* Counts a round trip for what is sent after other requests were answered. Among waves that are
- * under way together only the one that found out is counted. */
+/* Counts a round trip for requests sent after the answers to others. Of several waves in flight
+ * together only the one that found out is counted. */
 static void count_round(wave *w, bool has_asked)
 {
     if (w->all.arrivals.is_along && !has_asked) return;
@@ -441,8 +441,8 @@ static void send_apart(wave *w, size_t first, size_t n)
     }
 }
 
-/* Learns from a finished request whether the server answers multi-range requests. A body that was
- * cut once, and a redirect that expired, say nothing. */
+/* Learns from a finished request whether the server supports multi-range requests. A body that was
+ * cut off once, or an expired redirect, are no evidence. */
 static void learn(request *r)
 {
     const cv_fetch *f = &r->fetch;
@@ -476,7 +476,7 @@ static void request_gone(cv_fetch *fetch)
     cv_gathered_gone(&w->all, n, fetch->status, &fetch->error, w->segments[r->first].range);
 }
 
-/* ---- From beginning to end --------------------------------------------------------------- */
+/* ---- Beginning and end ------------------------------------------------------------------ */
 
 static void give_up(wave *w)
 {

@@ -1,16 +1,16 @@
-/* Room: remote. The thread that carries all requests of the process through libcurl, which is
- * loaded when the first URL is opened: the library is built and started without it. What a
- * request means, and whether its answer is believed, is decided by the functions of its owner.
+/* Room: remote. The wire: a thread that carries all requests of the process through libcurl.
+ * libcurl is loaded when the first URL is opened, so the library can be built and started without
+ * it. The functions of a request's owner decide what its answer means.
  *
  *     submitted --> waiting (until due) --> limited (until others are done) --> flying
  *                      ^                                                          |
  *                      '----------- another attempt, if `end` asks ---------------'--> gone
  *
- * Two locks. `lock` guards the lists that other threads put requests on, and is held briefly.
- * `turn` is held by the thread while it is inside libcurl, and released while it sleeps or calls
- * a function of the program. A fork takes both, so that in the child, where this thread does not
- * exist, no lock of libcurl or of the libraries below it stays locked. The child starts a thread
- * of its own. */
+ * Two locks. `lock` guards the lists that other threads add requests to, and is held briefly.
+ * `turn` is held by the thread while it is inside libcurl, and released while it sleeps or calls a
+ * function of the program. A fork takes both, so that no lock of libcurl or of the libraries below
+ * it stays locked in the child, where this thread does not exist. The child starts a thread of its
+ * own. */
 #include "remote/server.h"
 
 #include "base/os.h"
@@ -26,7 +26,7 @@
 
 /* ---- libcurl ---------------------------------------------------------------------------- */
 
-/* Its functions, without "curl_". They are looked up by name; curl.h gives their types. */
+/* Functions of libcurl, without "curl_". They are looked up by name; curl.h gives their types. */
 static struct {
     CURLcode (*global_init)(long flags);
     curl_version_info_data *(*version_info)(CURLversion age);
@@ -73,8 +73,8 @@ static struct {
 
 static cv_status load(cv_error *err)
 {
-    enum { LEAST_VERSION = 0x074400 }; /* 7.68 has curl_multi_wakeup */
-    /* The interface has had this number since 2006. */
+    enum { LEAST_VERSION = 0x074400 }; /* 7.68 introduced curl_multi_wakeup */
+    /* The ABI has had this number since 2006. */
     static const char *const names[] = {"libcurl.so.4",  "libcurl-gnutls.so.4",
                                         "libcurl.so",    "libcurl.4.dylib",
                                         "libcurl.dylib", NULL};
@@ -87,28 +87,28 @@ static cv_status load(cv_error *err)
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         if (!cv_library_find(library, functions[i].name, functions[i].to))
             return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                           "URLs need libcurl 7.68 or newer: the one that is here has no %s",
+                           "URLs need libcurl 7.68 or newer: the installed one has no %s",
                            functions[i].name);
     const curl_version_info_data *version = curl.version_info(CURLVERSION_NOW);
     if (version->version_num < LEAST_VERSION)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "URLs need libcurl 7.68 or newer, this is %s", version->version);
     if (curl.global_init(CURL_GLOBAL_ALL) == CURLE_OK) return CV_OK;
-    return cv_fail(err, CATERVA_EIO, -1, "libcurl %s does not start", version->version);
+    return cv_fail(err, CATERVA_EIO, -1, "cannot initialize libcurl %s", version->version);
 }
 
 static void load_once(void) { loaded.status = load(&loaded.error); }
 
 /* ---- Calls from libcurl ----------------------------------------------------------------- */
 
-/* One attempt of a request inside libcurl. It outlives the request if that is cancelled. */
+/* One attempt of a request inside libcurl. Outlives the request if that is cancelled. */
 typedef struct cv_flight {
     CURL *easy;
     struct curl_slist *fields;
     cv_wire *wire;                /* NULL: cancelled */
-    uint64_t body_pos, body_size; /* of what is sent */
+    uint64_t body_pos, body_size; /* of the sent body */
     bool is_paused, resumes;
-    char reason[CURL_ERROR_SIZE]; /* libcurl's, in detail */
+    char reason[CURL_ERROR_SIZE]; /* details from libcurl */
 } flight;
 
 static size_t take_header(char *line, size_t one, size_t size, void *context)
@@ -126,7 +126,7 @@ static size_t take_body(char *bytes, size_t one, size_t size, void *context)
         f->wire ? f->wire->body(f->wire, (const uint8_t *)bytes, size) : CV_WIRE_ENDS;
     f->is_paused = next == CV_WIRE_PAUSES;
     if (f->is_paused) return CURL_WRITEFUNC_PAUSE;
-    return next == CV_WIRE_GOES_ON ? size : size + 1; /* another size is a failure */
+    return next == CV_WIRE_GOES_ON ? size : size + 1; /* any other size signals a failure */
 }
 
 static size_t give_body(char *to, size_t one, size_t most, void *context)
@@ -141,7 +141,7 @@ static size_t give_body(char *to, size_t one, size_t most, void *context)
     return size;
 }
 
-/* A kept connection may turn out to be closed after some bytes were sent. */
+/* Rewinds the body: libcurl does so if a reused connection turns out to be closed. */
 static int seek_body(void *context, curl_off_t pos, int origin)
 {
     flight *f = context;
@@ -165,7 +165,7 @@ static bool add_fields(flight *f, const cv_buffer *fields)
     return true;
 }
 
-/* Numbers and pointers cannot fail; texts are copied. */
+/* Sets a number or pointer, which cannot fail. */
 #define SET(option, value) (void)curl.easy_setopt(f->easy, CURLOPT_##option, value)
 
 static bool set_text(const flight *f, CURLoption option, const char *text)
@@ -177,7 +177,7 @@ enum { BUFFER_SIZE = 128 * 1024 };
 
 static bool set_body(const flight *f, const cv_wire_setup *s)
 {
-    enum { CONTINUE_MS = 500 }; /* for the server to say that it wants the body */
+    enum { CONTINUE_MS = 500 }; /* wait for the server's 100 Continue */
     if (!s->method) return true;
     if (s->has_body) {
         SET(UPLOAD, 1L);
@@ -192,8 +192,8 @@ static bool set_body(const flight *f, const cv_wire_setup *s)
     return set_text(f, CURLOPT_CUSTOMREQUEST, s->method);
 }
 
-/* A file replaces everything that the system trusts, including libcurl's folder; a libcurl that
- * was built without folders refuses these options and has none. */
+/* Sets the trusted certificates. A file replaces everything that the system trusts, including
+ * libcurl's folder. A libcurl built without such folders rejects these options. */
 static bool set_trust(const flight *f, const char *ca_file)
 {
     SET(SSL_VERIFYPEER, 1L);
@@ -205,7 +205,7 @@ static bool set_trust(const flight *f, const char *ca_file)
 }
 
 /* Sets all options of an easy handle that is new or reset. `may_share`: the request waits for a
- * connection that is being made instead of making another. False: no memory. */
+ * connection being made instead of making another. False: no memory. */
 static bool set_options(flight *f, const cv_wire_setup *s, bool may_share)
 {
     enum { STALLED = 256, LONGEST = 100000000 }; /* bytes a second; seconds */
@@ -253,7 +253,8 @@ static bool is_broken(CURLcode code)
     }
 }
 
-/* A reused connection may hold left-over bytes of a longer answer: retry. */
+/* An answer that is not HTTP. On a reused connection it may be left-over bytes of a longer answer,
+ * which is worth a retry. */
 static bool is_no_answer(CURLcode code)
 {
     return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
@@ -277,26 +278,26 @@ static uint64_t time_of(const flight *f, CURLINFO info)
     return us > 0 ? (uint64_t)us * 1000 : 0;
 }
 
-/* Once a status has arrived, libcurl also reports a field above 100 KiB as lack of memory. */
+/* Whether a header field exceeds 100 KiB, which libcurl reports as lack of memory. */
 static bool is_long_field(const flight *f, CURLcode code)
 {
     return code == CURLE_OUT_OF_MEMORY && long_of(f, CURLINFO_RESPONSE_CODE, 0) > 0;
 }
 
-/* Details of certificates contain no secrets; other details may. */
+/* Returns the reason without secrets: details of certificates contain none; other details may. */
 static const char *reason_of(const flight *f, CURLcode code)
 {
     static const char known[] = "SSL certificate problem: ";
     const char *reason = f->reason;
     if (is_long_field(f, code)) return "a field of the server's answer is too long";
     if (is_no_answer(code) && time_of(f, CURLINFO_PRETRANSFER_TIME_T) > 0)
-        return "what the server answers is not HTTP";
+        return "the server's answer is not HTTP";
     bool is_shown = is_untrusted(code) || code == CURLE_SSL_CACERT_BADFILE;
     if (!is_shown || !*reason) return curl.easy_strerror(code);
     return strncmp(reason, known, sizeof known - 1) == 0 ? reason + sizeof known - 1 : reason;
 }
 
-/* The texts of *end are libcurl's and the flight's, valid until the handle is used again. */
+/* Strings in *end belong to libcurl and the flight; they are valid until the handle is reused. */
 static void describe_end(const flight *f, CURLcode code, cv_wire_end *end)
 {
     char *redirect = NULL;
@@ -325,11 +326,11 @@ static struct {
     cv_mutex lock;
     cv_mutex turn;
     bool is_running;
-    unsigned n_cancelled;   /* marked and not dropped yet */
+    unsigned n_cancelled;   /* marked and not yet dropped */
     cv_wire *submitted;     /* newest first */
-    atomic_bool resumes;    /* paused requests are to be resumed */
-    CURLM *multi, *parents; /* the latter was left behind by a fork */
-    /* The thread's own: */
+    atomic_bool resumes;    /* paused requests must be resumed */
+    CURLM *multi, *parents; /* `parents`: left behind by a fork */
+    /* Accessed only by the thread: */
     cv_wire *waiting, *flying;
     CURL *spare[SPARE_EASIES];
     int n_spare;
@@ -348,7 +349,7 @@ static void free_flight(flight *f)
     cv_free(f);
 }
 
-/* Begins an attempt. False: it could not begin; if `prepare` did not fail, for lack of memory. */
+/* Begins an attempt. False: `prepare` failed, or there is no memory. */
 static bool take_off(cv_wire *w)
 {
     cv_wire_setup setup = {.connect_ms = 10000, .stall_ms = 30000};
@@ -385,7 +386,7 @@ static bool has_room(const cv_wire_limit *l)
 
 static void go(cv_wire *w);
 
-/* The owner may free the request from here on. */
+/* Ends the request: its owner may free it from here on. */
 static void leave(cv_wire *w)
 {
     cv_mutex_lock(&wires.lock);
@@ -443,7 +444,7 @@ static void land(flight *f, CURLcode code)
         wires.waiting = w;
         let_next_go(l);
     } else {
-        let_next_go(l); /* first: the limit may be freed with the last request */
+        let_next_go(l); /* before `leave`: the limit may be freed with the last request */
         leave(w);
     }
 }
@@ -455,7 +456,7 @@ static void land_all(void)
     while ((message = curl.multi_info_read(wires.multi, &left))) {
         if (message->msg != CURLMSG_DONE) continue;
         char *f = NULL;
-        CURLcode code = message->data.result; /* the message is freed with the handle */
+        CURLcode code = message->data.result; /* freed with the handle */
         curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &f);
         land((flight *)(void *)f, code);
     }
@@ -468,7 +469,8 @@ static flight *find_resuming(void)
     return w ? w->flight : NULL;
 }
 
-/* Each gets the bytes that it left, now. libcurl does not report one that fails then. */
+/* Resumes paused requests: each is passed its remaining bytes immediately. libcurl does not report
+ * a request that fails during this. */
 static void resume_paused(void)
 {
     flight *f;
@@ -483,7 +485,8 @@ static void resume_paused(void)
 
 /* ---- Cancelling ---------------------------------------------------------------------------- */
 
-/* `gone` comes first: removing the handle may wait for a host name to be resolved. */
+/* Cancels a flying request. Calls `gone` first, because removing the handle may wait for the
+ * resolution of a host name. */
 static void drop_flying(cv_wire *w)
 {
     flight *f = w->flight;
@@ -520,7 +523,8 @@ static void drop_limited(void)
     }
 }
 
-/* Queued requests first: if some are queued, others of their limit are flying. */
+/* Drops cancelled requests. Queued ones are found by flying ones of their limit, so they are
+ * first. */
 static void drop_cancelled(void)
 {
     cv_wire *w;
@@ -538,7 +542,7 @@ static void drop_cancelled(void)
 
 /* ---- The thread ---------------------------------------------------------------------------- */
 
-/* Newly submitted requests are due at once, oldest first. */
+/* Begins submitted requests, oldest first. */
 static void take_submitted(void)
 {
     cv_mutex_lock(&wires.lock);
@@ -559,7 +563,7 @@ static void take_submitted(void)
     }
 }
 
-/* Begins the attempts that are due; returns milliseconds until the next one is. */
+/* Begins the attempts that are due. Returns the milliseconds until the next one is. */
 static int take_due(void)
 {
     uint64_t now = cv_os_clock_ns(), least = UINT64_MAX;
@@ -584,7 +588,7 @@ static void *run(void *context)
     CURLM *multi = wires.multi;
     (void)context;
     cv_thread_be_awaited(1);
-    cv_thread_block_signals(); /* SIGPIPE among them */
+    cv_thread_block_signals(); /* including SIGPIPE */
     for (;;) {
         int running;
         cv_mutex_lock(&wires.turn);
@@ -612,7 +616,7 @@ static void after_fork(void)
     cv_mutex_unlock(&wires.turn);
 }
 
-/* The parent's connections are not touched: closing one would send bytes on it. */
+/* Leaves the parent's connections alone: closing one would send bytes on it. */
 static void after_fork_in_child(void)
 {
     wires.is_running = false;
@@ -630,7 +634,7 @@ static void begin_once(void)
     cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork_in_child);
 }
 
-/* With the lock. */
+/* Requires the lock. */
 static cv_status start(cv_error *err)
 {
     if (wires.is_running) return CV_OK;
@@ -638,7 +642,7 @@ static cv_status start(cv_error *err)
     if (!wires.multi) return cv_fail_memory(err, 1, "connections");
     wires.is_running = cv_thread_start(run, NULL);
     if (wires.is_running) return CV_OK;
-    return cv_fail(err, CATERVA_ENOMEM, -1, "there is no thread for connections to be had");
+    return cv_fail(err, CATERVA_ENOMEM, -1, "cannot start a thread for connections");
 }
 
 cv_status cv_wire_submit(cv_wire *wire, cv_error *err)
@@ -674,7 +678,8 @@ void cv_wire_cancel(cv_wire *wire)
 
 void cv_wire_give_turn(void) { cv_mutex_unlock(&wires.turn); }
 
-/* If the function forked, this thread's requests and connections belong to the parent. */
+/* If the function forked, the requests and connections of this thread belong to the parent, so the
+ * thread ends in the child. */
 void cv_wire_take_turn(void)
 {
     cv_mutex_lock(&wires.turn);
@@ -694,5 +699,5 @@ void cv_wire_resume(void)
 cv_status cv_wire_fail_gone(const cv_wire *wire, cv_error *err)
 {
     if (wire->lacks_memory) return cv_fail_memory(err, sizeof *wire, "a request");
-    return cv_fail(err, CATERVA_ESTOPPED, -1, "the request was given up");
+    return cv_fail(err, CATERVA_ESTOPPED, -1, "the request was cancelled");
 }

@@ -122,7 +122,7 @@ class Plain(Case):
             server = self.serve(**options)
             for there in (b"other", bytes(3 << 20)):
                 server.objects["/a.b2nd"] = there
-                self.refused("something is there already", server, self.small,
+                self.refused("an object exists there already", server, self.small,
                              server.url("/a.b2nd"))
                 self.assertEqual(server.objects["/a.b2nd"], there)
             self.assertEqual({r.method for r in server.requests}, {"GET"})
@@ -148,12 +148,12 @@ class Plain(Case):
         server = self.serve()
         self.goes(server, self.other, server.url("/a.b2nd"))
         self.assertEqual(self.other.stat().st_size, self.small.stat().st_size)
-        self.refused("something is there already, of as many bytes, but not the same ones",
+        self.refused("an object exists there already, of the same size, but with other bytes",
                      server, self.small, server.url("/a.b2nd"))
-        self.refused("something is there already, of [0-9]+ bytes, and not these [0-9]+",
+        self.refused("an object exists there already, of [0-9]+ bytes instead of [0-9]+",
                      server, self.large, server.url("/a.b2nd"))
         server.script = lambda r: Reply(403) if r.headers["range"] != "bytes=-1" else None
-        self.refused("something is there already, and cannot be compared: .*403",
+        self.refused("an object exists there already, which cannot be compared: .*403",
                      server, self.small, server.url("/a.b2nd"))
         self.assertEqual(server.objects["/a.b2nd"], self.other.read_bytes())
 
@@ -168,7 +168,7 @@ class Plain(Case):
         self.assertEqual(len(second.read_bytes()), len(kept))
         server = self.serve()
         server.objects["/a"] = kept
-        self.refused("of as many bytes, but not the same ones", server, second, server.url("/a"))
+        self.refused("of the same size, but with other bytes", server, second, server.url("/a"))
         server.objects["/a"] = second.read_bytes()
         self.assertTrue(self.goes(server, second, server.url("/a"))["was_there"])
 
@@ -179,14 +179,14 @@ class Plain(Case):
             if request.method == "PUT":
                 server.objects["/a.b2nd"] = b"other"
         server.script = meanwhile
-        self.refused("something is there already", server, self.small, server.url("/a.b2nd"))
+        self.refused("an object exists there already", server, self.small, server.url("/a.b2nd"))
         self.assertEqual(server.objects["/a.b2nd"], b"other")
 
     def test_replacing(self):
         server = self.serve()
         server.objects["/a.b2nd"] = self.other.read_bytes()
         etag = etag_of(self.other.read_bytes())
-        self.refused("not \"x\", which was to be replaced, but %s" % etag, server, self.small,
+        self.refused("should be \"x\", but the URL has %s" % etag, server, self.small,
                      server.url("/a.b2nd"), "--if-match", '"x"')
         self.goes(server, self.small, server.url("/a.b2nd"), "--if-match", etag)
         self.assertEqual(server.requests[-2].headers["if-match"], etag)
@@ -195,7 +195,7 @@ class Plain(Case):
         self.assertEqual(server.requests[-2].headers["if-match"],
                          etag_of(self.small.read_bytes()))
         server.script = lambda r: server.objects.update({"/a.b2nd": b"x"}) if r.method == "PUT" else None
-        self.refused("what was to be replaced is another now", server, self.small,
+        self.refused("another client has changed the object to replace", server, self.small,
                      server.url("/a.b2nd"), "-f")
         self.assertEqual(server.objects["/a.b2nd"], b"x")
 
@@ -230,8 +230,8 @@ class Plain(Case):
 
     def test_refusals(self):
         server = self.serve()
-        for status, words in ((401, "wants credentials"), (403, "may not be written"),
-                              (404, "no such bucket"), (307, "redirects"), (507, "no room"),
+        for status, words in ((401, "requires credentials"), (403, "do not allow writing"),
+                              (404, "does not exist"), (307, "redirects"), (507, "out of space"),
                               (409, "folder"), (418, "status 418")):
             server.script = lambda r: Reply(status) if r.method == "PUT" else None  # noqa: B023
             self.refused(words, server, self.small, server.url("/a.b2nd"))
@@ -249,7 +249,7 @@ class Plain(Case):
             server.objects["/a.b2nd"] = bytes(1000) + request.body[:-1000]
             return reply
         server.script = damage
-        self.refused("something else", server, self.small, server.url("/a.b2nd"))
+        self.refused("other bytes", server, self.small, server.url("/a.b2nd"))
 
         def cut(request):
             if request.method != "PUT":
@@ -258,7 +258,7 @@ class Plain(Case):
             server.objects["/b.b2nd"] = request.body[:1000]
             return reply
         server.script = cut
-        self.refused("something else|read back", server, self.small, server.url("/b.b2nd"))
+        self.refused("other bytes|read back", server, self.small, server.url("/b.b2nd"))
 
     def test_read_elsewhere(self):
         server = self.serve()
@@ -286,7 +286,7 @@ class Files(Case):
         self.refuses("not sealed: seal it first", unsealed)
         items = np.arange(1000)
         sparse = make(self.folder, "d.b2nd", items, "--sparse")
-        self.refuses("make one file of it first", sparse)
+        self.refuses("copy it to one file first", sparse)
         make(self.folder, "t.b2d::/x", items)
         self.refuses("pack it into one file first", self.folder / "t.b2d")
         self.refuses("no.b2nd", self.folder / "no.b2nd")
@@ -392,7 +392,7 @@ class S3(Case):
         self.assertEqual(len(server.requests), 3)
         self.assertRegex(server.requests[1].headers["x-amz-meta-caterva-write-id"],
                          r"\A[0-9a-f]{32}\Z")
-        self.refused("something is there already", server, self.other, self.URL, **self.KEYS)
+        self.refused("an object exists there already", server, self.other, self.URL, **self.KEYS)
         self.goes(server, self.other, self.URL, "-f", **self.KEYS, AWS_SESSION_TOKEN=TOKEN)
         self.assertEqual(server.objects[self.PATH], self.other.read_bytes())
 
@@ -444,7 +444,7 @@ class S3(Case):
                 return LOST
             return None
         server.script = lose
-        self.refused("something is there already", server, self.small, self.URL)
+        self.refused("an object exists there already", server, self.small, self.URL)
 
     def test_an_error_in_an_answer_of_success(self):
         server = self.serve()
@@ -455,10 +455,10 @@ class S3(Case):
     def test_a_failure_leaves_no_parts(self):
         server = self.serve()
         server.script = lambda r: Reply(403) if "partNumber=2" in r.path else None
-        self.refused("may not be written", server, self.large, self.URL, "--part-size", PART)
+        self.refused("do not allow writing", server, self.large, self.URL, "--part-size", PART)
         self.assertEqual((server.uploads, server.objects), ({}, {}))
         server.script = lambda r: Reply(412) if r.method == "POST" and "uploadId" in r.path else None
-        self.refused("something is there", server, self.large, self.URL, "--part-size", PART)
+        self.refused("an object exists there", server, self.large, self.URL, "--part-size", PART)
         self.assertEqual((server.uploads, server.objects), ({}, {}))
 
     def test_an_answer_of_blanks(self):
@@ -489,13 +489,13 @@ class S3(Case):
             if request.method == "POST" and "uploadId" in request.path:
                 server.uploads.clear()
         server.script = abort
-        self.refused("the upload is not there any more", server, self.large, self.URL,
+        self.refused("the upload no longer exists", server, self.large, self.URL,
                      "--part-size", PART)
         self.assertEqual(server.objects, {})
 
     def test_replaced_by_somebody_who_was_quicker(self):
         server = self.serve()
-        for there, words in ((b"other", "is another now"), (None, "is gone meanwhile")):
+        for there, words in ((b"other", "another client has changed"), (None, "no longer exists")):
             server.objects[self.PATH] = self.small.read_bytes()
 
             def meanwhile(request):
@@ -520,7 +520,7 @@ class Resumed(Case):
 
     def break_off(self, server):
         server.script = lambda r: Reply(403) if "partNumber=4" in r.path else None
-        self.refused("may not be written", server, self.large, self.URL, *self.words)
+        self.refused("do not allow writing", server, self.large, self.URL, *self.words)
         server.settle()  # other parts were in flight
         server.script = None
         self.assertEqual(len(server.uploads), 1)
@@ -583,15 +583,15 @@ class Resumed(Case):
         for path, url, size, what in (
                 (self.small, self.URL, PART, "another file"),
                 (self.large, "s3://bucket/k", PART, "another URL"),
-                (self.large, self.URL, PART + 1, "parts of %d bytes, another size" % PART)):
+                (self.large, self.URL, PART + 1, "parts of %d bytes, not of" % PART)):
             done = self.publish(server, path, url, "--part-size", size, "--resume", self.state)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(what, done.stderr)
-            self.assertIn("abandon it", done.stderr)
+            self.assertIn("abandon", done.stderr)
         self.state.write_text("caterva upload 1\nx y\nz\n")
         done = self.publish(server, self.large, self.URL, *self.words)
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("is not the state", done.stderr)
+        self.assertIn("is not the state file", done.stderr)
 
     def test_abandoned_whatever_became_of_the_file(self):
         """Deleted, changed, unsealed, or with other parts: only the state file counts."""
@@ -601,7 +601,7 @@ class Resumed(Case):
                        lambda: path.write_bytes(self.small.read_bytes())):
             path.write_bytes(self.large.read_bytes())
             server.script = lambda r: Reply(403) if "partNumber=4" in r.path else None
-            self.refused("may not be written", server, path, self.URL, *self.words)
+            self.refused("do not allow writing", server, path, self.URL, *self.words)
             server.settle()
             server.script = None
             become()
@@ -732,7 +732,7 @@ class Nginx(Case):
             self.assertEqual(self.goes(self.server, path, url)["requests"], 3)
             self.assertEqual((self.www / name).read_bytes(), path.read_bytes())
             subprocess.run([CLI, "verify", url], check=True, stdout=subprocess.DEVNULL)
-            self.refused("something is there already", self.server, self.other, url)
+            self.refused("an object exists there already", self.server, self.other, url)
             self.goes(self.server, self.other, url, "--force")
             self.assertEqual((self.www / name).read_bytes(), self.other.read_bytes())
 

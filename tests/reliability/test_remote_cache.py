@@ -185,7 +185,7 @@ class Cached(Case):
                            closed):
             self.filled(server)
             self.filled(server)
-        self.fails(self.open(server, "bound=-1"), "a cache folder of -1 bytes", "CATERVA_EINVAL")
+        self.fails(self.open(server, "bound=-1"), "cache_bytes is -1", "CATERVA_EINVAL")
 
     # ---- Damage ----------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class S3(Case):
         done = self.run_info(url, **lines)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.run_info(url, **{**keys, "AWS_SECRET_ACCESS_KEY": "hidden\nhidden"})
-        self.assertIn("the secret key for S3 has a line's end", done.stderr)
+        self.assertIn("the secret key for S3 contains a line end", done.stderr)
         done = self.run_info(url, **{**keys, "AWS_SECRET_ACCESS_KEY": "hidden-wrong"})
         self.assertEqual(done.returncode, 3)
         self.assertIn("forbidden or absent", done.stderr)
@@ -90,13 +90,13 @@ class S3(Case):
         for name, value in ("AWS_ACCESS_KEY_ID", self.ACCESS), ("AWS_SECRET_ACCESS_KEY", "hidden"):
             done = self.run_info(url, **where, **{name: value})
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("only one of the two keys for S3 is in AWS_ACCESS_KEY_ID and",
+            self.assertIn("only one of the two S3 keys is set in AWS_ACCESS_KEY_ID and",
                           done.stderr)
         for line in "aws_access_key_id=x", "aws_secret_access_key=hidden":
             own.write_text("[default]\n%s\n" % line)
             done = self.run_info(url, **where)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("only one of the two keys for S3 is in the profile", done.stderr)
+            self.assertIn("only one of the two S3 keys is set in the profile", done.stderr)
         self.assertEqual(server.requests, [])
 
     def test_signed_requests_are_not_redirected(self):
@@ -106,7 +106,7 @@ class S3(Case):
         done = self.run_info(url, AWS_ENDPOINT_URL=server.url(""), AWS_ACCESS_KEY_ID=self.ACCESS,
                              AWS_SECRET_ACCESS_KEY=self.SECRET)
         self.assertEqual(done.returncode, 3)
-        self.assertIn("signed request does not follow", done.stderr)
+        self.assertIn("signed requests follow no redirects", done.stderr)
         self.assertEqual(other.requests, [])
 
     # ---- The bucket in the host's name ---------------------------------------------------

@@ -129,11 +129,11 @@ class Trust(Case):
         plain = self.serve()
         for status in (301, 302, 303, 307, 308):
             self.server.script = lambda r: Reply(status, {"Location": plain.url("/a.b2nd")})
-            self.fails(self.trusting(self.server), "from https to http: not followed")
+            self.fails(self.trusting(self.server), "from https to http, which is not followed")
         self.server.script = None
         self.assertEqual(self.trusting(self.server, "nocache"), "ok")
         self.server.script = lambda r: Reply(302, {"Location": plain.url("/a.b2nd")})
-        self.fails(self.reader.say("read"), "from https to http: not followed")
+        self.fails(self.reader.say("read"), "from https to http, which is not followed")
         self.assertEqual(plain.requests, [])
 
     def test_a_redirection_within_https(self):
