@@ -1,6 +1,6 @@
-/* Room: tree. Reads the directory of an archive from a file or a store, in pieces; for
- * repairs also what is found without it. A member must lie apart from all others and inside
- * the file, under a safe name. Checksums of contents are compared elsewhere. */
+/* Room: tree. Reads the directory of an archive from a file or a store, in pieces; for repairs,
+ * finds members without the directory. Members must not overlap, must lie inside the file, and must
+ * have safe names. Checksums of contents are compared elsewhere. */
 #include "tree/archive.h"
 
 #include "base/arith.h"
@@ -17,7 +17,7 @@
 enum {
     PIECE = 256 * 1024,
     LONGEST_RECORD = CV_ZIP_RECORD_SIZE + 3 * UINT16_MAX,
-    PER_LOOK = 1024 /* members: about a millisecond */
+    PER_LOOK = 1024 /* members between two checks of the watch: about a millisecond */
 };
 
 static cv_status source_size(const cv_zip_source *source, const cv_shown_path *shown,
@@ -59,7 +59,7 @@ static cv_status read_bytes(const cv_zip_source *source, uint64_t pos, void *dst
 
 /* ---- The directory -------------------------------------------------------------- */
 
-/* An end without a long comment is among the bytes that a far store has at hand. */
+/* Finds the end of an archive with a short comment in the bytes that a far store has in memory. */
 static bool find_end(const cv_zip_source *source, uint64_t file_size, cv_zip_end *out)
 {
     enum { AT_HAND = 64 * 1024 };
@@ -82,9 +82,9 @@ static cv_status read_end(const cv_zip_source *source, uint64_t file_size, cv_zi
     return status;
 }
 
-enum { HEAD = 8192 }; /* longer than any name */
+enum { HEAD = 8192 }; /* exceeds the longest name */
 
-/* Members may begin in an earlier part; if the first one begins here, the end is damaged. */
+/* Whether a supposed last part contains its first member, and so the whole archive. */
 static bool is_whole(const cv_zip_source *source, const cv_zip_end *end)
 {
     uint8_t bytes[HEAD], head[HEAD];
@@ -108,13 +108,13 @@ static cv_status find_directory(const cv_zip_source *source, uint64_t file_size,
     if (status == CATERVA_EUNSUPPORTED && is_whole(source, out))
         return cv_fail(
             err, CATERVA_ECORRUPT, why.position,
-            "the zip archive's end says that it is one of several parts, and all of "
-            "it is here: damaged; repair finds its members without it");
+            "the zip archive's end says that it is one of several parts, but the archive "
+            "is whole: it is damaged; repair finds its members without it");
     if (status != CV_OK && err) *err = why;
     return status;
 }
 
-/* A name that ends with a slash is a directory, and is skipped. */
+/* Adds a member to the list. Skips directories, whose names end with a slash. */
 static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_members *out,
                       cv_error *err)
 {
@@ -139,12 +139,12 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
                        (unsigned long long)record->header_pos,
                        (unsigned long long)end->directory_pos);
     if (record->method == CV_ZIP_STORED && record->packed_size != record->size)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member.header_pos,
-                       "a stored member at byte %llu of the zip archive has %llu bytes and "
-                       "%llu",
-                       (unsigned long long)member.header_pos,
-                       (unsigned long long)record->packed_size,
-                       (unsigned long long)record->size);
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)member.header_pos,
+            "a stored member at byte %llu of the zip archive has %llu bytes packed, but "
+            "%llu unpacked",
+            (unsigned long long)member.header_pos, (unsigned long long)record->packed_size,
+            (unsigned long long)record->size);
     if (is_directory && record->size > 0)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)member.header_pos,
                        "a directory at byte %llu of the zip archive has %llu bytes",
@@ -154,13 +154,14 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
     return is_directory ? CV_OK : cv_members_add(out, &member, name, record->name_size, err);
 }
 
-/* Bytes [at, size) of `bytes` are not parsed yet; the first is at `pos` in the file. */
+/* Progress through the directory. Bytes [at, size) of `bytes` are not parsed yet; the first of them
+ * is at `pos` in the file. */
 typedef struct scan {
     const cv_zip_source *source;
     const cv_zip_end *end;
     uint8_t *bytes;
     size_t at, size;
-    uint64_t pos, left; /* `left` bytes of the directory are not in memory yet */
+    uint64_t pos, left; /* `left`: bytes of the directory not in memory yet */
 } scan;
 
 static cv_status fill(scan *s, cv_error *err)
@@ -212,7 +213,7 @@ static cv_status read_records(const cv_zip_source *source, const cv_zip_end *end
     if (status == CV_OK && s.pos != stop)
         status =
             cv_fail(err, CATERVA_ECORRUPT, (int64_t)s.pos,
-                    "the zip archive's directory has %llu bytes behind its %llu members",
+                    "the zip archive's directory has %llu bytes after its %llu members",
                     (unsigned long long)(stop - s.pos), (unsigned long long)end->n_members);
     cv_free(s.bytes);
     return status;
@@ -224,7 +225,8 @@ static int compare_places(const void *x, const void *y)
     return (a->header_pos > b->header_pos) - (a->header_pos < b->header_pos);
 }
 
-/* `end` of each, so far its own, becomes the begin of the next one. */
+/* Checks that members do not overlap. `end` of each member, until here the end of its data, becomes
+ * the beginning of the next one. */
 static cv_status check_apart(cv_members *m, uint64_t directory_pos, cv_error *err)
 {
     if (m->n == 0) return CV_OK;
@@ -271,15 +273,15 @@ static cv_status check_stored(const cv_member *member, cv_error *err)
     bool is_encrypted = member->flags & CV_ZIP_ENCRYPTED;
     if (member->method == CV_ZIP_STORED && !is_encrypted) return CV_OK;
     return cv_fail(err, CATERVA_EUNSUPPORTED, (int64_t)member->header_pos,
-                   "member %s of the zip archive is %s, and only members stored as they are "
-                   "can be read in place: unpack it",
+                   "member %s of the zip archive is %s, and only members stored without "
+                   "compression and encryption can be read in place: unpack it",
                    cv_show_path(member->path).text,
                    is_encrypted                        ? "encrypted"
                    : member->method == CV_ZIP_DEFLATED ? "deflated"
                                                        : "compressed");
 }
 
-/* Whether what was read before has all of a local header, by the lengths that this says. */
+/* Whether the bytes read ahead contain the whole local header, by the lengths it states. */
 static bool is_ahead(const cv_zip_source *source, const cv_member *member)
 {
     const uint8_t *b = source->ahead;
@@ -290,7 +292,7 @@ static bool is_ahead(const cv_zip_source *source, const cv_member *member)
     return source->ahead_size >= CV_ZIP_LOCAL_SIZE + name + extra;
 }
 
-/* The beginning of a member: nothing of the next one, of a far store what it has brought. */
+/* Reads a member's beginning, without bytes of the next one, or takes the bytes read ahead. */
 static cv_status read_local(const cv_zip_source *source, const cv_member *member,
                             uint8_t head[HEAD], size_t *n, cv_error *err)
 {
@@ -303,7 +305,7 @@ static cv_status read_local(const cv_zip_source *source, const cv_member *member
     return CV_OK;
 }
 
-/* Its bytes begin `at` behind its begin. */
+/* Checks that the member's data, `at` bytes after its header, end before the next member. */
 static cv_status check_room(const cv_member *member, uint64_t at, cv_error *err)
 {
     uint64_t room = member->end - member->header_pos;
@@ -319,7 +321,7 @@ typedef struct looking {
     uint64_t pos;
     uint8_t *dst;
     size_t size, done;
-    bool is_check; /* the header must state all that the directory does */
+    bool is_check; /* the header must agree with all fields of the directory */
 } looking;
 
 static cv_zip_member record_of(const cv_member *member)
@@ -343,7 +345,7 @@ static cv_status locate(void *context, cv_error *err)
     uint64_t at;
     const cv_zip_member record = record_of(member);
     CV_TRY(read_local(&l->source, member, head, &n, err));
-    l->source.ahead = NULL; /* once more is from the store */
+    l->source.ahead = NULL; /* another attempt reads from the store */
     CV_TRY((l->is_check ? cv_zip_local_check : cv_zip_local_parse)(
         head, n, member->header_pos, &record, &at, err));
     CV_TRY(check_room(member, at, err));
@@ -356,7 +358,7 @@ static cv_status locate(void *context, cv_error *err)
     return CV_OK;
 }
 
-/* Bytes of a store that are wrong are read twice. */
+/* Locates the data. Wrong bytes of a store are read again. */
 static cv_status look(looking *l, cv_error *err)
 {
     cv_store *store = l->source.is_once ? NULL : l->source.store;
@@ -378,7 +380,7 @@ cv_status cv_zip_directory_locate(const cv_zip_source *source, const cv_member *
     looking l = {.source = *source, .member = member, .dst = dst, .size = size};
     l.is_check = source->store && !source->is_lenient;
     bool is_near = !source->store || is_ahead(source, member);
-    if (is_near && check_stored(member, NULL) != CV_OK) /* the header knows, too */
+    if (is_near && check_stored(member, NULL) != CV_OK) /* the header must agree */
         CV_TRY(cv_zip_directory_check(source, member, err));
     CV_TRY(check_stored(member, err));
     *done = 0;
@@ -403,11 +405,11 @@ cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *me
     return CV_OK;
 }
 
-/* ---- Members without a directory, for repairs: found from the begin on ----------------- */
+/* ---- Members found without a directory, for repairs ------------------------------------- */
 
 enum {
-    HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, /* of a member with the longest good name */
-    zip_rescue_PIECE = 256 * 1024
+    HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, /* with the longest valid name */
+    RESCUE_PIECE = 256 * 1024
 };
 
 typedef struct rescue {
@@ -415,20 +417,20 @@ typedef struct rescue {
     uint64_t size; /* of the file */
     uint8_t *bytes;
     cv_members *out;
-    bool has_gaps; /* bytes that no member holds */
-    bool is_ended; /* where the directory begins */
+    bool has_gaps; /* bytes that belong to no member */
+    bool is_ended; /* the directory was reached */
     bool is_embed; /* the last member is embed.b2e, which comes last */
 } rescue;
 
 static const uint8_t mark[4] = {'P', 'K', 3, 4}, directory_mark[4] = {'P', 'K', 1, 2};
 
-/* Where a local header may begin, from `pos` on; the file's end when nowhere. */
+/* Finds the next position, from `pos` on, where a local header may begin, or the file's end. */
 static cv_status find_mark(const rescue *r, uint64_t pos, uint64_t *out, cv_error *err)
 {
     size_t done = 0;
     *out = r->size;
     for (; pos < r->size; pos += done - sizeof mark + 1) {
-        CV_TRY(cv_zip_source_read(r->source, pos, r->bytes, zip_rescue_PIECE, &done, err));
+        CV_TRY(cv_zip_source_read(r->source, pos, r->bytes, RESCUE_PIECE, &done, err));
         if (done < sizeof mark) return CV_OK;
         for (size_t at = 0; at + sizeof mark <= done; at++) {
             const uint8_t *next = memchr(r->bytes + at, mark[0], done - sizeof mark + 1 - at);
@@ -450,8 +452,8 @@ static cv_status skip(rescue *r, size_t done, uint64_t pos, uint64_t *next, cv_e
     return r->is_ended ? CV_OK : find_mark(r, pos + 1, next, err);
 }
 
-/* The member whose header begins at `pos`, if one does; *next is where to look on. */
-static cv_status zip_rescue_take(rescue *r, uint64_t pos, uint64_t *next, cv_error *err)
+/* Adds the member whose header begins at `pos`, if there is one. *next: where to continue. */
+static cv_status rescue_member(rescue *r, uint64_t pos, uint64_t *next, cv_error *err)
 {
     size_t done;
     cv_zip_member found;
@@ -482,12 +484,12 @@ static cv_status zip_rescue_take(rescue *r, uint64_t pos, uint64_t *next, cv_err
     return status;
 }
 
-static cv_status run(rescue *r, cv_error *err)
+static cv_status rescue_all(rescue *r, cv_error *err)
 {
     uint64_t pos;
     CV_TRY(find_mark(r, 0, &pos, err));
     r->has_gaps = pos > 0;
-    while (pos < r->size) CV_TRY(zip_rescue_take(r, pos, &pos, err));
+    while (pos < r->size) CV_TRY(rescue_member(r, pos, &pos, err));
     return CV_OK;
 }
 
@@ -498,9 +500,9 @@ cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_a
     rescue r = {.source = source, .out = &members};
     int error = cv_file_size(source->file, &r.size);
     if (error) return cv_fail_sys(err, error, "cannot look at the zip archive");
-    r.bytes = cv_malloc(zip_rescue_PIECE);
-    if (!r.bytes) return cv_fail_memory(err, zip_rescue_PIECE, "a zip archive");
-    cv_status status = run(&r, err);
+    r.bytes = cv_malloc(RESCUE_PIECE);
+    if (!r.bytes) return cv_fail_memory(err, RESCUE_PIECE, "a zip archive");
+    cv_status status = rescue_all(&r, err);
     cv_free(r.bytes);
     if (status != CV_OK) {
         cv_members_free(&members);
@@ -514,10 +516,10 @@ cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_a
 
 /* ---- Contradictions ---------------------------------------------------------------------
  *
- * For repairs: where header and directory of a member differ, the one counts that has the
- * checksum of the bytes. Names have no checksum: both are kept for the report. */
+ * For repairs. If header and directory of a member differ, the one counts whose checksum matches
+ * the bytes. Names have no checksum: both are kept for the report. */
 
-enum { zip_settle_HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, zip_settle_PIECE = 256 * 1024 };
+enum { SETTLE_HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, SETTLE_PIECE = 256 * 1024 };
 
 typedef struct settling {
     const cv_zip_source *source;
@@ -533,7 +535,7 @@ static cv_status fits(const settling *s, uint64_t pos, uint64_t size, uint32_t c
     uint32_t found = 0;
     *out = false;
     while (size > 0) {
-        size_t done, wanted = size < zip_settle_PIECE ? (size_t)size : zip_settle_PIECE;
+        size_t done, wanted = size < SETTLE_PIECE ? (size_t)size : SETTLE_PIECE;
         CV_TRY(cv_zip_source_read(s->source, pos, s->bytes, wanted, &done, err));
         if (done < wanted) return CV_OK;
         found = cv_crc32(found, s->bytes, done);
@@ -544,7 +546,7 @@ static cv_status fits(const settling *s, uint64_t pos, uint64_t size, uint32_t c
     return CV_OK;
 }
 
-/* Whether the bytes are there that `claim` says, from `at` behind the member's begin on. */
+/* Accepts a claim if the bytes at `at` after the header have its size and checksum. */
 static cv_status try_claim(const settling *s, const cv_member *claim, uint64_t at,
                            cv_member *out, cv_error *err)
 {
@@ -573,7 +575,8 @@ static cv_member claim_of(const cv_zip_member *header, const cv_member *record)
     return claim;
 }
 
-/* Where the header's lengths are damaged, too, its bytes end where the next one begins. */
+/* Tries the claims of header and directory. If the header's lengths are also damaged, the data end
+ * where the next member begins. */
 static cv_status try_both(const settling *s, const cv_member *record,
                           const cv_zip_member *header, uint64_t data_at, cv_member *out,
                           cv_error *err)
@@ -596,7 +599,7 @@ static bool is_anothers(const settling *s, const cv_member *record, const char *
     return false;
 }
 
-/* Whether other members lie where this one would. */
+/* Whether the group of the path has other members. */
 static bool has_group(const settling *s, const cv_member *record, const char *path)
 {
     size_t size = cv_tree_parent(path, strlen(path));
@@ -607,7 +610,7 @@ static bool has_group(const settling *s, const cv_member *record, const char *pa
     return false;
 }
 
-/* Names that no flipped bit makes of others. */
+/* Whether the name is reserved: a flipped bit does not produce such a name. */
 static bool is_reserved(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -615,7 +618,7 @@ static bool is_reserved(const char *path)
            strcmp(slash ? slash + 1 : path, CV_TREE_ATTRIBUTES ".b2f") == 0;
 }
 
-/* How plausible a name is: 0 for a reserved one, or one that another member has. */
+/* Returns how plausible a name is; 0: invalid, or the name of another member. */
 static int sense_of(const settling *s, const cv_member *record, const char *path)
 {
     if (cv_tree_check_path(path, strlen(path), NULL) != CV_OK) return 0;
@@ -624,7 +627,7 @@ static int sense_of(const settling *s, const cv_member *record, const char *path
     return 2 + has_group(s, record, path) + 2 * is_reserved(path);
 }
 
-/* A length that is damaged does not change the name before the bytes. */
+/* Whether the header has this name. Compares bytes, so a damaged length does not matter. */
 static bool has_name(const settling *s, const cv_zip_member *header, uint64_t data_at,
                      const cv_member *member, const char *path)
 {
@@ -640,7 +643,7 @@ static cv_status add(settling *s, const cv_member *member, const char *path, cv_
     return cv_members_add(&s->made, member, path, strlen(path), err);
 }
 
-/* Under the name that more speaks for; the directory's is what other programs have shown. */
+/* Adds the member under the more plausible name; in doubt the directory's, as other programs do. */
 static cv_status add_named(settling *s, const cv_member *member, const cv_member *record,
                            const char *name, cv_error *err)
 {
@@ -655,7 +658,7 @@ static cv_status settle(settling *s, const cv_member *record, cv_error *err)
     uint64_t data_at = 0, room = record->end - record->header_pos;
     cv_zip_member header = {.name = NULL};
     cv_member member = *record;
-    size_t size = room < zip_settle_HEADER ? (size_t)room : zip_settle_HEADER;
+    size_t size = room < SETTLE_HEADER ? (size_t)room : SETTLE_HEADER;
     CV_TRY(cv_zip_source_read(s->source, record->header_pos, s->header, size, &done, err));
     if (!cv_zip_local_read(s->header, done, &header, &data_at)) header.name = NULL;
     CV_TRY(try_both(s, record, &header, data_at, &member, err));
@@ -669,7 +672,7 @@ static cv_status settle(settling *s, const cv_member *record, cv_error *err)
     return status;
 }
 
-static cv_status zip_settle_take(settling *s, const cv_member *record, cv_error *err)
+static cv_status settle_member(settling *s, const cv_member *record, cv_error *err)
 {
     cv_error why = {.position = -1};
     cv_status status = cv_zip_directory_check(s->source, record, &why);
@@ -679,23 +682,22 @@ static cv_status zip_settle_take(settling *s, const cv_member *record, cv_error 
     return status;
 }
 
-/* Those that another one replaces come first: of one name the last one counts. */
-static cv_status zip_settle_run(settling *s, cv_error *err)
+/* Settles all members. Replaced ones come first, because the last member of a name counts. */
+static cv_status settle_all(settling *s, cv_error *err)
 {
     size_t n = s->old->n, all = n + s->old->n_replaced;
-    for (size_t i = n; i < all; i++) CV_TRY(zip_settle_take(s, &s->old->list[i], err));
-    for (size_t i = 0; i < n; i++) CV_TRY(zip_settle_take(s, &s->old->list[i], err));
+    for (size_t i = n; i < all; i++) CV_TRY(settle_member(s, &s->old->list[i], err));
+    for (size_t i = 0; i < n; i++) CV_TRY(settle_member(s, &s->old->list[i], err));
     return CV_OK;
 }
 
 cv_status cv_zip_settle(const cv_zip_source *source, cv_members *members, cv_error *err)
 {
     settling s = {.source = source, .old = members};
-    s.header = cv_malloc(zip_settle_HEADER + zip_settle_PIECE);
-    if (!s.header)
-        return cv_fail_memory(err, zip_settle_HEADER + zip_settle_PIECE, "a zip archive");
-    s.bytes = s.header + zip_settle_HEADER;
-    cv_status status = zip_settle_run(&s, err);
+    s.header = cv_malloc(SETTLE_HEADER + SETTLE_PIECE);
+    if (!s.header) return cv_fail_memory(err, SETTLE_HEADER + SETTLE_PIECE, "a zip archive");
+    s.bytes = s.header + SETTLE_HEADER;
+    cv_status status = settle_all(&s, err);
     cv_free(s.header);
     if (status != CV_OK) {
         cv_members_free(&s.made);

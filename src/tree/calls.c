@@ -1,5 +1,4 @@
-/* Room: tree. The public functions on trees: arguments are checked here, locks taken, and the
- * other modules called. */
+/* Room: tree. The public functions on trees check arguments, take locks, and call other modules. */
 #include "array/create.h"
 #include "array/open.h"
 #include "base/heap.h"
@@ -17,7 +16,7 @@ static cv_status check_durability(caterva_durability durability, cv_error *err)
 {
     if (durability >= CATERVA_DURABILITY_FULL && durability <= CATERVA_DURABILITY_NONE)
         return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known", (int)durability);
+    return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is unknown", (int)durability);
 }
 
 static cv_status copy_options(const caterva_tree_options *options, caterva_tree_options *out,
@@ -33,7 +32,7 @@ static cv_status copy_options(const caterva_tree_options *options, caterva_tree_
     return check_durability(out->durability, err);
 }
 
-/* Takes over `inner`, also on failure. */
+/* Takes ownership of `inner`, also on failure. */
 static cv_status new_tree(cv_tree *inner, const caterva_tree_options *o, caterva_tree **out,
                           cv_error *err)
 {
@@ -80,7 +79,7 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
     return status;
 }
 
-/* Removes what stopped or killed removals left. Closes the tree on failure. */
+/* Deletes what stopped or killed deletions left. Closes the tree on failure. */
 static cv_status sweep(caterva_tree **tree, cv_error *err)
 {
     cv_tree_handle_begin(*tree);
@@ -114,7 +113,7 @@ caterva_status caterva_tree_state_id(caterva_tree *tree, uint8_t out[CATERVA_STA
 
 /* ---- Arrays ------------------------------------------------------------------------- */
 
-/* The handle becomes one of those that the tree commits. Frees it on failure. */
+/* Adds the array to the handles that the tree commits. Frees it on failure. */
 static cv_status join(caterva_tree *tree, caterva_array **array, cv_error *err)
 {
     const char *path = (*array)->path + strlen(tree->tree->path) + 1;
@@ -221,7 +220,7 @@ caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const cha
     return cv_tree_handle_unlock(tree, status);
 }
 
-/* ---- Archives and directories of all of it -------------------------------------------- */
+/* ---- Packing and unpacking -------------------------------------------------------------- */
 
 typedef cv_status (*pack_fn)(const cv_tree *tree, const char *path,
                              const caterva_tree_pack_options *options, cv_error *err);

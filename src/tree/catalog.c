@@ -1,8 +1,8 @@
-/* Room: tree. Makes the list of a tree: one entry for each leaf, object and group. Of a
- * leaf only the first bytes are looked at, which are the frame's header.
+/* Room: tree. Lists a tree: one entry for each leaf, object and group. Reads only the first bytes
+ * of a leaf, which contain the frame's header.
  *
- * Several may claim one key; python-blosc2 finds a file first, and so do we: the claim of
- * the lowest rank counts. */
+ * Several files or entries may have the same key. The one of the lowest rank counts, as in
+ * python-blosc2, which looks for a file first. */
 #include "base/heap.h"
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
@@ -19,20 +19,20 @@
 
 /* ---- Beginnings of files ----------------------------------------------------------------
  *
- * Read ahead, many at once, for members of an archive. A failure is not reported before the
- * bytes are asked for one by one. */
+ * For members of a remote archive, many are read ahead in one wave. Its failure is not reported:
+ * each member is then read by itself. */
 
 typedef struct cv_heads {
-    const cv_tree *tree; /* given, with its members; the rest zero */
+    const cv_tree *tree; /* set by the owner, with its members; the rest is zero */
     const cv_members *members;
     size_t first, stop;
     cv_buffer bytes;
-    cv_store *again; /* read from there, and not what was read ahead; or NULL */
-    bool is_lenient; /* of the archive (cv_zip_source) */
-    size_t *places;  /* where each begins, stop - first + 1 of them */
+    cv_store *again; /* read from this store, not from the bytes read ahead; or NULL */
+    bool is_lenient; /* as in cv_zip_source */
+    size_t *places;  /* where each begins in `bytes`; stop - first + 1 entries */
 } cv_heads;
 
-/* Bytes: a local header and most frame headers; its extra fields; all of a wave. */
+/* Bytes: of a local header and most frame headers; of its extra fields; of a wave. */
 enum { EACH = 4096, EXTRA = 256, AT_ONCE = 4 << 20 };
 
 static size_t bytes_ahead(const cv_member *member)
@@ -93,7 +93,7 @@ static cv_status plan(cv_heads *h, size_t first, cv_error *err)
     return CV_OK;
 }
 
-/* After a failure nothing is at hand: each member is read by itself and reports its own. */
+/* Reads beginnings ahead. If this fails, each member is read alone and reports its own error. */
 static cv_status read_ahead(cv_heads *h, size_t first, cv_error *err)
 {
     cv_error reason = {0};
@@ -140,20 +140,20 @@ typedef enum rank {
     RANK_GROUP
 } rank;
 
-/* While the list is made, key and path are places in the text. */
+/* Until the list is complete, key and path are positions in the text. */
 typedef struct item {
     caterva_tree_entry entry;
     char kind_name[CV_KIND_NAME];
     rank rank;
-    size_t key_at, path_at; /* path_at 0: none */
+    size_t key_at, path_at; /* path_at 0: no path */
 } item;
 
 typedef struct catalog {
-    caterva_tree_list list; /* first: what the program holds */
+    caterva_tree_list list; /* first: the part that the program sees */
     const caterva_tree_entry **pointers;
     item *items;
     size_t n, room;
-    cv_buffer text; /* begins with one NUL */
+    cv_buffer text; /* begins with a NUL */
 } catalog;
 
 typedef struct work {
@@ -164,9 +164,9 @@ typedef struct work {
     const char *group;
     cv_heads heads;
     cv_buffer head;
-    bool is_gone;     /* the file that was classified last: a writer has removed it */
-    cv_store *again;  /* the archive behind a URL, for what is doubted; or NULL */
-    bool has_doubted; /* the archive's directory */
+    bool is_gone;     /* a writer has deleted the file that was classified last */
+    cv_store *again;  /* the archive behind a URL, for doubtful bytes; or NULL */
+    bool has_doubted; /* the archive's directory was suspected before */
 } work;
 
 static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at,
@@ -177,7 +177,7 @@ static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at
     return cv_buffer_append(&c->text, "", 1, err);
 }
 
-/* Adds the key "/" + name (name, if it has a slash); NULL if it is outside the group. */
+/* Adds the key "/" + name (or name, if it begins with a slash); *out NULL: outside the group. */
 static cv_status add(work *w, const char *name, size_t size, const item *like, item **out,
                      cv_error *err)
 {
@@ -210,7 +210,7 @@ static cv_status add_group(work *w, const char *key, size_t size, cv_error *err)
     return is_root ? CV_OK : add(w, key, size, &group, &made, err);
 }
 
-/* ---- Kinds, by the first bytes -------------------------------------------------------- */
+/* ---- Kinds, by the first bytes ---------------------------------------------------------- */
 
 static void set_kind(item *it, caterva_tree_kind kind, const char *name)
 {
@@ -218,7 +218,7 @@ static void set_kind(item *it, caterva_tree_kind kind, const char *name)
     (void)snprintf(it->kind_name, sizeof it->kind_name, "%s", name);
 }
 
-/* The beginning of one thing or another. */
+/* A place to read a beginning from. */
 typedef struct source {
     const cv_member *member; /* NULL: an embedded leaf */
     uint64_t pos, size;
@@ -247,8 +247,8 @@ static cv_status read_header(work *w, const source *from, cv_frame_header *out, 
     CV_TRY(cv_frame_header_peek(w->head.data, w->head.size, &size, err));
     if (size > w->head.size && size <= MOST) CV_TRY(read_head(w, from, size, err));
     if (size > w->head.size)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "a header of %u bytes, there are %zu", size,
-                       w->head.size);
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "a header of %u bytes, but only %zu exist",
+                       size, w->head.size);
     return cv_frame_header_parse(w->head.data, size, out, err);
 }
 
@@ -262,10 +262,10 @@ typedef struct classifying {
     const source *from;
     item *item;
     bool is_far;    /* a member of an archive behind a URL */
-    bool is_leaf;   /* it is a frame, or its name is one's */
-    int n_looks;    /* the third is past all caches */
-    bool is_closed; /* a member that is deflated or encrypted */
-    bool is_file;   /* neither */
+    bool is_leaf;   /* it is a frame, or is named like one */
+    int n_looks;    /* the third look bypasses all caches */
+    bool is_closed; /* a member that is compressed or encrypted */
+    bool is_file;   /* neither a leaf nor closed */
 } classifying;
 
 static bool should_be_array(const cv_member *member)
@@ -273,7 +273,8 @@ static bool should_be_array(const cv_member *member)
     return strcmp(member->path + cv_tree_stem(member->path), CV_TREE_ARRAY_SUFFIX) == 0;
 }
 
-/* Another kind under an array's name is read again: no checksum covers the header alone. */
+/* Checks the kind. If a member with an array's name has another kind, it is read again: no checksum
+ * covers the header alone. */
 static cv_status check_kind(const classifying *c, cv_error *err)
 {
     bool is_array = strcmp(c->item->kind_name, "array") == 0;
@@ -282,7 +283,7 @@ static cv_status check_kind(const classifying *c, cv_error *err)
     return cv_fail(err, CATERVA_ECORRUPT, -1, "a %.30s, not an array", c->item->kind_name);
 }
 
-/* What is no frame and does not have the name of one is a file. */
+/* Classifies by the header. Anything that is neither a frame nor named like one is a file. */
 static cv_status look_at_head(void *context, cv_error *err)
 {
     classifying *c = context;
@@ -305,7 +306,7 @@ static cv_status look_at_head(void *context, cv_error *err)
     return check_kind(c, err);
 }
 
-/* Through a store of its own: the tree's may go on using what it has. */
+/* Looks again through a store of its own, since the tree's may keep using what it has. */
 static cv_status look_again(classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -330,8 +331,8 @@ static cv_status set_other_kind(const classifying *c, cv_error *err)
     return c->from->member ? CV_OK : cv_tree_confirm(w->tree, err);
 }
 
-/* No checksum covers an archive's directory: if a far member contradicts it, the directory is
- * fetched once more, once for each list. */
+/* Fetches the directory again, once for each list, if a far member contradicts it: no checksum
+ * covers an archive's directory. */
 static cv_status check_members(const classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -340,8 +341,8 @@ static cv_status check_members(const classifying *c, cv_error *err)
     return cv_tree_check_members(w->tree, w->again, err);
 }
 
-/* *is_leaf: it is a frame, or should be by its name. Wrong bytes make it "damaged"; any other
- * failure ends the list. */
+/* Classifies a file or embedded leaf. *is_leaf: it is a frame, or should be by its name. Wrong
+ * bytes make it "damaged"; any other failure ends the list. */
 static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, cv_error *err)
 {
     cv_error reason = {0};
@@ -356,7 +357,7 @@ static cv_status classify(work *w, const source *from, item *it, bool *is_leaf, 
     if (c.is_far && cv_is_doubtful(status)) status = look_again(&c, &reason);
     *is_leaf = c.is_leaf;
     w->is_gone = status == CATERVA_ENOTFOUND && from->member &&
-                 tree->form == CV_TREE_DIRECTORY; /* an archive has what it lists */
+                 tree->form == CV_TREE_DIRECTORY; /* an archive has all members it lists */
     if (w->is_gone) return CV_OK;
     if (status != CV_OK && !cv_is_doubtful(status)) {
         if (err) *err = reason;
@@ -378,14 +379,14 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     is_at_root = is_at_root && memcmp(member->path, CV_TREE_ATTRIBUTES, stem) == 0;
     bool is_attributes =
         is_at_root || cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES);
-    if (is_leaf && is_attributes && w->tree->store) /* has the member this name? */
+    if (is_leaf && is_attributes && w->tree->store) /* does the member have this name? */
         CV_TRY(classify(w, &from, &it, &is_leaf, err));
     if (is_leaf && is_at_root) return CV_OK;
     if (is_leaf && is_attributes)
         return add_group(w, member->path, cv_tree_parent(member->path, stem), err);
 
     size_t text = w->made->text.size;
-    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* is it in the group at all? */
+    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* is it in the group? */
     if (!made) return CV_OK;
     CV_TRY(classify(w, &from, &it, &is_leaf, err));
     size_t key_size = is_leaf ? stem : strlen(member->path);
@@ -395,7 +396,7 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     it.rank = RANK_OTHER_FILE;
     if (is_leaf && cv_tree_is_leaf(member->path)) it.rank = RANK_LEAF_FILE;
     if (strcmp(member->path + stem, CV_TREE_ARRAY_SUFFIX) == 0) it.rank = RANK_ARRAY_FILE;
-    bool is_array = strcmp(it.kind_name, "array") == 0; /* plain items can be read only */
+    bool is_array = strcmp(it.kind_name, "array") == 0; /* plain items: read-only */
     it.entry.read_only = w->tree->form != CV_TREE_DIRECTORY || !is_array;
     CV_TRY(add(w, member->path, key_size, &it, &made, err));
     if (!made) return CV_OK;
@@ -447,7 +448,8 @@ static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
     return status;
 }
 
-/* Before there was a registry, the kind in its manifest made a table; damaged, it is none. */
+/* Whether the member is the manifest of a table: before registries existed, its kind made a group a
+ * table. A damaged one does not. */
 static cv_status is_table(const work *w, const cv_member *member, bool *found, cv_error *err)
 {
     cv_store *store;
@@ -501,7 +503,7 @@ static cv_status add_all(work *w, cv_error *err)
 
 /* ---- The list ----------------------------------------------------------------------- */
 
-/* The groups that an entry lies in, but for those that the one before it lies in, too. */
+/* Adds the groups of an entry, except those that also contain the entry before it. */
 static cv_status add_parents_of(work *w, const char *key, size_t before_at, cv_error *err)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an entry has its key */
@@ -548,7 +550,7 @@ static int compare(const void *x, const void *y)
     return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* One entry for each key. The inside of an object is read-only; its manifest is skipped. */
+/* Keeps one entry for each key. The inside of an object is read-only; its manifest is omitted. */
 static void settle(catalog *c)
 {
     size_t kept = 0;
@@ -582,7 +584,7 @@ static cv_status publish(catalog *c, cv_error *err)
     return CV_OK;
 }
 
-/* The list may lack members: a bit of an archive's directory or of embed.b2e was flipped. */
+/* Whether members may be missing: a bit of an archive's directory or of embed.b2e was flipped. */
 static bool is_suspect(const cv_tree *tree, const cv_contents *c)
 {
     bool lacks_embed = tree->form == CV_TREE_ARCHIVE && !c->has_embed;
@@ -590,8 +592,8 @@ static bool is_suspect(const cv_tree *tree, const cv_contents *c)
     return lacks_embed || is_empty || c->members.n_replaced > 0;
 }
 
-/* Lists the group and all below it; "" is the whole tree. CATERVA_ENOTFOUND: there is no
- * such group. The tree's watch counts files and what lies inside embed.b2e. */
+/* Lists the group and everything below it; "" is the whole tree. CATERVA_ENOTFOUND: the group does
+ * not exist. The tree's watch counts files and entries of embed.b2e. */
 static cv_status make_catalog(const cv_tree *tree, const cv_contents *contents,
                               const cv_embed_bytes *bytes, const char *group,
                               const caterva_tree_list **out, cv_error *err)

@@ -1,5 +1,5 @@
-/* Room: tree. Keys made, removed and given to others. A look at the directory comes first:
- * what is in the way, or cannot be changed, is refused before anything is. */
+/* Room: tree. Creates, deletes and moves keys of a tree. Looks at the directory first: whatever
+ * prevents a change is reported before anything is changed. */
 #include "tree/change.h"
 
 #include "base/heap.h"
@@ -67,7 +67,7 @@ cv_status cv_groups_set(cv_groups *g, const char *group, cv_buffer *frame, cv_er
     return CV_OK;
 }
 
-/* "/a/b" of "/x/b" when "/x" moves to "/a". */
+/* Renames a pending change: "/x/b" becomes "/a/b" if "/x" moves to "/a". */
 static cv_status rename_change(cv_group_change *change, const char *from, const char *to,
                                cv_error *err)
 {
@@ -140,7 +140,7 @@ static cv_status complete(const cv_group_change *change, const cv_tree *tree, bo
     if (!error && durable) error = cv_dir_sync(parent);
     cv_dir_close(&parent);
     if (!error) return CV_OK;
-    return cv_fail_sys(err, error, "cannot put %.80s of %s in place", change->path,
+    return cv_fail_sys(err, error, "cannot install %.80s in %s", change->path,
                        tree->shown.text);
 }
 
@@ -172,29 +172,29 @@ static const char *const own_names[] = {CV_TREE_ATTRIBUTES, "_meta", "_cols", "_
 
 /* ---- Keys ----------------------------------------------------------------------------- */
 
-/* The root, and python-blosc2's own names, are not keys. */
+/* Checks a key that is neither the root nor one of python-blosc2's own names. */
 static cv_status check_new_key(const char *key, cv_error *err)
 {
     size_t size = strlen(key);
     CV_TRY(cv_tree_check_key(key, err));
-    if (size == 1) return cv_fail(err, CATERVA_EINVAL, -1, "the key \"/\" is the tree's own");
+    if (size == 1)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the key \"/\" is the tree itself");
     for (size_t i = 0; i < sizeof own_names / sizeof own_names[0]; i++)
         if (cv_tree_is_named(key, size, own_names[i]))
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "%.100s: python-blosc2 has the name %s for itself", key,
-                           own_names[i]);
+                           "%.100s: python-blosc2 reserves the name %s", key, own_names[i]);
     return CV_OK;
 }
 
-/* New names begin with no dot: such files are hidden, and left out of lists and archives. */
+/* Checks the key of a new array or group. No name may begin with a dot: such files are hidden, and
+ * left out of lists and archives. */
 static cv_status check_free_key(const char *key, cv_error *err)
 {
     CV_TRY(check_new_key(key, err));
     const char *hidden = strstr(key, "/.");
     if (!hidden) return cv_tree_check_groups(key + 1, false, err);
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "the name \"%.100s\" begins with a dot: what is hidden is in no list of a "
-                   "tree",
+                   "the name \"%.100s\" begins with a dot: lists of a tree omit hidden files",
                    hidden + 1);
 }
 
@@ -209,7 +209,7 @@ static const cv_member *find_file(const cv_contents *c, const char *key, size_t 
     return NULL;
 }
 
-/* What is inside embed.b2e, or registered there: at the key or below it. */
+/* Checks that nothing at the key or below it is inside embed.b2e or registered there. */
 static cv_status check_not_embedded(const cv_tree *tree, const cv_contents *c,
                                     const char *key, cv_error *err)
 {
@@ -220,12 +220,13 @@ static cv_status check_not_embedded(const cv_tree *tree, const cv_contents *c,
             !(is_object && cv_tree_is_within(key, e->key)))
             continue;
         if (is_object)
-            return cv_fail(err, CATERVA_EREADONLY, -1,
-                           "%.80s in %s is an object of python-blosc2, a %.30s: it is not "
-                           "changed here",
-                           e->key, tree->shown.text, e->kind);
+            return cv_fail(
+                err, CATERVA_EREADONLY, -1,
+                "%.80s in %s is an object of python-blosc2, a %.30s, which cannot be changed "
+                "here",
+                e->key, tree->shown.text, e->kind);
         return cv_fail(err, CATERVA_EREADONLY, -1,
-                       "%.80s lies inside the %s of %s, which is not changed here", e->key,
+                       "%.80s lies inside %s of %s, which cannot be changed here", e->key,
                        CV_TREE_EMBED, tree->shown.text);
     }
     return CV_OK;
@@ -263,8 +264,8 @@ static cv_status check_free(const cv_tree *tree, const cv_contents *c, const cha
                    tree->shown.text);
 }
 
-/* Whether an unlisted file may be in the way: a leaf at a parent of the key, anything named
- * like the key, or a leaf at it. With `overwrite` an array may be there. */
+/* Whether an unlisted file may prevent the key: a leaf at a parent of the key, anything with the
+ * key's name, or a leaf of the key. With `overwrite` the key may be an array. */
 static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
 {
     cv_file_info info;
@@ -280,7 +281,7 @@ static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
     return found;
 }
 
-/* *out: a few look-ups, without a listing, show that the key is free. False is no answer. */
+/* *out: a few look-ups, without a listing, show that the key is free. False: not known. */
 static cv_status find_free(const cv_tree *tree, const char *key, bool overwrite, bool *out,
                            cv_error *err)
 {
@@ -288,7 +289,7 @@ static cv_status find_free(const cv_tree *tree, const char *key, bool overwrite,
     cv_contents known = {.has_embed = true};
     *out = false;
     CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
-    bool stands = journal.n > 0; /* it knows of files that have no names yet */
+    bool stands = journal.n > 0; /* it names files that are not renamed yet */
     cv_journal_free(&journal);
     if (stands) return CV_OK;
     char *copy = cv_strdup(key);
@@ -319,7 +320,7 @@ static cv_status look_and_check_free(const cv_tree *tree, const char *key, bool 
     return status;
 }
 
-/* "g/x" + suffix. Owned. */
+/* Makes "g/x" + suffix from "/g/x". Owned. */
 static cv_status name_of(const char *key, const char *suffix, char **out, cv_error *err)
 {
     size_t size = strlen(key), more = strlen(suffix) + 1;
@@ -340,10 +341,11 @@ static cv_status check_no_leaf(const cv_tree *tree, const cv_embed *embed, const
                    info.kind == CV_KIND_FILE;
     const cv_embed_entry *object = cv_embed_find(embed, CV_EMBED_OBJECT, key);
     if (object)
-        return cv_fail(err, CATERVA_EREADONLY, -1,
-                       "%.80s in %s is an object of python-blosc2, a %.30s: it is not "
-                       "changed here",
-                       key, tree->shown.text, object->kind);
+        return cv_fail(
+            err, CATERVA_EREADONLY, -1,
+            "%.80s in %s is an object of python-blosc2, a %.30s, which cannot be changed "
+            "here",
+            key, tree->shown.text, object->kind);
     if (!is_file && !cv_embed_find(embed, CV_EMBED_LEAF, key) &&
         !cv_embed_find(embed, CV_EMBED_REMOTE, key) && !cv_tree_has_file(tree, key))
         return CV_OK;
@@ -425,8 +427,8 @@ static cv_status check_not_written(const cv_tree *tree, const cv_member *member,
     return error ? cv_fail_lock(err, error, name) : CV_OK;
 }
 
-/* All files of the group must be leaves that nothing writes to. Writers come last: on
- * CATERVA_EBUSY, which the caller's own writers may cause, nothing else is in the way. */
+/* Checks that all files of the group are leaves, and not being written. Writers are checked last:
+ * then CATERVA_EBUSY, which the caller's own writers may cause, is the only obstacle. */
 static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
                              cv_error *err)
 {
@@ -434,7 +436,7 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
         const char *path = c->members.list[i].path;
         if (cv_tree_is_path_in(path, key + 1) && !cv_tree_is_leaf(path))
             return cv_fail(err, CATERVA_EEXIST, -1,
-                           "%.80s in %s holds a file that is no leaf: %.60s", key,
+                           "%.80s in %s contains a file that is not a leaf: %.60s", key,
                            tree->shown.text, path);
     }
     for (size_t i = 0; i < c->members.n; i++) {
@@ -446,7 +448,7 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
     return CV_OK;
 }
 
-/* Announces `passes` passes over the group's files; the listing's own are done. */
+/* Announces `passes` passes over the group's files to the watch, and counts the listing as done. */
 static void announce(const cv_tree *tree, const cv_contents *c, const char *key, int passes,
                      thing *out)
 {
@@ -470,7 +472,7 @@ static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const cha
         out->name = cv_strdup(key + 1);
         out->is_group = true;
     } else {
-        return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %.80s in %s", key,
+        return cv_fail(err, CATERVA_ENOTFOUND, -1, "%.80s does not exist in %s", key,
                        tree->shown.text);
     }
     return out->name ? CV_OK : cv_fail_memory(err, strlen(key), "a path");
@@ -486,7 +488,7 @@ static cv_status settle(const cv_tree *tree, const char *name, cv_error *err)
     if (!parent) return cv_fail_memory(err, size, "a path");
     int error = cv_open_dir(tree->dir, *parent ? parent : ".", 0, &dir);
     cv_free(parent);
-    if (error == ENOENT) return CV_OK; /* it went with what was in it */
+    if (error == ENOENT) return CV_OK; /* it was deleted with its contents */
     if (!error) error = cv_dir_sync(dir);
     if (error) return cv_fail_sys(err, error, "cannot sync %s", tree->shown.text);
     cv_dir_close(&dir);
@@ -499,7 +501,7 @@ static cv_status fail_change(const cv_tree *tree, const char *what, const thing 
     return cv_fail_sys(err, error, "cannot %s %.60s in %s", what, t->name, tree->shown.text);
 }
 
-/* ---- What is left of groups ------------------------------------------------------------- */
+/* ---- Remaining files of deleted groups -------------------------------------------------- */
 
 #define REST "group"
 #define REST_TAG "deleted"
@@ -510,7 +512,7 @@ static bool is_rest(const char *name)
     return strncmp(name, begin, sizeof begin - 1) == 0;
 }
 
-/* `announced` of its files were announced to the watch. */
+/* Deletes what is left of a group. `announced`: its files that were announced to the watch. */
 static cv_status remove_rest(const cv_tree *tree, const char *name, int64_t announced,
                              cv_error *err)
 {
@@ -544,9 +546,9 @@ cv_status cv_change_sweep(const cv_tree *tree, cv_error *err)
     return status;
 }
 
-/* ---- Removed ---------------------------------------------------------------------------- */
+/* ---- Deleting --------------------------------------------------------------------------- */
 
-/* One rename hides the group; then its files are removed. */
+/* Hides the group with one rename, then deletes its files. */
 static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)
 {
     char temp[CV_OS_TEMP_NAME];
@@ -556,13 +558,14 @@ static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, c
         cv_os_temp_name(REST, REST_TAG, temp);
         error = cv_dir_rename_new(tree->dir, t->name, temp);
     }
-    if (error) return fail_change(tree, "remove", t, error, err);
+    if (error) return fail_change(tree, "delete", t, error, err);
     *gone = true;
     if (remove_rest(tree, temp, t->n_files, NULL) == CV_OK) return CV_OK;
-    return cv_fail(err, CATERVA_ESTOPPED, -1,
-                   "stopped: the group %.60s is gone from %.60s; what is left of its files, "
-                   "in %s, goes with the next removal or opening for writing",
-                   t->name, tree->shown.text, temp);
+    return cv_fail(
+        err, CATERVA_ESTOPPED, -1,
+        "stopped: the group %.60s is deleted from %.60s; the rest of its files, in "
+        "%s, goes with the next deletion or opening for writing",
+        t->name, tree->shown.text, temp);
 }
 
 static cv_status remove_thing(const cv_tree *tree, const thing *t, bool *gone, cv_error *err)
@@ -570,10 +573,10 @@ static cv_status remove_thing(const cv_tree *tree, const thing *t, bool *gone, c
     if (t->is_group) return remove_group(tree, t, gone, err);
     int error = cv_dir_remove(tree->dir, t->name);
     *gone = !error;
-    return error ? fail_change(tree, "remove", t, error, err) : CV_OK;
+    return error ? fail_change(tree, "delete", t, error, err) : CV_OK;
 }
 
-/* A removed group stays removed even if the removal of its files failed. */
+/* Deletes a file or group. A group counts as deleted even if deleting its files failed. */
 static cv_status remove_and_settle(const cv_tree *tree, const thing *t, bool *gone,
                                    cv_error *err)
 {
@@ -592,7 +595,7 @@ static cv_status check_no_job(const cv_tree *tree, const char *name, cv_error *e
     return status;
 }
 
-/* Parts lie beside their array, where workers look for them and make more. */
+/* Checks that no jobs exist. Their parts lie beside the array, where workers find and make them. */
 static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const thing *t,
                                cv_error *err)
 {
@@ -608,7 +611,7 @@ static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const 
 
 cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error *err)
 {
-    enum { PASSES = 3 }; /* writers, jobs, and the files go */
+    enum { PASSES = 3 }; /* writers, jobs, deleting the files */
     cv_contents own;
     thing t = {0};
     *gone = false;
@@ -648,7 +651,7 @@ cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_err
     CV_TRY(check_new_key(from, err));
     CV_TRY(check_free_key(to, err));
     if (cv_tree_is_within(to, from))
-        return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot move into itself", from);
+        return cv_fail(err, CATERVA_EINVAL, -1, "%.80s cannot be moved into itself", from);
     cv_status status = cv_tree_look_near(tree, from, false, &own, err);
     if (status == CV_OK) status = find_thing(tree, &own, from, PASSES, &t, err);
     if (status == CV_OK) status = check_no_jobs(tree, &own, &t, err);

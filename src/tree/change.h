@@ -1,4 +1,4 @@
-/* Changes of the keys of a tree that is a directory, open for writing. */
+/* Changes of keys, and of attributes of groups, in a tree that is a directory open for writing. */
 #ifndef CV_TREE_CHANGE_H
 #define CV_TREE_CHANGE_H
 
@@ -8,8 +8,8 @@
 typedef struct cv_group_change {
     char *group;
     cv_buffer frame;
-    char *path;                 /* of its file from the tree: "g/__vlmeta__.b2f" */
-    char temp[CV_OS_TEMP_NAME]; /* beside it, while it is committed; "": none */
+    char *path;                 /* its file, relative to the tree: "g/__vlmeta__.b2f" */
+    char temp[CV_OS_TEMP_NAME]; /* temporary name during a commit; "": none */
 } cv_group_change;
 
 typedef struct cv_groups {
@@ -17,27 +17,27 @@ typedef struct cv_groups {
     size_t n, room;
 } cv_groups;
 
-/* The pending leaf of the group, or NULL. */
+/* Returns the pending leaf of the group, or NULL. */
 const cv_buffer *cv_groups_find(const cv_groups *groups, const char *group);
 
-/* Takes over the frame, also on failure. */
+/* Sets the pending leaf. Takes ownership of the frame, also on failure. */
 cv_status cv_groups_set(cv_groups *groups, const char *group, cv_buffer *frame,
                         cv_error *err);
 
-/* Moves what is pending of `from` and below to `to`; NULL, or no memory: drops it. */
+/* Moves the pending changes of `from` and below to `to`. NULL, or lack of memory: drops them. */
 cv_status cv_groups_move(cv_groups *groups, const char *from, const char *to, cv_error *err);
 
 void cv_groups_clear(cv_groups *groups);
 
-/* The commit, in steps: writes all under temporary names; renames; or removes them. The
- * tree's watch counts groups, and may stop the first step. */
+/* The three steps of a commit: write all leaves under temporary names; then rename them, or delete
+ * them. The tree's watch counts groups, and may stop the first step. */
 cv_status cv_groups_prepare(cv_groups *groups, const cv_tree *tree, bool durable,
                             cv_error *err);
 cv_status cv_groups_complete(const cv_groups *groups, const cv_tree *tree, bool durable,
                              cv_error *err);
 void cv_groups_abandon(cv_groups *groups, const cv_tree *tree);
 
-/* Checks that a new array may have the key and makes its groups. *path, its file
+/* Checks that a new array may have the key, and creates its groups. *path, its file
  * "PATH/g/x.b2nd", is owned: cv_free. */
 cv_status cv_change_place(cv_tree *tree, const char *key, bool overwrite, char **path,
                           cv_error *err);
@@ -47,12 +47,12 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
 
 cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err);
 
-/* *gone: the key no longer exists, also after a failure. A group disappears at once, its
- * files after that; if that is stopped (CATERVA_ESTOPPED) they stay in a hidden directory,
- * which the next removal sweeps. */
+/* Deletes an array or group. *gone: the key no longer exists, also after a failure. A group
+ * disappears at once, its files after that. If this is stopped (CATERVA_ESTOPPED) the rest stays in
+ * a hidden directory, which the next deletion or opening for writing deletes. */
 cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error *err);
 
-/* Removes hidden directories of removed groups, best effort; fails only if stopped. */
+/* Deletes hidden directories of deleted groups, best effort; fails only if stopped. */
 cv_status cv_change_sweep(const cv_tree *tree, cv_error *err);
 
 cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err);

@@ -1,13 +1,13 @@
-/* Room: tree. Commits of several arrays and of attributes of groups, as one: until the journal
- * appears nothing has changed, and from then on all of it is committed.
+/* Room: tree. Commits several arrays and attributes of groups as one. Until the journal appears
+ * nothing has changed; from then on everything is committed.
  *
- *   1. all arrays are locked; each writes everything except its header, and syncs; attributes
- *      of groups are written under temporary names; the places of new arrays are kept free
- *   2. the journal, which holds the new headers and names, is published by a rename
- *   3. headers are written and files renamed, and synced
- *   4. the journal is removed
+ *   1. All arrays are locked. Each writes everything except its header, and syncs. Attributes of
+ *      groups are written under temporary names. The names of new arrays are reserved.
+ *   2. The journal, which contains the new headers and names, is published by a rename.
+ *   3. Headers are written, files are renamed, and both are synced.
+ *   4. The journal is deleted.
  *
- * One array or group alone needs no journal. */
+ * A single array or group needs no journal. */
 #include "array/array.h"
 #include "array/wings.h"
 #include "base/heap.h"
@@ -35,14 +35,14 @@ typedef struct commit {
     caterva_tree *tree;
     part *parts;
     size_t n;
-    size_t n_closed, n_locked; /* how many, from the first on */
+    size_t n_closed, n_locked; /* of the parts, the first ones */
     size_t n_prepared;         /* arrays and groups */
     bool durable;
     cv_journal_step *steps;
     size_t n_steps;
 } commit;
 
-/* ---- Who takes part ------------------------------------------------------- */
+/* ---- Members of a commit ---------------------------------------------------------------- */
 
 static cv_status list_parts(commit *c, cv_error *err)
 {
@@ -61,7 +61,8 @@ static cv_status list_parts(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* All gates before the first lock: a thread that verifies one array may read another. */
+/* Locks all parts. All gates are closed before the first lock, because a thread that verifies one
+ * array may read another. */
 static cv_status lock_parts(commit *c, cv_error *err)
 {
     for (size_t i = 0; i < c->n; i++) CV_TRY(cv_array_check_writable(c->parts[i].array, err));
@@ -72,15 +73,15 @@ static cv_status lock_parts(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Written, and not seen ------------------------------------------------- */
+/* ---- Preparing -------------------------------------------------------------------------- */
 
-/* The file is where the journal will look for it: no link led elsewhere. */
+/* Checks that the file is where the journal will look for it, and not elsewhere through a link. */
 static cv_status check_temp(const commit *c, const cv_journal_step *step, cv_error *err)
 {
     uint64_t size;
     if (cv_journal_has_file(c->tree->tree->dir, step, &size)) return CV_OK;
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                   "%.80s in %s is a link to elsewhere: commit it alone", step->path,
+                   "%.80s in %s is a link out of the tree: commit it separately", step->path,
                    c->tree->tree->shown.text);
 }
 
@@ -116,7 +117,7 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* Announces each array once and each group twice, until the journal appears. */
+/* Announces each array once and each group twice, for the time until the journal appears. */
 static void announce(const commit *c)
 {
     int64_t n = 2 * (int64_t)c->tree->groups.n;
@@ -149,7 +150,7 @@ static void abandon(commit *c)
     cv_groups_abandon(&c->tree->groups, c->tree->tree);
 }
 
-/* Whether new files stay when their arrays are closed unpublished: others know of them. */
+/* Sets whether new files stay if their arrays are closed: once the journal may name them. */
 static void leave_temps(const commit *c, bool leave)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -180,7 +181,7 @@ static cv_status publish(commit *c, cv_error *err)
     return status;
 }
 
-/* Completes all parts and reports the first failure. */
+/* Completes all parts. Returns the first failure. */
 static cv_status complete_parts(commit *c, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -215,14 +216,14 @@ static cv_status complete(commit *c, cv_error *err)
         return status;
     }
     cv_groups_clear(&c->tree->groups);
-    if (status == CV_OK) { /* one that stays does no harm */
+    if (status == CV_OK) { /* a remaining journal does no harm */
         (void)cv_journal_remove(tree->dir, tree->shown.text, NULL);
         return CV_OK;
     }
     c->tree->unfinished = true;
     return cv_fail(err, CATERVA_EIO, -1,
-                   "the commit to %.50s stands, and is finished when the tree is opened for "
-                   "writing again: %.100s",
+                   "the commit to %.50s is published, and will be finished when the tree is "
+                   "opened for writing again: %.100s",
                    tree->shown.text, reason.message);
 }
 
@@ -231,7 +232,7 @@ static cv_status run(commit *c, cv_error *err)
     cv_status status = prepare(c, err);
     if (status == CV_OK) status = publish(c, err);
     if (status == CV_OK) return complete(c, err);
-    if (c->tree->unfinished) { /* what is there may be committed */
+    if (c->tree->unfinished) { /* the changes may have been committed */
         for (size_t i = 0; i < c->n; i++) cv_commit_drop(c->parts[i].prepared);
         cv_groups_clear(&c->tree->groups);
     } else {
@@ -264,17 +265,17 @@ caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err)
     return cv_tree_handle_unlock(tree, status);
 }
 
-/* ---- Groups alone --------------------------------------------------------- */
+/* ---- Attributes of groups without arrays ------------------------------------------------ */
 
 static cv_status commit_groups(caterva_tree *tree, cv_error *err)
 {
     commit c = {.tree = tree};
     if (tree->groups.n == 0) return CV_OK;
     CV_TRY(cv_tree_handle_check_writable(tree, err));
-    if (tree->failed != CV_OK) /* they were to appear with arrays that have not */
+    if (tree->failed != CV_OK) /* belong to a commit whose arrays failed */
         return cv_fail(err, tree->failed, -1,
-                       "attributes of %zu groups of %s are dropped at the close: their "
-                       "commit failed, and was not repeated or rolled back",
+                       "attributes of %zu groups of %s are dropped when it is closed: their "
+                       "commit failed, and was neither repeated nor rolled back",
                        tree->groups.n, tree->tree->shown.text);
     c.durable = tree->durability != CATERVA_DURABILITY_NONE;
     c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);
@@ -322,7 +323,7 @@ caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err)
     return status;
 }
 
-/* ---- Attributes of groups: the pending leaf is read like a stored one ------------------ */
+/* ---- Attributes of groups --------------------------------------------------------------- */
 
 static cv_status open_stored(const cv_tree *tree, const char *group, cv_store **out,
                              cv_error *err)
@@ -339,7 +340,8 @@ static cv_status open_stored(const cv_tree *tree, const char *group, cv_store **
     return status;
 }
 
-/* *out NULL: the group has none. CATERVA_ENOTFOUND: there is no such group. */
+/* Loads the attributes of a group from the pending or the stored leaf. *out NULL: it has none.
+ * CATERVA_ENOTFOUND: the group does not exist. */
 static cv_status load(const caterva_tree *tree, const char *group, cv_snapshot **out,
                       cv_error *err)
 {
@@ -368,7 +370,7 @@ static cv_status check(const caterva_tree *tree, const char **group, cv_error *e
     return cv_tree_check_key(*group, err);
 }
 
-/* One block: the pointers, and the names behind them. */
+/* Copies names into one block of memory: the pointers, and the names after them. */
 static cv_status copy_names(const cv_attributes *all, const char ***names, size_t *n,
                             cv_error *err)
 {
@@ -421,7 +423,7 @@ static cv_status get(const caterva_tree *tree, const char *group, const char *na
     cv_status status = cv_snapshot_attributes(state, &all, err);
     if (status == CV_OK) status = cv_attributes_find(all, name, &found, err);
     if (status == CV_OK) status = cv_attribute_value(found, value, tree->tree->watch, err);
-    if (status == CV_OK) status = cv_buffer_reserve(value, 1, err); /* never NULL */
+    if (status == CV_OK) status = cv_buffer_reserve(value, 1, err); /* makes it non-NULL */
     cv_snapshot_release(state);
     return status;
 }
@@ -465,10 +467,11 @@ static cv_status replace(caterva_tree *tree, const char *group, const cv_snapsho
     cv_attribute *attributes;
     const cv_attributes *all = NULL;
     if (old && old->grid.n_chunks > 0)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "the attributes of %.80s stand in a frame with items, which is not "
-                       "changed here",
-                       group);
+        return cv_fail(
+            err, CATERVA_EUNSUPPORTED, -1,
+            "the attributes of %.80s are stored in a frame with items, which cannot be "
+            "changed here",
+            group);
     if (old) CV_TRY(cv_snapshot_attributes(old, &all, err));
     CV_TRY(cv_attributes_replace(all, name, added, &attributes, &n, err));
     cv_status status = put(tree, group, old, attributes, n, err);

@@ -1,6 +1,5 @@
-/* Room: tree. The handle of a tree: the checks of every public function, and the arrays that
- * are open for writing through it. A hash table has their names, so a new one is checked in
- * constant time. */
+/* Room: tree. The tree handle: the checks of every public function, and the list of arrays open for
+ * writing. A hash table has their names, so that a new name is checked in constant time. */
 #include "tree/handle.h"
 
 #include "base/heap.h"
@@ -34,9 +33,9 @@ void cv_writers_release(cv_writers *writers)
 /* ---- Names ---------------------------------------------------------------- */
 
 struct cv_writer_name {
-    cv_writer_name *next; /* in its bucket */
-    size_t n_arrays;      /* of that name */
-    size_t n_below;       /* arrays of which it is a group */
+    cv_writer_name *next; /* in the same bucket */
+    size_t n_arrays;      /* arrays with this name */
+    size_t n_below;       /* arrays below this group */
     size_t size;
     char text[];
 };
@@ -48,7 +47,7 @@ static size_t hash(const char *name, size_t size)
     return (size_t)(h ^ h >> 32);
 }
 
-/* The link that leads to the name, or the end of its bucket. The table is not empty. */
+/* Returns the link to the name, or the end of its bucket. The table must not be empty. */
 static cv_writer_name **find(const cv_writers *w, const char *name, size_t size)
 {
     cv_writer_name **link = &w->names[hash(name, size) & (w->n_buckets - 1)];
@@ -99,8 +98,8 @@ static void drop_if_unused(cv_writers *w, cv_writer_name **link)
     cv_free(name);
 }
 
-/* Takes an array off its name and the groups around it, down to the one of `down_to`
- * bytes. */
+/* Removes an array from the counts of its name and of the groups around it, from the innermost to
+ * those longer than `down_to` bytes. */
 static void uncount(cv_writers *w, const char *path, size_t down_to)
 {
     size_t stem = cv_tree_stem(path);
@@ -126,11 +125,11 @@ static cv_status count(cv_writers *w, const char *path, cv_error *err)
     return CV_OK;
 }
 
-/* What the arrays make of a name "g/x", a path without its suffix. Call with the lock. */
+/* The use of "g/x", a path without its suffix, by arrays open for writing. Requires the lock. */
 typedef enum name_use {
     CV_NAME_FREE,
     CV_NAME_OF_ARRAY,
-    CV_NAME_OF_GROUP /* arrays are below it */
+    CV_NAME_OF_GROUP /* arrays lie below it */
 } name_use;
 
 static name_use use_of(const cv_writers *w, const char *name, size_t size)
@@ -206,9 +205,10 @@ cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err)
     CV_TRY(cv_tree_handle_check(tree, err));
     CV_TRY(cv_tree_check_writable(tree->tree, err));
     if (!tree->unfinished) return CV_OK;
-    return cv_fail(err, CATERVA_EIO, -1,
-                   "a commit to %s could not be finished: close all and open the tree again",
-                   tree->tree->shown.text);
+    return cv_fail(
+        err, CATERVA_EIO, -1,
+        "a commit to %s could not be finished: close all its handles and open the tree again",
+        tree->tree->shown.text);
 }
 
 void cv_tree_handle_begin(caterva_tree *tree)
@@ -235,7 +235,7 @@ cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status)
     return status;
 }
 
-/* Writers have the names of the arrays that they hold, and of the groups around them. */
+/* Checks the key against the names of arrays open for writing and of their groups. */
 static cv_status check_writers(const caterva_tree *tree, const char *key, cv_new_thing thing,
                                cv_error *err)
 {

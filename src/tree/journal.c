@@ -1,7 +1,7 @@
-/* Room: tree. The journal of a commit of several files: its bytes, and what it does to the
- * files of a directory. Memory grows with what is there. A header is written only over the
- * one that it replaces, and only if everything it refers to exists, so an old journal does no
- * harm. Knows nothing of the contents of arrays. */
+/* Room: tree. The journal of a commit of several files: its bytes, and its effect on the files of a
+ * directory. Memory grows with the bytes that exist, not with the numbers they state. A header is
+ * written only over the one that it replaces, and only if everything it refers to exists, so an
+ * outdated journal does no harm. Independent of the contents of arrays. */
 #include "tree/journal.h"
 
 #include "base/crc.h"
@@ -54,7 +54,7 @@ cv_status cv_journal_write(const cv_journal_step *steps, size_t n, cv_buffer *ou
     return w.status;
 }
 
-/* NULL after a failure. */
+/* Returns NULL after a failure. */
 static const char *read_text(cv_reader *r, const char *field)
 {
     size_t at = r->at;
@@ -63,8 +63,8 @@ static const char *read_text(cv_reader *r, const char *field)
     if (!text) return NULL;
     if (size > 1 && size <= UINT16_MAX && memchr(text, 0, size) == text + size - 1)
         return text;
-    cv_reader_fail(r, CATERVA_ECORRUPT, at, "%s at byte %zu is no text of 1 to 65534 bytes",
-                   field, at);
+    cv_reader_fail(r, CATERVA_ECORRUPT, at,
+                   "%s at byte %zu is not a text of 1 to 65534 bytes", field, at);
     return NULL;
 }
 
@@ -90,7 +90,8 @@ static void read_step(cv_reader *r, cv_journal_step *step)
         step->replaces = cv_read_bool(r, "whether a file is replaced");
         step->file = read_text(r, "a file's name");
     } else {
-        cv_reader_fail(r, CATERVA_ECORRUPT, at, "a step at byte %zu is of no known kind", at);
+        cv_reader_fail(r, CATERVA_ECORRUPT, at, "a step at byte %zu is of an unknown kind",
+                       at);
     }
 }
 
@@ -104,11 +105,11 @@ static cv_status check_crc(const uint8_t *bytes, size_t size, cv_error *err)
     uint32_t version = cv_read_u32(&r, "the version");
     if (r.status == CV_OK && version != VERSION)
         return cv_fail(err, version > VERSION ? CATERVA_EUNSUPPORTED : CATERVA_ECORRUPT, -1,
-                       "a commit's journal: version %u, 1 is known", version);
+                       "a commit's journal has version %u, but only 1 is known", version);
     CV_TRY(cv_reader_check(&r, err));
     if (size < r.at + CRC_SIZE)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)size,
-                       "a commit's journal: it was cut to %zu bytes", size);
+                       "a commit's journal was cut to %zu bytes", size);
     cv_reader end = cv_reader_open(bytes + size - CRC_SIZE, CRC_SIZE,
                                    (int64_t)(size - CRC_SIZE), "a commit's journal");
     uint32_t crc = cv_read_u32(&end, "the checksum");
@@ -128,7 +129,7 @@ cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **
     (void)cv_read_bytes(&r, sizeof magic + 5, "the opening words");
     uint32_t count = cv_read_u32(&r, "the number of steps");
     if (count > (size - r.at) / LEAST_STEP)
-        cv_reader_fail(&r, CATERVA_ECORRUPT, r.at, "%u steps cannot be in %zu bytes", count,
+        cv_reader_fail(&r, CATERVA_ECORRUPT, r.at, "%u steps do not fit in %zu bytes", count,
                        size);
     CV_TRY(cv_reader_check(&r, err));
     cv_journal_step *list = cv_malloc((count + (size_t)1) * sizeof *list);
@@ -180,7 +181,7 @@ static cv_status check_step(const cv_journal_step *step, cv_error *err)
             cv_tree_is_leaf(step->path) && step->file[0] == '.' && !strchr(step->file, '/');
     }
     if (good) return CV_OK;
-    return cv_fail(err, CATERVA_ECORRUPT, -1, "a step for %.100s cannot be", step->path);
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "the step for %.100s is invalid", step->path);
 }
 
 static cv_status parse(cv_journal *journal, cv_error *err)
@@ -239,7 +240,7 @@ cv_status cv_journal_file(const cv_journal_step *step, char **out, cv_error *err
 
 bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size)
 {
-    char file[8192]; /* two names in a tree have less, see cv_tree_check_path */
+    char file[8192]; /* two names in a tree are shorter, see cv_tree_check_path */
     cv_file_info info = {.size = 0};
     if (!step->file) return false;
     (void)snprintf(file, sizeof file, "%.*s%s", parent_size(step), step->path, step->file);
@@ -258,7 +259,7 @@ static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ? CV_OK : status;
 }
 
-/* Does the header stand that the step replaces? If it cannot be read, that write tore it. */
+/* Whether the file still has the header that the step replaces, or one torn by that write. */
 static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out,
                          cv_error *err)
 {
@@ -271,8 +272,8 @@ static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out
     return status == CATERVA_ECORRUPT ? CV_OK : status;
 }
 
-/* *out owns the file of `store` as after the step; NULL if its header is new, or neither.
- * Takes over `store`, also on failure. */
+/* *out is the file of `store` in the state after the step; NULL if its header is already new, or of
+ * another state. Takes ownership of `store`, also on failure. */
 static cv_status judge(cv_store *store, const cv_journal_step *step, cv_store **out,
                        cv_error *err)
 {
@@ -311,7 +312,7 @@ static cv_status open_path(const char *root, const char *path, bool writable, cv
     return status;
 }
 
-/* Its new name comes when the old one goes. */
+/* Opens the file of a step. If the old name no longer exists, the file has its new name. */
 static cv_status open_file(const char *root, const cv_journal_step *step, cv_store **out,
                            cv_error *err)
 {
@@ -332,7 +333,7 @@ static cv_status open_header(const char *root, const cv_journal_step *step, cv_s
     CV_TRY(open_path(root, step->path, false, &store, err));
     CV_TRY(judge(store, step, out, err));
     if (*out) return CV_OK;
-    return open_path(root, step->path, false, out, err); /* which says anew what it reads */
+    return open_path(root, step->path, false, out, err); /* reports errors of its own */
 }
 
 cv_status cv_journal_open(const cv_journal *journal, const char *root, const char *path,
@@ -343,15 +344,15 @@ cv_status cv_journal_open(const cv_journal *journal, const char *root, const cha
     return step->file ? open_file(root, step, out, err) : open_header(root, step, out, err);
 }
 
-/* ---- Published and removed ------------------------------------------------ */
+/* ---- Publishing and deleting ------------------------------------------------------------ */
 
-/* Writes under another name first, so that a journal is always whole. */
+/* Writes the journal under a temporary name, so that a published journal is always complete. */
 static cv_status write_temp(cv_dir dir, const cv_buffer *bytes, bool durable,
                             char temp[CV_OS_TEMP_NAME], cv_error *err)
 {
     cv_file file;
     int error = cv_open_temp_file(dir, "caterva-commit", 0666, temp, &file);
-    if (error) return cv_fail_sys(err, error, "cannot make %s", CV_TREE_JOURNAL);
+    if (error) return cv_fail_sys(err, error, "cannot create %s", CV_TREE_JOURNAL);
     error = cv_file_write(file, bytes->data, bytes->size, 0);
     if (!error && durable) error = cv_file_sync(file);
     cv_file_close(&file);
@@ -378,22 +379,23 @@ cv_status cv_journal_publish(cv_dir dir, const char *shown, const cv_journal_ste
     error = durable ? cv_dir_sync(dir) : 0;
     *doubtful = error != 0;
     if (!error) return CV_OK;
-    return cv_fail_sys(err, error,
-                       "cannot sync %s: whether the commit stands is unknown, close all and "
-                       "open the tree again",
-                       shown);
+    return cv_fail_sys(
+        err, error,
+        "cannot sync %s: it is not known whether the commit is published; close all its "
+        "handles and open the tree again",
+        shown);
 }
 
 cv_status cv_journal_remove(cv_dir dir, const char *shown, cv_error *err)
 {
     int error = cv_dir_remove(dir, CV_TREE_JOURNAL);
     if (!error || error == ENOENT) return CV_OK;
-    return cv_fail_sys(err, error, "cannot remove %s in %s", CV_TREE_JOURNAL, shown);
+    return cv_fail_sys(err, error, "cannot delete %s in %s", CV_TREE_JOURNAL, shown);
 }
 
-/* ---- Finished ------------------------------------------------------------- */
+/* ---- Finishing -------------------------------------------------------------------------- */
 
-/* Without chunks the trailer is written twice, the second time at the end. */
+/* Writes the second copy of the trailer, which frames without chunks have at the end. */
 static cv_status write_second_trailer(cv_store *store, cv_error *err)
 {
     cv_txn *txn;
@@ -408,7 +410,7 @@ static cv_status write_second_trailer(cv_store *store, cv_error *err)
     return status;
 }
 
-/* `store` is open for writing. Releases it. */
+/* Writes the header. `store` is open for writing. Releases it. */
 static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_error *err)
 {
     cv_status status = cv_commit_put_header(store, step->header, step->header_size, err);
@@ -418,13 +420,13 @@ static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_err
     return status;
 }
 
-/* The lock keeps writers out while the header is judged. */
+/* Finishes a header step. The lock keeps writers away while the header is judged. */
 static cv_status finish_header(const char *root, const cv_journal_step *step, cv_error *err)
 {
     cv_store *reader, *store, *headed = NULL;
     cv_error why = {0};
     cv_status status = open_path(root, step->path, true, &store, &why);
-    if (status == CATERVA_ENOTFOUND) return CV_OK; /* removed since */
+    if (status == CATERVA_ENOTFOUND) return CV_OK; /* deleted since */
     if (status != CV_OK && err) *err = why;
     CV_TRY(status);
     status = open_path(root, step->path, false, &reader, err);
@@ -447,14 +449,14 @@ static cv_status move_file(cv_place *place, const cv_journal_step *step, cv_erro
     return status;
 }
 
-/* A file of another writer that has the name by now stays. */
+/* Finishes a file step. If another writer's file has the name by now, that file stays. */
 static cv_status finish_file(cv_dir dir, const char *root, const cv_journal_step *step,
                              cv_error *err)
 {
     cv_place place;
     uint64_t bytes;
     char *whole;
-    if (!cv_journal_has_file(dir, step, &bytes)) return CV_OK; /* done, or removed since */
+    if (!cv_journal_has_file(dir, step, &bytes)) return CV_OK; /* done, or deleted since */
     CV_TRY(join(root, step->path, &whole, err));
     cv_status status = cv_place_open(whole, step->replaces, &place, err);
     cv_free(whole);

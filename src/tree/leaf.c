@@ -1,5 +1,5 @@
-/* Room: tree. Arrays that are leaves of trees: opened, placed and found by their keys and URLs. A
- * leaf that is a file, or a member of an archive, is a store like any other. */
+/* Room: tree. Arrays that are leaves of trees: opens, places and finds them by key and URL. A leaf
+ * in a file, or a member of an archive, is a store like any other. */
 #include "tree/leaf.h"
 
 #include "array/library.h"
@@ -16,22 +16,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Leaves inside embed.b2e ------------------------------------------------------------
+/* ---- Leaves inside embed.b2e ---------------------------------------------------------------
  *
- * embed.b2e is an array of bytes, and a leaf in it is a store that reads through that array.
- * Only blocks that hold requested bytes are decoded; the cache that handles share keeps them. */
+ * embed.b2e is an array of bytes, and a leaf in it is a store that reads through this array.
+ * Only blocks that contain requested bytes are decoded; the shared cache keeps them. */
 
 static cv_status read_bytes(void *context, uint64_t pos, void *dst, size_t size,
                             cv_error *err)
 {
     int64_t start = (int64_t)pos, stop = start + (int64_t)size;
-    cv_source source = cv_array_source(context); /* of a handle that only reads */
+    cv_source source = cv_array_source(context); /* for a handle that only reads */
     cv_plan plan;
     CV_TRY(cv_plan_box(&source.snapshot->grid, &start, &stop, &plan, err));
     return cv_read_box(&source, &plan, dst, err);
 }
 
-/* One thread: the reader may itself be a pool thread. */
+/* Uses one thread, because the reader may itself be a pool thread. */
 cv_status cv_embedded_open(const cv_tree *tree, cv_embed_bytes *out, cv_error *err)
 {
     cv_store *store;
@@ -127,11 +127,11 @@ static cv_status check_mode(const cv_tree *tree, const cv_leaf *leaf, const char
                             const caterva_open_options *o, cv_error *err)
 {
     if (o->offset != 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "an array of a tree has no offset");
+        return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree has no offset");
     if (o->mode == CATERVA_MODE_READ) return CV_OK;
     if (leaf->is_embedded)
         return cv_fail(err, CATERVA_EREADONLY, -1,
-                       "%.80s lies inside %s of %s and can be read only", key, CV_TREE_EMBED,
+                       "%.80s lies inside %s of %s and is read-only", key, CV_TREE_EMBED,
                        tree->shown.text);
     if (tree->form == CV_TREE_DIRECTORY) return cv_tree_check_own(tree, key, err);
     return cv_fail(err, CATERVA_EREADONLY, -1,
@@ -140,7 +140,7 @@ static cv_status check_mode(const cv_tree *tree, const cv_leaf *leaf, const char
                    tree->shown.text, key);
 }
 
-/* "TREE::/key" */
+/* Makes "TREE::/key". */
 static cv_status url_of(const cv_tree *tree, const char *key, char **out, cv_error *err)
 {
     size_t size = strlen(tree->path) + strlen(key) + 3;
@@ -150,8 +150,8 @@ static cv_status url_of(const cv_tree *tree, const char *key, char **out, cv_err
     return CV_OK;
 }
 
-/* Finishes an interrupted commit before an array is opened for writing by its URL. While its
- * writer lives, the tree and the commit's files are locked. */
+/* Finishes an interrupted commit before an array is opened for writing by its URL. While the
+ * commit's writer lives, the tree and the commit's files are locked. */
 static cv_status finish_commit(const cv_tree *tree, cv_error *err)
 {
     cv_tree *own;
@@ -169,7 +169,7 @@ static cv_status finish_commit(const cv_tree *tree, cv_error *err)
     return status == CATERVA_EBUSY ? CV_OK : status;
 }
 
-/* With the file locked no commit can take it; one may have been left. */
+/* Checks that no unfinished commit has the file. As the file is locked, no new one can. */
 static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *err)
 {
     cv_journal journal;
@@ -178,8 +178,7 @@ static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *
     cv_journal_free(&journal);
     if (!found) return CV_OK;
     return cv_fail(err, tree->writable ? CATERVA_EIO : CATERVA_EBUSY, -1,
-                   "a commit to %s is not finished: close all that is open of it, and open "
-                   "it again",
+                   "a commit to %s is not finished: close all its handles and open it again",
                    tree->shown.text);
 }
 
@@ -283,7 +282,7 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
     return status;
 }
 
-/* The watch of the options also counts the opening. */
+/* Opens the tree of a URL. The watch of the options also counts the opening. */
 static cv_status open_tree_of(cv_session *session, const char *url,
                               const caterva_open_options *o, const char **key, cv_tree **out,
                               cv_error *err)
@@ -344,7 +343,7 @@ cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err)
     return status;
 }
 
-/* "NEW.b2d::/key": the tree is made with its first array. */
+/* Makes the tree of a URL "NEW.b2d::/key", together with its first array. */
 static cv_status make_tree_of(const char *url, cv_error *err)
 {
     size_t size;
@@ -367,13 +366,13 @@ cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_er
     CV_TRY(make_tree_of(url, err));
     CV_TRY(open_tree_of(NULL, url, NULL, &key, &tree, err));
     cv_status status = cv_tree_lock(tree, err);
-    tree->durable = true; /* what the array is to be is not known here */
+    tree->durable = true; /* the array's durability is not known here */
     if (status == CV_OK) status = cv_change_place(tree, key, overwrite, path, err);
     cv_tree_close(tree);
     return status;
 }
 
-/* "TREE/g/x.b2nd" of a tree and "/g/x". */
+/* Makes "TREE/g/x.b2nd" from a tree and "/g/x". */
 static cv_status join_leaf(const char *tree, const char *key, const char *suffix, char **out,
                            cv_error *err)
 {
@@ -384,7 +383,7 @@ static cv_status join_leaf(const char *tree, const char *key, const char *suffix
     return CV_OK;
 }
 
-/* The existing name that has parts, else python-blosc2's name for the key. */
+/* Returns the path of the existing file that has parts, else that of python-blosc2 for the key. */
 static cv_status parts_place(const char *tree, const char *key, char **path, cv_error *err)
 {
     for (int i = 0; i < CV_TREE_SUFFIXES; i++) {

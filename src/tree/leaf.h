@@ -5,22 +5,22 @@
 #include "array/array.h"
 #include "tree/opened.h"
 
-/* Reads what lies inside embed.b2e. */
+/* Reads the bytes inside embed.b2e. */
 typedef struct cv_embed_bytes {
     void *context;
-    /* Reads up to `size` decompressed bytes at `pos`, all of which are there. */
+    /* Reads `size` decompressed bytes at `pos`, all of which must exist. */
     cv_status (*read)(void *context, uint64_t pos, void *dst, size_t size, cv_error *err);
 } cv_embed_bytes;
 
-/* The bytes inside embed.b2e. Any thread. Release with cv_embedded_close. */
+/* Opens the bytes inside embed.b2e. Thread: any. Release with cv_embedded_close. */
 cv_status cv_embedded_open(const cv_tree *tree, cv_embed_bytes *out, cv_error *err);
 void cv_embedded_close(cv_embed_bytes *bytes);
 
-/* The store of one leaf in them, to be read. */
+/* Opens one of its leaves as a store for reading. */
 cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store **out,
                             cv_error *err);
 
-/* Opens the leaf of `key` as complete options say, and gives the handle its path. */
+/* Opens the leaf of `key` with complete options, and sets the path of the handle. */
 cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
                              const caterva_open_options *options, caterva_array **out,
                              cv_error *err);

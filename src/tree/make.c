@@ -1,6 +1,5 @@
-/* Room: tree. Makes trees, archives and directories, and copies the files in them. Each
- * appears whole or not at all, with what python-blosc2 needs. Writers are kept out of a
- * directory while it is copied. */
+/* Room: tree. Makes trees, archives and directories, and copies their files. Each appears complete
+ * or not at all, with what python-blosc2 needs. Writers cannot change a directory being copied. */
 #include "tree/make.h"
 
 #include "base/arith.h"
@@ -42,8 +41,7 @@ cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
         const cv_zip_source source = cv_tree_source(tree);
         if (tree->store)
             return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                           "%s is behind a URL: fetch it whole to unpack it",
-                           tree->shown.text);
+                           "%s is behind a URL: download it to unpack it", tree->shown.text);
         out->file = tree->file;
         return cv_zip_directory_locate(&source, member, &out->pos, NULL, 0, &done, err);
     }
@@ -127,15 +125,16 @@ cv_status cv_copy_check(const cv_copy_source *s, cv_watch *watch, cv_error *err)
     return status == CV_OK ? check_crc(s, crc, err) : status;
 }
 
-/* The contents of the tree, which is not one file; announces their bytes. */
+/* Returns the contents of the tree, which must not be one file, and announces their bytes. */
 static cv_status copy_look(const cv_tree *tree, cv_watch *watch, cv_contents *own,
                            const cv_contents **out, cv_error *err)
 {
     *own = (cv_contents){0};
     if (tree->form == CV_TREE_FILE)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s is one file with all arrays inside it: copy its arrays one by one",
-                       tree->shown.text);
+        return cv_fail(
+            err, CATERVA_EUNSUPPORTED, -1,
+            "%s is a single file with all arrays inside it: copy its arrays one by one",
+            tree->shown.text);
     CV_TRY(cv_tree_look(tree, own, out, err));
     if (tree->form == CV_TREE_DIRECTORY) /* which was listed */
         cv_watch_add(tree->watch, (int64_t)(*out)->members.n * CV_FILE_BYTES);
@@ -146,7 +145,7 @@ static cv_status copy_look(const cv_tree *tree, cv_watch *watch, cv_contents *ow
 
 /* ---- Frames without chunks ------------------------------------------------------------ */
 
-/* The header first learns its own size, then that of the frame. */
+/* Writes a frame without chunks. The first pass finds the header's size, the second stores it. */
 static cv_status write_frame(cv_frame_header *h, const cv_metalayer *attributes, int n,
                              cv_buffer *out, cv_error *err)
 {
@@ -230,11 +229,11 @@ static cv_status fail_making(const char *name, int error, cv_error *err)
 {
     cv_shown_path shown = cv_show_path(name);
     if (error == EEXIST)
-        return cv_fail(err, CATERVA_EEXIST, -1, "%s is there already", shown.text);
-    return cv_fail_sys(err, error, "cannot make %s", shown.text);
+        return cv_fail(err, CATERVA_EEXIST, -1, "%s exists already", shown.text);
+    return cv_fail_sys(err, error, "cannot create %s", shown.text);
 }
 
-/* The folder that `name` is in, from `dir` on. */
+/* Syncs the directory that contains `name`, relative to `dir`. */
 static int sync_folder_of(cv_dir dir, const char *name)
 {
     cv_dir folder;
@@ -265,7 +264,7 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
     return error ? fail_making(name, error, err) : CV_OK;
 }
 
-/* Writes under another name first, so that a named file is always whole. */
+/* Writes under a temporary name first, so that a named file is always complete. */
 cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        cv_error *err)
 {
@@ -324,7 +323,7 @@ static cv_status open_parent(char *path, cv_new_directory *out, cv_error *err)
     if (slash) *slash = '\0';
     int error = cv_open_dir(cv_dir_here, parent, 0, &out->parent);
     if (error)
-        return cv_fail_sys(err, error, "cannot make %s: its directory", out->shown.text);
+        return cv_fail_sys(err, error, "cannot create %s: its directory", out->shown.text);
     cv_file_info info;
     if (cv_dir_get_link_info(out->parent, out->name, &info) == 0)
         return fail_making(out->shown.text, EEXIST, err);
@@ -395,7 +394,7 @@ cv_status cv_make_tree(const char *path, bool durable, cv_error *err)
     return status;
 }
 
-/* Removes directories from below: each after those whose paths continue its own. */
+/* Deletes directories in reverse order: each after those below it. */
 static cv_status remove_directories(cv_dir dir, const cv_buffer *paths, cv_watch *watch,
                                     cv_error *err)
 {
@@ -440,8 +439,8 @@ cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t 
 
 typedef struct archive {
     cv_file file;
-    uint64_t pos;        /* where the next member begins */
-    cv_buffer directory; /* its records so far */
+    uint64_t pos;        /* where the next member will begin */
+    cv_buffer directory; /* the records so far */
     uint64_t n;
     cv_watch *watch;
 } archive;
@@ -463,7 +462,7 @@ static bool is_ascii(const char *text)
 static cv_zip_member new_member(const archive *a, const char *name, uint64_t size)
 {
     return (cv_zip_member){.name = (const uint8_t *)name,
-                           .name_size = (uint16_t)strlen(name), /* checked: 4000 at most */
+                           .name_size = (uint16_t)strlen(name), /* checked: at most 4000 */
                            .flags = is_ascii(name) ? 0 : CV_ZIP_UTF8,
                            .method = CV_ZIP_STORED,
                            .packed_size = size,
@@ -487,7 +486,7 @@ static cv_status copy_member(archive *a, const cv_copy_source *source, cv_buffer
                              cv_error *err)
 {
     cv_zip_member m = new_member(a, source->member->path, source->size);
-    CV_TRY(cv_zip_local_write(&m, header, err)); /* how long it is */
+    CV_TRY(cv_zip_local_write(&m, header, err)); /* for the header's size */
     CV_TRY(cv_copy_bytes(source, a->file, a->pos + header->size, a->watch, &m.crc, err));
     return finish_member(a, &m, header, err);
 }
@@ -558,7 +557,7 @@ static cv_status publish(cv_place *place, cv_file file, bool durable, cv_error *
     return status;
 }
 
-/* The new file is locked from the beginning, as one that is written. */
+/* Creates the new file, locked from the beginning like any file being written. */
 static cv_status create(cv_place *place, cv_file *out, cv_error *err)
 {
     int error = cv_place_create_file(place, out);
@@ -586,11 +585,11 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
     return status;
 }
 
-/* Other writers are kept out, and an unfinished commit is finished: files are copied. */
+/* Keeps other writers out and finishes an unfinished commit, because files will be copied. */
 static cv_status hold(const cv_tree *tree, cv_error *err)
 {
     if (tree->writable)
-        return cv_tree_check_writable(tree, err); /* which we hold, or a parent */
+        return cv_tree_check_writable(tree, err); /* the lock is ours, or a parent's */
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
     int error = cv_file_lock(cv_dir_as_file(tree->dir));
     if (error) return cv_fail_lock(err, error, tree->path);
@@ -605,7 +604,8 @@ static void let_go(const cv_tree *tree)
         cv_file_unlock(cv_dir_as_file(tree->dir));
 }
 
-/* An archive in its own source would be one of its files, or replace one. */
+/* Checks that the archive is not made inside its source, where it would be copied or replace a
+ * file. */
 static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
@@ -615,7 +615,7 @@ static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *
     cv_free(whole);
     if (!is_inside) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "%s lies in the tree %s, of which it is to be made",
+                   "%s lies inside the tree %s, from which it would be made",
                    cv_show_path(path).text, tree->shown.text);
 }
 
@@ -658,7 +658,7 @@ static cv_status unpack_member(const cv_tree *tree, const cv_member *member, cv_
     int error = cv_open_file(dir, member->path, how, 0666, &file);
     cv_status status = CV_OK;
     if (error) {
-        status = cv_fail_sys(err, error, "cannot make %s", cv_show_path(member->path).text);
+        status = cv_fail_sys(err, error, "cannot create %s", cv_show_path(member->path).text);
     } else {
         status = cv_copy_bytes(&source, file, 0, watch, &crc, err);
         cv_file_close(&file);
@@ -679,7 +679,7 @@ static cv_status sync_files(cv_dir dir, const cv_members *files, cv_error *err)
     return CV_OK;
 }
 
-/* `paths`: one after the other, each with its NUL; the first, empty, is the tree's own. */
+/* Syncs directories. `paths`: one after another, each with its NUL; "" is the tree itself. */
 static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *err)
 {
     const char *path = (const char *)paths->data;

@@ -1,4 +1,4 @@
-/* New trees: the bytes that every one begins with, and directories that appear whole. */
+/* New trees: the bytes that every tree begins with, and directories that appear complete. */
 #ifndef CV_TREE_MAKE_H
 #define CV_TREE_MAKE_H
 
@@ -17,34 +17,33 @@ typedef struct cv_copy_source {
     const cv_member *member;
     cv_file file;
     uint64_t pos, size;
-    bool any_checksum; /* no check against the archive: the caller compares */
+    bool any_checksum; /* not compared with the archive's checksum: the caller does that */
 } cv_copy_source;
 
-/* CATERVA_EBUSY if it is being written, CATERVA_EUNSUPPORTED if the member is compressed.
- * Release with cv_copy_source_close. */
+/* Opens a file of the tree for copying. CATERVA_EBUSY: it is being written; CATERVA_EUNSUPPORTED:
+ * the member is compressed. Release with cv_copy_source_close. */
 cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
                               cv_copy_source *out, cv_error *err);
 void cv_copy_source_close(cv_copy_source *source);
 
-/* Copies all of it to `to` at `pos`; *crc is its checksum. CATERVA_ECORRUPT if the archive's
- * differs. The watch (or NULL) counts the bytes. */
+/* Copies the whole file to `to` at `pos`; *crc: its checksum. CATERVA_ECORRUPT: it differs from the
+ * archive's. The watch (or NULL) counts the bytes. */
 cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
                         cv_watch *watch, uint32_t *crc, cv_error *err);
 
-/* Reads all of it and compares the checksum with the archive's: CATERVA_ECORRUPT. */
+/* Reads the whole file; CATERVA_ECORRUPT if its checksum differs from the archive's. */
 cv_status cv_copy_check(const cv_copy_source *source, cv_watch *watch, cv_error *err);
 
-/* An empty embed.b2e, and the leaf of a group without attributes, byte for byte as python-
- * blosc2 writes them. */
+/* Append an empty embed.b2e, and the leaf of a group without attributes, byte for byte as
+ * python-blosc2 writes them. */
 cv_status cv_make_embed(cv_buffer *out, cv_error *err);
 cv_status cv_make_group(cv_buffer *out, cv_error *err);
 
-/* The sealed leaf of a group with these attributes; `like`: the header it replaces, or
- * NULL. */
+/* Appends the sealed leaf of a group with attributes. `like`: the replaced header, or NULL. */
 cv_status cv_make_group_with(const cv_metalayer *attributes, int n,
                              const cv_frame_header *like, cv_buffer *out, cv_error *err);
 
-/* A directory under a temporary name beside its own. */
+/* A directory under a temporary name in the same parent. */
 typedef struct cv_new_directory {
     cv_dir parent;
     cv_dir dir;
@@ -54,32 +53,32 @@ typedef struct cv_new_directory {
     bool published;
 } cv_new_directory;
 
-/* CATERVA_EEXIST when there is anything at `path`. Release with cv_new_directory_close,
- * which removes what was not published. */
+/* Creates a directory that will get the name `path`; CATERVA_EEXIST if anything has it. Release
+ * with cv_new_directory_close, which deletes a directory that was not published. */
 cv_status cv_new_directory_open(const char *path, cv_new_directory *out, cv_error *err);
 cv_status cv_new_directory_publish(cv_new_directory *made, bool durable, cv_error *err);
 void cv_new_directory_close(cv_new_directory *made);
 
-/* Makes an empty tree, which appears whole. CATERVA_EEXIST when there is anything. */
+/* Makes an empty tree, which appears complete. CATERVA_EEXIST if `path` exists. */
 cv_status cv_make_tree(const char *path, bool durable, cv_error *err);
 
-/* Writes a new file `name` in `dir`, and the directories in its path. */
+/* Writes a new file `name` in `dir`, and creates the directories in its path. */
 cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        cv_error *err);
 
-/* The same under a temporary name in the directory of `name`; `temp` is the name in that. */
+/* The same under a temporary name, `temp`, in the directory of `name`. */
 cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        char temp[CV_OS_TEMP_NAME], cv_error *err);
 
-/* Makes missing directories in the path of `name`. Durable: syncs their names. */
+/* Creates missing directories in the path of `name`. Durable: syncs their names. */
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err);
 
-/* Removes all below `dir`, best effort. The watch counts files, of which `announced` are
- * announced already; fails only if it stops (CATERVA_ESTOPPED). */
+/* Deletes everything below `dir`, best effort. The watch counts files, of which `announced` are
+ * announced already. Fails only if it stops the call (CATERVA_ESTOPPED). */
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
 
-/* See caterva_tree_pack and caterva_tree_unpack; `options` are complete. */
+/* See caterva_tree_pack and caterva_tree_unpack; `options` must be complete. */
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,
                        const caterva_tree_pack_options *options, cv_error *err);
 cv_status cv_tree_unpack(const cv_tree *tree, const char *path,

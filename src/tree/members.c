@@ -1,6 +1,5 @@
-/* Room: tree. The files of a tree: members of an archive, or files of a directory and its
- * folders. All paths are in one buffer that moves while it grows: until the list is complete,
- * a member has the offset of its path. */
+/* Room: tree. The files of a tree: members of an archive, or files below a directory. All paths are
+ * in one buffer that moves while it grows: members have offsets until the list is complete. */
 #include "tree/members.h"
 
 #include "base/heap.h"
@@ -27,7 +26,7 @@ cv_status cv_members_add(cv_members *m, const cv_member *member, const char *pat
 
 cv_status cv_members_add_name(cv_members *m, const char *name, cv_error *err)
 {
-    size_t place = m->names.size; /* behind a path: not 0 */
+    size_t place = m->names.size; /* after a path, so not 0 */
     CV_TRY(cv_buffer_append(&m->names, name, strlen(name) + 1, err));
     m->list[m->n - 1].other_name = place;
     return CV_OK;
@@ -38,7 +37,7 @@ const char *cv_members_other_name(const cv_members *m, const cv_member *member)
     return member->other_name ? (const char *)m->names.data + member->other_name : NULL;
 }
 
-/* Of equal paths the one that was added last comes first. */
+/* Compares paths. Of equal paths the one added last comes first. */
 static int compare(const void *x, const void *y)
 {
     const cv_member *a = x, *b = y;
@@ -95,7 +94,7 @@ const cv_member *cv_members_find(const cv_members *m, const char *path)
 cv_status cv_fail_unreadable(const char *path, cv_error *err)
 {
     return cv_fail(err, CATERVA_EIO, -1,
-                   "%s cannot be read: it is a link that leads nowhere, or no regular file",
+                   "%s cannot be read: it is a broken link, or not a regular file",
                    cv_show_path(path).text);
 }
 
@@ -112,19 +111,19 @@ void cv_members_free(cv_members *m)
 typedef struct walk {
     cv_dir root;
     const char *shown;
-    cv_buffer queue; /* paths of directories, each with its NUL; the root's is empty */
-    size_t next;     /* the one to be listed in it */
-    cv_buffer path;  /* of the directory that is listed and a name in it */
+    cv_buffer queue; /* paths of directories, each with its NUL; that of the root is empty */
+    size_t next;     /* the next one to list */
+    cv_buffer path;  /* of the listed directory and a name in it */
     cv_members *out;
     bool takes_all;
-    const char *only; /* see cv_files_near: the name, while the folder it is in is listed */
+    const char *only; /* only this name in the first directory, see cv_files_near */
     bool is_first;
     size_t n_below;
     cv_watch *watch;
     int64_t announced; /* files announced to the watch and not found yet */
 } walk;
 
-/* "a/b" of the directory and a name in it, into w->path. */
+/* Joins the directory and a name in it, as "a/b", in w->path. */
 static cv_status join(walk *w, const char *name, cv_error *err)
 {
     const char *parent = (const char *)w->queue.data + w->next;
@@ -151,7 +150,7 @@ static cv_status take(walk *w, const char *name, cv_error *err)
     CV_TRY(join(w, name, err));
     const char *path = (const char *)w->path.data;
     int error = cv_dir_get_link_info(w->root, path, &info);
-    if (error == ENOENT) return CV_OK; /* gone meanwhile */
+    if (error == ENOENT) return CV_OK; /* deleted meanwhile */
     if (!error && info.kind == CV_KIND_LINK && !w->takes_all) {
         error = cv_dir_get_info(w->root, path, &target);
         bool leads_nowhere = error == ENOENT || error == ENOTDIR || error == ELOOP;
@@ -160,7 +159,7 @@ static cv_status take(walk *w, const char *name, cv_error *err)
         if (leads_nowhere) error = 0;
     }
     if (error)
-        return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, w->shown);
+        return cv_fail_sys(err, error, "cannot examine %.80s in %.136s", path, w->shown);
     if (info.kind == CV_KIND_DIRECTORY && !w->takes_all &&
         cv_tree_is_job_folder(name, strlen(name)))
         return CV_OK;
@@ -181,7 +180,7 @@ static cv_status fail_listing(const walk *w, int error, cv_error *err)
                        (const char *)w->queue.data + w->next, w->shown);
 }
 
-/* Fails without memory only. */
+/* Checks a name. Fails only for lack of memory. */
 static cv_status check_name(const char *name, bool *is_good, cv_error *err)
 {
     cv_error reason = {0};
@@ -192,7 +191,7 @@ static cv_status check_name(const char *name, bool *is_good, cv_error *err)
     return status;
 }
 
-/* Whether it is the name, or that and a suffix. */
+/* Whether the name is `only`, with or without a suffix. */
 static bool is_called(const char *name, const char *only)
 {
     size_t stem = cv_tree_stem(name);
@@ -208,7 +207,7 @@ static cv_status list(walk *w, cv_error *err)
     cv_listing listing;
     cv_status status = CV_OK;
     int error = cv_open_dir(w->root, *path ? path : ".", *path ? CV_OPEN_NO_LINK : 0, &dir);
-    if (error == ENOENT && *path) return CV_OK; /* gone meanwhile */
+    if (error == ENOENT && *path) return CV_OK; /* deleted meanwhile */
     if (!error) error = cv_listing_open(dir, &listing);
     if (error) return fail_listing(w, error, err);
     const char *name;
@@ -224,7 +223,7 @@ static cv_status list(walk *w, cv_error *err)
     return status;
 }
 
-/* From the folder `start` on, which is "" for all. */
+/* Walks from the directory `start` on; "" is the root. */
 static cv_status run(walk *w, const char *start, size_t size, cv_error *err)
 {
     cv_status status = cv_buffer_append(&w->queue, start, size, err);
@@ -247,7 +246,7 @@ cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_memb
     return status;
 }
 
-/* Whether the walk would come by the folder of `size` bytes: links are not followed. */
+/* Whether a walk would reach the directory of `size` bytes: links are not followed. */
 static cv_status is_reached(walk *w, const char *path, size_t size, bool *out, cv_error *err)
 {
     cv_file_info info;
@@ -258,7 +257,7 @@ static cv_status is_reached(walk *w, const char *path, size_t size, bool *out, c
         CV_TRY(cv_buffer_append(&w->path, "", 1, err));
         int error = cv_dir_get_link_info(w->root, (const char *)w->path.data, &info);
         if (error && error != ENOENT && error != ENOTDIR)
-            return cv_fail_sys(err, error, "cannot look at %.80s in %.136s",
+            return cv_fail_sys(err, error, "cannot examine %.80s in %.136s",
                                (const char *)w->path.data, w->shown);
         *out = !error && info.kind == CV_KIND_DIRECTORY;
         size = cv_tree_parent(path, size);

@@ -1,5 +1,5 @@
-/* Room: tree. Names of leaves and groups. They come from files of others, so each is checked
- * before it is used. Knows neither files nor archives. */
+/* Room: tree. Names of leaves and groups. They come from foreign files, so each is checked before
+ * it is used. Independent of files and archives. */
 #include "tree/names.h"
 
 #include "array/wings.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Limits of file systems, and of the depth of groups. */
+/* Limits of a path's bytes, from file systems, and of its parts. */
 enum { LONGEST = 4000, DEEPEST = 64 };
 
 static bool is_bad_part(const char *part, size_t size)
@@ -41,7 +41,7 @@ static cv_status check(const char *path, size_t size, cv_status code, cv_error *
     char *text = cv_strndup(path, size);
     if (!text) return cv_fail_memory(err, size, "a name");
     const char *fault = fault_of(path, size);
-    if (!fault && !cv_is_utf8(text)) fault = "is no UTF-8";
+    if (!fault && !cv_is_utf8(text)) fault = "is not UTF-8";
     cv_show_text(shown, sizeof shown, text);
     cv_free(text);
     if (!fault) return CV_OK;
@@ -57,11 +57,11 @@ cv_status cv_tree_check_key(const char *key, cv_error *err)
 {
     if (key[0] != '/')
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "\"%.100s\" is no key of a tree: it begins with a slash", key);
+                       "\"%.100s\" is not a key of a tree: keys begin with a slash", key);
     return key[1] ? check(key + 1, strlen(key + 1), CATERVA_EINVAL, err) : CV_OK;
 }
 
-/* ---- Their parts ------------------------------------------------------------------- */
+/* ---- Parts of names --------------------------------------------------------------------- */
 
 size_t cv_tree_stem(const char *path)
 {
@@ -103,8 +103,8 @@ cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err)
         if (!is_file && cv_tree_is_job_folder(path, size))
             return cv_fail(
                 err, CATERVA_EINVAL, -1,
-                "a group cannot have the name \"%.*s\": the parts of an array's "
-                "jobs lie in a folder of such a name, which no list of a tree shows",
+                "a group cannot have the name \"%.*s\", which is reserved for the parts "
+                "of an array's jobs",
                 (int)(size < 100 ? size : 100), path);
         path += size + (path[size] == '/');
     }

@@ -1,6 +1,6 @@
-/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key. A leaf in a
- * directory with the name that python-blosc2 gives it is found without a listing. catalog.c
- * knows what a leaf is. */
+/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key. In a directory, a
+ * leaf named as python-blosc2 does is found without a listing. catalog.c determines what a leaf
+ * is. */
 #include "tree/opened.h"
 
 #include "base/arith.h"
@@ -20,12 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- embed.b2e --------------------------------------------------------------------------
+/* ---- embed.b2e -----------------------------------------------------------------------------
  *
- * Its attributes are msgpack maps that python-blosc2 writes. Every key is checked, and every
- * leaf lies within the bytes that there are. What the leaves hold is not known here. */
+ * Its attributes are msgpack maps written by python-blosc2. Every key is checked, and that every
+ * leaf lies within the existing bytes. What the leaves contain is not checked here. */
 
-/* Enough for a stored list of 10^5 leaves. */
+/* Maximum bytes of a stored list; enough for 10^5 leaves. */
 enum { LONGEST = 16 << 20 };
 
 static cv_status keep_text(cv_embed *e, const uint8_t *text, size_t size, cv_error *err)
@@ -36,7 +36,7 @@ static cv_status keep_text(cv_embed *e, const uint8_t *text, size_t size, cv_err
     return cv_buffer_append(&e->names, "", 1, err);
 }
 
-/* Each has two texts: its key, and its kind or nothing. */
+/* Adds an entry with two strings: its key, and its kind or "". */
 static cv_status add(cv_embed *e, const cv_embed_entry *entry, const cv_token *key,
                      const cv_token *kind, cv_error *err)
 {
@@ -82,7 +82,7 @@ void cv_embed_free(cv_embed *e)
 }
 
 typedef struct fields {
-    int64_t offset, size; /* -1: not given */
+    int64_t offset, size; /* -1: missing */
     bool is_remote;
     cv_token kind;
 } fields;
@@ -98,7 +98,7 @@ static int64_t byte_count(const cv_token *token)
     return is_number && token->number <= INT64_MAX ? (int64_t)token->number : -1;
 }
 
-/* The map of one leaf or object; other fields are skipped. */
+/* Reads the map of one leaf or object. Unknown fields are skipped. */
 static cv_status read_fields(cv_tokens *t, fields *out, cv_error *err)
 {
     *out = (fields){.offset = -1, .size = -1};
@@ -135,11 +135,12 @@ static cv_status add_leaf(cv_embed *e, const cv_token *key, const fields *f, cv_
     if (f->is_remote) return add(e, &entry, key, &none, err);
     if (f->offset < 0 || f->size < 0 || !cv_add_i64(f->offset, f->size, &end) ||
         (uint64_t)end > e->size)
-        return cv_fail(err, CATERVA_ECORRUPT, -1,
-                       "embed.b2e: leaf %.*s of %lld bytes at %lld does not lie in the %llu "
-                       "bytes that it holds",
-                       (int)cv_min_i64((int64_t)key->number, 100), (const char *)key->bytes,
-                       (long long)f->size, (long long)f->offset, (unsigned long long)e->size);
+        return cv_fail(
+            err, CATERVA_ECORRUPT, -1,
+            "embed.b2e: leaf %.*s of %lld bytes at %lld does not lie within its %llu "
+            "bytes",
+            (int)cv_min_i64((int64_t)key->number, 100), (const char *)key->bytes,
+            (long long)f->size, (long long)f->offset, (unsigned long long)e->size);
     entry.offset = (uint64_t)f->offset;
     entry.size = (uint64_t)f->size;
     return add(e, &entry, key, &none, err);
@@ -170,7 +171,7 @@ static cv_status read_map(cv_tokens *t, cv_embed *e,
     return CV_OK;
 }
 
-/* {"embed_map": {key: entry, ...}, "current_offset": n} */
+/* Reads {"embed_map": {key: entry, ...}, "current_offset": n}. */
 static cv_status read_leaves(cv_tokens *t, cv_embed *e, cv_error *err)
 {
     cv_token map = cv_token_next(t);
@@ -203,8 +204,8 @@ static cv_status read_attribute(const cv_trailer *trailer, const char *name, par
     CV_TRY(cv_frame_attribute_size(attribute, &size, err));
     if (size > LONGEST)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "embed.b2e: %s has %lld bytes, %d can be read", name, (long long)size,
-                       LONGEST);
+                       "embed.b2e: %s has %lld bytes, but at most %d can be read", name,
+                       (long long)size, LONGEST);
     cv_status status = cv_frame_attribute(attribute, &value, NULL, err);
     if (status == CV_OK) {
         cv_tokens tokens = cv_tokens_of(value.data, value.size);
@@ -261,7 +262,7 @@ cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_e
     return CV_OK;
 }
 
-/* Of a far member that is small all comes with its local header. */
+/* Fetches a small far member as a whole, together with its local header. */
 static cv_status bring_small(cv_store *store, const cv_member *member, cv_error *err)
 {
     enum { SMALL = 64 * 1024 };
@@ -269,8 +270,8 @@ static cv_status bring_small(cv_store *store, const cv_member *member, cv_error 
     return size <= SMALL ? cv_store_bring(store, member->header_pos, size, err) : CV_OK;
 }
 
-/* If header and directory contradict each other and both arrived undamaged, the directory
- * counts. While a tree is opened, all is read again before that. */
+/* Locates a member's data. If header and directory contradict each other and both arrived
+ * undamaged, the directory counts. While a tree is being opened, both are read again first. */
 static cv_status locate(const cv_tree *tree, const cv_member *member, uint64_t *pos,
                         cv_error *err)
 {
@@ -332,7 +333,7 @@ static cv_status head_of_file(const cv_tree *tree, const cv_member *member, uint
     char *name = NULL;
     if (member->step) CV_TRY(cv_journal_file(member->step, &name, err));
     int error = cv_open_file(tree->dir, name ? name : member->path, CV_OPEN_READ, 0, &file);
-    if (name && error == ENOENT) /* it has its name by now */
+    if (name && error == ENOENT) /* renamed meanwhile */
         error = cv_open_file(tree->dir, member->path, CV_OPEN_READ, 0, &file);
     cv_free(name);
     if (error) return cv_fail_open(err, error, member->path);
@@ -359,8 +360,8 @@ void cv_contents_free(cv_contents *contents)
     cv_journal_free(&contents->journal);
 }
 
-/* The first time a server sends embed.b2e, its checksum is compared with the directory's,
- * because its list decides what the tree holds. */
+/* Compares embed.b2e with the checksum in the directory the first time a server sends it, because
+ * its list decides which leaves the tree has. */
 static cv_status check_embed(const cv_tree *tree, cv_store *store, cv_error *err)
 {
     enum { MOST = 1 << 20 };
@@ -374,12 +375,12 @@ static cv_status check_embed(const cv_tree *tree, cv_store *store, cv_error *err
         size > 0 ? cv_store_read(store, CV_FRAME_OBJECT, 0, bytes, size, err) : CV_OK;
     if (status == CV_OK && cv_crc32(0, bytes, size) != member->crc)
         status = cv_fail(err, CATERVA_ECORRUPT, (int64_t)member->header_pos,
-                         "its checksum is not that of the zip archive's directory");
+                         "its checksum differs from that in the zip archive's directory");
     cv_free(bytes);
     return status;
 }
 
-/* Names the file before what is wrong with it. */
+/* Reads embed.b2e. The error names the file before the reason. */
 cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err)
 {
     cv_store *store;
@@ -394,7 +395,7 @@ cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_erro
     }
     contents->has_embed = status == CV_OK;
     if (status == CV_OK) return CV_OK;
-    if (tree->form == CV_TREE_FILE) /* it may be anything else that was damaged */
+    if (tree->form == CV_TREE_FILE) /* the file may be damaged data of any kind */
         (void)cv_fail(err, status, reason.position, "%s: %.200s", tree->shown.text,
                       reason.message);
     else
@@ -409,8 +410,8 @@ static bool is_embed(const cv_contents *contents)
     return cv_members_find(&contents->members, CV_TREE_EMBED) != NULL;
 }
 
-/* Committed files that do not have their names yet. Looked for before the listing, so that
- * none is missed that is renamed meanwhile. */
+/* Adds committed files that do not have their names yet. Called before the listing, so that a file
+ * renamed meanwhile is not missed. */
 static cv_status add_committed(const cv_tree *tree, cv_contents *out, cv_error *err)
 {
     for (size_t i = 0; i < out->journal.n; i++) {
@@ -444,7 +445,7 @@ static cv_status look_at_directory(const cv_tree *tree, cv_contents *out, cv_err
     cv_members_complete(&out->members);
     set_steps(tree, out);
     if (is_embed(out)) return cv_tree_read_embed(tree, out, err);
-    return cv_fail(err, CATERVA_ENOTFOUND, -1, "the directory %s holds no tree: it has no %s",
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "the directory %s is not a tree: it has no %s",
                    tree->shown.text, CV_TREE_EMBED);
 }
 
@@ -455,7 +456,7 @@ cv_status cv_tree_look_near(const cv_tree *tree, const char *key, bool is_first,
     bool is_hidden = strstr(key, "/.") || cv_tree_check_groups(key + 1, true, NULL) != CV_OK;
     if (is_hidden || !key[1]) return look_at_directory(tree, own, err);
     CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &own->journal, err));
-    bool stands = own->journal.n > 0; /* it has files that are to get their names */
+    bool stands = own->journal.n > 0; /* it names files that are not renamed yet */
     cv_journal_free(&own->journal);
     own->journal = (cv_journal){.n = 0};
     if (stands) return look_at_directory(tree, own, err);
@@ -482,7 +483,7 @@ static bool is_same_member(const cv_member *a, const cv_member *b)
            a->crc == b->crc;
 }
 
-/* The directory's members without those that lists leave out. */
+/* Reads the members of the archive's directory, without hidden ones. */
 static cv_status read_members(const cv_tree *tree, const cv_zip_source *source,
                               cv_members *out, cv_error *err)
 {
@@ -503,7 +504,7 @@ cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *
     cv_members_free(&now);
     if (is_same || (status != CV_OK && !cv_is_doubtful(status))) return status;
     return cv_fail(err, CATERVA_EIO, -1,
-                   "%s: the archive's directory was damaged on its way, or the archive was "
+                   "%s: the archive's directory was damaged in transit, or the archive was "
                    "replaced: open it again",
                    tree->shown.text);
 }
@@ -514,7 +515,7 @@ static bool is_same_entry(const cv_embed_entry *a, const cv_embed_entry *b)
            a->size == b->size && strcmp(a->kind, b->kind) == 0;
 }
 
-/* The same of a tree that is one file. */
+/* The same for a tree that is one file. */
 static cv_status check_entries(const cv_tree *tree, cv_store *store, cv_error *err)
 {
     cv_store *own;
@@ -528,14 +529,14 @@ static cv_status check_entries(const cv_tree *tree, cv_store *store, cv_error *e
     cv_embed_free(&now);
     if (is_same || (status != CV_OK && !cv_is_doubtful(status))) return status;
     return cv_fail(err, CATERVA_EIO, -1,
-                   "%s: its list of arrays was damaged on its way, or the file was replaced: "
+                   "%s: its list of arrays was damaged in transit, or the file was replaced: "
                    "open it again",
                    tree->shown.text);
 }
 
 typedef struct confirmation {
     const cv_tree *tree;
-    cv_store *store; /* of its own: the tree's goes on using what it has */
+    cv_store *store; /* separate: the tree's store keeps using what it has */
 } confirmation;
 
 static cv_status check_contents(void *context, cv_error *err)
@@ -562,7 +563,7 @@ cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
-/* An archive without embed.b2e was made by another program, and is read. */
+/* Opens an archive. One without embed.b2e was made by another program. */
 static cv_status open_archive(cv_tree *tree, cv_error *err)
 {
     tree->form = CV_TREE_ARCHIVE;
@@ -571,7 +572,7 @@ static cv_status open_archive(cv_tree *tree, cv_error *err)
     return is_embed(&tree->contents) ? cv_tree_read_embed(tree, &tree->contents, err) : CV_OK;
 }
 
-/* An archive may have other bytes before it, or have lost its first ones. */
+/* Whether the path ends with ".b2z". Archives may follow other bytes, or miss their first ones. */
 static bool has_archive_name(const char *path)
 {
     size_t size = strlen(path);
@@ -596,7 +597,7 @@ static cv_status open_file(cv_tree *tree, cv_error *err)
         if (tree->contents.embed.is_store) return CV_OK;
     }
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                   "%s is no tree: neither a zip archive (.b2z), a directory (.b2d) nor a "
+                   "%s is not a tree: neither a zip archive (.b2z), a directory (.b2d) nor a "
                    "store of arrays (.b2e)",
                    tree->shown.text);
 }
@@ -610,10 +611,11 @@ static cv_status open_directory(cv_tree *tree, cv_error *err)
     error = cv_dir_get_info(tree->dir, CV_TREE_EMBED, &info);
     if (!error) return CV_OK;
     if (error != ENOENT)
-        return cv_fail_sys(err, error, "cannot look at %s in %s", CV_TREE_EMBED,
+        return cv_fail_sys(err, error, "cannot examine %s in %s", CV_TREE_EMBED,
                            tree->shown.text);
-    return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "the directory %s is no tree: it has no %s",
-                   tree->shown.text, CV_TREE_EMBED);
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "the directory %s is not a tree: it has no %s", tree->shown.text,
+                   CV_TREE_EMBED);
 }
 
 static cv_status open_any(cv_tree *tree, cv_error *err)
@@ -637,7 +639,7 @@ static cv_status open_file_anew(void *context, cv_error *err)
     return open_file(tree, err);
 }
 
-/* Archives, and single files; a directory cannot be listed. */
+/* Opens an archive or a single file at a URL; a remote directory cannot be listed. */
 static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
 {
     const cv_remote_calls *remote = cv_wings.remote;
@@ -652,8 +654,8 @@ static cv_status open_url(cv_tree *tree, cv_session *session, cv_error *err)
     const cv_doubted file = {
         .store = tree->store, .read = open_file_anew, .context = tree, .begins = true};
     if (!tree->store->has_chunk_objects) return cv_store_doubting(&file, err);
-    return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is a directory, and no tree's archive",
-                   tree->shown.text);
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%s is a directory, not the archive of a tree", tree->shown.text);
 }
 
 static void name(cv_tree *tree, const char *path)
@@ -684,7 +686,7 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, c
     return CV_OK;
 }
 
-/* An archive without a directory is one by its first bytes or its name. */
+/* Opens an archive, known by its first bytes or its name, that may have lost its directory. */
 static cv_status open_damaged_file(cv_tree *tree, cv_error *reason, cv_error *err)
 {
     uint8_t head[2] = {0};
@@ -693,7 +695,7 @@ static cv_status open_damaged_file(cv_tree *tree, cv_error *reason, cv_error *er
     tree->form = CV_TREE_ARCHIVE;
     CV_TRY(cv_zip_source_read(&source, 0, head, sizeof head, &done, err));
     if (!has_archive_name(tree->path) && (head[0] != 'P' || head[1] != 'K'))
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no zip archive (.b2z)",
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is not a zip archive (.b2z)",
                        tree->shown.text);
     cv_members *members = &tree->contents.members;
     cv_status status = cv_zip_directory_read(&source, &tree->shown, members, reason);
@@ -769,7 +771,7 @@ static cv_status add_member(cv_buffer *all, const cv_member *m, cv_error *err)
     return cv_buffer_append(all, numbers, sizeof numbers, err);
 }
 
-/* Distinguishes one-file trees, which have no checksums of their leaves. */
+/* Returns a stamp that tells one-file trees apart, whose leaves have no checksums. */
 static cv_stamp stamp_of(const cv_tree *tree)
 {
     cv_file_info info;
@@ -798,7 +800,7 @@ cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_err
 void cv_tree_close(cv_tree *tree)
 {
     if (!tree) return;
-    if (tree->writable && cv_os_has_forked(tree->opened)) /* children hold the opening, too */
+    if (tree->writable && cv_os_has_forked(tree->opened)) /* children share the open file */
         cv_file_unlock(cv_dir_as_file(tree->dir));
     cv_contents_free(&tree->contents);
     cv_store_close(tree->store);
@@ -808,9 +810,9 @@ void cv_tree_close(cv_tree *tree)
     cv_free(tree);
 }
 
-/* ---- Leaves by their keys ---------------------------------------------------------------- */
+/* ---- Finding leaves by key -------------------------------------------------------------- */
 
-/* "g/x.b2nd" of "/g/x". Owned. */
+/* Makes "g/x.b2nd" from "/g/x". Owned. */
 static cv_status file_of(const char *key, const char *suffix, char **out, cv_error *err)
 {
     size_t size = strlen(key) + CV_TREE_LONGEST_SUFFIX + 1;
@@ -840,7 +842,7 @@ static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_inf
     bool is_none =
         error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
     *found = !error && info->kind == CV_KIND_FILE;
-    if (is_none) { /* nothing, or a link that leads there */
+    if (is_none) { /* missing, or a broken link */
         bool is_link =
             cv_dir_get_link_info(tree->dir, path, info) == 0 && info->kind == CV_KIND_LINK;
         return is_link ? cv_fail_unreadable(path, err) : CV_OK;
@@ -848,7 +850,7 @@ static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_inf
     if (!error && !*found && info->kind != CV_KIND_DIRECTORY)
         return cv_fail_unreadable(path, err);
     if (!error) return CV_OK;
-    return cv_fail_sys(err, error, "cannot look at %.80s in %.136s", path, tree->shown.text);
+    return cv_fail_sys(err, error, "cannot examine %.80s in %.136s", path, tree->shown.text);
 }
 
 static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
@@ -870,7 +872,7 @@ static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf
     return CATERVA_ENOTFOUND;
 }
 
-/* An unfinished commit's file by its new name. */
+/* Finds a file of an unfinished commit by its new name. */
 static cv_status find_committed(const cv_tree *tree, const char *key, cv_leaf *out,
                                 cv_error *err)
 {
@@ -900,7 +902,7 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
         cv_free(path);
     }
     for (size_t i = 0; i < contents->members.n && !found; i++) {
-        /* A leaf of any other suffix; opening it checks whether it holds a frame. */
+        /* A leaf with another suffix; opening it checks whether it is a frame. */
         const cv_member *other = &contents->members.list[i];
         if (is_path_of(other->path, key) && strcmp(other->path, CV_TREE_EMBED) != 0)
             found = other;
@@ -934,10 +936,10 @@ static cv_status refuse(const cv_tree *tree, const cv_contents *c, const char *k
     if (cv_members_find(&c->members, key + 1))
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%.80s in %s is a file, not an array",
                        key, name);
-    return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %.80s in %s", key, name);
+    return cv_fail(err, CATERVA_ENOTFOUND, -1, "%.80s does not exist in %s", key, name);
 }
 
-/* The member or embedded leaf of the key; neither path nor embedded if there is none. */
+/* Finds the member or embedded leaf of the key; if none, *out has no path and is not embedded. */
 static cv_status find_stored(const cv_contents *c, const char *key, cv_leaf *out,
                              cv_error *err)
 {
@@ -990,8 +992,8 @@ cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err)
         const cv_embed_entry *e = &embed.list[i];
         if (e->what == CV_EMBED_OBJECT && cv_tree_is_within(key, e->key))
             status = cv_fail(err, CATERVA_EREADONLY, -1,
-                             "%.80s is a part of a %.30s in %s and can be read only", key,
-                             e->kind, tree->shown.text);
+                             "%.80s is part of a %.30s in %s and is read-only", key, e->kind,
+                             tree->shown.text);
     }
     cv_embed_free(&embed);
     return status;
@@ -1023,7 +1025,7 @@ bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but)
     return found;
 }
 
-/* "/g/__vlmeta__" */
+/* Makes "/g/__vlmeta__". */
 static cv_status attributes_key(const char *group, char **out, cv_error *err)
 {
     size_t size = strlen(group) + sizeof CV_TREE_ATTRIBUTES + 1;
@@ -1042,7 +1044,7 @@ cv_status cv_tree_attributes_path(const char *group, char **out, cv_error *err)
     return status;
 }
 
-/* A file by its name, also one that a commit has not renamed yet. */
+/* Finds a file by its name, also one that a commit has not renamed yet. */
 static cv_status find_path(const cv_tree *tree, char *path, bool *found, cv_leaf *out,
                            cv_error *err)
 {
@@ -1074,7 +1076,7 @@ static cv_status find_attributes(const cv_tree *tree, const char *group, const c
 {
     cv_contents own = {.has_embed = false};
     const cv_contents *contents = &tree->contents;
-    if (tree->form == CV_TREE_DIRECTORY) { /* without a look at all its files */
+    if (tree->form == CV_TREE_DIRECTORY) { /* avoids listing all files */
         cv_store *store;
         CV_TRY(cv_tree_embed_store(tree, &store, err));
         CV_TRY(cv_embed_read(store, &own.embed, err));

@@ -1,6 +1,6 @@
-/* Room: tree. Repairs a tree: first what prevents its opening, then each member by itself. In
- * place, a damaged file is replaced only if nothing in it is lost, and unreadable files are
- * put aside. An output appears whole. */
+/* Room: tree. Repairs a tree: first what prevents opening it, then each member separately. In
+ * place, a damaged file is replaced only if nothing of it is lost, and unreadable files are
+ * renamed. An output appears complete. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "base/os_file.h"
@@ -27,10 +27,10 @@ typedef struct cv_tree_repair {
     bool durable;
     cv_watch watch;
     cv_watch *reporting;          /* the same, or NULL */
-    cv_new_directory made;        /* with an output */
-    char *made_path;              /* of it; NULL: in place */
-    caterva_tree_repaired member; /* the one that is looked at */
-    caterva_repair_result array;  /* what became of it, if it is an array */
+    cv_new_directory made;        /* the output, if there is one */
+    char *made_path;              /* its path; NULL: in place */
+    caterva_tree_repaired member; /* the current member */
+    caterva_repair_result array;  /* its result, if it is an array */
     char *beside;
     cv_error reason;
 } cv_tree_repair;
@@ -73,7 +73,7 @@ static caterva_repair_options options_of(cv_tree_repair *r, const char *output)
     return o;
 }
 
-/* Other failures end the repair: a member that cannot be read may be sound. */
+/* Whether the status means damage. Others end the repair: an unreadable member may be sound. */
 static bool is_damage(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
@@ -95,10 +95,10 @@ static cv_status open_output(const cv_tree_repair *r, const cv_member *member, c
     unsigned how = CV_OPEN_WRITE | CV_OPEN_CREATE | CV_OPEN_NEW;
     int error = cv_open_file(r->made.dir, member->path, how, 0666, out);
     if (!error) return CV_OK;
-    return cv_fail_sys(err, error, "cannot make %s", cv_show_path(member->path).text);
+    return cv_fail_sys(err, error, "cannot create %s", cv_show_path(member->path).text);
 }
 
-/* Copies the bytes unchanged; *why: they have the wrong checksum. */
+/* Copies the bytes unchanged; *why is set if their checksum is wrong. */
 static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error *why,
                             cv_error *err)
 {
@@ -115,7 +115,7 @@ static cv_status copy_bytes(cv_tree_repair *r, const cv_member *member, cv_error
     cv_copy_source_close(&source);
     if (status == CV_OK && r->tree->form == CV_TREE_ARCHIVE && crc != member->crc)
         (void)cv_fail(why, CATERVA_ECORRUPT, (int64_t)member->header_pos,
-                      "the member at byte %llu has the checksum %08x, it should be %08x",
+                      "the member at byte %llu has the checksum %08x, but should have %08x",
                       (unsigned long long)member->header_pos, crc, member->crc);
     return status;
 }
@@ -169,13 +169,13 @@ static cv_status publish(cv_place *place, bool durable, cv_error *err)
     return status;
 }
 
-/* The new array, which holds all that the damaged one did, replaces it. */
+/* Replaces the damaged array by the new one, from which nothing is missing. */
 static cv_status replace(const cv_tree_repair *r, const char *path, cv_error *err)
 {
     cv_place place;
     CV_TRY(cv_place_open(path, true, &place, err));
     int size = snprintf(place.temp, sizeof place.temp, "%s%s", place.name, suffix);
-    cv_status status = CV_OK; /* where the names are too long, both stay */
+    cv_status status = CV_OK; /* if the name is too long, both stay */
     if (size < (int)sizeof place.temp) status = publish(&place, r->durable, err);
     cv_place_close(&place);
     return status;
@@ -203,7 +203,7 @@ static cv_status repair_in_place(cv_tree_repair *r, const cv_member *member, cv_
     return settle_beside(r, member, err);
 }
 
-/* A sound array may still have bytes with a wrong checksum. */
+/* Judges a copied array. A sound array may still have bytes with a wrong checksum. */
 static void judge_copy(cv_tree_repair *r, const cv_error *why)
 {
     caterva_outcome outcome = CATERVA_OUTCOME_SOUND;
@@ -231,7 +231,7 @@ static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, 
     return CV_OK;
 }
 
-/* Repairs the array in the file `member`, and puts it where it goes. */
+/* Checks a member that is not an array, and copies it to the output, if there is one. */
 static cv_status repair_other(cv_tree_repair *r, const cv_member *member, cv_error *err);
 
 static cv_status repair_array(cv_tree_repair *r, const cv_member *member, cv_error *err)
@@ -251,7 +251,7 @@ static cv_status repair_array(cv_tree_repair *r, const cv_member *member, cv_err
     return status;
 }
 
-/* ---- What is no array -------------------------------------------------------------------- */
+/* ---- Other members ---------------------------------------------------------------------- */
 
 static bool is_other_kind(cv_store *store)
 {
@@ -266,8 +266,8 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
-/* If only the header of attributes is damaged, `anew` is their leaf with a new one, and *why
- * the damage. */
+/* If only the header of attributes is damaged: `anew` is their leaf with a new header, *why the
+ * damage. */
 static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
 {
     if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;
@@ -275,9 +275,9 @@ static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv
                               err);
 }
 
-/* A frame of an unknown kind stays as it is; unreadable attributes are lost. *why: it should
- * be an array, but its header is of no known kind, so damage cannot be told. `anew`: the
- * bytes that repair it, if any. */
+/* Checks a frame. One of an unknown kind stays unchanged; unreadable attributes are lost. *why: the
+ * frame should be an array, but its header has no known kind, so it cannot be checked. `anew`:
+ * repaired bytes, if any. */
 static cv_status check_frame(const cv_tree_repair *r, const cv_member *member,
                              cv_buffer *anew, cv_error *why, cv_error *err)
 {
@@ -355,7 +355,7 @@ static cv_status put_in_place(const cv_tree_repair *r, const cv_member *member,
     return status;
 }
 
-/* Copies it to the output unchanged, or writes the repaired bytes. */
+/* Copies the member to the output unchanged, or writes the repaired bytes. */
 static cv_status put(cv_tree_repair *r, const cv_member *member, const cv_buffer *anew,
                      cv_error *mismatch, cv_error *err)
 {
@@ -365,7 +365,6 @@ static cv_status put(cv_tree_repair *r, const cv_member *member, const cv_buffer
     return r->made_path ? copy_bytes(r, member, mismatch, err) : CV_OK;
 }
 
-/* Looks at what is no array, and copies it to the output, if there is one. */
 static cv_status repair_other(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     cv_buffer anew = {0};
@@ -434,13 +433,14 @@ static void judge_named(cv_tree_repair *r, const cv_member *member, const char *
     cv_show_text(taken, sizeof taken, member->path);
     cv_show_text(shown, sizeof shown, other);
     (void)cv_fail(&r->reason, CATERVA_ECORRUPT, (int64_t)member->header_pos,
-                  "header and directory of the zip archive have two names for it: %s, which "
-                  "was taken, and %s",
+                  "header and directory of the zip archive have different names for it: %s, "
+                  "which was used, and %s",
                   taken, shown);
     judge(r, CATERVA_OUTCOME_PARTLY);
 }
 
-/* If only the archive's record was damaged, nothing but the name can be lost. */
+/* Judges a member whose header and directory disagreed. If only the archive's record was damaged,
+ * at most the name is lost. */
 static void judge_settled(cv_tree_repair *r, const cv_member *member)
 {
     const char *other = cv_members_other_name(&r->tree->contents.members, member);
@@ -464,7 +464,7 @@ static cv_status put_aside(const cv_tree_repair *r, const char *name, const char
     return cv_fail_sys(err, error, "cannot rename %s in %s", name, r->tree->shown.text);
 }
 
-/* An unreadable journal keeps all arrays from being opened. */
+/* Discards an unreadable journal, which would prevent arrays from being opened. */
 static cv_status drop_journal(cv_tree_repair *r, const cv_error *why, cv_error *err)
 {
     r->tree->skips_journal = true;
@@ -472,7 +472,7 @@ static cv_status drop_journal(cv_tree_repair *r, const cv_error *why, cv_error *
     return report(r, CATERVA_OUTCOME_LOST, why, err);
 }
 
-/* From now on other writers are kept out. */
+/* Finishes a commit. From now on other writers are kept out. */
 static cv_status settle_commit(cv_tree_repair *r, cv_error *err)
 {
     cv_file_info info;
@@ -533,7 +533,7 @@ static cv_status judge_embed(cv_tree_repair *r, cv_error *err)
     }
     if (status == CV_OK)
         (void)cv_fail(&why, CATERVA_ECORRUPT, -1,
-                      "%s has %lld damaged places: arrays that lie there cannot be read",
+                      "%s has %lld damaged places: arrays stored there cannot be read",
                       CV_TREE_EMBED, (long long)damages);
     r->reason = why;
     judge(r, CATERVA_OUTCOME_PARTLY);
@@ -549,7 +549,7 @@ static cv_status lose_embed(cv_tree_repair *r, const cv_error *why, cv_error *er
     return CV_OK;
 }
 
-/* The archive's record may be wrong, for the bytes could be read. */
+/* Copies embed.b2e. The archive's record of it may be wrong although its bytes could be read. */
 static cv_status copy_embed(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     const caterva_tree_repaired before = r->member;
@@ -563,13 +563,13 @@ static cv_status copy_embed(cv_tree_repair *r, const cv_member *member, cv_error
     return CV_OK;
 }
 
-/* `member`: embed.b2e, or NULL when there is none. */
+/* Repairs embed.b2e; `member` NULL: it does not exist. */
 static cv_status repair_embed(cv_tree_repair *r, const cv_member *member, cv_error *err)
 {
     cv_error why = {.position = -1};
     begin(r, "/", "tree");
     if (!member) {
-        (void)cv_fail(&r->reason, CATERVA_ENOTFOUND, -1, "there was no %s", CV_TREE_EMBED);
+        (void)cv_fail(&r->reason, CATERVA_ENOTFOUND, -1, "%s did not exist", CV_TREE_EMBED);
         judge(r, CATERVA_OUTCOME_WHOLE);
         CV_TRY(make_embed(r, err));
         return finish(r, err);
@@ -589,7 +589,7 @@ static cv_status repair_embed(cv_tree_repair *r, const cv_member *member, cv_err
     return finish(r, err);
 }
 
-/* "/g/x" of "g/x.b2nd". */
+/* Makes "/g/x" from "g/x.b2nd". */
 static cv_status key_of(const cv_member *member, char **out, cv_error *err)
 {
     size_t stem =
@@ -655,7 +655,7 @@ static bool is_archive_name(const char *path)
     return size > 4 && memcmp(path + size - 4, ".b2z", 4) == 0;
 }
 
-/* Where the directory that is made is, under its temporary name. */
+/* Finds the path of the output under its temporary name. */
 static cv_status find_made_path(cv_tree_repair *r, const char *path, cv_error *err)
 {
     char *whole = cv_os_absolute(path);
@@ -670,8 +670,8 @@ static cv_status find_made_path(cv_tree_repair *r, const char *path, cv_error *e
     return made ? CV_OK : cv_fail_memory(err, size, "a path");
 }
 
-/* An archive is packed from a temporary directory beside it. */
-static cv_status tree_repair_open_output(cv_tree_repair *r, cv_error *err)
+/* Opens the output. An archive is packed from a temporary directory beside it. */
+static cv_status open_output_tree(cv_tree_repair *r, cv_error *err)
 {
     char *path;
     const char *output = r->options.output;
@@ -715,20 +715,22 @@ static cv_status publish_output(cv_tree_repair *r, cv_error *err)
 static cv_status check_options(const cv_tree_repair *r, cv_error *err)
 {
     const caterva_tree_repair_options *o = &r->options;
-    if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
+    if (o->threads < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "the number of threads, %d, is negative",
+                       o->threads);
     if (o->durability < CATERVA_DURABILITY_FULL || o->durability > CATERVA_DURABILITY_NONE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
+        return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is unknown",
                        (int)o->durability);
     if (o->output || r->tree->form == CV_TREE_DIRECTORY) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1,
-                   "%s is an archive, which never changes in place: name an output",
+                   "%s is an archive, which never changes in place: give an output",
                    r->tree->shown.text);
 }
 
 static cv_status run(cv_tree_repair *r, const cv_error *found, cv_error *err)
 {
     CV_TRY(check_options(r, err));
-    if (r->options.output) CV_TRY(tree_repair_open_output(r, err));
+    if (r->options.output) CV_TRY(open_output_tree(r, err));
     r->durable = r->options.durability != CATERVA_DURABILITY_NONE;
     CV_TRY(settle_commit(r, err));
     bool is_rescued = r->tree->form == CV_TREE_ARCHIVE && found->code != CATERVA_OK;

@@ -1,37 +1,37 @@
-/* The face of this room: arrays in trees, by URLs "TREE::/key" (cv_array_is_leaf_url). The
- * public functions of caterva_tree.h are beside it. */
+/* The face of this room: arrays in trees, by URLs "TREE::/key" (cv_array_is_leaf_url). The room
+ * also implements the public functions of caterva_tree.h. */
 #ifndef CV_TREE_TREE_H
 #define CV_TREE_TREE_H
 
 #include "array/array.h"
 #include "array/wings.h"
 
-/* Opens the array as complete options say; a tree behind a URL in a new session. */
+/* Opens the array with complete options; a tree behind a URL in a new session. */
 cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *options,
                                 caterva_array **out, cv_error *err);
 
-/* The file path of an array in a directory, owned (cv_free). CATERVA_EREADONLY for archives,
- * CATERVA_EBUSY while the tree is open for writing. */
+/* Returns the path of an array's file in a directory, owned (cv_free). CATERVA_EREADONLY for
+ * archives, CATERVA_EBUSY while the tree is open for writing. */
 cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err);
 
-/* The path for a new array, owned (cv_free). Makes its groups, and a missing tree whose name
- * ends with ".b2d". Errors as above. */
+/* Returns the path for a new array, owned (cv_free). Creates its groups, and a missing tree whose
+ * name ends with ".b2d". Errors as above. */
 cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_error *err);
 
-/* The path that parts of the array lie beside: its file in a directory, whether it exists or
- * not; else the URL. Owned: cv_free. */
+/* Returns the path beside which the parts of the array lie: its file in a directory, whether it
+ * exists or not; else the URL. Owned: cv_free. */
 cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err);
 
-/* Whether a tree of any form is at `path`. */
+/* Whether `path` is a tree of any form. */
 bool cv_is_tree(const char *path);
 
-/* Opens an archive to be published: CATERVA_EUNSUPPORTED for anything else, CATERVA_ECORRUPT
- * if it is damaged. */
+/* Opens an archive to publish it. CATERVA_EUNSUPPORTED: not an archive; CATERVA_ECORRUPT:
+ * damaged. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
-/* Compares members with their checksums in the archive, CATERVA_ECORRUPT. Of members that are
- * deflated or replaced by another of the name only the headers are checked. */
+/* Compares the members with their checksums in the archive; CATERVA_ECORRUPT if one differs. Of
+ * members that are compressed, or replaced by another of the same name, checks only the headers. */
 cv_status cv_archive_check(const cv_archive *archive, cv_watch *watch, cv_error *err);
-void cv_archive_close(cv_archive *archive); /* of zeros is fine */
+void cv_archive_close(cv_archive *archive); /* all zeros is fine */
 
 #endif

@@ -1,6 +1,5 @@
-/* Room: tree. Verifies trees, each member by itself: arrays as any array, other frames by
- * their structure, members of an archive also by checksum. And checks archives before they
- * are published. */
+/* Room: tree. Verifies trees, each member separately: arrays like any array, other frames by their
+ * structure, members of an archive also by checksum. Checks archives before they are published. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "frame/snapshot.h"
@@ -16,20 +15,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STORED = 0 }; /* method of a member that is not compressed */
+enum { STORED = 0 }; /* compression method of uncompressed members */
 
 typedef struct verification {
     caterva_tree *tree;
     caterva_tree_verify_options options;
     caterva_tree_verify_result result;
-    const cv_contents *contents; /* of an archive */
-    bool *seen;                  /* its members, each as it has had its turn; or NULL */
+    const cv_contents *contents; /* archive only */
+    bool *seen;                  /* for each of its members: was it verified; or NULL */
     cv_watch watch;
     cv_watch *reporting;         /* the same, or the handle's, or NULL */
-    caterva_tree_member member;  /* the one that is looked at */
-    caterva_verify_result array; /* what was found in it, if it is an array */
-    int tries;                   /* so often it may be missing before that is damage */
-    bool is_missing;             /* as it was in this try */
+    caterva_tree_member member;  /* the current member */
+    caterva_verify_result array; /* its result, if it is an array */
+    int tries;                   /* attempts left before a missing file counts as damage */
+    bool is_missing;             /* it was missing in this attempt */
 } verification;
 
 static void on_damage(void *context, const caterva_damage *damage)
@@ -40,8 +39,8 @@ static void on_damage(void *context, const caterva_damage *damage)
     if (v->options.on_damage) v->options.on_damage(v->options.context, v->member.key, damage);
 }
 
-/* Damage: wrong bytes, and listed files that are missing. An unreadable member may be
- * sound. */
+/* Whether the status means damage: wrong bytes, or a listed file that is missing. A member that
+ * cannot be read may be sound. */
 static bool is_damage(const verification *v, cv_status status)
 {
     bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
@@ -55,7 +54,7 @@ static void report(verification *v, const cv_error *err)
     on_damage(v, &damage);
 }
 
-/* Reports damage so that the others are checked too; other failures end the verification. */
+/* Reports damage, so that other members are still checked. Other failures end the verification. */
 static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
 {
     if (status == CV_OK) return CV_OK;
@@ -112,8 +111,8 @@ static cv_status verify_handle(verification *v, caterva_array *array, cv_error *
 
 static cv_status verify_other(verification *v, const char *key, cv_error *err);
 
-/* Whether the header names another kind of frame, which is passed. Arrays, attributes and
- * trees that cannot be read are not. */
+/* Whether the header names another kind of frame, which is accepted. Arrays, attributes and trees
+ * that cannot be read are not. */
 static bool is_other_kind(const verification *v)
 {
     static const char *const own[] = {"array", "attributes", "tree", "damaged"};
@@ -137,7 +136,7 @@ static cv_status verify_array(verification *v, const char *key, cv_error *err)
     return settle(v, status, &why, err);
 }
 
-/* A frame that is checked without decoding its items. */
+/* Verifies the structure of a frame without decoding its items. */
 static cv_status verify_store(verification *v, cv_store *store, cv_error *err)
 {
     cv_snapshot *s = NULL;
@@ -175,8 +174,7 @@ static cv_status verify_other(verification *v, const char *key, cv_error *err)
     return status;
 }
 
-/* Checks a member's local header against the directory. A member that could not be opened is
- * reported already. */
+/* Checks a member's local header against the directory, unless the member could not be opened. */
 static cv_status verify_header(verification *v, const cv_member *member, cv_error *err)
 {
     cv_error why = {.position = -1};
@@ -186,7 +184,7 @@ static cv_status verify_header(verification *v, const cv_member *member, cv_erro
     return is_told ? CV_OK : settle(v, status, &why, err);
 }
 
-/* Checks the headers of members replaced by others of the same name, which may be damaged. */
+/* Checks the headers of members replaced by others of the same name. */
 static cv_status verify_replaced(verification *v, cv_error *err)
 {
     if (!v->contents) return CV_OK;
@@ -196,7 +194,7 @@ static cv_status verify_replaced(verification *v, cv_error *err)
     return CV_OK;
 }
 
-/* Compares a member with the directory's record; of remote members only the header. */
+/* Compares a member with its record in the directory; of remote members only the header. */
 static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
 {
     cv_copy_source source;
@@ -217,7 +215,7 @@ static cv_status verify_checksum(verification *v, const char *path, cv_error *er
     return settle(v, status, &why, err);
 }
 
-/* Of unknown contents, or stored elsewhere. */
+/* Whether the contents are unknown or stored elsewhere. */
 static bool is_closed(const char *kind_name)
 {
     static const char *const kinds[] = {"deflated", "encrypted", "remote"};
@@ -269,8 +267,8 @@ static bool is_there(const verification *v, const char *key)
     return status != CATERVA_ENOTFOUND;
 }
 
-/* A concurrent writer may remove what was listed (*gone: no damage) or replace it (the new
- * one is checked). */
+/* Verifies a listed entry. A concurrent writer may delete it meanwhile (*gone: not damage) or
+ * replace it (the new one is checked). */
 static cv_status verify_listed(verification *v, const caterva_tree_entry *entry, bool *gone,
                                cv_error *err)
 {
@@ -301,11 +299,12 @@ static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, 
     return cv_watch_tick(v->reporting, entry->stored_bytes, err);
 }
 
-/* Checks parts of python-blosc2's objects, which are named only if damaged. */
+/* Verifies members that no entry stands for, such as parts of python-blosc2's objects. They are
+ * reported only if damaged. */
 static cv_status verify_unseen(verification *v, cv_error *err)
 {
     char key[4200];
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who has seen some has contents */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): with `seen` there are contents */
     for (size_t i = 0; v->seen && i < v->contents->members.n; i++) {
         const char *path = v->contents->members.list[i].path;
         size_t size = cv_tree_is_leaf(path) ? cv_tree_stem(path) : strlen(path);
@@ -324,7 +323,7 @@ static cv_status verify_embed(verification *v, cv_error *err)
     cv_error why = {.position = -1};
     begin(v, "/", "tree");
     CV_TRY(verify_replaced(v, err));
-    if (v->contents && !v->contents->has_embed) /* an archive of others */
+    if (v->contents && !v->contents->has_embed) /* an archive made by another program */
         return v->member.damages > 0 ? finish(v, err) : CV_OK;
     cv_status status = cv_embedded_open(v->tree->tree, &bytes, &why);
     if (status == CV_OK) {
@@ -336,7 +335,7 @@ static cv_status verify_embed(verification *v, cv_error *err)
     return finish(v, err);
 }
 
-/* Sums the bytes of an archive's members below a group whose checksums are compared. */
+/* Returns the bytes of an archive's members below a group whose checksums are compared. */
 static int64_t count_checksums(const verification *v, const char *group)
 {
     int64_t bytes = 0;
@@ -365,7 +364,7 @@ static cv_status verify_list(verification *v, const caterva_tree_list *list,
     return verify_unseen(v, err);
 }
 
-/* Checks all members of a whole archive, whatever its list has. */
+/* Verifies all members of an archive if the group is the whole tree, whatever its list contains. */
 static cv_status verify_contents(verification *v, const caterva_tree_list *list,
                                  const char *group, cv_error *err)
 {
@@ -381,7 +380,7 @@ static cv_status verify_contents(verification *v, const caterva_tree_list *list,
     return status;
 }
 
-/* A tree that cannot be listed counts as one damaged member. */
+/* Verifies the group. A tree that cannot be listed counts as one damaged member. */
 static cv_status verify(verification *v, const char *group, cv_error *err)
 {
     cv_error why = {.position = -1};
@@ -434,7 +433,7 @@ bool cv_is_tree(const char *path)
     return is_tree;
 }
 
-/* The archive's directory, with a checksum of each member, lies behind the last one. */
+/* Returns the end of the last member. The directory follows, with a checksum of each member. */
 static uint64_t end_of_members(const cv_members *members)
 {
     uint64_t end = 0;
@@ -446,7 +445,7 @@ static uint64_t end_of_members(const cv_members *members)
 static cv_status measure(const char *path, cv_archive *a, cv_error *err)
 {
     if (a->tree->form != CV_TREE_ARCHIVE)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no archive",
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is not an archive",
                        a->tree->shown.text);
     CV_TRY(cv_store_file_part(a->tree->file, path, 0, UINT64_MAX, &a->store, err));
     CV_TRY(cv_store_size(a->store, CV_FRAME_OBJECT, &a->size, err));

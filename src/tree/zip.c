@@ -1,13 +1,12 @@
-/* Room: format. Zip archives. Promises: never looks outside the bytes it is given, and
- * takes no number that does not fit the file. Does not know what the members hold, nor
- * which names are good. */
+/* Room: tree. Records of zip archives. Never reads outside the given bytes, and rejects numbers
+ * that do not fit the file. Independent of the members' contents and of which names are valid. */
 #include "tree/zip.h"
 
 #include "base/arith.h"
 
 #include <string.h>
 
-/* Every number of every record; a record uses some of them. */
+/* All numbers of all records; each record uses some of them. */
 typedef struct numbers {
     uint64_t signature, made_by, needs, flags, method, time, date, crc;
     uint64_t packed_size, size, name_size, extra_size, comment_size, disk, inner, outer;
@@ -16,7 +15,7 @@ typedef struct numbers {
 
 typedef struct field {
     uint8_t width;
-    uint8_t at; /* number of the field in `numbers` */
+    uint8_t at; /* index of the field in `numbers` */
 } field;
 
 #define F(width, name)                                                                       \
@@ -91,7 +90,7 @@ static cv_status torn(cv_error *err, uint64_t pos, const char *what)
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos, "the zip archive %s", what);
 }
 
-/* The last place where an end may begin: with its comment it ends within the bytes. */
+/* Finds the last position where an end, with its comment, fits into the bytes. */
 static const uint8_t *find_end(const uint8_t *tail, size_t size, numbers *out)
 {
     static const uint8_t mark[4] = {'P', 'K', 5, 6};
@@ -104,7 +103,7 @@ static const uint8_t *find_end(const uint8_t *tail, size_t size, numbers *out)
     return NULL;
 }
 
-/* The second end stands right before what says that there is one. */
+/* Reads the zip64 end, which stands right before its locator. */
 static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t tail_pos,
                             numbers *out, cv_error *err)
 {
@@ -114,16 +113,17 @@ static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t t
     READ(locator_fields, *end - LOCATOR_SIZE, &locator);
     if (locator.signature != LOCATOR) return CV_OK;
     if (at < LOCATOR_SIZE + END64_SIZE)
-        return torn(err, tail_pos, "has no room for the zip64 end that it says it has");
+        return torn(err, tail_pos,
+                    "has no room for the zip64 end that its locator announces");
     READ(end64_fields, *end - LOCATOR_SIZE - END64_SIZE, &wide);
     if (wide.signature != END64)
-        return torn(err, tail_pos + at, "says that it has a zip64 end, and has none there");
+        return torn(err, tail_pos + at, "announces a zip64 end, but has none");
     bool is_last = locator.disks <= 1 || locator.disks == wide.disk + 1;
     if (locator.disk > wide.disk || !is_last)
         return cv_fail(
             err, CATERVA_ECORRUPT, (int64_t)(tail_pos + at),
-            "the zip archive is part %llu of %llu by one record of its end, part %llu "
-            "by another: damaged; repair finds its members without them",
+            "the zip archive is part %llu of %llu by one record of its end, but part %llu "
+            "by another: it is damaged; repair finds its members without them",
             (unsigned long long)locator.disk + 1, (unsigned long long)locator.disks,
             (unsigned long long)wide.disk + 1);
     *end -= LOCATOR_SIZE + END64_SIZE;
@@ -131,8 +131,8 @@ static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t t
     return CV_OK;
 }
 
-/* All records are in the last part if the directory begins there, else fewer. Any other
- * statement is damage, not a part. */
+/* Checks the numbers of parts. The last part has all records if the directory begins there, else
+ * fewer. Other combinations are damage. */
 static cv_status check_parts(const numbers *end, uint64_t end_pos, cv_error *err)
 {
     bool begins_here = end->disk == end->disks, has_all = end->disk_n == end->n;
@@ -144,8 +144,8 @@ static cv_status check_parts(const numbers *end, uint64_t end_pos, cv_error *err
                        (unsigned long long)end->disk + 1);
     return cv_fail(
         err, CATERVA_ECORRUPT, (int64_t)end_pos,
-        "the zip archive's end says that it is part %llu, its directory begins in part "
-        "%llu, and has %llu of %llu members here: damaged; repair finds its members "
+        "the zip archive's end says that it is part %llu, that its directory begins in part "
+        "%llu, and has %llu of %llu members here: it is damaged; repair finds its members "
         "without it",
         (unsigned long long)end->disk + 1, (unsigned long long)end->disks + 1,
         (unsigned long long)end->disk_n, (unsigned long long)end->n);
@@ -166,11 +166,12 @@ static cv_status check_end(const numbers *end, uint64_t end_pos, cv_zip_end *out
             (unsigned long long)end->directory_size, (unsigned long long)end->directory_pos,
             (unsigned long long)end_pos);
     if (end->n > end->directory_size / CV_ZIP_RECORD_SIZE)
-        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)end_pos,
-                       "the zip archive claims %llu members, its directory of %llu bytes has "
-                       "room for %llu",
-                       (unsigned long long)end->n, (unsigned long long)end->directory_size,
-                       (unsigned long long)(end->directory_size / CV_ZIP_RECORD_SIZE));
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)end_pos,
+            "the zip archive claims %llu members, but its directory of %llu bytes has "
+            "room for %llu",
+            (unsigned long long)end->n, (unsigned long long)end->directory_size,
+            (unsigned long long)(end->directory_size / CV_ZIP_RECORD_SIZE));
     out->shift = end_pos - sum;
     return CV_OK;
 }
@@ -181,7 +182,7 @@ cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
     numbers n;
     uint64_t tail_pos = file_size - size;
     const uint8_t *end = find_end(tail, size, &n);
-    if (!end) return torn(err, file_size, "has no end: it was cut, or is none");
+    if (!end) return torn(err, file_size, "has no end: it was cut, or is not a zip archive");
     CV_TRY(read_end64(tail, &end, tail_pos, &n, err));
     return check_end(&n, tail_pos + (uint64_t)(end - tail), out, err);
 }
@@ -198,7 +199,7 @@ cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, c
     return CV_OK;
 }
 
-/* Takes the next 8 bytes of the zip64 field for what did not fit its own. */
+/* Reads a number that did not fit its field from the next 8 bytes of the zip64 field. */
 static bool widen(uint64_t *value, const uint8_t **bytes, size_t *left)
 {
     if (*value != wide32) return true;
@@ -241,7 +242,7 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     const uint8_t *name = bytes + CV_ZIP_RECORD_SIZE;
     if (!widen_all(name + n.name_size, (size_t)n.extra_size, &n))
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
-                       "the record at byte %llu lacks the zip64 sizes that it says it has",
+                       "the record at byte %llu lacks the zip64 sizes that it announces",
                        (unsigned long long)pos);
     *out = (cv_zip_member){.name = name,
                            .name_size = (uint16_t)n.name_size,
@@ -255,7 +256,7 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     return CV_OK;
 }
 
-/* The header of `member`, by its name, which is stored as the directory says. */
+/* Reads the header of `member` and checks its name and method against the directory. */
 static cv_status read_local(const uint8_t *bytes, size_t size, uint64_t pos,
                             const cv_zip_member *member, numbers *out, cv_error *err)
 {
@@ -287,7 +288,7 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     return CV_OK;
 }
 
-/* Of a header as long as its extra fields, or as much of them as there is. */
+/* Whether the header states the sizes, itself or in its extra fields, which may be incomplete. */
 static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
 {
     size_t begin = CV_ZIP_LOCAL_SIZE + (size_t)n->name_size, left = size - begin;
@@ -296,8 +297,8 @@ static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
     return !(n->flags & CV_ZIP_STREAMED) || n->size > 0 || n->packed_size > 0;
 }
 
-/* Versions may differ in archives of other programs. A flag gives the name's encoding, and
- * both must agree on that. */
+/* Checks the flags. Versions may differ in archives of other programs. A flag determines the
+ * encoding of the name, so header and directory must agree on it. */
 static cv_status check_flags(const numbers *n, uint64_t pos, const cv_zip_member *member,
                              cv_error *err)
 {
@@ -308,8 +309,8 @@ static cv_status check_flags(const numbers *n, uint64_t pos, const cv_zip_member
         return CV_OK;
     return cv_fail(
         err, CATERVA_ECORRUPT, (int64_t)pos,
-        "the member at byte %llu needs version %llu by its header and has the flags "
-        "%04x, by the zip archive's directory %u and %04x",
+        "the member at byte %llu needs version %llu and has the flags %04x by its header, "
+        "but %u and %04x by the zip archive's directory",
         (unsigned long long)pos, (unsigned long long)n->needs, (unsigned)n->flags,
         (unsigned)member->needs, (unsigned)member->flags);
 }
@@ -327,7 +328,7 @@ cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
     if (is_silent || is_same) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
                    "the member at byte %llu has %llu bytes and the checksum %08x by its "
-                   "header, by the zip archive's directory %llu and %08x",
+                   "header, but %llu and %08x by the zip archive's directory",
                    (unsigned long long)pos, (unsigned long long)n.packed_size,
                    (unsigned)n.crc, (unsigned long long)member->packed_size,
                    (unsigned)member->crc);
@@ -357,7 +358,7 @@ bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
 
 /* ---- Writing ---------------------------------------------------------------- */
 
-/* The wide sizes of a member, and what stands in their places. */
+/* Moves a number that is too large for its field to the zip64 field. */
 static cv_status narrow(uint64_t *value, cv_buffer *extra, cv_error *err)
 {
     uint8_t bytes[8];
@@ -380,7 +381,7 @@ static numbers numbers_of(const cv_zip_member *m)
                      .name_size = m->name_size};
 }
 
-/* Puts the head of the extra field where it was left room for; empty, it goes. */
+/* Fills the reserved head of the extra field; removes the head if the field is empty. */
 static void finish_extra(numbers *n, cv_buffer *wide)
 {
     uint8_t head[4] = {1, 0, (uint8_t)(wide->size - 4), 0};
@@ -394,7 +395,7 @@ static void finish_extra(numbers *n, cv_buffer *wide)
     n->made_by = UNIX | ZIP64_VERSION;
 }
 
-/* A local header has both sizes wide, or none. */
+/* Makes the zip64 field of a local header, which has both sizes or neither. */
 static cv_status local_extra(numbers *n, cv_buffer *wide, cv_error *err)
 {
     CV_TRY(cv_buffer_resize(wide, 4, err));

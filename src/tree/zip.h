@@ -2,81 +2,77 @@
  *
  *   local header, name, extra | data | local header, ... | directory | end
  *
- * A directory has one record for each member; the end says where the directory is.
- * Archives of more than 65,534 members or 4 GiB have a second end with wider fields
- * (zip64) before the first one, and wider sizes in the extra fields of members. All
- * numbers are little-endian. */
+ * The directory has one record for each member; the end states where the directory is. Archives
+ * with more than 65,534 members or 4 GiB have a second end with wider fields (zip64) before the
+ * first one, and wider sizes in the extra fields of members. All numbers are little-endian. */
 #ifndef CV_TREE_ZIP_H
 #define CV_TREE_ZIP_H
 
 #include "base/heap.h"
 
 enum {
-    CV_ZIP_LOCAL_SIZE = 30,  /* of a local header, before name and extra */
-    CV_ZIP_RECORD_SIZE = 46, /* of a directory's record, before name, extra and comment */
+    CV_ZIP_LOCAL_SIZE = 30,  /* local header, before name and extra */
+    CV_ZIP_RECORD_SIZE = 46, /* record of the directory, before name, extra and comment */
     CV_ZIP_END_SIZE = 22,
-    CV_ZIP_END_ROOM = 20 + 56, /* of the second end and what says that there is one */
+    CV_ZIP_END_ROOM = 20 + 56, /* the zip64 end and its locator */
     CV_ZIP_END_SEARCH = CV_ZIP_END_ROOM + CV_ZIP_END_SIZE + 65535 /* with a comment */
 };
 
 enum { CV_ZIP_STORED = 0, CV_ZIP_DEFLATED = 8 };
 
-/* Bits of flags; STREAMED: sizes and checksum stand behind the data. Readers refuse a member
- * that has one of REFUSED: it is encrypted, a patch, encrypted strongly, or its header masked. */
+/* Bits of flags. STREAMED: sizes and checksum follow the data. Readers refuse a member with a bit
+ * of REFUSED: encrypted, a patch, strongly encrypted, or with a masked header. */
 enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_STREAMED = 8, CV_ZIP_UTF8 = 1 << 11 };
 enum { CV_ZIP_REFUSED = CV_ZIP_ENCRYPTED | 1 << 5 | 1 << 6 | 1 << 13 };
 
-/* Where the directory is, and what the end says of it. */
+/* Where the directory is, and what the end states about it. */
 typedef struct cv_zip_end {
     uint64_t n_members;
     uint64_t directory_pos; /* bytes from the file's start */
     uint64_t directory_size;
-    uint64_t shift; /* bytes before the archive: positions in it count from there */
+    uint64_t shift; /* bytes before the archive, from which its positions count */
 } cv_zip_end;
 
-/* One member, as the directory has it. */
+/* A member, as stated by the directory. */
 typedef struct cv_zip_member {
-    const uint8_t *name; /* borrowed; no NUL behind it */
+    const uint8_t *name; /* borrowed, without a NUL */
     uint16_t name_size;
-    uint16_t needs; /* version of the format, as 45 for 4.5; none above 63 is known */
+    uint16_t needs; /* version of the format, 45 for 4.5; none above 63 is known */
     uint16_t flags, method;
     uint32_t crc;
     uint64_t packed_size, size;
     uint64_t header_pos; /* of its local header, in the archive */
 } cv_zip_member;
 
-/* Parses the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH, or all.
- * CATERVA_ECORRUPT if there is no valid end. CATERVA_EUNSUPPORTED for the last of several
- * parts; `out` then says where the directory ends in it. */
+/* Parses the end in the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH, or all.
+ * CATERVA_ECORRUPT: no valid end. CATERVA_EUNSUPPORTED: the last of several parts; `out` then
+ * states where its directory ends. */
 cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
                            cv_zip_end *out, cv_error *err);
 
-/* How many bytes the record takes that begins with these CV_ZIP_RECORD_SIZE ones, at `pos`
- * in the file. */
+/* Sets *size to the bytes of the record at `pos` in the file, from its first CV_ZIP_RECORD_SIZE. */
 cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, cv_error *err);
 
 /* Parses the whole record. */
 cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                               cv_zip_member *out, cv_error *err);
 
-/* Checks that the first `size` bytes of a local header at `pos`, at least
- * CV_ZIP_LOCAL_SIZE and the name, are that of `member`, else CATERVA_ECORRUPT. Gives the
- * distance to its data. */
+/* Checks that the first `size` bytes of a local header at `pos`, at least CV_ZIP_LOCAL_SIZE and the
+ * name, belong to `member`; else CATERVA_ECORRUPT. *data_at: the distance to its data. */
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* CATERVA_ECORRUPT unless the header agrees with `member` on name, encoding, method, sizes
- * and checksum, and sets no flag that readers refuse and `member` lacks. Sizes behind the
- * data are not compared. */
+/* The same, and CATERVA_ECORRUPT unless the header agrees with `member` on name, encoding, method,
+ * sizes and checksum, and sets no refused flag that `member` lacks. Skips sizes after the data. */
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* Reads a local header without a directory: false unless one begins here, with name and extra
- * fields within `size`. Sizes behind the data give 0. Leaves header_pos alone. */
+/* Reads a local header without a directory. False unless one begins here, with name and extra
+ * fields within `size`. Sizes that follow the data are 0. Does not set header_pos. */
 bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
                        uint64_t *data_at);
 
-/* Append a local header, a record, and the end; zip64 where it takes that. */
+/* Append a local header, a record, and the end; in zip64 form if needed. */
 cv_status cv_zip_local_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
 cv_status cv_zip_record_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
 cv_status cv_zip_end_write(const cv_zip_end *end, cv_buffer *out, cv_error *err);

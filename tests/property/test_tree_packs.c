@@ -70,7 +70,7 @@ static void test_pack(void)
     CHECK_OK(caterva_tree_pack(tree, archive, &o, &err), err);
     check_first(packed, "/g/k/a", 100); /* goes on in the old one */
     CHECK_OK(caterva_tree_unpack(packed, scratch_path(copy, "old.b2d"), NULL, &err), err);
-    refused(caterva_tree_unpack(packed, copy, &o, &err), CATERVA_EEXIST, "there already");
+    refused(caterva_tree_unpack(packed, copy, &o, &err), CATERVA_EEXIST, "exists already");
     refused(caterva_tree_create_group(packed, "/x", &err), CATERVA_EREADONLY, "reading");
     CHECK_OK(caterva_tree_close(packed, &err), err);
 

@@ -192,7 +192,7 @@ static bool stop_remove(int chance)
         return false;
     }
     CHECK(left == -1, "%d entries at chance %d", left, chance);
-    CHECK(count_hidden() == 1 && strstr(said.message, "is gone from"), "%s", said.message);
+    CHECK(count_hidden() == 1 && strstr(said.message, "is deleted from"), "%s", said.message);
     return true;
 }
 

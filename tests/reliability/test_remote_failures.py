@@ -163,7 +163,7 @@ class Trees(Served):
             with self.subTest(place=place - record):
                 self.assertEqual(left[0], 0)
                 if answer != whole:
-                    self.assertRegex(answer, r"\Aerror CATERVA_EIO .*(damaged on its way|changed on the server)")
+                    self.assertRegex(answer, r"\Aerror CATERVA_EIO .*(damaged in transit|changed on the server)")
 
     def small(self, fill, more=0):
         """An archive of two arrays and a group's attributes, small enough to be read completely
