@@ -453,7 +453,7 @@ static cv_status create_at(const char *url, blueprint *b, caterva_array **out, c
     const char *slip = strstr(url, ".b2d::");
     if (slip && slip[6] != '/')
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "the key of an array in a tree begins with a slash: %.*s/%.80s",
+                       "the key of an array in a tree must begin with a slash: %.*s/%.80s",
                        (int)(slip + 6 - url), url, slip + 6);
     CV_TRY(cv_store_create(url, o->layout, o->overwrite != 0, &store, err));
     return create(store, strcmp(url, "mem:") == 0 ? NULL : url, b, out, err);
