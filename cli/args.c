@@ -1,6 +1,6 @@
-/* Room: cli. Options: one table says for every option how it is spelled, what it
- * takes, where its value goes and how help explains it. Parser and help both
- * read the table; a command only names the options that it accepts. */
+/* Room: cli. Options: one table defines the spelling of each option, its value, its field in
+ * cli_args and its help text. Parser and help both read the table; a command only lists the options
+ * that it accepts. */
 #include "cli.h"
 #include "formats/numbers.h"
 #include "words.h"
@@ -20,10 +20,10 @@ typedef enum value_kind {
 } value_kind;
 
 typedef struct option {
-    uint64_t commands; /* CLI_OPT_* bit that lets a command accept it */
+    uint64_t commands; /* CLI_OPT_* bit of the commands that accept it */
     char letter;
     const char *name;
-    const char *value; /* how help calls it */
+    const char *value; /* its name in the help */
     value_kind kind;
     size_t field; /* offset in cli_args */
     int64_t min, max;
@@ -36,7 +36,7 @@ static const option options[] = {
     {CLI_OPT_OUTPUT, 'o', "output", "OUT", VALUE_TEXT, FIELD(output), 0, 0,
      "write to the file OUT instead of standard output"},
     {CLI_OPT_FROM, 0, "from", "FORMAT", VALUE_TEXT, FIELD(from), 0, 0,
-     "input whose bytes do not tell is raw, npy, b2nd, csv, text"},
+     "format, if not detected: raw, npy, b2nd, csv or text"},
     {CLI_OPT_TO, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
      "format of the output: raw, npy, b2nd, text or csv"},
     {CLI_OPT_TO_BINARY, 0, "to", "FORMAT", VALUE_TEXT, FIELD(to), 0, 0,
@@ -46,84 +46,84 @@ static const option options[] = {
     {CLI_OPT_SEL, 0, "sel", "NAME=VALUE,...", VALUE_TEXT, FIELD(sel), 0, 0,
      "select by coordinates: 'time=2020-01:2020-02,lat=45'"},
     {CLI_OPT_SEL, 0, "nearest", NULL, VALUE_FLAG, FIELD(nearest), 0, 0,
-     "of --sel: take the item next to a single value"},
+     "with --sel: take the nearest item to a single value"},
     {CLI_OPT_SHAPE, 0, "shape", "N,N,...", VALUE_TEXT, FIELD(shape), 0, 0,
      "shape of the array; '()' for no axes"},
     {CLI_OPT_DTYPE, 0, "dtype", "DTYPE", VALUE_TEXT, FIELD(dtype), 0, 0,
-     "type of the items in NumPy's words: '<f4', '|S8', '<M8[ns]'"},
+     "type of the items as in NumPy: '<f4', '|S8', '<M8[ns]'"},
     {CLI_OPT_FIELD, 0, "field", "NAME", VALUE_TEXT, FIELD(field), 0, 0,
-     "take this field of structured items; 'a.b' of a nested one"},
+     "take this field of structured items; 'a.b' if it is nested"},
     {CLI_OPT_ASTYPE, 0, "astype", "DTYPE", VALUE_TEXT, FIELD(astype), 0, 0,
      "convert the items to this type"},
     {CLI_OPT_ASTYPE, 0, "casting", "RULE", VALUE_TEXT, FIELD(casting), 0, 0,
-     "conversions that may be: safe, same_kind, unsafe (same_kind)"},
+     "allowed conversions: safe, same_kind, unsafe (same_kind)"},
     {CLI_OPT_VIEW_DTYPE, 0, "view-dtype", "DTYPE", VALUE_TEXT, FIELD(view_dtype), 0, 0,
-     "take the items' bytes for this type of the same size"},
+     "reinterpret the items as this type of the same size"},
     {CLI_OPT_OFFSET, 0, "offset", "SIZE", VALUE_SIZE, FIELD(offset), 0, INT64_MAX,
      "bytes to skip at the start of a raw input"},
     {CLI_OPT_PARTITION, 0, "chunks", "N,N,...", VALUE_TEXT, FIELD(chunks), 0, 0,
-     "chunk shape (chosen when left out)"},
+     "chunk shape (chosen by default)"},
     {CLI_OPT_PARTITION, 0, "blocks", "N,N,...", VALUE_TEXT, FIELD(blocks), 0, 0,
-     "block shape (chosen when left out)"},
+     "block shape (chosen by default)"},
     {CLI_OPT_PARTITION, 0, "codec", "NAME[:META]", VALUE_TEXT, FIELD(codec), 0, 0,
      "blosclz, lz4, lz4hc, zlib, zstd, ... (zstd)"},
     {CLI_OPT_PARTITION, 0, "level", "N", VALUE_INT, FIELD(level), 0, 9,
      "compression level 0 to 9 (zstd 2, for bytes 3; others 5)"},
     {CLI_OPT_PARTITION, 0, "filters", "NAME[:META],...", VALUE_TEXT, FIELD(filters), 0, 0,
-     "filters in the order they are applied, or none (shuffle)"},
+     "filters in the order of application, or none (shuffle)"},
     {CLI_OPT_PARTITION, 0, "sparse", NULL, VALUE_FLAG, FIELD(sparse), 0, 0,
-     "make a directory with one file for each chunk"},
+     "write a directory with one file per chunk"},
     {CLI_OPT_CONTIGUOUS, 0, "contiguous", NULL, VALUE_FLAG, FIELD(contiguous), 0, 0,
-     "make one file of a directory"},
+     "write one file instead of a directory"},
     {CLI_OPT_FOR_REMOTE, 0, "for-remote", NULL, VALUE_FLAG, FIELD(for_remote), 0, 0,
-     "put what readers of URLs need of all chunks in one place"},
+     "store the chunk layouts together, for readers of URLs"},
     {CLI_OPT_PARTITION, 0, "metalayer", "KIND", VALUE_TEXT, FIELD(metalayer), 0, 0,
      "b2nd, or caterva for old readers (no dtype)"},
     {CLI_OPT_AXIS, 0, "axis", "N", VALUE_INT, FIELD(axis), -CATERVA_MAX_DIMS,
-     CATERVA_MAX_DIMS - 1, "axis along which to grow (0)"},
+     CATERVA_MAX_DIMS - 1, "axis to grow along (0)"},
     {CLI_OPT_FOLLOW, 0, "every", "N|TIME", VALUE_TEXTS, FIELD(every), 0, 0,
-     "commit after N items, or 5s, 500ms, 2m; both may be given"},
+     "commit after N items, or 5s, 500ms, 2m; may be given twice"},
     {CLI_OPT_FOLLOW, 0, "follow", NULL, VALUE_FLAG, FIELD(follow), 0, 0,
-     "take raw items as they come; commit each second (--every)"},
+     "read raw items until the end; commit every second (--every)"},
     {CLI_OPT_WAIT, 0, "wait", "TIME", VALUE_TIME, FIELD(wait), 0, INT64_MAX,
-     "wait so long for a file that is busy: 30s, 500ms, 2m (0)"},
+     "wait up to this long for a busy file: 30s, 500ms, 2m (0)"},
     {CLI_OPT_PART, 0, "part", "JOB", VALUE_TEXT, FIELD(part), 0, 0,
-     "write a part of this job, which 'caterva jobs merge' merges"},
+     "write a part of this job, for 'caterva jobs merge'"},
     {CLI_OPT_PART, 'o', "output", "TOKEN", VALUE_TEXT, FIELD(output), 0, 0,
-     "of --part: where the token goes, else to standard output"},
+     "with --part: write the token here, not to standard output"},
     {CLI_OPT_JOBS, 0, "last", NULL, VALUE_FLAG, FIELD(last), 0, 0,
-     "of items in several parts take those of the last token"},
+     "if parts overlap, take the items of the last token"},
     {CLI_OPT_JOBS, 0, "live", NULL, VALUE_FLAG, FIELD(live), 0, 0,
-     "delete a job also while its coordinator is at work"},
+     "delete a job even if its coordinator is running"},
     {CLI_OPT_PUBLISH, 0, "if-match", "ETAG", VALUE_TEXT, FIELD(if_match), 0, 0,
-     "replace the object of this ETag (with quotes) only"},
+     "replace the object only if it has this ETag (with quotes)"},
     {CLI_OPT_PUBLISH, 0, "part-size", "SIZE", VALUE_SIZE, FIELD(part_size), 5 << 20,
-     (int64_t)5 << 30, "s3://: larger files go in parts of so many bytes (8MiB)"},
+     (int64_t)5 << 30, "s3://: size of upload parts for larger files (8MiB)"},
     {CLI_OPT_PUBLISH, 0, "resume", "STATE", VALUE_TEXT, FIELD(resume), 0, 0,
-     "remember an upload in parts in this file, and go on with it"},
+     "keep the state of an upload in this file, and resume it"},
     {CLI_OPT_PUBLISH, 0, "abandon", NULL, VALUE_FLAG, FIELD(abandon), 0, 0,
-     "of --resume: abort that upload instead"},
+     "with --resume: abort that upload instead"},
     {CLI_OPT_PUBLISH, 0, "read-url", "URL", VALUE_TEXT, FIELD(read_url), 0, 0,
-     "look at the object here: when URL is for writing only"},
+     "read the object from here, if URL is write-only"},
     {CLI_OPT_SKIP, 0, "skip-damaged", NULL, VALUE_FLAG, FIELD(skip_damaged), 0, 0,
-     "the fill in the place of chunks that cannot be read"},
+     "replace unreadable chunks by the fill"},
     {CLI_OPT_FILL, 0, "fill", "V", VALUE_TEXT, FIELD(fill), 0, 0,
-     "value of every item: a number, text, nan, uninit"},
+     "value of the items: a number, text, nan, uninit"},
     {CLI_OPT_MEMORY, 0, "memory", "SIZE", VALUE_SIZE, FIELD(memory), 4096, INT64_MAX,
-     "bound of the memory for items on their way (256MiB)"},
+     "memory limit for items in transfer (256MiB)"},
     {CLI_OPT_CSV, 0, "csv", NULL, VALUE_FLAG, FIELD(csv), 0, 0, "separate values by commas"},
     {CLI_OPT_PRECISION, 0, "precision", "N", VALUE_INT, FIELD(precision), 1, 40,
      "significant digits of floats (as many as needed)"},
     {CLI_OPT_TUNE, 0, "read", "SEL", VALUE_TEXTS, FIELD(reads), 0, 0,
      "a read to optimise; repeat the option for each kind of read"},
     {CLI_OPT_TUNE, 0, "time", "TIME", VALUE_TIME, FIELD(time), 1, INT64_MAX,
-     "stop trying after so long: 30s, 500ms, 2m (10s)"},
+     "stop trying after this time: 30s, 500ms, 2m (10s)"},
     {CLI_OPT_TUNE, 0, "prefer", "WHAT", VALUE_TEXT, FIELD(prefer), 0, 0,
-     "what counts: size, speed or balance of both (balance)"},
+     "criterion: size, speed or balance of both (balance)"},
     {CLI_OPT_LIST_CHUNKS, 0, "chunks", NULL, VALUE_FLAG, FIELD(list_chunks), 0, 0,
      "list every chunk"},
     {CLI_OPT_GUESS, 0, "guess", NULL, VALUE_FLAG, FIELD(guess), 0, 0,
-     "without an index, number the chunks as they lie"},
+     "without an index, number the chunks by position"},
     {CLI_OPT_QUICK, 0, "quick", NULL, VALUE_FLAG, FIELD(quick), 0, 0,
      "check the structure only, decode nothing"},
     {CLI_OPT_PICTURE, 0, "png", "OUT", VALUE_TEXT, FIELD(png), 0, 0,
@@ -135,34 +135,34 @@ static const option options[] = {
     {CLI_OPT_RGB, 0, "rgb", "WHEN", VALUE_TEXT, FIELD(rgb), 0, 0,
      "a last axis of 3 or 4 is colours: auto (uint8), yes, no"},
     {CLI_OPT_DIFF, 0, "atol", "X", VALUE_TEXT, FIELD(atol), 0, 0,
-     "numbers may differ by so much (0)"},
+     "absolute tolerance of numbers (0)"},
     {CLI_OPT_DIFF, 0, "rtol", "X", VALUE_TEXT, FIELD(rtol), 0, 0,
-     "and by this part of the number in B (0)"},
+     "relative tolerance, to the number in B (0)"},
     {CLI_OPT_DIFF, 0, "max", "N", VALUE_INT, FIELD(max), 0, INT64_MAX,
      "print at most N differences (10)"},
     {CLI_OPT_DIFF, 0, "no-attributes", NULL, VALUE_FLAG, FIELD(no_attributes), 0, 0,
      "do not compare attributes"},
     {CLI_OPT_DIFF, 'q', "quiet", NULL, VALUE_FLAG, FIELD(quiet), 0, 0,
-     "print nothing, the exit status says it"},
+     "print nothing, only set the exit status"},
     {CLI_OPT_BINS, 0, "bins", "N", VALUE_INT, FIELD(bins), 1, CATERVA_MAX_BINS,
      "a histogram of N bins"},
     {CLI_OPT_BINS, 0, "range", "LO,HI", VALUE_TEXT, FIELD(range), 0, 0,
-     "ends of the histogram (smallest and largest finite number)"},
+     "bounds of the histogram (smallest and largest finite number)"},
     {CLI_OPT_LIST, 'l', "long", NULL, VALUE_FLAG, FIELD(long_lines), 0, 0,
-     "kind, shape, type and stored bytes of each"},
+     "print kind, shape, type and stored bytes of each"},
     {CLI_OPT_LIST, 'r', "recursive", NULL, VALUE_FLAG, FIELD(recursive), 0, 0,
-     "groups within groups, too"},
+     "list groups within groups too"},
     {CLI_OPT_SHORT, 0, "short", NULL, VALUE_FLAG, FIELD(short_lines), 0, 0,
-     "one line for each file, its name last"},
+     "one line per file, its name last"},
     {CLI_OPT_JSON, 0, "json", NULL, VALUE_FLAG, FIELD(json), 0, 0, "print one JSON object"},
     {CLI_OPT_FORCE, 'f', "force", NULL, VALUE_FLAG, FIELD(force), 0, 0,
      "replace an existing result"},
     {CLI_OPT_COMPACT_AT, 0, "compact-at", "PERCENT", VALUE_INT, FIELD(compact_at), 0, 100,
-     "compact FILE when so much of it is dead space, 0: never (50)"},
+     "compact FILE if this share is dead space, 0: never (50)"},
     {CLI_OPT_REMOTE, 0, "trace", NULL, VALUE_FLAG, FIELD(trace), 0, 0,
-     "list the requests that a URL takes, on stderr"},
+     "list the requests for a URL on stderr"},
     {CLI_OPT_REMOTE, 0, "ca-file", "FILE", VALUE_TEXT, FIELD(ca_file), 0, 0,
-     "certificates that vouch for https servers, not the system's"},
+     "CA certificates for https servers instead of the system's"},
     {CLI_OPT_THREADS, 'T', "threads", "N", VALUE_INT, FIELD(threads), 0, 1024,
      "threads, 0 for all cores (0)"},
     {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,
@@ -171,7 +171,7 @@ static const option options[] = {
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
-/* What is left of argv while it is read. */
+/* The rest of argv while it is parsed. */
 typedef struct argument_list {
     const cli_command *command;
     int argc;
@@ -243,13 +243,13 @@ static cli_exit store_value(const option *o, const char *text, cli_args *out)
         break;
     }
     if (value < o->min || value > o->max)
-        return cli_fail(CLI_USAGE, "--%s is %s, must lie between %lld and %lld", o->name,
+        return cli_fail(CLI_USAGE, "--%s is %s, but must be between %lld and %lld", o->name,
                         text, (long long)o->min, (long long)o->max);
     *(int64_t *)field = value;
     return CLI_OK;
 }
 
-/* The value that follows an option, in the same argument or the next one. */
+/* Takes the value of an option, from the same argument or the next one. */
 static cli_exit take_value(argument_list *list, const option *o, const char *attached,
                            const char **value)
 {
@@ -274,7 +274,7 @@ static cli_exit parse_long(argument_list *list, const char *text, cli_args *out)
     return store_value(o, value, out);
 }
 
-/* "-f", "-T4", "-T 4", and flags joined as in "-fT4". */
+/* Parses "-f", "-T4", "-T 4", and joined flags as in "-fT4". */
 static cli_exit parse_letters(argument_list *list, const char *text, cli_args *out)
 {
     for (const char *letter = text + 1; *letter; letter++) {
@@ -295,11 +295,11 @@ static cli_exit add_positional(const argument_list *list, const char *text, cli_
                         list->command->name, text, list->command->name,
                         list->command->synopsis);
     if (out->n_positional < CLI_MAX_POSITIONAL) out->positional[out->n_positional] = text;
-    list->argv[out->n_positional++] = (char *)text; /* never before where it stood */
+    list->argv[out->n_positional++] = (char *)text; /* not after its own place */
     return CLI_OK;
 }
 
-/* "-1" and "-5:" begin a selection, "-" alone is a file. */
+/* Whether the argument is positional: "-1" and "-5:" begin a selection, "-" alone is a file. */
 static bool is_positional(const char *text)
 {
     return text[0] != '-' || !text[1] || isdigit((unsigned char)text[1]);

@@ -1,5 +1,5 @@
-/* What every part of the command line shares: exit statuses, the one way to
- * report a failure, interruption, and the parsed arguments. */
+/* Shared by all parts of the command line: exit statuses, the function that reports failures,
+ * interruption, and the parsed arguments. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit statuses. Functions that can fail return one, after they have said on
- * stderr what happened; callers only pass it on. */
+/* Exit statuses. Functions that can fail return one, after they have reported the failure on
+ * stderr; callers only pass it on. */
 typedef enum cli_exit {
     CLI_OK = 0,
     CLI_NO = 1, /* the answer is no */
@@ -17,7 +17,7 @@ typedef enum cli_exit {
     CLI_IO = 3,
     CLI_CORRUPT = 4,
     CLI_UNSUPPORTED = 5,
-    CLI_INTERRUPTED = 130 /* the program ends by the signal, as shells want it */
+    CLI_INTERRUPTED = 130 /* the program ends by the signal, as shells expect */
 } cli_exit;
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -26,8 +26,8 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
-/* Returns from the calling function when `expr` is not CLI_OK. Only where
- * nothing needs freeing. */
+/* Returns from the calling function unless `expr` is CLI_OK. Use only where nothing needs
+ * freeing. */
 #define CLI_TRY(expr)                                                                        \
     do {                                                                                     \
         cli_exit cli_try_code_ = (expr);                                                     \
@@ -39,56 +39,56 @@ typedef enum cli_exit {
 /* Prints "caterva: <sentence>" and returns `code`. */
 cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
-/* Prints "caterva: warning: <sentence>": what was asked for is done. */
+/* Prints "caterva: warning: <sentence>"; the command has done what was requested. */
 void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
 
-/* The same as cli_fail for a failed system call: appends errno's text and returns CLI_IO,
- * or CLI_INTERRUPTED when a signal was the reason. */
+/* The same as cli_fail for a failed system call: appends the text of errno. Returns CLI_IO, or
+ * CLI_INTERRUPTED if a signal caused the failure. */
 cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* The same for a failed library call on the array at `path`. */
 cli_exit cli_fail_array(const char *path, const caterva_error *err);
-/* Whether a failure is damage of what was read, not a failure to read it. */
+/* Whether the status means damaged data rather than a failure to read. */
 bool cli_is_damage(caterva_status status);
 
-/* `text` as it may be shown: control characters and bytes that are no UTF-8 stand as
- * "\xNN". */
+/* Returns `text` in printable form: control characters and invalid UTF-8 become "\xNN". */
 typedef struct cli_shown {
     char text[16384];
 } cli_shown;
 cli_shown cli_show(const char *text);
 
-/* Whether an array is named by its URL. */
+/* Whether the path is a URL. */
 bool cli_is_url(const char *path);
 
-/* A path as it may be shown, or a URL without user and query, which may be secrets: every
- * place that is printed has gone through this. Sentences have, with all URLs in them. */
+/* Returns a path in printable form, a URL without user and query, which may be secret. Every path
+ * that is printed passes through this function, and every sentence, with the URLs in it, through
+ * the second one. */
 cli_shown cli_show_place(const char *path);
 cli_shown cli_show_sentence(const char *text);
 
-/* malloc of `size` bytes (at least one) that reports its failure. */
+/* malloc of `size` bytes (at least one); reports failure. */
 void *cli_alloc(size_t size);
 char *cli_copy_text(const char *text);
 
-/* Flushes stdout; CLI_IO with a sentence when anything written to it was lost. */
+/* Flushes stdout; reports CLI_IO if any output was lost. */
 cli_exit cli_flush_stdout(void);
 
 /* ---- Interruption ------------------------------------------------------- */
 
-/* SIGINT, SIGTERM and SIGHUP, unless they are ignored already, set a flag that loops
- * look at. A second one ends the program at once. */
+/* SIGINT, SIGTERM and SIGHUP, unless ignored already, set a flag that loops check. A second one
+ * ends the program at once. */
 void cli_catch_signals(void);
 bool cli_interrupted(void);
 
-/* Ends the process by the signal that came, at the end of main. */
+/* Ends the process by the received signal; called at the end of main. */
 int cli_end_interrupted(void);
 
-/* Waits until a pipe or terminal can be read, or written; CLI_INTERRUPTED when a
- * signal comes first. */
+/* Waits until a pipe or terminal can be read or written. CLI_INTERRUPTED: a signal arrived
+ * first. */
 cli_exit cli_wait(int fd, bool to_write);
 
-/* From here on a second signal removes the library's temporary files, and `path`, which
- * is borrowed until it is forgotten. */
+/* From now on a second signal deletes the library's temporary files, and `path`, which must stay
+ * valid until cli_forget_file. */
 void cli_mind_temporaries(void);
 void cli_mind_file(const char *path);
 void cli_forget_file(const char *path);
@@ -98,17 +98,17 @@ void cli_forget_file(const char *path);
 #define CLI_MAX_POSITIONAL 4
 #define CLI_MAX_READS 16
 
-/* The values of an option that may be given several times. */
+/* Values of an option that may be given several times. */
 typedef struct cli_texts {
     const char *text[CLI_MAX_READS];
     int n;
 } cli_texts;
 
-/* One field for each option of any command. Text is borrowed from argv; NULL,
- * false or -1 means "not given" unless a default stands here. */
+/* One member for each option of any command. Text is borrowed from argv; NULL, false or -1 means
+ * "not given" unless another default is stated. */
 typedef struct cli_args {
     const char *positional[CLI_MAX_POSITIONAL];
-    char **files; /* all positional arguments, of commands that take any number */
+    char **files; /* all positional arguments, for commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
     bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote;
@@ -133,11 +133,11 @@ typedef struct cli_args {
     bool last, live;
     const char *field;
     const char *if_match, *resume, *read_url, *ca_file;
-    int64_t part_size; /* bytes, 0: the library's choice */
+    int64_t part_size; /* bytes; 0: chosen by the library */
     bool abandon;
 } cli_args;
 
-/* Options a command may accept; OR them together in cli_command.options. */
+/* Options that a command accepts, combined by OR in cli_command.options. */
 #define CLI_OPT_JSON (1UL << 0)
 #define CLI_OPT_THREADS (1UL << 1)
 #define CLI_OPT_FORCE (1UL << 2)
@@ -173,73 +173,72 @@ typedef struct cli_args {
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
-#define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command that makes no text */
-#define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* of URLs: trace, ca-file */
+#define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command without text output */
+#define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* for URLs: trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_FIELD (UINT64_C(1) << 57)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
-#define CLI_OPT_PART (UINT64_C(1) << 53) /* part, and output of its token */
-#define CLI_OPT_NONE (1UL << 27)         /* of a command with no option but --help */
+#define CLI_OPT_PART (UINT64_C(1) << 53) /* part, and output for its token */
+#define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
 
-#define CLI_ANY_NUMBER 1000000 /* of positional arguments */
+#define CLI_ANY_NUMBER 1000000 /* positional arguments */
 
 typedef struct cli_command {
     const char *name;
-    const char *synopsis; /* of the arguments: "FILE [SEL]" */
+    const char *synopsis; /* its arguments: "FILE [SEL]" */
     const char *summary;  /* one line, for the list of commands */
-    const char *details;  /* lines for its own help */
+    const char *details;  /* lines of its own help */
     uint64_t options;
     int min_args, max_args;
     cli_exit (*run)(const cli_args *args);
 } cli_command;
 
-/* Reads argv (without program and command name). Options may stand anywhere;
- * "--" ends them; "-1" and "-5:" are selections, "-" is a file. */
+/* Parses argv (without program and command name). Options may stand anywhere; "--" ends them; "-1"
+ * and "-5:" are selections, "-" is a file. */
 cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out);
 
 /* Prints the command's help to stdout. */
 void cli_print_help(const cli_command *command);
 
-/* ---- The tables, for the completion ------------------------------------- */
+/* ---- Tables for completion -------------------------------------------------------------- */
 
-/* The i-th command, or NULL behind the last. */
+/* Returns the i-th command, or NULL after the last. */
 const cli_command *cli_command_at(size_t i);
 
 typedef struct cli_option_info {
     char letter; /* or 0 */
     const char *name;
-    const char *value; /* NULL: takes none */
+    const char *value; /* NULL: takes no value */
     const char *help;
 } cli_option_info;
 
-/* The i-th option that the command accepts; false behind the last. */
+/* Returns the i-th option that the command accepts; false after the last. */
 bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out);
 
 /* ---- Arrays ------------------------------------------------------------- */
 
-/* Opens the array at `path` with the threads that were asked for. What is no array, but
- * something else that is known, is named. */
+/* Opens the array at `path`. If it is another known kind of file, the error names that kind. */
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out);
 
-/* How long a command has waited for a busy array; {0} before it is tried. */
+/* How long a command has waited for a busy array; zero at first. */
 typedef struct cli_patience {
     int64_t waited; /* milliseconds */
 } cli_patience;
 
-/* Whether to try again what ended with `status`: true after a pause when the array is
- * busy and --wait not over. Each pause is longer than the one before, up to 250 ms. */
+/* Whether to repeat a call that ended with `status`: returns true after a pause if the array is
+ * busy and --wait has not expired. Pauses grow up to 250 ms. */
 bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *patience);
 
-/* Calls `run` for each of args->files; a failure of one does not stop the others, a
- * signal does. The worst status counts, which is the largest. */
+/* Calls `run` for each of args->files. A failure does not stop the others, a signal does. Returns
+ * the worst status, which is the largest. */
 cli_exit cli_each_file(const cli_args *args,
                        cli_exit (*run)(const cli_args *args, const char *path));
 
-/* Commits and closes an array after `code` OK, drops what is pending after anything
- * else, and when a signal came. */
+/* Commits and closes an array if `code` is CLI_OK; discards pending changes otherwise, or if a
+ * signal arrived. */
 cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code);
 
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,

@@ -1,6 +1,5 @@
-/* Room: cli. Finds the command and runs it. What a command does stands in its own
- * file; here is only what is true for all of them: help, the version, and that lost
- * output is a failure. */
+/* Room: cli. Finds the command and runs it. Each command has its own file; this one implements what
+ * they share: help, the version, and reporting lost output as a failure. */
 #include "words.h"
 
 #include <errno.h>
@@ -40,9 +39,8 @@ static void print_overview(FILE *stream)
         snprintf(spelled, sizeof spelled, "%s %s", commands[i]->name, commands[i]->synopsis);
         fprintf(stream, "  %-28s %s\n", spelled, commands[i]->summary);
     }
-    fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5; of "
-          "several\n"
-          "lists every pair is taken, as numpy.ix_ does\n"
+    fputs("\nA selection (SEL) is NumPy's, without brackets: 0:100,::2,-1 or ...,5; several\n"
+          "lists select every combination, as with numpy.ix_\n"
           "Exit status: 0 ok, 1 the answer is no, 2 usage, 3 input/output, 4 corrupt,\n"
           "5 unsupported; 130 interrupted (SIGINT), 143 (SIGTERM), 129 (SIGHUP)\n",
           stream);
@@ -51,7 +49,7 @@ static void print_overview(FILE *stream)
 static cli_exit unknown_command(const char *name)
 {
     words_hint hint = words_suggest(name, words_commands);
-    return cli_fail(CLI_USAGE, "there is no command '%s'%s", name,
+    return cli_fail(CLI_USAGE, "unknown command '%s'%s", name,
                     hint.text[0] ? hint.text : "; see 'caterva --help'");
 }
 
@@ -100,8 +98,8 @@ static cli_exit dispatch(int argc, char **argv)
     return command ? run(command, argc - 2, argv + 2) : unknown_command(name);
 }
 
-/* Of a standard stream that is closed nothing else takes the number: what is opened in
- * its place cannot be read, or not be written, and says so. */
+/* Occupies the numbers of closed standard streams, so that no file opened later takes one of them.
+ * The placeholder rejects reads or writes, which then report an error. */
 static void hold_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -1,5 +1,4 @@
-/* Room: cli. Lists of words, asked of whoever knows them, and which word somebody may
- * have meant. */
+/* Room: cli. Lists of words, and which one the user may have meant. */
 #include "words.h"
 
 #include "commands/tune.h"
@@ -10,7 +9,7 @@
 
 /* ---- Lists ----------------------------------------------------------------- */
 
-/* The i-th name other than `but`, in the order of the numbers in frames, where the constant
+/* Returns the i-th name other than `but`, in the order of the numbers in frames, where the constant
  * 256 is 0. */
 static const char *name_at(const char *(*name_of)(int), const char *but, size_t i)
 {
@@ -24,7 +23,7 @@ static const char *name_at(const char *(*name_of)(int), const char *but, size_t 
 
 static const char *codecs(size_t i) { return name_at(caterva_codec_name, "", i); }
 
-/* The old one is for reading only. */
+/* Omits the old bytedelta, which can only be read. */
 static const char *filters(size_t i)
 {
     return name_at(caterva_filter_name, "bytedelta-old", i);
@@ -98,8 +97,8 @@ static int least(int a, int b, int c)
     return d < c ? d : c;
 }
 
-/* Letters left out, put in, changed, or swapped with the next one: so many make `a`
- * into `b` (the optimal string alignment distance). Both have at most LONGEST. */
+/* Returns the optimal string alignment distance: the number of letters deleted, inserted, changed,
+ * or swapped with the next one. Both words have at most LONGEST letters. */
 static int distance(const char *a, const char *b)
 {
     int rows[3][LONGEST + 1] = {{0}}, n = (int)strlen(b);
@@ -121,13 +120,13 @@ static int distance(const char *a, const char *b)
     return last[n];
 }
 
-/* What was found so far for a word. */
+/* State of a search for the most similar word. */
 typedef struct search {
     const char *word, *best;
     int distance;
 } search;
 
-/* A third of the letters may be wrong; or all behind the word are missing. */
+/* Begins a search: a third of the letters may differ, or all after the word may be missing. */
 static search search_for(const char *word)
 {
     size_t size = strlen(word);

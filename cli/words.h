@@ -1,31 +1,30 @@
-/* The words that options and commands take: for completion, and for "did you mean". */
+/* Lists of values for options and arguments: for completion, and for "did you mean". */
 #ifndef CLI_WORDS_H
 #define CLI_WORDS_H
 
 #include "cli.h"
 
-/* The i-th word of a list, or NULL behind the last. */
+/* Returns the i-th word of a list, or NULL after the last. */
 typedef const char *(*words_list)(size_t i);
 
-/* The words that the value of an option can be, or some of them; NULL: there is no list.
- * `option` without dashes. */
+/* Returns the values that an option accepts; NULL: not a list. `option` has no dashes. */
 words_list words_of_option(const char *option);
 
-/* True when the value is words with commas between. */
+/* Whether the value is a list of words separated by commas. */
 bool words_are_many(const char *option);
 
-/* The words that a command's first argument is; NULL: anything. */
+/* Returns the words that a command's first argument may be; NULL: any. */
 words_list words_of_command(const char *command);
 
 const char *words_commands(size_t i);
 
-/* "; did you mean 'zstd'?", or "" when no word of the list is like `word`. */
+/* "; did you mean 'zstd'?", or "" if no word of the list resembles `word`. */
 typedef struct words_hint {
     char text[80];
 } words_hint;
 words_hint words_suggest(const char *word, words_list list);
 
-/* The same for an option of a command, with its dashes. */
+/* The same for an option of a command, without its dashes. */
 words_hint words_suggest_option(const char *word, const cli_command *command);
 
 #endif

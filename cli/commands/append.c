@@ -1,7 +1,7 @@
-/* Room: cli/commands. `caterva append`: grows an array along one axis and writes there,
- * committed once at the end. An input whose length is known grows the array first
- * and then goes the way of every transfer; a raw pipe grows it slab by slab. With
- * --every and --follow, append_paced.c does both. */
+/* Room: cli/commands. `caterva append`: grows an array along one axis and writes the new items,
+ * committed once at the end. If the length of the input is known, the array grows first and a
+ * transfer fills it; a raw pipe grows it slab by slab. append_paced.c handles --every and
+ * --follow. */
 #include "commands/append.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
@@ -19,8 +19,7 @@ static cli_exit find_axis(const cli_args *args, growth *g)
 {
     int ndim = g->shape.ndim;
     int64_t axis = args->axis < 0 ? args->axis + ndim : args->axis;
-    if (ndim == 0)
-        return cli_fail(CLI_USAGE, "%s has no axis along which it could grow", g->path);
+    if (ndim == 0) return cli_fail(CLI_USAGE, "%s has no axis to grow along", g->path);
     if (axis < 0 || axis >= ndim)
         return cli_fail(CLI_USAGE, "--axis %lld is out of range for %s, which has %d %s",
                         (long long)args->axis, g->path, ndim, ndim == 1 ? "axis" : "axes");
@@ -57,9 +56,9 @@ static cli_exit describe_growth(const cli_args *args, growth *g)
     return g->dtype ? measure(g) : CLI_IO;
 }
 
-/* ---- Inputs that say their length --------------------------------------- */
+/* ---- Inputs with a known length --------------------------------------------------------- */
 
-/* How many items of the axis the input is; without the axis it is one. */
+/* Counts the input's items along the axis. An input without the axis is one item. */
 static cli_exit count_items(const growth *g, const array_shape *in, int64_t *n, bool *is_one)
 {
     char have[SHAPE_TEXT_SIZE], got[SHAPE_TEXT_SIZE];
@@ -72,7 +71,7 @@ static cli_exit count_items(const growth *g, const array_shape *in, int64_t *n, 
     }
     if (fits) return CLI_OK;
     return cli_fail(CLI_USAGE,
-                    "%s has the shape %s, the input %s: all axes but axis %d must agree",
+                    "%s has the shape %s, but the input has %s; only axis %d may differ",
                     g->path, shape_text(g->shape.ndim, g->shape.shape, have),
                     shape_text(in->ndim, in->shape, got), g->axis);
 }
@@ -90,7 +89,8 @@ static cli_exit grow(growth *g, int64_t n)
     int64_t shape[CATERVA_MAX_DIMS];
     memcpy(shape, g->shape.shape, sizeof shape);
     if (__builtin_add_overflow(shape[g->axis], n, &shape[g->axis]))
-        return cli_fail(CLI_USAGE, "%s cannot take %lld items more", g->path, (long long)n);
+        return cli_fail(CLI_USAGE, "%s cannot grow by %lld items: the extent exceeds 64 bits",
+                        g->path, (long long)n);
     caterva_error err;
     if (caterva_resize(g->array, shape, &err) == CATERVA_OK) return CLI_OK;
     return cli_fail_array(g->path, &err);
@@ -130,8 +130,9 @@ cli_exit append_slab_length(const cli_args *args, const growth *g, int64_t *n)
     *n = args->memory / 2 / g->stride;
     if (*n == 0)
         return cli_fail(
-            CLI_USAGE, "one item of axis %d has %s, half of --memory is %s: give more",
-            g->axis, number_bytes(g->stride, item), number_bytes(args->memory / 2, half));
+            CLI_USAGE,
+            "one item of axis %d has %s, but half of --memory is %s; raise --memory", g->axis,
+            number_bytes(g->stride, item), number_bytes(args->memory / 2, half));
     if (*n > g->chunk) *n -= *n % g->chunk;
     return CLI_OK;
 }
@@ -141,7 +142,7 @@ cli_exit append_slab(growth *g, const char *name, const void *items, size_t size
     int64_t n = (int64_t)size / g->stride;
     if ((int64_t)size % g->stride != 0)
         return cli_fail(CLI_CORRUPT,
-                        "%s ends inside an item of axis %d, which has %lld bytes: nothing is "
+                        "%s ends inside an item of axis %d, which has %lld bytes; nothing is "
                         "appended (--follow keeps the whole items)",
                         name, g->axis, (long long)g->stride);
     caterva_error err;
@@ -163,10 +164,10 @@ static cli_exit append_slabs(const cli_args *args, growth *g, int fd, const char
     uint8_t *items = cli_alloc(capacity);
     if (!items) return CLI_IO;
     cli_exit code;
-    progress bar; /* how long the pipe is nobody knows */
+    progress bar; /* the length of the pipe is unknown */
     int64_t done = 0;
     progress_start(&bar, args, 0);
-    do { /* the first slab ends where a chunk does */
+    do { /* the first slab ends at a chunk boundary */
         int64_t phase = length % g->chunk ? 0 : g->shape.shape[g->axis] % g->chunk;
         want = (size_t)((length - phase) * g->stride);
         progress_phase(&bar, done, (int64_t)want);
@@ -186,8 +187,8 @@ static cli_exit append_pipe(const cli_args *args, growth *g, const char *path)
     const char *name = standard ? "standard input" : path;
     if (g->outer != 1)
         return cli_fail(CLI_UNSUPPORTED,
-                        "raw items from a pipe go along axis 0; axis %d needs a length: "
-                        "a file, or npy",
+                        "a pipe of raw items can be appended along axis 0 only; axis "
+                        "%d needs a file or npy",
                         g->axis);
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return cli_fail_sys("cannot open %s", path);
@@ -203,15 +204,15 @@ static cli_exit append_pipe(const cli_args *args, growth *g, const char *path)
 
 /* ---- Any input ---------------------------------------------------------- */
 
-/* The shape of a raw file follows from its size. */
+/* Computes the shape of a raw file from its size. */
 static cli_exit shape_of_raw(const growth *g, const char *path, int64_t size,
                              array_shape *shape)
 {
     if (size % g->stride != 0)
         return cli_fail(CLI_CORRUPT,
-                        "%s has %lld bytes of items, an item of axis %d has %lld: "
-                        "that is no whole number",
-                        path, (long long)size, g->axis, (long long)g->stride);
+                        "%s has %lld bytes of items, which is not a multiple of the "
+                        "%lld bytes of an item of axis %d",
+                        path, (long long)size, (long long)g->stride, g->axis);
     *shape = g->shape;
     shape->shape[g->axis] = size / g->stride;
     return CLI_OK;
@@ -224,15 +225,14 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
     CLI_TRY(input_find(args, args->positional[1], in));
     if (args->follow && in->format != FORMAT_RAW)
         return cli_fail(CLI_USAGE,
-                        "--follow takes a stream of raw items; for others there is "
-                        "--every");
+                        "--follow requires raw input; use --every for other formats");
     if (in->format == FORMAT_RAW) {
         CLI_TRY(input_check_cast(args, in));
         CLI_TRY(source_raw_size(args, in->path, &size));
         if (g->stride == 0)
             return cli_fail(CLI_USAGE,
-                            "items of axis %d of %s have no bytes: raw input "
-                            "cannot say how many there are",
+                            "items of axis %d of %s have no bytes, so that the number "
+                            "of items in raw input is unknown",
                             g->axis, g->path);
         if (size < 0 || args->follow) return append_pipe(args, g, in->path);
         CLI_TRY(shape_of_raw(g, in->path, size, &raw));
@@ -258,15 +258,15 @@ static cli_exit run_append(const cli_args *args)
 const cli_command cli_command_append = {
     .name = "append",
     .synopsis = "FILE IN",
-    .summary = "grow along an axis and write there",
+    .summary = "append items along an axis",
     .details =
-        "Makes FILE longer along --axis (0 when left out; -1 is the last) and writes IN\n"
-        "(npy, raw or b2nd; '-' for standard input) there. IN must have FILE's dtype, or\n"
-        "--casting casts it, and, but for that axis, its shape; without that axis it is\n"
-        "one item of it. How many items raw input has its size tells. Committed at the\n"
-        "end: until then, and after a failure, FILE is as it was. --every commits more\n"
-        "often, and --follow takes a stream of raw items from a pipe, committed as they\n"
-        "come; when it ends inside an item, the whole items before it are committed.",
+        "Appends IN (npy, raw or b2nd; '-' for standard input) to FILE along --axis\n"
+        "(default 0; -1 is the last). IN must have FILE's dtype (--casting converts\n"
+        "others), and FILE's shape except for that axis. If IN lacks that axis, it is one\n"
+        "item. Raw input has as many items as its size allows. The change is committed at\n"
+        "the end; until then, and after a failure, FILE is unchanged. --every commits more\n"
+        "often. --follow reads a stream of raw items from a pipe and commits them as they\n"
+        "arrive; if it ends inside an item, the whole items before it are committed.",
     .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE |
                CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT |
                CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,

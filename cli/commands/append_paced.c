@@ -1,6 +1,6 @@
-/* Room: cli/commands. `append --every` and `--follow`: one process, many commits. A reader
- * that refreshes sees each; who is killed has lost what came after the last. Partial items
- * wait for their rest and are never written. */
+/* Room: cli/commands. `append --every` and `--follow`: one process, many commits. A reader that
+ * refreshes sees each commit; a killed process loses only the items after the last one. A partial
+ * item waits for its rest and is never written. */
 #include "commands/append.h"
 #include "commands/timing.h"
 #include "formats/numbers.h"
@@ -12,16 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FOLLOWED_MS = 1000, LOOK_MS = 100 }; /* the pace of --follow alone; for a signal */
+enum {
+    FOLLOWED_MS = 1000,
+    LOOK_MS = 100
+}; /* the pace of --follow alone; the interval of
+    * checks for a signal */
 
 typedef struct pacer {
     growth *g;
     const char *name;
     append_pace pace;
-    int64_t appended; /* items that are not committed yet */
-    int64_t total;    /* items that were appended */
-    double since;     /* when the first uncommitted byte came; meaningless without one */
-    uint8_t *bytes;   /* that came and are not appended */
+    int64_t appended; /* items not committed yet */
+    int64_t total;    /* items appended */
+    double since;     /* when the first uncommitted byte came; undefined without one */
+    uint8_t *bytes;   /* received, not appended yet */
     size_t used, capacity;
 } pacer;
 
@@ -80,7 +84,7 @@ static cli_exit commit(pacer *p)
     return cli_fail_array(p->g->path, &err);
 }
 
-/* The whole items among the bytes. */
+/* Appends the whole items among the buffered bytes. */
 static cli_exit append_whole(pacer *p)
 {
     size_t rest = p->used % (size_t)p->g->stride, whole = p->used - rest;
@@ -94,17 +98,17 @@ static cli_exit append_whole(pacer *p)
 
 /* ---- A stream ------------------------------------------------------------------ */
 
-/* So many bytes until a chunk, a commit or the memory is full. */
+/* Returns the bytes to read until a chunk, a commit or the buffer is full. */
 static size_t bytes_wanted(const pacer *p)
 {
     const growth *g = p->g;
     int64_t n = (int64_t)(p->capacity / (size_t)g->stride);
-    if (n >= g->chunk) n -= g->shape.shape[g->axis] % g->chunk; /* end where a chunk does */
+    if (n >= g->chunk) n -= g->shape.shape[g->axis] % g->chunk; /* end at a chunk boundary */
     if (p->pace.items > 0 && n > p->pace.items - p->appended) n = p->pace.items - p->appended;
     return (size_t)(n * g->stride);
 }
 
-/* Waits until there are bytes, a commit is due or a signal came. */
+/* Waits until bytes arrive, a commit is due or a signal came. */
 static cli_exit wait_for_bytes(const pacer *p, int fd, bool *ready)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
@@ -137,12 +141,12 @@ static cli_exit take_bytes(pacer *p, int fd, bool *ended)
 static cli_exit keep_whole(pacer *p)
 {
     CLI_TRY(commit(p));
-    return cli_fail(CLI_CORRUPT,
-                    "%s ends inside an item of axis %d: %lld whole %s before it %s committed, "
-                    "%zu of its %lld bytes are left over",
-                    p->name, p->g->axis, (long long)p->total,
-                    p->total == 1 ? "item" : "items", p->total == 1 ? "is" : "are", p->used,
-                    (long long)p->g->stride);
+    return cli_fail(
+        CLI_CORRUPT,
+        "%s ends inside an item of axis %d: %lld whole %s before it %s committed, "
+        "%zu of its %lld bytes are left over",
+        p->name, p->g->axis, (long long)p->total, p->total == 1 ? "item" : "items",
+        p->total == 1 ? "is" : "are", p->used, (long long)p->g->stride);
 }
 
 static cli_exit follow(pacer *p, int fd)
@@ -173,9 +177,9 @@ cli_exit append_stream(const cli_args *args, growth *g, int fd, const char *name
     return code;
 }
 
-/* ---- An input that says its length ---------------------------------------------- */
+/* ---- An input with a known length ------------------------------------------------------- */
 
-/* The box of items [first, first + n) of the axis, in the input's own axes. */
+/* The box of items [first, first + n) of the axis, in the input's axes. */
 static box box_of_items(const growth *g, const array_shape *in, int64_t first, int64_t n)
 {
     box b = {0};
@@ -193,11 +197,11 @@ cli_exit append_source(const cli_args *args, growth *g, source *from, int64_t n,
     int64_t length;
     if (from->in_order && g->outer != 1)
         return cli_fail(CLI_UNSUPPORTED,
-                        "items from a pipe are committed along axis 0 only, not axis %d",
+                        "items from a pipe can be committed along axis 0 only, not axis %d",
                         g->axis);
     if (g->stride == 0)
-        return cli_fail(
-            CLI_USAGE, "items of axis %d have no bytes: there is nothing to commit", g->axis);
+        return cli_fail(CLI_USAGE, "items of axis %d have no bytes: nothing to commit",
+                        g->axis);
     CLI_TRY(append_slab_length(args, g, &length));
     p.capacity = (size_t)(length * g->stride);
     p.bytes = cli_alloc(p.capacity);

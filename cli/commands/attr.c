@@ -1,6 +1,5 @@
-/* Room: cli/commands. `caterva attr`: user metadata as JSON. In the file it is MessagePack,
- * as python-blosc2 stores it; bytes that are none are shown as base64. The array's
- * items are not touched. */
+/* Room: cli/commands. `caterva attr`: user metadata as JSON. The file holds MessagePack, as
+ * python-blosc2 stores it; other bytes are shown as base64. The array's items are not changed. */
 #include "formats/value.h"
 #include "sources/attributes.h"
 #include "terminal/stream.h"
@@ -32,7 +31,7 @@ static cli_exit fetch(attributes *all, const char *name, attribute *out)
 
 /* ---- Reports ------------------------------------------------------------ */
 
-/* In a list, a value that is long is but its size: 'caterva attr get' has all of it. */
+/* A list shows only the size of a long value; 'caterva attr get' prints it whole. */
 static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_long)
 {
     enum { LONGEST_VALUE = 1 << 20 };
@@ -48,7 +47,7 @@ static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_l
     return CLI_OK;
 }
 
-/* A line "name: value" each, or with `j` the members of an object. */
+/* Prints a line "name: value" for each attribute, or with `j` the members of an object. */
 static cli_exit list_values(attributes *all, json *j)
 {
     const char *name;
@@ -122,7 +121,7 @@ static cli_exit run_get(const cli_args *args)
 
 /* ---- Changes ------------------------------------------------------------ */
 
-/* A word that only lacks quotes is shown with them, else an example. */
+/* The hint shows a text that only lacks quotes with them, otherwise an example. */
 static cli_exit pack_argument(const cli_args *args, void **value, size_t *size)
 {
     const char *text = args->positional[3];
@@ -145,13 +144,13 @@ static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
     size_t length;
     CLI_TRY(stream_read_input(MAX_VALUE, &text, &length));
     value_input in = {text, length, args->dtype, "standard input",
-                     "; text needs double quotes"};
+                      "; text needs double quotes"};
     cli_exit code = value_parse(&in, value, size);
     free(text);
     return code;
 }
 
-/* The value is read before the file is opened, and so locked. */
+/* Reads the value before opening the file, which takes the lock. */
 static cli_exit run_set(const cli_args *args)
 {
     const char *path = args->positional[1];
@@ -189,7 +188,7 @@ static cli_exit run_delete(const cli_args *args)
 
 typedef struct attr_verb {
     const char *name, *arguments;
-    int n_args; /* the verb included */
+    int n_args; /* with the verb */
     cli_exit (*run)(const cli_args *args);
 } attr_verb;
 
@@ -203,14 +202,15 @@ static const attr_verb verbs[] = {
 static cli_exit run_attr(const cli_args *args)
 {
     if (args->dtype && strcmp(args->positional[0], "set") != 0)
-        return cli_fail(CLI_USAGE, "--dtype is for attr set");
+        return cli_fail(CLI_USAGE, "--dtype requires attr set");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         const attr_verb *v = &verbs[i];
         if (strcmp(v->name, args->positional[0]) != 0) continue;
         if (args->n_positional == v->n_args) return v->run(args);
         return cli_fail(CLI_USAGE, "usage: caterva attr %s %s", v->name, v->arguments);
     }
-    return cli_fail(CLI_USAGE, "attr knows list, get, set and delete, not '%s'%s",
+    return cli_fail(CLI_USAGE,
+                    "attr: unknown verb '%s'; known are list, get, set and delete%s",
                     args->positional[0],
                     words_suggest(args->positional[0], words_of_command("attr")).text);
 }
@@ -221,18 +221,17 @@ const cli_command cli_command_attr = {
     .summary = "user metadata, as JSON",
     .details =
         "attr list FILE            prints every attribute\n"
-        "attr get FILE KEY         prints the value of one\n"
-        "attr set FILE KEY VALUE   sets it to VALUE, or with '-' to standard input\n"
-        "attr delete FILE KEY      deletes it\n\n"
-        "FILE can be a tree or a group of one, TREE.b2d::/group, too.\n"
-        "Values are JSON: text stands in double quotes, inside single ones for a shell\n"
-        "('\"kelvin\"'). In the file they are MessagePack, as python-blosc2 stores them; "
-        "what\n"
-        "JSON lacks is an object of one word: {\"$binary\": base64}, {\"$tuple\": [...]},\n"
+        "attr get FILE KEY         prints one value\n"
+        "attr set FILE KEY VALUE   sets VALUE ('-': standard input)\n"
+        "attr delete FILE KEY      deletes one\n\n"
+        "FILE can also be a tree or one of its groups, TREE.b2d::/group.\n"
+        "Values are JSON. Text needs double quotes, and single ones around them in a shell\n"
+        "('\"kelvin\"'). The file holds MessagePack, as python-blosc2 stores it. Types that\n"
+        "JSON lacks are objects with a marker: {\"$binary\": base64}, {\"$tuple\": [...]},\n"
         "{\"$set\": [...]}, {\"$complex\": [re, im]}, {\"$array\": ...}, {\"$map\": ...}, "
         "{\"$ext\":\n"
         "number, \"data\": base64}. --dtype stores numbers as items of this type: '<i2'.\n"
-        "Exit status 1 when there is no such KEY.",
+        "The exit status is 1 if KEY does not exist.",
     .options = CLI_OPT_JSON | CLI_OPT_WAIT | CLI_OPT_DTYPE | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 4,

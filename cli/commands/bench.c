@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva bench`: how fast the reads that matter are on the user's own
- * array: all of it, a box, planes and lines along each axis, points. */
+/* Room: cli/commands. `caterva bench`: times the common reads on the user's own array: all of it, a
+ * box, planes and lines along each axis, points. */
 #include "commands/timing.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -16,11 +16,11 @@
 #define SECONDS_FOR_EACH 0.25
 #define MAX_KINDS (2 * CATERVA_MAX_DIMS + 3)
 
-/* One kind of read, and what it took. */
+/* One kind of read, and its result. */
 typedef struct kind {
     char name[16];
     int64_t lengths[CATERVA_MAX_DIMS];
-    bool part; /* the whole would not fit the memory that is allowed */
+    bool part; /* a larger read would exceed --memory */
     timed_reads result;
 } kind;
 
@@ -32,7 +32,7 @@ typedef struct bench {
     int n;
 } bench;
 
-/* ---- Which reads --------------------------------------------------------- */
+/* ---- The reads -------------------------------------------------------------------------- */
 
 static bool fits(const bench *b, const int64_t *lengths)
 {
@@ -42,7 +42,7 @@ static bool fits(const bench *b, const int64_t *lengths)
     return bytes <= b->memory;
 }
 
-/* Halves the longest axis until the read fits; a single item always does. */
+/* Halves the longest axis until the read fits in memory; a single item is never halved. */
 static void cut_to_memory(const bench *b, kind *k)
 {
     while (!fits(b, k->lengths)) {
@@ -55,7 +55,7 @@ static void cut_to_memory(const bench *b, kind *k)
     }
 }
 
-/* `along` has `here` items on `axis` and `elsewhere` on the others; 0: the whole. */
+/* The read has `here` items along `axis` and `elsewhere` along the others; 0: the whole axis. */
 static void add_kind(bench *b, const char *name, int axis, int64_t here, int64_t elsewhere)
 {
     kind *k = &b->kinds[b->n++];
@@ -176,8 +176,8 @@ static cli_exit report_all(const cli_args *args, bench *b, caterva_array *array,
     return CLI_OK;
 }
 
-/* Nobody watches what is timed: a signal waits for one read, which --memory bounds.
- * With `cache_bytes` -1 every read decodes. */
+/* The timed reads do not check for signals: a signal takes effect after one read, which --memory
+ * bounds. With `cache_bytes` -1 every read decodes. */
 static cli_exit open_timed(const cli_args *args, const char *path, int64_t cache_bytes,
                            caterva_array **out)
 {
@@ -209,13 +209,12 @@ static cli_exit run_bench(const cli_args *args)
 const cli_command cli_command_bench = {
     .name = "bench",
     .synopsis = "FILE",
-    .summary = "times the reads that matter on the array",
+    .summary = "time common reads of the array",
     .details =
         "Reads all of FILE, a box, planes and lines along each axis, and points, at\n"
-        "random places, and tells for each the median time of one read, and of the same\n"
-        "read again with decoded blocks in the cache; items delivered per second,\n"
-        "blocks touched, and how many bytes are decoded for each one delivered. Reads\n"
-        "larger than --memory are cut.",
+        "random positions. Prints for each the median time of one read and of the same\n"
+        "read again with decoded blocks in the cache, MB delivered per second, blocks\n"
+        "read, and bytes decoded per byte delivered. Reads larger than --memory are cut.",
     .options = CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 1,

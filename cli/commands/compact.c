@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva compact`: dead space goes back to the file system. The library
- * makes the compact copy and renames it; here only bytes are counted. */
+/* Room: cli/commands. `caterva compact`: returns dead space to the file system. The library makes
+ * the compact copy and installs it; this file counts bytes and reports. */
 #include "formats/json.h"
 #include "sources/described.h"
 #include "sources/trees.h"
@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-/* Bytes of a directory's files. */
+/* Adds up the sizes of a directory's files. */
 static cli_exit count_directory(const char *path, int64_t *bytes)
 {
     DIR *folder = opendir(path);
@@ -27,13 +27,13 @@ static cli_exit count_directory(const char *path, int64_t *bytes)
             *bytes += S_ISREG(st.st_mode) ? st.st_size : 0;
             continue;
         }
-        code = cli_fail_sys("cannot look at %s/%s", path, entry->d_name);
+        code = cli_fail_sys("cannot stat %s/%s", path, entry->d_name);
     }
     closedir(folder);
     return code;
 }
 
-/* An array in a tree has no path of its own. */
+/* An array in a tree has no path of its own: its size comes from its header. */
 static cli_exit count_frame(const char *path, int64_t *bytes)
 {
     caterva_array *array;
@@ -50,7 +50,7 @@ static cli_exit count_bytes(const char *path, int64_t *bytes)
     *bytes = 0;
     if (tree_part_is_within(path)) return count_frame(path, bytes);
     if (cli_is_url(path)) return CLI_OK; /* the library refuses it */
-    if (stat(path, &st) != 0) return cli_fail_sys("cannot look at %s", path);
+    if (stat(path, &st) != 0) return cli_fail_sys("cannot stat %s", path);
     if (S_ISDIR(st.st_mode)) return count_directory(path, bytes);
     *bytes = st.st_size;
     return CLI_OK;
@@ -99,11 +99,11 @@ static cli_exit run_compact(const cli_args *args)
 const cli_command cli_command_compact = {
     .name = "compact",
     .synopsis = "FILE",
-    .summary = "give dead space back",
+    .summary = "return dead space to the file system",
     .details =
-        "Rewrites FILE without the space of replaced chunks, chunks moved compressed, and\n"
-        "prints its bytes before and after. The compact file takes the name at once, when\n"
-        "it is complete; a reader that has FILE open goes on seeing the old one.",
+        "Rewrites FILE without the space of replaced chunks and prints its bytes before and\n"
+        "after. Chunks are copied compressed. The complete compact file replaces FILE\n"
+        "atomically; a reader that has FILE open keeps reading the old one.",
     .options = CLI_OPT_JSON | CLI_OPT_WAIT,
     .min_args = 1,
     .max_args = 1,

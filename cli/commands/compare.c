@@ -1,5 +1,4 @@
-/* Room: cli/commands. Compares items: as numbers where they are some, else as bytes. Knows no
- * files and prints nothing. */
+/* Room: cli/commands. Compares items, as numbers if possible. Opens no file and prints nothing. */
 #include "commands/compare.h"
 
 #include "formats/item.h"
@@ -9,7 +8,7 @@
 
 /* ---- dtypes ---------------------------------------------------------------- */
 
-/* The next field with a name from *i on; the others are padding. NULL: none left. */
+/* Returns the next named field from *i on, or NULL; fields without a name are padding. */
 static const caterva_field *next_field(const caterva_dtype *dtype, int *i)
 {
     while (*i < dtype->n_fields)
@@ -50,7 +49,7 @@ static bool close_reals(double a, double b, const tolerance *close)
     return isfinite(b) && fabs(a - b) <= close->absolute + close->relative * fabs(b);
 }
 
-/* Both parts the same, or the distance in the plane small. */
+/* True if both parts are equal, or the distance in the complex plane is within the tolerance. */
 static bool close_complex(const caterva_dtype *dtype, const uint8_t *a, const uint8_t *b,
                           const tolerance *close)
 {
@@ -65,7 +64,7 @@ static bool close_complex(const caterva_dtype *dtype, const uint8_t *a, const ui
            hypot(re[0] - re[1], im[0] - im[1]) <= close->absolute + close->relative * size;
 }
 
-/* The difference is exact before it is rounded. */
+/* The difference is computed in integers, before it is rounded to a double. */
 static bool close_integers(const caterva_dtype *dtype, const uint8_t *a, const uint8_t *b,
                            const tolerance *close)
 {

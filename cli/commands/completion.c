@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva completion`: scripts for the shells, made of the same tables
- * that the parser and the help read, so that they cannot know less or more. */
+/* Room: cli/commands. `caterva completion`: scripts for the shells, generated from the tables that
+ * the parser and the help use, so that they agree. */
 #include "words.h"
 
 #include <stdio.h>
@@ -20,8 +20,7 @@ static void print_words(words_list list)
     for (size_t i = 0; (word = list(i)); i++) printf("%s%s", i ? " " : "", word);
 }
 
-/* True for the first command, in their order, that accepts the option: it is to be
- * printed once. */
+/* True if `command` is the first in the table that accepts the option: it is printed only once. */
 static bool is_first_with(const cli_command *command, const char *option)
 {
     const cli_command *other;
@@ -46,7 +45,7 @@ static void print_bash_options(const cli_command *command)
     }
 }
 
-/* What a value can be, by the option before it. */
+/* Prints the words that complete an option's value. */
 static void print_bash_values(void)
 {
     const cli_command *command;
@@ -62,7 +61,7 @@ static void print_bash_values(void)
     }
 }
 
-/* bash has "=" as a word of its own, in "--codec=z" too. */
+/* bash splits at "=", so "=" is a word of its own, also in "--codec=z". */
 static void print_bash_head(void)
 {
     fputs("# Completion of caterva for bash: source it, or put it where bash-completion\n"
@@ -127,13 +126,14 @@ static void print_bash(void)
           "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
           "    return 0\n"
           "}\n"
-          "complete -o default -F _caterva caterva\n", /* nothing found: files */
+          "complete -o default -F _caterva caterva\n", /* without a match: files */
           stdout);
 }
 
 /* ---- zsh -------------------------------------------------------------------- */
 
-/* Inside '...': a quote ends and begins again. Brackets and colons are _arguments'. */
+/* Prints text inside '...': a quote ends and begins the string; _arguments needs [, ] and :
+ * escaped. */
 static void print_zsh_text(const char *text)
 {
     for (; *text; text++) {
@@ -146,7 +146,7 @@ static void print_zsh_text(const char *text)
     }
 }
 
-/* What completes a value: words, words with commas between, or files. */
+/* Prints what completes a value: words, words separated by commas, or files. */
 static void print_zsh_action(words_list list, bool many)
 {
     if (!list) {
@@ -277,22 +277,23 @@ static cli_exit run_completion(const cli_args *args)
     words_list shells = words_of_command("completion");
     for (size_t i = 0; shells(i); i++) {
         if (strcmp(shell, shells(i)) != 0) continue;
-        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is one for each shell */
+        /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): one printer for each shell */
         printers[i]();
         return CLI_OK;
     }
     words_hint hint = words_suggest(shell, shells);
-    return cli_fail(CLI_USAGE, "there is no completion for '%s'%s", shell,
-                    hint.text[0] ? hint.text : "; bash, zsh and fish have one");
+    return cli_fail(CLI_USAGE, "no completion for '%s'%s", shell,
+                    hint.text[0] ? hint.text : "; known are bash, zsh and fish");
 }
 
 const cli_command cli_command_completion = {
     .name = "completion",
     .synopsis = "SHELL",
-    .summary = "print the completion script of bash, zsh or fish",
-    .details = "Prints a script that makes SHELL complete commands, options, their words and "
-               "files:\n"
-               "source <(caterva completion bash)",
+    .summary = "print a completion script for bash, zsh or fish",
+    .details =
+        "Prints a script with which SHELL completes commands, options, their values and\n"
+        "files:\n"
+        "source <(caterva completion bash)",
     .options = CLI_OPT_NONE,
     .min_args = 1,
     .max_args = 1,

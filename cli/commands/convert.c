@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva convert`: raw, npy and b2nd, either way, in constant memory.
- * Chooses a source and a sink by format; knows the bytes of none. What cannot work
- * is refused before the output is touched. */
+/* Room: cli/commands. `caterva convert`: raw, npy and b2nd in both directions, in constant
+ * memory. Chooses a source and a sink by format. Rejects impossible requests before it touches
+ * the output. */
 #include "formats/numbers.h"
 #include "sources/array_copy.h"
 #include "sources/cast.h"
@@ -11,13 +11,12 @@
 
 #include <string.h>
 
-/* Raw items say nothing of themselves; all others say it, and are not contradicted. */
+/* Raw items need --shape and --dtype; the other formats describe themselves and reject them. */
 static cli_exit open_raw(const cli_args *args, input *in)
 {
     array_shape shape = {0};
     if (!args->shape || !args->dtype)
-        return cli_fail(CLI_USAGE, "%s is raw: --shape and --dtype must say what it holds",
-                        in->path);
+        return cli_fail(CLI_USAGE, "%s is raw: --shape and --dtype are required", in->path);
     CLI_TRY(number_shape(args->shape, "--shape", &shape.ndim, shape.shape));
     return input_open(args, &shape, args->dtype, in);
 }
@@ -27,13 +26,13 @@ static cli_exit open_input(const cli_args *args, input *in)
     CLI_TRY(input_find(args, args->positional[0], in));
     if (in->format == FORMAT_RAW) return open_raw(args, in);
     if (args->shape || args->offset)
-        return cli_fail(CLI_USAGE, "--shape and --offset are for raw input");
+        return cli_fail(CLI_USAGE, "--shape and --offset require raw input");
     if (in->format == FORMAT_CSV || in->format == FORMAT_TEXT)
         return input_open(args, NULL, args->dtype, in);
     if (args->dtype)
         return cli_fail(CLI_USAGE,
-                        "--dtype says what raw input holds; of %s, --astype %s converts the "
-                        "items and --view-dtype %s takes their bytes for others",
+                        "--dtype describes raw input; for %s, --astype %s converts the "
+                        "items and --view-dtype %s reinterprets their bytes",
                         in->path, args->dtype, args->dtype);
     return input_open(args, NULL, NULL, in);
 }
@@ -44,7 +43,7 @@ static cli_exit select_input(source **from, const char *text)
     if (!text) return CLI_OK;
     CLI_TRY(selection_parse(text, (*from)->shape.ndim, (*from)->shape.shape, &sel));
     source *inner = *from;
-    *from = NULL; /* source_select owns it, also when it fails */
+    *from = NULL; /* source_select owns it, also on failure */
     return source_select(inner, &sel, from);
 }
 
@@ -53,7 +52,7 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     const char *path = args->positional[1];
     CLI_TRY(format_find(path, args->to, "--to", format));
     if (args->to && (*format == FORMAT_TEXT || *format == FORMAT_CSV))
-        return cli_fail(CLI_USAGE, "--to is raw, npy or b2nd; 'caterva get' prints %s",
+        return cli_fail(CLI_USAGE, "--to must be raw, npy or b2nd; 'caterva get' prints %s",
                         args->to);
     if (args->sparse && *format == FORMAT_NONE) *format = FORMAT_ARRAY;
     if (*format == FORMAT_NONE && strcmp(path, "-") == 0)
@@ -61,11 +60,11 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     if (*format == FORMAT_ARRAY && strcmp(path, "-") == 0)
         return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output");
     if (*format == FORMAT_TEXT || *format == FORMAT_CSV)
-        return cli_fail(CLI_USAGE, "convert makes no text; 'caterva get' does");
+        return cli_fail(CLI_USAGE, "convert does not write text; use 'caterva get'");
     return CLI_OK;
 }
 
-/* Bytes are taken for others before any are selected, and items converted last. */
+/* The order: --view-dtype, then the selection, then --astype. */
 static cli_exit prepare(const cli_args *args, input *in)
 {
     CLI_TRY(open_input(args, in));
@@ -76,13 +75,14 @@ static cli_exit prepare(const cli_args *args, input *in)
     return source_apply_dtypes(&rest, &in->from);
 }
 
-/* Array to array, where the selection is a box of it: the library copies. */
+/* Array to array, if the selection is a box: the library copies. */
 static cli_exit copy_array(const cli_args *args, caterva_array *array, const selection *sel)
 {
     creation c = {0};
     cli_exit code = array_copy_init(&c, args, array, sel);
     if (code == CLI_OK && !c.options.chunk_shape && !c.options.block_shape)
-        code = creation_choose_partition(&c); /* not that of the whole array */
+        code = creation_choose_partition(&c); /* suits a selection better than the whole
+                                               * array's */
     if (code == CLI_OK) code = array_copy_run(args, array, sel, &c);
     creation_free(&c);
     return code;
@@ -93,7 +93,7 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
     sink *to;
     caterva_array *array = in->array;
     source *from = in->from;
-    bool twice = args->view_dtype && args->astype; /* which the library does not do at once */
+    bool twice = args->view_dtype && args->astype; /* not in one copy */
     if (array && format == FORMAT_ARRAY && !twice) {
         const caterva_info *info = info_of(array);
         selection sel;
@@ -120,15 +120,17 @@ static cli_exit run_convert(const cli_args *args)
 const cli_command cli_command_convert = {
     .name = "convert",
     .synopsis = "IN OUT",
-    .summary = "raw, npy, b2nd, either way; text in",
+    .summary = "convert between raw, npy and b2nd, and from text",
     .details =
-        "Copies IN to OUT in another format. What IN is its first bytes tell; where they do\n"
-        "not, as in raw items, --from or its name does. OUT's name tells its format (.raw\n"
-        ".bin .dat, .npy, .b2nd), or --to. '-' is standard input or output, for raw and\n"
-        "npy. A b2nd copy of a b2nd array keeps its chunks, blocks and codec unless options\n"
-        "say otherwise. Raw input needs --shape and --dtype; --astype converts the items of\n"
-        "any input. CSV (.csv) and text (.txt) are integers or floats, or of --dtype; a first\n"
-        "row of other words is a header, and empty cells are NaN.",
+        "Copies IN to OUT in another format. The first bytes of IN determine its format,\n"
+        "or, if they do not (raw items), --from or its name. --to or OUT's name (.raw .bin\n"
+        ".dat, .npy, .b2nd) determines the output format. '-' is standard input or output,\n"
+        "for raw and npy. A b2nd copy of a b2nd array keeps its chunks, blocks and codec\n"
+        "unless options change them. Raw input requires --shape and --dtype; --astype\n"
+        "converts the items of any input. CSV (.csv) and text (.txt) are read as integers "
+        "or\n"
+        "floats, or as --dtype; a first row that is not numbers is a header, and empty\n"
+        "cells are NaN.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_TO_BINARY | CLI_OPT_SELECT |
                CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_ASTYPE | CLI_OPT_VIEW_DTYPE |
                CLI_OPT_OFFSET | CLI_OPT_PARTITION | CLI_OPT_MEMORY | CLI_OPT_FORCE |

@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva create`: a new array of one value. Writes no item: the library
- * keeps such chunks without storing them, so that any shape is made in an instant.
- * What the options mean stands in creation.c. */
+/* Room: cli/commands. `caterva create`: a new array filled with one value. The library keeps such
+ * chunks without storing them, so that no item is written and any shape takes the same time.
+ * creation.c documents the options. */
 #include "formats/numbers.h"
 #include "sources/creation.h"
 
@@ -24,7 +24,7 @@ static cli_exit create(const cli_args *args, creation *c)
 static cli_exit run_create(const cli_args *args)
 {
     if (!args->shape || !args->dtype)
-        return cli_fail(CLI_USAGE, "create needs --shape and --dtype");
+        return cli_fail(CLI_USAGE, "create requires --shape and --dtype");
     creation c = {0};
     cli_exit code = create(args, &c);
     creation_free(&c);
@@ -34,9 +34,10 @@ static cli_exit run_create(const cli_args *args)
 const cli_command cli_command_create = {
     .name = "create",
     .synopsis = "FILE",
-    .summary = "new array of one value",
-    .details = "Makes FILE, an array of the given --shape and --dtype whose items all hold\n"
-               "the value of --fill (zero when left out).",
+    .summary = "create an array filled with one value",
+    .details =
+        "Creates FILE, an array with the given --shape and --dtype. All items have the\n"
+        "value of --fill (default 0).",
     .options = CLI_OPT_WAIT | CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_PARTITION |
                CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS,
     .min_args = 1,

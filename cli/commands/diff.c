@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva diff`: do two files hold the same array. Reads both box by box
- * in bounded memory; what one item is compared by stands in compare.c. */
+/* Room: cli/commands. `caterva diff`: compares two arrays box by box; compare.c compares the
+ * items. */
 #include "commands/compare.h"
 #include "commands/diff_attributes.h"
 #include "commands/diff_tree.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Both sides, and what was found so far. */
+/* Both sides, and the differences found so far. */
 typedef struct difference {
     const cli_args *args;
     input side[2];
@@ -25,11 +25,11 @@ typedef struct difference {
     tolerance close;
     json *j; /* NULL: text */
     int64_t n_items, n_different;
-    int64_t n_attributes; /* that differ */
-    double largest;       /* of numbers */
+    int64_t n_attributes; /* with different values */
+    double largest;       /* difference of numbers */
 } difference;
 
-/* True for numbers whose distance says something. */
+/* True for kinds of numbers with a distance. */
 static bool has_distance(const caterva_dtype *dtype)
 {
     return item_is_number(dtype) && strchr("iufc", dtype->kind);
@@ -104,13 +104,13 @@ static void end_report(const difference *d, bool compared)
     }
 }
 
-/* Shapes or dtypes that are not the same. */
+/* Reports shapes or dtypes that differ. */
 static void report_kind(const difference *d, const char *what, const char *a, const char *b)
 {
     if (d->j) {
         json_put_text(d->j, "reason", what);
     } else if (!d->args->quiet) {
-        printf("%s and %s: the %s differs, %s and %s\n", cli_show_place(d->side[0].path).text,
+        printf("%s and %s: the %s differs: %s and %s\n", cli_show_place(d->side[0].path).text,
                cli_show_place(d->side[1].path).text, what, cli_show(a).text,
                cli_show(b).text);
     }
@@ -118,7 +118,7 @@ static void report_kind(const difference *d, const char *what, const char *a, co
 
 /* ---- Comparing --------------------------------------------------------------- */
 
-/* Stops at the first difference when no more than the answer is asked for. */
+/* With --quiet the first difference ends the comparison. */
 static bool enough(const difference *d) { return d->args->quiet && d->n_different > 0; }
 
 static void compare_box(difference *d, const box *b, const uint8_t *a_items,
@@ -190,8 +190,8 @@ static bool same_number(const caterva_number *a, const caterva_number *b)
     }
 }
 
-/* The one number that all items of an array are; false if they are not, or if finding out takes
- * reading chunks. */
+/* Sets *out to the statistics of an array whose items are all one number. Returns false if they
+ * differ, or if finding out requires reading chunks. */
 static bool one_number(caterva_array *array, caterva_stats *out)
 {
     caterva_space space = CATERVA_SPACE_INIT;
@@ -208,8 +208,7 @@ static bool one_number(caterva_array *array, caterva_stats *out)
            (out->n_nan == 0 && same_number(&out->min, &out->max));
 }
 
-/* Whether both sides are the same number everywhere: of arrays without a stored chunk that is
- * known without a look at each chunk. */
+/* Whether both sides are one number everywhere; without stored chunks this reads no chunk. */
 static bool are_one_number(const difference *d)
 {
     caterva_stats a, b;
@@ -266,7 +265,7 @@ static cli_exit same_dtype(const difference *d, bool *same)
     return CLI_OK;
 }
 
-/* What is no array has none, which says nothing. */
+/* Only b2nd arrays have attributes; other inputs are not compared. */
 static cli_exit compare_attributes(difference *d)
 {
     attributes side[2];
@@ -301,7 +300,7 @@ static cli_exit open_side(const cli_args *args, const char *path, input *in)
 {
     CLI_TRY(input_find(args, path, in));
     if (in->format == FORMAT_RAW)
-        return cli_fail(CLI_USAGE, "%s: raw bytes have no shape; diff takes b2nd and npy",
+        return cli_fail(CLI_USAGE, "%s is raw, without a shape; diff reads b2nd and npy",
                         path);
     return input_open(args, NULL, NULL, in);
 }
@@ -310,7 +309,7 @@ static cli_exit parse_tolerance(const char *text, const char *option, double *ou
 {
     *out = 0;
     if (!text || (number_real(text, out) && *out >= 0 && isfinite(*out))) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s takes a number from 0 on, not '%s'", option, text);
+    return cli_fail(CLI_USAGE, "%s must be a number of at least 0, not '%s'", option, text);
 }
 
 static cli_exit begin(difference *d, const cli_args *args, json *j)
@@ -353,14 +352,14 @@ static cli_exit diff_arrays(const cli_args *args, const char *const paths[2],
     return finish(&d, code);
 }
 
-/* The other one may be missing or damaged, which is said then. */
+/* Reports a missing or damaged second input first. */
 static cli_exit refuse_pair(const cli_args *args, const char *tree, const char *other)
 {
     input in = {.path = NULL};
     cli_exit code = open_side(args, other, &in);
     input_close(&in);
     if (code != CLI_OK) return code;
-    return cli_fail(CLI_USAGE, "%s is a tree, %s is not", tree, other);
+    return cli_fail(CLI_USAGE, "%s is a tree, but %s is not", tree, other);
 }
 
 static cli_exit run_diff(const cli_args *args)
@@ -375,16 +374,15 @@ static cli_exit run_diff(const cli_args *args)
 const cli_command cli_command_diff = {
     .name = "diff",
     .synopsis = "A B",
-    .summary = "same shape, dtype, values, attributes?",
+    .summary = "compare shape, dtype, values and attributes",
     .details =
-        "Compares two arrays, each b2nd or npy: shape, dtype, then every item; a NaN equals\n"
-        "a NaN. Prints the first items that differ, with their indices, and how many there\n"
-        "are. Numbers a and b are equal where |a - b| <= ATOL + RTOL * |b|. Attributes and\n"
-        "names of dimensions are compared where both sides have room for some. Exit status "
-        "0\n"
-        "when the arrays are the same, 1 when they differ. Of two trees (.b2z, .b2d) or\n"
-        "groups the arrays and groups of one name are compared, and those named that one\n"
-        "lacks.",
+        "Compares two arrays, each b2nd or npy: shape, dtype, then every item. NaN equals\n"
+        "NaN. Prints the first items that differ, with their indices, and their number.\n"
+        "Numbers a and b are equal if |a - b| <= ATOL + RTOL * |b|. If both sides are b2nd,\n"
+        "attributes and dimension names are compared. The exit status is 0 if the arrays "
+        "are\n"
+        "the same, 1 if they differ. For two trees (.b2z, .b2d) or groups, compares the\n"
+        "arrays and groups that both have and lists those that one lacks.",
     .options = CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS |
                CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,

@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva diff`: attributes by their names, whatever order they are in,
- * and the names of dimensions, whichever attribute holds them. Values are the same when their
- * JSON is: a number takes as many bytes as a program gave it. */
+/* Room: cli/commands. `caterva diff`: compares attributes by name, in any order, and the names of
+ * dimensions, whichever attribute holds them. Values are equal if their JSON is equal: the width of
+ * a MessagePack number does not count. */
 #include "commands/diff_attributes.h"
 
 #include "formats/value.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value of one side. A long one is read in pieces, and told by its size: a few bytes of a
- * file can stand for gigabytes. */
+/* A value of one side. Only the size of a long value is kept, and its bytes are compared in pieces:
+ * a few bytes of a file can decompress to gigabytes. */
 typedef struct value {
-    void *bytes; /* NULL: it is long */
+    void *bytes; /* NULL: the value is long */
     size_t size;
     bool is_there;
 } value;
@@ -23,7 +23,7 @@ enum { LONG_VALUE = 1 << 20, PIECE = 1 << 20 };
 
 typedef struct comparison {
     const attribute_sides *sides;
-    const char **dims[2]; /* of arrays; or NULL */
+    const char **dims[2]; /* of arrays; may be NULL */
     bool is_listed;       /* a JSON list is open */
     int64_t n;
 } comparison;
@@ -46,7 +46,7 @@ static void print_value(const value *v)
         printf("%zu bytes", v->size);
         return;
     }
-    if (strlen(text) > LONGEST) { /* at the beginning of a UTF-8 sequence */
+    if (strlen(text) > LONGEST) { /* cut at the start of a UTF-8 sequence */
         size_t size = LONGEST;
         while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80) size--;
         memcpy(text + size, "...", 4);
@@ -60,11 +60,11 @@ static void print_difference(const comparison *c, const char *name, const value 
     cli_shown shown = cli_show(name);
     print_begin(c);
     if (!v[0].is_there || !v[1].is_there) {
-        printf("the attribute '%s' is in the %s only\n", shown.text,
-               v[0].is_there ? "first" : "second");
+        printf("only the %s has the attribute '%s'\n", v[0].is_there ? "first" : "second",
+               shown.text);
         return;
     }
-    printf("the attribute '%s' differs, ", shown.text);
+    printf("the attribute '%s' differs: ", shown.text);
     print_value(&v[0]);
     fputs(" and ", stdout);
     print_value(&v[1]);
@@ -119,7 +119,7 @@ static cli_exit fetch(attributes *all, const char *name, value *out)
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(all->path, &err);
 }
 
-/* Byte for byte. */
+/* Compares two long values byte by byte. */
 static cli_exit same_pieces(const comparison *c, const char *name, size_t size, bool *same)
 {
     caterva_error err;
@@ -143,7 +143,7 @@ static cli_exit same_pieces(const comparison *c, const char *name, size_t size, 
 
 static bool same_values(const value *a, const value *b)
 {
-    if (!a->bytes || !b->bytes) return false; /* one is long, the other is not */
+    if (!a->bytes || !b->bytes) return false; /* only one of them is long */
     if (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0) return true;
     char *x = value_text(a->bytes, a->size), *y = value_text(b->bytes, b->size);
     bool same = x && y && strcmp(x, y) == 0;
@@ -168,7 +168,7 @@ static cli_exit compare_values(comparison *c, const char *name)
 
 /* ---- Dimensions ------------------------------------------------------------- */
 
-/* Of an array whose names of dimensions are compared as such. */
+/* True for the attributes that hold dimension names of an array: they are compared as names. */
 static bool holds_dims(const comparison *c, int side, const char *name)
 {
     static const char *const names[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
@@ -186,7 +186,7 @@ static bool same_dims(const comparison *c)
 {
     if (axes_of(c, 0) != axes_of(c, 1)) return false;
     for (int d = 0; d < axes_of(c, 0); d++) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who has axes has names */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): axes imply names */
         const char *a = c->dims[0][d], *b = c->dims[1][d];
         if (!a != !b || (a && strcmp(a, b) != 0)) return false;
     }
@@ -225,14 +225,14 @@ static void compare_dims(comparison *c)
         return;
     }
     print_begin(c);
-    fputs("the dims differ, ", stdout);
+    fputs("the dims differ: ", stdout);
     print_dims(c, 0);
     fputs(" and ", stdout);
     print_dims(c, 1);
     putchar('\n');
 }
 
-/* ---- All of them ------------------------------------------------------------ */
+/* ---- All attributes --------------------------------------------------------------------- */
 
 static bool is_in(const attributes *all, const char *name)
 {
@@ -242,7 +242,7 @@ static bool is_in(const attributes *all, const char *name)
     return false;
 }
 
-/* Those of the first side, then those that only the second has. */
+/* Compares the attributes of the first side, then those that only the second has. */
 static cli_exit compare_all(comparison *c)
 {
     const char *name;

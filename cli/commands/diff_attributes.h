@@ -5,15 +5,14 @@
 #include "formats/json.h"
 #include "sources/attributes.h"
 
-/* What has attributes on both sides: two arrays, or two groups. */
+/* Both sides of a comparison: two arrays, or two groups. */
 typedef struct attribute_sides {
     attributes *side[2];
-    json *j;    /* NULL: text. An object that is open: members are added where something
-                   differs */
-    bool quiet; /* nothing is printed, and the first difference is enough */
+    json *j;    /* NULL: text. Otherwise an open object that receives the differences */
+    bool quiet; /* print nothing and stop at the first difference */
 } attribute_sides;
 
-/* Tells of each attribute that differs, and of names of dimensions; how many there are. */
+/* Reports each attribute that differs, and different dimension names; counts them. */
 cli_exit diff_attributes(const attribute_sides *sides, int64_t *n_different);
 
 #endif

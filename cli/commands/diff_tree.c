@@ -1,6 +1,5 @@
-/* Room: cli/commands. `caterva diff` of two trees: both lists are walked side by side, which
- * are sorted the same. Groups without anything in them count; what is no array is compared
- * by its kind. */
+/* Room: cli/commands. `caterva diff` of two trees: walks both sorted lists side by side. Empty
+ * groups count. Entries other than arrays are compared by kind. */
 #include "commands/diff_tree.h"
 
 #include "commands/diff_attributes.h"
@@ -15,7 +14,7 @@ typedef struct comparison {
     tree_part side[2];
     diff_open_arrays *arrays;
     cli_exit worst;
-    bool is_over; /* one of them is gone */
+    bool is_over; /* one side was deleted */
 } comparison;
 
 static void note(comparison *c, cli_exit code)
@@ -23,7 +22,7 @@ static void note(comparison *c, cli_exit code)
     if (code > c->worst) c->worst = code;
 }
 
-/* The order of lists: a slash comes before all else. */
+/* The order of tree lists: a slash sorts before all other characters. */
 static int compare_names(const char *a, const char *b)
 {
     while (*a && *a == *b) a++, b++;
@@ -49,13 +48,13 @@ static void report(const comparison *c, const char *key, const char *text, const
     putchar('\n');
 }
 
-/* There is nothing of that name on the other side. */
+/* Reports an entry that the other side lacks. */
 static void report_only(comparison *c, int side, const caterva_tree_entry *entry)
 {
     char sentence[200];
     const char *other = c->side[!side].path;
     char *url = tree_part_url(&c->side[side], entry);
-    snprintf(sentence, sizeof sentence, "there is none in %.160s",
+    snprintf(sentence, sizeof sentence, "does not exist in %.160s",
              cli_show_place(other).text);
     if (url) report(c, "only", side ? "b" : "a", url, sentence);
     note(c, url ? CLI_NO : CLI_IO);
@@ -66,7 +65,7 @@ static void report_kinds(comparison *c, const char *url, const caterva_tree_entr
                          const caterva_tree_entry *b)
 {
     char sentence[120];
-    snprintf(sentence, sizeof sentence, "the kind differs, %.40s and %.40s", a->kind_name,
+    snprintf(sentence, sizeof sentence, "the kind differs: %.40s and %.40s", a->kind_name,
              b->kind_name);
     report(c, "reason", "kind", url, sentence);
     note(c, CLI_NO);
@@ -81,7 +80,7 @@ static cli_exit list_attributes(const tree_part *part, const char *group, const 
     *out = (attributes){.path = url, .tree = part->tree, .group = group};
     caterva_status status =
         caterva_tree_attr_list(part->tree, group, &out->names, &out->n, &err);
-    if (status == CATERVA_ENOTFOUND && group[1]) { /* it went since it was listed */
+    if (status == CATERVA_ENOTFOUND && group[1]) { /* deleted since it was listed */
         out->names = NULL;
         out->n = 0;
         return CLI_OK;
@@ -89,7 +88,7 @@ static cli_exit list_attributes(const tree_part *part, const char *group, const 
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(url, &err);
 }
 
-/* An object for each group that differs. */
+/* Prints an object for each group that differs. */
 static cli_exit put_attributes(attributes side[2])
 {
     int64_t n;
@@ -129,7 +128,7 @@ static void compare_groups(comparison *c, const char *const keys[2],
     caterva_free(side[1].names);
 }
 
-/* The groups that were named themselves, which no list has. */
+/* The named groups themselves, which the lists do not contain. */
 static void compare_roots(comparison *c, const char *a, const char *b)
 {
     compare_groups(c, (const char *const[]){c->side[0].group, c->side[1].group},
@@ -138,19 +137,19 @@ static void compare_roots(comparison *c, const char *a, const char *b)
 
 /* ---- The walk ---------------------------------------------------------------- */
 
-/* A whole tree that is gone is told once, and not of each array. */
+/* Reports a deleted tree once, instead of each of its arrays. */
 static bool check_gone(comparison *c, const cli_exit code[2])
 {
     for (int i = 0; i < 2 && !c->is_over; i++) {
         c->is_over = code[i] == CLI_NO && tree_part_is_gone(&c->side[i]);
         if (c->is_over)
-            note(c, cli_fail(CLI_IO, "%s was removed while it was compared",
+            note(c, cli_fail(CLI_IO, "%s was deleted during the comparison",
                              cli_show_place(c->side[i].path).text));
     }
     return c->is_over;
 }
 
-/* An array that a writer has removed since it was listed is as if it had not been there. */
+/* An array that a writer deleted since it was listed counts as missing. */
 static void compare_arrays(comparison *c, const caterva_tree_entry *const entries[2],
                            const char *const urls[2])
 {
@@ -188,7 +187,7 @@ static void compare_pair(comparison *c, const caterva_tree_entry *const entries[
     free(urls[1]);
 }
 
-/* Groups whose members are told of need no line of their own. */
+/* A group with listed members needs no line of its own. */
 static bool counts(const tree_part *part, size_t i)
 {
     const caterva_tree_entry *entry = part->list->entries[i];

@@ -4,11 +4,11 @@
 
 #include "cli.h"
 
-/* Compares two open arrays, by these names, and closes both. */
+/* Compares two open arrays, named `paths` in reports, and closes both. */
 typedef cli_exit diff_open_arrays(const cli_args *args, const char *const paths[2],
                                   caterva_array *const arrays[2]);
 
-/* Compares two trees or groups: arrays of one name by `arrays`. */
+/* Compares two trees or groups; `arrays` compares each pair of arrays with the same name. */
 cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
                     diff_open_arrays *arrays);
 

@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva get`: a slice out of an array, as text or into a file of any
- * format. Only joins a source, a selection and a sink; the items pass by in boxes,
- * so that an array larger than memory can be printed. */
+/* Room: cli/commands. `caterva get`: prints a selection of an array as text, or writes it to a file
+ * of any format. Joins a source, a selection and a sink; items pass in boxes, so that an array
+ * larger than memory can be printed. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "sources/cast.h"
@@ -19,10 +19,11 @@
 static const char *picture_hint(const char *name)
 {
     const char *dot = name ? strrchr(name, '.') : NULL;
-    return dot && strcasecmp(dot, ".png") == 0 ? "; 'caterva view --png' writes pictures" : "";
+    return dot && strcasecmp(dot, ".png") == 0 ? "; 'caterva view --png' writes pictures"
+                                               : "";
 }
 
-/* Text, unless --to, --csv or the name of the output says otherwise. */
+/* Text, unless --to, --csv or the output's name chooses another format. */
 static cli_exit output_format(const cli_args *args, data_format *format)
 {
     bool standard = !args->output || strcmp(args->output, "-") == 0;
@@ -32,7 +33,7 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     if (args->csv || (standard && !args->to)) return CLI_OK;
     CLI_TRY(format_find(args->output ? args->output : "-", args->to, "--to", format));
     if (*format == FORMAT_NONE)
-        return cli_fail(CLI_USAGE, "the name %s does not tell a format; use --to%s",
+        return cli_fail(CLI_USAGE, "the name %s has no known extension; use --to%s",
                         args->output, picture_hint(args->output));
     if (standard && *format == FORMAT_ARRAY)
         return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output; use -o");
@@ -62,8 +63,7 @@ static cli_exit parse_coordinates(const cli_args *args, caterva_array *array, se
     coordinate_finder finder = {.context = NULL};
     const char **names = dims_of(array);
     if (!names)
-        return cli_fail(CLI_USAGE,
-                        "%s: its dimensions have no names, so --sel has none to take", path);
+        return cli_fail(CLI_USAGE, "%s has no dimension names, which --sel requires", path);
     cli_exit code = coordinate_files_open(args, path, &files, &finder);
     finder.nearest = args->nearest;
     if (code == CLI_OK) {
@@ -78,23 +78,22 @@ static cli_exit parse_selection(const cli_args *args, caterva_array *array, sele
 {
     const caterva_info *info = info_of(array);
     const char *text = args->n_positional > 1 ? args->positional[1] : NULL;
-    if (args->sel && text)
-        return cli_fail(CLI_USAGE, "SEL and --sel both select; give one of them");
-    if (args->nearest && !args->sel) return cli_fail(CLI_USAGE, "--nearest is for --sel");
+    if (args->sel && text) return cli_fail(CLI_USAGE, "SEL and --sel exclude each other");
+    if (args->nearest && !args->sel) return cli_fail(CLI_USAGE, "--nearest requires --sel");
     if (args->sel) return parse_coordinates(args, array, sel);
     return selection_parse(text, info->ndim, info->shape, sel);
 }
 
-/* *all is the array's own source, which the selection owns. */
+/* *all: the array's own source, which the selection owns. */
 static cli_exit open_selection(const cli_args *args, caterva_array *array, source **all,
                                source **from)
 {
     const char *path = args->positional[0];
     selection sel;
     if (args->fill && !args->skip_damaged)
-        return cli_fail(CLI_USAGE, "--fill is for --skip-damaged");
+        return cli_fail(CLI_USAGE, "--fill requires --skip-damaged");
     if (args->field && args->skip_damaged)
-        return cli_fail(CLI_USAGE, "--skip-damaged reads whole items, not a --field");
+        return cli_fail(CLI_USAGE, "--skip-damaged and --field exclude each other");
     CLI_TRY(parse_selection(args, array, &sel));
     cli_exit code = args->skip_damaged ? open_damaged(args, array, all)
                                        : source_of_array(array, path, all);
@@ -107,7 +106,7 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
     return code;
 }
 
-/* Says which attributes a copy will lack. */
+/* Reports attributes that cannot be read and are missing in a copy. */
 static bool report_lost_attributes(const cli_args *args, caterva_array *array)
 {
     bool lost = false;
@@ -145,7 +144,7 @@ static cli_exit get(const cli_args *args, caterva_array *array)
     return code;
 }
 
-/* A NumPy file, in boxes as an array. */
+/* Reads a NumPy file, in boxes like an array. */
 static cli_exit get_npy(const cli_args *args, input *in)
 {
     data_format format;
@@ -153,14 +152,15 @@ static cli_exit get_npy(const cli_args *args, input *in)
     sink *to;
     const char *text = args->n_positional > 1 ? args->positional[1] : NULL;
     if (args->sel || args->skip_damaged || args->field || args->fill)
-        return cli_fail(CLI_USAGE,
-                        "%s is a NumPy file: --sel, --field and --skip-damaged are for b2nd",
-                        in->path);
+        return cli_fail(
+            CLI_USAGE,
+            "%s is a NumPy file, but --sel, --field and --skip-damaged require b2nd",
+            in->path);
     CLI_TRY(output_format(args, &format));
     CLI_TRY(output_check_input(args->output, in->path));
     CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
     source *from = in->from;
-    in->from = NULL; /* source_select owns it, also when it fails */
+    in->from = NULL; /* source_select owns it, also on failure */
     CLI_TRY(source_select(from, &sel, &in->from));
     CLI_TRY(source_apply_dtypes(args, &in->from));
     CLI_TRY(sink_open(args, args->output, format, in->from, NULL, &to));
@@ -190,23 +190,25 @@ static cli_exit run_get(const cli_args *args)
 const cli_command cli_command_get = {
     .name = "get",
     .synopsis = "FILE [SEL]",
-    .summary = "a slice to text, npy or raw",
+    .summary = "print items, or write them to a file",
     .details =
-        "Prints the selected items, or all. A row of the result is a line; above two\n"
-        "axes a blank line and a comment such as '# [0,3,:,:]' begin each page.\n"
-        "With -o the name tells the format: .npy, .raw, .csv, .txt, .b2nd; an array keeps\n"
-        "the attributes, metalayers and codec of FILE. --astype converts the items.\n"
-        "--sel selects by the names of dimensions and the values of their coordinates, "
-        "which\n"
-        "are arrays of these names beside FILE, or in an enclosing group of its tree:\n"
-        "'lat=40:50' is all from 40 to 50, 'time=2020-01:2020-02' two months to their end,\n"
-        "'lat=45' the item of this value. Where there is no such array it takes indices.\n"
-        "--field takes one field of structured items. FILE may be a NumPy file.\n"
-        "With --skip-damaged the exit status is 1 when a chunk was skipped. A chunk that\n"
+        "Prints the selected items, or all. A row of the result is a line; with more than "
+        "two\n"
+        "axes, each page begins with a blank line and a comment such as '# [0,3,:,:]'.\n"
+        "With -o, the output's name determines the format: .npy, .raw, .csv, .txt, .b2nd.\n"
+        "A b2nd output keeps the attributes, metalayers and codec of FILE. --astype\n"
+        "converts the items. --sel selects by dimension name and coordinate value, where "
+        "the\n"
+        "coordinates are arrays with these names next to FILE, or in an enclosing group of\n"
+        "its tree: 'lat=40:50' selects from 40 to 50, 'time=2020-01:2020-02' two whole\n"
+        "months, 'lat=45' the item with this value. Without such an array, values are\n"
+        "indices. --field selects one field of structured items. FILE may be a NumPy file.\n"
+        "With --skip-damaged, the exit status is 1 if a chunk was skipped. A chunk that\n"
         "cannot be read at all, because the disk or the server fails, is an error.",
     .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |
-               CLI_OPT_ASTYPE | CLI_OPT_FIELD | CLI_OPT_FILL | CLI_OPT_FORCE | CLI_OPT_THREADS |
-               CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL | CLI_OPT_REMOTE,
+               CLI_OPT_ASTYPE | CLI_OPT_FIELD | CLI_OPT_FILL | CLI_OPT_FORCE |
+               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_NO_PROGRESS | CLI_OPT_SEL |
+               CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = 2,
     .run = run_get,

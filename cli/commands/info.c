@@ -1,6 +1,5 @@
-/* Room: cli/commands. `caterva info`: what is it. Reads the header, and for the counts one
- * chunk header each; decodes no item. What is damaged behind the header is said at
- * the end, after all that could be told. */
+/* Room: cli/commands. `caterva info`: reads the header and, for the counts, one header per chunk;
+ * decodes no item. Damage behind the header is reported last, after everything that can be read. */
 #include "commands/info_json.h"
 #include "commands/info_line.h"
 #include "commands/info_report.h"
@@ -21,7 +20,7 @@
 
 static const char *const chunk_kinds[] = {"stored", "zeros", "nan", "value", "uninit"};
 
-/* ---- Values in one short piece of text ----------------------------------- */
+/* ---- Values, shortened to one line ------------------------------------------------------ */
 
 #define SHORT_VALUE 60
 
@@ -30,7 +29,7 @@ static void print_short(const char *text, size_t size)
     bool cut = size > SHORT_VALUE;
     if (cut) size = SHORT_VALUE - 4; /* for " ..." */
     while (cut && size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80)
-        size--; /* not inside a character */
+        size--; /* not inside a UTF-8 sequence */
     printf("%.*s%s", (int)size, text, cut ? " ..." : "");
 }
 
@@ -56,7 +55,7 @@ static cli_exit print_attribute(const report *r, const char *name)
 
 static int digits_of(int64_t value) { return snprintf(NULL, 0, "%lld", (long long)value); }
 
-/* "181 x 217 x 181", each number as wide as the widest of its column. */
+/* Prints "181 x 217 x 181", each number as wide as the widest in its column. */
 static void print_extents(const char *label, const int64_t *extents, const int *widths,
                           int ndim)
 {
@@ -66,7 +65,7 @@ static void print_extents(const char *label, const int64_t *extents, const int *
     printf("%s", ndim ? "" : "()");
 }
 
-/* "2 x 2 x 1 = 4 chunks"; one axis needs no product. */
+/* Prints "2 x 2 x 1 = 4 chunks"; one axis needs no product. */
 static void print_product(const int64_t *counts, int ndim, int64_t product, const char *noun)
 {
     for (int d = 0; d < ndim && ndim > 1; d++)
@@ -161,15 +160,15 @@ static void print_remarks(const report *r)
 {
     const caterva_info *info = r->info;
     if (info->dtype_disagrees)
-        printf("  remark   the stored dtype %s does not fit items of %d bytes: items are "
-               "opaque\n",
+        printf("  remark   the stored dtype %s does not match the item size of %d bytes; "
+               "items are read as bytes\n",
                cli_show(info->dtype_stored).text, info->item_size);
     if (has_filter(info, CATERVA_FILTER_DELTA))
-        printf("  remark   filter delta: C-Blosc2 reads whole chunks right, and parts of "
-               "them wrong\n");
+        printf("  remark   filter delta: C-Blosc2 reads whole chunks correctly, but parts "
+               "of them wrongly\n");
     if (info->header_bytes > 512)
-        printf("  remark   the header has %lld bytes, more than a sector of 512: a power cut "
-               "may tear it\n",
+        printf("  remark   the header has %lld bytes, more than a 512-byte sector; a power "
+               "failure may tear it\n",
                (long long)info->header_bytes);
     if (r->measured && r->space.dead_bytes > info->frame_bytes / 2)
         printf("  remark   more than half of the file is dead space\n");
@@ -187,7 +186,7 @@ static void print_transfers(const report *r)
            t.requests == 1 ? "request" : "requests");
 }
 
-/* The array's own metalayer is no news; those that users added are. */
+/* Omits the array's own metalayer. */
 static void print_metalayers(const report *r)
 {
     const char *name;
@@ -254,7 +253,7 @@ static void print_chunk(const caterva_chunk_info *chunk, const caterva_info *inf
     putchar('\n');
 }
 
-/* `j` NULL: as text. */
+/* `j` NULL: text */
 static cli_exit list_chunks(const report *r, json *j)
 {
     caterva_error err;
@@ -275,8 +274,7 @@ static cli_exit list_chunks(const report *r, json *j)
 
 /* ---- Jobs ----------------------------------------------------------------- */
 
-/* Those that were begun and not ended; an array without any, as most, says nothing. `j`
- * NULL: as text. */
+/* Lists the jobs that have not ended; prints nothing if there are none. `j` NULL: text. */
 static cli_exit list_jobs(const report *r, json *j)
 {
     caterva_error err;
@@ -296,9 +294,9 @@ static cli_exit list_jobs(const report *r, json *j)
             printf("  job      %s, %lld %s%s\n", job->id, (long long)job->n_parts,
                    job->n_parts == 1 ? "part" : "parts",
                    job->has_ended
-                       ? "; has ended, and not all could be removed: see caterva jobs"
+                       ? "; ended, but parts could not be deleted; see caterva jobs"
                    : job->is_live ? ""
-                                  : "; nobody is at work: see caterva jobs");
+                                  : "; no coordinator; see caterva jobs");
     }
     if (j && list->n > 0) json_end_array(j);
     caterva_job_list_release(list);
@@ -341,7 +339,7 @@ static cli_exit info(const cli_args *args, const char *path)
     caterva_error err;
     r.info = info_of(r.array);
     cli_exit code = report_gather(&r);
-    bool is_far = cli_is_url(path); /* that would be a request for each chunk */
+    bool is_far = cli_is_url(path); /* measuring would take a request per chunk */
     r.measured = !is_far && caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
     if (code == CLI_OK) code = print_report(&r, args);
     if (code == CLI_OK && !r.measured && !is_far) code = cli_fail_array(r.path, &err);
@@ -366,13 +364,13 @@ static cli_exit run_info(const cli_args *args)
 const cli_command cli_command_info = {
     .name = "info",
     .synopsis = "FILE...",
-    .summary = "what is it: shape, dtype, partition, codec, ratio, attributes",
+    .summary = "describe an array: shape, dtype, partition, codec, ratio",
     .details =
-        "Tells what each FILE is: shape, dtype, chunks and blocks, codec, fill, compression\n"
-        "ratio, stored and special chunks, dead bytes, metalayers and attributes. A FILE\n"
-        "that cannot be read does not stop the others; the exit status is the worst. Of a\n"
-        "tree (.b2z, .b2d) or a group: what it holds in all, its dimensions and attributes;\n"
-        "with --short a line for each of its arrays.",
+        "Describes each FILE: shape, dtype, chunks and blocks, codec, fill, compression\n"
+        "ratio, stored and special chunks, dead bytes, metalayers and attributes. If a FILE\n"
+        "cannot be read, the others are described all the same, and the exit status is the\n"
+        "worst. For a tree (.b2z, .b2d) or a group: its totals, dimensions and attributes;\n"
+        "with --short, a line for each of its arrays.",
     .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,

@@ -1,4 +1,4 @@
-/* Room: cli/commands. The members of `caterva info --json`, in their order. */
+/* Room: cli/commands. The members of `caterva info --json`, in order. */
 #include "commands/info_json.h"
 
 #include "formats/item.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* null without names; null for an axis that has none. */
+/* null if the array has no dimension names; null for an unnamed axis. */
 static void put_dims(json *j, const report *r)
 {
     const char **names = dims_of(r->array);
@@ -60,7 +60,8 @@ static void put_codec(json *j, const caterva_info *info)
 {
     char number[16];
     json_begin_object(j, "codec");
-    json_put_text(j, "name", report_name(caterva_codec_name(info->codec), info->codec, number));
+    json_put_text(j, "name",
+                  report_name(caterva_codec_name(info->codec), info->codec, number));
     json_put_int(j, "level", report_level(info));
     json_put_int(j, "meta", report_codec_meta(info));
     json_put_bool(j, "dictionary", info->use_dict);
@@ -77,7 +78,7 @@ static void put_codec(json *j, const caterva_info *info)
     json_end_array(j);
 }
 
-/* A number or a boolean where JSON has it; NaN and all else as get prints it. */
+/* Numbers and booleans as in JSON; NaN and other values as text, as `get` prints them. */
 static cli_exit put_fill(json *j, const report *r)
 {
     const caterva_dtype *dtype = r->dtype;
@@ -142,7 +143,7 @@ cli_exit info_put_fields(json *j, const report *r)
     json_put_place(j, "file", r->path);
     json_put_text(j, "format", report_kind(r->info->metalayer).json);
     json_put_text(j, "layout",
-              r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
+                  r->info->layout == CATERVA_LAYOUT_SPARSE ? "sparse" : "contiguous");
     json_put_bool(j, "sealed", r->info->sealed);
     put_partition(j, r->info);
     put_dims(j, r);

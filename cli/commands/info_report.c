@@ -1,5 +1,4 @@
-/* Room: cli/commands. What `caterva info` gathers before it prints anything, and values that
- * stand in its text and in its JSON alike. */
+/* Room: cli/commands. What `caterva info` gathers, and the values that text and JSON share. */
 #include "commands/info_report.h"
 
 #include "formats/item.h"
@@ -32,7 +31,7 @@ cli_exit report_gather(report *r)
     return CLI_OK;
 }
 
-/* An item longer than this is not shown. */
+/* A longer item is not printed. */
 enum { LONGEST_ITEM = 1 << 16 };
 
 kind_name report_kind(caterva_metalayer_kind kind)
@@ -56,7 +55,6 @@ int report_codec_meta(const caterva_info *info)
     return power && info->codec_meta > 127 ? info->codec_meta - 256 : info->codec_meta;
 }
 
-/* The fill as get would print it. Release *text with free. */
 cli_exit report_fill_text(const report *r, char **text, size_t *size)
 {
     static const item_style style = {.precision = -1};
@@ -72,7 +70,7 @@ cli_exit report_fill_text(const report *r, char **text, size_t *size)
     return cli_fail_sys("no memory for the fill");
 }
 
-/* Longer values are not decoded: a few bytes of a file can stand for gigabytes. */
+/* Longer values are not decoded: a few bytes of a file can decompress to gigabytes. */
 enum { LONGEST_VALUE = 1 << 20 };
 
 cli_exit report_measure_attribute(const report *r, const char *name, int64_t *size)
@@ -83,7 +81,7 @@ cli_exit report_measure_attribute(const report *r, const char *name, int64_t *si
     return CLI_OK;
 }
 
-/* Of a long one only its size, as {"$bytes": size}. */
+/* Puts only the size of a long value, as {"$bytes": size}. */
 cli_exit report_attribute_json(const report *r, const char *name, json *j)
 {
     void *value;

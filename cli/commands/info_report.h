@@ -1,4 +1,4 @@
-/* What `caterva info` tells of an array, as text and as JSON. */
+/* What `caterva info` reports about an array, as text and as JSON. */
 #ifndef CLI_INFO_REPORT_H
 #define CLI_INFO_REPORT_H
 
@@ -6,45 +6,44 @@
 #include "formats/json.h"
 #include <caterva_upkeep.h>
 
-/* What the report is made of, gathered before anything is printed. */
+/* The data of the report, gathered before anything is printed. */
 typedef struct report {
     const char *path;
     caterva_array *array;
     const caterva_info *info;
-    caterva_dtype *dtype; /* NULL: not understood */
+    caterva_dtype *dtype; /* NULL: unknown */
     uint8_t *fill;        /* one item */
     caterva_space space;
-    bool measured; /* false: some chunk header is damaged, space is not known */
+    bool measured; /* false: a chunk header is damaged, `space` is invalid */
 } report;
 
-/* Fills dtype and fill from r->info; the caller frees both, also after a failure. */
+/* Fills dtype and fill from r->info. The caller frees both, also on failure. */
 cli_exit report_gather(report *r);
 
-/* 0 where nothing is stored. */
+/* Returns 0 if nothing is stored. */
 double report_ratio(int64_t data, int64_t stored);
 
-/* `name`, or the number where it is NULL. */
+/* Returns `name`, or `number` as text if it is NULL. */
 const char *report_name(const char *name, int number, char text[16]);
 
-/* How a metalayer is called, in text and in JSON. */
+/* The names of a metalayer in text and in JSON. */
 typedef struct kind_name {
     const char *text, *json;
 } kind_name;
 
 kind_name report_kind(caterva_metalayer_kind kind);
 
-/* The level as --level takes it. */
+/* The level in the form that --level accepts. */
 int report_level(const caterva_info *info);
 
-/* The codec's meta as it was given: a power of ten may be negative, of which the file has
- * the low byte. */
+/* The codec's meta as given at creation: the file holds only the low byte of a negative
+ * exponent. */
 int report_codec_meta(const caterva_info *info);
 
-/* The fill as get would print it. Release *text with free. */
+/* The fill as `get` prints it. Release *text with free. */
 cli_exit report_fill_text(const report *r, char **text, size_t *size);
 
-/* Bytes of an attribute's value; and the value, of a long one only its size, as
- * {"$bytes": size}. */
+/* Return the size of an attribute's value, and put the value; a long one as {"$bytes": size}. */
 cli_exit report_measure_attribute(const report *r, const char *name, int64_t *size);
 cli_exit report_attribute_json(const report *r, const char *name, json *j);
 

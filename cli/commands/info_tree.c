@@ -1,10 +1,10 @@
-/* Room: cli/commands. `caterva info` of a tree: how much is in it, its dimensions with their
- * sizes, the attributes of the group. Each array is opened once. */
+/* Room: cli/commands. `caterva info` of a tree: totals, the dimensions with their sizes, the
+ * attributes of the group. Each array is opened once. */
 #include "commands/info_tree.h"
 
 #include "commands/info_report.h"
-#include "formats/value.h"
 #include "formats/numbers.h"
+#include "formats/value.h"
 #include "sources/dims.h"
 #include "sources/trees.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One name of a dimension and the sizes that axes of it have. */
+/* A dimension name, and the size of its axes. */
 typedef struct dimension {
     char *name;
     int64_t size;
@@ -27,7 +27,7 @@ typedef struct contents {
     bool out_of_memory;
 } contents;
 
-/* ---- Gathered --------------------------------------------------------------- */
+/* ---- Gathering -------------------------------------------------------------------------- */
 
 static void note_dim(contents *c, const char *name, int64_t size)
 {
@@ -73,7 +73,7 @@ static cli_exit fail_entry(const tree_part *part, const caterva_tree_entry *entr
     return code;
 }
 
-/* Damaged arrays are counted; any other failure to read one ends the command. */
+/* Counts damaged arrays; any other failure to read one ends the command. */
 static cli_exit note_entry(contents *c, const tree_part *part,
                            const caterva_tree_entry *entry)
 {
@@ -98,9 +98,9 @@ static cli_exit note_entry(contents *c, const tree_part *part,
                                                          : fail_entry(part, entry, &err);
 }
 
-/* ---- Reported --------------------------------------------------------------- */
+/* ---- Reporting -------------------------------------------------------------------------- */
 
-/* A line "name: value" each, or with `j` the members of an object. */
+/* Prints a line "name: value" for each attribute, or with `j` the members of an object. */
 static cli_exit put_attributes(const tree_part *part, json *j)
 {
     size_t n;
@@ -198,7 +198,7 @@ static cli_exit report_all(const cli_args *args, const char *text, const tree_pa
     for (size_t i = 0; i < c.n_dims; i++) free(c.dims[i].name);
     free(c.dims);
     if (code == CLI_OK && c.unread > 0)
-        return cli_fail(CLI_CORRUPT, "%s: %lld arrays cannot be read: see 'caterva verify'",
+        return cli_fail(CLI_CORRUPT, "%s: %lld arrays cannot be read; see 'caterva verify'",
                         text, (long long)c.unread);
     return code;
 }

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* Tells what a tree or group holds in all; with --short, each of its arrays by `array`. */
+/* Describes a tree or group as a whole; with --short, each of its arrays by `array`. */
 cli_exit info_tree(const cli_args *args, const char *text,
                    cli_exit (*array)(const cli_args *args, const char *path));
 

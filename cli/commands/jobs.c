@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva jobs`: one array written by many, from scripts. A job begun here
- * has no coordinator that lives on: its folder beside the array is all there is of it, until
- * it is merged or deleted. */
+/* Room: cli/commands. `caterva jobs`: many writers of one array, for scripts. A job begun here has
+ * no running coordinator; it consists of its folder next to the array until it is merged or
+ * deleted. */
 #include "sources/jobs.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -21,7 +21,7 @@
 
 static const char *file_of(const cli_args *args) { return args->files[1]; }
 
-/* Behind a bar, as long as there are many parts. */
+/* Shows a progress bar: with many parts listing takes long. */
 static cli_exit list_of(const cli_args *args, const caterva_job_list **out)
 {
     caterva_error err;
@@ -45,7 +45,7 @@ static cli_exit begin(const cli_args *args, caterva_array *array, void **job, si
     int ndim = 0;
     if (args->shape) CLI_TRY(number_shape(args->shape, "--shape", &ndim, shape));
     if (args->shape && ndim != info_of(array)->ndim)
-        return cli_fail(CLI_USAGE, "--shape has %d axes, %s %d", ndim, file_of(args),
+        return cli_fail(CLI_USAGE, "--shape has %d axes, but %s has %d", ndim, file_of(args),
                         info_of(array)->ndim);
     if (args->shape) o.shape = shape;
     if (caterva_job_begin(array, &o, job, size, &err) != CATERVA_OK)
@@ -53,7 +53,7 @@ static cli_exit begin(const cli_args *args, caterva_array *array, void **job, si
     return CLI_OK;
 }
 
-/* The id of the job that these bytes are. */
+/* Prints the id of the job with this token. */
 static cli_exit print_id(const char *path, const void *job, size_t size)
 {
     caterva_error err;
@@ -68,10 +68,11 @@ static cli_exit print_id(const char *path, const void *job, size_t size)
         code = CLI_OK;
     }
     caterva_job_list_release(list);
-    return code == CLI_OK ? code : cli_fail(code, "%s: the new job is gone already", path);
+    return code == CLI_OK ? code
+                          : cli_fail(code, "%s: the new job has already been deleted", path);
 }
 
-/* What is grown is pending, and dropped: the merge grows it again. */
+/* Discards the pending growth: the merge repeats it. */
 static cli_exit run_begin(const cli_args *args)
 {
     caterva_array *array;
@@ -102,8 +103,8 @@ static void print_job(const caterva_job_entry *job)
     printf("%s  %s  %lld %s, %s  %s\n", job->id, time_text(job->began_ns, began),
            (long long)job->n_parts, job->n_parts == 1 ? "part" : "parts",
            number_bytes(job->part_bytes, bytes),
-           job->has_ended ? "ended, not all could be deleted"
-           : job->is_live ? "coordinator at work"
+           job->has_ended ? "ended, but parts could not be deleted"
+           : job->is_live ? "coordinator is running"
                           : "no coordinator");
 }
 
@@ -187,7 +188,7 @@ static void free_tokens(tokens *t)
     free(t->sizes);
 }
 
-/* The words were right: what does not fit is in the files. */
+/* The command line was valid, so the files are at fault. */
 static cli_exit fail_merge(const char *path, const caterva_error *err)
 {
     cli_exit code = cli_fail_array(path, err);
@@ -219,11 +220,11 @@ static void warn_of_rest(const char *path, const caterva_job_entry *job)
 {
     char bytes[NUMBER_TEXT_SIZE];
     cli_warn("%s: job %s is merged, but %lld of its parts, %s, could not be deleted; "
-             "'caterva jobs delete', by who may, deletes them",
+             "a user with permission can run 'caterva jobs delete'",
              path, job->id, (long long)job->n_parts, number_bytes(job->part_bytes, bytes));
 }
 
-/* The merge is good: parts of other users may stay, and take room. */
+/* A merge succeeds even if parts of other users cannot be deleted; they keep taking space. */
 static void look_for_rest(const char *path, const caterva_job_list *before)
 {
     const caterva_job_list *after;
@@ -273,8 +274,8 @@ static cli_exit delete_job(const cli_args *args, const caterva_job_list *list,
     o.progress = progress_of(&bar);
     CLI_TRY(jobs_find(list, file_of(args), word, &job));
     if (job->is_live && !args->live)
-        return cli_fail(CLI_IO, "the coordinator of job %s is at work; --live deletes it",
-                        job->id);
+        return cli_fail(
+            CLI_IO, "the coordinator of job %s is running; --live deletes the job", job->id);
     progress_start(&bar, args, 0);
     bar.hides_bytes = true;
     caterva_status status =
@@ -299,7 +300,7 @@ static cli_exit run_delete(const cli_args *args)
 
 typedef struct jobs_verb {
     const char *name, *arguments;
-    int min_args, max_args; /* the verb included */
+    int min_args, max_args; /* with the verb */
     cli_exit (*run)(const cli_args *args);
 } jobs_verb;
 
@@ -319,26 +320,27 @@ static cli_exit run_jobs(const cli_args *args)
             return v->run(args);
         return cli_fail(CLI_USAGE, "usage: caterva jobs %s %s", v->name, v->arguments);
     }
-    return cli_fail(CLI_USAGE, "jobs knows begin, list, merge and delete, not '%s'%s",
-                    args->files[0],
-                    words_suggest(args->files[0], words_of_command("jobs")).text);
+    return cli_fail(
+        CLI_USAGE, "jobs: unknown verb '%s'; known are begin, list, merge and delete%s",
+        args->files[0], words_suggest(args->files[0], words_of_command("jobs")).text);
 }
 
 const cli_command cli_command_jobs = {
     .name = "jobs",
     .synopsis = "VERB FILE [WORD]...",
-    .summary = "many writers of one array: jobs begun, merged, deleted",
+    .summary = "many writers of one array: begin, list, merge, delete jobs",
     .details =
         "jobs begin FILE              begins a job and prints its id\n"
-        "jobs list FILE               prints the jobs that were begun and not ended\n"
+        "jobs list FILE               prints the jobs that have not ended\n"
         "jobs merge FILE TOKEN...     merges the parts of these token files and commits\n"
         "jobs delete FILE JOB...      deletes jobs and their parts\n\n"
-        "Between begin and merge any number of 'caterva put FILE SEL IN --part JOB -o "
+        "Between begin and merge, any number of 'caterva put FILE SEL IN --part JOB -o "
         "TOKEN'\n"
-        "write parts, at once and on any machine that sees FILE. --shape lets begin grow\n"
-        "the array: the merge makes it so large. Items that two parts wrote are an error,\n"
-        "which names both, or with --last are taken from the later TOKEN. After the merge\n"
-        "the job and its parts are gone. Exit status 1 when there is no such JOB.",
+        "processes can write parts at the same time, on any machine that can access FILE.\n"
+        "With --shape, the merge grows the array to this shape. If two parts wrote the same\n"
+        "items, the merge fails and names both, or with --last takes the items of the later\n"
+        "TOKEN. The merge deletes the job and its parts. The exit status is 1 if JOB does\n"
+        "not exist.",
     .options = CLI_OPT_JSON | CLI_OPT_WAIT | CLI_OPT_THREADS | CLI_OPT_SHAPE |
                CLI_OPT_NO_PROGRESS | CLI_OPT_JOBS,
     .min_args = 2,

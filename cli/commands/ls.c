@@ -1,5 +1,4 @@
-/* Room: cli/commands. `caterva ls`: what is in a tree. Only -l and --json open the arrays,
- * to tell their shapes. */
+/* Room: cli/commands. `caterva ls`: lists a tree. Opens arrays only for -l and --json (shapes). */
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -9,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without -r only what is right in the group. */
+/* Without -r lists only the direct members of the group. */
 static bool is_listed(const cli_args *args, const char *name)
 {
     return args->recursive || !strchr(name, '/');
@@ -124,11 +123,11 @@ static cli_exit run_ls(const cli_args *args) { return cli_each_file(args, ls); }
 const cli_command cli_command_ls = {
     .name = "ls",
     .synopsis = "TREE...",
-    .summary = "what is in a tree of arrays: TREE.b2z, TREE.b2d, TREE::/group",
+    .summary = "list a tree of arrays: TREE.b2z, TREE.b2d, TREE::/group",
     .details =
-        "Lists what is in each TREE, an archive .b2z, a directory .b2d or a file .b2e of\n"
-        "several arrays, or in a group of one: TREE::/group. Names of groups end with a\n"
-        "slash. TREE::/name is one of its arrays for every command that reads.",
+        "Lists the members of each TREE: an archive .b2z, a directory .b2d or a file .b2e\n"
+        "with several arrays, or a group in one, TREE::/group. Names of groups end with a\n"
+        "slash. Every command that reads accepts TREE::/name for an array in a tree.",
     .options = CLI_OPT_JSON | CLI_OPT_LIST | CLI_OPT_REMOTE | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,

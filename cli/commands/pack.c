@@ -1,5 +1,4 @@
-/* Room: cli/commands. `caterva pack` and `unpack`: a tree as one archive, or as a
- * directory. */
+/* Room: cli/commands. `caterva pack` and `unpack`: convert a tree to an archive or a directory. */
 #include "cli.h"
 #include "terminal/progress.h"
 
@@ -41,11 +40,11 @@ static cli_exit run_unpack(const cli_args *args) { return run(args, caterva_tree
 const cli_command cli_command_pack = {
     .name = "pack",
     .synopsis = "TREE OUT",
-    .summary = "one archive .b2z of a tree that is a directory .b2d",
+    .summary = "pack a tree into an archive .b2z",
     .details =
-        "Writes all files of TREE, a directory .b2d or an archive, into the archive OUT,\n"
-        "as they are, so that its arrays can be read in place. OUT appears whole;\n"
-        "nothing may be writing to the arrays of TREE.",
+        "Stores all files of TREE, a directory .b2d or an archive, unchanged in the archive\n"
+        "OUT, so that its arrays can be read in place. OUT appears when it is complete. No\n"
+        "other process may write to the arrays of TREE meanwhile.",
     .options = CLI_OPT_FORCE | CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,
@@ -55,11 +54,11 @@ const cli_command cli_command_pack = {
 const cli_command cli_command_unpack = {
     .name = "unpack",
     .synopsis = "TREE OUT",
-    .summary = "the directory .b2d of an archive, to be written to",
+    .summary = "unpack an archive into a directory .b2d",
     .details =
-        "Writes all members of the archive TREE into a new directory OUT, which appears\n"
-        "whole; their checksums are checked. Arrays can be written there, and the\n"
-        "directory packed again.",
+        "Writes all members of the archive TREE into a new directory OUT and verifies their\n"
+        "checksums. OUT appears when it is complete. Its arrays can be written, and the\n"
+        "directory can be packed again.",
     .options = CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,

@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva publish`: a finished file to a server. */
+/* Room: cli/commands. `caterva publish`: uploads upload a finished file to a server. */
 #include "formats/json.h"
 #include "sources/probe.h"
 #include "sources/remote.h"
@@ -35,16 +35,16 @@ static void report(const cli_args *args, const caterva_publish_result *result)
         return;
     }
     if (args->abandon) {
-        printf("%s: its upload to %s is aborted\n", cli_show_place(path).text,
+        printf("%s: the upload to %s is aborted\n", cli_show_place(path).text,
                cli_show_place(url).text);
         return;
     }
     printf("%s: %s %s, %lld bytes", cli_show_place(path).text,
-           result->was_there ? "nothing sent, the same is at" : "published to",
+           result->was_there ? "nothing sent, the same bytes are at" : "published to",
            cli_show_place(url).text, (long long)result->bytes);
     if (result->parts > 0) printf(" in %lld parts", (long long)result->parts);
     if (result->parts_kept > 0)
-        printf(", %lld of them there before", (long long)result->parts_kept);
+        printf(", %lld of them uploaded before", (long long)result->parts_kept);
     putchar('\n');
 }
 
@@ -62,7 +62,7 @@ static caterva_status publish(const cli_args *args, const caterva_publish_option
     return status;
 }
 
-/* What is no array is no damaged one. */
+/* A file that is not an array is not reported as damaged. */
 static cli_exit explain(const cli_args *args, const caterva_error *err)
 {
     const char *path = args->positional[0];
@@ -95,13 +95,13 @@ static cli_exit run_publish(const cli_args *args)
 const cli_command cli_command_publish = {
     .name = "publish",
     .synopsis = "FILE URL",
-    .summary = "a finished file to a server",
+    .summary = "upload a finished file to a server",
     .details =
-        "Puts FILE, a sealed array in one file or an archive .b2z, behind URL:\n"
-        "s3://BUCKET/KEY, or http:// and https:// where the server takes PUT. Nothing is\n"
-        "replaced without --force or --if-match. If the same bytes are there already,\n"
-        "nothing is sent. The object appears whole, and its end is read back. An upload\n"
-        "that is interrupted is aborted, unless --resume remembers it.",
+        "Uploads FILE, a sealed array in one file or an archive .b2z, to URL:\n"
+        "s3://BUCKET/KEY, or http:// and https:// if the server accepts PUT. An existing\n"
+        "object is replaced only with --force or --if-match. If it has the same bytes,\n"
+        "nothing is sent. The object appears when it is complete, and its end is read back.\n"
+        "An interrupted upload is aborted; --resume keeps it for a later run.",
     .options = CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON | CLI_OPT_REMOTE |
                CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,

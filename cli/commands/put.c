@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva put`: a slice into an array, committed whole or not at all.
- * Shape and dtype of the input must be those of the selection: nothing is broadcast
- * and nothing is cast. */
+/* Room: cli/commands. `caterva put`: writes a selection, committed as a whole or not at all. The
+ * input must have the shape and dtype of the selection: nothing is broadcast, and only --casting
+ * converts. */
 #include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/input.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The selected part of the array as a source would describe it. */
+/* The selected part of the array. */
 typedef struct target {
     const char *path;
     selection sel;
@@ -52,7 +52,7 @@ static cli_exit check_input(const cli_args *args, const target *to, input *in)
     char want[SHAPE_TEXT_SIZE], have[SHAPE_TEXT_SIZE];
     const array_shape *shape = &in->from->shape;
     if (!same_shape(&to->shape, shape))
-        return cli_fail(CLI_USAGE, "the selection has the shape %s, the input %s",
+        return cli_fail(CLI_USAGE, "the selection has the shape %s, but the input has %s",
                         shape_text(to->shape.ndim, to->shape.shape, want),
                         shape_text(shape->ndim, shape->shape, have));
     return input_fit_dtype(args, in, to->path, to->dtype);
@@ -61,21 +61,21 @@ static cli_exit check_input(const cli_args *args, const target *to, input *in)
 static cli_exit open_source(const cli_args *args, const target *to, input *in)
 {
     if (args->fill && args->n_positional > 2)
-        return cli_fail(CLI_USAGE, "give either an input or --fill");
+        return cli_fail(CLI_USAGE, "an input and --fill exclude each other");
     if (args->fill) return open_value(to, args->fill, &in->from);
     if (args->n_positional < 3)
         return cli_fail(CLI_USAGE,
-                        "put needs an input or --fill; usage: caterva put FILE SEL IN");
+                        "put requires an input or --fill; usage: caterva put FILE SEL IN");
     CLI_TRY(input_find(args, args->positional[2], in));
     return input_open(args, &to->shape, to->dtype, in);
 }
 
-/* The array, or a new part of a job of it. */
+/* Opens the array, or a new part of one of its jobs. */
 static cli_exit open_target(const cli_args *args, caterva_array **out)
 {
     const char *path = args->positional[0];
     if (args->part) return jobs_open_part(args, path, out);
-    if (args->output) return cli_fail(CLI_USAGE, "--output is for the token of --part");
+    if (args->output) return cli_fail(CLI_USAGE, "--output requires --part");
     return cli_open_array(args, path, CATERVA_MODE_WRITE, out);
 }
 
@@ -92,7 +92,7 @@ static cli_exit run_put(const cli_args *args)
     if (code == CLI_OK) {
         code = args->part ? sink_of_part(array, args->output, &place.sel, &to)
                           : sink_of_array(array, place.path, &place.sel, &to);
-        array = NULL; /* the sink's from here on, as the selection is */
+        array = NULL; /* owned by the sink, like the selection */
         if (code == CLI_OK) code = transfer(args, in.from, to);
     } else {
         selection_free(&place.sel);
@@ -105,17 +105,18 @@ static cli_exit run_put(const cli_args *args)
 const cli_command cli_command_put = {
     .name = "put",
     .synopsis = "FILE SEL [IN]",
-    .summary = "a slice in, committed",
+    .summary = "write a selection of an array",
     .details =
-        "Writes IN (npy, raw or b2nd; '-' for standard input), or the one value of\n"
-        "--fill, into the selected items of FILE. The input must have the shape and\n"
-        "the dtype of the selection, or --casting casts it; raw input is taken as it\n"
-        "is. Committed at the end: until then, and after a failure, FILE is as it was.\n\n"
-        "With --part nothing is committed and FILE is not locked: what is written becomes a\n"
-        "part of a job, beside others that are written at once, and its token is what\n"
-        "'caterva jobs merge' needs. JOB is the id that 'caterva jobs begin' has printed, "
-        "or\n"
-        "the first digits of it.",
+        "Writes IN (npy, raw or b2nd; '-' for standard input), or the value of --fill, to "
+        "the\n"
+        "selected items of FILE. The input must have the shape and dtype of the selection\n"
+        "(--casting converts other dtypes); raw input is not converted. The change is\n"
+        "committed at the end; until then, and after a failure, FILE is unchanged.\n\n"
+        "With --part nothing is committed and FILE is not locked: the items become a part\n"
+        "of a job, and others can be written at the same time. 'caterva jobs merge' takes\n"
+        "the token of the part. JOB is the id that 'caterva jobs begin' printed, or its "
+        "first\n"
+        "digits.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_OFFSET |
                CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS |
                CLI_OPT_PART | CLI_OPT_REMOTE,

@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva repack`: an array anew, with other chunks, another codec or
- * layout, and without dead space. What is not asked for stays as it is. */
+/* Room: cli/commands. `caterva repack`: copies an array with other chunks, codec or storage, and
+ * without dead space. Properties that no option names stay unchanged. */
 #include "sources/array_copy.h"
 #include "sources/described.h"
 #include "terminal/output.h"
@@ -10,20 +10,20 @@ static cli_exit parse_box(const cli_args *args, const caterva_info *info, select
     if (array_copy_fits(sel)) return CLI_OK;
     selection_free(sel);
     return cli_fail(CLI_USAGE,
-                    "repack takes slices with step 1 such as 0:10, not '%s'; "
-                    "'caterva convert' takes any selection",
+                    "repack accepts slices with step 1 such as 0:10, not '%s'; "
+                    "'caterva convert' accepts any selection",
                     args->select);
 }
 
-/* In place an array may be put into another form, and loses nothing by it; a part of it
- * or other items would take its place for good. */
+/* Repacking in place loses nothing. With --select or --astype the output would replace the input
+ * for good, so that it must be another file. */
 static cli_exit check_output(const cli_args *args)
 {
     if (!args->select && !args->astype) return CLI_OK;
     return output_check_input(args->positional[1], args->positional[0]);
 }
 
-/* Layout and metalayer stay, too, which creation_init cannot know. */
+/* Keeps storage and metalayer, which creation_init does not know. */
 static void keep_kind(const cli_args *args, const caterva_info *info,
                       caterva_create_options *options)
 {
@@ -52,7 +52,7 @@ static cli_exit run_repack(const cli_args *args)
     if (args->sparse && args->contiguous)
         return cli_fail(CLI_USAGE, "--sparse and --contiguous exclude each other");
     if (args->casting && !args->astype)
-        return cli_fail(CLI_USAGE, "--casting says how --astype may cast: give both");
+        return cli_fail(CLI_USAGE, "--casting requires --astype");
     CLI_TRY(check_output(args));
     CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &from));
     cli_exit code = repack(args, from);
@@ -63,13 +63,15 @@ static cli_exit run_repack(const cli_args *args)
 const cli_command cli_command_repack = {
     .name = "repack",
     .synopsis = "IN OUT",
-    .summary = "new partition, codec or layout, holes gone",
+    .summary = "copy with another partition, codec or storage",
     .details =
-        "Makes OUT from the array IN with other chunks, blocks, codec, filters or layout;\n"
-        "what no option names stays as it is: fill, metalayers and attributes always do.\n"
-        "--astype converts the items. OUT may be IN, with -f, where nothing is left out.\n"
-        "Where only dead space goes, or the layout changes, chunks are moved compressed,\n"
-        "without decoding; also those of a --select that begins where chunks do.",
+        "Copies the array IN to OUT with other chunks, blocks, codec, filters or storage.\n"
+        "Properties that no option names stay unchanged, as do fill, metalayers and\n"
+        "attributes. --astype converts the items. OUT may be IN, with -f, if the whole "
+        "array\n"
+        "is copied. If only dead space is removed or the storage changes, chunks are copied\n"
+        "compressed, without decoding; so are those of a --select that begins at chunk\n"
+        "boundaries.",
     .options = CLI_OPT_WAIT | CLI_OPT_PARTITION | CLI_OPT_ASTYPE | CLI_OPT_CONTIGUOUS |
                CLI_OPT_FOR_REMOTE | CLI_OPT_SELECT | CLI_OPT_MEMORY | CLI_OPT_FORCE |
                CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,

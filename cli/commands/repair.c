@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva repair`: what can be had of a damaged array. The library finds
- * it and decides; here the fill is read, and what was found and lost is said. */
+/* Room: cli/commands. `caterva repair`: saves what can be read of a damaged array. The library
+ * searches and decides; this file parses the fill and reports the findings and losses. */
 #include "commands/repair_tree.h"
 #include "formats/descr.h"
 #include "formats/item.h"
@@ -15,10 +15,10 @@
 typedef struct repairing {
     const cli_args *args;
     const char *path;
-    char *output; /* where the library puts a new array */
+    char *output; /* the path of a new array */
     json *j;      /* NULL: text */
     int ndim;
-    cli_exit code; /* of a fill that could not be read */
+    cli_exit code; /* of a --fill that could not be parsed */
     progress bar;
 } repairing;
 
@@ -65,14 +65,14 @@ static void print_doubts(const repairing *r, const caterva_repair_result *result
 {
     if (result->found == CATERVA_FOUND_OLDER)
         printf(
-            "%s: this is an older commit; what later ones changed is lost, and a chunk may "
-            "hold a later one's items\n",
+            "%s: this is an older commit; changes of later commits are lost, and a chunk may "
+            "hold items of a later commit\n",
             cli_show_place(r->path).text);
     if (result->found == CATERVA_FOUND_ORDER)
-        printf("%s: the chunks were numbered as they lie, which is a guess\n",
+        printf("%s: the chunks were numbered by position, which is a guess\n",
                cli_show_place(r->path).text);
     if (result->unverified_chunks > 0 && result->written)
-        printf("%s: %lld chunks have no checksums: a wrong item in them is not noticed\n",
+        printf("%s: %lld chunks have no checksums: wrong items in them are not detected\n",
                cli_show_place(r->path).text, (long long)result->unverified_chunks);
 }
 
@@ -93,10 +93,10 @@ static void print_verdict(const repairing *r, const caterva_repair_result *resul
     if (result->in_place)
         printf("%s: repaired in place: the %s, nothing is lost\n",
                cli_show_place(r->path).text,
-               result->found == CATERVA_FOUND_STANDING ? "copy of the header was written anew"
+               result->found == CATERVA_FOUND_STANDING ? "copy of the header was rewritten"
                                                        : "header was restored from its copy");
     else if (!result->written)
-        printf("%s: sound, nothing to repair\n", cli_show_place(r->path).text);
+        printf("%s: undamaged, nothing to repair\n", cli_show_place(r->path).text);
     else if (result->complete)
         printf("%s: nothing is lost; the repaired array is %s\n",
                cli_show_place(r->path).text, cli_show_place(r->output).text);
@@ -128,7 +128,7 @@ static cli_exit fail_repair(const repairing *r, const caterva_error *err)
     caterva_error told = *err;
     size_t used = strlen(told.message);
     if (!r->args->guess && strstr(told.message, "a guess"))
-        snprintf(told.message + used, sizeof told.message - used, ": --guess");
+        snprintf(told.message + used, sizeof told.message - used, "; see --guess");
     return cli_fail_array(r->path, &told);
 }
 
@@ -162,7 +162,7 @@ static cli_exit repair(void *context)
     return result.complete ? CLI_OK : CLI_NO;
 }
 
-/* As the library names it. */
+/* Same name as in the library. */
 static char *output_name(const cli_args *args)
 {
     static const char suffix[] = ".repaired";
@@ -215,14 +215,13 @@ const cli_command cli_command_repair = {
     .synopsis = "FILE",
     .summary = "restore a torn header, or save what can be read",
     .details =
-        "Restores a torn or damaged header from its copy, in place. Otherwise what can be\n"
-        "read of FILE goes into a new array, OUT or FILE.repaired, chunks that are lost "
-        "hold\n"
-        "the fill, each is named, and FILE is left alone. Exit status 0 when nothing is\n"
-        "lost, 1 when something is, 4 when nothing can be made of FILE. Of a tree (.b2d,\n"
-        ".b2z) every member is repaired: in place, or into the new tree OUT; an archive "
-        "takes\n"
-        "OUT.",
+        "Restores a torn or damaged header from its copy, in place. If that is not "
+        "possible,\n"
+        "copies what can be read of FILE to a new array, OUT or FILE.repaired, and leaves\n"
+        "FILE unchanged; lost chunks hold the fill, and each is named. The exit status is 0\n"
+        "if nothing is lost, 1 if something is lost, 4 if nothing can be recovered. For a\n"
+        "tree (.b2d, .b2z), repairs every member in place or into the new tree OUT; an\n"
+        "archive requires OUT.",
     .options = CLI_OPT_WAIT | CLI_OPT_JSON | CLI_OPT_OUTPUT | CLI_OPT_FILL | CLI_OPT_GUESS |
                CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS,
     .min_args = 1,

@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva repair` of a tree: the library goes from member to member,
- * here is said what became of each. Sound ones have no line. */
+/* Room: cli/commands. `caterva repair` of a tree: the library repairs each member, this file
+ * reports the results. Undamaged members have no line. */
 #include "commands/repair_tree.h"
 
 #include "sources/creation.h"
@@ -18,9 +18,9 @@ typedef struct repairing {
     const cli_args *args;
     const char *path;
     json *j;       /* NULL: text */
-    bool is_begun; /* the object of a member */
-    int ndim;      /* of the array that is repaired */
-    cli_exit code; /* of a fill that could not be read */
+    bool is_begun; /* the object of a member is open */
+    int ndim;      /* of the array under repair */
+    cli_exit code; /* of a --fill that could not be parsed */
     progress bar;
 } repairing;
 
@@ -31,7 +31,7 @@ static bool ends_with(const char *text, const char *ending)
     return size > length && memcmp(text + size - length, ending, length) == 0;
 }
 
-/* An array may be a directory of that name, too: its chunks are files. */
+/* A sparse array can be a directory with that name too. */
 static bool is_array_directory(const char *path)
 {
     static const char frame[] = "/chunks.b2frame";
@@ -123,13 +123,13 @@ static void put_member(repairing *r, const caterva_tree_repaired *m)
     json_end_object(r->j);
 }
 
-/* What of an array is lost. */
+/* Prints the losses of an array. */
 static void print_losses(const caterva_repair_result *result)
 {
     if (result->found == CATERVA_FOUND_OLDER)
         printf("an older commit, later ones are lost; ");
     if (result->found == CATERVA_FOUND_ORDER)
-        printf("chunks were numbered as they lie, which is a guess; ");
+        printf("chunks were numbered by position, which is a guess; ");
     printf("%lld of %lld chunks lost", (long long)result->lost_chunks,
            (long long)result->n_chunks);
     if (result->lost_attributes < 0) printf(", all attributes lost");
@@ -147,9 +147,9 @@ static void print_member(const repairing *r, const caterva_tree_repaired *m)
     if (m->reason && m->outcome == CATERVA_OUTCOME_PARTLY) fputs(": lost in part", stdout);
     if (!m->reason && m->outcome == CATERVA_OUTCOME_PARTLY) print_losses(m->result);
     if (m->outcome == CATERVA_OUTCOME_WHOLE)
-        printf("%snothing of it is lost", m->reason ? ": " : "repaired, ");
+        printf("%snothing is lost", m->reason ? ": " : "repaired, ");
     if (m->beside)
-        printf("; it stays, the rest is in %s/%s", cli_show_place(r->path).text,
+        printf("; it is unchanged, the rest is in %s/%s", cli_show_place(r->path).text,
                cli_show(m->beside).text);
     putchar('\n');
 }
@@ -164,15 +164,15 @@ static int on_member(void *context, const caterva_tree_repaired *m)
     return cli_interrupted();
 }
 
-/* ---- All of them ---------------------------------------------------------- */
+/* ---- The whole tree --------------------------------------------------------------------- */
 
 static void print_verdict(const repairing *r, const caterva_tree_repair_result *result)
 {
     int64_t damaged = result->whole_members + result->partly_members + result->lost_members;
     cli_shown path = cli_show_place(r->path);
-    if (result->settled) printf("%s: a commit that stood was finished\n", path.text);
+    if (result->settled) printf("%s: an interrupted commit was completed\n", path.text);
     if (damaged == 0 && !r->args->output) {
-        printf("%s: sound, nothing to repair\n", path.text);
+        printf("%s: undamaged, nothing to repair\n", path.text);
         return;
     }
     printf("%s: %lld members, %lld damaged", path.text, (long long)result->members,
@@ -202,7 +202,8 @@ static void put_verdict(const repairing *r, const caterva_tree_repair_result *re
 static cli_exit fail_repair(const repairing *r, const caterva_error *err)
 {
     if (err->code == CATERVA_EINVAL && !r->args->output)
-        return cli_fail(CLI_USAGE, "%s is an archive, which never changes in place: -o OUT",
+        return cli_fail(CLI_USAGE,
+                        "%s is an archive, which cannot be repaired in place; use -o OUT",
                         cli_show_place(r->path).text);
     return cli_fail_array(r->path, err);
 }
@@ -239,7 +240,7 @@ static cli_exit repair(void *context)
     return result.complete ? CLI_OK : CLI_NO;
 }
 
-/* An archive may be replaced, a directory never. */
+/* An existing archive may be replaced, a directory may not. */
 static cli_exit check_output(const cli_args *args)
 {
     struct stat st;
@@ -247,7 +248,7 @@ static cli_exit check_output(const cli_args *args)
     if (!to) return CLI_OK;
     if (ends_with(to, ".b2z")) return output_check_array(to, args->force);
     if (stat(to, &st) != 0) return CLI_OK;
-    return cli_fail(CLI_IO, "%s is there already", cli_show_place(to).text);
+    return cli_fail(CLI_IO, "%s exists already", cli_show_place(to).text);
 }
 
 cli_exit repair_tree_run(const cli_args *args)

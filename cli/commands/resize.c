@@ -1,5 +1,4 @@
-/* Room: cli/commands. `caterva resize`: a new shape, each axis grown or shrunk at its end.
- * Writes no item of its own: new ones hold the array's fill. */
+/* Room: cli/commands. `caterva resize`: grows or shrinks each axis at its end. */
 #include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/source.h"
@@ -13,8 +12,8 @@ static cli_exit resize(const cli_args *args, caterva_array *array)
     int ndim;
     CLI_TRY(number_shape(text, "SHAPE", &ndim, shape));
     if (ndim != info->ndim)
-        return cli_fail(CLI_USAGE, "SHAPE '%s' has %d axes, %s has the shape %s", text, ndim,
-                        path, shape_text(info->ndim, info->shape, old));
+        return cli_fail(CLI_USAGE, "SHAPE '%s' has %d axes, but %s has the shape %s", text,
+                        ndim, path, shape_text(info->ndim, info->shape, old));
     caterva_error err;
     if (caterva_resize(array, shape, &err) != CATERVA_OK) return cli_fail_array(path, &err);
     return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
@@ -30,11 +29,13 @@ static cli_exit run_resize(const cli_args *args)
 const cli_command cli_command_resize = {
     .name = "resize",
     .synopsis = "FILE SHAPE",
-    .summary = "grow or shrink",
+    .summary = "grow or shrink an array",
     .details =
-        "Gives FILE another shape (N,N,...) with as many axes, each grown or shrunk at its\n"
-        "end. New items hold the array's fill; those out of the shape are gone: growing\n"
-        "again brings nothing back. Committed at the end, whole or not at all.",
+        "Changes the shape of FILE to SHAPE (N,N,...), with the same number of axes. Each\n"
+        "axis grows or shrinks at its end. New items have the array's fill; items outside "
+        "of\n"
+        "the new shape are lost, also if the array grows again. The change is committed at\n"
+        "the end, as a whole or not at all.",
     .options = CLI_OPT_THREADS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,

@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva seal`: checksums for what other writers made. */
+/* Room: cli/commands. `caterva seal`: adds checksums to arrays of other writers. */
 #include "formats/json.h"
 #include "terminal/progress.h"
 #include <caterva_upkeep.h>
@@ -47,12 +47,12 @@ static cli_exit run_seal(const cli_args *args)
 const cli_command cli_command_seal = {
     .name = "seal",
     .synopsis = "FILE",
-    .summary = "checksums for what other writers made",
+    .summary = "add checksums to an array of another writer",
     .details =
-        "Gives each chunk of FILE that has none checksums, as it is, and seals FILE: from\n"
-        "then on any accidental change of its bytes is noticed when it is read. Exit status "
-        "4\n"
-        "when a chunk's header is damaged; the other chunks are sealed all the same.",
+        "Adds checksums to the chunks of FILE that have none, in their present state, and\n"
+        "seals FILE: from then on reads detect any accidental change of its bytes. The exit\n"
+        "status is 4 if a chunk's header is damaged; the other chunks are sealed all the\n"
+        "same.",
     .options = CLI_OPT_JSON | CLI_OPT_WAIT,
     .min_args = 1,
     .max_args = 1,

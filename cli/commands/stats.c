@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva stats`: what the numbers are like. The library counts, block
- * by block; here are selections, words and bars. */
+/* Room: cli/commands. `caterva stats`: statistics of the items. The library counts, block by block;
+ * this file handles selections and output. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/json.h"
@@ -21,7 +21,7 @@
 #define LABEL_SIZE 64
 #define COPY_MEMORY (INT64_C(64) << 20)
 
-/* The library's call on its way, and what came of it. */
+/* A running library call, and its results. */
 typedef struct statistics {
     const cli_args *args;
     const char *path;
@@ -78,7 +78,7 @@ static cli_exit count(statistics *s)
 
 /* ---- Text ----------------------------------------------------------------- */
 
-/* The edge below bin `i`, as numpy.histogram gives it. */
+/* The lower edge of bin `i`, as in numpy.histogram. */
 static double edge(const statistics *s, int64_t i)
 {
     double lo = s->range[0], hi = s->range[1];
@@ -177,7 +177,7 @@ static void put_number(json *j, const char *key, const caterva_number *n)
     }
 }
 
-/* Booleans and numbers as such, times as get prints them. */
+/* Booleans and numbers as such, times as `get` prints them. */
 static cli_exit put_item(const statistics *s, json *j, const char *key,
                          const caterva_number *n)
 {
@@ -214,7 +214,7 @@ static void put_bins(const statistics *s, json *j)
     json_end_object(j);
 }
 
-/* Nothing and times have none. */
+/* null without items and for times. */
 static void put_moment(json *j, const char *key, const caterva_stats *f, double value)
 {
     if (f->min.kind && f->sum.kind)
@@ -261,7 +261,7 @@ static cli_exit stats(statistics *s)
 {
     const caterva_info *info = info_of(s->array);
     if (s->args->range && s->args->bins == 0)
-        return cli_fail(CLI_USAGE, "--range needs --bins");
+        return cli_fail(CLI_USAGE, "--range requires --bins");
     if (s->args->range) CLI_TRY(number_range(s->args->range, &s->range[0], &s->range[1]));
     CLI_TRY(selection_parse(s->args->n_positional > 1 ? s->args->positional[1] : NULL,
                             info->ndim, info->shape, &s->sel));
@@ -301,7 +301,7 @@ static cli_exit fill_array(source *from, caterva_array *array)
     return code;
 }
 
-/* The selected items of a NumPy file as an array, for the library to count. */
+/* Copies the selected items of a NumPy file to an array in memory, for the library to count. */
 static cli_exit copy_npy(const cli_args *args, input *in, caterva_array **out)
 {
     selection sel;
@@ -312,7 +312,7 @@ static cli_exit copy_npy(const cli_args *args, input *in, caterva_array **out)
     CLI_TRY(input_open(args, NULL, NULL, in));
     CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
     source *from = in->from;
-    in->from = NULL; /* source_select owns it, also when it fails */
+    in->from = NULL; /* source_select owns it, also on failure */
     CLI_TRY(source_select(from, &sel, &in->from));
     cli_exit code = creation_init(&c, args, &in->from->shape, in->from->dtype, NULL);
     if (code == CLI_OK && caterva_create("mem:", &c.options, out, &err) != CATERVA_OK)
@@ -326,7 +326,7 @@ static cli_exit stats_of_npy(const cli_args *args)
     cli_args rest = *args;
     input in = {0};
     statistics s = {.args = &rest, .path = args->positional[0], .found = CATERVA_STATS_INIT};
-    rest.n_positional = 1; /* the selection is made */
+    rest.n_positional = 1; /* the selection is already applied */
     cli_exit code = copy_npy(args, &in, &s.array);
     input_close(&in);
     if (code == CLI_OK) code = stats(&s);
@@ -351,10 +351,11 @@ const cli_command cli_command_stats = {
     .synopsis = "FILE [SEL]",
     .summary = "min, max, sum, mean, std, NaN count, histogram",
     .details =
-        "Prints what the selected numbers, or all, are like. NaN are counted and left out\n"
-        "of the rest; of times there are only the first and the last. --bins adds a\n"
-        "histogram of equal bins between the smallest and the largest finite number, or\n"
-        "between the ends that --range gives. FILE may be a NumPy file.",
+        "Prints statistics of the selected numbers, or of all. NaN are counted and "
+        "otherwise\n"
+        "ignored; times have only min and max. --bins adds a histogram with equal bins\n"
+        "between the smallest and largest finite number, or between the bounds of --range.\n"
+        "FILE may be a NumPy file.",
     .options =
         CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,

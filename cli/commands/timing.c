@@ -1,5 +1,5 @@
-/* Room: cli/commands. Times reads as a program would do them: boxes of one size, each at
- * another place, through one open handle. Behind `bench` and `tune`. */
+/* Room: cli/commands. Times reads as a program would do them: boxes of one size at random
+ * positions, through one open handle. Used by `bench` and `tune`. */
 #include "commands/timing.h"
 #include "sources/described.h"
 
@@ -52,7 +52,7 @@ double timing_mean_blocks(const timing_axis *axis, int64_t length)
 
 /* ---- Time ---------------------------------------------------------------- */
 
-/* A box that moves. */
+/* A box that moves to random positions. */
 typedef struct moving_box {
     const caterva_info *info;
     const int64_t *lengths;
@@ -103,7 +103,7 @@ static cli_exit time_read(caterva_array *array, const char *path, moving_box *b,
     return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
 }
 
-/* The next place through both handles. */
+/* Times the next box through both handles. */
 static cli_exit time_place(caterva_array *array, caterva_array *other, const char *path,
                            moving_box *b, double *first, double *again)
 {

@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva tree`: a tree drawn as one, with what each array is. */
+/* Room: cli/commands. `caterva tree`: draws a tree, with types and shapes. */
 #include "formats/item.h"
 #include "sources/leaf_infos.h"
 
@@ -11,10 +11,10 @@ enum { DEEPEST = 66 };
 typedef struct drawing {
     const tree_part *part;
     leaf_infos infos;
-    bool goes_on[DEEPEST]; /* at each depth: is there another one below? */
+    bool goes_on[DEEPEST]; /* at each depth: whether another entry follows below */
 } drawing;
 
-/* Bytes of the name's group, and how deep it is. */
+/* The length of the group's part of the name, with the slash. */
 static size_t parent_size(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -30,7 +30,7 @@ static int depth_of(const char *name)
     return depth;
 }
 
-/* Another one in the same group comes later; groups stand before what is in them. */
+/* Whether another entry of the same group follows. A group precedes its members. */
 static bool has_next(const tree_part *part, size_t i)
 {
     const char *name = tree_part_name(part, part->list->entries[i]);
@@ -100,11 +100,10 @@ static cli_exit run_tree(const cli_args *args) { return cli_each_file(args, tree
 const cli_command cli_command_tree = {
     .name = "tree",
     .synopsis = "TREE...",
-    .summary = "a tree of arrays drawn, with types and shapes",
+    .summary = "draw a tree of arrays, with types and shapes",
     .details =
-        "Draws each TREE, an archive .b2z, a directory .b2d or a file .b2e of several\n"
-        "arrays, or a group of one, TREE::/group, with the type and shape of each "
-        "array.",
+        "Draws each TREE, an archive .b2z, a directory .b2d or a file .b2e with several\n"
+        "arrays, or a group in one, TREE::/group, with the type and shape of each array.",
     .options = CLI_OPT_REMOTE | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,

@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva tune`: which partition and codec would make the stated reads
- * of this array fast. Tries candidates on a sample, prints them best first, and says
- * how to get the best. */
+/* Room: cli/commands. `caterva tune`: finds a partition and codec that make the given reads of this
+ * array fast. Tries candidates on a sample, prints them best first, and prints the command for the
+ * best. */
 #include "commands/tune.h"
 #include "commands/timing.h"
 #include "formats/json.h"
@@ -22,13 +22,13 @@
 typedef struct tuning {
     tune_task task;
     tune_trial trials[MAX_TRIALS];
-    int n_trials;   /* those that were measured */
-    int n_possible; /* those there was a wish for */
+    int n_trials;   /* measured */
+    int n_possible; /* candidates */
 } tuning;
 
 /* ---- Arguments ----------------------------------------------------------- */
 
-/* Only how large a read is counts; the smallest box around one with steps. */
+/* Only the size of the read counts; for steps, that of the smallest box around them. */
 static cli_exit parse_read(const tune_task *task, const char *text, tune_read *out)
 {
     selection sel;
@@ -60,14 +60,14 @@ static cli_exit parse_preference(const char *text, tune_preference *out)
         if (strcmp(text, out->name) == 0) return CLI_OK;
     }
     if (!text) return CLI_OK;
-    return cli_fail(CLI_USAGE, "--prefer is size, speed or balance, not '%s'%s", text,
+    return cli_fail(CLI_USAGE, "--prefer must be size, speed or balance, not '%s'%s", text,
                     words_suggest(text, tune_preference_name).text);
 }
 
 static cli_exit parse_reads(const cli_args *args, tune_task *task)
 {
     if (task->info->n_items == 0 || task->info->ndim == 0)
-        return cli_fail(CLI_USAGE, "%s has %s: there is nothing to choose", task->path,
+        return cli_fail(CLI_USAGE, "%s has %s: nothing to tune", task->path,
                         task->info->ndim ? "no items" : "a single item");
     for (int i = 0; i < args->reads.n; i++)
         CLI_TRY(parse_read(task, args->reads.text[i], &task->reads[task->n_reads++]));
@@ -82,8 +82,8 @@ static int by_score(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The file's own codec with each partition first, and always the file as it is:
- * when time runs out the partitions have been tried at least. */
+/* Tries the file's own codec with each partition first, beginning with the file's own partition: if
+ * the time runs out, at least the partitions have been compared. */
 static cli_exit run_trials(const cli_args *args, caterva_array *array, tuning *t)
 {
     tune_task *task = &t->task;
@@ -127,7 +127,7 @@ static void append_name(char *text, const char *name, int number, int meta)
     if (meta) snprintf(text + used, CODEC_TEXT_SIZE - used, ":%d", meta);
 }
 
-/* As --codec takes it. */
+/* The form that --codec accepts. */
 static const char *codec_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
 {
     text[0] = '\0';
@@ -135,7 +135,7 @@ static const char *codec_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
     return text;
 }
 
-/* As --filters takes them. */
+/* The form that --filters accepts. */
 static const char *filters_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
 {
     text[0] = '\0';
@@ -149,7 +149,7 @@ static const char *filters_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
     return text;
 }
 
-/* "16,32,64", as --chunks and --blocks take them. */
+/* "16,32,64", the form that --chunks and --blocks accept. */
 static const char *extents_text(const int32_t *extents, int ndim, char text[SHAPE_TEXT_SIZE])
 {
     size_t used = 0;
@@ -186,7 +186,7 @@ static void print_advice(const tuning *t)
     char chunk[SHAPE_TEXT_SIZE], block[SHAPE_TEXT_SIZE];
     char codec[CODEC_TEXT_SIZE], filters[CODEC_TEXT_SIZE];
     if (best->partition->current && best->codec->current) {
-        printf("\nThe file is as good as any of these.\n");
+        printf("\nNo candidate is better than the file as it is.\n");
         return;
     }
     printf("\ncaterva convert %s NEW.b2nd --chunks %s --blocks %s --codec %s --level %d "
@@ -209,7 +209,7 @@ static void print_report(const tuning *t)
            number_bytes((int64_t)task->sample.size, bytes));
     printf(
         "%d of %d candidates, best %s first; the file's expected size, and for each read "
-        "its expected time and bytes decoded for one delivered; * is the file as it is\n\n",
+        "its expected time and bytes decoded per byte delivered; * is the file as it is\n\n",
         t->n_trials, t->n_possible, task->prefer.name);
     printf("  %-16s %-16s %-24s %9s %6s", "chunks", "blocks", "codec", "size", "ratio");
     for (int i = 0; i < task->n_reads; i++) printf(" %18s", task->reads[i].text);
@@ -330,13 +330,14 @@ static cli_exit run_tune(const cli_args *args)
 const cli_command cli_command_tune = {
     .name = "tune",
     .synopsis = "FILE --read SEL...",
-    .summary = "tries partitions and codecs: times of stated reads, sizes",
+    .summary = "compare partitions and codecs for given reads",
     .details =
-        "Takes a sample of FILE, writes it in memory in several chunk and block shapes\n"
-        "and with several codecs, and times reads as large as each SEL, at random\n"
-        "places; from blocks all over FILE it estimates the size. Prints for each the\n"
-        "size and ratio to expect of the whole file, and for each read the time and how\n"
-        "many bytes are decoded for one delivered; best first, by --prefer.",
+        "Writes a sample of FILE to memory in several chunk and block shapes and with "
+        "several\n"
+        "codecs, and times reads of the size of each SEL at random positions. Estimates the\n"
+        "file size from blocks in all parts of FILE. Prints for each candidate the expected\n"
+        "size and ratio of the whole file, and for each read the time and the bytes decoded\n"
+        "per byte delivered; best first, by --prefer.",
     .options =
         CLI_OPT_TUNE | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,

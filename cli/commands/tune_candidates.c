@@ -1,13 +1,13 @@
-/* Room: cli/commands. Which partitions and codecs `tune` tries. The number of possible
- * partitions is beyond measuring, so a model of a read's cost picks a few block
- * shapes of different size, and measuring decides between those. */
+/* Room: cli/commands. The partitions and codecs that `tune` tries. There are too many possible
+ * partitions to measure, so a model of a read's cost picks a few block shapes of different size,
+ * and measurements decide between those. */
 #include "commands/timing.h"
 #include "commands/tune.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The model: finding a block and calling the decoder for it, and decoding. */
+/* The model: a fixed time to find a block and call the decoder, and a rate of decoding. */
 #define SECONDS_PER_BLOCK 1e-6
 #define BYTES_PER_SECOND 1.5e9
 
@@ -22,7 +22,7 @@ static double cost_of_read(const tune_task *task, const tune_read *read, const i
     return blocks * (SECONDS_PER_BLOCK + bytes / BYTES_PER_SECOND);
 }
 
-/* Logarithms are added, so that a long read does not outvote a short one. */
+/* Adds logarithms, so that a long read does not outweigh a short one. */
 static double cost_of_all(const tune_task *task, const int64_t *block)
 {
     double cost = 0;
@@ -31,9 +31,8 @@ static double cost_of_all(const tune_task *task, const int64_t *block)
     return cost;
 }
 
-/* From a single item, doubles the axis that makes the reads cheapest, as long as
- * the block stays within `bytes`. Of equals the last axis wins: its items are
- * neighbours in memory. */
+/* Starts with a single item and doubles the axis that makes the reads cheapest, while the block
+ * stays within `bytes`. Among equals the last axis wins: its items are adjacent in memory. */
 static void grow_block(const tune_task *task, int64_t bytes, int32_t *out)
 {
     int ndim = task->info->ndim;
@@ -43,7 +42,8 @@ static void grow_block(const tune_task *task, int64_t bytes, int32_t *out)
         int best = -1;
         double least = INFINITY;
         for (int d = ndim - 1; d >= 0; d--) {
-            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all are set above */
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all are set
+             * above */
             if (block[d] >= task->info->shape[d]) continue;
             block[d] *= 2;
             double cost = cost_of_all(task, block);
@@ -121,8 +121,8 @@ static void choose_codecs(tune_task *task)
                       .level = info->level > 0 ? info->level : 0,
                       .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
-    /* Filters may leave gaps in a file; without them equal codecs look equal. With a meta the
-     * gap says that the library chooses: see caterva_info. */
+    /* A file may have gaps between filters; without them equal codecs compare equal. A gap with a meta
+     * means that the library chooses: see caterva_info. */
     bool automatic = info->filters[0] == CATERVA_FILTER_NONE && info->filters_meta[0] != 0;
     for (int i = 0, n = 0; i < CATERVA_MAX_FILTERS; i++) {
         if (automatic) own.filters_meta[i] = info->filters_meta[i];

@@ -1,15 +1,14 @@
-/* Room: cli/commands. Where `caterva tune` takes its blocks the array may be easier or harder
- * to compress than elsewhere. By how much is known from the file as it is: its chunks say
- * how large they are, and its blocks. A regression over the picked places says what that
- * does to a candidate's size (the regression estimator of sampling theory: Cochran,
- * Sampling Techniques, 1977, chapter 7); where the two have nothing to do with each other
- * it changes nothing. */
+/* Room: cli/commands. The blocks that `caterva tune` picks may compress better or worse than the
+ * rest of the array. The present file tells by how much, because it holds the sizes of all chunks
+ * and blocks. A regression over the picked chunks applies that to a candidate's size (the
+ * regression estimator of sampling theory: Cochran, Sampling Techniques, 1977, chapter 7); if the
+ * two sizes are not correlated, it changes nothing. */
 #include "commands/tune.h"
 #include "sources/described.h"
 #include <caterva_upkeep.h>
 
 enum { CHUNK_HEADER = 32, BLOCK_START = 4, MIN_PLACES = 8 };
-#define MOST 4.0 /* times: what lies behind this is no estimate */
+#define MOST 4.0 /* bound of the correction; beyond it the estimate is worthless */
 
 cli_exit tune_measure_density(tune_task *task, caterva_array *array)
 {
@@ -50,8 +49,7 @@ cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int
     return CLI_OK;
 }
 
-/* Means weigh each chunk by its items: those at the edge of the array have fewer. Chunks that are
- * zeros take nothing: their bytes are 0. */
+/* Weighs chunks by their items: those at the edge have fewer. Chunks of zeros have 0 bytes. */
 double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes)
 {
     double all = 0, x = 0, y = 0, xx = 0, xy = 0, each[TUNE_MAX_CHUNKS] = {0};

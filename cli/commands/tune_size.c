@@ -1,17 +1,16 @@
-/* Room: cli/commands. How large the whole file would be in a candidate's partition and codec.
- * Blocks are encoded one by one, so blocks from all over the array tell: chunks are
- * picked at random, one from each of equal stretches of the array, and blocks from
- * each of those in the same way. They are packed into an array in memory, where their
- * size is read off.
+/* Room: cli/commands. Estimates the size of the whole file in a candidate's partition and codec.
+ * Blocks are encoded independently, so a sample of them suffices: chunks are picked at random, one
+ * from each of equal stretches of the array, and blocks from each of those in the same way. They
+ * are packed into an array in memory, whose size is measured.
  *
- *     the candidate's chunks      | . . a . | . . . b | . c . . | . d . . | ...
- *     blocks of the picked ones   a: 3 of 128, b: 3 of 128, ...
- *     the array in memory         chunk 0: a a a   chunk 1: b b b   ...
+ *       the candidate's chunks      | . . a . | . . . b | . c . . | . d . . | ...
+ *       blocks of the picked ones   a: 3 of 128, b: 3 of 128, ...
+ *       the array in memory         chunk 0: a a a   chunk 1: b b b   ...
  *
- * Where these places are easier or harder than the whole, tune_density.c makes up for it.
- * What a chunk has for itself (header, a start and a checksum for each block) is counted. Blocks
- * outside of the array are never picked: they take a start and a checksum. A chunk without
- * content is stored as such and takes nothing. */
+ * tune_density.c corrects for picked blocks that compress better or worse than the whole. The
+ * overhead of a chunk (header, a start and a checksum for each block) is included. Blocks outside
+ * of the array are never picked; each takes a start and a checksum. A chunk of zeros is stored as
+ * such and takes nothing. */
 #include "commands/tune.h"
 #include "sources/described.h"
 
@@ -20,19 +19,19 @@
 #include <string.h>
 
 enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32, EMPTY_BLOCK = 8 };
-#define BLOCKS_BYTES ((int64_t)24 << 20) /* of a partition's blocks in all */
-#define FEW_BYTES ((int64_t)64 << 20)    /* of MIN_CHUNKS large ones */
-#define WHOLE_CHUNK ((int64_t)16 << 20)  /* such a chunk is looked at as a whole */
+#define BLOCKS_BYTES ((int64_t)24 << 20) /* for a partition's blocks */
+#define FEW_BYTES ((int64_t)64 << 20)    /* for MIN_CHUNKS large blocks */
+#define WHOLE_CHUNK ((int64_t)16 << 20)  /* a chunk up to this size is checked as a whole */
 
 /* A partition of the array, counted in chunks and blocks along each axis. */
 typedef struct cut {
     int ndim;
     int64_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS]; /* of a chunk */
     int64_t n_chunks, n_blocks;
-    int64_t block_bytes, chunk_bytes; /* padding included */
+    int64_t block_bytes, chunk_bytes; /* with padding */
 } cut;
 
-/* The array as a partition cuts it, from where its blocks are taken. */
+/* The array in a partition, and the state of picking its blocks. */
 typedef struct cut_array {
     const tune_task *task;
     caterva_array *array;
@@ -58,8 +57,9 @@ static cut cut_up(const caterva_info *info, const tune_partition *p)
     return c;
 }
 
-/* SplitMix64, as in timing.c: the same places in every run. One of the i-th of `n`
- * equal stretches of `total`, whose ends need not be whole: all are as likely. */
+/* SplitMix64, as in timing.c: the same picks in every run. Returns one position of the i-th of `n`
+ * equal stretches of `total`. The ends of a stretch may be fractions, so that all positions are
+ * equally likely. */
 static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 {
     if (n >= total) return i * total / n;
@@ -74,7 +74,7 @@ static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 
 /* ---- Reading blocks ------------------------------------------------------ */
 
-/* The place of chunk or block `number` in a grid of `counts`. */
+/* The index of chunk or block `number` in a grid of `counts`. */
 static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *place)
 {
     for (int d = ndim - 1; d >= 0; d--) {
@@ -84,8 +84,8 @@ static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *p
     }
 }
 
-/* Rows of a box that is cut off at the array's end, moved apart to where they stand in
- * a whole block; from the last on, since source and destination are one. */
+/* Moves the rows of a box that the array's end cuts off to their positions in a whole block, in
+ * place, and from the last row on, so that no row is overwritten before it is moved. */
 static void spread(const tune_task *task, const int32_t *block, const int64_t *lengths,
                    uint8_t *items)
 {
@@ -109,7 +109,7 @@ static void spread(const tune_task *task, const int32_t *block, const int64_t *l
     }
 }
 
-/* Blocks of a chunk, along each axis, that have items of the array; their product. */
+/* Counts the blocks of a chunk, along each axis, that hold items; returns their product. */
 static int64_t count_filled(const cut_array *from, int64_t chunk, int64_t *counts)
 {
     const cut *c = &from->c;
@@ -136,7 +136,7 @@ static double items_of_chunk(const cut_array *from, int64_t chunk)
     return n;
 }
 
-/* A block as a chunk holds it: zeros where it sticks out of the array. *n_items are inside. */
+/* Reads a block as a chunk holds it: zeros outside of the array. *n_items: those inside. */
 static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *at_block,
                            uint8_t *items, double *n_items)
 {
@@ -165,7 +165,7 @@ static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *
     return CLI_OK;
 }
 
-/* What the file takes now for the items in the middle of a block. */
+/* Adds the present size of the block at the middle of this one. */
 static cli_exit add_density(const cut_array *from, int64_t chunk, const int64_t *at_block,
                             double *bytes, double *n_items)
 {
@@ -188,8 +188,8 @@ static bool is_zeros(const uint8_t *bytes, size_t size)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* True for a chunk of zeros, whose blocks that were picked are zeros. One too large
- * to be looked at is taken for what they are. */
+/* Whether a chunk whose picked blocks are zeros is all zeros; assumed of a chunk too large to
+ * read. */
 static cli_exit chunk_is_empty(const cut_array *from, int64_t chunk, bool *empty)
 {
     const cut *c = &from->c;
@@ -219,7 +219,7 @@ static int64_t at_least(int64_t value, int64_t least)
     return value > least ? value : least;
 }
 
-/* Blocks of a chunk, one from each of equal stretches. */
+/* Reads blocks of a chunk, one from each of equal stretches. */
 static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, tune_chunk *out)
 {
     int64_t n = from->p->blocks.per_chunk, counts[CATERVA_MAX_DIMS], at[CATERVA_MAX_DIMS];
@@ -237,7 +237,7 @@ static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, tune_chu
     return CLI_OK;
 }
 
-/* Of the chunks that are taken those of zeros come last, the others in order. */
+/* Chunks of zeros come last, the others in order. */
 static cli_exit take_chunks(cut_array *from, tune_blocks *b, int64_t n_chunks)
 {
     size_t chunk_size = (size_t)(b->per_chunk * from->c.block_bytes);
@@ -265,7 +265,7 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
     int64_t few = at_most(FEW_BYTES / c->block_bytes, MIN_CHUNKS);
     int64_t n_chunks = at_most(c->n_chunks, at_most(at_least(wanted, few), TUNE_MAX_CHUNKS));
     b->per_chunk = at_most(c->n_blocks, ceil_div(wanted, n_chunks));
-    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* then surely */
+    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* then all are read */
     b->items = cli_alloc((size_t)(n_chunks * b->per_chunk * c->block_bytes));
     if (!b->items) return CLI_IO;
     CLI_TRY(take_chunks(&from, b, n_chunks));
@@ -291,7 +291,7 @@ static cli_exit sizes_of_chunks(caterva_array *array, double *sizes, double *sum
     return CLI_OK;
 }
 
-/* How many blocks of the whole array have items of it. */
+/* The blocks of the whole array that hold items. */
 static double n_filled(const tune_task *task, const tune_partition *p)
 {
     double n = 1;
@@ -303,8 +303,7 @@ static double n_filled(const tune_task *task, const tune_partition *p)
     return n;
 }
 
-/* Streams grow with the items, checksums with the blocks; a chunk's header and the file's
- * stay. */
+/* Streams scale with the items, checksums with the blocks; the headers are fixed. */
 static cli_exit scale(const tune_task *task, const tune_partition *p, caterva_array *array,
                       double *bytes)
 {

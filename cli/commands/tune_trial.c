@@ -1,6 +1,6 @@
-/* Room: cli/commands. The sample of `tune`, and one trial on it. A candidate is written and
- * read as any array, in memory; its times on the sample, scaled by how many more
- * blocks the read touches in the whole array, are what is expected there. */
+/* Room: cli/commands. The sample of `tune`, and one trial on it. A candidate is written and read
+ * like any array, in memory. Its times on the sample are scaled by the ratio of the blocks that the
+ * read touches in the whole array and in the sample. */
 #include "commands/timing.h"
 #include "commands/tune.h"
 #include "terminal/progress.h"
@@ -13,8 +13,7 @@
 
 /* ---- The sample ---------------------------------------------------------- */
 
-/* Doubles the shortest axis while the sample fits: as near to a cube as the array
- * allows. */
+/* Doubles the shortest axis while the sample fits: as close to a cube as the array allows. */
 static void choose_shape(const caterva_info *info, int64_t *shape)
 {
     int64_t size = info->item_size;
@@ -72,7 +71,7 @@ static double block_bytes(const tune_task *task, const tune_partition *p)
     return bytes;
 }
 
-/* Times a read, cut to the sample, and scales what it took. */
+/* Times a read, cut to the sample, and scales the result. */
 static cli_exit try_read(const tune_task *task, caterva_array *array, double budget, int i,
                          tune_trial *trial)
 {
@@ -109,12 +108,12 @@ caterva_create_options tune_options(const tune_task *task, const tune_trial *tri
     memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);
     o.threads = task->threads;
     o.progress.report = progress_tell;
-    o.cache_bytes = -1; /* the sample would fit, the array may not */
+    o.cache_bytes = -1; /* the sample would fit in the cache, the array may not */
     return o;
 }
 
-/* Logarithms are added, so that a long read does not outvote a short one, and a size
- * halved is worth as much as times halved. */
+/* Adds logarithms, so that a long read does not outweigh a short one, and halving the size counts
+ * as much as halving the times. */
 static void judge(const tune_task *task, tune_trial *trial)
 {
     double times = 0;

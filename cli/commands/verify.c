@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva verify`: is every byte of it good. The library finds the
- * damage; here each place becomes a line or a JSON object. The library may call from
- * any of its threads, but never twice at once. */
+/* Room: cli/commands. `caterva verify`: checks every byte. The library finds the damage; this file
+ * prints each place as a line or a JSON object. The library calls back from any of its threads, but
+ * never concurrently. */
 #include "commands/verify_tree.h"
 #include "sources/damage.h"
 #include "sources/described.h"
@@ -16,7 +16,7 @@ typedef struct verification {
     const char *path;
     const caterva_info *info;
     json *j;        /* NULL: text */
-    int64_t behind; /* bytes of the file behind the frame */
+    int64_t behind; /* bytes of the file after the frame */
     bool short_line;
     progress bar;
 } verification;
@@ -31,12 +31,12 @@ static void on_damage(void *context, const caterva_damage *damage)
         damage_print(stdout, v->path, v->info->ndim, damage);
 }
 
-/* What the checksums say, and of how many chunks they say nothing. */
+/* Prints whether the array is sealed, and the number of chunks without checksums. */
 static void print_seal(const verification *v, const caterva_verify_result *result)
 {
     printf(", %s", v->info->sealed ? "sealed" : "unsealed");
     if (v->info->sealed && result->unverified_chunks > 0)
-        printf(" but for %lld %s", (long long)result->unverified_chunks,
+        printf(" except %lld %s", (long long)result->unverified_chunks,
                result->unverified_chunks == 1 ? "chunk" : "chunks");
     putchar('\n');
 }
@@ -88,7 +88,7 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
     }
 }
 
-/* Bytes of the file behind the frame, which belong to nobody or to other frames. */
+/* Returns the bytes of the file after the frame, which may be another frame or none. */
 static int64_t bytes_behind(const verification *v)
 {
     struct stat st;
@@ -116,7 +116,7 @@ static cli_exit verify(const cli_args *args, caterva_array *array, verification 
     v->behind = bytes_behind(v);
     print_verdict(v, &result, &space, args->quick);
     if (!v->j && v->behind > 0)
-        printf("%s: %lld bytes behind the frame, which are not part of the array\n",
+        printf("%s: %lld bytes after the frame, which are not part of the array\n",
                cli_show_place(v->path).text, (long long)v->behind);
     return result.damages ? CLI_NO : CLI_OK;
 }
@@ -152,18 +152,18 @@ static cli_exit run_verify(const cli_args *args) { return cli_each_file(args, ve
 const cli_command cli_command_verify = {
     .name = "verify",
     .synopsis = "FILE...",
-    .summary = "structure, seal, then every block decodes; names each damaged chunk",
+    .summary = "check structure, checksums and every block; name each damage",
     .details =
         "Checks the structure of each FILE, its checksums, and that every block decodes, "
         "and\n"
-        "names each damaged place. Chunks without checksums are counted: see 'caterva\n"
-        "seal'. Bytes behind the array's are counted, too, and are no damage. Exit status\n"
-        "1 when there is damage, 4 when FILE cannot be opened at all, 5 when it says what\n"
-        "this version does not know; of several files, and of the members of a tree, the\n"
-        "worst, and none stops the others. Of a tree (.b2z, .b2d) every member is checked, "
-        "of\n"
-        "an archive also by its checksum; members that are deflated or encrypted are not\n"
-        "looked at, and named.",
+        "names each damaged place. Chunks without checksums are counted (see 'caterva\n"
+        "seal'). Bytes after the array are counted too, but are not damage. The exit status\n"
+        "is 1 if there is damage, 4 if FILE cannot be opened at all, 5 if it uses features\n"
+        "that this version does not know. For several files, or the members of a tree, all\n"
+        "are checked and the exit status is the worst. For a tree (.b2z, .b2d), every "
+        "member\n"
+        "is checked; in an archive also by its checksum. Deflated or encrypted members are\n"
+        "named but not checked.",
     .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_QUICK | CLI_OPT_THREADS |
                CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,

@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva verify` of a tree: the library goes from member to member,
- * here each of them becomes a line or an object of JSON. */
+/* Room: cli/commands. `caterva verify` of a tree: the library checks each member, this file prints
+ * each as a line or a JSON object. */
 #include "commands/verify_tree.h"
 
 #include "formats/item.h"
@@ -16,9 +16,9 @@ typedef struct verification {
     const cli_args *args;
     const tree_part *part;
     json j;
-    char *url;       /* of the member whose damage is told; NULL: of none yet */
+    char *url;       /* of the member under report; NULL: none yet */
     int ndim;        /* of that member */
-    cli_exit unread; /* what its damage would be the status of, can it not be opened */
+    cli_exit unread; /* the exit status of its damage if it cannot be opened */
     progress bar;
     cli_exit worst;
 } verification;
@@ -31,7 +31,7 @@ static char *url_of(const verification *v, const char *key)
     return url;
 }
 
-/* The axes of an array that is damaged; 0 of one that does not open. */
+/* Returns the number of axes of a damaged array, or 0 if it cannot be opened. */
 static int axes_of(const verification *v, const char *key)
 {
     caterva_array *array;
@@ -78,7 +78,7 @@ static void on_damage(void *context, const char *key, const caterva_damage *dama
         damage_print(stdout, v->url, v->ndim, damage);
 }
 
-/* What should be an array and cannot be opened as one. */
+/* Whether a member should be an array but cannot be opened. */
 static bool is_unread(const caterva_tree_member *m)
 {
     bool is_array =
@@ -114,7 +114,7 @@ static void print_long(const verification *v, const caterva_tree_member *m)
 {
     char chunks[64];
     print_chunks(m, chunks);
-    const char *word = m->damages > 0 ? "damaged" : m->skipped ? "not looked at" : "ok";
+    const char *word = m->damages > 0 ? "damaged" : m->skipped ? "not checked" : "ok";
     printf("%s: %s, %s, %s%s", cli_show_place(v->url).text, word, m->kind_name,
            chunks[0] == '-' ? "" : chunks, chunks[0] == '-' ? "" : ", ");
     printf("%s\n", m->sealed ? "sealed" : "unsealed");
@@ -152,7 +152,7 @@ static int on_member(void *context, const caterva_tree_member *m)
     return cli_interrupted();
 }
 
-/* ---- All of them ---------------------------------------------------------- */
+/* ---- The whole tree --------------------------------------------------------------------- */
 
 static cli_exit verify(verification *v)
 {

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* Verifies all that is in a tree or group, each member reported as a file of its own. */
+/* Verifies all members of a tree or group and reports each like a file. */
 cli_exit verify_tree_run(const cli_args *args, const char *text);
 
 #endif

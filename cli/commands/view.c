@@ -1,7 +1,7 @@
-/* Room: cli/commands. `caterva view`: a 2-d slice as a picture. Checks that the selection can
- * be one and fixes the colours; picture_png.c and picture_terminal.c draw. Reads the
- * items twice when the range of values is not given; of a selection that is large beyond
- * all pixels of a terminal only a sample. */
+/* Room: cli/commands. `caterva view`: shows a 2-d slice as a picture. Checks the selection and
+ * chooses the colours; picture_png.c and picture_terminal.c draw. Reads the items twice if the
+ * range of values is not given. If a selection has far more items than the terminal has pixels,
+ * reads only a sample. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/numbers.h"
@@ -16,10 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXACT_ITEMS (INT64_C(1) << 24) /* up to so many all are looked at */
+#define EXACT_ITEMS (INT64_C(1) << 24) /* up to this number all items are read */
 
-/* Of bytes that are colours every one means what it says; other numbers are spread over
- * the colours. */
+/* Bytes of colours are shown as they are; other numbers are mapped to their range. */
 static cli_exit choose_range(const cli_args *args, const picture *p, colormap *map)
 {
     if (args->range) return number_range(args->range, &map->lo, &map->hi);
@@ -39,20 +38,20 @@ static cli_exit show(const cli_args *args, const picture *p)
     return picture_to_terminal(p, &map);
 }
 
-/* ---- What is seen -------------------------------------------------------- */
+/* ---- The selection ---------------------------------------------------------------------- */
 
 typedef struct viewing {
     const cli_args *args;
     caterva_dtype *dtype;
     selection sel;
     array_shape shape;                  /* of the selection */
-    const char **dims;                  /* of the array; NULL: none */
-    const char *axes[CATERVA_MAX_DIMS]; /* their names in the selection; NULL: none */
+    const char **dims;                  /* of the array; NULL: unnamed */
+    const char *axes[CATERVA_MAX_DIMS]; /* their names in the selection; NULL: unnamed */
     int channels;
-    int64_t step[2]; /* along rows and columns: every so many items are read */
+    int64_t step[2]; /* along rows and columns, in items */
 } viewing;
 
-/* Three or four numbers at the end of three axes: are they one colour? */
+/* Decides whether a last axis of three or four items holds the channels of a colour. */
 static cli_exit find_channels(viewing *v)
 {
     const char *when = v->args->rgb ? v->args->rgb : "auto";
@@ -61,11 +60,11 @@ static cli_exit find_channels(viewing *v)
     bool bytes = v->dtype->kind == 'u' && v->dtype->item_size == 1 && v->dtype->ndim == 0;
     char shape[SHAPE_TEXT_SIZE];
     if (!yes && strcmp(when, "auto") != 0 && strcmp(when, "no") != 0)
-        return cli_fail(CLI_USAGE, "--rgb is auto, yes or no, not '%s'", when);
+        return cli_fail(CLI_USAGE, "--rgb must be auto, yes or no, not '%s'", when);
     if (yes && !may)
         return cli_fail(
             CLI_USAGE,
-            "--rgb yes needs the shape (rows, columns, 3 or 4), the selection has "
+            "--rgb yes requires the shape (rows, columns, 3 or 4), but the selection has "
             "%s",
             shape_text(v->shape.ndim, v->shape.shape, shape));
     bool colors = may && (yes || (bytes && strcmp(when, "auto") == 0));
@@ -73,7 +72,7 @@ static cli_exit find_channels(viewing *v)
     return CLI_OK;
 }
 
-/* "(5, 20, 30)", and the names of its axes, where they have such. */
+/* Names the axes after the shape "(5, 20, 30)", if they have names. */
 static cli_exit fail_axes(const viewing *v, const char *shape)
 {
     char names[400] = "";
@@ -85,8 +84,8 @@ static cli_exit fail_axes(const viewing *v, const char *shape)
                                  v->axes[r] ? cli_show(v->axes[r]).text : "-");
     }
     return cli_fail(CLI_USAGE,
-                    "a picture needs two axes, the selection has the shape %s%s%s%s%s", shape,
-                    named ? ", axes (" : "", named ? names : "", named ? ")" : "",
+                    "a picture requires two axes, but the selection has the shape %s%s%s%s%s",
+                    shape, named ? ", axes (" : "", named ? names : "", named ? ")" : "",
                     v->shape.ndim > 2 ? "; choose a slice such as 0,:,:" : "");
 }
 
@@ -100,10 +99,11 @@ static cli_exit check_viewing(viewing *v, const char *dtype)
     if (s->shape[0] == 0 || s->shape[1] == 0)
         return cli_fail(CLI_USAGE, "the selection %s is empty", shape);
     if (item_is_number(v->dtype)) return CLI_OK;
-    return cli_fail(CLI_UNSUPPORTED, "a picture needs numbers, the items are %s", dtype);
+    return cli_fail(CLI_UNSUPPORTED, "a picture requires numbers, but the items are %s",
+                    dtype);
 }
 
-/* Two items along each side of a pixel show as much as thousands do. */
+/* Reads about two items along each side of a pixel; more would not change the picture. */
 static void thin(viewing *v)
 {
     int64_t pixels[2];
@@ -120,7 +120,7 @@ static void thin(viewing *v)
     }
 }
 
-/* " (time)", or nothing. */
+/* " (time)", or empty */
 enum { AXIS_NAME_SIZE = 64 };
 
 static const char *axis_name(const viewing *v, int r, char text[AXIS_NAME_SIZE])
@@ -156,7 +156,7 @@ static cli_exit view_source(viewing *v, source *from)
     return CLI_OK;
 }
 
-/* A single axis is one row. */
+/* Shows a single axis as one row. */
 static cli_exit parse_viewing(viewing *v, const source *of)
 {
     const char *text = v->args->n_positional > 1 ? v->args->positional[1] : NULL;
@@ -168,14 +168,14 @@ static cli_exit parse_viewing(viewing *v, const source *of)
     return check_viewing(v, of->dtype);
 }
 
-/* Takes in->from over. */
+/* Takes ownership of in->from. */
 static cli_exit view(const cli_args *args, input *in)
 {
     viewing v = {.args = args, .dims = in->array ? dims_of(in->array) : NULL};
     cli_exit code = parse_viewing(&v, in->from);
     if (code == CLI_OK) {
         source *from = in->from;
-        in->from = NULL; /* source_select owns it and the selection, also when it fails */
+        in->from = NULL; /* source_select owns it and the selection, also on failure */
         thin(&v);
         code = source_select(from, &v.sel, &in->from);
         v.sel = (selection){.ndim = 0};
@@ -211,14 +211,15 @@ static cli_exit run_view(const cli_args *args)
 const cli_command cli_command_view = {
     .name = "view",
     .synopsis = "FILE [SEL]",
-    .summary = "a 2-d slice as a picture: in the terminal, or PNG",
+    .summary = "show a 2-d slice as a picture, in the terminal or as PNG",
     .details =
-        "Shows a selection with two axes, or one, or (rows, columns, 3 or 4) of uint8 in\n"
-        "its own colours: in a terminal with half-block characters in 24-bit or 256\n"
-        "colours, elsewhere or with NO_COLOR with plain characters; with --png as a file\n"
-        "that has a pixel for each item. Of more than 16 million items a terminal shows a\n"
-        "sample. Complex numbers show their absolute value; what is not finite stays\n"
-        "black, or empty. FILE may be a NumPy file.",
+        "Shows a selection with one or two axes, or (rows, columns, 3 or 4) of uint8 in its\n"
+        "own colours. A terminal shows half-block characters in 24-bit or 256 colours; "
+        "other\n"
+        "outputs, or NO_COLOR, show plain characters; --png writes a file with a pixel for\n"
+        "each item. For more than 16 million items, a terminal shows a sample. Complex\n"
+        "numbers show their absolute value; values that are not finite are black, or empty.\n"
+        "FILE may be a NumPy file.",
     .options = CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,

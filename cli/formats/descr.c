@@ -1,6 +1,6 @@
-/* Room: cli/formats. dtypes in the spelling that each format wants. Built from the parsed
- * dtype, so that names are quoted and offsets counted in one place. Recursion is
- * over nested structures, whose depth the library's parser bounds. */
+/* Room: cli/formats. Spellings of dtypes. All are made from the parsed dtype, so that quoting and
+ * offsets are implemented once. Recursion follows nested structures, whose depth is bounded by the
+ * library's parser. */
 #include "formats/descr.h"
 
 #include <stdio.h>
@@ -9,11 +9,11 @@
 
 cli_exit descr_parse(cli_exit code, const char *where, const char *text, caterva_dtype **out)
 {
-    static const char prefix[] = "dtype, "; /* `where` says it */
+    static const char prefix[] = "dtype, "; /* `where` states it */
     caterva_error err;
     if (caterva_dtype_parse(text, out, &err) == CATERVA_OK) return CLI_OK;
     bool prefixed = strncmp(err.message, prefix, sizeof prefix - 1) == 0;
-    return cli_fail(code, "%s: '%.80s' is no dtype: %s", where, text,
+    return cli_fail(code, "%s: '%.80s' is not a dtype: %s", where, text,
                     err.message + (prefixed ? sizeof prefix - 1 : 0));
 }
 
@@ -42,7 +42,7 @@ static void print_dims(FILE *stream, const caterva_dtype *type)
                                    : ")");
 }
 
-/* <f4, |S8, <M8[25s] */
+/* Prints <f4, |S8, <M8[25s]. */
 static void print_scalar(FILE *stream, const caterva_dtype *type, int64_t size)
 {
     int64_t units = type->kind == 'U' ? size / 4 : size;
@@ -57,14 +57,14 @@ static int64_t element_size(const caterva_dtype *type)
     return n ? type->item_size / n : 0;
 }
 
-/* Unnamed bytes from `from` to `to`, as a field of their own. */
+/* Prints the bytes from `from` to `to` as an unnamed field. */
 static void print_gap(FILE *stream, int64_t from, int64_t to)
 {
     if (to > from)
         fprintf(stream, "%s('', '|V%lld')", from ? ", " : "", (long long)(to - from));
 }
 
-/* [('a', '<i4'), ('', '|V4'), ('b', '<f8', (3,))] */
+/* Prints [('a', '<i4'), ('', '|V4'), ('b', '<f8', (3,))]. */
 static void print_list(FILE *stream, const caterva_dtype *type)
 {
     int64_t end = 0;
@@ -116,7 +116,7 @@ static void print_columns(FILE *stream, const caterva_dtype *type, const char *k
     fprintf(stream, "'%s': [", key);
     bool first = true;
     for (int i = 0; i < type->n_fields; i++) {
-        if (!*type->fields[i].name) continue; /* padding: the offsets tell */
+        if (!*type->fields[i].name) continue; /* padding: implied by the offsets */
         fputs(first ? "" : ", ", stream);
         first = false;
         print(stream, &type->fields[i]);
@@ -124,7 +124,7 @@ static void print_columns(FILE *stream, const caterva_dtype *type, const char *k
     fputs("], ", stream);
 }
 
-/* {'names': [...], 'formats': [...], 'offsets': [...], 'itemsize': 16} */
+/* Prints {'names': [...], 'formats': [...], 'offsets': [...], 'itemsize': 16}. */
 static void print_dictionary(FILE *stream, const caterva_dtype *type)
 {
     fputc('{', stream);
@@ -134,7 +134,7 @@ static void print_dictionary(FILE *stream, const caterva_dtype *type)
     fprintf(stream, "'itemsize': %lld}", (long long)element_size(type));
 }
 
-/* The type of one element; the caller prints a sub-array's dims. */
+/* Prints the type of one element; the caller prints the dimensions of a sub-array. */
 static void print_type(FILE *stream, const caterva_dtype *type, bool as_list)
 {
     if (type->n_fields > 0 && as_list) {
@@ -148,7 +148,7 @@ static void print_type(FILE *stream, const caterva_dtype *type, bool as_list)
     }
 }
 
-/* What `print` writes, as text that the caller frees. */
+/* Returns the output of `print` as text, to be freed. */
 static cli_exit respell(const caterva_dtype *type,
                         void (*print)(FILE *, const caterva_dtype *), char **out)
 {
@@ -201,7 +201,7 @@ cli_exit descr_for_npy(const char *dtype, char **out)
     CLI_TRY(descr_parse(CLI_CORRUPT, "the array", dtype, &type));
     cli_exit code;
     if (type->ndim > 0 || fields_overlap(type))
-        code = cli_fail(CLI_UNSUPPORTED, "npy files cannot say the dtype %s", dtype);
+        code = cli_fail(CLI_UNSUPPORTED, "npy files cannot represent the dtype %s", dtype);
     else
         code = respell(type, print_for_npy, out);
     caterva_dtype_free(type);

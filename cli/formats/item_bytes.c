@@ -1,6 +1,5 @@
-/* Room: cli/formats. The bytes of a scalar: integers and floats in either byte order,
- * half precision included. The machine's own byte order plays no part; no printing,
- * no files. */
+/* Room: cli/formats. The bytes of scalars: integers and floats, including half precision, in either
+ * byte order. Independent of the machine's byte order. */
 #include "formats/item.h"
 
 #include <math.h>
@@ -41,7 +40,7 @@ static double half_to_real(uint16_t half)
     return half & 0x8000 ? -value : value;
 }
 
-/* Rounds to nearest, ties to even: nearbyint does in the default mode. */
+/* Rounds to nearest, ties to even, as nearbyint does in the default mode. */
 static uint16_t real_to_half(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;

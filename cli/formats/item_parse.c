@@ -1,6 +1,6 @@
-/* Room: cli/formats. Text -> one item, for --fill and the cells of text. Refuses what the dtype
- * cannot hold exactly in range; floats are rounded as C rounds them. Reads the forms that
- * item_print.c writes, durations excepted: they are counts of their unit. */
+/* Room: cli/formats. Parses text as one item, for --fill and cells of text. Rejects values out of
+ * the dtype's range; floats are rounded as in C. Accepts the forms that item_print.c writes, except
+ * durations, which are counts of their unit. */
 #include "formats/item.h"
 #include "formats/moment.h"
 #include "formats/numbers.h"
@@ -15,7 +15,7 @@ static cli_exit does_not_fit(const char *where, const caterva_dtype *dtype, cons
 {
     char name[ITEM_NAME_SIZE];
     item_type_name(dtype, "this dtype", name);
-    return cli_fail(CLI_USAGE, "%s: '%s' is no value of %s", where, text, name);
+    return cli_fail(CLI_USAGE, "%s: '%s' is not a value of %s", where, text, name);
 }
 
 static bool parse_int(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
@@ -36,8 +36,7 @@ static bool parse_uint(const caterva_dtype *dtype, const char *text, uint8_t *by
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (!isdigit((unsigned char)*text) || *end || errno) return false;
-    if (dtype->item_size < 8 && value >> (dtype->item_size * 8))
-        return false;
+    if (dtype->item_size < 8 && value >> (dtype->item_size * 8)) return false;
     item_store_uint(dtype, value, bytes, dtype->item_size);
     return true;
 }
@@ -45,13 +44,12 @@ static bool parse_uint(const caterva_dtype *dtype, const char *text, uint8_t *by
 static bool parse_bool(const char *text, uint8_t *bytes)
 {
     bool yes = strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
-    if (!yes && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0)
-        return false;
+    if (!yes && strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0) return false;
     bytes[0] = yes;
     return true;
 }
 
-/* Real, and for complex types "3", "2j" or "3-2j". */
+/* Parses a real number, or for complex types "3", "2j" or "3-2j". */
 static bool parse_real(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     bool complex = dtype->kind == 'c';
@@ -81,7 +79,7 @@ static bool parse_bytes(const caterva_dtype *dtype, const char *text, uint8_t *b
     return true;
 }
 
-/* One character of valid UTF-8; 0 at the end and for anything else. */
+/* Returns one character of valid UTF-8; 0 at the end and if invalid. */
 static uint32_t next_character(const uint8_t **text)
 {
     uint8_t lead = *(*text)++;
@@ -113,7 +111,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "0x" and two digits for each byte of the item, as get prints it. */
+/* Parses "0x" and two digits for each byte of the item, as get prints it. */
 static bool parse_hex(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if (strncmp(text, "0x", 2) != 0 || (int64_t)strlen(text) != 2 + 2 * dtype->item_size)
@@ -126,7 +124,7 @@ static bool parse_hex(const caterva_dtype *dtype, const char *text, uint8_t *byt
     return true;
 }
 
-/* "NaT", a count of the unit, or of datetimes ISO 8601: "2020", "2020-02-29T12:30". */
+/* Parses "NaT", a count of the unit or, for datetimes, ISO 8601: "2020", "2020-02-29T12:30". */
 static bool parse_time(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     int64_t value = INT64_MIN;

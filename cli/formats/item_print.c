@@ -1,6 +1,6 @@
-/* Room: cli/formats. Items as text. Every scalar kind of NumPy has a form here; the
- * floats are as short as they can be and still read back the same. Bytes from files
- * reach a terminal only escaped (CSV excepted). */
+/* Room: cli/formats. Prints items as text. Every scalar kind of NumPy has a form; floats are as
+ * short as possible and read back the same. Bytes from files reach a terminal only escaped (except
+ * in CSV). */
 #include "formats/item.h"
 #include "formats/json.h"
 
@@ -24,7 +24,7 @@ static bool reads_back(const char *text, double value, int64_t size)
     return item_load_real(&little, rounded, size) == value;
 }
 
-/* `size` is that of the stored float: 2, 4 or 8 bytes decide what reads back. */
+/* `size` of the stored float, 2, 4 or 8 bytes, determines which text reads back the same. */
 static void print_real(FILE *stream, double value, int64_t size, int precision, bool sign)
 {
     int first = size == 2 ? 3 : size == 4 ? 6 : 15;
@@ -52,8 +52,8 @@ static void print_complex(FILE *stream, const caterva_dtype *dtype, const uint8_
     fputc('j', stream);
 }
 
-/* Doubles the quotes and wraps the text when a comma, a quote or a line end
- * stands in it (RFC 4180). */
+/* Prints text for CSV: with a comma, quote or line end it is quoted, and its quotes are doubled
+ * (RFC 4180). */
 static void print_csv_text(FILE *stream, const char *text, size_t size)
 {
     bool plain = true;
@@ -79,7 +79,7 @@ static void print_text(FILE *stream, const char *text, size_t size, const item_s
     }
 }
 
-/* NumPy pads with zeros, which are no part of the text. */
+/* Prints bytes without the zeros that pad them. */
 static void print_bytes_text(FILE *stream, const uint8_t *bytes, int64_t size,
                              const item_style *style)
 {
@@ -165,7 +165,7 @@ static void print_element(FILE *stream, const caterva_dtype *dtype, const uint8_
     }
 }
 
-/* How many of the innermost axes begin (or end) with element `i`. */
+/* Returns how many of the innermost axes begin (or end) at element `i`. */
 static int edges(const caterva_dtype *dtype, int64_t i, bool end)
 {
     int n = 0;

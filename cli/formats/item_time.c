@@ -1,13 +1,12 @@
-/* Room: cli/formats. datetime64 and timedelta64 as text: ISO 8601 in the proleptic
- * Gregorian calendar, as NumPy prints them. Any 64-bit count has a text; none
- * overflows on the way. */
+/* Room: cli/formats. Prints datetime64 and timedelta64: ISO 8601 in the proleptic Gregorian
+ * calendar, as NumPy does. Accepts every 64-bit count without overflow. */
 #include "formats/item.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Units below a day: how many make one, and digits behind the second. */
+/* Units below a day: their length, and the digits after the second. */
 typedef struct time_unit {
     const char *name;
     int64_t per_second; /* 0: longer than a second */
@@ -32,7 +31,7 @@ typedef struct civil_date {
     int month, day;
 } civil_date;
 
-/* a = quotient * b + rest with 0 <= rest < b; cannot overflow. */
+/* Returns the quotient rounded down: 0 <= a - quotient * b < b. Cannot overflow. */
 static int64_t floor_div(int64_t a, int64_t b, int64_t *rest)
 {
     *rest = a % b;
@@ -41,8 +40,8 @@ static int64_t floor_div(int64_t a, int64_t b, int64_t *rest)
     return a / b - 1;
 }
 
-/* Days since 1970-01-01 -> date. Counts in eras of 400 years from March 1 of
- * year 0 (H. Hinnant, "chrono-compatible low-level date algorithms"). */
+/* Converts days since 1970-01-01 to a date. Counts in eras of 400 years from 1 March of year 0 (H.
+ * Hinnant, "chrono-compatible low-level date algorithms"). */
 static civil_date date_of_days(int64_t days)
 {
     int64_t day_of_era;
@@ -72,7 +71,7 @@ static void print_date(FILE *stream, int64_t days)
     fprintf(stream, "%04" PRId64 "-%02d-%02d", date.year, date.month, date.day);
 }
 
-/* `unit` is "h": "T05", "m": "T05:30", others "T05:30:00" and fractions. */
+/* Prints "T05" for unit "h", "T05:30" for "m", "T05:30:00" and fractions for others. */
 static void print_clock(FILE *stream, int64_t value, const time_unit *unit)
 {
     int64_t second = value, fraction = 0, rest;
@@ -126,7 +125,7 @@ void item_print_time(FILE *stream, char kind, const char *unit, int64_t value)
     }
     static char day[] = "D";
     char *name;
-    long long multiple = strtoll(unit, &name, 10); /* of "25s" */
+    long long multiple = strtoll(unit, &name, 10); /* 25 for "25s" */
     int64_t factor = name == unit ? 1 : multiple;
     if (strcmp(name, "W") == 0 && kind == 'M') { /* weeks count in days */
         factor *= 7;

@@ -1,6 +1,5 @@
-/* Room: cli/formats. The JSON writer. Separators are those of Python's json.dumps, so
- * that small objects stay readable on one line. Whatever text comes in, what goes
- * out is valid JSON in valid UTF-8. */
+/* Room: cli/formats. The JSON writer. Separators are those of Python's json.dumps, so that small
+ * objects stay readable on one line. The output is valid JSON in valid UTF-8 for any input. */
 #include "formats/json.h"
 
 #include "cli.h"
@@ -84,7 +83,7 @@ void json_put_real(json *j, const char *key, double value)
     char text[JSON_REAL_SIZE];
     begin_value(j, key);
     fputs(json_shortest(value, text), j->stream);
-    if (!strpbrk(text, ".e")) fputs(".0", j->stream); /* a real stays a real */
+    if (!strpbrk(text, ".e")) fputs(".0", j->stream); /* stays a real number when parsed */
 }
 
 void json_put_single(json *j, const char *key, float value)
@@ -163,7 +162,7 @@ void json_quote(FILE *stream, const char *text, size_t size)
             quote_ascii(stream, (unsigned char)*at);
         } else if (length == 2 && (unsigned char)at[0] == 0xC2 &&
                    (unsigned char)at[1] < 0xA0) {
-            fprintf(stream, "\\u%04x", (unsigned char)at[1]); /* terminals obey C1, too */
+            fprintf(stream, "\\u%04x", (unsigned char)at[1]); /* C1: control characters */
         } else {
             fwrite(at, 1, length, stream);
         }

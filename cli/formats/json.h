@@ -1,6 +1,5 @@
-/* Writes JSON to a stream, one call for each value; commas and nesting are kept
- * here. Integers are exact, NaN and infinities become null, text is escaped and
- * made valid UTF-8. */
+/* Writes JSON to a stream, one call for each value; manages commas and nesting. Integers are exact;
+ * text is escaped and made valid UTF-8. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -13,7 +12,7 @@ typedef struct json {
     bool needs_comma;
 } json;
 
-/* `key` NULL inside arrays and at the top. */
+/* `key` is NULL inside arrays and at the top. */
 void json_begin_object(json *j, const char *key);
 void json_end_object(json *j);
 void json_begin_array(json *j, const char *key);
@@ -21,30 +20,30 @@ void json_end_array(json *j);
 
 void json_put_int(json *j, const char *key, int64_t value);
 void json_put_uint(json *j, const char *key, uint64_t value);
-/* JSON has no number for them: "NaN", "Infinity" and "-Infinity" are texts, which float()
- * of Python and Number() of JavaScript read. */
+/* Put a real number. NaN and infinities, for which JSON has no number, become "NaN", "Infinity" and
+ * "-Infinity", which float() of Python and Number() of JavaScript accept. */
 void json_put_real(json *j, const char *key, double value);
 void json_put_single(json *j, const char *key, float value);
 void json_put_bool(json *j, const char *key, bool value);
 void json_put_null(json *j, const char *key);
 void json_put_text(json *j, const char *key, const char *text);  /* NULL: null */
-void json_put_place(json *j, const char *key, const char *path); /* as cli_show_place does */
+void json_put_place(json *j, const char *key, const char *path); /* uses cli_show_place */
 void json_put_text_n(json *j, const char *key, const char *text, size_t size);
 void json_put_ints(json *j, const char *key, const int64_t *values, int n);
 
-/* The key of the next value, when it is not NUL-terminated. */
+/* Puts the key of the next value, if it is not NUL-terminated. */
 void json_put_key(json *j, const char *key, size_t size);
 
 /* Begins a value that the caller prints itself. */
 void json_begin_value(json *j);
 
-/* Quotes and escapes `size` bytes, without a comma: also for text output. */
+/* Quotes and escapes `size` bytes, without a comma; also used for text output. */
 void json_quote(FILE *stream, const char *text, size_t size);
 
-/* Bytes of the valid UTF-8 sequence at `bytes`, 0 when it is not valid. size >= 1. */
+/* Returns the bytes of the valid UTF-8 sequence at `bytes`, or 0. `size` is at least 1. */
 size_t json_utf8_length(const char *bytes, size_t size);
 
-/* Shortest decimal form of a finite double that reads back the same. */
+/* Returns the shortest decimal form of a finite double that reads back the same. */
 #define JSON_REAL_SIZE 32
 const char *json_shortest(double value, char text[JSON_REAL_SIZE]);
 

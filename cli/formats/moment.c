@@ -1,5 +1,4 @@
-/* Room: cli/formats. Calendars and moments. All arithmetic is in integers, and years are
- * bounded so that nothing overflows. */
+/* Room: cli/formats. Calendars and moments in integers; years are bounded, so nothing overflows. */
 #include "formats/moment.h"
 
 #include <stdlib.h>
@@ -62,8 +61,8 @@ static int64_t month_length(calendar of, int64_t year, int64_t month)
     return lengths[month - 1] + (month == 2 && is_leap(of, year));
 }
 
-/* Days in front of January 1 of the year, from year 0 on. Where both calendars meet, the
- * Julian one is two days ahead of the Gregorian one in year 0. */
+/* Returns the days from year 0 to 1 January of the year. In year 0 the Julian calendar is two days
+ * ahead of the Gregorian one. */
 static int64_t days_before_year(calendar of, int64_t year, bool julian)
 {
     switch (of) {
@@ -77,7 +76,7 @@ static int64_t days_before_year(calendar of, int64_t year, bool julian)
     return 365 * year + leaps - floor_div(year + 99, 100) + floor_div(year + 399, 400);
 }
 
-/* False when the calendar has no such day. */
+/* Returns the day's number; false if the calendar has no such day. */
 static bool day_number(calendar of, int64_t year, int64_t month, int64_t day, int64_t *out)
 {
     bool skipped =
@@ -89,13 +88,13 @@ static bool day_number(calendar of, int64_t year, int64_t month, int64_t day, in
     return true;
 }
 
-/* ---- Words -------------------------------------------------------------- */
+/* ---- Parsing ---------------------------------------------------------------------------- */
 
 typedef struct scanner {
     const char *at, *end;
 } scanner;
 
-/* `least` to `most` digits. */
+/* Takes `least` to `most` digits. */
 static bool take_digits(scanner *s, int least, int most, int64_t *out)
 {
     int n = 0;
@@ -113,7 +112,7 @@ static bool take(scanner *s, char c)
     return true;
 }
 
-/* Digits behind the point; those behind the ninth are cut. */
+/* Takes the digits after the point; ignores those after the ninth. */
 static bool take_fraction(scanner *s, int32_t *nanoseconds, int64_t *unit)
 {
     int n = 0;
@@ -130,12 +129,12 @@ static bool take_fraction(scanner *s, int32_t *nanoseconds, int64_t *unit)
 typedef struct civil {
     int64_t year, month, day, hour, minute, second;
     int32_t nanoseconds;
-    int64_t zone; /* seconds that it is ahead of UTC */
-    int parts;    /* given: 1 the year, ..., 6 the second, 7 its fraction */
-    int64_t unit; /* of a fraction, nanoseconds */
+    int64_t zone; /* seconds ahead of UTC */
+    int parts;    /* number of given parts: 1 the year, ..., 6 the second, 7 its fraction */
+    int64_t unit; /* nanoseconds of the last digit of a fraction */
 } civil;
 
-/* "Z", "UTC", "+01:00", "-3", "+0130", with a blank in front. */
+/* Takes "Z", "UTC", "+01:00", "-3" or "+0130", with blanks before it. */
 static bool take_zone(scanner *s, civil *c)
 {
     int64_t hours, minutes = 0;
@@ -159,7 +158,7 @@ static bool take_zone(scanner *s, civil *c)
     return s->at == s->end && hours < 24 && minutes < 60;
 }
 
-/* Behind the date. `least`: digits of a number. */
+/* Takes the time after the date. `least`: digits of each number. */
 static bool take_clock(scanner *s, int least, civil *c)
 {
     c->parts = 4;
@@ -177,7 +176,8 @@ static bool take_clock(scanner *s, int least, civil *c)
     return take_zone(s, c);
 }
 
-/* `least` digits of each number but the year, which has four or, where `least` is 1, any. */
+/* Takes a date and time. `least`: digits of each number except the year, which has four or, if
+ * `least` is 1, up to seven. */
 static bool take_civil(const char *text, size_t size, int least, civil *c)
 {
     scanner s = {text, text + size};
@@ -222,7 +222,8 @@ static moment later(moment m, int64_t seconds, int64_t nanoseconds)
     return (moment){m.seconds + seconds + sum / GIGA, (int32_t)(sum % GIGA)};
 }
 
-/* Years and months have no fixed length: the first day of the next one ends them. */
+/* Returns the end of the denoted time. Years and months have no fixed length: they end at the next
+ * one's first day. */
 static bool end_of(const civil *c, calendar of, moment from, moment *until)
 {
     civil next = *c;
@@ -250,7 +251,7 @@ bool moment_parse(const char *text, size_t size, calendar of, moment *from, mome
 /* ---- Counts ------------------------------------------------------------- */
 
 static const struct {
-    const char *names; /* each with a blank behind it */
+    const char *names; /* each followed by a blank */
     int64_t nanoseconds;
 } units[] = {
     {"weeks week ", INT64_C(7) * DAY_SECONDS *GIGA},
@@ -313,7 +314,7 @@ bool time_count_of_datetime(const char *unit, time_count *out)
 
 bool time_count_of(const time_count *count, moment at, int64_t *whole, double *rest)
 {
-    int64_t seconds = at.seconds - count->origin.seconds; /* of bounded years */
+    int64_t seconds = at.seconds - count->origin.seconds; /* years are bounded */
     int64_t nanoseconds = at.nanoseconds - count->origin.nanoseconds;
     if (nanoseconds < 0) {
         nanoseconds += GIGA;
@@ -334,7 +335,7 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
         *rest = (double)(nanoseconds % count->nanoseconds) / (double)count->nanoseconds;
         return true;
     }
-    /* No whole number of them, such as 25 ms: in nanoseconds, if they fit. */
+    /* A second is not a whole number of counts, as with 30 ms: count in nanoseconds. */
     if (seconds > INT64_MAX / GIGA - 1 || seconds < INT64_MIN / GIGA + 1) return false;
     int64_t all = seconds * GIGA + nanoseconds;
     *whole = floor_div(all, count->nanoseconds);
@@ -342,7 +343,7 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
     return true;
 }
 
-/* Years and months since 1970, of which `many` are one count. */
+/* Counts years or months since 1970; one count has `many` of them. */
 static bool count_months(const civil *c, int64_t many, bool years, int64_t *out)
 {
     int64_t months = (c->year - 1970) * 12 + c->month - 1, each = many * (years ? 12 : 1);

@@ -1,6 +1,6 @@
-/* Room: cli/formats. Headers of .npy files: six magic bytes, a version, a length, and a
- * Python dictionary with three keys. Reads what NumPy has ever written, writes
- * the oldest version that can hold the header. */
+/* Room: cli/formats. Headers of .npy files: six magic bytes, a version, a length, and a Python
+ * dictionary with three keys. Reads all versions, and writes the oldest one that can hold the
+ * header. */
 #include "formats/npy.h"
 #include "formats/descr.h"
 #include "formats/numbers.h"
@@ -14,7 +14,7 @@
 
 static const char magic[] = "\x93NUMPY";
 
-/* The dictionary's text while it is read. */
+/* State of parsing the dictionary. */
 typedef struct scanner {
     const char *path;
     const char *at;
@@ -35,7 +35,7 @@ static bool accept(scanner *s, char c)
     return true;
 }
 
-/* Moves behind one Python literal; brackets and quotes are respected. */
+/* Skips one Python literal, with its brackets and quotes. */
 static cli_exit skip_literal(scanner *s)
 {
     int depth = 0;
@@ -68,7 +68,7 @@ static char *copy_span(const char *begin, const char *end)
     return text;
 }
 
-/* 'descr' is a quoted string or a list; a list is a description as it stands. */
+/* Takes 'descr', a quoted string or a list. A list is used unchanged. */
 static cli_exit take_dtype(const scanner *s, const char *begin, const char *end,
                            npy_header *out)
 {
@@ -91,15 +91,15 @@ static cli_exit take_shape(const scanner *s, const char *begin, const char *end,
     if (!accept(&t, '(')) return malformed(&t, "has no shape");
     while (!accept(&t, ')')) {
         if (out->ndim == CATERVA_MAX_DIMS)
-            return cli_fail(CLI_UNSUPPORTED, "%s has more than %d axes, which caterva reads",
-                            s->path, CATERVA_MAX_DIMS);
+            return cli_fail(CLI_UNSUPPORTED, "%s has more than %d axes, the maximum", s->path,
+                            CATERVA_MAX_DIMS);
         if (!number_scan(&t.at, &out->shape[out->ndim]) || out->shape[out->ndim] < 0)
             return malformed(&t, "has no extent");
         out->ndim++;
-        t.at += *t.at == 'L'; /* Python 2 wrote long integers */
+        t.at += *t.at == 'L'; /* Python 2 wrote long integers so */
         if (!accept(&t, ',') && *t.at != ')') return malformed(&t, "has no ','");
     }
-    return t.at > end ? malformed(&t, "has a shape without end") : CLI_OK;
+    return t.at > end ? malformed(&t, "has an unterminated shape") : CLI_OK;
 }
 
 static cli_exit take_entry(scanner *s, npy_header *out, int *found)
@@ -123,7 +123,7 @@ static cli_exit parse_dictionary(const char *path, const char *text, npy_header 
 {
     scanner s = {path, text};
     int found = 0;
-    if (!accept(&s, '{')) return malformed(&s, "is no dictionary");
+    if (!accept(&s, '{')) return malformed(&s, "is not a dictionary");
     while (!accept(&s, '}')) {
         CLI_TRY(take_entry(&s, out, &found));
         if (!accept(&s, ',') && *s.at != '}') return malformed(&s, "has no ','");
@@ -139,12 +139,14 @@ cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
     *out = (npy_header){0};
     CLI_TRY(read(context, start, 10));
     if (memcmp(start, magic, 6) != 0)
-        return cli_fail(CLI_CORRUPT, "%s is no npy file: it does not begin with NumPy's mark",
+        return cli_fail(CLI_CORRUPT,
+                        "%s is not an npy file: it does not begin with NumPy's magic bytes",
                         path);
     if (start[6] < 1 || start[6] > 3)
-        return cli_fail(CLI_UNSUPPORTED, "%s has npy version %d.%d, known are 1.0 to 3.0",
-                        path, start[6], start[7]);
-    bool wide = start[6] > 1; /* length in four bytes instead of two */
+        return cli_fail(CLI_UNSUPPORTED,
+                        "%s has npy version %d.%d, but only 1.0 to 3.0 are known", path,
+                        start[6], start[7]);
+    bool wide = start[6] > 1; /* the length has four bytes instead of two */
     if (wide) CLI_TRY(read(context, start + 10, 2));
     size_t size =
         start[8] | (size_t)start[9] << 8 | (size_t)start[10] << 16 | (size_t)start[11] << 24;
@@ -181,8 +183,8 @@ static void print_shape(FILE *stream, int ndim, const int64_t *shape)
     fputs(ndim == 1 ? ",)" : ")", stream);
 }
 
-/* Puts mark, version and length before the text, and spaces behind it so that
- * the items are aligned. */
+/* Writes magic bytes, version and length before the text, and spaces after it, so that the items
+ * are aligned. */
 static cli_exit frame_header(const char *text, size_t text_size, char **out, size_t *size)
 {
     int version = version_for(text, text_size);

@@ -5,22 +5,21 @@
 #include "cli.h"
 
 typedef struct npy_header {
-    char *dtype; /* description, as str(dtype.descr) or dtype.str; owned */
+    char *dtype; /* as str(dtype.descr) or dtype.str; owned */
     bool fortran_order;
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
     int64_t data_position; /* bytes before the first item */
 } npy_header;
 
-/* Gives the next `size` bytes of a file; CLI_CORRUPT when it ends before. */
+/* Reads the next `size` bytes of a file; CLI_CORRUPT if it ends before. */
 typedef cli_exit npy_read_bytes(void *context, void *dst, size_t size);
 
-/* Reads a header from the beginning of a file called `path` in messages.
- * Release out->dtype with free. */
+/* Reads a header at the start of a file, `path` in messages. Release out->dtype with free. */
 cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
                          npy_header *out);
 
-/* The whole header for items of `dtype` in C order. Release *out with free. */
+/* Makes the complete header for items of `dtype` in C order. Release *out with free. */
 cli_exit npy_make_header(const char *dtype, int ndim, const int64_t *shape, char **out,
                          size_t *size);
 

@@ -1,6 +1,5 @@
-/* Room: cli/formats. Numbers in arguments and in tables. Scans without the locale and
- * never lets a number that does not fit pass: overflow is "no number", so that the
- * caller's one sentence covers it. */
+/* Room: cli/formats. Numbers in arguments and tables. Parsing does not depend on the locale. A
+ * number that overflows is rejected like invalid text. */
 #include "formats/numbers.h"
 
 #include <ctype.h>
@@ -24,7 +23,7 @@ bool number_scan(const char **text, int64_t *out)
     return true;
 }
 
-/* The factor of a suffix; 0 when there is no such suffix. */
+/* Returns the factor of a suffix; 0 if it is unknown. */
 static int64_t size_factor(const char *suffix)
 {
     static const char letters[] = "KMGT";
@@ -64,7 +63,7 @@ bool number_real(const char *text, double *out)
     return end != text && !*end;
 }
 
-/* --range=-5,5 when LO is negative. */
+/* With a negative LO the option must be written as --range=-5,5. */
 cli_exit number_range(const char *text, double *lo, double *hi)
 {
     char low[64];
@@ -99,8 +98,8 @@ cli_exit number_shape(const char *text, const char *what, int *ndim, int64_t *sh
         if (!scan_axis(&at, &shape[*ndim]))
             return cli_fail(CLI_USAGE, "%s '%s': expected a count at '%s'", what, text, at);
         if (shape[*ndim] < 0)
-            return cli_fail(CLI_USAGE, "%s '%s': axis %d has %lld items", what, text, *ndim,
-                            (long long)shape[*ndim]);
+            return cli_fail(CLI_USAGE, "%s '%s': axis %d is negative (%lld)", what, text,
+                            *ndim, (long long)shape[*ndim]);
         ++*ndim;
         if (*at == ',' || *at == 'x') {
             at++;

@@ -1,5 +1,5 @@
-/* Room: cli/formats. Attribute values: MessagePack to JSON by the library's reader and json.c,
- * JSON to MessagePack by Jansson and the library's packer. */
+/* Room: cli/formats. Attribute values: MessagePack to JSON with the library's reader and json.c,
+ * JSON to MessagePack with Jansson and the library's packer. */
 #include "formats/value.h"
 
 #include "formats/descr.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MOST_DEPTH = 64, EXT_FRAME = 42, EXT_REFERENCE = 43, EXT_SET = 45 };
-enum { MOST_BYTES = 256 << 20 }; /* of an array */
+enum { MOST_BYTES = 256 << 20 }; /* maximum bytes of an array */
 
 typedef enum word { BINARY, COMPLEX, TUPLE, SET, ARRAY, MAP, EXT, N_WORDS } word;
 
@@ -23,7 +23,8 @@ static const char *const words[N_WORDS] = {"$binary", "$complex", "$tuple", "$se
 static word find_word(const char *text, size_t size)
 {
     word w = BINARY;
-    while (w < N_WORDS && (strlen(words[w]) != size || memcmp(words[w], text, size) != 0)) w++;
+    while (w < N_WORDS && (strlen(words[w]) != size || memcmp(words[w], text, size) != 0))
+        w++;
     return w;
 }
 
@@ -48,8 +49,8 @@ static void print_base64(FILE *stream, const uint8_t *bytes, size_t size)
     fputc('"', stream);
 }
 
-/* Decodes `text` into `out`, which holds size / 4 * 3 bytes. Returns their number, or -1 if the
- * text is not base64 or has bits behind its last byte. */
+/* Decodes `text` into `out`, which has size / 4 * 3 bytes. Returns their number, or -1 if the text
+ * is not base64 or has bits after its last byte. */
 static int64_t decode_base64(const char *text, size_t size, uint8_t *out)
 {
     int64_t n = 0;
@@ -65,7 +66,8 @@ static int64_t decode_base64(const char *text, size_t size, uint8_t *out)
             if (k < n_digits && !digit) return -1;
             group = group << 6 | (digit ? (uint32_t)(digit - base64_digits) : 0);
         }
-        if ((n_digits == 2 && (group & 0xffff)) || (n_digits == 3 && (group & 0xff))) return -1;
+        if ((n_digits == 2 && (group & 0xffff)) || (n_digits == 3 && (group & 0xff)))
+            return -1;
         for (size_t k = 0; k + 1 < n_digits; k++) out[n++] = (uint8_t)(group >> (16 - 8 * k));
     }
     return n;
@@ -102,8 +104,8 @@ static bool has_parts(const caterva_value *v)
            v->kind == CATERVA_VALUE_SET || v->kind == CATERVA_VALUE_MAP;
 }
 
-/* Passes one value. False if the bytes are not one, nest too deep, or have a container as the
- * key of a map. */
+/* Skips one value. False if the bytes are not one, are nested too deeply, or have a container as
+ * the key of a map. */
 static bool skip_value(reader *r, int depth, bool is_key)
 {
     caterva_value v;
@@ -111,11 +113,12 @@ static bool skip_value(reader *r, int depth, bool is_key)
     if (!has_parts(&v)) return v.kind != CATERVA_VALUE_EXTENSION || v.extension != EXT_SET;
     if (is_key || depth == MOST_DEPTH) return false;
     for (int64_t i = 0, n = n_parts(&v); i < n; i++)
-        if (!skip_value(r, depth + 1, v.kind == CATERVA_VALUE_MAP && i % 2 == 0)) return false;
+        if (!skip_value(r, depth + 1, v.kind == CATERVA_VALUE_MAP && i % 2 == 0))
+            return false;
     return true;
 }
 
-/* Whether all keys are text and no reader takes the object for one of the words. */
+/* Whether all keys are text, and the first is not a reserved word. */
 static bool is_object(reader ahead, int64_t n_pairs)
 {
     for (int64_t i = 0; i < n_pairs; i++) {
@@ -151,7 +154,7 @@ static void print_extension(json *j, const char *key, int type, const caterva_va
 
 /* ---- Items of arrays ------------------------------------------------------ */
 
-/* Text items end before the NULs that fill them up. */
+/* Returns the characters of a text item, without the NULs that pad it. */
 static int64_t count_units(const caterva_dtype *d, const uint8_t *item)
 {
     int64_t width = d->kind == 'U' ? 4 : 1, n = d->item_size / width;
@@ -159,7 +162,7 @@ static int64_t count_units(const caterva_dtype *d, const uint8_t *item)
     return n;
 }
 
-/* A NaN other than NumPy's own has bits that the text "NaN" loses. */
+/* Whether the value survives conversion to JSON. Only NumPy's own NaN keeps its bits as "NaN". */
 static bool is_plain_real(const caterva_dtype *d, const uint8_t *bytes, int64_t size)
 {
     uint64_t bits = item_load_uint(d, bytes, size);
@@ -182,22 +185,26 @@ static bool is_plain_text(const caterva_dtype *d, const uint8_t *item)
     return true;
 }
 
-/* Whether JSON has a form for items of this dtype: not for half and long floats, for instance. */
+/* Whether JSON has a form for items of this dtype. Half and long floats, for instance, have
+ * none. */
 static bool has_json_form(const caterva_dtype *d)
 {
     int64_t size = d->kind == 'c' ? d->item_size / 2 : d->item_size;
     if (d->ndim > 0 || d->n_fields > 0 || d->item_size == 0) return false;
-    return strchr("fc", d->kind) ? size == 4 || size == 8 : strchr("biuMmSU", d->kind) != NULL;
+    return strchr("fc", d->kind) ? size == 4 || size == 8
+                                 : strchr("biuMmSU", d->kind) != NULL;
 }
 
-/* Whether the item comes back from its JSON with the same bytes. */
+/* Whether converting the item to JSON and back gives the same bytes. */
 static bool is_plain(const caterva_dtype *d, const uint8_t *item)
 {
     int64_t size = d->item_size;
     switch (d->kind) {
     case 'b': return *item <= 1;
     case 'f': return is_plain_real(d, item, size);
-    case 'c': return is_plain_real(d, item, size / 2) && is_plain_real(d, item + size / 2, size / 2);
+    case 'c':
+        return is_plain_real(d, item, size / 2) &&
+               is_plain_real(d, item + size / 2, size / 2);
     case 'S':
     case 'U': return is_plain_text(d, item);
     default: return true;
@@ -315,7 +322,7 @@ static void print_complex(json *j, const char *key, const caterva_value *v)
     json_end_object(j);
 }
 
-/* The bytes were checked by skip_value(). */
+/* Prints a value, which skip_value() has checked. */
 static cli_exit print_value(json *j, const char *key, reader *r)
 {
     caterva_value v;
@@ -363,21 +370,21 @@ char *value_text(const void *packed, size_t size)
 
 /* ---- JSON to MessagePack -------------------------------------------------- */
 
-/* Jansson's integers have 63 bits and a sign. Larger ones that fit uint64 come to it as texts
- * that begin with a mark which stands nowhere else in the input. */
+/* Jansson's integers are int64. Larger ones that fit uint64 are passed to it as text with a mark
+ * before it that does not occur elsewhere in the input. */
 typedef struct big_mark {
     char text[24];
     size_t size; /* 0: the input has no such integers */
 } big_mark;
 
-/* The values that the JSON stands for, in the order in which caterva_value_next() reads them. */
+/* The values that the JSON represents, in the order in which caterva_value_next() returns them. */
 typedef struct translation {
     caterva_value *values;
     size_t n, capacity;
     bool no_memory;
     char wrong[160]; /* what is missing; empty: nothing */
     big_mark mark;
-    int depth; /* of the value that is read */
+    int depth; /* of the current value */
 } translation;
 
 static void expected(translation *t, const char *what)
@@ -385,7 +392,7 @@ static void expected(translation *t, const char *what)
     if (!t->wrong[0]) snprintf(t->wrong, sizeof t->wrong, "expected %s", what);
 }
 
-/* Appends a value; its bytes are borrowed if it is text, else allocated and the translation's. */
+/* Appends a value; its bytes are borrowed if it is text, else owned by the translation. */
 static void put(translation *t, caterva_value value)
 {
     value.struct_size = sizeof value;
@@ -410,14 +417,16 @@ static void free_translation(translation *t)
     free(t->values);
 }
 
-/* True for an integer; *negative says how *value counts. */
-static bool load_integer(const translation *t, const json_t *v, bool *negative, uint64_t *value)
+/* True for an integer; *negative: *value is a negative int64. */
+static bool load_integer(const translation *t, const json_t *v, bool *negative,
+                         uint64_t *value)
 {
     const char *text = json_string_value(v);
     *negative = json_is_integer(v) && json_integer_value(v) < 0;
     *value = (uint64_t)json_integer_value(v);
     if (json_is_integer(v)) return true;
-    if (!text || t->mark.size == 0 || strncmp(text, t->mark.text, t->mark.size) != 0) return false;
+    if (!text || t->mark.size == 0 || strncmp(text, t->mark.text, t->mark.size) != 0)
+        return false;
     *value = strtoull(text + t->mark.size, NULL, 10);
     return true;
 }
@@ -479,12 +488,12 @@ static void take_text(translation *t, const caterva_dtype *d, const json_t *v, u
     bool negative;
     uint64_t whole;
     if (!text || load_integer(t, v, &negative, &whole))
-        expected(t, "a text");
+        expected(t, "text");
     else if (memchr(text, '\0', json_string_length(v)) || !item_read(d, text, item))
-        expected(t, "a text that fits the dtype");
+        expected(t, "text that fits the dtype");
 }
 
-/* Stores one item at `item`, item_size zeros. */
+/* Stores one item at `item`, which has item_size zeros. */
 static void take_item(translation *t, const caterva_dtype *d, const json_t *v, uint8_t *item)
 {
     int64_t size = d->item_size;
@@ -513,7 +522,7 @@ static bool is_scalar(const caterva_dtype *d)
     return d->ndim == 0 && d->n_fields == 0 && d->item_size > 0;
 }
 
-/* Memory for all items of value->shape, zeroed; NULL after expected(). */
+/* Allocates zeroed memory for all items of value->shape; NULL after expected(). */
 static uint8_t *make_items(translation *t, const caterva_dtype *d, caterva_value *value)
 {
     uint64_t size = (uint64_t)d->item_size;
@@ -533,7 +542,7 @@ static uint8_t *make_items(translation *t, const caterva_dtype *d, caterva_value
 
 /* ---- Words ---------------------------------------------------------------- */
 
-/* The bytes of a text of base64, to be freed; NULL after expected(). */
+/* Returns the bytes of base64 text, to be freed; NULL after expected(). */
 static uint8_t *take_base64(translation *t, const json_t *v, size_t *size)
 {
     size_t n = json_string_length(v);
@@ -560,7 +569,7 @@ static void take_extension(translation *t, const json_t *object, const json_t *t
     caterva_value value = {.kind = CATERVA_VALUE_EXTENSION};
     json_int_t number = json_integer_value(type);
     if (!json_is_integer(type) || number < -128 || number > 127)
-        expected(t, "an extension's number, -128 to 127");
+        expected(t, "an extension number, -128 to 127");
     value.extension = (int)number;
     value.bytes = take_base64(t, json_object_get(object, "data"), &value.size);
     if (value.bytes) put(t, value);
@@ -589,11 +598,12 @@ static void take_shape(translation *t, const json_t *v, caterva_value *out)
     for (size_t i = 0; i < n; i++) {
         const json_t *extent = json_array_get(v, i);
         out->shape[i] = json_integer_value(extent);
-        if (!json_is_integer(extent) || out->shape[i] < 0) expected(t, "a number of items");
+        if (!json_is_integer(extent) || out->shape[i] < 0)
+            expected(t, "an extent of 0 or more");
     }
 }
 
-/* The items of an array whose shape is known, from a list or from base64. */
+/* Takes the items of an array of known shape, from a list or from base64. */
 static void take_items(translation *t, const caterva_dtype *d, const json_t *data,
                        caterva_value *value)
 {
@@ -603,9 +613,10 @@ static void take_items(translation *t, const caterva_dtype *d, const json_t *dat
     if (json_is_object(data)) {
         free(items);
         value->bytes = take_base64(t, json_object_get(data, words[BINARY]), &value->size);
-        if (value->bytes && value->size != size) expected(t, "as many items as the shape says before");
+        if (value->bytes && value->size != size)
+            expected(t, "as many items as the shape has");
     } else if (json_array_size(data) != n || !json_is_array(data)) {
-        expected(t, "as many items as the shape says before");
+        expected(t, "as many items as the shape has");
     } else {
         for (size_t i = 0; i < n && !t->wrong[0]; i++)
             take_item(t, d, json_array_get(data, i), items + i * (size_t)d->item_size);
@@ -642,7 +653,7 @@ static void take_pairs(translation *t, const json_t *pairs)
         const json_t *pair = json_array_get(pairs, i), *key = json_array_get(pair, 0);
         if (json_array_size(pair) != 2) expected(t, "[key, value]");
         if (json_is_array(key) || json_is_object(key))
-            expected(t, "a key that is no list and no map");
+            expected(t, "a key that is neither a list nor a map");
         if (t->wrong[0]) return;
         put_json(t, key);
         put_json(t, json_array_get(pair, 1));
@@ -669,7 +680,7 @@ static void put_object(translation *t, const json_t *object)
     const char *name = first ? json_object_iter_key(first) : "";
     const json_t *v = json_object_iter_value(first);
     word w = first ? find_word(name, strlen(name)) : N_WORDS;
-    if (w != N_WORDS && n != (w == EXT ? 2 : 1)) expected(t, "'}' behind the value of a word");
+    if (w != N_WORDS && n != (w == EXT ? 2 : 1)) expected(t, "'}' after the value of a word");
     switch (w) {
     case BINARY: take_binary(t, v); return;
     case COMPLEX: take_complex(t, v); return;
@@ -694,7 +705,7 @@ static void put_json(translation *t, const json_t *v)
     bool negative, has_parts = json_is_array(v) || json_is_object(v);
     uint64_t value;
     if (has_parts && t->depth == MOST_DEPTH) {
-        expected(t, "less depth: at most 64 lists and objects in one another");
+        expected(t, "at most 64 nested lists and objects");
         return;
     }
     t->depth += has_parts;
@@ -721,7 +732,7 @@ static void put_json(translation *t, const json_t *v)
 
 /* ---- Arrays of one dtype -------------------------------------------------- */
 
-/* Lists in lists of one shape; stores their items in C order, from *at on. */
+/* Takes nested lists of one shape; stores their items in C order from *at on. */
 static void take_nested(translation *t, const caterva_dtype *d, const json_t *v, int axis,
                         const caterva_value *array, uint8_t **at)
 {
@@ -738,11 +749,13 @@ static void take_nested(translation *t, const caterva_dtype *d, const json_t *v,
         take_nested(t, d, json_array_get(v, i), axis + 1, array, at);
 }
 
-static void put_typed(translation *t, const char *dtype, const caterva_dtype *d, const json_t *v)
+static void put_typed(translation *t, const char *dtype, const caterva_dtype *d,
+                      const json_t *v)
 {
     caterva_value value = {.kind = CATERVA_VALUE_ARRAY};
     const json_t *first = v;
-    for (; json_is_array(first) && value.ndim < CATERVA_MAX_DIMS; first = json_array_get(first, 0))
+    for (; json_is_array(first) && value.ndim < CATERVA_MAX_DIMS;
+         first = json_array_get(first, 0))
         value.shape[value.ndim++] = (int64_t)json_array_size(first);
     snprintf(value.dtype, sizeof value.dtype, "%s", dtype);
     uint8_t *at = make_items(t, d, &value);
@@ -760,8 +773,8 @@ static bool holds(const char *text, size_t size, const char *part, size_t part_s
     return false;
 }
 
-/* Puts the integer that ends at byte `end` between quotes behind the mark, in a copy of the
- * text that replaces it. False if it does not fit uint64. */
+/* Replaces the integer that ends at byte `end` by a text with the mark, in a copy of the input.
+ * False if it does not fit uint64. */
 static bool mark_integer(big_mark *mark, char **text, size_t *size, size_t end)
 {
     size_t start = end;
@@ -809,19 +822,21 @@ static json_t *load(const value_input *in, big_mark *mark, json_error_t *why)
     return root;
 }
 
-/* What `in` says as values; `root` stays, for its texts are borrowed. */
+/* Converts the input to values, which borrow texts from `root`. */
 static cli_exit translate(const value_input *in, const json_t *root, translation *t)
 {
     caterva_dtype *d = NULL;
     if (in->dtype) CLI_TRY(descr_parse(CLI_USAGE, "--dtype", in->dtype, &d));
-    if (d && (!is_scalar(d) || d->kind == 'c' || strlen(in->dtype) >= sizeof(((caterva_value *)0)->dtype)))
-        expected(t, "--dtype to be that of a number, truth value, time or text");
+    if (d && (!is_scalar(d) || d->kind == 'c' ||
+              strlen(in->dtype) >= sizeof(((caterva_value *)0)->dtype)))
+        expected(t, "--dtype to be that of a number, bool, time or text");
     else if (d)
         put_typed(t, in->dtype, d, root);
     else
         put_json(t, root);
     caterva_dtype_free(d);
-    if (t->wrong[0]) return cli_fail(CLI_USAGE, "%s is not JSON: %s%s", in->what, t->wrong, in->hint);
+    if (t->wrong[0])
+        return cli_fail(CLI_USAGE, "%s is not JSON: %s%s", in->what, t->wrong, in->hint);
     return t->no_memory ? cli_fail(CLI_IO, "not enough memory for %s", in->what) : CLI_OK;
 }
 

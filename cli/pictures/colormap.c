@@ -1,6 +1,5 @@
-/* Room: cli/pictures. Colour maps, kept as a few anchors of the well-known tables
- * (matplotlib's, Google's turbo) and interpolated between them: the eye
- * sees the originals, the program carries no tables of 256 rows. */
+/* Room: cli/pictures. Colour maps, stored as a few anchors of the well-known tables (matplotlib's,
+ * Google's turbo) and interpolated between them, which looks the same as tables of 256 rows. */
 #include "pictures/colormap.h"
 
 #include "words.h"
@@ -70,7 +69,7 @@ cli_exit colormap_init(colormap *map, const char *name)
         if (strcmp(maps[i].name, name) == 0) found = &maps[i];
     if (!found) {
         words_hint hint = words_suggest(name, colormap_name);
-        return cli_fail(CLI_USAGE, "--cmap: there is no '%s'%s", name,
+        return cli_fail(CLI_USAGE, "--cmap: unknown '%s'%s", name,
                         hint.text[0] ? hint.text
                                      : "; known are gray, viridis, magma, inferno, plasma, "
                                        "turbo, hot, coolwarm");
@@ -82,7 +81,7 @@ cli_exit colormap_init(colormap *map, const char *name)
 
 int colormap_index(const colormap *map, double value)
 {
-    /* Halves, so that a range of the whole double scale does not overflow. */
+    /* Halved, so that a range as large as the double scale does not overflow. */
     double part = (value / 2 - map->lo / 2) / (map->hi / 2 - map->lo / 2);
     if (part <= 0) return 0;
     return part >= 1 ? 255 : (int)(part * 255 + 0.5);

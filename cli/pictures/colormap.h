@@ -14,13 +14,13 @@ typedef struct colormap {
     double lo, hi; /* values of the first and the last colour; lo < hi */
 } colormap;
 
-/* `name` NULL: gray. CLI_USAGE when there is none of that name. */
+/* Initializes the map of that name; NULL: gray. CLI_USAGE if the name is unknown. */
 cli_exit colormap_init(colormap *map, const char *name);
 
-/* Their names; NULL behind the last. */
+/* Returns the i-th name; NULL after the last. */
 const char *colormap_name(size_t i);
 
-/* The colour's index; values outside are clamped. `value` is finite. */
+/* Returns the index of the colour of a finite value. Values outside of the range are clamped. */
 int colormap_index(const colormap *map, double value);
 
 #endif

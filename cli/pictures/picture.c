@@ -1,6 +1,5 @@
-/* Room: cli/pictures. Rows of numbers out of a source: as many rows at once as the
- * memory allows, cut where chunks are cut. A picture is never in memory as a whole;
- * what draws it takes one row after the other. */
+/* Room: cli/pictures. Reads rows of numbers from a source: as many at once as the memory allows,
+ * cut at chunk boundaries. A picture is never in memory as a whole; it is drawn row by row. */
 #include "pictures/picture.h"
 
 #include "formats/item.h"
@@ -8,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Rows of one read: within a quarter of the memory, whole chunk rows if possible. */
+/* Returns the rows of one read: within a quarter of the memory, whole chunk rows if possible. */
 static int64_t rows_at_once(const picture *p)
 {
     const source *s = p->from;

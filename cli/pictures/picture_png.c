@@ -1,6 +1,6 @@
-/* Room: cli/pictures. Pictures as PNG files, by libpng. libpng reports by longjmp: each call
- * into it stands in a function that catches that and gives a status. Pixels go
- * through output.c, so that the file appears by rename. */
+/* Room: cli/pictures. Writes pictures as PNG files with libpng. libpng reports errors by longjmp:
+ * each call is in a function that catches it and returns a status. Bytes go through output.c, so
+ * that the file appears by a rename. */
 #include "pictures/picture.h"
 #include "terminal/output.h"
 
@@ -13,7 +13,7 @@ typedef struct png_file {
     output out;
     png_structp png;
     png_infop info;
-    cli_exit code; /* of the write that made libpng give up */
+    cli_exit code; /* status of the write that made libpng fail */
     const colormap *map;
     int64_t width;
     int channels; /* of the picture */
@@ -66,7 +66,7 @@ static void fill_channels(png_file *f, const double *values)
         f->row[i] = isfinite(values[i]) ? (uint8_t)colormap_index(f->map, values[i]) : 0;
 }
 
-/* What is no finite number is black. */
+/* Colours a row. Values that are not finite are black. */
 static void fill_colors(png_file *f, const double *values)
 {
     int depth = f->map->gray ? 1 : 3;
@@ -115,7 +115,7 @@ static cli_exit write_png(png_file *f, const picture *p)
 cli_exit picture_to_png(const picture *p, const colormap *map, const char *path, bool force)
 {
     if (p->width > (int64_t)PNG_UINT_31_MAX || p->height > (int64_t)PNG_UINT_31_MAX)
-        return cli_fail(CLI_UNSUPPORTED, "a PNG holds at most 2147483647 rows and columns");
+        return cli_fail(CLI_UNSUPPORTED, "a PNG has at most 2147483647 rows and columns");
     png_file f = {.map = map, .width = p->width, .channels = p->channels};
     CLI_TRY(output_open(&f.out, path, force));
     cli_exit code = write_png(&f, p);

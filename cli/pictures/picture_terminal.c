@@ -1,6 +1,6 @@
-/* Room: cli/pictures. Pictures in the terminal: each character shows two pixels, one above
- * the other, as a half block in two colours; without colours a character's density
- * stands for the value. A pixel is the mean of the items that fall on it. */
+/* Room: cli/pictures. Pictures in the terminal. Each character shows two pixels, one above the
+ * other, as a half block in two colours; without colours, its density represents the value. A pixel
+ * is the mean of its items. */
 #include "pictures/picture.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct canvas {
     int64_t items_high, items_wide; /* of the picture */
     int channels;
     int64_t height, width; /* in pixels */
-    double *sums;          /* of the finite items that fell on a pixel, for each channel */
+    double *sums;          /* of the finite items of each pixel, for each channel */
     int64_t *counts;
 } canvas;
 
@@ -34,8 +34,8 @@ static color_depth find_depth(void)
     return true_color ? DEPTH_TRUE : DEPTH_256;
 }
 
-/* Shrinks, never enlarges, so that the picture fits the window and keeps its
- * proportions; a character is twice as high as wide. */
+/* Shrinks the picture, but never enlarges it, so that it fits into the window and keeps its
+ * proportions. A character is twice as high as wide. */
 void picture_terminal_size(int64_t height, int64_t width, int64_t *rows, int64_t *columns)
 {
     struct winsize window;
@@ -52,7 +52,7 @@ void picture_terminal_size(int64_t height, int64_t width, int64_t *rows, int64_t
     *rows = (int64_t)fmax(1, ceil((double)height / high - 1e-9));
 }
 
-/* An item counts when all of its channels are finite. */
+/* Adds a row. An item counts if all its channels are finite. */
 static cli_exit add_row(void *context, int64_t row, const double *values)
 {
     canvas *c = context;
@@ -68,7 +68,7 @@ static cli_exit add_row(void *context, int64_t row, const double *values)
     return CLI_OK;
 }
 
-/* Red, green and blue, on black where the pixel is not opaque. */
+/* Mixes red, green and blue with a black background, by opacity. */
 static color mix_channels(const canvas *c, const double *sums, int64_t count)
 {
     int level[4] = {0, 0, 0, 255};
@@ -78,7 +78,7 @@ static color mix_channels(const canvas *c, const double *sums, int64_t count)
     return (color){(uint8_t)level[0], (uint8_t)level[1], (uint8_t)level[2]};
 }
 
-/* False where nothing finite fell, or below the edge. */
+/* False if the pixel has no finite items, or is below the edge. */
 static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
 {
     int64_t pixel = y * c->width + x;
@@ -91,8 +91,8 @@ static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
     return true;
 }
 
-/* The nearest of the 256 colours of a terminal: for grays the ramp 232 to 255, which steps by
- * 10 from 8 to 238, between black and white; else the 6 x 6 x 6 cube. */
+/* Returns the nearest of the 256 terminal colours: for grays black, white or the ramp 232 to 255,
+ * which goes from 8 to 238 in steps of 10; else one of the 6 x 6 x 6 cube. */
 static int nearest_of_256(color k)
 {
     if (k.r == k.g && k.g == k.b) {
@@ -128,7 +128,8 @@ static void print_half_blocks(const canvas *c, int64_t y, int64_t x)
     }
 }
 
-/* How bright a colour is (ITU-R BT.601), and of a number its place in the map. */
+/* Prints a character for a colour's brightness (ITU-R BT.601), or for a number's position in the
+ * map. */
 static void print_density(const canvas *c, int64_t y, int64_t x)
 {
     static const char ramp[] = " .:-=+*#%@";

@@ -1,5 +1,5 @@
-/* Room: cli/sources. Array to array, through caterva_copy. What a new array takes from the
- * old one where no option says otherwise is the library's business. */
+/* Room: cli/sources. Copies arrays with caterva_copy, which determines what the new array
+ * inherits. */
 #include "sources/array_copy.h"
 
 #include "sources/cast.h"
@@ -33,8 +33,7 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
     return CLI_OK;
 }
 
-/* Damage is the input's, and its own sentences name it; all else is about the new
- * array. */
+/* Reports the error for the input if it is damage or names it, else for the new array. */
 static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
 {
     const char *from = args->positional[0], *to = args->positional[1];

@@ -1,21 +1,19 @@
-/* A box of an array file into a new array file: what repack does, and convert
- * where both ends are arrays. The library moves chunks compressed when it can. */
+/* Copies a box of an array file to a new array file, for repack, and for convert if both are
+ * arrays. The library moves chunks compressed if possible. */
 #ifndef CLI_ARRAY_COPY_H
 #define CLI_ARRAY_COPY_H
 
 #include "sources/creation.h"
 
-/* True when the selection's result is a box of the array, with all of its axes. */
+/* Whether the selection's result is a box of the array with all of its axes. */
 bool array_copy_fits(const selection *sel);
 
-/* Fills options for the copy of this selection of `from`, as creation_init does, with
- * --astype or --view-dtype, of which one may be given. Release `c` with creation_free,
- * also on failure. */
+/* Fills the options for a copy of this selection of `from`, as creation_init does, with --astype or
+ * --view-dtype, but not both. Release `c` with creation_free, also after a failure. */
 cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
                          const selection *sel);
 
-/* Copies to args->positional[1] with a progress bar. CLI_INTERRUPTED when a signal
- * came: nothing is left then. */
+/* Copies to args->positional[1] with a progress bar. CLI_INTERRUPTED leaves nothing. */
 cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
                         creation *c);
 

@@ -1,4 +1,4 @@
-/* Room: cli/sources. One face for the attributes of arrays and of groups. */
+/* Room: cli/sources. One interface for the attributes of arrays and groups. */
 #include "sources/attributes.h"
 
 #include "sources/described.h"

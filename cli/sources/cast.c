@@ -1,5 +1,5 @@
-/* Room: cli/sources. Casts on the way: the library converts each box behind the source. Which
- * cast is allowed is said before the first item moves. */
+/* Room: cli/sources. Casts: the library converts each box after the source has delivered it.
+ * Whether the cast is allowed is checked before the first item moves. */
 #include "sources/cast.h"
 
 #include "formats/descr.h"
@@ -12,7 +12,7 @@ typedef struct cast_source {
     source base;
     source *inner;
     caterva_casting casting;
-    void *scratch; /* a box as the inner source gives it */
+    void *scratch; /* a box as delivered by the inner source */
     size_t scratch_size;
 } cast_source;
 
@@ -30,7 +30,7 @@ cli_exit casting_find(const cli_args *args, caterva_casting *out)
         *out = (caterva_casting)i;
         return CLI_OK;
     }
-    return cli_fail(CLI_USAGE, "--casting is safe, same_kind or unsafe, not '%s'",
+    return cli_fail(CLI_USAGE, "--casting must be safe, same_kind or unsafe, not '%s'",
                     args->casting);
 }
 
@@ -43,12 +43,12 @@ static caterva_buffer side(void *items, size_t size, const char *dtype)
     return b;
 }
 
-/* A cast that is not allowed is the wish's fault, whatever it fails on. */
+/* Reports a cast that is not allowed as a usage error, whatever it failed on. */
 static cli_exit fail_cast(const caterva_buffer *to, const caterva_error *err)
 {
     cli_exit code = err->code == CATERVA_EDTYPE ? CLI_UNSUPPORTED : CLI_USAGE;
     bool other = to->casting != CATERVA_CASTING_UNSAFE && strstr(err->message, " cast");
-    return cli_fail(code, "%s%s", err->message, other ? "; --casting unsafe makes it" : "");
+    return cli_fail(code, "%s%s", err->message, other ? "; --casting unsafe allows it" : "");
 }
 
 static cli_exit cast_items(const caterva_buffer *from, int64_t n, const caterva_buffer *to)
@@ -84,8 +84,8 @@ static void close_cast(source *self)
     free(s->scratch);
 }
 
-/* Two boxes are held for one, of items that may differ in size: said by the stretch of
- * the axis on which boxes grow first. */
+/* Accounts for the second box in memory, whose items may differ in size, by the stretch of the axis
+ * along which boxes grow first. */
 static void count_scratch(cast_source *s)
 {
     int ndim = s->base.shape.ndim;
@@ -139,7 +139,7 @@ cli_exit source_view_as(source *from, const char *text)
     caterva_dtype_free(dtype);
     if (size != from->shape.item_size)
         return cli_fail(CLI_USAGE,
-                        "--view-dtype '%s' has %lld bytes, the input's items have %lld; "
+                        "--view-dtype '%s' has %lld bytes, but the input's items have %lld; "
                         "--astype converts them",
                         text, (long long)size, (long long)from->shape.item_size);
     char *described;
@@ -154,7 +154,7 @@ cli_exit source_apply_dtypes(const cli_args *args, source **from)
     caterva_casting casting;
     CLI_TRY(casting_find(args, &casting));
     if (args->casting && !args->astype)
-        return cli_fail(CLI_USAGE, "--casting says how --astype may cast: give both");
+        return cli_fail(CLI_USAGE, "--casting requires --astype");
     if (args->view_dtype) CLI_TRY(source_view_as(*from, args->view_dtype));
     return args->astype ? source_cast(from, args->astype, casting) : CLI_OK;
 }

@@ -1,6 +1,5 @@
-/* Room: cli/sources. A coordinate is walked through once, piece by piece, whatever is looked
- * for: an array of any length takes a piece of memory. Values are compared in their own
- * type, so that 0.1 finds the float32 that 0.1 became. */
+/* Room: cli/sources. Reads a coordinate once, piece by piece, so that any length takes bounded
+ * memory. Values are compared in their own type, so that 0.1 finds the float32 nearest to 0.1. */
 #include "sources/coordinate.h"
 
 #include <math.h>
@@ -8,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What is looked for --------------------------------------------------- */
+/* ---- Parsing ---------------------------------------------------------------------------- */
 
-/* A place on the axis: `whole` and what is left for integers, `real` for floats. */
+/* A position on the axis: `whole` and `rest` for integers, `real` for floats. */
 typedef struct point {
     int64_t whole;
     double rest; /* [0, 1) */
@@ -21,7 +20,7 @@ typedef struct wanted {
     const char *text; /* of the value, for messages */
     int size;
     bool is_range, has_from, has_until;
-    bool until_is_open; /* the end itself does not belong to it */
+    bool until_is_open; /* the end itself is excluded */
     point from, until;
 } wanted;
 
@@ -33,7 +32,7 @@ static cli_exit fail_value(const coordinate *c, const char *text, size_t size)
                     cli_show(c->name).text, (int)size, text, expected);
 }
 
-/* Times that are stored as floats were computed: they may be off by the last digit. */
+/* Returns a tolerance: times stored as floats were computed and may be off in the last digit. */
 static double slack_of(const coordinate *c, double value)
 {
     if (!c->is_time || c->kind == COORDINATE_WHOLE) return 0;
@@ -60,7 +59,7 @@ static bool begins_number(char c)
     return c == '+' || c == '-' || c == '.' || (c >= '0' && c <= '9');
 }
 
-/* A decimal number; exact as far as integers go. */
+/* Parses a decimal number; integers exactly. */
 static bool read_number(const coordinate *c, const char *text, size_t size, point *out)
 {
     char copy[64], *end;
@@ -82,7 +81,7 @@ static bool read_number(const coordinate *c, const char *text, size_t size, poin
     return true;
 }
 
-/* A value lasts from a point until another one: a date a day, a number no time. */
+/* Parses a value, which lasts until the next one: a date for a day, a number for no time. */
 static bool read_value(const coordinate *c, const char *text, size_t size, point *from,
                        point *until)
 {
@@ -96,7 +95,7 @@ static bool read_value(const coordinate *c, const char *text, size_t size, point
            set_moment(c, first, from) && set_moment(c, last, until);
 }
 
-/* "from:to" at this colon; either may be missing. */
+/* Parses "from:to" at this colon; either side may be missing. */
 static bool read_range(const coordinate *c, const char *text, size_t size, size_t colon,
                        wanted *out)
 {
@@ -110,12 +109,13 @@ static bool read_range(const coordinate *c, const char *text, size_t size, size_
             read_value(c, text + colon + 1, behind, &ignored, &out->until));
 }
 
-/* A time has colons of its own: the one between two is where both sides are values. */
+/* Parses a value or a range. Times contain colons; a range is split where both sides are values. */
 static cli_exit read_wanted(const coordinate *c, const char *text, size_t size, wanted *out)
 {
     *out = (wanted){.text = text, .size = (int)size};
     if (size > 400)
-        return cli_fail(CLI_USAGE, "%s=...: a value of %zu characters", c->name, size);
+        return cli_fail(CLI_USAGE, "%s=...: the value is too long (%zu characters)", c->name,
+                        size);
     if (read_value(c, text, size, &out->from, &out->until)) return CLI_OK;
     out->is_range = true;
     for (size_t i = 0; i < size; i++)
@@ -123,14 +123,14 @@ static cli_exit read_wanted(const coordinate *c, const char *text, size_t size, 
     return fail_value(c, text, size);
 }
 
-/* ---- The walk ------------------------------------------------------------- */
+/* ---- Searching -------------------------------------------------------------------------- */
 
 typedef struct search {
     const coordinate *c;
     const wanted *w;
     coordinate_value last;
-    int64_t falls, rises; /* the first item that is below, above the one before; or -1 */
-    int64_t n_found, first, final; /* items that belong to it */
+    int64_t falls, rises;          /* first item below, and above, the previous one; or -1 */
+    int64_t n_found, first, final; /* matching items */
     int64_t nearest;
     double distance;
 } search;
@@ -204,7 +204,7 @@ static cli_exit walk(search *s)
     return code;
 }
 
-/* ---- The answer ----------------------------------------------------------- */
+/* ---- Results ---------------------------------------------------------------------------- */
 
 static cli_exit fail_search(const search *s, const char *why)
 {
@@ -212,7 +212,7 @@ static cli_exit fail_search(const search *s, const char *why)
                     s->w->text, why);
 }
 
-/* Where values fall the larger one may come first, as they lie in the file. */
+/* Whether the ends are reversed. If values fall, the larger one may come first, as in the file. */
 static bool is_backwards(const wanted *w, const coordinate *c)
 {
     if (!w->is_range || !w->has_from || !w->has_until) return false;
@@ -231,7 +231,8 @@ static cli_exit answer_range(const search *s, selection_axis *out)
     int64_t turn = s->falls > s->rises ? s->falls : s->rises;
     if (s->falls >= 0 && s->rises >= 0) {
         snprintf(why, sizeof why,
-                 "the coordinate turns at item %lld: only single values can be selected",
+                 "the coordinate is not monotonic at item %lld: only single values can be "
+                 "selected",
                  (long long)turn);
         return fail_search(s, why);
     }
@@ -246,7 +247,7 @@ static cli_exit answer_one(const search *s, bool nearest, selection_axis *out)
     int64_t item = nearest ? s->nearest : s->first;
     if (s->c->n == 0) return fail_search(s, "the coordinate is empty");
     if (!nearest && s->n_found == 0)
-        return fail_search(s, "no item has this value; --nearest takes the next one");
+        return fail_search(s, "no item has this value; --nearest selects the nearest one");
     if (!nearest && s->n_found > 1) {
         snprintf(why, sizeof why, "%lld items have this value, the first is %lld",
                  (long long)s->n_found, (long long)s->first);
@@ -256,7 +257,7 @@ static cli_exit answer_one(const search *s, bool nearest, selection_axis *out)
     return CLI_OK;
 }
 
-/* The same walk with the ends exchanged. A time's end then is that of the later one. */
+/* Exchanges the ends. The end of a time is then that of the later one. */
 static cli_exit turn_round(const coordinate *c, const char *text, size_t size, wanted *w)
 {
     const char *colon = NULL;
@@ -287,7 +288,7 @@ cli_exit coordinate_match(const coordinate *c, const char *text, size_t size, bo
     if (backwards) CLI_TRY(turn_round(c, text, size, &w));
     CLI_TRY(search_for(c, &w, &s));
     if (backwards && s.falls < 0)
-        return fail_search(&s,
-                           "the first value is behind the second, and the coordinate rises");
+        return fail_search(
+            &s, "the first value is greater than the second, but the coordinate rises");
     return w.is_range ? answer_range(&s, out) : answer_one(&s, nearest, out);
 }

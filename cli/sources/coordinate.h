@@ -1,4 +1,4 @@
-/* Items of an axis by their coordinates: the values of a 1-d array of the same length. */
+/* Selects items of an axis by coordinates: the values of a 1-d array of the same length. */
 #ifndef CLI_COORDINATE_H
 #define CLI_COORDINATE_H
 
@@ -11,32 +11,32 @@ typedef enum coordinate_kind {
     COORDINATE_REAL
 } coordinate_kind;
 
-/* One value, as its kind says. */
+/* A value; its kind determines the member. */
 typedef union coordinate_value {
     int64_t whole;
-    double real; /* also of float32 */
+    double real; /* also for float32 */
 } coordinate_value;
 
 typedef struct coordinate {
     const char *name; /* of the axis, for messages */
     coordinate_kind kind;
     int64_t n;
-    bool is_time; /* then values are counts of `time`, and texts moments */
+    bool is_time; /* values are counts of `time`, and texts are moments */
     time_count time;
     /* Reads values [start, start + n) into `values`. */
     cli_exit (*read)(void *context, int64_t start, int64_t n, coordinate_value *values);
     void *context;
 } coordinate;
 
-/* The items that `text`, `size` bytes, names:
+/* Finds the items denoted by `text` of `size` bytes:
  *
- *     45.5, 2020-01-01           the one item of this value; with `nearest` the next to it.
+ *     45.5, 2020-01-01           the one item with this value; with `nearest` the nearest one.
  *                                The axis is dropped
- *     40:50, 2020-01:2020-02     all from the first to the last value, which belong to them:
- *     :50, 40:                   a month, a day or a second to its end
+ *     40:50, 2020-01:2020-02     all items from the first to the last value, inclusive: a month,
+ *     :50, 40:                   a day or a second up to its end
  *
- * For the latter, values must only rise or only fall. CLI_USAGE, with a sentence, where
- * there is no such item, or more than one. */
+ * A range requires that values only rise or only fall. CLI_USAGE with a message if there is no such
+ * item, or more than one. */
 cli_exit coordinate_match(const coordinate *c, const char *text, size_t size, bool nearest,
                           selection_axis *out);
 

@@ -1,5 +1,5 @@
-/* Room: cli/sources. Coordinates that are arrays beside the one they belong to. A tree of
- * arrays is a directory with the file embed.b2e: a dimension belongs to the nearest
+/* Room: cli/sources. Coordinates that are arrays in the same directory as the selected one. A tree
+ * of arrays is a directory with the file embed.b2e; there a dimension belongs to the nearest
  * enclosing group that has a 1-d array of its name. */
 #include "formats/descr.h"
 #include "formats/item.h"
@@ -17,21 +17,21 @@
 
 enum { MAX_GROUPS = 64 };
 
-/* One that was found, in memory for as long as the finder is. */
+/* An open coordinate, kept for the lifetime of the finder. */
 typedef struct opened {
     coordinate coordinate;
     caterva_array *array;
     caterva_dtype *dtype;
     char *path, *name;
-    uint8_t *items; /* a piece, as it is stored */
+    uint8_t *items; /* a piece of the items, as stored */
     int64_t capacity;
 } opened;
 
 struct coordinate_files {
     const cli_args *args;
-    char *folder; /* of the array; "." where the path has none; or "TREE::/group" */
+    char *folder; /* of the array; "." if the path has none; or "TREE::/group" */
     bool is_tree;
-    int n_groups; /* folders to look in, upwards from this one */
+    int n_groups; /* folders to search, from this one upwards */
     opened *found[CATERVA_MAX_DIMS];
     int n_found;
 };
@@ -78,7 +78,7 @@ static cli_exit read_values(void *context, int64_t start, int64_t n, coordinate_
     return CLI_OK;
 }
 
-/* The text of an attribute; NULL when it has none, or is no text. */
+/* Returns the text of an attribute; NULL if it does not exist or is not text. */
 static char *attribute_text(caterva_array *array, const char *name)
 {
     void *packed;
@@ -99,7 +99,7 @@ static char *attribute_text(caterva_array *array, const char *name)
     return text;
 }
 
-/* Of numbers with units such as "days since 2000-01-01". */
+/* Sets the time unit of numbers with units such as "days since 2000-01-01". */
 static cli_exit set_time(opened *o, const char *units, const char *named)
 {
     coordinate *c = &o->coordinate;
@@ -110,7 +110,7 @@ static cli_exit set_time(opened *o, const char *units, const char *named)
         return cli_fail(CLI_UNSUPPORTED, "%s: unknown calendar '%s'", o->path,
                         cli_show(named).text);
     if (time_count_parse(units, of, &c->time)) return CLI_OK;
-    return cli_fail(CLI_UNSUPPORTED, "%s: units '%s' are no days, hours, ... since a date",
+    return cli_fail(CLI_UNSUPPORTED, "%s: units '%s' are not days, hours, ... since a date",
                     o->path, cli_show(units).text);
 }
 
@@ -127,7 +127,7 @@ static cli_exit set_kind(opened *o)
         c->kind = COORDINATE_WHOLE;
         c->is_time = true;
     } else {
-        return cli_fail(CLI_UNSUPPORTED, "%s: coordinates are numbers or times, these are %s",
+        return cli_fail(CLI_UNSUPPORTED, "%s: coordinates must be numbers or times, not %s",
                         o->path, info_of(o->array)->dtype);
     }
     if (t->kind == 'M') return CLI_OK;
@@ -139,7 +139,7 @@ static cli_exit set_kind(opened *o)
     return code;
 }
 
-/* ---- Where they are ------------------------------------------------------- */
+/* ---- Finding the arrays ----------------------------------------------------------------- */
 
 static bool exists(const char *folder, const char *name)
 {
@@ -148,7 +148,7 @@ static bool exists(const char *folder, const char *name)
     return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
-/* "a/b/c" is "a/b"; false at the top. */
+/* Changes "a/b/c" to "a/b"; false at the top. */
 static bool cut_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -157,7 +157,7 @@ static bool cut_folder(char *path)
     return true;
 }
 
-/* Looks for the top of the tree; without one the folder is alone. */
+/* Counts the folders up to the top of the tree; without a tree only this one. */
 static int count_groups(const char *folder)
 {
     char *path = cli_copy_text(folder);
@@ -170,7 +170,7 @@ static int count_groups(const char *folder)
     return n > 0 ? n : 1;
 }
 
-/* "TREE::/a/b" has three groups: this, "TREE::/a" and "TREE::". */
+/* Counts the groups: three for "TREE::/a/b", namely this, "TREE::/a" and "TREE::". */
 static int depth_in_tree(const char *folder)
 {
     int n = 1;
@@ -190,7 +190,7 @@ static cli_exit check_length(const opened *o, int64_t n)
 {
     int64_t length = info_of(o->array)->shape[0];
     if (length == n) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s has %lld items, the axis %s has %lld", o->path,
+    return cli_fail(CLI_USAGE, "%s has %lld items, but the axis %s has %lld", o->path,
                     (long long)length, cli_show(o->name).text, (long long)n);
 }
 
@@ -207,7 +207,7 @@ static bool is_in_tree(const cli_args *args, const char *url)
     return found;
 }
 
-/* *found: there is an array of one axis that has its own name. */
+/* Opens the array of this name; *found: it has one axis, which has its own name. */
 static cli_exit open_at(const coordinate_files *files, const char *folder, const char *name,
                         opened *o, bool *found)
 {
@@ -245,7 +245,7 @@ static cli_exit search(const coordinate_files *files, const char *name, int64_t 
     return set_kind(o);
 }
 
-/* A name is no path. */
+/* Whether a name is a valid file name and not a path. */
 static bool is_file_name(const char *name)
 {
     return name[0] && strlen(name) < 240 && !strchr(name, '/') && strcmp(name, "..") != 0 &&

@@ -1,12 +1,12 @@
-/* Room: cli/sources. "name=value,..." taken apart; what values mean is coordinate.c's, where
- * coordinates are is the finder's. */
+/* Room: cli/sources. Parses "name=value,...". coordinate.c interprets the values, the finder
+ * locates coordinates. */
 #include "sources/coordinates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One "name=value" of the text, blanks around them cut. */
+/* A "name=value" of the text, without surrounding blanks. */
 typedef struct part {
     const char *name, *value;
     size_t name_size, value_size;
@@ -18,7 +18,7 @@ static void trim(const char **at, size_t *size)
     while (*size > 0 && strchr(" \t", **at)) ++*at, --*size;
 }
 
-/* The end of the value: a comma, but for those between brackets. */
+/* Returns the bytes of the value: up to a comma, except inside brackets. */
 static size_t value_size(const char *at)
 {
     size_t size = 0;
@@ -57,7 +57,7 @@ static cli_exit fail_unknown(const part *p, int ndim, const char *const *names)
     for (int d = 0; d < ndim && used < sizeof list - 64; d++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%.40s", d ? ", " : "",
                                  names[d] ? cli_show(names[d]).text : "-");
-    return cli_fail(CLI_USAGE, "there is no dimension '%.*s': the array has (%s)",
+    return cli_fail(CLI_USAGE, "unknown dimension '%.*s': the array has (%s)",
                     (int)p->name_size, p->name, list);
 }
 
@@ -67,14 +67,14 @@ static cli_exit find_axis(const part *p, int ndim, const char *const *names, int
     for (int d = 0; d < ndim; d++) {
         if (!is_name(names[d], p)) continue;
         if (*out >= 0)
-            return cli_fail(CLI_USAGE, "axes %d and %d are both called '%.*s'", *out, d,
+            return cli_fail(CLI_USAGE, "axes %d and %d both have the name '%.*s'", *out, d,
                             (int)p->name_size, p->name);
         *out = d;
     }
     return *out >= 0 ? CLI_OK : fail_unknown(p, ndim, names);
 }
 
-/* Without a coordinate: NumPy's words for this one axis. */
+/* Parses NumPy's syntax for an axis without a coordinate. */
 static cli_exit take_indices(const part *p, int64_t extent, selection_axis *out)
 {
     char *text = cli_alloc(p->value_size + 1);
@@ -86,7 +86,7 @@ static cli_exit take_indices(const part *p, int64_t extent, selection_axis *out)
     cli_exit code = plain ? selection_parse(text, 1, &extent, &one) : CLI_USAGE;
     if (!plain)
         cli_fail(CLI_USAGE,
-                 "%.*s=%s: no coordinate of this name was found, and this is no index",
+                 "%.*s=%s: no coordinate of this name was found, and this is not an index",
                  (int)p->name_size, p->name, text);
     free(text);
     if (code == CLI_OK) *out = one.axis[0];

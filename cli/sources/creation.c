@@ -1,6 +1,6 @@
-/* Room: cli/sources. Turns arguments into caterva_create_options. The library checks the
- * numbers against each other; here only their spelling is. What was not given stays
- * the library's choice, or the other array's. */
+/* Room: cli/sources. Converts arguments to caterva_create_options. Only their syntax is checked
+ * here; the library checks the numbers against each other. Options that were not given stay the
+ * library's choice, or come from another array. */
 #include "sources/creation.h"
 
 #include "formats/descr.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Codecs, or filters: what the library calls them. */
+/* Names of codecs or filters in the library. */
 typedef struct naming {
     const char *option;
     int (*number_of)(const char *name);
@@ -34,16 +34,16 @@ static cli_exit fail_name(const naming *names, const char *name)
     size_t size = 0;
     for (int i = 0; i <= LAST && size < sizeof list; i++) {
         const char *one = names->name_of(i == 0 ? LAST + 1 : i);
-        if (one && strcmp(one, "bytedelta-old") != 0) /* for reading only */
+        if (one && strcmp(one, "bytedelta-old") != 0) /* can only be read */
             size += (size_t)snprintf(list + size, sizeof list - size, "%s%s",
                                      size > 0 ? ", " : "", one);
     }
     words_hint hint = words_suggest(name, words_of_option(names->option + 2));
-    return cli_fail(CLI_USAGE, "%s: there is no '%s'; there are %s%s", names->option, name,
-                    list, hint.text);
+    return cli_fail(CLI_USAGE, "%s: unknown '%s'; known are %s%s", names->option, name, list,
+                    hint.text);
 }
 
-/* "name" or "name:meta" at *text; moves *text behind it and a comma. */
+/* Parses "name" or "name:meta" at *text, and moves *text past it and a comma. */
 static cli_exit scan_named_meta(const char **text, const naming *names, int *number,
                                 int *meta)
 {
@@ -61,7 +61,7 @@ static cli_exit scan_named_meta(const char **text, const naming *names, int *num
         int64_t value;
         ++*text;
         if (!number_scan(text, &value) || value < -128 || value > 255)
-            return cli_fail(CLI_USAGE, "%s: after '%s:' stands no number from -128 to 255",
+            return cli_fail(CLI_USAGE, "%s: expected a number from -128 to 255 after '%s:'",
                             what, name);
         *meta = (int)value;
     }
@@ -80,13 +80,13 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
             return cli_fail(CLI_USAGE, "--filters: at most %d", CATERVA_MAX_FILTERS);
         CLI_TRY(scan_named_meta(&text, &filter_names, &o->filters[n], &o->filters_meta[n]));
         if (o->filters[n] == CATERVA_FILTER_DELTA)
-            cli_warn("of arrays with filter delta C-Blosc2 reads parts of chunks wrong");
+            cli_warn("with the filter delta, C-Blosc2 reads parts of chunks wrongly");
     }
     if (o->filters[0] == CATERVA_FILTER_DEFAULT) o->filters[0] = CATERVA_FILTER_NONE;
     return CLI_OK;
 }
 
-/* What no argument sets stays as the other array has it, or the library's default. */
+/* Sets the codec. Options not given stay those of the other array, or the library's default. */
 static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
     if (args->level >= 0) {
@@ -101,8 +101,8 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
     o->use_dict = 0;
     CLI_TRY(scan_named_meta(&text, &codec_names, &o->codec, &o->codec_meta));
     if (o->codec != codec_before && args->level < 0) o->level = 0;
-    if (o->codec_meta < 0) o->codec_meta += 256; /* the byte that is stored */
-    /* The n-d codecs look at numbers, which filters would scatter. */
+    if (o->codec_meta < 0) o->codec_meta += 256; /* as the stored byte */
+    /* n-d codecs use the values, which filters would rearrange. */
     bool is_nd = o->codec >= CATERVA_CODEC_NDLZ && o->codec != CATERVA_CODEC_BLOSCLZ;
     if (is_nd && !args->filters) CLI_TRY(set_filters(o, ""));
     return *text ? cli_fail(CLI_USAGE, "--codec takes one codec") : CLI_OK;
@@ -116,7 +116,7 @@ static cli_exit set_partition(const char *text, const char *what, int ndim, int3
     if (!text) return CLI_OK;
     CLI_TRY(number_shape(text, what, &n, extents));
     if (n != ndim)
-        return cli_fail(CLI_USAGE, "%s '%s' has %d axes, the array has %d", what, text, n,
+        return cli_fail(CLI_USAGE, "%s '%s' has %d axes, but the array has %d", what, text, n,
                         ndim);
     for (int d = 0; d < n; d++) {
         if (extents[d] > INT32_MAX)
@@ -133,7 +133,7 @@ static cli_exit set_metalayer(caterva_create_options *o, const char *kind)
     o->metalayer = CATERVA_METALAYER_B2ND;
     if (!kind || strcmp(kind, "b2nd") == 0) return CLI_OK;
     if (strcmp(kind, "caterva") != 0)
-        return cli_fail(CLI_USAGE, "--metalayer is b2nd or caterva, not '%s'", kind);
+        return cli_fail(CLI_USAGE, "--metalayer must be b2nd or caterva, not '%s'", kind);
     o->metalayer = CATERVA_METALAYER_CATERVA;
     return CLI_OK;
 }
@@ -142,7 +142,7 @@ static cli_exit set_fill(creation *c, const char *text)
 {
     if (!text) return CLI_OK;
     caterva_create_options *o = &c->options;
-    /* NaN chunks hold the machine's NaN: only for floats in its byte order. */
+    /* NaN chunks store the machine's NaN: only for floats in its byte order. */
     bool plain_float = c->dtype->kind == 'f' && c->dtype->ndim == 0 &&
                        c->dtype->byte_order == '<' &&
                        (c->dtype->item_size == 4 || c->dtype->item_size == 8);
@@ -162,19 +162,19 @@ static cli_exit set_fill(creation *c, const char *text)
     return item_parse("--fill", c->dtype, text, c->fill_value);
 }
 
-/* ---- As another array --------------------------------------------------- */
+/* ---- Properties of another array -------------------------------------------------------- */
 
 static void copy_codec(caterva_create_options *o, const caterva_info *info)
 {
     o->codec = info->codec;
     o->codec_meta = info->codec_meta;
     o->level = info->level;
-    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* others make none */
+    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* others have none */
     memcpy(o->filters, info->filters, sizeof o->filters);
     memcpy(o->filters_meta, info->filters_meta, sizeof o->filters_meta);
 }
 
-/* Chunks and blocks of an array of the same shape; a selection gets its own. */
+/* Copies chunks and blocks from an array of the same shape; a selection gets its own. */
 static void copy_partition(creation *c, const caterva_info *info)
 {
     if (info->ndim != c->shape.ndim) return;
@@ -201,7 +201,7 @@ static cli_exit copy_metalayers(creation *c, caterva_array *like)
     return CLI_OK;
 }
 
-/* As --view-dtype and --astype change the items. */
+/* Copies the fill value, converted like the items by --view-dtype and --astype. */
 static cli_exit copy_fill(creation *c, const cli_args *args, const caterva_info *info)
 {
     caterva_create_options *o = &c->options;
@@ -224,16 +224,16 @@ static cli_exit copy_like(creation *c, const cli_args *args, caterva_array *like
     return copy_metalayers(c, like);
 }
 
-/* Axes that an argument asks for are the argument's fault, those of an input nobody's. */
+/* Checks the number of axes: a usage error if --shape gave them, else unsupported. */
 static cli_exit check_ndim(const cli_args *args, int ndim)
 {
     if (ndim <= CATERVA_MAX_WRITE_DIMS) return CLI_OK;
     return cli_fail(args->shape ? CLI_USAGE : CLI_UNSUPPORTED,
-                    "%d axes: a b2nd array is written with at most %d", ndim,
+                    "%d axes: a new b2nd array may have at most %d", ndim,
                     CATERVA_MAX_WRITE_DIMS);
 }
 
-/* ---- All together ------------------------------------------------------- */
+/* ---- All options ------------------------------------------------------------------------ */
 
 cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
                        const char *dtype, caterva_array *like)
@@ -303,13 +303,13 @@ cli_exit creation_check_name(const char *path)
     };
     data_format format;
     if (strcmp(path, "-") == 0)
-        return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output");
+        return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot be written to standard output");
     CLI_TRY(format_find(path, NULL, "", &format));
     if (format == FORMAT_NONE || format == FORMAT_ARRAY) return CLI_OK;
     int stem = (int)(strrchr(path, '.') - path);
     return cli_fail(CLI_USAGE,
-                    "%s would be a b2nd array that is called as %s is; call it %.*s.b2nd",
-                    path, kinds[format], stem, path);
+                    "%s would be a b2nd array with the name of %s; name it %.*s.b2nd", path,
+                    kinds[format], stem, path);
 }
 
 cli_exit creation_check(const creation *c, const char *path)

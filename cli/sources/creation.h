@@ -1,4 +1,4 @@
-/* What --shape, --chunks, --codec and their like say about an array to be made. */
+/* Options of new arrays: --shape, --chunks, --codec and others. */
 #ifndef CLI_CREATION_H
 #define CLI_CREATION_H
 
@@ -12,14 +12,14 @@ typedef struct creation {
     char *dtype_text;
     int32_t chunk_shape[CATERVA_MAX_DIMS], block_shape[CATERVA_MAX_DIMS];
     uint8_t *fill_value;
-    const char *convert_to; /* of a copy by the library: --astype, or NULL */
+    const char *convert_to; /* for a copy by the library: --astype, or NULL */
     caterva_casting casting;
     caterva_metalayer metalayers[CATERVA_MAX_DIMS];
 } creation;
 
-/* Fills `c` for an array of this shape and dtype; options that were not given are
- * chosen by the library or, with `like` (not NULL), taken from that array. Release
- * with creation_free, also after a failure. `c` must stay where it is. */
+/* Fills `c` for an array of this shape and dtype. Options that were not given are chosen by the
+ * library or, with `like` (not NULL), taken from that array. Release with creation_free, also after
+ * a failure. `c` must not be moved. */
 cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
                        const char *dtype, caterva_array *like);
 void creation_free(creation *c);
@@ -27,16 +27,16 @@ void creation_free(creation *c);
 /* Leaves codec, level and filters to the library. */
 void creation_drop_codec(creation *c);
 
-/* Has the library choose chunks and blocks now. */
+/* Lets the library choose chunks and blocks now. */
 cli_exit creation_choose_partition(creation *c);
 
-/* Whether a new array may be made at `path`. */
+/* Checks that a new array may be created at `path`. */
 cli_exit creation_check(const creation *c, const char *path);
 
-/* CLI_USAGE when `path` is standard output's, or a name that stands for another format. */
+/* CLI_USAGE if `path` is standard output, or a name that denotes another format. */
 cli_exit creation_check_name(const char *path);
 
-/* Makes the array at `path`. */
+/* Creates the array at `path`. */
 cli_exit creation_make(creation *c, const char *path, caterva_array **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Room: cli/sources. Damage as verify, repair and get report it. Finds nothing. */
+/* Room: cli/sources. Reports of damage by verify, repair and get. Does not detect it. */
 #include "sources/damage.h"
 
 #include <caterva_upkeep.h>

@@ -1,4 +1,4 @@
-/* Room: cli. Descriptions of arrays: each state that was asked about is held once. */
+/* Room: cli/sources. Descriptions of arrays: each requested state is held once. */
 #include "sources/described.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Room: cli/sources. Names of dimensions, on their way through selections. */
+/* Room: cli/sources. Names of dimensions after selections. */
 #include "sources/dims.h"
 
 #include "sources/described.h"
@@ -16,7 +16,7 @@ const char *dims_of_result(const char *const *names, const selection *sel, int r
     return names[sel->result[r]];
 }
 
-/* Names of the same axes came with the attributes. */
+/* Sets the names, unless the axes are the same: then they were copied with the attributes. */
 cli_exit dims_carry(caterva_array *like, const source *from, caterva_array *to,
                     const char *path)
 {

@@ -1,17 +1,17 @@
-/* Names of an array's dimensions, as the command line shows and takes them. */
+/* Names of an array's dimensions. */
 #ifndef CLI_DIMS_H
 #define CLI_DIMS_H
 
 #include "sources/source.h"
 
-/* One for each axis, NULL for an axis without one; NULL when the array has none. Release
+/* Returns one name for each axis, NULL for an axis without one; NULL if the array has none. Release
  * with caterva_free. */
 const char **dims_of(caterva_array *array);
 
-/* The name of axis `r` of a selection's result; NULL without one. `names` may be NULL. */
+/* Returns the name of axis `r` of a selection's result, or NULL. `names` may be NULL. */
 const char *dims_of_result(const char *const *names, const selection *sel, int r);
 
-/* `to` gets the names that `like` has for the axes that `from` shows of it. */
+/* Sets the names of `to` to those that `like` has for the axes of `from`. */
 cli_exit dims_carry(caterva_array *like, const source *from, caterva_array *to,
                     const char *path);
 

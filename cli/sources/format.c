@@ -1,6 +1,5 @@
-/* Room: cli/sources. Which format a name stands for, and shapes as text. The two tables are
- * all that knows extensions; a content is never guessed, so that a file is always
- * read the same way. */
+/* Room: cli/sources. Formats by name, and shapes as text. Only the two tables define extensions.
+ * Contents are never guessed, so that a file is always read in the same way. */
 #include "sources/source.h"
 #include "sources/trees.h"
 #include "words.h"
@@ -42,10 +41,10 @@ cli_exit format_find(const char *path, const char *named, const char *option,
     for (size_t i = 0; named && i < COUNT(names); i++)
         if (strcasecmp(named, names[i].name) == 0) *out = names[i].format;
     if (named && *out == FORMAT_NONE)
-        return cli_fail(CLI_USAGE, "%s: there is no format '%s'%s", option, named,
+        return cli_fail(CLI_USAGE, "%s: unknown format '%s'%s", option, named,
                         words_suggest(named, words_of_option("to")).text);
     if (named) return CLI_OK;
-    if (cli_is_url(path) || tree_part_is_within(path)) { /* a key may end with any dot */
+    if (cli_is_url(path) || tree_part_is_within(path)) { /* a key may end with any suffix */
         *out = FORMAT_ARRAY;
         return CLI_OK;
     }

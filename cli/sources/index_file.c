@@ -1,5 +1,5 @@
-/* Room: cli/sources. Masks and indices out of a file, whole in memory: a selection keeps them
- * as long as it lives. Any input that has a dtype of its own will do. */
+/* Room: cli/sources. Reads masks and indices from files into memory, for the lifetime of a
+ * selection. Accepts any input with a dtype of its own. */
 #include "sources/index_file.h"
 
 #include "formats/descr.h"
@@ -26,7 +26,7 @@ static cli_exit read_items(const input *in, index_file *out)
     return out->n > 0 ? from->read(from, &all, items) : CLI_OK;
 }
 
-/* Booleans stay what they are, integers become int64. */
+/* Accepts booleans, and converts integers to int64. */
 static cli_exit take_kind(input *in)
 {
     caterva_dtype *dtype;
@@ -37,9 +37,9 @@ static cli_exit take_kind(input *in)
     if (kind == 'b') return CLI_OK;
     if (kind == 'i' || kind == 'u')
         return source_cast(&in->from, "int64", CATERVA_CASTING_SAME_KIND);
-    return cli_fail(CLI_USAGE,
-                    "%s holds %s; a mask holds booleans, a list of indices integers",
-                    in->path, in->from->dtype);
+    return cli_fail(
+        CLI_USAGE, "%s contains %s; a mask must contain booleans, a list of indices integers",
+        in->path, in->from->dtype);
 }
 
 cli_exit index_file_load(const char *path, index_file *out)
@@ -49,7 +49,7 @@ cli_exit index_file_load(const char *path, index_file *out)
     *out = (index_file){0};
     CLI_TRY(input_find(&args, path, &in));
     cli_exit code = in.format == FORMAT_RAW
-                        ? cli_fail(CLI_USAGE, "%s: a mask comes from npy or b2nd", path)
+                        ? cli_fail(CLI_USAGE, "%s: a mask must be npy or b2nd", path)
                         : input_open(&args, NULL, NULL, &in);
     if (code == CLI_OK) code = take_kind(&in);
     if (code == CLI_OK) code = read_items(&in, out);

@@ -1,4 +1,4 @@
-/* Masks and lists of indices that a selection takes from a file: "@mask.npy". */
+/* Masks and lists of indices that a selection reads from a file: "@mask.npy". */
 #ifndef CLI_INDEX_FILE_H
 #define CLI_INDEX_FILE_H
 
@@ -8,12 +8,12 @@ typedef struct index_file {
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
     int64_t n;        /* items */
-    uint8_t *mask;    /* of booleans, one byte each, or NULL */
-    int64_t *indices; /* of integers, or NULL */
+    uint8_t *mask;    /* booleans, one byte each; or NULL */
+    int64_t *indices; /* integers, or NULL */
 } index_file;
 
-/* Reads all of a file, npy or b2nd, of booleans or integers. Release with
- * index_file_free, also after a failure. */
+/* Reads an npy or b2nd file of booleans or integers. Release with index_file_free, also on
+ * failure. */
 cli_exit index_file_load(const char *path, index_file *out);
 void index_file_free(index_file *file);
 

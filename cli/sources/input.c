@@ -1,6 +1,5 @@
-/* Room: cli/sources. Inputs, in any format that has items. The bytes decide what an input is;
- * --from and the name help where bytes say nothing, as those of raw items do. Which shape
- * is right the command knows. */
+/* Room: cli/sources. Inputs of any format with items. The first bytes determine the format; --from
+ * and the name are used if they do not, as for raw items. The command determines the shape. */
 #include "sources/input.h"
 
 #include "formats/descr.h"
@@ -19,7 +18,7 @@ static const char *format_word(data_format format)
     return format == FORMAT_ARRAY ? "a b2nd array" : "a NumPy file";
 }
 
-/* Nothing may be taken out of a pipe that holds raw items. */
+/* Whether the path is a pipe, from which no raw items may be consumed. */
 static bool is_pipe(const char *path)
 {
     struct stat st;
@@ -27,7 +26,7 @@ static bool is_pipe(const char *path)
            !S_ISDIR(st.st_mode);
 }
 
-/* What bytes without a known mark are, by `named`: --from's word, or the name's. */
+/* Determines the format of bytes without known magic bytes; `named`: by --from or the name. */
 static cli_exit find_unmarked(const cli_args *args, const input *in, data_format named,
                               data_format *out)
 {
@@ -35,23 +34,25 @@ static cli_exit find_unmarked(const cli_args *args, const input *in, data_format
     *out = named;
     if (named == FORMAT_RAW) return CLI_OK;
     if (in->probe.other) {
-        CLI_TRY(probe_explain(args, in->path)); /* an archive of a tree */
+        CLI_TRY(probe_explain(args, in->path)); /* it may be a tree */
         return probe_refuse(name, in->probe.other);
     }
     if (in->probe.empty && named != FORMAT_NONE)
         return cli_fail(CLI_CORRUPT, "%s is empty", name);
     if (named == FORMAT_NPY)
-        return cli_fail(CLI_CORRUPT, "%s is no npy file: it does not begin with NumPy's mark",
+        return cli_fail(CLI_CORRUPT,
+                        "%s is not an npy file: it does not begin with NumPy's magic bytes",
                         name);
     if (named == FORMAT_CSV || named == FORMAT_TEXT) return CLI_OK;
     bool standard = strcmp(in->path, "-") == 0;
-    if (named == FORMAT_ARRAY && !standard) return CLI_OK; /* the library says more */
+    if (named == FORMAT_ARRAY && !standard)
+        return CLI_OK; /* the library's is more specific */
     if (named == FORMAT_ARRAY)
-        return cli_fail(CLI_CORRUPT, "%s does not begin as a b2nd array does", name);
+        return cli_fail(CLI_CORRUPT, "%s does not begin like a b2nd array", name);
     return cli_fail(
         CLI_USAGE,
-        "%s: neither its bytes nor its name say what it is; input is b2nd, npy, csv, text "
-        "or raw, and raw needs --from raw",
+        "cannot determine the format of %s: input must be b2nd, npy, csv, text or raw; raw "
+        "input needs --from raw",
         name);
 }
 
@@ -68,7 +69,7 @@ static cli_exit find_format(const cli_args *args, input *in)
     if (raw || found == FORMAT_NONE) return find_unmarked(args, in, named, &in->format);
     in->format = found;
     if (!args->from || named == found) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s is %s, not what --from %s says", shown_name(in->path),
+    return cli_fail(CLI_USAGE, "%s is %s, but --from is %s", shown_name(in->path),
                     format_word(found), args->from);
 }
 
@@ -78,7 +79,7 @@ cli_exit input_find(const cli_args *args, const char *path, input *out)
     cli_exit code = find_format(args, out);
     if (code == CLI_OK && out->format == FORMAT_ARRAY && strcmp(path, "-") == 0)
         code = cli_fail(CLI_UNSUPPORTED,
-                        "standard input is a b2nd array, which is read from a file only");
+                        "standard input is a b2nd array, which can only be read from a file");
     if (code != CLI_OK) probe_close(&out->probe);
     return code;
 }
@@ -109,8 +110,8 @@ void input_close(input *in)
     in->array = NULL;
 }
 
-/* Equal dtypes may be spelled differently: the parsed kinds decide, and opaque
- * items take anything of their size. */
+/* Whether the dtypes are equal, also if spelled differently: compares the parsed kinds. Opaque
+ * items accept any of their size. */
 static cli_exit same_dtype(const char *a, const char *b, bool *same)
 {
     caterva_dtype *x, *y;
@@ -133,11 +134,11 @@ cli_exit input_check_cast(const cli_args *args, const input *in)
 {
     if (in->format != FORMAT_RAW || (!args->astype && !args->casting)) return CLI_OK;
     return cli_fail(CLI_USAGE,
-                    "--astype and --casting are for npy and b2nd: raw input has the array's "
+                    "--astype and --casting require npy or b2nd: raw input has the array's "
                     "dtype");
 }
 
-/* --astype is the user's word for what comes out; --casting alone: the array's dtype. */
+/* Casts to --astype or, with --casting alone, to the array's dtype. */
 static cli_exit cast_input(const cli_args *args, input *in, const char *dtype)
 {
     caterva_casting casting;
@@ -155,6 +156,6 @@ cli_exit input_fit_dtype(const cli_args *args, input *in, const char *path, cons
     CLI_TRY(cast_input(args, in, dtype));
     CLI_TRY(same_dtype(dtype, in->from->dtype, &same));
     if (same) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s holds %s, the input %s%s", path, dtype, in->from->dtype,
-                    args->astype ? "" : "; --casting same_kind casts it");
+    return cli_fail(CLI_USAGE, "%s contains %s, but the input contains %s%s", path, dtype,
+                    in->from->dtype, args->astype ? "" : "; --casting same_kind converts it");
 }

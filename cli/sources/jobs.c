@@ -19,7 +19,8 @@ cli_exit jobs_find(const caterva_job_list *list, const char *path, const char *w
     }
     if (n == 1) return CLI_OK;
     return cli_fail(CLI_NO,
-                    n == 0 ? "%s has no job '%s'" : "several jobs of %s begin with '%s'",
+                    n == 0 ? "%s has no job '%s'"
+                           : "the ids of several jobs of %s begin with '%s'",
                     path, word);
 }
 

@@ -1,19 +1,19 @@
-/* Jobs of an array as the command line names them, and tokens in files. */
+/* Jobs of an array by the beginning of their ids, and tokens in files. */
 #ifndef CLI_JOBS_H
 #define CLI_JOBS_H
 
 #include "cli.h"
 #include <caterva_jobs.h>
 
-/* Opens a new part, for writing, of the job whose id begins with args->part. */
+/* Opens a new part for writing, of the job whose id begins with args->part. */
 cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **out);
 
-/* Finds the job of `list` whose id begins with `word`; CLI_NO: none or several do. */
+/* Finds the job of `list` whose id begins with `word`; CLI_NO if there is none, or several. */
 cli_exit jobs_find(const caterva_job_list *list, const char *path, const char *word,
                    const caterva_job_entry **out);
 
-/* Finishes the part, whatever happens, and writes its token to `path`; NULL or "-": standard
- * output. A file of that name is replaced. */
+/* Finishes the part, also on failure, and writes its token to `path`, replacing an existing file;
+ * NULL or "-": standard output. */
 cli_exit jobs_finish_part(caterva_array *part, const char *path);
 
 #endif

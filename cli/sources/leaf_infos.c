@@ -16,8 +16,8 @@ static bool is_wanted(const leaf_infos *all, size_t i)
     return all->below || !strchr(tree_part_name(all->part, entry), '/');
 }
 
-/* What is damaged, and what a writer of a directory has removed since the list, has no info;
- * any other failure is one of the command. */
+/* Gets the info. Damaged arrays, and those deleted since they were listed, have none; other
+ * failures are errors of the command. */
 static caterva_status info_at(const leaf_infos *all, size_t i, const caterva_info **out,
                               caterva_error *err)
 {
@@ -37,7 +37,7 @@ static caterva_status info_at(const leaf_infos *all, size_t i, const caterva_inf
     return cli_is_damage(status) || status == CATERVA_ENOTFOUND ? CATERVA_OK : status;
 }
 
-/* ---- Many at once ----------------------------------------------------------------------- */
+/* ---- Concurrent opening ----------------------------------------------------------------- */
 
 typedef struct window {
     leaf_infos *all;
@@ -56,7 +56,7 @@ static void *open_some(void *context)
     return NULL;
 }
 
-/* Also on this thread, so that it is done where no other can be started. */
+/* Opens a window of entries, also on this thread, so that it works if no other can be started. */
 static void open_window(leaf_infos *all)
 {
     window w = {.all = all};

@@ -1,4 +1,4 @@
-/* Room: cli/sources. Opening an array file, for all commands. */
+/* Room: cli/sources. Opens array files for all commands. */
 #include "cli.h"
 #include "sources/probe.h"
 #include "sources/remote.h"

@@ -1,5 +1,5 @@
-/* Room: cli/sources. Formats by their marks. Only a few bytes are read, and of a pipe they
- * are kept for the reader that comes. What is recognised and cannot be read is named. */
+/* Room: cli/sources. Recognizes formats by magic bytes. Reads only a few bytes, and keeps those of
+ * a pipe for the reader. Formats that are recognized but cannot be read are named. */
 #include "sources/probe.h"
 
 #include "sources/trees.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_SIZE 352 /* the mark of NIfTI is the last */
+#define HEAD_SIZE 352 /* the magic bytes of NIfTI are the last ones */
 
 typedef struct mark {
     size_t position, size;
@@ -84,7 +84,7 @@ static void look_at_directory(const char *path, probe *out)
         out->other = "a Zarr store";
 }
 
-/* Of a file the position stays where it is. */
+/* Examines a file or pipe. Does not move the position of a file. */
 static cli_exit look_at_file(const char *name, const struct stat *st, probe *out)
 {
     uint8_t head[HEAD_SIZE];
@@ -134,7 +134,7 @@ bool probe_is_npy(const char *path)
     return found.format == FORMAT_NPY;
 }
 
-/* Refuses "tree.b2d::key", whose key lacks its slash, with a hint. */
+/* Refuses "tree.b2d::key", whose key lacks a slash, with a hint. */
 static cli_exit explain_key(const char *path)
 {
     struct stat st;
@@ -145,8 +145,9 @@ static cli_exit explain_key(const char *path)
     tree[key - path] = '\0';
     cli_exit code = CLI_OK;
     if (stat(tree, &st) == 0)
-        code = cli_fail(CLI_IO, "%s does not exist: keys in a tree begin with a slash, %s::/%s",
-                        path, tree, key + 2);
+        code =
+            cli_fail(CLI_IO, "%s does not exist: keys in a tree begin with a slash, %s::/%s",
+                     path, tree, key + 2);
     free(tree);
     return code;
 }
@@ -160,11 +161,11 @@ void probe_close(probe *p)
 cli_exit probe_refuse(const char *path, const char *other)
 {
     bool zip = strncmp(other, "a zip", 5) == 0;
-    return cli_fail(CLI_UNSUPPORTED, "%s is %s, which caterva does not read%s", path, other,
-                    zip ? ": unpack it, and take the .npy files in it" : "");
+    return cli_fail(CLI_UNSUPPORTED, "%s is %s, which caterva cannot read%s", path, other,
+                    zip ? ": unpack it and use its .npy files" : "");
 }
 
-/* Or what is wrong with it. */
+/* Refuses a tree, or reports what is wrong with it. */
 static cli_exit refuse_tree(const cli_args *args, const char *path)
 {
     tree_part part;
@@ -172,7 +173,7 @@ static cli_exit refuse_tree(const cli_args *args, const char *path)
     tree_part_close(&part);
     if (code != CLI_OK) return code;
     return cli_fail(CLI_UNSUPPORTED,
-                    "%s is a tree of arrays: 'caterva ls' lists them, and %s::/NAME is one",
+                    "%s is a tree of arrays: 'caterva ls' lists them; name one as %s::/NAME",
                     path, path);
 }
 
@@ -187,8 +188,8 @@ cli_exit probe_explain(const cli_args *args, const char *path)
     probe_close(&p);
     if (p.format == FORMAT_NPY)
         return cli_fail(CLI_UNSUPPORTED,
-                        "%s is a NumPy file and no b2nd array; 'caterva convert' makes one "
-                        "of it",
+                        "%s is a NumPy file, not a b2nd array; 'caterva convert' converts "
+                        "it",
                         path);
     if (tree_part_is(args, path)) return refuse_tree(args, path);
     return p.other ? probe_refuse(path, p.other) : CLI_OK;

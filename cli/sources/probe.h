@@ -1,17 +1,17 @@
-/* What a file is, by its first bytes. */
+/* Recognizes the format of a file by its first bytes. */
 #ifndef CLI_PROBE_H
 #define CLI_PROBE_H
 
 #include "sources/source.h"
 
-#define PROBE_PIPE_SIZE 16 /* bytes taken out of a pipe */
+#define PROBE_PIPE_SIZE 16 /* bytes read from a pipe */
 
 typedef struct probe {
-    data_format format; /* FORMAT_ARRAY or FORMAT_NPY; FORMAT_NONE: the bytes do not tell */
-    const char *other;  /* what else they are ("an HDF5 file"), or NULL. Static */
+    data_format format; /* FORMAT_ARRAY or FORMAT_NPY; FORMAT_NONE: unknown */
+    const char *other;  /* another recognized format ("an HDF5 file"), or NULL. Static */
     bool empty;
-    int fd; /* open at the first byte; -1: a directory, or never opened */
-    uint8_t head[PROBE_PIPE_SIZE]; /* of a pipe: taken out of it, to be read first */
+    int fd; /* open at the first byte; -1: a directory, or not opened */
+    uint8_t head[PROBE_PIPE_SIZE]; /* read from a pipe, to be processed first */
     size_t head_size;
 } probe;
 #define PROBE_INIT                                                                           \
@@ -19,19 +19,19 @@ typedef struct probe {
         .fd = -1                                                                             \
     }
 
-/* Opens `path` ("-": standard input) and looks. Release with probe_close, which a source
- * that took the descriptor over makes unnecessary. */
+/* Opens `path` ("-": standard input) and recognizes it. Release with probe_close, unless a source
+ * took ownership of the descriptor. */
 cli_exit probe_open(const char *path, probe *out);
 void probe_close(probe *p);
 
-/* Whether `path` is a file that begins as NumPy's do. */
+/* Whether `path` is a file that begins like an npy file. */
 bool probe_is_npy(const char *path);
 
-/* After the library could not open `path`: a sentence that names what it is and CLI_OK
- * never, when that is something else; else CLI_OK, and nothing was said. */
+/* Called after the library could not open `path`. If it is another known kind of file, reports that
+ * and fails; else returns CLI_OK without a message. */
 cli_exit probe_explain(const cli_args *args, const char *path);
 
-/* "x.h5 is an HDF5 file, ..." with CLI_UNSUPPORTED. */
+/* Reports "x.h5 is an HDF5 file, ..." with CLI_UNSUPPORTED. */
 cli_exit probe_refuse(const char *path, const char *other);
 
 #endif

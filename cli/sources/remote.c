@@ -1,4 +1,4 @@
-/* Room: cli/sources. The options of URLs. */
+/* Room: cli/sources. Options of URLs. */
 #include "sources/remote.h"
 
 #include "terminal/trace.h"

@@ -1,6 +1,6 @@
-/* Room: cli/sources. Parses selections; their geometry is selection_box.c's, their files are
- * index_file.c's. A selection that passed selection_parse lies inside the
- * array: bounds are clamped as NumPy clamps them, single indices are not. */
+/* Room: cli/sources. Parses selections. Their geometry is in selection_box.c, their files in
+ * index_file.c. A parsed selection lies inside the array: bounds of slices are clamped as in NumPy,
+ * single indices are not. */
 #include "sources/selection.h"
 
 #include "formats/numbers.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One comma-separated part while it is read. */
+/* A comma-separated part that is being parsed. */
 typedef struct part {
     const char *text; /* the whole selection, for messages */
     const char *at;
@@ -24,7 +24,7 @@ static cli_exit malformed(const part *p, const char *expected)
                     *p->at ? p->at : "the end");
 }
 
-/* Blanks may stand around everything, as in Python. */
+/* Skips blanks, which are allowed everywhere, as in Python. */
 static const char *skip_blanks(const char *at) { return at + strspn(at, " \t"); }
 
 static bool scan_number(part *p, int64_t *out)
@@ -35,8 +35,8 @@ static bool scan_number(part *p, int64_t *out)
     return true;
 }
 
-/* A bound of a slice: may be left out; negative counts from the end; clamped as
- * NumPy does, into [lowest, highest]. */
+/* Parses a bound of a slice, which may be missing. Negative values count from the end; clamped to
+ * [lowest, highest] as in NumPy. */
 static cli_exit scan_bound(part *p, int64_t missing, int64_t lowest, int64_t highest,
                            int64_t *out)
 {
@@ -50,7 +50,7 @@ static cli_exit scan_bound(part *p, int64_t missing, int64_t lowest, int64_t hig
     return CLI_OK;
 }
 
-/* The step is written last but decides what left-out bounds mean. */
+/* Parses the step ahead, because it determines the meaning of missing bounds. */
 static cli_exit scan_step(const part *p, int64_t *step)
 {
     part ahead = *p;
@@ -87,7 +87,7 @@ static cli_exit scan_slice(part *p, selection_axis *out)
     if (*p->at == ':') {
         int64_t step;
         p->at = skip_blanks(p->at + 1);
-        scan_number(p, &step); /* value known from scan_step */
+        scan_number(p, &step); /* its value is known from scan_step */
     }
     out->count = slice_count(out->start, stop, out->step);
     if (out->count <= 1) out->step = 1;
@@ -120,11 +120,12 @@ static cli_exit scan_index(part *p, int64_t *out)
 static cli_exit check_mask_length(const part *p, int64_t n)
 {
     if (n == p->extent) return CLI_OK;
-    return cli_fail(CLI_USAGE, "selection '%s': a mask of %lld items for axis %d with %lld",
-                    p->text, (long long)n, p->axis, (long long)p->extent);
+    return cli_fail(CLI_USAGE,
+                    "selection '%s': the mask has %lld items, but axis %d has %lld", p->text,
+                    (long long)n, p->axis, (long long)p->extent);
 }
 
-/* Behind "True" or "False", whose value goes to *out; NULL when neither stands there. */
+/* Returns the text after "True" or "False", and sets *out to the value; NULL for other text. */
 static const char *behind_truth(const char *at, bool *out)
 {
     *out = strncmp(at, "True", 4) == 0;
@@ -132,7 +133,7 @@ static const char *behind_truth(const char *at, bool *out)
     return strncmp(at, "False", 5) == 0 ? at + 5 : NULL;
 }
 
-/* "1" or, in a mask, "True": what it takes goes behind what the list has. */
+/* Parses "1" or, in a mask, "True", and appends the index to the list. */
 static cli_exit scan_entry(part *p, bool is_mask, int64_t n, selection_axis *out)
 {
     bool wanted;
@@ -144,7 +145,7 @@ static cli_exit scan_entry(part *p, bool is_mask, int64_t n, selection_axis *out
     return CLI_OK;
 }
 
-/* "[1,5,7]" or "[True,False]", behind the bracket. */
+/* Parses "[1,5,7]" or "[True,False]", after the bracket. */
 static cli_exit scan_list(part *p, selection_axis *out)
 {
     size_t most = 1;
@@ -183,7 +184,7 @@ static cli_exit take_indices(const part *p, const index_file *file, selection_ax
     return CLI_OK;
 }
 
-/* The places where a mask of the whole array is true, C order. */
+/* Sets the points to the true items of a mask of the whole array, in C order. */
 static cli_exit take_points(const index_file *file, selection *out)
 {
     int64_t index[CATERVA_MAX_DIMS] = {0}, n = 0;
@@ -212,19 +213,21 @@ static cli_exit take_file(part *p, const index_file *file, const int64_t *shape,
     if (file->ndim == 1 && file->mask) return take_mask(p, file, &out->axis[p->axis]);
     if (file->ndim == 1) return take_indices(p, file, &out->axis[p->axis]);
     if (!file->mask)
-        return cli_fail(CLI_USAGE, "selection '%s': a file of indices has one axis, not %d",
+        return cli_fail(CLI_USAGE,
+                        "selection '%s': a file of indices must have one axis, not %d",
                         p->text, file->ndim);
     bool fits = file->ndim == out->ndim && is_alone(p);
     for (int d = 0; d < file->ndim && fits; d++) fits = file->shape[d] == shape[d];
     if (fits) return take_points(file, out);
     return cli_fail(
-        CLI_USAGE, "selection '%s': a mask of %d axes stands alone and has the array's shape",
-        p->text, file->ndim);
+        CLI_USAGE,
+        "selection '%s': a mask of %d axes must be alone and have the array's shape", p->text,
+        file->ndim);
 }
 
 static const char *end_of_part(const char *at);
 
-/* "@mask.npy": a mask, of an axis or of the whole array, or a list of indices. */
+/* Parses "@mask.npy": a mask of an axis or of the whole array, or a list of indices. */
 static cli_exit scan_file(part *p, const int64_t *shape, selection *out)
 {
     const char *comma = end_of_part(p->at);
@@ -262,7 +265,7 @@ static cli_exit scan_part(part *p, selection_axis *out)
 
 static bool part_is_ellipsis(const char *at) { return strncmp(at, "...", 3) == 0; }
 
-/* Behind the word for a new axis, or NULL when there is none. */
+/* Returns the text after the word for a new axis, or NULL. */
 static const char *behind_new_axis(const char *at)
 {
     static const char *const words[] = {"newaxis", "None"};
@@ -271,7 +274,7 @@ static const char *behind_new_axis(const char *at)
     return NULL;
 }
 
-/* The comma behind a part, or NULL; those inside a list do not count. */
+/* Returns the comma after a part, or NULL; ignores those inside a list. */
 static const char *end_of_part(const char *at)
 {
     at += *at == '[' ? strcspn(at, "]") : 0;
@@ -288,7 +291,7 @@ static part_counts count_parts(const char *text)
     const char *at = text, *comma;
     do {
         at = skip_blanks(at);
-        if (!*at && at != text) break; /* behind a last comma, as in "1," */
+        if (!*at && at != text) break; /* after a trailing comma, as in "1," */
         if (part_is_ellipsis(at))
             n.ellipses++;
         else if (behind_new_axis(at))
@@ -301,23 +304,24 @@ static part_counts count_parts(const char *text)
     return n;
 }
 
-/* Counts the axes that the ellipsis stands for, or the end. */
+/* Sets *covered to the number of axes that the ellipsis, or the end, stands for. */
 static cli_exit check_parts(const char *text, int ndim, int *covered)
 {
     part_counts n = count_parts(text);
     if (n.ellipses > 1)
         return cli_fail(CLI_USAGE, "selection '%s' has more than one '...'", text);
     if (n.axes > ndim)
-        return cli_fail(CLI_USAGE, "selection '%s' has %d axes, the array has %d", text,
+        return cli_fail(CLI_USAGE, "selection '%s' has %d axes, but the array has %d", text,
                         n.axes, ndim);
     if (ndim + n.new_axes > CATERVA_MAX_DIMS)
-        return cli_fail(CLI_USAGE, "selection '%s' has %d new axes, more than %d in all",
+        return cli_fail(CLI_USAGE,
+                        "selection '%s' has %d new axes, which makes more than %d in total",
                         text, n.new_axes, CATERVA_MAX_DIMS);
     *covered = ndim - n.axes;
     return CLI_OK;
 }
 
-/* The next `n` axes of the array are axes of the result. */
+/* Adds the next `n` axes of the array to the result. */
 static void keep_axes(part *p, int n, selection *out)
 {
     for (; n > 0; n--, p->axis++)

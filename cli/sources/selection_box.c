@@ -1,5 +1,5 @@
-/* Room: cli/sources. The geometry of selections: shapes, bounds, and what a box of the
- * result is in the library's words. Knows nothing of text. */
+/* Room: cli/sources. The geometry of selections: shapes, bounds, and conversion of boxes of the
+ * result for the library. Independent of text. */
 #include "sources/selection.h"
 
 #include <stdlib.h>
@@ -87,12 +87,12 @@ int selection_shape(const selection *sel, int64_t *shape)
     return sel->n_result;
 }
 
-/* The items that a box of the result takes along each axis of the array. */
+/* Finds the items of a box of the result along each axis of the array. */
 static void ranges_of_box(const selection *sel, const box *result, box *ranges)
 {
     for (int d = 0; d < sel->ndim; d++) {
         ranges->start[d] = 0;
-        ranges->stop[d] = 1; /* of a dropped axis */
+        ranges->stop[d] = 1; /* dropped axis */
     }
     for (int r = 0; r < sel->n_result; r++) {
         if (sel->result[r] < 0) continue;
@@ -124,7 +124,7 @@ static caterva_axis words_of_axis(const selection_axis *a, int64_t first, int64_
     return (caterva_axis){
         .kind = CATERVA_AXIS_SLICE,
         .start = a->start + first * a->step,
-        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* backwards down to the first item */
+        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* backwards to the first item */
         .step = a->step,
     };
 }

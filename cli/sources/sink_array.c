@@ -1,6 +1,6 @@
-/* Room: cli/sources. Arrays as sinks: a new one, or the selected items of one that exists.
- * Nothing is seen by others before finish commits; abandon drops the handle, which
- * leaves no new file and an old one as it was. */
+/* Room: cli/sources. Arrays as sinks: a new one, or selected items of an existing one. Others see
+ * no change before finish commits. Abandoning discards the handle, which leaves no new file and an
+ * existing one unchanged. */
 #include "sources/described.h"
 #include "sources/dims.h"
 #include "sources/jobs.h"
@@ -96,7 +96,7 @@ cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, si
     return CLI_OK;
 }
 
-/* `damaged`: what cannot be read was said, and stays behind. */
+/* Copies attributes. `damaged`: unreadable ones were reported and are omitted. */
 static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const char *path,
                                 bool damaged)
 {

@@ -1,5 +1,5 @@
-/* Room: cli/sources. Raw and npy files as sinks. A file takes boxes in any order, standard
- * output only forward; both get the same bytes. The name appears at finish. */
+/* Room: cli/sources. Raw and npy files as sinks. Files take boxes in any order, standard output
+ * only forward; both get the same bytes. The file appears at finish. */
 #include "formats/npy.h"
 #include "sources/sink.h"
 #include "sources/strided.h"
@@ -21,7 +21,7 @@ static cli_exit write_forward(sink *self, const box *b, const void *src)
                         (size_t)(box_items(b, s->shape.ndim) * s->shape.item_size));
 }
 
-/* Axes behind `*axis` are whole in the box, so from there on it is contiguous. */
+/* Returns the bytes of a contiguous run: the axes after `*axis` are whole in the box. */
 static int64_t run_of_box(const file_sink *s, const box *b, int *axis)
 {
     int64_t run = s->shape.item_size;
@@ -123,5 +123,6 @@ cli_exit sink_open(const cli_args *args, const char *path, data_format format,
     case FORMAT_CSV: return sink_of_text(args, path, format == FORMAT_CSV, from, out);
     case FORMAT_NONE: break;
     }
-    return cli_fail(CLI_USAGE, "the name %s does not tell a format; use --to", path);
+    return cli_fail(CLI_USAGE, "cannot determine the format from the name %s; use --to",
+                    path);
 }

@@ -1,6 +1,6 @@
-/* Room: cli/sources. Text as a sink: items in C order, a line for each row. Lines are
- * gathered in memory and handed to the output, so that a failed write is seen.
- * How an item looks is item_print.c's matter. */
+/* Room: cli/sources. Text as a sink: items in C order, a line for each row. Lines are collected in
+ * memory and passed to the output, so that a failed write is detected. item_print.c formats the
+ * items. */
 #include "formats/descr.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
@@ -35,10 +35,10 @@ static int64_t row_length(const array_shape *shape)
     return shape->ndim ? shape->shape[shape->ndim - 1] : 1;
 }
 
-/* Above two axes: "# [i,j,:,:]" before each page of rows. */
+/* Prints "# [i,j,:,:]" before each page of rows, above two axes. */
 static void print_page_title(text_sink *s)
 {
-    int last = s->shape.ndim - 2; /* axes before it name the page */
+    int last = s->shape.ndim - 2; /* the axes before it name the page */
     if (last <= 0) return;
     int64_t page = row_length(&s->shape) * s->shape.shape[last];
     if (s->printed % page != 0) return;

@@ -1,6 +1,5 @@
-/* Room: cli/sources. Sources that need no file of their own: an open array, one value
- * again and again, and the selected items of another source. None of them copies
- * more than the box that was asked for, or its bounds. */
+/* Room: cli/sources. Sources without a file of their own: an open array, a repeated value, and the
+ * selected items of another source. None copies more than the requested box, or its bounds. */
 #include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/source.h"
@@ -76,7 +75,7 @@ cli_exit source_of_array(caterva_array *array, const char *path, source **out)
     return CLI_OK;
 }
 
-/* A dot in the name of a field separates it from a field inside it. */
+/* Finds a field. A dot separates the name of a field from that of a field inside it. */
 static const caterva_field *find_field(const caterva_dtype *dtype, const char *name)
 {
     for (;;) {
@@ -102,10 +101,11 @@ cli_exit source_take_field(source *of_array, const char *name)
     cli_exit code = CLI_OK;
     char *text = NULL;
     if (!field)
-        code = cli_fail(CLI_USAGE, "--field: the items of %s, %s, have no field '%s'", s->path,
-                        of_array->dtype, name);
+        code = cli_fail(CLI_USAGE, "--field: the items of %s (%s) have no field '%s'",
+                        s->path, of_array->dtype, name);
     else if (field->dtype->ndim > 0)
-        code = cli_fail(CLI_UNSUPPORTED, "--field: '%s' is an array in each item", name);
+        code = cli_fail(CLI_UNSUPPORTED,
+                        "--field: '%s' is a sub-array, which cannot be read alone", name);
     if (code == CLI_OK) code = descr_of(field->dtype, &text);
     if (code == CLI_OK) {
         free(of_array->dtype);
@@ -160,7 +160,7 @@ typedef struct select_source {
     source base;
     source *inner;
     selection sel;
-    uint8_t *scratch; /* the bounds of a box when its items lie apart */
+    uint8_t *scratch; /* bounds of a box whose items are not contiguous */
     size_t scratch_size;
 } select_source;
 
@@ -175,7 +175,7 @@ static cli_exit reserve(select_source *s, size_t size)
     return CLI_OK;
 }
 
-/* Box `b` of what `sel`, without lists, selects; to `dst`, whose steps are given. */
+/* Reads box `b` of the selection `sel`, which has no lists, to `dst` with these strides. */
 static cli_exit read_apart(select_source *s, const selection *sel, const box *b,
                            const int64_t *dst_strides, uint8_t *dst)
 {
@@ -198,7 +198,7 @@ static bool is_list(const selection *sel, int r)
     return sel->result[r] >= 0 && sel->axis[sel->result[r]].list;
 }
 
-/* The next indices of the axes with lists, C order; false behind the last. */
+/* Advances the indices of axes with lists in C order; false after the last. */
 static bool next_listed(const selection *sel, const box *b, int64_t *index)
 {
     for (int r = sel->n_result - 1; r >= 0; r--) {
@@ -210,7 +210,7 @@ static bool next_listed(const selection *sel, const box *b, int64_t *index)
     return false;
 }
 
-/* One read for each combination of listed indices. */
+/* Reads once for each combination of listed indices. */
 static cli_exit read_lists(select_source *s, const box *b, uint8_t *dst)
 {
     const selection *sel = &s->sel;
@@ -256,7 +256,7 @@ static void close_selection(source *self)
     free(s->scratch);
 }
 
-/* The result's axes in the terms of the inner source's. */
+/* Describes the result's axes by those of the inner source. */
 static void describe_selection(select_source *s)
 {
     source *base = &s->base;
@@ -265,7 +265,7 @@ static void describe_selection(select_source *s)
     base->shape.ndim = selection_shape(&s->sel, base->shape.shape);
     base->first_axis_fastest = s->inner->first_axis_fastest;
     base->decodes = s->inner->decodes;
-    bool holds_bounds = !s->inner->read_selected; /* of the items it delivers */
+    bool holds_bounds = !s->inner->read_selected; /* of the delivered items */
     for (int r = 0; r < s->sel.n_result; r++) {
         if (s->sel.result[r] < 0) continue;
         const selection_axis *a = &s->sel.axis[s->sel.result[r]];
@@ -280,10 +280,11 @@ static cli_exit check_selectable(const source *inner, const selection *sel)
     if (inner->in_order)
         return cli_fail(CLI_UNSUPPORTED, "a selection cannot be taken from a pipe");
     if (selection_has_list(sel) && !inner->read_selected && !inner->takes_lists)
-        return cli_fail(CLI_UNSUPPORTED, "a list of indices needs an array, not npy or raw");
+        return cli_fail(CLI_UNSUPPORTED,
+                        "a list of indices requires an array, not npy or raw");
     if (sel->points && !inner->read_selected)
         return cli_fail(CLI_UNSUPPORTED,
-                        "a mask of the whole array is not taken around damage: take slices");
+                        "a mask of the whole array cannot skip damage: use slices");
     return CLI_OK;
 }
 

@@ -1,5 +1,5 @@
-/* Room: cli/sources. An open array as a source that goes on after damage. It says which
- * chunks it skips, however many boxes touch them. */
+/* Room: cli/sources. An open array as a source that continues after damage. Reports each skipped
+ * chunk once, however many boxes contain it. */
 #include "sources/damage.h"
 #include "sources/described.h"
 #include "sources/source.h"
@@ -17,7 +17,7 @@ typedef struct damaged_source {
     int64_t n_skipped;
 } damaged_source;
 
-/* Never called twice at once, but from any thread. */
+/* May be called from any thread, but calls never overlap. */
 static void on_damage(void *context, const caterva_damage *damage)
 {
     damaged_source *s = context;
@@ -84,7 +84,7 @@ cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t
     s->base.read_selected = NULL;
     s->base.takes_lists = true;
     s->base.close = close_damaged;
-    free(sound); /* what it owned is ours */
+    free(sound); /* its members are now ours */
     cli_exit code = add_memory(s, fill);
     if (code != CLI_OK) {
         source_close(&s->base);

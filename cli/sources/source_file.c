@@ -1,6 +1,6 @@
-/* Room: cli/sources. Raw and npy files as sources. A file is read at any place, in C or
- * Fortran order, with memory for one run of items; a pipe only forward. Sizes are
- * checked against the shape before the first item is read. */
+/* Room: cli/sources. Raw and npy files as sources. Files are read at any position, in C or Fortran
+ * order, with memory for one run of items; pipes only forward. Sizes are checked against the shape
+ * before the first item is read. */
 #include "formats/descr.h"
 #include "formats/npy.h"
 #include "formats/numbers.h"
@@ -24,14 +24,14 @@ typedef struct file_source {
     const char *path; /* for messages */
     bool fortran_order;
     int64_t position; /* of the first item */
-    int64_t left;     /* bytes of items not read yet; pipes only */
+    int64_t left;     /* bytes of unread items; pipes only */
     uint8_t *run;     /* scratch, Fortran order only */
     size_t run_size;
-    int64_t box_size, box_done;    /* bytes, of the box that is being read */
-    uint8_t head[PROBE_PIPE_SIZE]; /* what was taken out of a pipe before */
+    int64_t box_size, box_done;    /* bytes of the current box */
+    uint8_t head[PROBE_PIPE_SIZE]; /* bytes that were read from a pipe before */
     size_t head_size, head_used;
-    cli_exit misfit; /* when bytes and shape disagree: of raw items the arguments are wrong,
-                        of an npy file its bytes are */
+    cli_exit misfit; /* status if bytes and shape disagree: for raw items the arguments are
+                      * wrong, for an npy file its bytes */
 } file_source;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -70,13 +70,13 @@ static cli_exit read_at(file_source *s, void *dst, size_t size, int64_t position
 
 /* ---- Boxes -------------------------------------------------------------- */
 
-/* A box in the order of the file: axis 0 here is the slowest of the file. */
+/* A box in the order of the file: axis 0 is the slowest one of the file. */
 typedef struct file_box {
     int ndim;
     int64_t start[CATERVA_MAX_DIMS], count[CATERVA_MAX_DIMS];
     int64_t file_strides[CATERVA_MAX_DIMS]; /* bytes */
     int64_t dst_strides[CATERVA_MAX_DIMS];  /* bytes */
-    int run_axis;                           /* from here on the file is contiguous */
+    int run_axis;                           /* contiguous in the file from this axis on */
     int64_t run_size;                       /* bytes */
 } file_box;
 
@@ -104,8 +104,8 @@ static void describe_box(const file_source *s, const box *b, file_box *out)
     }
 }
 
-/* Reads one run and puts its items where they belong; in C order they belong
- * together and go there at once. */
+/* Reads one run and copies its items to their positions; in C order these are contiguous, and the
+ * run is read into them. */
 static cli_exit read_run(file_source *s, const file_box *fb, int64_t position, uint8_t *dst)
 {
     size_t size = (size_t)fb->run_size;
@@ -195,7 +195,7 @@ static cli_exit data_size(const file_source *s, int64_t *size)
     return cli_fail(s->misfit, "%s: the shape is too large", s->path);
 }
 
-/* A file must be as long as its shape says; a pipe is counted while it is read. */
+/* Checks the size of a file against its shape; a pipe is checked while it is read. */
 static cli_exit check_size(file_source *s)
 {
     struct stat st;
@@ -213,11 +213,11 @@ static cli_exit check_size(file_source *s)
     }
     int64_t has = st.st_size > s->position ? st.st_size - s->position : 0;
     if (has == s->left) return CLI_OK;
-    return cli_fail(has < s->left ? CLI_CORRUPT : s->misfit,
-                    "%s has %lld bytes of items, the shape %s of %lld-byte items needs %lld",
-                    s->path, (long long)has,
-                    shape_text(s->base.shape.ndim, s->base.shape.shape, text),
-                    (long long)s->base.shape.item_size, (long long)s->left);
+    return cli_fail(
+        has < s->left ? CLI_CORRUPT : s->misfit,
+        "%s has %lld bytes of items, but the shape %s of %lld-byte items needs %lld", s->path,
+        (long long)has, shape_text(s->base.shape.ndim, s->base.shape.shape, text),
+        (long long)s->base.shape.item_size, (long long)s->left);
 }
 
 static cli_exit take_dtype(file_source *s, const char *where, const char *text)
@@ -274,7 +274,7 @@ cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size)
     return CLI_OK;
 }
 
-/* Opens what was not looked at before. */
+/* Makes the source. Opens the path if that was not done before. */
 static cli_exit make_source(const char *path, probe *opened, cli_exit misfit,
                             file_source **out)
 {

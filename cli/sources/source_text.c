@@ -1,7 +1,7 @@
-/* Room: cli/sources. CSV and text as a source. The file is read and parsed once, and its items
- * stay in memory: only then is known how many rows there are and of which type. Reads what
- * sink_text.c writes: rows are lines, cells are separated by commas or by blanks, empty
- * lines and those that begin with '#' do not count. */
+/* Room: cli/sources. CSV and text as a source. The file is parsed once into memory, because the
+ * number of rows and the type are known only at its end. Reads the output of sink_text.c: rows are
+ * lines, cells are separated by commas or blanks, empty lines and those that begin with '#' are
+ * ignored. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/numbers.h"
@@ -21,7 +21,7 @@ typedef struct text_source {
     uint8_t *items;
 } text_source;
 
-/* A text that is read cell by cell; `cell` is overwritten by the next one. */
+/* Parser that reads a text cell by cell; each one overwrites `cell`. */
 typedef struct cells {
     const char *path;
     const char *at;
@@ -72,14 +72,15 @@ static bool add_character(cells *c, size_t *size, char character)
     return true;
 }
 
-/* Behind the quote that opens the cell: to the one that closes it; two are one. */
+/* Takes a quoted cell, from its opening quote to the closing one. Two quotes inside it mean one. */
 static cli_exit take_quoted(cells *c, size_t *size)
 {
     int64_t line = c->line;
     for (c->at++;; c->at++) {
         if (!*c->at)
-            return cli_fail(CLI_CORRUPT, "%s: line %lld, column %lld: the quote is not closed",
-                            c->path, (long long)line, (long long)c->column);
+            return cli_fail(CLI_CORRUPT,
+                            "%s: line %lld, column %lld: the quote is not closed", c->path,
+                            (long long)line, (long long)c->column);
         c->line += *c->at == '\n';
         if (*c->at == '"' && *++c->at != '"') return CLI_OK;
         if (!add_character(c, size, *c->at)) return fail_memory(c);
@@ -116,8 +117,8 @@ static void rewind_to(cells *c, const char *text)
 
 typedef struct table {
     int64_t n_rows, n_columns;
-    bool has_header; /* the first row has a cell that is no number */
-    bool integers;   /* all numbers are whole, and fit int64 */
+    bool has_header; /* the first row has a cell that is not a number */
+    bool integers;   /* all numbers are integers that fit int64 */
 } table;
 
 static bool is_integer(const char *text)
@@ -139,8 +140,8 @@ static bool is_number(const char *text)
 static cli_exit check_width(const cells *c, const table *t)
 {
     if (c->column == t->n_columns) return CLI_OK;
-    return cli_fail(CLI_CORRUPT, "%s: line %lld has %lld cells, the first row %lld", c->path,
-                    (long long)(c->line - c->ends_row), (long long)c->column,
+    return cli_fail(CLI_CORRUPT, "%s: line %lld has %lld cells, but the first row has %lld",
+                    c->path, (long long)(c->line - c->ends_row), (long long)c->column,
                     (long long)t->n_columns);
 }
 
@@ -174,14 +175,13 @@ static const char *text_of(const cells *c, const caterva_dtype *dtype)
     return missing ? "nan" : c->cell;
 }
 
-/* A first row with a cell that is no value; of text each is one. */
+/* Finds a header: a first row with a cell that is not a valid item. Text has none. */
 static cli_exit find_header(cells *c, const caterva_dtype *dtype, table *t)
 {
     uint8_t *item = cli_alloc((size_t)dtype->item_size);
     cli_exit code = item ? CLI_OK : CLI_IO;
     t->has_header = false;
-    if (code == CLI_OK && strchr("biufcmM", dtype->kind) && next_row(c))
-        do {
+    if (code == CLI_OK && strchr("biufcmM", dtype->kind) && next_row(c)) do {
             code = next_cell(c);
             if (code == CLI_OK && !item_read(dtype, text_of(c, dtype), item))
                 t->has_header = true;
@@ -240,8 +240,8 @@ static int64_t count_items(const array_shape *shape)
     return n;
 }
 
-/* The shape that is wanted (NULL: none), if the items are as many. Else one row or one column has
- * one axis. */
+/* Sets the shape: the wanted one (NULL: none) if it has as many items; else one axis for a single
+ * row or column, or two. */
 static void take_shape(text_source *s, const table *t, const array_shape *wanted)
 {
     array_shape *shape = &s->base.shape;
@@ -255,7 +255,7 @@ static void take_shape(text_source *s, const table *t, const array_shape *wanted
     shape->shape[1] = t->n_columns;
 }
 
-/* Numbers unless a dtype is given. */
+/* Parses all items; as numbers unless a dtype is given. */
 static cli_exit parse_text(text_source *s, cells *c, const char *text,
                            const array_shape *wanted, const char *described)
 {
@@ -307,7 +307,7 @@ static cli_exit read_whole(int fd, const char *path, const probe *opened, char *
         return CLI_OK;
     }
     free(text);
-    return cli_fail(CLI_CORRUPT, "%s is no text: it has a NUL", path);
+    return cli_fail(CLI_CORRUPT, "%s is not text: it contains a NUL", path);
 }
 
 cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_shape *shape,

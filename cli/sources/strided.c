@@ -1,6 +1,5 @@
-/* Room: cli/sources. Strided copies: an odometer over the outer axes, a typed loop along
- * the last one. Pure memory: the caller has checked that every item of the box lies
- * inside both buffers. */
+/* Room: cli/sources. Strided copies: an odometer over the outer axes, a typed loop along the last
+ * one. The caller has checked that every item of the box lies inside both buffers. */
 #include "sources/strided.h"
 
 #include <string.h>
@@ -24,7 +23,7 @@ static void copy_line(const uint8_t *src, int64_t src_stride, uint8_t *dst,
         memcpy(dst, src, (size_t)(n * item_size));
         return;
     }
-    switch (item_size) { /* a constant size makes each memcpy one move */
+    switch (item_size) { /* a constant size makes each memcpy one instruction */
     case 1: COPY_LINE(1); break;
     case 2: COPY_LINE(2); break;
     case 4: COPY_LINE(4); break;

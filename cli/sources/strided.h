@@ -1,11 +1,11 @@
-/* Strided copies between boxes of items. Strides are in bytes and may be
- * negative; `counts` and strides have `ndim` entries. */
+/* Strided copies between boxes of items. Strides are in bytes and may be negative; `counts` and
+ * strides have `ndim` entries. */
 #ifndef CLI_STRIDED_H
 #define CLI_STRIDED_H
 
 #include "sources/selection.h"
 
-/* Strides of a box in C order, last axis fastest. */
+/* Computes the strides of a box in C order. */
 void strides_of_box(const box *b, int ndim, int64_t item_size, int64_t *strides);
 
 typedef struct strided_copy {
@@ -18,8 +18,9 @@ typedef struct strided_copy {
 
 void strided_copy_run(const strided_copy *copy, const uint8_t *src, uint8_t *dst);
 
-/* Where the items of a box of the result lie among those of its bounds in the
- * array: byte strides of the result's axes, and the first item's place. No lists. */
+/* Computes the positions of the items in a box of the result among those of its bounds in the
+ * array: the byte strides of the result's axes, and returns the position of the first item. Not for
+ * lists. */
 int64_t strides_of_selection(const selection *sel, const box *result, const box *bounds,
                              int64_t item_size, int64_t *strides);
 

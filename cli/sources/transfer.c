@@ -1,6 +1,6 @@
-/* Room: cli/sources. Moves items from any source to any sink. Chooses the boxes: as long
- * as the memory allows, cut where chunks are cut, so that no chunk is decoded or
- * encoded twice. Knows no format. */
+/* Room: cli/sources. Moves items from any source to any sink. Boxes are as large as the memory
+ * allows and are cut at chunk boundaries, so that no chunk is decoded or encoded twice. Independent
+ * of formats. */
 #include "sources/transfer.h"
 
 #include "terminal/progress.h"
@@ -20,12 +20,11 @@ void source_close(source *s)
     free(s);
 }
 
-/* ---- Boxes in turn ------------------------------------------------------ */
+/* ---- Iterating over boxes --------------------------------------------------------------- */
 
 static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* How far axis `d` of the tile may reach while the whole tile, stretched, stays
- * within `items`. At least 1. */
+/* Returns the length of axis `d` with which the stretched tile has at most `items`; at least 1. */
 static int64_t longest_reach(const walk *w, const int64_t *stretch, int d, int64_t items)
 {
     for (int e = 0; e < w->ndim; e++)
@@ -46,8 +45,8 @@ static void start_tile(walk *w, const walk_plan *plan, int64_t items)
     for (int d = 0; d < w->ndim; d++) w->tile[d] = 1;
 }
 
-/* Lengthens the tile axis by axis, the fastest first, until one does not fit
- * whole; that one ends at a multiple of the alignment when it can. */
+/* Lengthens the tile axis by axis, the fastest first, until one does not fit as a whole; that one
+ * ends at a multiple of the alignment if possible. */
 static void grow_tile(walk *w, const walk_plan *plan, int64_t items)
 {
     for (int i = 0; i < w->ndim; i++) {
@@ -62,7 +61,7 @@ static void grow_tile(walk *w, const walk_plan *plan, int64_t items)
     }
 }
 
-/* Tiles end where chunks do, also when the first chunk was begun before. */
+/* Shifts tiles to end at chunk boundaries, also if the first chunk is partial. */
 static void shift_tiles(walk *w, const walk_plan *plan)
 {
     for (int d = 0; d < w->ndim; d++)
@@ -99,7 +98,7 @@ bool walk_next(walk *w, box *out)
         int64_t start = w->next.stop[d] < w->shape[d] ? w->next.stop[d] : 0;
         w->next.start[d] = start;
         w->next.stop[d] = start ? min_i64(start + w->tile[d], w->shape[d]) : first_stop(w, d);
-        w->done = start == 0; /* wrapped around: the next axis moves on */
+        w->done = start == 0; /* wrapped around: advance the next axis */
     }
     return true;
 }
@@ -111,10 +110,10 @@ size_t walk_box_size(const walk *w, int64_t item_size)
     return (size_t)size;
 }
 
-/* ---- The move ----------------------------------------------------------- */
+/* ---- Moving ----------------------------------------------------------------------------- */
 
-/* Half of the memory for the box, the other half for what source, sink and
- * library hold beside it: the block cache takes a half of that. */
+/* Plans boxes with half of the memory. The other half is for source, sink and library; half of that
+ * is the block cache. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
@@ -135,8 +134,8 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
     caterva_cache_set_limit(args->memory / 4, NULL);
 }
 
-/* Of a box's time, the share that reading it takes: decoding is quicker than encoding,
- * and both are slower than files. */
+/* Returns the share of reading in a box's time: decoding is faster than encoding, files than
+ * both. */
 static double share_of_reading(const source *from, const sink *to)
 {
     if (from->decodes) return to->encodes ? 0.25 : 0.9;
@@ -184,7 +183,7 @@ cli_exit transfer_items(const cli_args *args, source *from, sink *to)
 
 cli_exit transfer(const cli_args *args, source *from, sink *to)
 {
-    progress bar; /* stays while what is left is encoded and committed */
+    progress bar; /* shown until the rest is encoded and committed */
     cli_exit code = move_items(args, from, to, &bar);
     if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
     if (code == CLI_OK)

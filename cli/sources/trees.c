@@ -1,4 +1,4 @@
-/* Room: cli/sources. Trees: the text that names one, opened and listed. */
+/* Room: cli/sources. Opens and lists trees by the text that names one. */
 #include "sources/trees.h"
 
 #include "sources/remote.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where "::" stands before a key; as the library, a file of that whole name comes first. */
+/* Finds the "::" before a key. As in the library, a file of that whole name takes precedence. */
 static const char *find_key(const char *text)
 {
     if (access(text, F_OK) == 0) return NULL;
@@ -65,7 +65,7 @@ void tree_part_close(tree_part *part)
     *part = (tree_part){.path = NULL};
 }
 
-/* Of a member that any archive may have: an .npz file is no tree. */
+/* Whether the member may be in any archive: an .npz file is not a tree. */
 static bool is_anything(const caterva_tree_entry *entry)
 {
     static const char *const kinds[] = {"file", "deflated", "encrypted"};
@@ -82,13 +82,13 @@ static bool has_ending(const char *text, const char *ending)
     return size > length && memcmp(text + size - length, ending, length) == 0;
 }
 
-/* Of a URL its name tells: to look would take requests. */
+/* Whether a URL is an array by its name; looking would take requests. */
 static bool is_array_url(const char *text)
 {
     return cli_is_url(text) && !find_key(text) && !has_ending(text, ".b2z");
 }
 
-/* What should be a tree by its name, and is damaged or missing: opening it says why. */
+/* Whether the name should be a tree. If that is damaged or missing, opening it reports why. */
 static bool is_named_tree(const char *text)
 {
     if (find_key(text)) return false;
@@ -102,7 +102,7 @@ bool tree_part_is(const cli_args *args, const char *text)
     caterva_status status = CATERVA_EUNSUPPORTED;
     if (tree_part_split(text, &part.path, &part.group) == CLI_OK)
         status = open_and_list(args, &part, NULL);
-    bool is_unread = status == CATERVA_EIO && part.tree; /* its list says why */
+    bool is_unread = status == CATERVA_EIO && part.tree; /* listing it reports why */
     bool is_it = status == CATERVA_OK || is_unread ||
                  (status != CATERVA_EUNSUPPORTED && is_named_tree(text));
     struct stat st;
@@ -116,7 +116,7 @@ bool tree_part_is(const cli_args *args, const char *text)
     return is_it;
 }
 
-/* Of a list: the group is gone, or the tree, or what it needs in order to be one. */
+/* Whether the status of a list means that the group or tree no longer exists, or is not a tree. */
 static bool is_none(caterva_status status)
 {
     return status == CATERVA_ENOTFOUND || status == CATERVA_EUNSUPPORTED;

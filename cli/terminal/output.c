@@ -1,6 +1,6 @@
-/* Room: cli/terminal. Result files: written under a temporary name, synced and renamed, so
- * that an interrupted run leaves nothing half made. Devices and pipes are written as
- * they are, never replaced. Knows nothing of formats. */
+/* Room: cli/terminal. Output files are written under a temporary name, synced and renamed, so that
+ * an interrupted run leaves no incomplete file. Devices and pipes are written directly, never
+ * replaced. Independent of formats. */
 #include "terminal/output.h"
 
 #include "terminal/progress.h"
@@ -41,9 +41,9 @@ static cli_exit open_directly(output *out, const char *path)
     return CLI_OK;
 }
 
-/* ".NAME.tmp-XXXXXX" beside the target, like all temporary files of the library: on the same
- * file system, so that rename is atomic. Writes a likely free name over `text`, which has
- * room for 32 bytes more than the target. */
+/* Makes ".NAME.tmp-XXXXXX" in the target's directory, as for all temporary files of the library: on
+ * the same file system, so that the rename is atomic. Writes a name that is probably free to
+ * `text`, which must have room for 32 bytes more than the target. */
 static void choose_temporary(char *text, size_t size, const char *target)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -58,7 +58,7 @@ static void choose_temporary(char *text, size_t size, const char *target)
     snprintf(text, size, "%.*s.%.200s.tmp-%s", (int)(name - target), target, name, suffix);
 }
 
-/* -1 and errno: no name was free, or the file cannot be made. */
+/* Returns -1 and sets errno if no name was free or the file cannot be created. */
 static int create_temporary(output *out, mode_t mode)
 {
     enum { TRIES = 100 };
@@ -74,8 +74,8 @@ static int create_temporary(output *out, mode_t mode)
     return fd;
 }
 
-/* A replaced file keeps owner, group and permissions; of a group that this process may not
- * name its bits are not given to another one. */
+/* Copies owner, group and permissions of a replaced file. If the group cannot be kept, the new
+ * group gets no more permissions than others. */
 static void keep_access(int fd, const struct stat *old)
 {
     mode_t mode = old->st_mode & 0777;
@@ -86,7 +86,7 @@ static void keep_access(int fd, const struct stat *old)
     fchmod(fd, mode);
 }
 
-/* `old`: what is replaced, or NULL. Nobody looks into the new one before it is like it. */
+/* `old`: the replaced file, or NULL. The new file is private until it has the old permissions. */
 static cli_exit open_temporary(output *out, const struct stat *old)
 {
     out->fd = create_temporary(out, old ? 0600 : 0666);
@@ -103,8 +103,8 @@ static cli_exit open_temporary(output *out, const struct stat *old)
     return CLI_OK;
 }
 
-/* An array that somebody writes is not replaced: its writer's lock is taken, for as long
- * as *fd is open. What is not there, or cannot be opened, nobody can be asked about. */
+/* Takes the writer's lock of the target, held while *fd is open, so that an array being written is
+ * not replaced. A file that does not exist or cannot be opened counts as unlocked. */
 static cli_exit lock_target(const output *out, int *fd)
 {
     *fd = open(out->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -125,13 +125,13 @@ static cli_exit open_path(output *out, const char *path, bool force)
     if (there && S_ISDIR(st.st_mode)) return cli_fail(CLI_IO, "%s is a directory", path);
     if (there && !S_ISREG(st.st_mode)) return open_directly(out, path);
     if (there && !force) return exists(path);
-    /* Through a symbolic link the file behind it is replaced, not the link. */
+    /* If the path is a symbolic link, replaces the file it points to, not the link. */
     out->target = there ? realpath(path, NULL) : cli_copy_text(path);
     out->force = force;
     if (!out->target) return cli_fail_sys("cannot write %s", path);
     if (there) {
         int lock;
-        CLI_TRY(lock_target(out, &lock)); /* early, and at the end once more */
+        CLI_TRY(lock_target(out, &lock)); /* checked early, and again at the end */
         unlock_target(lock);
     }
     return open_temporary(out, there ? &st : NULL);
@@ -196,8 +196,8 @@ cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t po
     return CLI_OK;
 }
 
-/* Gives the temporary file its name. Without -f by link, which refuses a file
- * that appeared meanwhile; file systems without links get the rename. */
+/* Gives the temporary file its name. Without -f by a link, which fails if the file appeared
+ * meanwhile; on file systems without links by a rename. */
 static cli_exit publish(output *out)
 {
     if (fsync(out->fd) != 0) return cli_fail_sys("cannot write to %s", out->path);
@@ -244,7 +244,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* The folder that `path` lies in. */
+/* Examines the directory that contains `path`. */
 static bool stat_folder(const char *path, struct stat *st)
 {
     char folder[PATH_MAX];
@@ -266,7 +266,7 @@ cli_exit output_check_input(const char *out, const char *in)
     bool same = (file || folder) && stat(out, &to) == 0 && same_file(&from, &to);
     if (!same && folder) same = stat_folder(out, &to) && same_file(&from, &to);
     if (!same) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s is the input itself, which the output would replace", out);
+    return cli_fail(CLI_USAGE, "%s is the input, which the output would replace", out);
 }
 
 cli_exit output_check_array(const char *path, bool force)

@@ -1,4 +1,4 @@
-/* Room: cli/terminal. Waiting for an array that another process writes. */
+/* Room: cli/terminal. Waits for an array that another process is writing. */
 #include "cli.h"
 
 #include <time.h>
@@ -13,7 +13,7 @@ bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *pa
     if (pause > LONGEST_PAUSE) pause = LONGEST_PAUSE;
     if (pause > left) pause = left;
     struct timespec time = {pause / 1000, pause % 1000 * 1000000};
-    nanosleep(&time, NULL); /* a signal ends it */
+    nanosleep(&time, NULL); /* ends early at a signal */
     patience->waited += pause;
     return !cli_interrupted();
 }

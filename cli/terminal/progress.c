@@ -1,6 +1,5 @@
-/* Room: cli/terminal. The progress bar. Draws over its own line and wipes it at the end;
- * it counts bytes. Never draws where stderr is a file, so that logs
- * hold sentences only. */
+/* Room: cli/terminal. The progress bar. Redraws its own line and erases it at the end. Never draws
+ * if stderr is not a terminal, so that logs hold only messages. */
 #include "terminal/progress.h"
 #include "formats/numbers.h"
 
@@ -13,7 +12,7 @@
 
 enum { BAR_WIDTH = 24, UPDATE_MS = 100, LINE_SIZE = 160, TEXT_SIZE = 80 };
 
-/* The bar that is shown. Whoever finds the lock taken has nothing new to draw. */
+/* The current bar. A thread that finds the lock taken skips its report. */
 static progress *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -34,7 +33,7 @@ void progress_start(progress *bar, const cli_args *args, int64_t total)
 
 /* ---- The line ---------------------------------------------------------------- */
 
-/* Columns that a line may take: the last one stays free, because writing there may scroll. */
+/* Returns the columns of a line; the last one stays free, because writing there may scroll. */
 static int columns(void)
 {
     struct winsize window;
@@ -42,7 +41,7 @@ static int columns(void)
     return known && window.ws_col < LINE_SIZE ? window.ws_col - 1 : LINE_SIZE - 1;
 }
 
-/* Appends `part` if the line still fits into `most` columns. */
+/* Appends `part` if the line still fits in `most` columns. */
 static void put(char *line, int most, const char *part)
 {
     size_t used = strlen(line), size = strlen(part);
@@ -55,7 +54,7 @@ static void put_cells(char *line, int most, double part)
     int filled = (int)(part * BAR_WIDTH);
     for (int i = 0; i < BAR_WIDTH; i++) cells[1 + i] = i < filled ? '#' : '.';
     cells[1 + BAR_WIDTH] = ']';
-    if (most >= BAR_WIDTH + 7) put(line, most, cells); /* with the per cent behind it */
+    if (most >= BAR_WIDTH + 7) put(line, most, cells); /* with the percentage after it */
 }
 
 static void put_time_left(char *line, int most, double seconds)
@@ -107,7 +106,7 @@ static void draw(progress *bar, int64_t now)
 
 /* ---- Steps ------------------------------------------------------------------- */
 
-/* With the lock. */
+/* Requires the lock. */
 static void step(progress *bar, int64_t done)
 {
     if (done > bar->done) bar->done = done;

@@ -1,5 +1,5 @@
-/* A progress bar on stderr, drawn at most ten times a second, and only when stderr is a
- * terminal. One at a time; it may be told of progress from any thread. */
+/* A progress bar on stderr, drawn at most ten times a second, if stderr is a terminal. One bar at a
+ * time; any thread may report progress. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -7,30 +7,29 @@
 
 typedef struct progress {
     bool shown;
-    bool hides_bytes; /* what is counted says little: only its share is shown */
+    bool hides_bytes; /* the amount is not meaningful to users: shows only the percentage */
     int64_t total;    /* bytes; 0: unknown */
     int64_t done;
-    int64_t base, share; /* what the call under way stands for: [base, base + share) */
+    int64_t base, share;          /* the range of the current call: [base, base + share) */
     int64_t started, last_update; /* ms */
-    int width;                    /* of the line that is drawn; 0: none */
+    int width;                    /* of the drawn line; 0: none */
 } progress;
 
-/* `total`: bytes, or 0 if it is not known, or progress_follow will set it. */
+/* `total`: bytes, or 0 if it is unknown or set by the reports of progress_of. */
 void progress_start(progress *bar, const cli_args *args, int64_t total);
 void progress_step(progress *bar, int64_t done);
-void progress_end(progress *bar); /* wipes the line */
+void progress_end(progress *bar); /* erases the line */
 
-/* What handles report until the next phase stands for [base, base + share). */
+/* Maps the reports of handles, until the next phase, to [base, base + share). */
 void progress_phase(progress *bar, int64_t base, int64_t share);
 
-/* A bar of what handles report. */
+/* Starts a bar for the reports of handles. */
 void progress_start_telling(progress *bar, const cli_args *args);
 
-/* The progress of a call that the bar follows. */
+/* Returns reports that move this bar. */
 caterva_progress progress_of(progress *bar);
 
-/* The caterva_progress.report of every handle: moves the bar that is shown, if any, and says
- * whether to stop. */
+/* The caterva_progress.report of every handle: moves the current bar; returns whether to stop. */
 int progress_tell(void *unused, int64_t done, int64_t total);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: cli/terminal. Reports: every sentence that goes to stderr is written here, so that
- * each begins with "caterva: " and ends its own line. */
+/* Room: cli/terminal. Reports: all sentences on stderr are printed here, so that each begins with
+ * "caterva: " and ends with a line end. */
 #include "cli.h"
 
 #include <errno.h>
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With names in it that hold any bytes. */
+/* Prints a sentence, which may contain names with any bytes. */
 static void print_sentence(const char *prefix, const char *fmt, va_list arguments)
 {
     char sentence[sizeof(cli_shown)];
     vsnprintf(sentence, sizeof sentence, fmt, arguments);
-    fflush(stdout); /* keeps the order of the two streams on a terminal */
+    fflush(stdout); /* keeps the order of the streams on a terminal */
     fputs(prefix, stderr);
     fputs(cli_show_sentence(sentence).text, stderr);
 }

@@ -1,6 +1,5 @@
-/* Room: cli/terminal. Names as they may be shown. A file's name, a key or a field's name
- * holds any bytes; those that a terminal would obey, or that are no UTF-8, are written
- * out. */
+/* Room: cli/terminal. Printable forms of names. The name of a file, key or field may contain any
+ * bytes; those that a terminal would interpret, or that are not UTF-8, are escaped. */
 #include "cli.h"
 #include "formats/json.h"
 
@@ -8,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* C0, DEL, and C1, which is two bytes. */
+/* Whether the character is C0, DEL, or C1, which has two bytes. */
 static bool is_control(const char *at, size_t length)
 {
     unsigned char first = (unsigned char)at[0];
@@ -48,7 +47,7 @@ static bool is_web(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* Of a URL in a sentence: up to a blank, and without the sentence's own marks. */
+/* Returns the bytes of a URL in a sentence: up to a blank, without the sentence's punctuation. */
 static size_t url_size(const char *text)
 {
     size_t size = strcspn(text, " ");
@@ -56,15 +55,15 @@ static size_t url_size(const char *text)
     return size;
 }
 
-/* The last of `size` bytes that is an @, or NULL. */
+/* Returns the last @ among `size` bytes, or NULL. */
 static char *last_at(char *text, size_t size)
 {
     while (size > 0 && text[size - 1] != '@') size--;
     return size > 0 ? text + size - 1 : NULL;
 }
 
-/* Behind user and password. These may hold what should have been written as %XX: where no
- * host and port come before the first slash, they reach up to the last @ that there is. */
+/* Skips user and password. These may contain unescaped characters: if no host and port precede the
+ * first slash, they extend to the last @. */
 static char *skip_user(char *host, size_t size)
 {
     size_t authority = strcspn(host, "/?#");
@@ -77,8 +76,8 @@ static char *skip_user(char *host, size_t size)
     return at ? at + 1 : host;
 }
 
-/* Takes the user and the query out of a URL of `size` bytes, and leaves the key of an array
- * in a tree; returns what is left of them. */
+/* Removes the user and the query of a URL of `size` bytes, but keeps the key of an array in a tree.
+ * Returns the remaining size. */
 static size_t cut_url(char *text, size_t size)
 {
     char *host = strstr(text, "://") + 3, *end = text + size;

@@ -1,11 +1,10 @@
-/* Room: cli/terminal. Being told to stop. The first SIGINT, SIGTERM or SIGHUP sets a flag
- * that every loop and every call of the library looks at; the program then cleans up and
- * ends by that signal. A second one does not wait for that: temporary files go and the
- * process ends at once. What the caller has set to be ignored (nohup) stays ignored.
+/* Room: cli/terminal. Interruption. The first SIGINT, SIGTERM or SIGHUP sets a flag that every loop
+ * and every library call checks; the program then cleans up and ends by that signal. A second one
+ * deletes temporary files and ends the process at once. Signals that the parent set to be ignored
+ * (nohup) stay ignored.
  *
- * A handler may neither lock nor look into a directory: the second signal wakes a
- * thread that does. The flag, its pipes and the temporary names are state of the
- * process. */
+ * A signal handler may neither lock nor read directories, so the second signal wakes a thread that
+ * does. The flag, its pipes and the temporary names are process-wide state. */
 #include "cli.h"
 
 #include <errno.h>
@@ -22,9 +21,9 @@
 static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_STOPPING = sizeof stopping / sizeof stopping[0] };
 
-static atomic_int first;          /* the signal; 0: none came */
-static int woken[2] = {-1, -1};   /* readable after the first */
-static int hurried[2] = {-1, -1}; /* after the second */
+static atomic_int first;          /* the first signal; 0: none */
+static int woken[2] = {-1, -1};   /* readable after the first signal */
+static int hurried[2] = {-1, -1}; /* readable after the second one */
 static atomic_bool minded;        /* a thread reads `hurried` */
 
 static void end_by(int signal_number)
@@ -42,12 +41,12 @@ static void on_signal(int signal_number)
     else if (atomic_load(&minded))
         n = write(hurried[1], "", 1);
     else
-        end_by(signal_number); /* when the handler returns */
+        end_by(signal_number); /* takes effect when the handler returns */
     (void)n;
     errno = saved;
 }
 
-/* For the life of the process; never blocks. */
+/* Opens a pipe for the life of the process; its ends never block. */
 static bool open_pipe(int pipe_ends[2])
 {
     if (pipe(pipe_ends) != 0) return false;
@@ -66,11 +65,11 @@ static bool is_ignored(int signal_number)
 
 void cli_catch_signals(void)
 {
-    /* No SA_RESTART: a write to a full pipe must return. */
+    /* Without SA_RESTART, so that a write to a full pipe returns. */
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     signal(SIGXFSZ, SIG_IGN);      /* a file that grows too large is an error: EFBIG */
-    if (!open_pipe(woken)) return; /* then they end the program, as everywhere */
+    if (!open_pipe(woken)) return; /* signals then end the program by default */
     for (int i = 0; i < N_STOPPING; i++)
         if (!is_ignored(stopping[i])) sigaction(stopping[i], &action, NULL);
 }
@@ -91,13 +90,13 @@ cli_exit cli_wait(int fd, bool to_write)
     struct pollfd fds[2] = {{.fd = fd, .events = to_write ? POLLOUT : POLLIN},
                             {.fd = woken[0], .events = POLLIN}};
     while (!cli_interrupted())
-        if (poll(fds, 2, -1) >= 0 || errno != EINTR) break; /* what is wrong, read says */
+        if (poll(fds, 2, -1) >= 0 || errno != EINTR) break; /* read reports others */
     return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 /* ---- The second signal ------------------------------------------------------ */
 
-/* Under a lock that whoever makes or renames such a file holds only for that. */
+/* Temporary files. The lock is held while such a file is created or renamed. */
 enum { MAX_FILES = 4 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *files[MAX_FILES];
@@ -113,7 +112,7 @@ static void *wait_for_second(void *unused)
     caterva_delete_temporaries();
     signal(atomic_load(&first), SIG_DFL);
     kill(getpid(), atomic_load(&first));
-    poll(NULL, 0, 1000); /* the signal is for another thread: this one blocks it */
+    poll(NULL, 0, 1000); /* another thread gets the signal: this one blocks it */
     _exit(128 + atomic_load(&first));
 }
 
@@ -124,7 +123,7 @@ void cli_mind_temporaries(void)
     if (atomic_load(&minded) || woken[0] < 0 || !open_pipe(hurried)) return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
-                    &before); /* the thread's mask: handlers run elsewhere */
+                    &before); /* for the new thread: handlers run in others */
     if (pthread_create(&thread, NULL, wait_for_second, NULL) == 0) {
         pthread_detach(thread);
         atomic_store(&minded, true);

@@ -1,5 +1,5 @@
-/* Room: cli/terminal. Reading in order, whatever the other end sends at a time. A signal ends
- * a read that waits. Knows no format. */
+/* Room: cli/terminal. Sequential reading from sources that may deliver any number of bytes at a
+ * time. A signal ends a read that waits. Independent of formats. */
 #include "terminal/stream.h"
 
 #include "terminal/progress.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What a slow disk delivers well within a second. */
+/* A slow disk delivers this well within a second. */
 #define PIECE_SIZE ((size_t)4 << 20)
 
 size_t stream_piece(size_t size) { return size < PIECE_SIZE ? size : PIECE_SIZE; }

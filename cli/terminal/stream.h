@@ -1,22 +1,20 @@
-/* Bytes that come in order: standard input, a pipe, the front of a file. */
+/* Sequential input: standard input, a pipe, the beginning of a file. */
 #ifndef CLI_STREAM_H
 #define CLI_STREAM_H
 
 #include "cli.h"
 
-/* Reads up to `size` bytes; fewer come (*got) only at the end. `path` is what the
- * sentence of a failure names. */
+/* Reads `size` bytes, fewer (*got) only at the end. Error messages name `path`. */
 cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *got);
 
-/* So much of `size` is read or written at once, that a signal or a look at the clock
- * need not wait long. */
+/* Returns how much of `size` to transfer at once, so that signals and the clock are checked. */
 size_t stream_piece(size_t size);
 
-/* The same, and drops what it reads. */
+/* The same, but discards the bytes. */
 cli_exit stream_skip(int fd, const char *path, int64_t size, int64_t *got);
 
-/* All of standard input, with a NUL behind it; CLI_USAGE when it is more than `limit`
- * bytes. Release *out with free. */
+/* Reads all of standard input, with a NUL; CLI_USAGE: over `limit` bytes. Release *out with
+ * free. */
 cli_exit stream_read_input(size_t limit, char **out, size_t *size);
 
 #endif

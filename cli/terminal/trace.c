@@ -1,4 +1,5 @@
-/* Room: cli/terminal. One line for one request, whole: several threads may speak. */
+/* Room: cli/terminal. Prints one line for each request in a single call, as threads print
+ * concurrently. */
 #include "terminal/trace.h"
 
 #include "cli.h"

@@ -254,7 +254,7 @@ class TreeReport(Outcome):
 
     def __str__(self) -> str:
         if self.ok:
-            skipped = f", {self.n_skipped} not looked at" if self.n_skipped else ""
+            skipped = f", {self.n_skipped} not checked" if self.n_skipped else ""
             return f"ok, {self.n_members} members{skipped}"
         return "\n".join(
             f"{m.key}: {d.message}" for m in self.members for d in m.report.damages

@@ -43,19 +43,19 @@ WRONG = [
     ("NaN", "invalid token"), ("Infinity", "invalid token"), ("1e999", "is not JSON"),
     (str(2**64), "too big integer"), (str(-2**63 - 1), "too big negative integer"),
     (f'["uint64#0#", {2**64 - 1}, {2**64}]', "too big integer"),
-    ("True", "invalid token"), ("nul", "invalid token"), ("[" * 65 + "]" * 65, "less depth"),
+    ("True", "invalid token"), ("nul", "invalid token"), ("[" * 65 + "]" * 65, "at most 64 nested lists and objects"),
     ("]", "unexpected token"),
     ('{"$binary": 1}', "base64 as text"), ('{"$binary": "a"}', "expected base64"),
     ('{"$binary": "AB==\"}', "expected base64"), ('{"$binary": "AA==AAAA"}', "expected base64"),
-    ('{"$binary": "AA==", "x": 1}', "behind the value of a word"),
-    ('{"$ext": 128, "data": ""}', "-128 to 127"), ('{"$ext": 1}', "behind the value of a word"),
+    ('{"$binary": "AA==", "x": 1}', "after the value of a word"),
+    ('{"$ext": 128, "data": ""}', "-128 to 127"), ('{"$ext": 1}', "after the value of a word"),
     ('{"$complex": [1]}', "[real, imaginary]"), ('{"$complex": [1, "x"]}', "a number"),
     ('{"$tuple": 1}', "'['"), ('{"$set": {}}', "'['"), ('{"$map": [1]}', "[key, value]"),
-    ('{"$map": [[1, 2, 3]]}', "[key, value]"), ('{"$map": [[[], 2]]}', "a key that is no list"),
+    ('{"$map": [[1, 2, 3]]}', "[key, value]"), ('{"$map": [[[], 2]]}', "a key that is neither a list nor a map"),
     ('{"$array": {"dtype": "O", "shape": [], "data": []}}', "dtype of a scalar"),
     ('{"$array": {"dtype": "S0", "shape": [9], "data": []}}', "dtype of a scalar"),
     ('{"$array": {"dtype": "i1", "shape": [2], "data": [1]}}', "as many items"),
-    ('{"$array": {"dtype": "i1", "shape": [-1], "data": [1]}}', "a number of items"),
+    ('{"$array": {"dtype": "i1", "shape": [-1], "data": [1]}}', "an extent of 0 or more"),
     ('{"$array": {"dtype": "i1", "shape": [1], "data": [128]}}', "fits the dtype"),
     ('{"$array": {"dtype": "i1", "shape": [1], "data": [-129]}}', "fits the dtype"),
     ('{"$array": {"dtype": "u1", "shape": [1], "data": [-1]}}', "fits the dtype"),
@@ -258,7 +258,7 @@ class Attributes(Case):
         self.fails(3, "attr", "set", self.path("none.b2nd"), "k", "1")
         self.fails(3, "attr", "delete", self.path("none.b2nd"), "k")
         self.assertEqual(self.array.read_bytes(), before)
-        self.assertIn("--dtype is for", self.fails(2, "attr", "get", self.array, "k", "--dtype",
+        self.assertIn("--dtype requires attr set", self.fails(2, "attr", "get", self.array, "k", "--dtype",
                                                    "i2"))
 
     def test_without_limits(self):

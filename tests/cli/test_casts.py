@@ -56,7 +56,7 @@ class Casts(Case):
                     "get", array, "--to", "raw", "--astype", target, "--casting", "safe"))
                 if not allowed:
                     err = self.fails(2, "convert", plain, out, "-f", "--astype", target)
-                    self.assertIn("is not a same-kind cast; --casting unsafe makes it", err)
+                    self.assertIn("is not a same-kind cast; --casting unsafe allows it", err)
                     if "c" in source:
                         continue
                 force = [] if allowed else ["--casting", "unsafe"]
@@ -97,7 +97,7 @@ class Casts(Case):
         before = path.read_bytes()
         for command in (["append", path], ["put", path, ":3"]):
             err = self.fails(2, *command, self.path("in.npy"))
-            self.assertIn("a.b2nd holds <f4, the input >f8; --casting same_kind casts it", err)
+            self.assertIn("a.b2nd contains <f4, but the input contains >f8; --casting same_kind converts it", err)
             self.fails(2, *command, self.path("in.npy"), "--casting", "safe")
             self.fails(2, *command, self.path("in.npy"), "--astype", "<i4", "--casting",
                        "unsafe")
@@ -118,9 +118,9 @@ class Casts(Case):
         for source in (self.path("a.npy"), array):
             for dtype in ("<i8", "<f4", "<f8"):
                 err = self.fails(2, "convert", source, out, "--dtype", dtype)
-                self.assertIn("--dtype says what raw input holds", err)
+                self.assertIn("--dtype describes raw input", err)
                 self.assertIn(f"--astype {dtype} converts", err)
-                self.assertIn(f"--view-dtype {dtype} takes", err)
+                self.assertIn(f"--view-dtype {dtype} reinterprets", err)
             self.ok("convert", source, out, "--view-dtype", "<i8")
             self.same(out, VALUES.view("<i8"))
             out.unlink()
@@ -135,10 +135,10 @@ class Casts(Case):
         path, out = self.array("a.b2nd", VALUES), self.path("o.b2nd")
         words = self.array("s.b2nd", np.array(["a", "b"]))
         for command in (["convert", path, out], ["get", path, "-o", out], ["repack", path, out]):
-            self.assertIn("--casting is safe, same_kind or unsafe, not 'no'",
+            self.assertIn("--casting must be safe, same_kind or unsafe, not 'no'",
                           self.fails(2, *command, "--astype", "<f4", "--casting", "no"))
-            self.assertIn("give both", self.fails(2, *command, "--casting", "safe"))
-            self.assertIn("--astype: 'what' is no dtype", self.fails(2, *command, "--astype",
+            self.assertIn("--casting requires --astype", self.fails(2, *command, "--casting", "safe"))
+            self.assertIn("--astype: 'what' is not a dtype", self.fails(2, *command, "--astype",
                                                                     "what"))
             command[1] = words
             self.assertIn("cannot be converted", self.fails(5, *command, "--astype", "<f4"))

@@ -54,10 +54,10 @@ class Diff(Case):
         self.assertEqual(self.differs(a, b, "-q", "--json"), "")
         other = self.store("c.b2nd", values.reshape(4, 3))
         self.assertEqual(self.differs(a, other),
-                         f"{a} and {other}: the shape differs, (3, 4) and (4, 3)\n")
+                         f"{a} and {other}: the shape differs: (3, 4) and (4, 3)\n")
         other = self.store("c.b2nd", values.astype(">i4"))
         self.assertEqual(self.differs(a, other),
-                         f"{a} and {other}: the dtype differs, <i4 and >i4\n")
+                         f"{a} and {other}: the dtype differs: <i4 and >i4\n")
         other = self.store("c.b2nd", values.ravel())
         self.assertEqual(json.loads(self.differs(a, other, "--json")),
                          {"schema": 1, "a": str(a), "b": str(other), "reason": "shape",
@@ -90,11 +90,11 @@ class Diff(Case):
         self.ok("attr", "delete", b, "x")
         lines = self.differs(a, b).splitlines()
         self.assertEqual(sorted(lines), sorted([
-            f"{a} and {b}: the attribute 'n' differs, 7 and 8",
-            f"{a} and {b}: the attribute 'y' differs, \"{('long ' * 30)[:59]}... and "
+            f"{a} and {b}: the attribute 'n' differs: 7 and 8",
+            f"{a} and {b}: the attribute 'y' differs: \"{('long ' * 30)[:59]}... and "
             '{"k": [1, "text"]}',
-            f"{a} and {b}: the attribute 'x' is in the first only",
-            f"{a} and {b}: the attribute 'only' is in the second only"]))
+            f"{a} and {b}: only the first has the attribute 'x'",
+            f"{a} and {b}: only the second has the attribute 'only'"]))
         facts = json.loads(self.differs(a, b, "--json"))
         self.assertEqual((facts["equal"], facts["different"], facts["differences"]),
                          (False, 0, []))
@@ -106,7 +106,7 @@ class Diff(Case):
         np.save(self.path("c.npy"), np.arange(6, dtype="<i4").reshape(2, 3))
         self.assertEqual(self.text("diff", a, self.path("c.npy")), "")
         other = self.store("d.b2nd", [1])
-        self.assertIn("the attribute 'n' is in the first only\n", self.differs(a, other))
+        self.assertIn("only the first has the attribute 'n'\n", self.differs(a, other))
 
     def test_types_of_attributes(self):
         a, b = self.pair()
@@ -120,14 +120,14 @@ class Diff(Case):
             self.ok("attr", "set", path, name, '["y", "x"]')
         self.assertEqual(self.text("diff", a, b), "")
         self.ok("attr", "set", b, "dims", '["y", null]')
-        self.assertEqual(self.differs(a, b), f"{a} and {b}: the dims differ, (y, x) and (y, -)\n")
+        self.assertEqual(self.differs(a, b), f"{a} and {b}: the dims differ: (y, x) and (y, -)\n")
         facts = json.loads(self.differs(b, a, "--json"))
         self.assertEqual((facts["dims"], facts["equal"], "attributes" in facts),
                          ({"a": ["y", None], "b": ["y", "x"]}, False, False))
         self.ok("attr", "set", b, "dims", '["odd"]')
         self.ok("attr", "delete", b, "_ARRAY_DIMENSIONS")
         lines = self.differs(a, b).splitlines()
-        self.assertEqual(lines, [f"{a} and {b}: the dims differ, (y, x) and ()"])
+        self.assertEqual(lines, [f"{a} and {b}: the dims differ: (y, x) and ()"])
 
     def test_tolerance_as_numpy(self):
         rng = np.random.default_rng(3)
@@ -189,7 +189,7 @@ class Diff(Case):
         a = self.store("a.b2nd", [1, 2, 3])
         (self.path("x.raw")).write_bytes(b"123")
         self.fails(2, "diff", a)
-        self.assertIn("raw bytes have no shape", self.fails(2, "diff", a, self.path("x.raw")))
+        self.assertIn("is raw, without a shape", self.fails(2, "diff", a, self.path("x.raw")))
         self.path("y.what").write_bytes(b"what")
         self.fails(2, "diff", a, self.path("y.what"))
         self.fails(3, "diff", a, self.path("none.b2nd"))
@@ -237,8 +237,8 @@ class Diff(Case):
             tree.rename(moved)
             shutil.copytree(a, tree)
 
-        none = [f"{a}::/g/{key}: there is none in {b}" for key in "yz"]
-        gone = f"caterva: {b} was removed while it was compared\n"
+        none = [f"{a}::/g/{key}: does not exist in {b}" for key in "yz"]
+        gone = f"caterva: {b} was deleted during the comparison\n"
         for change, expected in (
                 (replace, (1, [], "")),
                 (lambda tree: (tree / "g" / "y.b2nd").unlink(), (1, none[:1], "")),

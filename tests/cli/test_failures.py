@@ -81,7 +81,7 @@ class Usage(Case):
         path = self.path("a.b2nd")
         blosc2.zeros((4, 5), urlpath=str(path))
         for sel, place in (("4", "out of range for axis 0 with 4"), ("0,-6", "axis 1"),
-                           ("0,0,0", "3 axes, the array has 2"), ("1:2:0", "step"),
+                           ("0,0,0", "3 axes, but the array has 2"), ("1:2:0", "step"),
                            ("a", "position 1"), ("0,1:b", "position 5"), ("0,,", "position 3"),
                            ("0,0,,", "3 axes"), ("...,...", "more than one"),
                            ("1:2:3:4", "1:2"),

@@ -85,7 +85,7 @@ class Marks(Case):
                       self.fails(5, "convert", "-", out, "-f", stdin=frame))
         self.assertIn("standard input is a gzip file",
                       self.fails(5, "append", out, "-", stdin=gzip.compress(npy(VALUES))))
-        self.assertIn("raw needs --from raw", self.fails(2, "append", out, "-", stdin=b"1234"))
+        self.assertIn("raw input needs --from raw", self.fails(2, "append", out, "-", stdin=b"1234"))
         with open(self.path("in.npy"), "wb") as file:
             file.write(npy(VALUES))
         with open(self.path("in.npy"), "rb") as file:
@@ -129,9 +129,9 @@ class Marks(Case):
         array, plain = self.array("a.b2nd"), self.path("a.npy")
         plain.write_bytes(npy(VALUES))
         out = self.path("out.b2nd")
-        self.assertIn("is a b2nd array, not what --from npy says",
+        self.assertIn("is a b2nd array, but --from is npy",
                       self.fails(2, "convert", array, out, "--from", "npy"))
-        self.assertIn("is a NumPy file, not what --from b2nd says",
+        self.assertIn("is a NumPy file, but --from is b2nd",
                       self.fails(2, "convert", plain, out, "--from", "b2nd"))
         self.ok("convert", plain, out, "--from", "npy")
         size = plain.stat().st_size
@@ -139,7 +139,7 @@ class Marks(Case):
         self.same(out, np.frombuffer(plain.read_bytes(), "u1"))
         raw = self.path("what")
         raw.write_bytes(VALUES.tobytes())
-        self.assertIn("raw needs --from raw", self.fails(2, "convert", raw, out))
+        self.assertIn("raw input needs --from raw", self.fails(2, "convert", raw, out))
         self.ok("convert", raw, out, "-f", "--from", "raw", "--shape", "3,4", "--dtype", "<i4")
         self.same(out)
 
@@ -165,7 +165,7 @@ class Marks(Case):
         self.ok("convert", raw, self.path("out.b2nd"), "--shape", "4", "--dtype", "u1")
         self.path("a.npy").write_bytes(npy(VALUES))
         for command in ("info", "verify", "bench"):
-            self.assertIn("is a NumPy file and no b2nd array; 'caterva convert' makes one",
+            self.assertIn("is a NumPy file, not a b2nd array; 'caterva convert' converts it",
                           self.fails(5, command, self.path("a.npy")))
 
     def test_empty_files(self):
@@ -174,7 +174,7 @@ class Marks(Case):
         self.path("e").write_bytes(b"")
         for name, status in (("e.npy", 4), ("e.b2nd", 4), ("e", 2)):
             err = self.fails(status, "convert", self.path(name), self.path("out.b2nd"))
-            self.assertIn(f"{self.path(name)} is empty" if status == 4 else "neither its bytes",
+            self.assertIn(f"{self.path(name)} is empty" if status == 4 else "cannot determine the format of",
                           err)
 
 
@@ -203,14 +203,14 @@ class Outputs(Case):
                         ["convert", npy_file, npy_file, "--select", "1"],
                         ["repack", self.array, self.array, "--select", "1:"],
                         ["repack", link, self.array, "--astype", "<f8"]):
-            self.assertIn("the input itself", self.fails(2, *command, "-f"))
+            self.assertIn("is the input, which", self.fails(2, *command, "-f"))
             self.assertEqual(self.array.read_bytes(), self.before)
         self.assertEqual(npy_file.read_bytes(), npy(VALUES))
         with open(npy_file, "rb") as file:
             done = subprocess.run([CLI, "convert", "-", str(npy_file), "-f"], stdin=file,
                                   capture_output=True, env=environment())
         self.assertEqual(done.returncode, 2)
-        self.assertIn(b"the input itself", done.stderr)
+        self.assertIn(b"is the input, which", done.stderr)
         self.ok("repack", self.array, self.array, "-f", "--codec", "lz4")
 
     def test_a_directory_is_not_written_into(self):
@@ -218,7 +218,7 @@ class Outputs(Case):
         self.ok("convert", self.array, sparse, "--sparse")
         inside = sorted(p.name for p in sparse.iterdir())
         for out in (sparse, sparse / "x.raw", sparse / "chunks.b2frame"):
-            self.assertIn("the input itself", self.fails(2, "get", sparse, "--to", "raw", "-o",
+            self.assertIn("is the input, which", self.fails(2, "get", sparse, "--to", "raw", "-o",
                                                          out, "-f"))
         self.assertEqual(sorted(p.name for p in sparse.iterdir()), inside)
 
@@ -239,7 +239,7 @@ class Outputs(Case):
                             ["repack", self.array, self.path(name)],
                             ["repair", self.array, "-o", self.path(name)]):
                 err = self.fails(2, *command)
-                self.assertIn(f"called as {kind} is", err)
+                self.assertIn(f"with the name of {kind}; name it", err)
                 self.assertIn(str(self.path(name))[:-4] + ".b2nd", err)
         self.assertEqual(self.names(), ["a.b2nd"])
         self.ok("convert", self.array, self.path("x.npy"), "--to", "b2nd")  # as requested
@@ -282,7 +282,7 @@ class Statuses(Case):
         out = self.path("out.b2nd")
         for descr in ("'<q9'", "'what'", "'<f3'", "[('a', 'what')]"):
             err = self.fails(4, "convert", self.header(descr, "(1,)"), out)
-            self.assertIn("is no dtype: character", err)
+            self.assertIn("is not a dtype: character", err)
             self.assertNotIn("dtype, character", err)
         self.fails(5, "convert", self.header("'|O'", "(1,)"), out)
         for axes in (16, 17, 18):
@@ -302,20 +302,20 @@ class Statuses(Case):
 
     def test_arguments_that_are_none(self):
         path = self.path("a.b2nd")
-        self.assertIn("--shape '-3': axis 0 has -3 items", self.fails(
+        self.assertIn("--shape '-3': axis 0 is negative (-3)", self.fails(
             2, "create", path, "--shape", "-3", "--dtype", "u1"))
-        self.assertIn("--shape '4,-1': axis 1 has -1 items", self.fails(
+        self.assertIn("--shape '4,-1': axis 1 is negative (-1)", self.fails(
             2, "create", path, "--shape=4,-1", "--dtype", "u1"))
         for dtype in ("what", "", "u3"):
             err = self.fails(2, "create", path, "--shape", "3", "--dtype", dtype)
-            self.assertIn(f"caterva: --dtype: '{dtype}' is no dtype: character 0: ", err)
+            self.assertIn(f"caterva: --dtype: '{dtype}' is not a dtype: character 0: ", err)
         self.assertEqual(self.names(), [])
 
     def test_convert_tells_what_it_can(self):
         page = self.text("convert", "--help")
         self.assertIn("format of the output: raw, npy or b2nd\n", page)
         self.path("a.npy").write_bytes(npy(VALUES))
-        self.assertIn("--to is raw, npy or b2nd", self.fails(
+        self.assertIn("--to must be raw, npy or b2nd", self.fails(
             2, "convert", self.path("a.npy"), self.path("a.csv"), "--to", "csv"))
         self.assertIn("csv", self.text("get", "--help"))
 
@@ -375,13 +375,13 @@ class Text(Case):
                          [[7, 8, 0], [0, 0, 0], [1, 2, 3], [4, 5, 6]])
 
     def test_refused(self):
-        self.assertIn("line 2 has 1 cells, the first row 2", self.refuse(4, "1,2\n3\n"))
-        self.assertIn("line 3, column 2: 'x' is no value of int32",
+        self.assertIn("line 2 has 1 cells, but the first row has 2", self.refuse(4, "1,2\n3\n"))
+        self.assertIn("line 3, column 2: 'x' is not a value of int32",
                       self.refuse(2, "a,b\n1,2\n3,x\n", "--dtype", "i4"))
-        self.assertIn("line 2, column 1: '256' is no value of uint8",
+        self.assertIn("line 2, column 1: '256' is not a value of uint8",
                       self.refuse(2, "1\n256\n", "--dtype", "u1"))
         self.assertIn("the quote is not closed", self.refuse(4, '1,"2\n3,4'))
-        self.assertIn("is no text", self.refuse(4, "1,2\0,3"))
+        self.assertIn("is not text", self.refuse(4, "1,2\0,3"))
 
     def test_fill_of_times(self):
         for dtype, fill, got in (("M8[D]", "2020-02-29", "2020-02-29"), ("M8[D]", "5", "1970-01-06"),
@@ -411,7 +411,7 @@ class NumPyFiles(Case):
                 got = [self.text(arguments[0], self.path(name), *arguments[1:])
                        .replace(name, "FILE") for name in ("v.npy", "v.b2nd")]
                 self.assertEqual(got[0].replace("|u1", "u1"), got[1].replace("|u1", "u1"), arguments)
-        self.assertIn("for b2nd", self.fails(2, "get", self.path("v.npy"), "--sel", "x=1"))
+        self.assertIn("require b2nd", self.fails(2, "get", self.path("v.npy"), "--sel", "x=1"))
 
 
 class Fields(Case):
@@ -451,7 +451,7 @@ class Hints(Case):
             said = self.fails(5, "convert", self.path(name), self.path("y.npy"))
             self.assertIn("is a tree of arrays", said)
         self.path("token").write_bytes(b"1,2,3\n")
-        self.assertIn("no token of a part", self.fails(4, "jobs", "merge", path, self.path("token")))
+        self.assertIn("are not a part's token", self.fails(4, "jobs", "merge", path, self.path("token")))
         self.assertNotIn("-1", self.fails(4, "jobs", "merge", path, self.path("token")))
 
 

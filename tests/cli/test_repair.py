@@ -11,7 +11,7 @@ import numpy as np
 from tool_cli import Case, main, run
 
 WHOLE = "repaired in place: the header was restored from its copy, nothing is lost"
-ANEW = "repaired in place: the copy of the header was written anew, nothing is lost"
+ANEW = "repaired in place: the copy of the header was rewritten, nothing is lost"
 
 
 class Made(Case):
@@ -62,7 +62,7 @@ class Repair(Made):
     def test_sound(self):
         for path in (self.make(), self.make_blosc2("b.b2nd")):
             before = path.read_bytes()
-            self.assertEqual(self.text("repair", path), f"{path}: sound, nothing to repair\n")
+            self.assertEqual(self.text("repair", path), f"{path}: undamaged, nothing to repair\n")
             self.ok("repair", path, "-o", self.path("o.b2nd"))
             self.assertFalse(self.path("o.b2nd").exists())
             self.assertEqual(path.read_bytes(), before)
@@ -192,8 +192,8 @@ class Repair(Made):
         path = self.make_blosc2()
         where = json.loads(self.text("info", path, "--json", "--chunks"))["chunks"][4]
         path.write_bytes(path.read_bytes()[:where["position"] + 50])
-        self.assertIn("no other state was found, but a guess at the chunks' order would find one: "
-                      "--guess", self.fails(4, "repair", path))
+        self.assertIn("no other state was found, but a guess at the chunks' order would find one; "
+                      "see --guess", self.fails(4, "repair", path))
         self.assertEqual(self.names(), ["a.b2nd", "a.npy"])
         status, out, _ = run("repair", path, "--guess")
         self.assertEqual(status, 1)

@@ -95,10 +95,10 @@ class Info(Case):
 
     def test_remarks(self):
         blosc2.zeros((5, 5), urlpath=str(self.path("m.b2nd")), meta={"big": b"x" * 900})
-        self.assertIn("more than a sector of 512", self.text("info", self.path("m.b2nd")))
+        self.assertIn("more than a 512-byte sector", self.text("info", self.path("m.b2nd")))
         if DATA.is_dir():
             text = self.text("info", DATA / "example_day_month_temp.b2nd")
-            self.assertIn("the stored dtype |u1 does not fit items of 4 bytes", text)
+            self.assertIn("the stored dtype |u1 does not match the item size of 4 bytes", text)
             self.assertIn("400 x 3     V4  ", text)
 
 
@@ -174,11 +174,11 @@ class Verify(Case):
             file.write(b"x" * 1234)
         self.assertEqual(self.text("verify", path),
                          f"{path}: ok, 6 chunks, 6 stored, every block decodes, unsealed\n"
-                         f"{path}: 1234 bytes behind the frame, which are not part of the array\n")
+                         f"{path}: 1234 bytes after the frame, which are not part of the array\n")
         facts = json.loads(self.text("verify", path, "--json", "--quick"))
         self.assertEqual((facts["ok"], facts["bytes_behind"]), (True, 1234))
         os.truncate(path, size)
-        self.assertNotIn("behind", self.text("verify", path))
+        self.assertNotIn("after", self.text("verify", path))
 
     def damage(self, path, chunk):
         """Overwrites the middle of a chunk's data with 0xff."""

@@ -192,26 +192,26 @@ class Slices(Case):
         np.save(raw, values)
         full = np.ones((5, 4, 3), bool)
         for index, sel, words in (
-                (full[:4], "@", "stands alone and has the array's shape"),
-                (full[0], "@", "stands alone and has the array's shape"),
-                (full, "@,", "stands alone and has the array's shape"),
-                (full, "...,@", "stands alone and has the array's shape"),
-                (full[0, 0], "@", "a mask of 3 items for axis 0 with 5"),
+                (full[:4], "@", "must be alone and have the array's shape"),
+                (full[0], "@", "must be alone and have the array's shape"),
+                (full, "@,", "must be alone and have the array's shape"),
+                (full, "...,@", "must be alone and have the array's shape"),
+                (full[0, 0], "@", "the mask has 3 items, but axis 0 has 5"),
                 (np.array([1, 5]), "0,@", "index 5 is out of range for axis 1 with 4 items"),
-                (np.array([[1]]), "@", "a file of indices has one axis, not 2"),
-                (np.array([1.0]), "@", "a mask holds booleans, a list of indices integers")):
+                (np.array([[1]]), "@", "a file of indices must have one axis, not 2"),
+                (np.array([1.0]), "@", "a mask must contain booleans, a list of indices integers")):
             np.save(file, index)
             for command in ("get", "put", "view"):
                 extra = ["--fill", "1"] if command == "put" else []
                 self.assertIn(words, self.fails(2, command, path, sel.replace("@", f"@{file}"),
                                                 *extra))
         np.save(file, full)
-        self.assertIn("needs an array", self.fails(5, "convert", raw, self.path("o.b2nd"),
+        self.assertIn("requires an array", self.fails(5, "convert", raw, self.path("o.b2nd"),
                                                    "--select", f"@{file}"))
         self.fails(2, "repack", path, self.path("o.b2nd"), "--select", f"@{file}")
-        self.assertIn("around damage", self.fails(5, "get", path, f"@{file}", "--skip-damaged"))
+        self.assertIn("cannot skip damage", self.fails(5, "get", path, f"@{file}", "--skip-damaged"))
         self.fails(3, "get", path, f"@{self.path('none.npy')}")
-        for sel, words in (("[True,False]", "a mask of 2 items for axis 0 with 5"),
+        for sel, words in (("[True,False]", "the mask has 2 items, but axis 0 has 5"),
                            ("[True,1]", "True or False"), ("[1,True]", "a number"),
                            ("[True", "',' or ']'")):
             self.assertIn(words, self.fails(2, "get", path, sel))
@@ -227,7 +227,7 @@ class Slices(Case):
                            ("0,[x]", "expected a number"), (",", "expected a number"), ("0,0,0,None,0", "has 4 axes"),
                            ("Nonesuch", "expected ',' or the end")]:
             self.assertIn(words, self.fails(2, "get", path, sel))
-        self.assertIn("a list of indices needs an array",
+        self.assertIn("a list of indices requires an array",
                       self.fails(5, "convert", raw, self.path("b.b2nd"), "--select", "[0,1]"))
         self.assertIn("more than 16", self.fails(2, "get", path, "None," * 14 + "..."))
 

@@ -128,7 +128,7 @@ class Text(Case):
                              ("<u8", "18446744073709551616"), ("|V2", "0x01")):
             err = self.fails(2, "create", self.path("x.b2nd"), "--shape", "2",
                              "--dtype", dtype, "--fill", value)
-            self.assertIn(f"'{value}' is no value of", err)
+            self.assertIn(f"'{value}' is not a value of", err)
         self.assertEqual(self.names(), [])
 
     def test_others_files(self):

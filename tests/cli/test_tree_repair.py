@@ -11,7 +11,7 @@ import numpy as np
 from test_repair import Made
 from tool_cli import main, run, some
 
-SOUND = "sound, nothing to repair"
+SOUND = "undamaged, nothing to repair"
 
 
 def crc32c(data):
@@ -138,10 +138,10 @@ class TreeRepair(Made):
         at = self.damage_to(self.y, 3)
         bad = self.y.read_bytes()
         lines = self.repaired(1, self.tree)
-        self.assertIn(f"{self.tree}::/g/x: repaired, nothing of it is lost", lines)
+        self.assertIn(f"{self.tree}::/g/x: repaired, nothing is lost", lines)
         self.assertTrue(any(line.startswith(f"{self.tree}::/g/y: chunk 3 (1,1) at byte {at} ")
                             for line in lines), lines)
-        self.assertIn(f"{self.tree}::/g/y: 1 of 6 chunks lost; it stays, the rest is in "
+        self.assertIn(f"{self.tree}::/g/y: 1 of 6 chunks lost; it is unchanged, the rest is in "
                       f"{self.tree}/g/y.b2nd.repaired", lines)
         self.assertEqual(lines[-1], f"{self.tree}: 5 members, 2 damaged, 1 lost in part, 0 lost")
         self.assertEqual(self.x.read_bytes(), self.good[self.x])
@@ -171,7 +171,7 @@ class TreeRepair(Made):
         status, out, err = run("verify", self.x)
         self.assertNotEqual(status, 0)
         lines = self.repaired(0, self.tree)
-        self.assertIn(f"{self.tree}::/g/x: repaired, nothing of it is lost", lines)
+        self.assertIn(f"{self.tree}::/g/x: repaired, nothing is lost", lines)
         self.assertEqual(lines[-1], f"{self.tree}: 5 members, 1 damaged, nothing is lost")
         self.holds(self.x, self.values)
         self.assertEqual(set(self.files()), set(self.good))
@@ -221,7 +221,7 @@ class TreeRepair(Made):
         self.y.rename(self.tree / "g" / ".y.b2nd.tmp-1")
         (self.tree / ".caterva-commit").write_bytes(journal("g/y.b2nd", ".y.b2nd.tmp-1"))
         self.assertEqual(self.text("repair", self.tree),
-                         f"{self.tree}: a commit that stood was finished\n"
+                         f"{self.tree}: an interrupted commit was completed\n"
                          f"{self.tree}: {SOUND}\n")
         self.assertEqual(self.files(), self.good)
         (self.tree / ".caterva-commit").write_bytes(b"torn")
@@ -241,7 +241,7 @@ class TreeRepair(Made):
         embed.unlink()
         self.fails(5, "ls", self.tree)
         lines = self.repaired(0, self.tree)
-        self.assertEqual(lines[0], f"{self.tree}: embed.b2e did not exist: nothing of it is lost")
+        self.assertEqual(lines[0], f"{self.tree}: embed.b2e did not exist: nothing is lost")
         self.assertEqual(self.files(), self.good)
         embed.write_bytes(b"nothing")
         lines = self.repaired(1, self.tree)

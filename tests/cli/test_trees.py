@@ -198,7 +198,7 @@ class Trees(Case):
         n = sum(name.endswith(".b2nd") for name in zipfile.ZipFile(other).namelist())
         self.assertGreater(n, 0)
         text = self.text("verify", other)
-        self.assertEqual(text.count(": not looked at, deflated, unsealed"), n, text)
+        self.assertEqual(text.count(": not checked, deflated, unsealed"), n, text)
         self.assertEqual(self.text("verify", "--short", other).count("skipped "), n)
         facts = [json.loads(x) for x in self.text("verify", "--json", other).splitlines()]
         self.assertEqual(sum(x.get("skipped", False) for x in facts), n)
@@ -223,8 +223,8 @@ class Trees(Case):
         status, out, _ = run("diff", self.tree, other)
         self.assertEqual(status, 1)
         lines = out.decode().splitlines()
-        self.assertIn(f"{self.tree}::/raw/obj: there is none in {other}", lines)
-        self.assertIn(f"{other}::/more: there is none in {self.tree}", lines)
+        self.assertIn(f"{self.tree}::/raw/obj: does not exist in {other}", lines)
+        self.assertIn(f"{other}::/more: does not exist in {self.tree}", lines)
         self.assertEqual(len([line for line in lines if "1 of 10 items differ" in line]), 1)
         self.assertEqual(len(lines), 6)
         self.assertEqual(run("diff", "-q", self.tree, other)[:2], (1, b""))
@@ -266,11 +266,11 @@ class Trees(Case):
         status, out, _ = run("diff", self.tree, other)
         self.assertEqual(status, 1)
         self.assertEqual(out.decode().splitlines(), [
-            f"{self.tree} and {other}: the attribute 'title' differs, \"sample\" and "
+            f"{self.tree} and {other}: the attribute 'title' differs: \"sample\" and "
             '"another"',
-            f"{self.tree}::/model and {other}::/model: the attribute 'n' is in the second only",
-            f"{self.tree}::/model/lat and {other}::/model/lat: the attribute 'units' is in the "
-            "second only"])
+            f"{self.tree}::/model and {other}::/model: only the second has the attribute 'n'",
+            f"{self.tree}::/model/lat and {other}::/model/lat: only the second has the "
+            "attribute 'units'"])
         status, out, _ = run("diff", "--json", self.tree, other)
         found = [json.loads(line) for line in out.decode().splitlines()]
         self.assertEqual((status, found[0]), (1, {
