@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 
 import tool_remote_case
+import runs
 from scripted_server import Reply, etag_of
 from tool_remote_case import Case, Reader
 
@@ -193,7 +194,7 @@ class Cached(Case):
         dice = random.Random(SEED)
         server = self.serve()
         self.filled(server)
-        for n in range(40):
+        for n in runs.some(range(40), sanitized=3):
             pack = dice.choice(self.packs())
             data = bytearray(pack.read_bytes())
             at = dice.randrange(HEAD + 200 if n % 2 else len(data))
@@ -256,7 +257,7 @@ class Cached(Case):
         """A response with part of a chunk, also if a parser reads it before its checksum is
         known."""
         server = self.serve()
-        for place in (*range(0, 36), 40, 60, 100, 1000):
+        for place in runs.some((*range(0, 36), 40, 60, 100, 1000), sanitized=3):
             for folder in self.packs():
                 folder.unlink()
             left = self.flips_once(server,

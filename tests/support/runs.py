@@ -23,9 +23,11 @@ def some(cases, plain=1, sanitized=4):
 
 
 def main(module):
-    """Runs the tests of a module; --runs N and --seed N set its RUNS and SEED."""
+    """Runs the tests of a module; --runs N and --seed N set its RUNS and SEED. Under a sanitizer
+    there are a third of the RUNS."""
+    n = module.RUNS if LONG or not SANITIZED else max(1, module.RUNS // 3)
     parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=module.RUNS)
+    parser.add_argument("--runs", type=int, default=n)
     parser.add_argument("--seed", type=int)
     given, rest = parser.parse_known_args()
     module.RUNS, module.SEED = given.runs, given.seed
