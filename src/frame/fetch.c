@@ -233,16 +233,16 @@ typedef struct staged_run {
 struct cv_staged {
     cv_frame *frame;
     const cv_snapshot *snapshot;
-    cv_buffer wishes, chunks; /* one entry of each for every chunk */
+    cv_buffer requests, chunks; /* one entry of each for every chunk */
     cv_buffer wanted, runs, bytes;
     size_t n_chunks, n_runs, n_bytes;
     int64_t n_wanted;
     cv_watch *watch;
 };
 
-static cv_layout_wish *wish_at(const cv_staged *s, size_t i)
+static cv_layout_request *request_at(const cv_staged *s, size_t i)
 {
-    return (cv_layout_wish *)(void *)s->wishes.data + i;
+    return (cv_layout_request *)(void *)s->requests.data + i;
 }
 
 static chunk *chunk_at(const cv_staged *s, size_t i)
@@ -271,8 +271,8 @@ cv_status cv_staged_new(cv_frame *frame, const cv_snapshot *snapshot, cv_staged 
 void cv_staged_free(cv_staged *s)
 {
     if (!s) return;
-    if (s->n_chunks > 0) cv_layout_wave_release(wish_at(s, 0), s->n_chunks);
-    cv_buffer_free(&s->wishes);
+    if (s->n_chunks > 0) cv_layout_wave_release(request_at(s, 0), s->n_chunks);
+    cv_buffer_free(&s->requests);
     cv_buffer_free(&s->chunks);
     cv_buffer_free(&s->wanted);
     cv_buffer_free(&s->runs);
@@ -282,10 +282,10 @@ void cv_staged_free(cv_staged *s)
 
 cv_status cv_staged_add(cv_staged *s, const cv_chunk_ref *ref, uint64_t end, cv_error *err)
 {
-    const cv_layout_wish wish = {.ref = *ref, .end = end};
+    const cv_layout_request request = {.ref = *ref, .end = end};
     const chunk c = {.first = s->n_wanted, .last = s->n_wanted};
     CV_TRY(cv_buffer_append(&s->chunks, &c, sizeof c, err));
-    CV_TRY(cv_buffer_append(&s->wishes, &wish, sizeof wish, err));
+    CV_TRY(cv_buffer_append(&s->requests, &request, sizeof request, err));
     s->n_chunks++;
     return CV_OK;
 }
@@ -323,7 +323,7 @@ static void forget_runs(cv_staged *s, size_t i)
 /* Plans the runs of a chunk. If they do not fit the memory, plans none. */
 static cv_status cut_runs(cv_staged *s, size_t i, size_t most, cv_error *err)
 {
-    const cv_layout *layout = wish_at(s, i)->layout;
+    const cv_layout *layout = request_at(s, i)->layout;
     chunk *c = chunk_at(s, i);
     c->first_run = s->n_runs;
     if (!layout || layout->chunk) return CV_OK;
@@ -359,7 +359,7 @@ static cv_status read_staged_runs(cv_staged *s, cv_error *err)
     cv_status status = CV_OK;
     for (size_t i = 0; i < s->n_runs && status == CV_OK; i++) {
         staged_run *r = run_at(s, i);
-        const cv_chunk_ref *ref = &wish_at(s, r->chunk)->ref;
+        const cv_chunk_ref *ref = &request_at(s, r->chunk)->ref;
         const cv_store_range range = {ref->object, ref->pos + (uint64_t)r->start, r->size,
                                       to};
         status = cv_buffer_append(&ranges, &range, sizeof range, err);
@@ -379,8 +379,8 @@ cv_status cv_staged_fetch(cv_staged *s, size_t most, cv_watch *watch, cv_error *
     cv_error error = {0};
     s->watch = watch;
     if (s->n_chunks == 0) return CV_OK;
-    CV_TRY(cv_layout_wave_of_good(s->frame->layouts, s->snapshot, wish_at(s, 0), s->n_chunks,
-                                  watch, err));
+    CV_TRY(cv_layout_wave_of_good(s->frame->layouts, s->snapshot, request_at(s, 0),
+                                  s->n_chunks, watch, err));
     for (size_t i = 0; i < s->n_chunks; i++) CV_TRY(cut_runs(s, i, most, err));
     cv_status status = read_staged_runs(s, &error);
     if (status != CATERVA_ESTOPPED && status != CATERVA_ENOMEM) {
@@ -400,22 +400,23 @@ static size_t find(const cv_staged *s, const cv_chunk_ref *ref)
     size_t low = 0, high = s->n_chunks;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (wish_at(s, middle)->ref.chunk < ref->chunk)
+        if (request_at(s, middle)->ref.chunk < ref->chunk)
             low = middle + 1;
         else
             high = middle;
     }
     if (low == s->n_chunks) return low;
-    const cv_layout_wish *wish = wish_at(s, low);
-    bool is_it = wish->layout && wish->ref.chunk == ref->chunk && wish->ref.pos == ref->pos &&
-                 wish->ref.object == ref->object && wish->ref.name == ref->name;
+    const cv_layout_request *request = request_at(s, low);
+    bool is_it = request->layout && request->ref.chunk == ref->chunk &&
+                 request->ref.pos == ref->pos && request->ref.object == ref->object &&
+                 request->ref.name == ref->name;
     return is_it ? low : s->n_chunks;
 }
 
 const cv_layout *cv_staged_layout(const cv_staged *s, const cv_chunk_ref *ref)
 {
     size_t i = s ? find(s, ref) : 0;
-    return s && i < s->n_chunks ? wish_at(s, i)->layout : NULL;
+    return s && i < s->n_chunks ? request_at(s, i)->layout : NULL;
 }
 
 const uint8_t *cv_staged_chunk(const cv_staged *s, const cv_chunk_ref *ref)
@@ -477,7 +478,7 @@ cv_status cv_staged_get_layout(const cv_staged *s, cv_frame *frame,
 {
     size_t i = s ? find(s, ref) : 0;
     if (!s || i == s->n_chunks) return cv_layout_get(frame->layouts, snapshot, ref, out, err);
-    *out = wish_at(s, i)->layout;
+    *out = request_at(s, i)->layout;
     atomic_fetch_add_explicit(&(*out)->references, 1, memory_order_relaxed);
     return CV_OK;
 }

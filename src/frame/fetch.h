@@ -64,7 +64,7 @@ cv_status cv_staged_new(cv_frame *frame, const cv_snapshot *snapshot, cv_staged 
 void cv_staged_free(cv_staged *staged); /* NULL is fine */
 
 /* Add a stored chunk, in ascending order; then blocks of this chunk, or all its bytes. `end` as in
- * cv_layout_wish. */
+ * cv_layout_request. */
 cv_status cv_staged_add(cv_staged *staged, const cv_chunk_ref *ref, uint64_t end,
                         cv_error *err);
 cv_status cv_staged_add_block(cv_staged *staged, int64_t block, cv_error *err);

@@ -829,7 +829,7 @@ cv_status cv_layout_borrow(cv_layout_cache *cache, const cv_snapshot *snapshot,
 typedef enum part_kind { PART_HEAD, PART_TABLE, PART_RECORDS } part_kind;
 
 typedef struct part {
-    size_t wish;
+    size_t request;
     part_kind kind;
     int64_t record;      /* of the request */
     int64_t first, last; /* records that are read */
@@ -838,7 +838,7 @@ typedef struct part {
 typedef struct wave {
     cv_layout_cache *cache;
     const cv_snapshot *snapshot;
-    cv_layout_wish *wishes;
+    cv_layout_request *requests;
     size_t n;
     cv_buffer parts, ranges; /* of the current wave */
     cv_buffer records, heads, tables;
@@ -858,11 +858,11 @@ void cv_name_chunk(int64_t chunk, cv_error *err)
              reason);
 }
 
-void cv_layout_wave_release(cv_layout_wish *wishes, size_t n)
+void cv_layout_wave_release(cv_layout_request *requests, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        cv_layout_release(wishes[i].layout);
-        wishes[i].layout = NULL;
+        cv_layout_release(requests[i].layout);
+        requests[i].layout = NULL;
     }
 }
 
@@ -902,17 +902,17 @@ static cv_status read_parts(wave *w, cv_buffer *bytes, cv_error *err)
     uint8_t *to = bytes->data;
     for (size_t i = 0; i < w->n_parts; i++) {
         cv_store_range *range = range_at(w, i);
-        cv_layout_wish *wish = &w->wishes[part_at(w, i)->wish];
+        cv_layout_request *request = &w->requests[part_at(w, i)->request];
         range->dst = to;
-        if (part_at(w, i)->kind == PART_TABLE) wish->table = to;
-        if (part_at(w, i)->kind == PART_HEAD) wish->head.bytes = to;
+        if (part_at(w, i)->kind == PART_TABLE) request->table = to;
+        if (part_at(w, i)->kind == PART_HEAD) request->head.bytes = to;
         to += range->size;
     }
     w->failed = SIZE_MAX;
     cv_status status =
         cv_store_read_wave(w->cache->store, range_at(w, 0), w->n_parts, &arrivals, err);
     if (status != CV_OK && w->failed < w->n_parts)
-        cv_name_chunk(w->wishes[part_at(w, w->failed)->wish].ref.chunk, err);
+        cv_name_chunk(w->requests[part_at(w, w->failed)->request].ref.chunk, err);
     return status;
 }
 
@@ -939,9 +939,9 @@ static void look_around(const wave *w, const cv_layout_area *area, part *p)
 static cv_status request_records(wave *w, const records *r, cv_error *err)
 {
     for (size_t i = 0; i < w->n; i++) {
-        part p = {.wish = i, .kind = PART_RECORDS};
-        int64_t chunk = w->wishes[i].ref.chunk;
-        if (w->wishes[i].layout) continue;
+        part p = {.request = i, .kind = PART_RECORDS};
+        int64_t chunk = w->requests[i].ref.chunk;
+        if (w->requests[i].layout) continue;
         if (!find_record(r, chunk, &p.record)) continue;
         look_around(w, &r->area, &p);
         CV_TRY(add_part(w, p, CV_FRAME_OBJECT, record_pos(r, p.first),
@@ -966,7 +966,7 @@ static int64_t next_named(const cv_index *index, int64_t chunk, int64_t step)
 static void keep_others(const wave *w, size_t i, const records *r)
 {
     const part *p = part_at(w, i);
-    int64_t chunk = w->wishes[p->wish].ref.chunk;
+    int64_t chunk = w->requests[p->request].ref.chunk;
     for (int64_t at = p->record; at > p->first; at--) chunk = next_named(r->index, chunk, -1);
     for (int64_t at = p->first; at < p->last; at++) {
         cv_chunk_ref ref;
@@ -985,10 +985,10 @@ static void take_records(wave *w, const records *r)
 {
     for (size_t i = 0; i < w->n_parts; i++) {
         const part *p = part_at(w, i);
-        cv_layout_wish *wish = &w->wishes[p->wish];
-        wish->layout =
-            of_record(r, w->cache->store, &wish->ref, record_of(w, i, r, p->record));
-        if (wish->layout) keep(w->cache, &wish->ref, wish->layout);
+        cv_layout_request *request = &w->requests[p->request];
+        request->layout =
+            of_record(r, w->cache->store, &request->ref, record_of(w, i, r, p->record));
+        if (request->layout) keep(w->cache, &request->ref, request->layout);
         if (p->last - p->first > 1) keep_others(w, i, r);
     }
 }
@@ -1007,17 +1007,19 @@ static cv_status read_records(wave *w, cv_error *err)
 
 /* Guesses the position of a table that is apart from the chunk's first bytes, if it is not
  * known. */
-static bool guess_table(const wave *w, cv_layout_wish *wish)
+static bool guess_table(const wave *w, cv_layout_request *request)
 {
-    const cv_chunk_ref *ref = &wish->ref;
+    const cv_chunk_ref *ref = &request->ref;
     size_t size = cv_block_table_size(w->snapshot->grid.n_blocks);
     if (!is_checked(w->snapshot, ref)) return false;
-    wish->table_pos = ref->table_pos;
+    request->table_pos = ref->table_pos;
     if (ref->table_pos > 0) return true;
-    uint64_t end = wish->end > 0 ? wish->end : ref->object >= 0 ? wish->head.limit : 0;
-    if (end < ref->pos + wish->head.size + size) return false;
-    if (end > ref->pos + wish->head.limit) return false;
-    wish->table_pos = end - size;
+    uint64_t end = request->end > 0   ? request->end
+                   : ref->object >= 0 ? request->head.limit
+                                      : 0;
+    if (end < ref->pos + request->head.size + size) return false;
+    if (end > ref->pos + request->head.limit) return false;
+    request->table_pos = end - size;
     return true;
 }
 
@@ -1025,13 +1027,13 @@ static void find_kept(wave *w)
 {
     if (cv_layout_is_small(&w->snapshot->grid)) return;
     for (size_t i = 0; i < w->n; i++)
-        w->wishes[i].layout = cv_layout_find(w->cache, w->snapshot, &w->wishes[i].ref);
+        w->requests[i].layout = cv_layout_find(w->cache, w->snapshot, &w->requests[i].ref);
 }
 
 /* Expected bytes of a chunk with its table; 0: unknown. */
-static uint64_t extent_of(const cv_layout_wish *wish)
+static uint64_t extent_of(const cv_layout_request *request)
 {
-    return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
+    return request->end > request->ref.pos ? request->end - request->ref.pos : 0;
 }
 
 /* Reading few small chunks as a whole takes less time than first reading where their blocks are. */
@@ -1039,19 +1041,19 @@ static bool is_worth_all(const wave *w)
 {
     uint64_t most = w->cache->store->most_whole, size = 0;
     for (size_t i = 0; i < w->n && size <= most; i++) {
-        if (w->wishes[i].layout) continue;
-        uint64_t extent = extent_of(&w->wishes[i]);
+        if (w->requests[i].layout) continue;
+        uint64_t extent = extent_of(&w->requests[i]);
         size += extent > 0 ? extent : most + 1;
     }
     return size > 0 && size <= most;
 }
 
-static void widen(cv_layout_wish *wish)
+static void widen(cv_layout_request *request)
 {
-    uint64_t extent = extent_of(wish), limit = wish->head.limit;
+    uint64_t extent = extent_of(request), limit = request->head.limit;
     if (extent > limit) extent = limit;
-    if (extent > wish->head.size) wish->head.size = (size_t)extent;
-    wish->head.keeps_chunk = true;
+    if (extent > request->head.size) request->head.size = (size_t)extent;
+    request->head.keeps_chunk = true;
 }
 
 static cv_status meet_objects(const wave *w, cv_error *err)
@@ -1061,9 +1063,9 @@ static cv_status meet_objects(const wave *w, cv_error *err)
     cv_status status = CV_OK;
     if (!store->has_chunk_objects || !store->is_far || !store->ops->meet) return CV_OK;
     for (size_t i = 0; i < w->n && status == CV_OK; i++) {
-        const cv_layout_wish *wish = &w->wishes[i];
-        if (wish->layout || wish->ref.object == CV_FRAME_OBJECT) continue;
-        status = cv_buffer_append(&objects, &wish->ref.object, sizeof(cv_object), err);
+        const cv_layout_request *request = &w->requests[i];
+        if (request->layout || request->ref.object == CV_FRAME_OBJECT) continue;
+        status = cv_buffer_append(&objects, &request->ref.object, sizeof(cv_object), err);
     }
     size_t n = objects.size / sizeof(cv_object);
     if (status == CV_OK && n > 0)
@@ -1077,95 +1079,97 @@ static cv_status request_heads(wave *w, cv_error *err)
     cv_store *store = w->cache->store;
     size_t table_size = cv_block_table_size(w->snapshot->grid.n_blocks);
     for (size_t i = 0; i < w->n; i++) {
-        cv_layout_wish *wish = &w->wishes[i];
-        const cv_chunk_ref *ref = &wish->ref;
-        if (wish->layout) continue;
-        CV_TRY(begin(store, w->snapshot, ref, &wish->head.limit, &wish->head.size, err));
-        if (w->is_whole) widen(wish);
-        part p = {.wish = i, .kind = PART_HEAD};
-        CV_TRY(add_part(w, p, ref->object, ref->pos, wish->head.size, err));
-        if (!guess_table(w, wish)) continue;
+        cv_layout_request *request = &w->requests[i];
+        const cv_chunk_ref *ref = &request->ref;
+        if (request->layout) continue;
+        CV_TRY(
+            begin(store, w->snapshot, ref, &request->head.limit, &request->head.size, err));
+        if (w->is_whole) widen(request);
+        part p = {.request = i, .kind = PART_HEAD};
+        CV_TRY(add_part(w, p, ref->object, ref->pos, request->head.size, err));
+        if (!guess_table(w, request)) continue;
         cv_object object = ref->table_pos > 0 ? CV_FRAME_OBJECT : ref->object;
         p.kind = PART_TABLE;
-        CV_TRY(add_part(w, p, object, wish->table_pos, table_size, err));
+        CV_TRY(add_part(w, p, object, request->table_pos, table_size, err));
     }
     return CV_OK;
 }
 
-/* Finds the table at its guessed position or among the first bytes; otherwise wish->table is
+/* Finds the table at its guessed position or among the first bytes; otherwise request->table is
  * NULL. */
-static void look_for_table(const wave *w, cv_layout_wish *wish, cv_object object,
+static void look_for_table(const wave *w, cv_layout_request *request, cv_object object,
                            uint64_t pos)
 {
-    const cv_layout *layout = wish->layout;
+    const cv_layout *layout = request->layout;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it was parsed */
     size_t size = layout->table_size;
     size_t guessed = cv_block_table_size(w->snapshot->grid.n_blocks);
-    uint64_t first = wish->ref.pos, end;
-    const uint8_t *table = wish->table;
-    wish->table = NULL;
+    uint64_t first = request->ref.pos, end;
+    const uint8_t *table = request->table;
+    request->table = NULL;
     if (!cv_add_u64(pos, size, &end)) return;
-    if (object == wish->ref.object && pos >= first && end <= first + wish->head.size)
-        wish->table = wish->head.bytes + (pos - first);
-    else if (table && pos >= wish->table_pos && end <= wish->table_pos + guessed)
-        wish->table = table + (pos - wish->table_pos);
+    if (object == request->ref.object && pos >= first && end <= first + request->head.size)
+        request->table = request->head.bytes + (pos - first);
+    else if (table && pos >= request->table_pos && end <= request->table_pos + guessed)
+        request->table = table + (pos - request->table_pos);
 }
 
 static cv_status parse(wave *w, size_t i, cv_error *err)
 {
-    cv_layout_wish *wish = &w->wishes[i];
+    cv_layout_request *request = &w->requests[i];
     cv_object object;
     uint64_t pos;
-    if (wish->layout) return CV_OK;
-    CV_TRY(parse_given(w->cache->store, w->snapshot, &wish->ref, &wish->head, &wish->layout,
-                       err));
-    if (!is_checked(w->snapshot, &wish->ref)) return CV_OK;
-    cv_layout_find_table(wish->layout, &wish->ref, &object, &pos);
-    look_for_table(w, wish, object, pos);
-    if (wish->table) return CV_OK;
-    const part p = {.wish = i, .kind = PART_TABLE};
-    return add_part(w, p, object, pos, wish->layout->table_size, err);
+    if (request->layout) return CV_OK;
+    CV_TRY(parse_given(w->cache->store, w->snapshot, &request->ref, &request->head,
+                       &request->layout, err));
+    if (!is_checked(w->snapshot, &request->ref)) return CV_OK;
+    cv_layout_find_table(request->layout, &request->ref, &object, &pos);
+    look_for_table(w, request, object, pos);
+    if (request->table) return CV_OK;
+    const part p = {.request = i, .kind = PART_TABLE};
+    return add_part(w, p, object, pos, request->layout->table_size, err);
 }
 
-static cv_status check_one(const wave *w, const cv_layout_wish *wish, cv_layout *layout,
+static cv_status check_one(const wave *w, const cv_layout_request *request, cv_layout *layout,
                            cv_error *err)
 {
-    if (!is_checked(w->snapshot, &wish->ref)) return CV_OK;
-    return check_given(w->cache->store, layout, &wish->ref, &wish->head, wish->table, err);
+    if (!is_checked(w->snapshot, &request->ref)) return CV_OK;
+    return check_given(w->cache->store, layout, &request->ref, &request->head, request->table,
+                       err);
 }
 
 /* Caches a layout without the chunk's bytes, which only the current reader uses. */
-static void keep_slim(const wave *w, const cv_layout_wish *wish)
+static void keep_slim(const wave *w, const cv_layout_request *request)
 {
-    cv_chunk_head head = wish->head;
+    cv_chunk_head head = request->head;
     cv_layout *slim = NULL;
     head.keeps_chunk = false;
-    if (parse_given(w->cache->store, w->snapshot, &wish->ref, &head, &slim, NULL)) return;
-    if (check_one(w, wish, slim, NULL) == CV_OK) keep(w->cache, &wish->ref, slim);
+    if (parse_given(w->cache->store, w->snapshot, &request->ref, &head, &slim, NULL)) return;
+    if (check_one(w, request, slim, NULL) == CV_OK) keep(w->cache, &request->ref, slim);
     cv_layout_release(slim);
 }
 
 /* Only chunks that were read in this wave have first bytes. */
-static cv_status check(wave *w, const cv_layout_wish *wish, cv_error *err)
+static cv_status check(wave *w, const cv_layout_request *request, cv_error *err)
 {
-    if (!wish->head.bytes) return CV_OK;
-    CV_TRY(check_one(w, wish, wish->layout, err));
+    if (!request->head.bytes) return CV_OK;
+    CV_TRY(check_one(w, request, request->layout, err));
     if (cv_layout_is_small(&w->snapshot->grid)) return CV_OK;
-    if (wish->head.keeps_chunk)
-        keep_slim(w, wish);
+    if (request->head.keeps_chunk)
+        keep_slim(w, request);
     else
-        keep(w->cache, &wish->ref, wish->layout);
+        keep(w->cache, &request->ref, request->layout);
     return CV_OK;
 }
 
 /* Returns a failure that ends the wave. Otherwise the chunk gets no layout. */
-static cv_status accept_failure(const wave *w, cv_layout_wish *wish, cv_status status)
+static cv_status accept_failure(const wave *w, cv_layout_request *request, cv_status status)
 {
     if (status == CV_OK || !w->goes_on) return status;
     if (status == CATERVA_ENOMEM || status == CATERVA_ESTOPPED) return status;
-    cv_layout_release(wish->layout);
-    wish->layout = NULL;
-    wish->head.bytes = NULL;
+    cv_layout_release(request->layout);
+    request->layout = NULL;
+    request->head.bytes = NULL;
     return CV_OK;
 }
 
@@ -1179,22 +1183,22 @@ static cv_status run(wave *w, cv_error *err)
     CV_TRY(read_parts(w, &w->heads, err));
     forget_parts(w);
     for (size_t i = 0; i < w->n; i++)
-        CV_TRY(accept_failure(w, &w->wishes[i], parse(w, i, err)));
+        CV_TRY(accept_failure(w, &w->requests[i], parse(w, i, err)));
     CV_TRY(read_parts(w, &w->tables, err));
     for (size_t i = 0; i < w->n; i++)
-        CV_TRY(accept_failure(w, &w->wishes[i], check(w, &w->wishes[i], err)));
+        CV_TRY(accept_failure(w, &w->requests[i], check(w, &w->requests[i], err)));
     return CV_OK;
 }
 
 static cv_status run_wave(wave *w, cv_error *err)
 {
     for (size_t i = 0; i < w->n; i++) {
-        w->wishes[i].layout = NULL;
-        w->wishes[i].head = (cv_chunk_head){.bytes = NULL};
-        w->wishes[i].table = NULL;
+        w->requests[i].layout = NULL;
+        w->requests[i].head = (cv_chunk_head){.bytes = NULL};
+        w->requests[i].table = NULL;
     }
     cv_status status = run(w, err);
-    if (status != CV_OK) cv_layout_wave_release(w->wishes, w->n);
+    if (status != CV_OK) cv_layout_wave_release(w->requests, w->n);
     cv_buffer_free(&w->parts);
     cv_buffer_free(&w->ranges);
     cv_buffer_free(&w->records);
@@ -1204,17 +1208,20 @@ static cv_status run_wave(wave *w, cv_error *err)
 }
 
 cv_status cv_layout_wave(cv_layout_cache *cache, const cv_snapshot *snapshot,
-                         cv_layout_wish *wishes, size_t n, cv_watch *watch, cv_error *err)
+                         cv_layout_request *requests, size_t n, cv_watch *watch,
+                         cv_error *err)
 {
-    wave w = {.cache = cache, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
+    wave w = {
+        .cache = cache, .snapshot = snapshot, .requests = requests, .n = n, .watch = watch};
     return run_wave(&w, err);
 }
 
 cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snapshot,
-                                 cv_layout_wish *wishes, size_t n, cv_watch *watch,
+                                 cv_layout_request *requests, size_t n, cv_watch *watch,
                                  cv_error *err)
 {
-    wave w = {.cache = cache, .snapshot = snapshot, .wishes = wishes, .n = n, .watch = watch};
+    wave w = {
+        .cache = cache, .snapshot = snapshot, .requests = requests, .n = n, .watch = watch};
     cv_error error = {0};
     w.goes_on = true;
     cv_status status = run_wave(&w, &error);
@@ -1226,25 +1233,25 @@ cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snap
 /* Checks a chunk whose head is in memory; the table may be elsewhere. */
 static cv_status check_bytes(wave *w, cv_error *err)
 {
-    cv_layout_wish *wish = w->wishes;
+    cv_layout_request *request = w->requests;
     CV_TRY(parse(w, 0, err));
     CV_TRY(read_parts(w, &w->tables, err));
-    return check(w, wish, err);
+    return check(w, request, err);
 }
 
 cv_status cv_layout_of_bytes(cv_layout_cache *cache, const cv_snapshot *snapshot,
-                             cv_layout_wish *wish, const uint8_t *bytes, size_t size,
+                             cv_layout_request *request, const uint8_t *bytes, size_t size,
                              cv_error *err)
 {
-    wave w = {.cache = cache, .snapshot = snapshot, .wishes = wish, .n = 1};
+    wave w = {.cache = cache, .snapshot = snapshot, .requests = request, .n = 1};
     size_t first;
-    wish->layout = NULL;
-    wish->table = NULL;
-    wish->head = (cv_chunk_head){.bytes = bytes, .size = size};
-    CV_TRY(begin(cache->store, snapshot, &wish->ref, &wish->head.limit, &first, err));
+    request->layout = NULL;
+    request->table = NULL;
+    request->head = (cv_chunk_head){.bytes = bytes, .size = size};
+    CV_TRY(begin(cache->store, snapshot, &request->ref, &request->head.limit, &first, err));
     cv_status status = check_bytes(&w, err);
-    if (status != CV_OK) cv_layout_wave_release(wish, 1);
-    wish->head.bytes = NULL;
+    if (status != CV_OK) cv_layout_wave_release(request, 1);
+    request->head.bytes = NULL;
     cv_buffer_free(&w.parts);
     cv_buffer_free(&w.ranges);
     cv_buffer_free(&w.tables);

@@ -134,7 +134,7 @@ typedef struct cv_chunk_head {
 } cv_chunk_head;
 
 /* A request for the layout of a stored chunk. */
-typedef struct cv_layout_wish {
+typedef struct cv_layout_request {
     cv_chunk_ref ref;
     uint64_t end;      /* expected end of the chunk and its table, a guess; 0: none */
     cv_layout *layout; /* the result: a reference */
@@ -142,30 +142,31 @@ typedef struct cv_layout_wish {
     cv_chunk_head head;
     uint64_t table_pos;
     const uint8_t *table; /* NULL: not in memory */
-} cv_layout_wish;
+} cv_layout_request;
 
 /* Gets n layouts, from the cache or by up to two waves: first the heads, with tables whose position
  * can be guessed, then the other tables. Checked and cached as by cv_layout_get; layouts of small
  * chunks contain the chunk and are not cached. On failure none is set. */
 cv_status cv_layout_wave(cv_layout_cache *cache, const cv_snapshot *snapshot,
-                         cv_layout_wish *wishes, size_t n, cv_watch *watch, cv_error *err);
+                         cv_layout_request *requests, size_t n, cv_watch *watch,
+                         cv_error *err);
 
 /* As cv_layout_wave, but damaged or unreadable chunks only get no layout. Fails with CATERVA_ENOMEM
  * or CATERVA_ESTOPPED only: none is set. */
 cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snapshot,
-                                 cv_layout_wish *wishes, size_t n, cv_watch *watch,
+                                 cv_layout_request *requests, size_t n, cv_watch *watch,
                                  cv_error *err);
 
 /* Makes the layout of a chunk from its first `size` bytes, mostly all of it, and reads the rest.
- * Checked and cached as others. On failure wish->layout is not set. */
+ * Checked and cached as others. On failure request->layout is not set. */
 cv_status cv_layout_of_bytes(cv_layout_cache *cache, const cv_snapshot *snapshot,
-                             cv_layout_wish *wish, const uint8_t *bytes, size_t size,
+                             cv_layout_request *request, const uint8_t *bytes, size_t size,
                              cv_error *err);
 
 /* Approximate number of bytes that a wave reads of each chunk. */
 size_t cv_layout_wave_bytes(const cv_grid *grid);
 
-void cv_layout_wave_release(cv_layout_wish *wishes, size_t n);
+void cv_layout_wave_release(cv_layout_request *requests, size_t n);
 
 /* Adds the chunk's number to an error about a range that could not be read. */
 void cv_name_chunk(int64_t chunk, cv_error *err);

@@ -42,7 +42,7 @@ static void lose(cv_salvage *salvage, int64_t chunk, const char *why)
     const cv_damage_sink sink = {o->on_damage, o->context};
     cv_error error;
     (void)cv_fail(&error, CATERVA_ECORRUPT, -1, "chunk %lld %s", (long long)chunk, why);
-    cv_damage_tell(&sink, &salvage->source->snapshot->grid, chunk, &error);
+    cv_damage_report(&sink, &salvage->source->snapshot->grid, chunk, &error);
     salvage->lost[chunk / 8] |= (uint8_t)(1 << chunk % 8);
     salvage->result.damages++;
     salvage->result.damaged_chunks++;
@@ -122,7 +122,7 @@ static cv_status check_attribute(const cv_snapshot *state, const cv_metalayer *a
 }
 
 /* Moves unreadable attributes of a private state to the end of its list, where
- * salvage_tell_attributes finds them. */
+ * salvage_report_attributes finds them. */
 static cv_status salvage_attributes(cv_snapshot *state, int *n_lost, cv_error *err)
 {
     cv_trailer *t = &state->trailer;
@@ -142,8 +142,8 @@ static cv_status salvage_attributes(cv_snapshot *state, int *n_lost, cv_error *e
     return CV_OK;
 }
 
-static void salvage_tell_attributes(const cv_snapshot *state, int n_lost,
-                                    const cv_damage_sink *sink)
+static void salvage_report_attributes(const cv_snapshot *state, int n_lost,
+                                      const cv_damage_sink *sink)
 {
     for (int i = 0; i < n_lost; i++) {
         const cv_metalayer *lost =
@@ -152,7 +152,7 @@ static void salvage_tell_attributes(const cv_snapshot *state, int n_lost,
         cv_status status = check_attribute(state, lost, &reason);
         (void)cv_fail(&error, status, reason.position, "attribute \"%s\" is lost: %.160s",
                       lost->name, reason.message);
-        cv_damage_tell(sink, &state->grid, -1, &error);
+        cv_damage_report(sink, &state->grid, -1, &error);
     }
 }
 
@@ -310,13 +310,13 @@ static cv_status introduce(repair *r, cv_error *err)
     return stop ? cv_fail(err, CATERVA_ESTOPPED, -1, "stopped") : CV_OK;
 }
 
-static void tell_unvouched(const cv_snapshot *state, const cv_damage_sink *sink)
+static void report_unverified(const cv_snapshot *state, const cv_damage_sink *sink)
 {
     cv_error error;
     (void)cv_fail(&error, CATERVA_ECORRUPT, (int64_t)state->index_pos,
                   "the seal is lost: the index at byte %llu cannot be verified",
                   (unsigned long long)state->index_pos);
-    cv_damage_tell(sink, &state->grid, -1, &error);
+    cv_damage_report(sink, &state->grid, -1, &error);
 }
 
 static cv_status find_state(repair *r, cv_error *err)
@@ -330,9 +330,9 @@ static cv_status find_state(repair *r, cv_error *err)
     const cv_snapshot *state = r->array->snapshot;
     const cv_damage_sink sink = {r->options.on_damage, r->options.context};
     if (r->rescue.reason.code != CATERVA_OK)
-        cv_damage_tell(&sink, &state->grid, -1, &r->rescue.reason);
-    if (r->rescue.unvouched) tell_unvouched(state, &sink);
-    salvage_tell_attributes(state, r->result.lost_attributes, &sink);
+        cv_damage_report(&sink, &state->grid, -1, &r->rescue.reason);
+    if (r->rescue.unverified) report_unverified(state, &sink);
+    salvage_report_attributes(state, r->result.lost_attributes, &sink);
     return CV_OK;
 }
 

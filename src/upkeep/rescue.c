@@ -571,10 +571,10 @@ static bool is_older(const rescue_search *s)
 }
 
 /* How much of a state must be valid. Without its index, the seal still names its chunks. */
-typedef enum asked { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } asked;
+typedef enum required { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } required;
 
 /* Loads the trailer, or finds the index without it. */
-static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what,
+static cv_status load_end(const rescue_search *s, cv_snapshot *state, required what,
                           cv_error *err)
 {
     if (what < NO_TRAILER) return cv_snapshot_load_tail(state, s->store, err);
@@ -583,7 +583,7 @@ static cv_status load_end(const rescue_search *s, cv_snapshot *state, asked what
 }
 
 /* Loads the end and the decoded index. */
-static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what,
+static cv_status complete(const rescue_search *s, cv_snapshot *state, required what,
                           cv_error *err)
 {
     CV_TRY(load_end(s, state, what, err));
@@ -596,7 +596,7 @@ static cv_status complete(const rescue_search *s, cv_snapshot *state, asked what
 }
 
 /* Loads the state of these header bytes. A failed attempt leaves nothing behind. */
-static cv_status try_header(const rescue_search *s, const cv_buffer *header, asked what,
+static cv_status try_header(const rescue_search *s, const cv_buffer *header, required what,
                             cv_snapshot **out, cv_error *err)
 {
     cv_snapshot *state;
@@ -609,13 +609,13 @@ static cv_status try_header(const rescue_search *s, const cv_buffer *header, ask
     return status;
 }
 
-static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, asked what)
+static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, required what)
 {
     out->state = state;
     out->found = found;
     out->trailer_lost = what >= NO_TRAILER;
     out->refound = what == NO_INDEX;
-    out->unvouched = what == NO_SEAL && is_ours(state) && state->grid.n_chunks > 0;
+    out->unverified = what == NO_SEAL && is_ours(state) && state->grid.n_chunks > 0;
     out->n_known = state->grid.n_chunks;
 }
 
@@ -628,20 +628,20 @@ static bool is_no_answer(cv_status status)
 
 /* Returns the most complete state for these header bytes, from `first` to `last`. */
 static cv_status try_all(const rescue_search *s, const cv_buffer *header, caterva_found found,
-                         asked first, asked last, cv_rescue *out, cv_error *err)
+                         required first, required last, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state;
     cv_status status = CATERVA_ECORRUPT;
     for (int what = (int)first; what <= (int)last; what++) {
-        status = try_header(s, header, (asked)what, &state, err);
-        if (status == CV_OK) take(out, state, found, (asked)what);
+        status = try_header(s, header, (required)what, &state, err);
+        if (status == CV_OK) take(out, state, found, (required)what);
         if (status == CV_OK || is_no_answer(status)) break;
     }
     return status;
 }
 /* Tries the headers in the order given in rescue.h. */
-static cv_status try_states(const rescue_search *s, asked first, asked last, cv_rescue *out,
-                            cv_error *err)
+static cv_status try_states(const rescue_search *s, required first, required last,
+                            cv_rescue *out, cv_error *err)
 {
     bool older = is_older(s); /* the copies are older than the header */
     cv_status status = CATERVA_ECORRUPT;

@@ -14,7 +14,7 @@ typedef struct cv_rescue {
     caterva_found found;
     bool trailer_lost;
     bool refound;    /* the index is lost; chunks were found by their names in the seal */
-    bool unvouched;  /* the seal is lost, so the index cannot be verified */
+    bool unverified; /* the seal is lost, so the index cannot be verified */
     int64_t n_known; /* chunks with a known position; later ones are lost */
     cv_error reason; /* why the header was not sufficient; code OK: it was */
 } cv_rescue;

@@ -185,7 +185,7 @@ typedef struct share {
 } share;
 
 /* Converts the bytes of one array's blocks to bytes of the call's items. */
-static int tell_share(void *context, int64_t done, int64_t total)
+static int report_share(void *context, int64_t done, int64_t total)
 {
     const join_call *call = context;
     const caterva_progress *progress = &call->options.progress;
@@ -261,7 +261,7 @@ static cv_status reduce_array(void *context, const cv_base *base, cv_mapped *m, 
     join_call *call = context;
     share sh = {.first = NULL};
     caterva_progress progress = call->options.progress;
-    if (progress.report) progress.report = tell_share;
+    if (progress.report) progress.report = report_share;
     progress.context = call;
     call->n_items_here = m->selection.n_items;
     cv_array_lock_shared(base->array);

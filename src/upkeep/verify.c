@@ -60,7 +60,7 @@ static void report(verify_task *task, int64_t chunk, const cv_error *error)
     if (chunk >= 0) task->result->damaged_chunks++;
     if (chunk >= 0) lose(task, chunk);
     cv_mutex_lock(&task->watch.lock);
-    cv_damage_tell(&sink, &task->snapshot->grid, chunk, error);
+    cv_damage_report(&sink, &task->snapshot->grid, chunk, error);
     cv_mutex_unlock(&task->watch.lock);
 }
 

@@ -309,7 +309,7 @@ static cv_cached *head_of(const queue *q)
     return used_leave(q) ? q->used.head : q->fresh.head;
 }
 
-static void tell_head(queue *q)
+static void publish_head(queue *q)
 {
     const cv_cached *head = head_of(q);
     uint64_t time = head ? head->time : NONE;
@@ -351,7 +351,7 @@ static void queue_add(queue *q, cv_cached *entry, bool is_used, uint64_t time)
     entry->behind = NULL;
     *(line->tail ? &line->tail->behind : &line->head) = entry;
     line->tail = entry;
-    tell_head(q);
+    publish_head(q);
 }
 
 /* Makes the entry the next one to be evicted. */
@@ -363,7 +363,7 @@ static void queue_move_first(queue *q, cv_cached *entry)
     entry->behind = line->head;
     *(line->head ? &line->head->before : &line->tail) = entry;
     line->head = entry;
-    tell_head(q);
+    publish_head(q);
 }
 
 /* Moves the head to the end instead of evicting it, and takes one use from it. */
@@ -523,7 +523,7 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     cv_mutex_unlock(&s->lock);
     if (is_free) {
         leave(q, entry);
-        tell_head(q);
+        publish_head(q);
     }
     return is_free;
 }

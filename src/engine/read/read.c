@@ -79,7 +79,8 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
     if (one.chunk.failed)
         return cv_fail_memory(err, (size_t)one.chunk.n_blocks, "a converted item");
     cv_mutex_lock(&r->lock);
-    cv_damage_tell(&r->skip->sink, &r->walk->source->snapshot->grid, one.chunk.chunk, &error);
+    cv_damage_report(&r->skip->sink, &r->walk->source->snapshot->grid, one.chunk.chunk,
+                     &error);
     cv_mutex_unlock(&r->lock);
     return CV_OK;
 }

@@ -10,7 +10,7 @@
 
 /* Receives reports of damage. */
 typedef struct cv_damage_sink {
-    void (*tell)(void *context, const caterva_damage *damage); /* NULL: no reports */
+    void (*report)(void *context, const caterva_damage *damage); /* NULL: no reports */
     void *context;
 } cv_damage_sink;
 
@@ -28,11 +28,11 @@ typedef struct cv_source {
     cv_pending *pending; /* NULL: no pending changes */
     cv_workers *workers;
     int threads; /* at most, including the caller's */
-    bool checks; /* verifies the checksums of chunks before they are moved */
-    bool gives; /* it is deleted when its chunks have been moved, which may share its files */
-    bool
-        is_durable; /* what it holds is on the medium, or is to be: its bytes may be cloned */
-    bool scan;      /* each block is read once: no block enters the cache */
+    /* The next three concern chunks that are moved into another array. */
+    bool checks;         /* their checksums are verified first */
+    bool gives;          /* this array is deleted afterwards: their files may be shared */
+    bool is_durable;     /* they are, or will be, on the medium: their bytes may be cloned */
+    bool scan;           /* each block is read once: no block enters the cache */
     cv_watch *watch;     /* counts decoded bytes; or NULL */
     const cv_skip *skip; /* reads skip damaged chunks; NULL: damage is an error */
 } cv_source;
@@ -64,8 +64,8 @@ uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
 bool cv_is_damage(cv_status status);
 
 /* Reports damage in chunk `chunk` of the grid; -1: outside of chunks. */
-void cv_damage_tell(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
-                    const cv_error *error);
+void cv_damage_report(const cv_damage_sink *sink, const cv_grid *grid, int64_t chunk,
+                      const cv_error *error);
 
 /* ---- The stage ----
  *

@@ -13,7 +13,7 @@
  *     not by the first request for all blocks.
  *   - If the request is larger than the cache, a share of its blocks (cv_cache_entrant).
  *   - None if the source says `scan`.
- * cv_sweep tells scans from repeated use.
+ * cv_sweep distinguishes scans from repeated use.
  *
  * A delivery has a context and functions, which may be NULL. They get the walk's chunk and a
  * tag: the number of the block among the touched ones or, for requests by number, in the

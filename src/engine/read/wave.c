@@ -57,16 +57,16 @@ typedef struct window {
     const cv_walk *walk;
     cv_worker *worker;
     int64_t next; /* next touched chunk to add */
-    cv_buffer wanted, chunks, wishes, runs;
+    cv_buffer wanted, chunks, requests, runs;
     size_t n_wanted, n_chunks, n_runs;
     size_t n_asked;   /* leading chunks, whose layouts are requested */
     size_t n_at_hand; /* leading runs, which need not be read */
     uint64_t n_bytes; /* of the other runs, with the room before each */
 } window;
 
-static cv_layout_wish *wish_at(const window *w, size_t chunk)
+static cv_layout_request *request_at(const window *w, size_t chunk)
 {
-    return (cv_layout_wish *)(void *)w->wishes.data + chunk;
+    return (cv_layout_request *)(void *)w->requests.data + chunk;
 }
 static window_run *run_at(const window *w, size_t i)
 {
@@ -92,7 +92,7 @@ static void free_window(window *w)
 {
     cv_buffer_free(&w->wanted);
     cv_buffer_free(&w->chunks);
-    cv_buffer_free(&w->wishes);
+    cv_buffer_free(&w->requests);
     cv_buffer_free(&w->runs);
 }
 
@@ -102,12 +102,12 @@ static cv_status add_chunk(window *w, const cv_walk_chunk *c, cv_error *err)
 {
     int64_t first = (int64_t)w->n_wanted;
     window_chunk chunk = {.number = w->next, .first = first, .last = first + c->n_wanted};
-    cv_layout_wish wish = {.ref = c->ref,
-                           .end = cv_source_guess_end(w->walk->source, &c->ref)};
+    cv_layout_request request = {.ref = c->ref,
+                                 .end = cv_source_guess_end(w->walk->source, &c->ref)};
     CV_TRY(cv_buffer_append(&w->wanted, w->worker->wanted,
                             (size_t)c->n_wanted * sizeof(cv_wanted), err));
     CV_TRY(cv_buffer_append(&w->chunks, &chunk, sizeof chunk, err));
-    CV_TRY(cv_buffer_append(&w->wishes, &wish, sizeof wish, err));
+    CV_TRY(cv_buffer_append(&w->requests, &request, sizeof request, err));
     w->n_wanted += (size_t)c->n_wanted;
     w->n_chunks++;
     return CV_OK;
@@ -135,7 +135,7 @@ static cv_status fill_window(window *w, cv_error *err)
 {
     size_t most = most_chunks(&w->walk->source->snapshot->grid);
     bool is_full = false;
-    w->wanted.size = w->chunks.size = w->wishes.size = w->runs.size = 0;
+    w->wanted.size = w->chunks.size = w->requests.size = w->runs.size = 0;
     w->n_wanted = w->n_chunks = w->n_asked = w->n_runs = w->n_at_hand = 0;
     w->n_bytes = 0;
     while (w->next < w->walk->n_chunks && w->n_chunks < most && !is_full)
@@ -160,20 +160,21 @@ static int64_t blocks_inside(const cv_grid *grid, int64_t chunk)
     return n;
 }
 
-static uint64_t extent_of(const cv_layout_wish *wish)
+static uint64_t extent_of(const cv_layout_request *request)
 {
-    return wish->end > wish->ref.pos ? wish->end - wish->ref.pos : 0;
+    return request->end > request->ref.pos ? request->end - request->ref.pos : 0;
 }
 
-static bool can_be_whole(const cv_layout_wish *wish)
+static bool can_be_whole(const cv_layout_request *request)
 {
-    uint64_t extent = extent_of(wish);
-    return extent >= CV_CHUNK_HEADER_SIZE && extent <= MOST_WHOLE && wish->ref.table_pos == 0;
+    uint64_t extent = extent_of(request);
+    return extent >= CV_CHUNK_HEADER_SIZE && extent <= MOST_WHOLE &&
+           request->ref.table_pos == 0;
 }
 
-static bool has_layout(const cv_source *s, const cv_layout_wish *wish)
+static bool has_layout(const cv_source *s, const cv_layout_request *request)
 {
-    cv_layout *known = cv_layout_find(s->frame->layouts, s->snapshot, &wish->ref);
+    cv_layout *known = cv_layout_find(s->frame->layouts, s->snapshot, &request->ref);
     cv_layout_release(known);
     return known != NULL;
 }
@@ -181,14 +182,14 @@ static bool has_layout(const cv_source *s, const cv_layout_wish *wish)
 static bool is_all_wanted(const window *w, size_t i)
 {
     const cv_grid *grid = &w->walk->source->snapshot->grid;
-    return count_of(w, i) >= blocks_inside(grid, wish_at(w, i)->ref.chunk);
+    return count_of(w, i) >= blocks_inside(grid, request_at(w, i)->ref.chunk);
 }
 
 /* Estimates the wanted bytes of a chunk, rounded up: those of its blocks, including
  * padding. */
 static uint64_t needed_of(const window *w, size_t i)
 {
-    uint64_t extent = extent_of(wish_at(w, i));
+    uint64_t extent = extent_of(request_at(w, i));
     if (is_all_wanted(w, i)) return extent;
     double n_blocks = (double)w->walk->source->snapshot->grid.n_blocks;
     uint64_t needed = (uint64_t)((double)extent * (double)count_of(w, i) / n_blocks) + 1;
@@ -204,14 +205,14 @@ static void choose_wholes(window *w)
     bool all_can = true;
     for (size_t i = 0; i < w->n_chunks; i++) {
         window_chunk *chunk = chunk_at(w, i);
-        const cv_layout_wish *wish = wish_at(w, i);
+        const cv_layout_request *request = request_at(w, i);
         uint64_t of_chunk = needed_of(w, i);
         needed += of_chunk;
-        chunk->lacks_layout = !has_layout(s, wish);
+        chunk->lacks_layout = !has_layout(s, request);
         if (!chunk->lacks_layout) continue;
-        all_can = all_can && can_be_whole(wish);
-        chunk->is_whole = can_be_whole(wish) && is_all_wanted(w, i);
-        over += extent_of(wish) - of_chunk;
+        all_can = all_can && can_be_whole(request);
+        chunk->is_whole = can_be_whole(request) && is_all_wanted(w, i);
+        over += extent_of(request) - of_chunk;
     }
     cv_store *store = s->frame->store;
     uint64_t spare = store->ops->spare ? store->ops->spare(store, needed) : 0;
@@ -227,36 +228,37 @@ static bool may_be_whole(const window *w)
     uint64_t size = 0, most = s->frame->store->most_whole;
     if (!s->frame->store->is_far || most == 0) return false;
     if (cv_layout_is_small(&s->snapshot->grid)) return false;
-    for (size_t i = 0; i < w->n_chunks && size <= most; i++) size += extent_of(wish_at(w, i));
+    for (size_t i = 0; i < w->n_chunks && size <= most; i++)
+        size += extent_of(request_at(w, i));
     return size > most;
 }
 
-static cv_status move_chunks(window *w, bool wholes, cv_buffer *chunks, cv_buffer *wishes,
+static cv_status move_chunks(window *w, bool wholes, cv_buffer *chunks, cv_buffer *requests,
                              cv_error *err)
 {
     for (size_t i = 0; i < w->n_chunks; i++) {
         if (chunk_at(w, i)->is_whole != wholes) continue;
         CV_TRY(cv_buffer_append(chunks, chunk_at(w, i), sizeof(window_chunk), err));
-        CV_TRY(cv_buffer_append(wishes, wish_at(w, i), sizeof(cv_layout_wish), err));
+        CV_TRY(cv_buffer_append(requests, request_at(w, i), sizeof(cv_layout_request), err));
     }
-    if (!wholes) w->n_asked = wishes->size / sizeof(cv_layout_wish);
+    if (!wholes) w->n_asked = requests->size / sizeof(cv_layout_request);
     return CV_OK;
 }
 
 /* Moves chunks that are read whole behind the others. */
 static cv_status find_wholes(window *w, cv_error *err)
 {
-    cv_buffer chunks = {0}, wishes = {0};
+    cv_buffer chunks = {0}, requests = {0};
     w->n_asked = w->n_chunks;
     if (!may_be_whole(w)) return CV_OK;
     choose_wholes(w);
-    cv_status status = move_chunks(w, false, &chunks, &wishes, err);
-    if (status == CV_OK) status = move_chunks(w, true, &chunks, &wishes, err);
+    cv_status status = move_chunks(w, false, &chunks, &requests, err);
+    if (status == CV_OK) status = move_chunks(w, true, &chunks, &requests, err);
     cv_buffer_free(status == CV_OK ? &w->chunks : &chunks);
-    cv_buffer_free(status == CV_OK ? &w->wishes : &wishes);
+    cv_buffer_free(status == CV_OK ? &w->requests : &requests);
     if (status != CV_OK) return status;
     w->chunks = chunks;
-    w->wishes = wishes;
+    w->requests = requests;
     return CV_OK;
 }
 
@@ -273,11 +275,11 @@ static bool are_apart(const cv_layout *layout, const cv_wanted *list, int64_t n)
 static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
 {
     const cv_source *s = w->walk->source;
-    cv_layout_wish *wish = wish_at(w, run->chunk);
+    cv_layout_request *request = request_at(w, run->chunk);
     if (!run->is_whole) return CV_OK;
-    CV_TRY(cv_layout_of_bytes(s->frame->layouts, s->snapshot, wish, run->bytes, run->run.size,
-                              err));
-    const cv_layout *layout = wish->layout;
+    CV_TRY(cv_layout_of_bytes(s->frame->layouts, s->snapshot, request, run->bytes,
+                              run->run.size, err));
+    const cv_layout *layout = request->layout;
     if (layout->header.special != CV_SPECIAL_NONE || layout->access == CV_ACCESS_CHUNK) {
         int n_parts = run->n_parts; /* the whole chunk is one job */
         run->n_parts = 1;
@@ -294,7 +296,7 @@ static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
 
 static cv_status add_run(window *w, window_run *run, cv_error *err)
 {
-    const cv_chunk_ref *ref = &wish_at(w, run->chunk)->ref;
+    const cv_chunk_ref *ref = &request_at(w, run->chunk)->ref;
     run->object = ref->object;
     run->pos = ref->pos + (uint64_t)run->run.start;
     CV_TRY(cv_buffer_append(&w->runs, run, sizeof *run, err));
@@ -311,7 +313,7 @@ static bool is_at_hand(const cv_layout *layout)
 
 static cv_status cut_runs(window *w, size_t chunk, cv_error *err)
 {
-    const cv_layout *layout = wish_at(w, chunk)->layout;
+    const cv_layout *layout = request_at(w, chunk)->layout;
     int64_t n = count_of(w, chunk);
     cv_wanted *list = list_of(w, chunk);
     window_run run = {.chunk = chunk, .run = {.last = n}, .n_parts = 1};
@@ -331,7 +333,7 @@ static cv_status cut_runs(window *w, size_t chunk, cv_error *err)
 static cv_status add_whole(window *w, size_t chunk, cv_error *err)
 {
     int64_t n = count_of(w, chunk);
-    uint64_t extent = extent_of(wish_at(w, chunk));
+    uint64_t extent = extent_of(request_at(w, chunk));
     int64_t parts = cv_ceil_div((int64_t)extent, CV_WAVE_RANGE);
     window_run run = {.chunk = chunk,
                       .run = {.last = n, .size = (size_t)extent},
@@ -361,13 +363,13 @@ static cv_status cut_window(window *w, cv_error *err)
     const cv_source *s = w->walk->source;
     CV_TRY(find_wholes(w, err));
     if (w->n_asked > 0)
-        CV_TRY(cv_layout_wave(s->frame->layouts, s->snapshot, wish_at(w, 0), w->n_asked,
+        CV_TRY(cv_layout_wave(s->frame->layouts, s->snapshot, request_at(w, 0), w->n_asked,
                               s->watch, err));
     for (size_t i = 0; i < w->n_asked; i++)
-        if (is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
+        if (is_at_hand(request_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
     w->n_at_hand = w->n_runs;
     for (size_t i = 0; i < w->n_asked; i++)
-        if (!is_at_hand(wish_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
+        if (!is_at_hand(request_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
     for (size_t i = w->n_asked; i < w->n_chunks; i++) CV_TRY(add_whole(w, i, err));
     sort_runs(w);
     return CV_OK;
@@ -398,8 +400,8 @@ static void place_part(const cv_layout *layout, cv_wanted *list, const window_ru
 static cv_status decode_part(const window *w, const window_run *run, int part,
                              cv_worker *worker, cv_error *err)
 {
-    const cv_layout_wish *wish = wish_at(w, run->chunk);
-    const cv_layout *layout = wish->layout;
+    const cv_layout_request *request = request_at(w, run->chunk);
+    const cv_layout *layout = request->layout;
     const cv_fetch_run blocks = part_of(run, part);
     size_t size = (size_t)layout->header.cbytes;
     bool is_one = layout->access == CV_ACCESS_CHUNK;
@@ -410,8 +412,8 @@ static cv_status decode_part(const window *w, const window_run *run, int part,
                                 .is_placed = is_here && !is_one,
                                 .chunk = is_here && is_one ? run->bytes : NULL};
     if (list.is_placed) place_part(layout, list_of(w, run->chunk), run, &blocks);
-    return cv_walk_decode(w->walk, chunk_at(w, run->chunk)->number, &wish->ref, &list, worker,
-                          err);
+    return cv_walk_decode(w->walk, chunk_at(w, run->chunk)->number, &request->ref, &list,
+                          worker, err);
 }
 
 /* ---- Memory lent to the store ------------------------------------------------------ */
@@ -422,8 +424,8 @@ typedef struct cv_lent_room {
 } room;
 
 /* HEAD: bytes before lent memory. Sizes are rounded up to UNIT for reuse. Waiting ranges are
- * resumed when 1/TOLD_PART of the limit has been returned, or no other room can be. */
-enum { HEAD = 64, UNIT = 64 * 1024, TOLD_PART = 8 };
+ * resumed when 1/RESUME_PART of the limit has been returned, or no other room can be. */
+enum { HEAD = 64, UNIT = 64 * 1024, RESUME_PART = 8 };
 
 void cv_rooms_init(cv_rooms *r)
 {
@@ -500,10 +502,10 @@ bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
     r->kept += back->size;
     r->given += back->size;
     r->n_lent--;
-    bool tells = r->n_lent <= r->stuck || r->given >= r->most / TOLD_PART;
-    if (tells) r->given = r->stuck = 0;
+    bool resumes = r->n_lent <= r->stuck || r->given >= r->most / RESUME_PART;
+    if (resumes) r->given = r->stuck = 0;
     cv_mutex_unlock(&r->lock);
-    return tells;
+    return resumes;
 }
 
 /* ---- The threads -----------------------------------------------------------------
@@ -718,8 +720,8 @@ static cv_status lend(void *context, size_t range, size_t stuck, uint8_t **dst, 
 static void give_back(wave *w, window_run *run)
 {
     cv_store *store = store_of(w);
-    bool tells = cv_rooms_give(&w->rooms, run->bytes - CV_BLOCK_PREFIX);
-    if (tells && store->ops->resume) store->ops->resume(store);
+    bool resumes = cv_rooms_give(&w->rooms, run->bytes - CV_BLOCK_PREFIX);
+    if (resumes && store->ops->resume) store->ops->resume(store);
 }
 
 /* Returns all lent memory after a failure, when no thread reads or decodes. */
@@ -940,11 +942,11 @@ static cv_status run_window(wave *w, cv_error *err)
     end_slots(w, true);
     if (status != CV_OK && w->failed != SIZE_MAX) {
         size_t chunk = run_at(&w->window, w->failed)->chunk;
-        cv_name_chunk(wish_at(&w->window, chunk)->ref.chunk, err);
+        cv_name_chunk(request_at(&w->window, chunk)->ref.chunk, err);
     }
     status = finish_team(&w->team, status, w->worker, err);
     give_back_all(w);
-    cv_layout_wave_release(wish_at(&w->window, 0), w->window.n_chunks);
+    cv_layout_wave_release(request_at(&w->window, 0), w->window.n_chunks);
     return status;
 }
 
