@@ -11,7 +11,7 @@ Exceptions derive from `Error` and from Python's own classes.
 array([ 0,  7,  0,  9,  0, 11])
 """
 
-from . import _leaving as _leaving
+from . import _exit_warning as _exit_warning
 from ._array import Array
 from ._caterva import codec_version
 from ._caterva import version as __version__

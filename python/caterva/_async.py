@@ -48,8 +48,8 @@ class Reading(concurrent.futures.Future[AnyArray]):
         self._lock = threading.Lock()
         self._request: Request | None = None
         self._n = 0  # steps begun
-        self._asked = False  # to stop
-        self._decided = False
+        self._stopping = False
+        self._finished = False
         self._awaits: list[tuple[int, Callable[[object], None]]] = []  # with their threads
         _alive.add(self)
 
@@ -60,41 +60,41 @@ class Reading(concurrent.futures.Future[AnyArray]):
         try:
             step = next(self._steps)
         except StopIteration as end:
-            self._settle(end.value, None)
+            self._finish(end.value, None)
             return
         self._n += 1
         n = self._n
-        request = array._read_begin(self._told, *step)
+        request = array._read_begin(self._on_done, *step)
         with self._lock:
             if self._n == n:  # else the step has ended and the next one has begun
                 self._request = request
-            asked = self._asked
-        if asked:
+            stopping = self._stopping
+        if stopping:
             request.cancel()
 
-    def _told(self, error: BaseException | None) -> None:
+    def _on_done(self, error: BaseException | None) -> None:
         """Handle the end of a step, on a thread of the library."""
-        if error is None and not self._asked:
+        if error is None and not self._stopping:
             try:
                 self._advance()
                 return
             except BaseException as other:
                 error = other
-        self._settle(None, error)
+        self._finish(None, error)
 
-    def _settle(self, result: AnyArray | None, error: BaseException | None) -> None:
+    def _finish(self, result: AnyArray | None, error: BaseException | None) -> None:
         with self._lock:
-            if self._decided:  # by _leave
+            if self._finished:  # by _end_in_child
                 return
-            self._decided = True
+            self._finished = True
         self._array = None
         try:
-            self._become(result, error)
+            self._set_outcome(result, error)
         finally:
             _outstanding.discard(self)  # last: a child forked before it must still find it
 
-    def _become(self, result: AnyArray | None, error: BaseException | None) -> None:
-        if self._asked:
+    def _set_outcome(self, result: AnyArray | None, error: BaseException | None) -> None:
+        if self._stopping:
             super().cancel()
             self.set_running_or_notify_cancel()
         elif error is not None:
@@ -111,9 +111,9 @@ class Reading(concurrent.futures.Future[AnyArray]):
         else:
             self._condition = threading.Condition()
 
-    def _leave(self) -> None:
+    def _end_in_child(self) -> None:
         """In a forked child: end the read here; it continues in the parent."""
-        self._decided = True
+        self._finished = True
         self._array = None
         if self._request is not None:
             self._request.forget()
@@ -122,15 +122,15 @@ class Reading(concurrent.futures.Future[AnyArray]):
         for waiter in self._waiters:  # of as_completed, which may continue here
             vars(waiter).update(lock=threading.Lock(), event=threading.Event())
         here = threading.get_ident()
-        self._done_callbacks = [tell for thread, tell in self._awaits if thread == here]
-        self._become(None, make(Status.ESTOPPED, 0, -1, _PARENTS, None))
+        self._done_callbacks = [wake for thread, wake in self._awaits if thread == here]
+        self._set_outcome(None, make(Status.ESTOPPED, 0, -1, _PARENTS, None))
 
     def cancel(self) -> bool:
         """Stop the read; return True unless it is too late."""
         with self._lock:
-            if self._decided:
+            if self._finished:
                 return self.cancelled()
-            self._asked = True
+            self._stopping = True
             request = self._request
         if request is not None:
             request.cancel()
@@ -140,14 +140,14 @@ class Reading(concurrent.futures.Future[AnyArray]):
         loop = asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
 
-        def tell(_: object) -> None:
+        def wake(_: object) -> None:
             try:
                 loop.call_soon_threadsafe(over.set_result, None)
             except RuntimeError:  # the loop has been closed
                 return
 
-        self._awaits.append((threading.get_ident(), tell))
-        self.add_done_callback(tell)
+        self._awaits.append((threading.get_ident(), wake))
+        self.add_done_callback(wake)
         try:
             await asyncio.wait((over,))
         except asyncio.CancelledError:
@@ -213,14 +213,14 @@ def _end() -> None:
 atexit.register(_end)
 
 
-def _leave_to_parent() -> None:
+def _end_all_in_child() -> None:
     """In a forked child: end outstanding reads, which no thread here would complete."""
     left = tuple(_outstanding)
     _outstanding.clear()
     for reading in tuple(_alive):
         reading._renew()
     for reading in left:
-        reading._leave()
+        reading._end_in_child()
 
 
-os.register_at_fork(after_in_child=_leave_to_parent)
+os.register_at_fork(after_in_child=_end_all_in_child)

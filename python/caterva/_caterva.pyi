@@ -55,7 +55,7 @@ class Array:
     def _read_basic(self, key: Any, out: Any, /) -> bool: ...
     def _read_begin(
         self,
-        told: Callable[[Exception | None], object],
+        on_done: Callable[[Exception | None], object],
         kind: int,
         what: Any,
         memory: AnyArray,
@@ -167,7 +167,7 @@ class View:
     def _squeeze(self: _ViewT, axis: int, /) -> _ViewT: ...
     def _read_begin(
         self,
-        told: Callable[[Exception | None], object],
+        on_done: Callable[[Exception | None], object],
         kind: int,
         what: Any,
         memory: AnyArray,

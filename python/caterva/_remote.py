@@ -191,12 +191,12 @@ class Remote:
             if getattr(self, name) is not None:
                 words[name] = _text(getattr(self, name), name)
         fixed: tuple[str, ...] = ()
-        ask = None
+        supply = None
         if callable(self.headers):
-            ask = _asking(self.headers)
+            supply = _header_supplier(self.headers)
         elif self.headers is not None:
             fixed = _lines(self.headers)
-        return _caterva.remote(self, words, fixed, ask, _hearing(self.on_request))
+        return _caterva.remote(self, words, fixed, supply, _request_hook(self.on_request))
 
 
 def as_remote(remote: Remote | Mapping[str, Any] | None) -> Remote | None:
@@ -254,11 +254,11 @@ def _lines(headers: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{_text(k, 'headers')}: {_text(v, 'headers')}" for k, v in headers.items())
 
 
-def _asking(headers: Callable[[], Mapping[str, str]]) -> Callable[[], tuple[str, ...]]:
+def _header_supplier(headers: Callable[[], Mapping[str, str]]) -> Callable[[], tuple[str, ...]]:
     return lambda: _lines(headers())
 
 
-def _hearing(
+def _request_hook(
     on_request: Callable[[Transfer], object] | None,
 ) -> Callable[[tuple[Any, ...]], object] | None:
     return None if on_request is None else lambda parts: on_request(Transfer(*parts))

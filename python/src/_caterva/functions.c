@@ -23,7 +23,7 @@ PyMethodDef module_functions[] = {
     {"cache_counts", function_cache_counts, METH_VARARGS, NULL},
     {"join", function_join, METH_VARARGS, NULL},
     {"part_open", function_part_open, METH_VARARGS, NULL},
-    {"job_delete", function_job_discard, METH_VARARGS, NULL},
+    {"job_delete", function_job_delete, METH_VARARGS, NULL},
     {"jobs_list", function_jobs_list, METH_VARARGS, NULL},
     {"tree_open", function_tree_open, METH_VARARGS, NULL},
     {"tree_create", function_tree_create, METH_VARARGS, NULL},

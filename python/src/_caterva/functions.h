@@ -65,7 +65,7 @@ PyObject *function_join(PyObject *module, PyObject *args); /* (type, views, axis
 
 PyObject *function_part_open(PyObject *module, PyObject *args);
 /* (path, job, progress=None) */
-PyObject *function_job_discard(PyObject *module, PyObject *args);
+PyObject *function_job_delete(PyObject *module, PyObject *args);
 /* (path, progress=None) */
 PyObject *function_jobs_list(PyObject *module, PyObject *args);
 

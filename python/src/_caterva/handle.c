@@ -280,7 +280,7 @@ static int recover(array_object *self)
 
 /* ---- Entering ----------------------------------------------------------------- */
 
-_Thread_local bool handle_tells;
+_Thread_local bool handle_reports;
 
 static int fail_shut(void)
 {
@@ -300,7 +300,7 @@ int array_enter(array_object *self)
         return -1;
     }
     if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
-    if (!handle_tells)
+    if (!handle_reports)
         gate_enter(&self->gate);
     else if (!gate_enter_at_once(&self->gate))
         return fail_shut();
@@ -314,7 +314,7 @@ int handle_shut_gate(array_object *self)
 {
     if (!call_is_under_way(self)) {
         if (gate_lost_threads(&self->gate) && recover(self) < 0) return -1;
-        if (handle_tells && gate_is_shut(&self->gate)) return fail_shut();
+        if (handle_reports && gate_is_shut(&self->gate)) return fail_shut();
         gate_shut(&self->gate);
         return 0;
     }

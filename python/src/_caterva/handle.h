@@ -33,7 +33,7 @@ typedef struct array_object {
 
 /* True on a thread that is reporting the end of a background read. Such a thread must not wait
  * at a gate: the thread that has shut it may be waiting for this report. */
-extern _Thread_local bool handle_tells;
+extern _Thread_local bool handle_reports;
 
 /* More than 0 on a thread from which the library is calling Python, and for which it waits. If
  * the garbage collector drops an array there, the main thread closes it later. */

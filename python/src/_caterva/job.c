@@ -209,7 +209,7 @@ static caterva_upkeep_options heard_by(call *c)
 }
 
 /* (url, job, progress=None) */
-PyObject *function_job_discard(PyObject *module, PyObject *args)
+PyObject *function_job_delete(PyObject *module, PyObject *args)
 {
     PyObject *place, *url, *progress = Py_None;
     const char *job;

@@ -15,11 +15,11 @@ typedef struct remote_object {
     const char **headers;
 } remote_object;
 
-static _Thread_local bool is_telling;
+static _Thread_local bool in_callback;
 
 int remote_check_thread(void)
 {
-    if (!is_telling) return 0;
+    if (!in_callback) return 0;
     PyErr_SetString(PyExc_RuntimeError,
                     "functions for headers and requests of a URL cannot use arrays");
     return -1;
@@ -47,7 +47,7 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
         add(token, ""); /* an invalid header: no request is sent without the others */
         return;
     }
-    is_telling = true;
+    in_callback = true;
     handle_calls_back++;
     PyObject *lines = PyObject_CallObject(self->on_headers, NULL);
     add_lines(lines, add, token);
@@ -57,7 +57,7 @@ static void ask_headers(void *context, void (*add)(void *token, const char *head
     }
     Py_XDECREF(lines);
     handle_calls_back--;
-    is_telling = false;
+    in_callback = false;
     foreign_leave(gil);
 }
 
@@ -80,7 +80,7 @@ static void tell_request(void *context, const caterva_transfer *transfer)
     remote_object *self = context;
     foreign gil = foreign_enter();
     if (!gil.is_in) return;
-    is_telling = true;
+    in_callback = true;
     handle_calls_back++;
     PyObject *args = transfer_of(transfer);
     PyObject *result = args ? PyObject_CallObject(self->on_request, args) : NULL;
@@ -88,7 +88,7 @@ static void tell_request(void *context, const caterva_transfer *transfer)
     Py_XDECREF(result);
     Py_XDECREF(args);
     handle_calls_back--;
-    is_telling = false;
+    in_callback = false;
     foreign_leave(gil);
 }
 

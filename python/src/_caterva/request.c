@@ -9,8 +9,8 @@
 typedef struct request_object {
     PyObject_HEAD module_state *state;
     caterva_request *request;
-    PyObject *owner, *memory, *told; /* owner: array or view; all NULL after the read */
-    PyObject *place;                 /* of the array, or of the view's first one      */
+    PyObject *owner, *memory, *callback; /* owner: array or view; all NULL after the read */
+    PyObject *place;                     /* of the array, or of the view's first one      */
     bool keeps_itself;
 } request_object;
 
@@ -29,7 +29,7 @@ static PyObject *exception_of(request_object *self, const caterva_error *error)
 
 static void let_go(request_object *self)
 {
-    Py_CLEAR(self->told);
+    Py_CLEAR(self->callback);
     Py_CLEAR(self->memory);
     Py_CLEAR(self->owner);
     Py_CLEAR(self->place);
@@ -41,18 +41,18 @@ static void on_done(void *context, caterva_status status, const caterva_error *e
     (void)status;
     foreign gil = foreign_enter();
     if (!gil.is_in) return; /* the interpreter is shutting down: leak the references */
-    bool told_before = handle_tells;
-    handle_tells = true;
+    bool before = handle_reports;
+    handle_reports = true;
     self->keeps_itself = false; /* this thread owns the reference now, also if it forks */
     PyObject *exception = exception_of(self, error);
     PyObject *result =
-        exception ? PyObject_CallFunctionObjArgs(self->told, exception, NULL) : NULL;
-    if (!result) PyErr_WriteUnraisable(self->told);
+        exception ? PyObject_CallFunctionObjArgs(self->callback, exception, NULL) : NULL;
+    if (!result) PyErr_WriteUnraisable(self->callback);
     Py_XDECREF(result);
     Py_XDECREF(exception);
     let_go(self);
     Py_DECREF(self);
-    handle_tells = told_before;
+    handle_reports = before;
     foreign_leave(gil);
 }
 
@@ -85,7 +85,7 @@ static int begin(request_object *self, const origin *from, const transfer *t)
     return -1;
 }
 
-static request_object *new_request(const origin *from, PyObject *told, PyObject *memory)
+static request_object *new_request(const origin *from, PyObject *callback, PyObject *memory)
 {
     PyTypeObject *type = from->first->state->request_type;
     request_object *self = ((request_object * (*)(PyTypeObject *, Py_ssize_t))
@@ -95,19 +95,19 @@ static request_object *new_request(const origin *from, PyObject *told, PyObject 
     self->owner = from->view ? (PyObject *)from->view : (PyObject *)from->first;
     Py_INCREF(self->owner);
     Py_XINCREF(self->place = from->first->place);
-    Py_INCREF(self->told = told);
+    Py_INCREF(self->callback = callback);
     Py_INCREF(self->memory = memory);
     return self;
 }
 
-/* (told, kind, what, memory, dtype=None, field=None, casting=unsafe) to a request.
- * told(exception or None) is called once, from any thread, possibly before this returns. The
+/* (callback, kind, what, memory, dtype=None, field=None, casting=unsafe) to a request.
+ * callback(exception or None) is called once, from any thread, possibly before this returns. The
  * library uses `memory` until then. */
 PyObject *request_begin(const origin *from, PyObject *args)
 {
     Py_ssize_t n = PyTuple_Size(args);
     if (interpreter_check("read in the background") < 0) return NULL;
-    if (n < 4) return PyErr_Format(PyExc_TypeError, "expected told, kind, what and memory");
+    if (n < 4) return PyErr_Format(PyExc_TypeError, "expected callback, kind, what and memory");
     PyObject *rest = PyTuple_GetSlice(args, 1, n), *memory = PyTuple_GetItem(args, 3);
     request_object *self = rest ? new_request(from, PyTuple_GetItem(args, 0), memory) : NULL;
     transfer t;
@@ -145,7 +145,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Waits until `told` has returned. */
+/* Waits until `callback` has returned. */
 static PyObject *wait_for(PyObject *object, PyObject *unused)
 {
     (void)unused;
