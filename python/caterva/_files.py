@@ -23,11 +23,11 @@ def delete(path: Path, *, progress: _options.Listener = None) -> None:
     Parameters
     ----------
     progress
-        Function ``(done, total)``, or ``"tqdm"``: a file of a sparse array counts 4 KiB. A
-        true answer stops the call, as Ctrl-C or an exception of the function does. If the
-        first files are deleted by then, the name is free and the others lie in
-        ``.NAME.deleted-XXXXXX`` beside it, which the text of the exception or a note names:
-        `delete` that.
+        Function ``(done, total)``, called with bytes, or ``"tqdm"``; a file of a sparse array
+        counts 4 KiB. Returning a true value stops the deletion, as do Ctrl-C and an exception
+        of the function. If files have been deleted by then, the name is free, and the others
+        are in ``.NAME.deleted-XXXXXX`` beside it, which the text or a note of the exception
+        names: `delete` that.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def repair(
     False
     """
     level = _options.number_of(durability, _options.DURABILITIES, "durability")
-    told = _caterva.repair(
+    found = _caterva.repair(
         place_of(path),
         None if output is None else place_of(output),
         overwrite,
@@ -151,7 +151,7 @@ def repair(
         *_fill_of(fill_value, place_of(path)),
         _options.progress_of(progress),
     )
-    return repair_of(*told)
+    return repair_of(*found)
 
 
 # ---- Partitions and the cache -------------------------------------------------------------

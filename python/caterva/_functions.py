@@ -263,10 +263,10 @@ def open(
         1 to 100: `Array.close` compacts a changed file if this percentage of it is dead space.
         0 is never.
     progress
-        Function ``(done, total)``, called with the decoded bytes of long calls: about every
-        50 ms, also if nothing was done since, and once at the end. A true answer stops them,
-        but at the end. ``"tqdm"`` draws a bar. Functions with a ``progress`` of their own
-        report to that one instead.
+        Function ``(done, total)``, called with decoded bytes during long calls: about every
+        50 ms, even without progress, and once at the end. Returning a true value stops the
+        call, except at its end. ``"tqdm"`` draws a bar. Functions with a ``progress`` argument
+        of their own call that instead.
 
     Returns
     -------

@@ -330,7 +330,7 @@ class Group(MutableMapping[str, Any]):
         threads
             Maximum number of threads for each array; 0 is all cores.
         progress
-            Hears of stored bytes done.
+            Function ``(done, total)``, called with stored bytes, or ``"tqdm"``.
 
         Returns
         -------
@@ -347,9 +347,9 @@ class Group(MutableMapping[str, Any]):
         >>> bool(report), report.members
         (True, ())
         """
-        heard = _options.progress_of(progress)
+        report = _options.progress_of(progress)
         handle = self._owner._handle
-        return tree_report_of(*handle._verify(self._key or None, quick, threads, heard))
+        return tree_report_of(*handle._verify(self._key or None, quick, threads, report))
 
     # ---- Attributes and dimensions ----------------------------------------------------
 

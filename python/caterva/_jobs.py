@@ -80,8 +80,8 @@ def merge(
     flat = tuple(flat_tokens(tokens))
     if not flat:
         return Merged()
-    hears = array.progress if progress is None else _options.progress_of(progress)
-    return Merged(*array._merge(flat, how, unchecked, keep, hears))
+    report = array.progress if progress is None else _options.progress_of(progress)
+    return Merged(*array._merge(flat, how, unchecked, keep, report))
 
 
 # ---- Parts ------------------------------------------------------------------------------
@@ -317,9 +317,10 @@ class Job:
         Parameters
         ----------
         progress
-            A function ``(done, total)``, or ``"tqdm"``: a part counts 4 KiB. Returning a true
-            value stops: while ``done`` is 0 the job stays what it was; later it has ended
-            (`JobInfo.has_ended`), and deleting it again removes the rest.
+            Function ``(done, total)``, called with bytes, or ``"tqdm"``; a part counts 4 KiB.
+            Returning a true value stops the deletion. While ``done`` is 0 this leaves the job
+            unchanged; later the job has ended (`JobInfo.has_ended`), and deleting it again
+            deletes the rest.
 
         Examples
         --------
@@ -485,8 +486,8 @@ def jobs(path: Path, *, progress: _options.Listener = None) -> list[JobInfo]:
     Parameters
     ----------
     progress
-        A function ``(done, total)``, or ``"tqdm"``: a part counts 4 KiB. Returning a true value
-        stops.
+        Function ``(done, total)``, called with bytes, or ``"tqdm"``; a part counts 4 KiB.
+        Returning a true value stops the call.
 
     Examples
     --------

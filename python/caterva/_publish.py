@@ -74,8 +74,8 @@ def publish(
     remote
         How the server is accessed: a `Remote`, or a dict of its fields.
     progress
-        Function ``(done, total)`` that hears of it in bytes, or ``"tqdm"``; what it raises
-        stops the upload.
+        Function ``(done, total)``, called with bytes sent, or ``"tqdm"``. An exception of the
+        function stops the upload.
 
     Returns
     -------
@@ -103,5 +103,5 @@ def publish(
         words["read_url"] = read_url
     if resume is not None:
         words["resume"] = os.fsencode(whole(_options.url_of(resume)))
-    heard = _options.progress_of(progress)
-    return Published(*_caterva.publish(place_of(path), url, words, heard, remote_of(remote)))
+    report = _options.progress_of(progress)
+    return Published(*_caterva.publish(place_of(path), url, words, report, remote_of(remote)))

@@ -131,8 +131,8 @@ def _reduce_into(
     kept = [a for a in selected.order if a not in axes]
     gone = tuple(i for i, a in enumerate(selected.order) if a in axes)
     out = np.empty([selected.shape[a] for a in kept], dtype)
-    heard = _options.progress_of(progress)
-    array._reduce(what, selected.what, gone if selected.shape else None, skip_nan, out, heard)
+    report = _options.progress_of(progress)
+    array._reduce(what, selected.what, gone if selected.shape else None, skip_nan, out, report)
     out = out.transpose([kept.index(a) for a in sorted(kept)])
     return out.reshape(_kept_shape(selected.shape, axes, keepdims))
 
@@ -259,18 +259,18 @@ def two_passes(
     progress: _options.Listener,
 ) -> tuple[_options.Progress | None, _options.Progress | None]:
     """Split one progress function into two, for the first and second half of the work."""
-    heard = _options.progress_of(progress)
-    if heard is None:
+    report = _options.progress_of(progress)
+    if report is None:
         return None, None
     half = 1
 
     def first(done: int, total: int) -> object:
         nonlocal half
         half = total
-        return heard(done, 2 * total)
+        return report(done, 2 * total)
 
     def second(done: int, total: int) -> object:
-        return heard(half + done * half // max(1, total), 2 * half)
+        return report(half + done * half // max(1, total), 2 * half)
 
     return first, second
 
@@ -280,7 +280,7 @@ def _arrays_of(array: Readable) -> tuple[Any, ...]:
     return arrays
 
 
-def _slabs(array: Readable, view: View, heard: _options.Progress | None) -> Any:
+def _slabs(array: Readable, view: View, report: _options.Progress | None) -> Any:
     """Yield the parts of a view, of about whole chunks, with their positions."""
     longest = max((n for each in _arrays_of(array) for n in each.chunks), default=1)
     chunk = [min(n, longest) or 1 for n in view.shape]
@@ -290,7 +290,7 @@ def _slabs(array: Readable, view: View, heard: _options.Progress | None) -> Any:
         slab = view[place]
         yield place, slab
         done += slab.nbytes
-        if heard is not None and heard(done, total):
+        if report is not None and report(done, total):
             raise make(Status.ESTOPPED, 0, -1, "stopped by the progress function")
 
 
@@ -415,9 +415,9 @@ def histogram(
         raise TypeError("bins is the number of equal bins; edges are not supported") from None
     if bins < 1:
         raise ValueError("`bins` must be positive, when an integer")
-    heard = _options.progress_of(progress)
+    report = _options.progress_of(progress)
     if range is None:
-        first, heard = two_passes(progress)
+        first, report = two_passes(progress)
         range = _range_of(self, sel, first)
     low, high = map(float, range)
     if low > high:
@@ -426,5 +426,5 @@ def histogram(
         low, high = low - 0.5, high + 0.5
     counts = np.zeros(bins, np.int64)
     selected = _selected(self, sel)
-    self._histogram(selected.what, low, high, counts, heard)
+    self._histogram(selected.what, low, high, counts, report)
     return counts, np.linspace(low, high, bins + 1)

@@ -94,21 +94,20 @@ class Tree(Group):
 
     @property
     def progress(self) -> _options.Progress | None:
-        """Function ``(done, total)`` for long calls of the tree, which stops them by returning
-        a true value; or None.
+        """Function ``(done, total)``, called with bytes during long calls of the tree, or None.
+        Returning a true value stops the call.
 
-        It counts bytes: a file that is listed, moved or deleted counts 4 KiB, and so does each
-        array and each group of a commit; large attributes of groups count their size. `pack`,
-        `unpack`, `verify` and `repair` report to a ``progress`` of their own alone. A deletion
-        that is stopped has deleted nothing, or the group is gone, and what is left of its files
-        goes with the next deletion or opening for writing. The items of arrays, also those that
-        a commit of the tree writes, are no concern of the tree's: arrays have a ``progress`` of
-        their own.
+        A file that is listed, moved or deleted counts 4 KiB, as does each array and group of a
+        commit; large attributes of groups count their size. The items of arrays do not count,
+        not even those that a commit of the tree writes: arrays have a ``progress`` of their
+        own. `pack`, `unpack`, `verify` and `repair` call only their ``progress`` argument. A
+        deletion that is stopped has deleted nothing, or the whole group; files that are left
+        then are deleted by the next deletion or opening for writing.
 
         Examples
         --------
         >>> import caterva
-        >>> t = caterva.open_tree("heard.b2d", "w")
+        >>> t = caterva.open_tree("reported.b2d", "w")
         >>> t["g/x"] = [1, 2, 3]
         >>> t.progress = lambda done, total: None
         >>> del t["g"]
@@ -257,14 +256,14 @@ class Tree(Group):
         array([1, 2, 3])
         """
         self._settle()
-        heard = _options.progress_of(progress)
-        self._handle._pack(place_of_tree(path), int(overwrite), self._durability(), heard)
+        report = _options.progress_of(progress)
+        self._handle._pack(place_of_tree(path), int(overwrite), self._durability(), report)
 
     def unpack(self, path: Path, *, progress: _options.Listener = None) -> None:
         """Write the tree as a new directory (``.b2d``); otherwise as `pack`."""
         self._settle()
-        heard = _options.progress_of(progress)
-        self._handle._unpack(place_of_tree(path), 0, self._durability(), heard)
+        report = _options.progress_of(progress)
+        self._handle._unpack(place_of_tree(path), 0, self._durability(), report)
 
     def _durability(self) -> int:
         durability: int = self._options["durability"]

@@ -25,10 +25,10 @@ def _opened(
     writing: bool,
     options: dict[str, Any],
     remote: Remote | None,
-    heard: _options.Progress | None = None,
+    report: _options.Progress | None = None,
 ) -> Tree:
     native = remote_of(remote)
-    handle = _caterva.tree_open(path, writing, options["durability"], native, heard)
+    handle = _caterva.tree_open(path, writing, options["durability"], native, report)
     return Tree(handle, options, remote)
 
 
@@ -54,8 +54,8 @@ def open_tree(
     remote
         How URLs are read: a `Remote`, or a dict of its fields.
     progress
-        A function ``(done, total)`` for long calls of the tree itself, or ``"tqdm"``; see
-        `Tree.progress`. Each array has its own, set once it was opened.
+        Function ``(done, total)`` for long calls of the tree itself, or ``"tqdm"``; see
+        `Tree.progress`. Each array has a ``progress`` of its own, to be set when it is open.
     **options
         For the arrays that the tree opens, as in `open`: ``threads``, ``durability``,
         ``dirty_budget``, ``cache_bytes``, ``read_ahead``, ``unchecked``, ``keep_bytes`` and
@@ -88,12 +88,12 @@ def open_tree(
     refuse_write(place, mode)
     refuse_tree(place)
     words = _options.open_options(False, {**options})
-    heard = _options.progress_of(progress)
+    report = _options.progress_of(progress)
     there = os.path.lexists(place)
     if mode == "x" or (mode in ("a", "w") and not there):
         _refuse_archive(place)
-        return Tree(_caterva.tree_create(place, words["durability"], heard), words)
-    tree = _opened(place, mode != "r", words, as_remote(remote), heard)
+        return Tree(_caterva.tree_create(place, words["durability"], report), words)
+    tree = _opened(place, mode != "r", words, as_remote(remote), report)
     if mode == "w":
         with contextlib.ExitStack() as failing:
             failing.callback(tree.discard)

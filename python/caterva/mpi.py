@@ -48,15 +48,15 @@ class _Coordinator:
 
     def begin(self, array: Array | Path, shape: Sequence[int] | None) -> Job:
         """Begin the job and return it on all ranks; if this fails, it fails on all of them."""
-        said: Any = None
+        result: Any = None
         if self.comm.rank == self.root:
             try:
-                said = self._begin(array, shape)
+                result = self._begin(array, shape)
             except BaseException as error:
                 self.open.close()
                 self.comm.bcast(_failed(self.root, error), root=self.root)
                 raise
-        job: Job = _check(self.comm.bcast(said, root=self.root))
+        job: Job = _check(self.comm.bcast(result, root=self.root))
         return job
 
     def _begin(self, array: Array | Path, shape: Sequence[int] | None) -> Job:
@@ -74,14 +74,14 @@ class _Coordinator:
             _check(self.comm.bcast(None, root=self.root))
             return
         with self.open:
-            said: Any = None
+            result: Any = None
             try:
                 self._merge(outcomes, overlap)
             except BaseException as error:
-                said = _failed(self.root, error)
+                result = _failed(self.root, error)
                 raise
             finally:
-                self.comm.bcast(said, root=self.root)
+                self.comm.bcast(result, root=self.root)
 
     def _merge(self, outcomes: list[Any], overlap: Overlap) -> None:
         assert self.job is not None
@@ -138,7 +138,7 @@ def part(
         outcome = _failed(comm.rank, error)
         try:
             coordinator.end(outcome, overlap)
-        except (RuntimeError, Error) as told:
-            raise error from told
+        except (RuntimeError, Error) as other:
+            raise error from other
         raise
     coordinator.end(outcome, overlap)

@@ -201,8 +201,8 @@ static PyGetSetDef properties[] = {
     {"_remote", get_remote, NULL, "Options with which its URL was opened, or None.", NULL},
     {"_source", get_source, NULL, "Source from which it is read, or None.", NULL},
     {"progress", call_get_progress, set_progress,
-     "Function ``(done, total)`` that hears of long calls, in decoded bytes, and stops\n"
-     "them by returning a true value; or None.",
+     "Function ``(done, total)``, called with decoded bytes during long calls, or None.\n"
+     "Returning a true value stops the call.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

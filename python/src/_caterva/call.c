@@ -32,21 +32,21 @@ void call_begin(call *c, const void *owner, PyObject *progress)
     c->place = owner ? ((const call_owner *)owner)->place : NULL;
     c->outer = current;
     c->progress = progress == Py_None ? NULL : progress;
-    c->teller = NULL;
+    c->reporter = NULL;
     if (owner &&
         PyObject_TypeCheck((PyObject *)owner, ((const call_owner *)owner)->state->tree_type))
-        c->teller = CALL_TREE;
-    c->told = c->deaf = false;
+        c->reporter = CALL_TREE;
+    c->reported = c->defers_signals = false;
     c->next = c->done = c->total = 0;
     current = c;
     c->thread = PyEval_SaveThread();
 }
 
 /* Calls the progress function, with the GIL. Non-zero stops the call. */
-static int tell(call *c)
+static int report_numbers(call *c)
 {
     if (!c->progress || c->total == 0) return 0; /* total 0: no numbers yet */
-    c->told = true;
+    c->reported = true;
     PyObject *answer =
         PyObject_CallFunction(c->progress, "LL", (long long)c->done, (long long)c->total);
     if (!answer) return -1;
@@ -55,18 +55,18 @@ static int tell(call *c)
     return stop;
 }
 
-static int ask(call *c)
+static int call_python(call *c)
 {
     PyEval_RestoreThread(c->thread);
     int stop = PyErr_Occurred() ? 1 : PyErr_CheckSignals();
-    if (!stop) stop = tell(c);
+    if (!stop) stop = report_numbers(c);
     c->thread = PyEval_SaveThread();
     return stop;
 }
 
 static void note(call *c, int64_t done, int64_t total)
 {
-    c->told = c->told && done == c->done && total == c->total;
+    c->reported = c->reported && done == c->done && total == c->total;
     c->done = done;
     c->total = total;
 }
@@ -79,12 +79,12 @@ static int hook(void *context, int64_t done, int64_t total)
     bool is_handle = !context || context == CALL_TREE;
     if (!c && !is_handle) note(context, done, total); /* call_end reports the last numbers */
     if (!c || (!is_handle && context != c)) return 0;
-    if (c->teller == context) note(c, done, total);
+    if (c->reporter == context) note(c, done, total);
     int64_t time = now();
     if (c->next == 0) c->next = time + PATIENCE_NS;
-    if (time < c->next || c->deaf) return 0;
+    if (time < c->next || c->defers_signals) return 0;
     c->next = time + PATIENCE_NS;
-    return ask(c);
+    return call_python(c);
 }
 
 caterva_progress call_progress(void *context)
@@ -141,15 +141,15 @@ int call_end(module_state *state, call *c, caterva_status status)
 {
     PyEval_RestoreThread(c->thread);
     int result = PyErr_Occurred() ? -1 : 0;
-    bool all_told = c->told && c->done == c->total; /* false if a pool thread was the last */
-    if (result == 0 && status == CATERVA_OK && c->progress && !all_told && c->total > 0) {
+    bool all_reported = c->reported && c->done == c->total; /* not if a pool thread was last */
+    if (result == 0 && status == CATERVA_OK && c->progress && !all_reported && c->total > 0) {
         c->done = c->total;
-        if (tell(c) < 0) result = -1;
+        if (report_numbers(c) < 0) result = -1;
     }
     current = c->outer;
-    bool tells_more =
+    bool has_detail =
         status == CATERVA_ESTOPPED && strncmp(c->err.message, "stopped: ", 9) == 0;
-    if (result < 0 && tells_more) add_note(&c->err);
+    if (result < 0 && has_detail) add_note(&c->err);
     if (result < 0 || status == CATERVA_OK) return result;
     c->err.code = status;
     return raise_error(state, &c->err, c->place);

@@ -28,10 +28,10 @@ typedef struct call {
     PyThreadState *thread;
     PyObject *progress; /* borrowed; or NULL                                  */
     PyObject *place;    /* str that names the file in exceptions, borrowed; or NULL */
-    const void *teller; /* context of the reports whose numbers Python gets   */
-    bool told;          /* `done` and `total` were reported to Python         */
-    bool deaf;          /* signals wait until the call has ended              */
-    int64_t next;       /* time of the next call of Python, in ns; 0: not set */
+    const void *reporter; /* context of the reports whose numbers Python gets */
+    bool reported;        /* `done` and `total` were reported to Python       */
+    bool defers_signals;  /* signals wait until the call has ended            */
+    int64_t next;         /* time of the next call of Python, in ns; 0: not set */
     int64_t done, total;
 } call;
 
@@ -44,8 +44,8 @@ void call_begin(call *c, const void *owner, PyObject *progress);
 int call_end(module_state *state, call *c, caterva_status status);
 
 /* The progress of options: of handles of arrays (context NULL), of trees (CALL_TREE), and of one
- * call (context: the call, which then sets `teller` to itself). Every step is reported, because
- * Python is called on the calling thread only, and much less often. */
+ * call (context: the call, which then sets `reporter` to itself). The library reports every step,
+ * because Python is called on the calling thread only, and much less often. */
 #define CALL_TREE ((void *)&call_tree)
 extern const char call_tree;
 caterva_progress call_progress(void *context);

@@ -147,10 +147,10 @@ static int commit_and_close(array_object *self, bool interruptible)
     self->handle = NULL;
     call c;
     call_begin(&c, self, interruptible ? self->progress : NULL);
-    c.deaf = !interruptible;
+    c.defers_signals = !interruptible;
     caterva_status status = caterva_commit(handle, &c.err);
     bool closes = status == CATERVA_OK;
-    c.deaf = false;
+    c.defers_signals = false;
     if (closes) status = caterva_close(handle, &c.err); /* nothing is pending any more */
     atomic_store(&self->drops, !closes);
     int result = call_end(self->state, &c, status);

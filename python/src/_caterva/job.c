@@ -94,7 +94,7 @@ static PyObject *merge_tokens(array_object *self, const merging *m,
     if (array_enter(self) < 0) return NULL;
     options->progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status =
         caterva_merge(self->handle, m->tokens, m->sizes, m->n, options, &r, &c.err);
     int result = call_end(self->state, &c, status);
@@ -221,7 +221,7 @@ PyObject *function_job_delete(PyObject *module, PyObject *args)
     const char *text = PyBytes_AsString(url);
     const caterva_upkeep_options options = heard_by(&c);
     call_begin(&c, NULL, progress);
-    c.teller = &c;
+    c.reporter = &c;
     c.place = place;
     caterva_status status = caterva_job_delete(text, job, (size_t)size, &options, &c.err);
     int result = call_end(module_state_of(module), &c, status);
@@ -251,7 +251,7 @@ PyObject *function_jobs_list(PyObject *module, PyObject *args)
     const char *text = PyBytes_AsString(url);
     const caterva_upkeep_options options = heard_by(&c);
     call_begin(&c, NULL, progress);
-    c.teller = &c;
+    c.reporter = &c;
     c.place = place;
     caterva_status status = caterva_jobs_list(text, &options, &list, &c.err);
     int result = call_end(module_state_of(module), &c, status);

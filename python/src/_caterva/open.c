@@ -182,7 +182,7 @@ static PyObject *copy_source(module_state *state, PyObject *source, const char *
     if (!array || array_enter(array) < 0) return NULL;
     order->options.progress = call_progress(&c);
     call_begin(&c, array, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = caterva_copy(array->handle, url, &order->options, out, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = order->place;
     int result = call_end(state, &c, status);

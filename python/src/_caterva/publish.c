@@ -27,7 +27,7 @@ static PyObject *publish(module_state *state, PyObject *place, PyObject *url,
     const char *text = PyBytes_AsString(path), *to_text = PyBytes_AsString(to);
     options->progress = call_progress(&c);
     call_begin(&c, NULL, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = caterva_publish(text, to_text, options, &r, &c.err);
     if (status != CATERVA_OK) c.place = place_of_error(&c.err, place, url);
     int result = call_end(state, &c, status);

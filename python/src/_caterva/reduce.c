@@ -24,7 +24,7 @@ static int parse_selection(PyObject *what, reduction *out)
 static void listen(reduction *r, call *c)
 {
     r->options.progress = call_progress(c);
-    c->teller = c;
+    c->reporter = c;
 }
 
 static PyObject *number_of(const caterva_number *n)

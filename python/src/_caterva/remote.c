@@ -38,7 +38,7 @@ static void add_lines(PyObject *lines, void (*add)(void *token, const char *head
     }
 }
 
-static void ask_headers(void *context, void (*add)(void *token, const char *header),
+static void get_headers(void *context, void (*add)(void *token, const char *header),
                         void *token)
 {
     remote_object *self = context;
@@ -75,7 +75,7 @@ static PyObject *transfer_of(const caterva_transfer *t)
                          t->error);
 }
 
-static void tell_request(void *context, const caterva_transfer *transfer)
+static void report_request(void *context, const caterva_transfer *transfer)
 {
     remote_object *self = context;
     foreign gil = foreign_enter();
@@ -122,8 +122,8 @@ static int take_lines(remote_object *self)
 static void set_functions(remote_object *self)
 {
     self->options.context = self;
-    if (self->on_headers) self->options.on_headers = ask_headers;
-    if (self->on_request) self->options.on_request = tell_request;
+    if (self->on_headers) self->options.on_headers = get_headers;
+    if (self->on_request) self->options.on_request = report_request;
 }
 
 /* (caterva.Remote, options, lines of headers, function or None, function or None) */

@@ -44,7 +44,7 @@ static int release(tree_object *self, bool interruptible)
     if (!handle || gate_lost_threads(&self->gate)) return 0; /* locks may be held forever */
     call c;
     call_begin(&c, self, interruptible ? self->progress : NULL);
-    c.deaf = !interruptible;
+    c.defers_signals = !interruptible;
     caterva_status status = caterva_tree_close(handle, &c.err);
     if (status == CATERVA_EBUSY && self->process != getpid())
         status = CATERVA_OK; /* pending changes belong to the parent, as those of arrays */
@@ -282,7 +282,7 @@ static PyObject *tree_at(module_state *state, PyObject *place, tree_function *fu
     const char *text = PyBytes_AsString(path);
     options->progress = call_progress(CALL_TREE);
     call_begin(&c, NULL, progress);
-    c.teller = CALL_TREE;
+    c.reporter = CALL_TREE;
     c.place = place;
     caterva_status status = function(text, options, &handle, &c.err);
     int result = call_end(state, &c, status);

@@ -202,7 +202,7 @@ static PyObject *write_whole(PyObject *object, PyObject *args, pack_function *fu
     options.durability = (caterva_durability)durability;
     options.progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = function(self->handle, text, &options, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = place;
     int result = call_end(self->state, &c, status);

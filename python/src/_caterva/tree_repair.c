@@ -142,7 +142,7 @@ static PyObject *repair_at(PyObject *module, const char *path, caterva_tree_repa
     o->context = r;
     o->progress = call_progress(&c);
     call_begin(&c, NULL, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = caterva_tree_repair(path, o, &result, &c.err);
     c.place = status == CATERVA_EEXIST && o->output ? r->output : r->place;
     int ended = call_end(module_state_of(module), &c, r->lost ? CATERVA_ENOMEM : status);

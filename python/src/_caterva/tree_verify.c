@@ -113,7 +113,7 @@ static PyObject *verify(PyObject *object, PyObject *args)
     o.context = &v;
     o.progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = caterva_tree_verify(self->handle, group, &o, &r, &c.err);
     if (v.lost || v.found.lost) status = CATERVA_ENOMEM;
     if (call_end(self->state, &c, status) == 0) list = list_of(&v);

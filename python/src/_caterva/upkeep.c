@@ -35,7 +35,7 @@ static PyObject *verify(PyObject *object, PyObject *args)
     options.context = &v;
     options.progress = call_progress(&c);
     call_begin(&c, self, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = caterva_verify(self->handle, &options, &r, &c.err);
     int result = call_end(self->state, &c, status);
     array_leave(self);

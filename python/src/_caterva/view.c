@@ -358,7 +358,7 @@ int view_copy(view_object *self, const char *url, PyObject *place,
     if (enter(self) < 0) return -1;
     options->progress = call_progress(&c);
     begin(&c, self, progress);
-    c.teller = &c;
+    c.reporter = &c;
     caterva_status status = caterva_view_copy(self->view, url, options, out, &c.err);
     if (status != CATERVA_ECORRUPT) c.place = place;
     int result = call_end(self->state, &c, status);
