@@ -131,7 +131,7 @@ def test_refresh_to_another_array(other: str) -> None:
     view, both = reader.view[1:3], caterva.concat([reader, reader])
     now = np.zeros((2, 2), "i8") if other == "two axes" else np.zeros(4, other)
     caterva.save("a.b2nd", now, overwrite=True)
-    with pytest.raises(ValueError, match=r"another array now.*this one is closed"):
+    with pytest.raises(ValueError, match=r"another array now.*this one has been closed"):
         reader.refresh()
     assert reader.closed
     assert (reader.dtype, reader.ndim) == ("i8", 1)

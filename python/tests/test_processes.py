@@ -324,7 +324,7 @@ def test_views_know_when_their_array_was_opened_anew() -> None:
     other = view.T
     array.compact()
     for old in (view, other):
-        with pytest.raises(ValueError, match="anew"):
+        with pytest.raises(ValueError, match="opened again"):
             old[0]
     assert np.array_equal(array.view[2:][...], array[2:])
 
