@@ -13,7 +13,7 @@ MAGIC_OF_TREES = (b"PK\3\4", b"PK\5\6")
 
 
 def split_url(url: str) -> tuple[str, str | None]:
-    """Split ``tree.b2d::/key`` into tree and key; the key is None if there is none."""
+    """Split ``tree.b2d::/key`` into tree and key; without ``::`` the key is None."""
     at = url.find("::")
     while at >= 0:
         key = url[at + 2 :]

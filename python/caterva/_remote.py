@@ -169,7 +169,7 @@ class Remote:
         return replace(self, **nothing, credentials="find" if given else self.credentials)
 
     def _native(self) -> _caterva.Remote:
-        """Convert to the library's options, where 0 is the default and -1 is none."""
+        """Convert to the library's options, where 0 is the default and -1 means none."""
         addressing = 0 if self.path_style is None else 1 if self.path_style else 2
         words: dict[str, Any] = {
             "connections": _number(self.connections, "connections", 1),

@@ -150,7 +150,7 @@ def opened_at(place: Path, options: dict[str, Any]) -> Array:
 
 
 def target_of(x: da.Array, place: Path, anew: bool, options: dict[str, Any]) -> Array:
-    """Open the array at a path for writing; create it if there is none."""
+    """Open the array at a path for writing; create it if it does not exist."""
     if not options.get("overwrite") and is_there(place_of(place)):
         return opened_at(place, {k: v for k, v in options.items() if k != "overwrite"})
     if not anew:
