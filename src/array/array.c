@@ -15,7 +15,7 @@
 #include "frame/commit.h"
 #include "store/file.h"
 #include "store/open.h"
-#include "store/refusals.h"
+#include "store/store.h"
 
 #include <caterva_upkeep.h>
 #include <stdio.h>
@@ -54,6 +54,15 @@ cv_status cv_options_copy(void *out, size_t size, const void *options, const cha
     size_t given = size_of(options);
     memset(out, 0, size);
     memcpy(out, options, given < size ? given : size);
+    return CV_OK;
+}
+
+cv_status cv_options_read(void *out, size_t size, const void *options, const char *what,
+                          cv_error *err)
+{
+    if (options) return cv_options_copy(out, size, options, what, err);
+    memset(out, 0, size);
+    memcpy(out, &size, sizeof size);
     return CV_OK;
 }
 

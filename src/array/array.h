@@ -15,6 +15,10 @@
 cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
                           cv_error *err);
 
+/* The same for options that may be NULL: everything is unset. */
+cv_status cv_options_read(void *out, size_t size, const void *options, const char *what,
+                          cv_error *err);
+
 /* The same checks for a struct that the library will fill, before any work is done. */
 cv_status cv_output_check(const void *out, size_t size, const char *what, cv_error *err);
 

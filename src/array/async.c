@@ -54,10 +54,8 @@ static cv_turn *turn_of(cv_task *task) { return (cv_turn *)(void *)task; }
 static cv_status request_new(const caterva_async_options *options, bool is_held,
                              caterva_request **out, cv_error *err)
 {
-    static const caterva_async_options defaults = CATERVA_ASYNC_INIT;
     caterva_async_options o;
-    CV_TRY(
-        cv_options_copy(&o, sizeof o, options ? options : &defaults, "async options", err));
+    CV_TRY(cv_options_read(&o, sizeof o, options, "async options", err));
     if (!o.on_done && !is_held)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "on_done and out are NULL: set at least one of them");

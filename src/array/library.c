@@ -173,13 +173,11 @@ caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
                                       const caterva_convert_options *options,
                                       caterva_error *err)
 {
-    static const caterva_convert_options defaults = CATERVA_CONVERT_INIT;
     caterva_convert_options o;
     caterva_buffer from, to;
     sides s;
     int64_t item_size = 2; /* of bfloat16, which is not a NumPy description */
-    CV_TRY(
-        cv_options_copy(&o, sizeof o, options ? options : &defaults, "convert options", err));
+    CV_TRY(cv_options_read(&o, sizeof o, options, "convert options", err));
     CV_TRY(cv_progress_check(&o.progress, err));
     CV_TRY(take_side(src, "source", &from, err));
     CV_TRY(take_side(dst, "destination", &to, err));

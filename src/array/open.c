@@ -22,9 +22,7 @@
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err)
 {
-    static const caterva_open_options defaults = CATERVA_OPEN_INIT;
-    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "open options",
-                           err));
+    CV_TRY(cv_options_read(out, sizeof *out, options, "open options", err));
     if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1, "open mode %d is neither READ nor WRITE",
                        (int)out->mode);

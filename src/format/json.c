@@ -1,6 +1,5 @@
-/* Room: format. JSON to MessagePack: one pass, no recursion, no locale. The first byte that is
- * not JSON makes the whole text invalid; callers keep such text as it is, so no reason is
- * reported. */
+/* Room: format. JSON to MessagePack: one pass, no recursion, no locale. The first byte that is not
+ * JSON makes the whole text invalid; callers keep such text as it is, so no reason is reported. */
 #include "format/json.h"
 
 #include "base/arith.h"

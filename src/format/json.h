@@ -1,5 +1,4 @@
-/* JSON text (RFC 8259) to MessagePack, for attribute maps that other programs store as
- * text. */
+/* JSON text (RFC 8259) to MessagePack, for attribute maps that other programs store as text. */
 #ifndef CV_FORMAT_JSON_H
 #define CV_FORMAT_JSON_H
 

@@ -70,9 +70,8 @@ typedef struct cv_job_look {
 cv_status cv_job_folder_look(const char *path, const char *id, cv_watch *watch,
                              cv_job_look *out, cv_error *err);
 
-/* Calls `visit` for each folder, in any order, with the id of a job, or the name of the
- * folder that an ended job has left; cv_job_folder_read and _look accept both. CV_OK if there
- * are no jobs. */
+/* Calls `visit` for each folder, in any order, with the id of a job, or the name of the folder that
+ * an ended job has left; cv_job_folder_read and _look accept both. CV_OK if there are no jobs. */
 typedef cv_status (*cv_job_visit_fn)(void *context, const char *name, cv_error *err);
 cv_status cv_job_folders(const char *path, cv_job_visit_fn visit, void *context,
                          cv_error *err);

@@ -253,13 +253,12 @@ static cv_status begin(caterva_array *array, const int64_t *shape, cv_buffer *re
 caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options *options,
                                  void **job, size_t *job_size, caterva_error *err)
 {
-    static const caterva_job_options defaults = CATERVA_JOB_INIT;
     caterva_job_options o;
     cv_buffer record = {0};
     CV_TRY(cv_array_check_encodes(array, err));
     if (!job || !job_size) return cv_fail(err, CATERVA_EINVAL, -1, "job or job_size is NULL");
     *job = NULL;
-    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "job options", err));
+    CV_TRY(cv_options_read(&o, sizeof o, options, "job options", err));
     CV_TRY(check_place(array, err));
     cv_array_lock_alone(array);
     cv_status status = cv_array_finish(array, begin(array, o.shape, &record, err));
@@ -277,9 +276,7 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
 static cv_status read_options(const caterva_upkeep_options *options,
                               caterva_upkeep_options *out, cv_error *err)
 {
-    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
-    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
-                           err));
+    CV_TRY(cv_options_read(out, sizeof *out, options, "upkeep options", err));
     return cv_progress_check(&out->progress, err);
 }
 

@@ -149,8 +149,7 @@ static cv_status check_apart(merging *m, const group *g, cv_error *err)
 {
     together t;
     int64_t a, b, block;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all groups are
-     * set */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all groups are set */
     if (g->end - g->first < 2 || m->merge->overlap == CATERVA_OVERLAP_LAST) return CV_OK;
     CV_TRY(open_together(m, g, &t, err));
     cv_status status = CV_OK;
@@ -576,9 +575,7 @@ static cv_status check_arguments(caterva_array *array, const void *const *tokens
 static cv_status read_options(const caterva_merge_options *options,
                               caterva_merge_options *out, cv_error *err)
 {
-    static const caterva_merge_options defaults = CATERVA_MERGE_INIT;
-    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "merge options",
-                           err));
+    CV_TRY(cv_options_read(out, sizeof *out, options, "merge options", err));
     CV_TRY(cv_progress_check(&out->progress, err));
     if (out->overlap == CATERVA_OVERLAP_ERROR || out->overlap == CATERVA_OVERLAP_LAST)
         return CV_OK;

@@ -1,5 +1,4 @@
-/* Room: jobs. Records of jobs and tokens of parts: bytes <-> structs, as drawn in
- * record.h. */
+/* Room: jobs. Records of jobs and tokens of parts: bytes <-> structs, as drawn in record.h. */
 #include "jobs/record.h"
 
 #include "base/arith.h"

@@ -764,14 +764,12 @@ caterva_status caterva_publish(const char *path, const char *url,
                                const caterva_publish_options *options,
                                caterva_publish_result *result, caterva_error *err)
 {
-    static const caterva_publish_options defaults = CATERVA_PUBLISH_INIT;
     caterva_publish_options o;
     caterva_remote_options remote;
     caterva_publish_result out = CATERVA_PUBLISH_RESULT_INIT;
     CV_TRY(check_names(path, url, err));
     if (result) CV_TRY(cv_output_check(result, sizeof *result, "publish result", err));
-    CV_TRY(
-        cv_options_copy(&o, sizeof o, options ? options : &defaults, "publish options", err));
+    CV_TRY(cv_options_read(&o, sizeof o, options, "publish options", err));
     if (o.remote) {
         CV_TRY(cv_options_copy(&remote, sizeof remote, o.remote, "remote options", err));
         o.remote = &remote;

@@ -6,8 +6,8 @@
 
 #include "array/array.h"
 #include "base/crc.h"
-#include "store/refusals.h"
 #include "store/sframe.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -645,12 +645,6 @@ static const cv_store_ops remote_ops = {
     .read_anew = remote_read_anew,
     .doubt = remote_doubt,
     .settle = remote_settle,
-    .write = cv_store_no_write,
-    .truncate = cv_store_no_truncate,
-    .sync = cv_store_no_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
-    .publish = cv_store_no_publish,
     .close = remote_close,
 };
 

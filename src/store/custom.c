@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "store/refusals.h"
+#include "store/store.h"
 
 #include <caterva_store.h>
 #include <stdatomic.h>
@@ -332,8 +332,6 @@ static const cv_store_ops custom_ops = {
     .write = custom_write,
     .truncate = custom_truncate,
     .sync = custom_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
     .publish = custom_publish,
     .has_readers = custom_has_readers,
     .close = custom_close,

@@ -1,5 +1,4 @@
-/* File descriptors are limited (64 or 1024 for each process). Stores close spare ones on
- * demand. */
+/* File descriptors are limited (64 or 1024 for each process). Stores close spare ones on demand. */
 #ifndef CV_STORE_DESCRIPTORS_H
 #define CV_STORE_DESCRIPTORS_H
 

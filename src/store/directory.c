@@ -7,8 +7,8 @@
 #include "base/heap.h"
 #include "store/path.h"
 #include "store/reading.h"
-#include "store/refusals.h"
 #include "store/sframe.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include "store/descriptors.h"
 #include "store/path.h"
 #include "store/reading.h"
-#include "store/refusals.h"
+#include "store/store.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -607,8 +607,6 @@ static const cv_store_ops file_ops = {
     .copy = file_copy,
     .truncate = file_truncate,
     .sync = file_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
     .publish = file_publish,
     .reads_state = file_reads_state,
     .has_readers = file_has_readers,
@@ -760,8 +758,6 @@ static const cv_store_ops resting_ops = {
     .copy = resting_copy,
     .truncate = resting_truncate,
     .sync = resting_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
     .publish = resting_publish,
     .has_readers = resting_has_readers,
     .has_others = resting_has_others,

@@ -11,7 +11,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "base/os_file.h"
-#include "store/refusals.h"
+#include "store/store.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -212,8 +212,6 @@ static const cv_store_ops memory_ops = {
     .write = memory_write,
     .truncate = memory_truncate,
     .sync = memory_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
     .publish = memory_publish,
     .close = memory_close,
 };
@@ -267,11 +265,7 @@ static const cv_store_ops borrowed_ops = {
     .read = borrowed_read,
     .view = borrowed_view,
     .warm = memory_warm,
-    .write = cv_store_no_write,
-    .truncate = cv_store_no_truncate,
     .sync = memory_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
     .publish = memory_publish,
     .close = borrowed_close,
 };

@@ -9,7 +9,7 @@
 #include "store/file.h"
 #include "store/memory.h"
 #include "store/path.h"
-#include "store/refusals.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -220,12 +220,6 @@ static const cv_store_ops headed_ops = {
     .size = headed_size,
     .read = headed_read,
     .read_at_once = headed_read_at_once,
-    .write = cv_store_no_write,
-    .truncate = cv_store_no_truncate,
-    .sync = cv_store_no_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
-    .publish = cv_store_no_publish,
     .reads_state = headed_reads_state,
     .close = headed_close,
 };

@@ -1,7 +1,6 @@
 /* Room: store. Installs a complete new array under the target's name in one step: at any time the
- * old or the new array has the name. Replaces only regular files and array directories that are
- * not being written, and no directory that is being read. Does not know the contents of the
- * files. */
+ * old or the new array has the name. Replaces only regular files and array directories that are not
+ * being written, and no directory that is being read. Does not know the contents of the files. */
 #include "store/place.h"
 
 #include "base/heap.h"

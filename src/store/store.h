@@ -113,8 +113,7 @@ typedef struct cv_store_ops {
     /* Reads the range if it is in memory and this is cheap to find out. NULL: always in memory.
      * Not called if `is_far`. */
     cv_at_once (*read_at_once)(cv_store *store, const cv_store_range *range);
-    /* Lends bytes, unchanged until the store is closed. Returns NULL if it cannot. May be
-     * NULL. */
+    /* Lends bytes, unchanged until the store is closed. Returns NULL if it cannot. May be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* Fetches bytes that are used together, if worth it, so that `view` can lend them. May be
      * NULL. */
@@ -135,7 +134,8 @@ typedef struct cv_store_ops {
      * CATERVA_EIO if the version changed. Set together with `doubt`. */
     cv_status (*settle)(cv_store *store, bool is_right, cv_error *err);
     /* Writes `size` bytes; creates or extends the object (gaps read as zeros). Chunk objects are
-     * written once, from position 0. */
+     * written once, from position 0. write, truncate, sync and publish are NULL in read-only
+     * stores. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
     /* Hard-links chunk object `there` of another store, `size` bytes, as `object` of this one.
@@ -162,10 +162,10 @@ typedef struct cv_store_ops {
     /* Replaces the whole frame object: writes a temporary file, syncs it if `durable`, renames
      * it. On failure the old frame stays. The rename is durable after `sync` of CV_FRAME_OBJECT.
      * CATERVA_ECORRUPT, with nothing changed, if an object that was shared since the last replace
-     * has other bytes now. Single files return CATERVA_EINVAL. */
+     * has other bytes now. NULL without chunk objects: CATERVA_EINVAL. */
     cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
                          cv_error *err);
-    /* Removes a chunk object. One that does not exist is not an error. */
+    /* Removes a chunk object. One that does not exist is not an error. NULL: it has none. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
     /* Lists the chunk objects in any order; release with cv_free. NULL: it has none. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
@@ -224,6 +224,26 @@ struct cv_store {
     cv_watch *watch;     /* checked regularly during a long read; or NULL */
     atomic_uint n_near;  /* number of requests since the last one that was not in memory */
 };
+
+/* ---- What all kinds of stores refuse ------------------------------------- */
+
+/* CATERVA_ECORRUPT: `what`, which has `end` bytes, does not contain [pos, pos + size). */
+cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
+                           uint64_t end);
+
+/* True in a forked child, for stores that the parent opened. False for memory. */
+bool cv_store_is_parents(const cv_store *store);
+
+/* CATERVA_EREADONLY if the store is not open for writing, CATERVA_EBUSY if the parent opened it. */
+cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
+
+/* CATERVA_ENOTFOUND if `object` is not the frame: for stores without chunk objects. */
+cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err);
+
+/* What the operations say; a store without them refuses. */
+cv_status cv_store_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                           cv_error *err);
+cv_status cv_store_remove(cv_store *store, cv_object object, cv_error *err);
 
 /* ---- Calls through the vtable ------------------------------------------- */
 
@@ -312,25 +332,17 @@ static inline void cv_store_read_anew(cv_store *s)
 static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos,
                                        const void *src, size_t size, cv_error *e)
 {
-    return s->ops->write(s, o, pos, src, size, e);
+    return s->ops->write ? s->ops->write(s, o, pos, src, size, e)
+                         : cv_store_check_writable(s, e);
 }
 static inline cv_status cv_store_truncate(cv_store *s, cv_object o, uint64_t size,
                                           cv_error *e)
 {
-    return s->ops->truncate(s, o, size, e);
+    return s->ops->truncate ? s->ops->truncate(s, o, size, e) : cv_store_check_writable(s, e);
 }
 static inline cv_status cv_store_sync(cv_store *s, cv_object o, cv_error *e)
 {
-    return s->ops->sync(s, o, e);
-}
-static inline cv_status cv_store_replace(cv_store *s, const void *bytes, size_t size,
-                                         bool durable, cv_error *e)
-{
-    return s->ops->replace(s, bytes, size, durable, e);
-}
-static inline cv_status cv_store_remove(cv_store *s, cv_object o, cv_error *e)
-{
-    return s->ops->remove(s, o, e);
+    return s->ops->sync ? s->ops->sync(s, o, e) : cv_store_check_writable(s, e);
 }
 static inline cv_status cv_store_list(cv_store *s, cv_object **objects, size_t *n,
                                       cv_error *e)
@@ -341,7 +353,7 @@ static inline cv_status cv_store_list(cv_store *s, cv_object **objects, size_t *
 }
 static inline cv_status cv_store_publish(cv_store *s, bool durable, cv_error *e)
 {
-    return s->ops->publish(s, durable, e);
+    return s->ops->publish ? s->ops->publish(s, durable, e) : CV_OK;
 }
 static inline bool cv_store_has_readers(cv_store *s)
 {

@@ -7,7 +7,7 @@
 #include "base/crc.h"
 #include "base/heap.h"
 #include "store/reading.h"
-#include "store/refusals.h"
+#include "store/store.h"
 #include "tree/names.h"
 #include "tree/zip.h"
 

@@ -22,9 +22,7 @@ static cv_status check_durability(caterva_durability durability, cv_error *err)
 static cv_status copy_options(const caterva_tree_options *options, caterva_tree_options *out,
                               cv_error *err)
 {
-    static const caterva_tree_options defaults = CATERVA_TREE_INIT;
-    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "tree options",
-                           err));
+    CV_TRY(cv_options_read(out, sizeof *out, options, "tree options", err));
     CV_TRY(cv_progress_check(&out->progress, err));
     if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1, "tree mode %d is neither READ nor WRITE",
@@ -228,11 +226,10 @@ typedef cv_status (*pack_fn)(const cv_tree *tree, const char *path,
 static cv_status pack(caterva_tree *tree, const char *path,
                       const caterva_tree_pack_options *options, pack_fn run, cv_error *err)
 {
-    static const caterva_tree_pack_options defaults = CATERVA_TREE_PACK_INIT;
     caterva_tree_pack_options o;
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
-    CV_TRY(cv_options_copy(&o, sizeof o, options ? options : &defaults, "pack options", err));
+    CV_TRY(cv_options_read(&o, sizeof o, options, "pack options", err));
     CV_TRY(cv_progress_check(&o.progress, err));
     CV_TRY(check_durability(o.durability, err));
     cv_tree_handle_lock(tree);

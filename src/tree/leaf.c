@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "engine/read/read.h"
 #include "store/file.h"
-#include "store/refusals.h"
+#include "store/store.h"
 #include "tree/change.h"
 #include "tree/make.h"
 #include "tree/names.h"
@@ -95,12 +95,6 @@ static const cv_store_ops embedded_ops = {
     .name = "leaf in embed.b2e",
     .size = embedded_size,
     .read = embedded_read,
-    .write = cv_store_no_write,
-    .truncate = cv_store_no_truncate,
-    .sync = cv_store_no_sync,
-    .replace = cv_store_no_replace,
-    .remove = cv_store_no_remove,
-    .publish = cv_store_no_publish,
     .close = embedded_close,
 };
 

@@ -8,7 +8,7 @@
 #include "format/seal.h"
 #include "store/descriptors.h"
 #include "store/place.h"
-#include "store/refusals.h"
+#include "store/store.h"
 #include "tree/archive.h"
 #include "tree/names.h"
 #include "tree/zip.h"

@@ -747,13 +747,12 @@ caterva_status caterva_tree_repair(const char *path,
                                    const caterva_tree_repair_options *options,
                                    caterva_tree_repair_result *result, caterva_error *err)
 {
-    static const caterva_tree_repair_options defaults = CATERVA_TREE_REPAIR_INIT;
     cv_tree_repair r = {.tree = NULL};
     cv_error found;
     if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
     CV_TRY(cv_output_check(result, sizeof *result, "tree repair result", err));
-    CV_TRY(cv_options_copy(&r.options, sizeof r.options, options ? options : &defaults,
-                           "tree repair options", err));
+    CV_TRY(
+        cv_options_read(&r.options, sizeof r.options, options, "tree repair options", err));
     CV_TRY(cv_progress_check(&r.options.progress, err));
     CV_TRY(cv_tree_open_damaged(path, &r.tree, &found, err));
     r.reporting = cv_watch_open(&r.watch, &r.options.progress, NULL);

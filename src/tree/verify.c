@@ -406,12 +406,11 @@ caterva_status caterva_tree_verify(caterva_tree *tree, const char *group,
                                    const caterva_tree_verify_options *options,
                                    caterva_tree_verify_result *result, caterva_error *err)
 {
-    static const caterva_tree_verify_options defaults = CATERVA_TREE_VERIFY_INIT;
     verification v = {.tree = tree};
     CV_TRY(cv_tree_handle_check(tree, err));
     CV_TRY(cv_output_check(result, sizeof *result, "tree verify result", err));
-    CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
-                           "tree verify options", err));
+    CV_TRY(
+        cv_options_read(&v.options, sizeof v.options, options, "tree verify options", err));
     CV_TRY(cv_progress_check(&v.options.progress, err));
     if (!group) group = "/";
     CV_TRY(cv_tree_check_key(group, err));

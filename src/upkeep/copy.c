@@ -90,8 +90,7 @@ static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
     return CV_OK;
 }
 
-/* Returns how many chunks of the plan must be checked: one if one index entry stands for
- * all. */
+/* Returns how many chunks of the plan must be checked: one if one index entry stands for all. */
 static cv_status count_different(const copying *c, const cv_plan *plan, int64_t *n,
                                  cv_error *err)
 {
@@ -347,10 +346,9 @@ enum { DEFAULT_MEMORY = 256 << 20 };
 static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
                                    cv_error *err)
 {
-    static const caterva_copy_options defaults = CATERVA_COPY_INIT;
     static const caterva_create_options like_source = CATERVA_CREATE_INIT;
-    CV_TRY(cv_options_copy(&order->options, sizeof order->options,
-                           options ? options : &defaults, "copy options", err));
+    CV_TRY(cv_options_read(&order->options, sizeof order->options, options, "copy options",
+                           err));
     CV_TRY(cv_progress_check(&order->options.progress, err));
     const caterva_create_options *create = order->options.create;
     CV_TRY(cv_options_copy(&order->create, sizeof order->create,
@@ -434,9 +432,8 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
     return CV_OK;
 }
 
-/* Keeps the source's partition unless the options set a chunk or block shape: then the
- * library chooses the other. It chooses both for a frame of plain items, which has no
- * partition. */
+/* Keeps the source's partition unless the options set a chunk or block shape: then the library
+ * chooses the other. It chooses both for a frame of plain items, which has no partition. */
 static void set_partition(const cv_snapshot *source, cv_copy_order *order)
 {
     const cv_grid *grid = &source->grid;

@@ -97,26 +97,18 @@ static void add_real(cv_cell *c, double value)
     c->rest = sum.rest;
 }
 
-static bool goes_before(cv_number_class number_class, cv_wide a, cv_wide b)
-{
-    switch (number_class) {
-    case CV_INT: return a.i < b.i;
-    case CV_UINT: return a.u < b.u;
-    case CV_REAL: break;
-    }
-    return a.f < b.f;
-}
-
 /* Folds a value into an extreme, or adds it n times to a sum. */
 static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
                  cv_wide value, int64_t n)
 {
     switch (what) {
     case CATERVA_REDUCTION_MIN:
-        if (c->n == 0 || goes_before(type->number_class, value, c->value)) c->value = value;
+        if (c->n == 0 || cv_number_less(type->number_class, value, c->value))
+            c->value = value;
         break;
     case CATERVA_REDUCTION_MAX:
-        if (c->n == 0 || goes_before(type->number_class, c->value, value)) c->value = value;
+        if (c->n == 0 || cv_number_less(type->number_class, c->value, value))
+            c->value = value;
         break;
     case CATERVA_REDUCTION_SUM:
         if (type->number_class == CV_REAL)
@@ -577,8 +569,7 @@ static int64_t cut_tiles(axes_task *task, bool by_block)
     return total;
 }
 
-/* Cuts at chunk edges; at block edges if chunks are few or wide and blocks decode
- * separately. */
+/* Cuts at chunk edges; at block edges if chunks are few or wide and blocks decode separately. */
 static int64_t choose_tiles(axes_task *task)
 {
     const cv_source *source = task->reduction->source;
@@ -621,8 +612,7 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
 /* The result has one cell. */
 static const int64_t nowhere[CV_MAX_DIMS];
 
-/* Units are the touched chunks, or shares of them if chunks are few. A job is a run of
- * units. */
+/* Units are the touched chunks, or shares of them if chunks are few. A job is a run of units. */
 typedef struct job_list {
     int64_t n_shares;
     int64_t n_units;

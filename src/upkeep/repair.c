@@ -226,8 +226,7 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     return status;
 }
 
-/* Chooses the kind so that the new index needs memory only for chunks unlike the first
- * one. */
+/* Chooses the kind so that the new index needs memory only for chunks unlike the first one. */
 static cv_ref_kind initial_kind(const cv_salvage *salvage)
 {
     cv_chunk_ref ref;
@@ -267,10 +266,8 @@ typedef struct repair {
 
 static cv_status read_options(repair *r, const caterva_repair_options *options, cv_error *err)
 {
-    static const caterva_repair_options defaults = CATERVA_REPAIR_INIT;
     caterva_repair_options *o = &r->options;
-    CV_TRY(
-        cv_options_copy(o, sizeof *o, options ? options : &defaults, "repair options", err));
+    CV_TRY(cv_options_read(o, sizeof *o, options, "repair options", err));
     CV_TRY(cv_progress_check(&o->progress, err));
     if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
     if (o->durability < CATERVA_DURABILITY_FULL || o->durability > CATERVA_DURABILITY_NONE)

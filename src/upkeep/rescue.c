@@ -91,8 +91,7 @@ static cv_status search_window(cv_copies *c, const cv_buffer *window, uint64_t p
     return CV_OK;
 }
 
-/* Searches backwards from the end, in windows that overlap by the size of the largest
- * copy. */
+/* Searches backwards from the end, in windows that overlap by the size of the largest copy. */
 static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
 {
     enum { STEP = 1 << 20 };
@@ -257,8 +256,7 @@ static cv_status list_wanted(refind *r, cv_error *err)
     return CV_OK;
 }
 
-/* Returns the first entry of this name that has no chunk yet. Equal chunks have equal
- * names. */
+/* Returns the first entry of this name that has no chunk yet. Equal chunks have equal names. */
 static wanted *take_wanted(refind *r, uint32_t name)
 {
     int64_t low = 0, high = r->n_wanted;
@@ -455,9 +453,8 @@ static cv_status search(refind *r, cv_error *err)
                    "the index is lost, and no chunk named by the seal was found");
 }
 
-/* Gives `state`, which has trailer and seal, an index of the chunks found by name; all others
- * read as zeros. Reads the whole chunk area through a window. CATERVA_ECORRUPT if no chunk is
- * found. */
+/* Gives `state`, which has trailer and seal, an index of the chunks found by name; all others read
+ * as zeros. Reads the whole chunk area through a window. CATERVA_ECORRUPT if no chunk is found. */
 static cv_status refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};

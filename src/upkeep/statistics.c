@@ -65,8 +65,7 @@ static int64_t count_blocks(const cv_selection *s)
     return n;
 }
 
-/* Prepares the selection and announces its bytes to `watch`. Release it even after a
- * failure. */
+/* Prepares the selection and announces its bytes to `watch`. Release it even after a failure. */
 static cv_status take(cv_taken *t, cv_watch *watch, cv_error *err)
 {
     cv_selection *s = &t->selection;
@@ -276,10 +275,9 @@ static cv_status reduce_array(void *context, const cv_base *base, cv_mapped *m, 
 static cv_status begin(const caterva_view *view, const caterva_reduce_options *options,
                        join_call *call, cv_error *err)
 {
-    static const caterva_reduce_options defaults = CATERVA_REDUCE_INIT;
     *call = (join_call){.bins = NULL};
-    CV_TRY(cv_options_copy(&call->options, sizeof call->options,
-                           options ? options : &defaults, "reduce options", err));
+    CV_TRY(cv_options_read(&call->options, sizeof call->options, options, "reduce options",
+                           err));
     CV_TRY(cv_progress_check(&call->options.progress, err));
     CV_TRY(cv_number_type_of(view->base->dtype, &call->type, err));
     return cv_array_selection(&view->grid, call->options.selection, &call->selection, err);
@@ -488,12 +486,10 @@ static cv_status check_view(const caterva_view *view, cv_error *err)
 static cv_status read_options(request *r, const items_of *items,
                               const caterva_reduce_options *options, cv_error *err)
 {
-    static const caterva_reduce_options defaults = CATERVA_REDUCE_INIT;
     memset(r, 0, sizeof *r);
     CV_TRY(cv_array_check(items->array, err));
     r->view = items->view;
-    CV_TRY(cv_options_copy(&r->options, sizeof r->options, options ? options : &defaults,
-                           "reduce options", err));
+    CV_TRY(cv_options_read(&r->options, sizeof r->options, options, "reduce options", err));
     return cv_progress_check(&r->options.progress, err);
 }
 

@@ -8,9 +8,7 @@
 static cv_status read_options(const caterva_upkeep_options *options,
                               caterva_upkeep_options *out, cv_error *err)
 {
-    static const caterva_upkeep_options defaults = CATERVA_UPKEEP_INIT;
-    CV_TRY(cv_options_copy(out, sizeof *out, options ? options : &defaults, "upkeep options",
-                           err));
+    CV_TRY(cv_options_read(out, sizeof *out, options, "upkeep options", err));
     return cv_progress_check(&out->progress, err);
 }
 

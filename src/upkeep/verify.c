@@ -1,7 +1,6 @@
-/* Room: upkeep. Verify checks the seal, the copy of the header, the header and block starts
- * of every chunk, that no two chunks share bytes, that every block matches its checksum and
- * decodes, and that every attribute decodes. It continues after damage and reports each to
- * the callback. */
+/* Room: upkeep. Verify checks the seal, the copy of the header, the header and block starts of
+ * every chunk, that no two chunks share bytes, that every block matches its checksum and decodes,
+ * and that every attribute decodes. It continues after damage and reports each to the callback. */
 #include "upkeep/verify.h"
 
 #include "array/array.h"
@@ -19,8 +18,7 @@
 #include <caterva_upkeep.h>
 #include <stdlib.h>
 
-/* Each pass checks a range of positions with at most that many chunks, which bounds the
- * lists. */
+/* Each pass checks a range of positions with at most that many chunks, which bounds the lists. */
 enum { PASS_CHUNKS = 1 << 20 };
 
 typedef struct extent {
@@ -324,8 +322,7 @@ static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_e
     return status;
 }
 
-/* If there is no room for all stored chunks, it is unknown which are real, so all are
- * lost. */
+/* If there is no room for all stored chunks, it is unknown which are real, so all are lost. */
 static void lose_stored(verify_task *task, const survey *s)
 {
     for (int64_t i = 0; task->lost && i < task->index->n; i++)
@@ -503,13 +500,11 @@ static cv_status verify(caterva_array *array, const caterva_verify_options *opti
 caterva_status caterva_verify(caterva_array *array, const caterva_verify_options *options,
                               caterva_verify_result *result, caterva_error *err)
 {
-    static const caterva_verify_options defaults = CATERVA_VERIFY_INIT;
     CV_TRY(cv_array_check(array, err));
     caterva_verify_result full = {.checked_chunks = 0};
     CV_TRY(cv_output_check(result, sizeof *result, "verify result", err));
     verification v = {.gate = &array->gate};
-    CV_TRY(cv_options_copy(&v.options, sizeof v.options, options ? options : &defaults,
-                           "verify options", err));
+    CV_TRY(cv_options_read(&v.options, sizeof v.options, options, "verify options", err));
     CV_TRY(cv_progress_check(&v.options.progress, err));
     caterva_verify_options calling = v.options;
     if (v.options.on_damage) calling.on_damage = on_damage;

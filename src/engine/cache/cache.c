@@ -717,8 +717,7 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
     return holds;
 }
 
-/* Evicts an entry of a full cache. Returns it, still counted, if it has `size` bytes; else
- * NULL. */
+/* Evicts an entry of a full cache. Returns it, still counted, if it has `size` bytes; else NULL. */
 static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
@@ -730,8 +729,7 @@ static cv_cached *take_over(cv_cache *cache, size_t size)
     return NULL;
 }
 
-/* Returns an entry in no table, counted, with memory for `size` bytes; NULL if there is no
- * room. */
+/* Returns an entry in no table, counted, with memory for `size` bytes; NULL if there is no room. */
 static cv_cached *take_room(cv_cache *cache, size_t size)
 {
     int64_t cost = cost_of(size);

@@ -1,5 +1,5 @@
-/* The block cache: decoded blocks, bounded in bytes. One cache serves the process; a handle
- * can have its own.
+/* The block cache: decoded blocks, bounded in bytes. One cache serves the process; a handle can
+ * have its own.
  *
  * Lookup. A key names a stored block, not a place in the array, so a commit invalidates only
  * the chunks that it replaced. A lookup never returns a stale block, because:
@@ -12,17 +12,16 @@
  *      Chunk files of a directory never reuse numbers.
  *   4. A block is added under the key that was made before its bytes were fetched.
  *
- * Eviction. There are two queues. A new block joins the first, which may fill half of the
- * cache. A block at its head is evicted, or moves to the second queue if it was used. A block
- * at the head of the second queue goes to its end as long as it has uses left, at most seven
- * (CLOCK with a small count). If the first queue has more than half of the bytes, the head
- * that joined earlier is evicted. So a program that turns to other blocks replaces all old
- * ones step by step, not only half of the cache.
+ * Eviction. There are two queues. A new block joins the first, which may fill half of the cache. A
+ * block at its head is evicted, or moves to the second queue if it was used. A block at the head of
+ * the second queue goes to its end as long as it has uses left, at most seven (CLOCK with a small
+ * count). If the first queue has more than half of the bytes, the head that joined earlier is
+ * evicted. So a program that turns to other blocks replaces all old ones step by step, not only
+ * half of the cache.
  *
- * Hits by a scan (cv_sweep) do not count as uses. A block that a scan has finished is evicted
- * next, and its memory is reused while it is in the processor's cache. A prefetched block has
- * the maximum of uses until it is found. cv_cache_entrant describes which blocks are
- * admitted.
+ * Hits by a scan (cv_sweep) do not count as uses. A block that a scan has finished is evicted next,
+ * and its memory is reused while it is in the processor's cache. A prefetched block has the maximum
+ * of uses until it is found. cv_cache_entrant describes which blocks are admitted.
  *
  * Threads: any thread may call any function except cv_cache_free. Each shard has a lock, held
  * briefly. */
@@ -122,10 +121,9 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
 /* Describes a block for admission. */
 typedef struct cv_cache_entrant {
     size_t size;
-    /* Bytes of all blocks that the request may add; 0: always admitted. A request gets at
-     * most three quarters of the cache, less the bytes of used blocks. A larger request adds
-     * a share of its blocks, chosen by hash, so that a repeated request finds the same
-     * share. */
+    /* Bytes of all blocks that the request may add; 0: always admitted. A request gets at most
+     * three quarters of the cache, less the bytes of used blocks. A larger request adds a share of
+     * its blocks, chosen by hash, so that a repeated request finds the same share. */
     int64_t request_bytes;
     bool ahead; /* a prefetch: always admitted */
 } cv_cache_entrant;

@@ -278,8 +278,7 @@ static void store_floats(cv_number number, const wide *in, uint8_t *dst, int64_t
     }
 }
 
-/* Rounds to odd: a double of at most 53 bits whose last bit is set if a lower bit was cut
- * off. */
+/* Rounds to odd: a double of at most 53 bits whose last bit is set if a lower bit was cut off. */
 static double to_odd_double(uint64_t magnitude, bool negative)
 {
     const uint64_t cut = 2047;

@@ -45,8 +45,7 @@ static bool is_empty(int ndim, const int64_t *shape)
     return false;
 }
 
-/* Advances both pointers to the next run of the outer axes [first, ndim); false at the
- * end. */
+/* Advances both pointers to the next run of the outer axes [first, ndim); false at the end. */
 static bool next_run(const merged_box *box, int first, int64_t *index, const uint8_t **src,
                      uint8_t **dst)
 {
@@ -194,9 +193,8 @@ static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
     }
 }
 
-/* Transposing copies: one axis is contiguous in the source, another in the destination. Item
- * sizes without a kernel are copied in tiles, so that the cache lines of one row serve the
- * next. */
+/* Transposing copies: one axis is contiguous in the source, another in the destination. Item sizes
+ * without a kernel are copied in tiles, so that the cache lines of one row serve the next. */
 static bool runs_along_source(const runs *r)
 {
     return r->src_item_step == r->item_size && r->dst_step == r->item_size;
@@ -293,9 +291,8 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 
 /* ---- Shuffled boxes ---------------------------------------------------------- */
 
-/* Below this length a run takes no longer than a function call: 16 items take 2.1 ns inline
- * and 3.1 ns through a pointer. `restrict` and a constant item size let the compiler
- * vectorise. */
+/* Below this length a run takes no longer than a function call: 16 items take 2.1 ns inline and 3.1
+ * ns through a pointer. `restrict` and a constant item size let the compiler vectorise. */
 enum { SHORT_RUN = 32 };
 
 #define DEFINE_SHORT(name, item_size)                                                        \

@@ -14,8 +14,7 @@ typedef struct cv_strided {
 void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
                  cv_strided dst);
 
-/* A shuffled block of `size` bytes: byte k of all items comes before byte k + 1 of any
- * item. */
+/* A shuffled block of `size` bytes: byte k of all items comes before byte k + 1 of any item. */
 typedef struct cv_shuffled {
     const uint8_t *block;
     int64_t pos; /* byte of the box's first item in the unshuffled block */
@@ -23,20 +22,17 @@ typedef struct cv_shuffled {
     const int64_t *strides; /* bytes per axis in the unshuffled block */
 } cv_shuffled;
 
-/* cv_unshuffle_box copies a box from shuffled items. cv_unshuffling_is_cheaper returns
- * whether that is faster than unshuffling the whole block in libblosc2 and copying the
- * box. */
+/* cv_unshuffle_box copies a box from shuffled items. cv_unshuffling_is_cheaper returns whether that
+ * is faster than unshuffling the whole block in libblosc2 and copying the box. */
 void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuffled src,
                       cv_strided dst);
 bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size,
                                int64_t block_bytes);
 
-/* Prefetches up to some KiB of a box that will be copied from soon. Strides must be
- * positive. */
+/* Prefetches up to some KiB of a box that will be copied from soon. Strides must be positive. */
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
-/* Prefetches up to a default-sized block, for use when there is other work until it
- * arrives. */
+/* Prefetches up to a default-sized block, for use when there is other work until it arrives. */
 void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
 /* Fills the box with one item; NULL: zero bytes. */

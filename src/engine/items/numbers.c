@@ -394,7 +394,7 @@ void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value,
 
 /* ---- Adding tallies --------------------------------------------------------- */
 
-static bool less(cv_number_class number_class, cv_wide a, cv_wide b)
+bool cv_number_less(cv_number_class number_class, cv_wide a, cv_wide b)
 {
     switch (number_class) {
     case CV_INT: return a.i < b.i;
@@ -408,7 +408,7 @@ static double origins_apart(const cv_tally *from, const cv_tally *to,
                             cv_number_class number_class)
 {
     if (number_class == CV_REAL) return 0;
-    if (less(number_class, to->origin, from->origin))
+    if (cv_number_less(number_class, to->origin, from->origin))
         return -(double)(from->origin.u - to->origin.u);
     return (double)(to->origin.u - from->origin.u);
 }
@@ -422,9 +422,9 @@ static void add_finite(cv_tally *tally, cv_number_class number_class, const cv_t
 {
     if (n_finite(from) > 0) {
         bool first = n_finite(tally) == 0;
-        if (first || less(number_class, from->finite_min, tally->finite_min))
+        if (first || cv_number_less(number_class, from->finite_min, tally->finite_min))
             tally->finite_min = from->finite_min;
-        if (first || less(number_class, tally->finite_max, from->finite_max))
+        if (first || cv_number_less(number_class, tally->finite_max, from->finite_max))
             tally->finite_max = from->finite_max;
     }
     tally->n_inf += from->n_inf;
@@ -441,8 +441,8 @@ void cv_tally_add(cv_tally *tally, const cv_number_type *type, const cv_tally *f
         tally->n_nan = n_nan;
         return;
     }
-    if (less(type->number_class, from->min, tally->min)) tally->min = from->min;
-    if (less(type->number_class, tally->max, from->max)) tally->max = from->max;
+    if (cv_number_less(type->number_class, from->min, tally->min)) tally->min = from->min;
+    if (cv_number_less(type->number_class, tally->max, from->max)) tally->max = from->max;
     add_finite(tally, type->number_class, from); /* before n changes */
     add_words(&tally->exact, from->exact.high, from->exact.low);
     cv_real_sum_add(&tally->real, from->real.sum);

@@ -77,6 +77,8 @@ enum { CV_RUN = 512 };
 /* Adds n <= CV_RUN values, which are overwritten. For times, only n and the extremes. */
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n);
 
+bool cv_number_less(cv_number_class number_class, cv_wide a, cv_wide b);
+
 /* Adds `value` n times. */
 void cv_tally_repeat(cv_tally *tally, const cv_number_type *type, cv_wide value, int64_t n);
 

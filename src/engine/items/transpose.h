@@ -15,8 +15,7 @@ typedef struct cv_transposition {
     int64_t src_step, dst_step;
 } cv_transposition;
 
-/* Moves item j of row i to item i of row j. No overlap; any alignment. Writes only the
- * items. */
+/* Moves item j of row i to item i of row j. No overlap; any alignment. Writes only the items. */
 typedef void cv_transpose_function(const cv_transposition *t, const uint8_t *src,
                                    uint8_t *dst);
 
@@ -27,8 +26,7 @@ typedef struct cv_transpose_kind {
     cv_transpose_function *of_1, *of_2, *of_4, *of_8;
 } cv_transpose_kind;
 
-/* Returns the kinds compiled for this processor family, fastest first; the last is
- * portable. */
+/* Returns the kinds compiled for this processor family, fastest first; the last is portable. */
 const cv_transpose_kind *cv_transpose_kinds(int *n);
 
 /* Returns the first function that this processor supports; NULL for other item sizes. */

@@ -1,9 +1,7 @@
-/* Room: engine/items. Interleaves the byte planes of shuffled items with the widest
- * registers.
+/* Room: engine/items. Interleaves the byte planes of shuffled items with the widest registers.
  *
- * K planes are interleaved in log2(K) steps. Each step treats the registers as one row of
- * bytes and interleaves its two halves. At the end byte k of item i has moved from k * n + i
- * to i * K + k. */
+ * K planes are interleaved in log2(K) steps. Each step treats the registers as one row of bytes and
+ * interleaves its two halves. At the end byte k of item i has moved from k * n + i to i * K + k. */
 #include "engine/items/unshuffle.h"
 
 #include "base/cpu.h"

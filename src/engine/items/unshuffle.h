@@ -19,8 +19,7 @@ typedef struct cv_unshuffle_kind {
     cv_unshuffle_function *of_2, *of_4, *of_8;
 } cv_unshuffle_kind;
 
-/* Returns the kinds compiled for this processor family, fastest first; the last is
- * portable. */
+/* Returns the kinds compiled for this processor family, fastest first; the last is portable. */
 const cv_unshuffle_kind *cv_unshuffle_kinds(int *n);
 
 /* Returns the first function that this processor supports; NULL for other item sizes. */

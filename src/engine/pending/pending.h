@@ -36,8 +36,7 @@ typedef struct cv_behind {
  * Any thread of the request. */
 cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv_error *err);
 
-/* Ends the request. Returns when all chunks are put, with `status` or the first failed
- * put. */
+/* Ends the request. Returns when all chunks are put, with `status` or the first failed put. */
 cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err);
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
@@ -104,8 +103,7 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk);
 bool cv_pending_over_budget(cv_pending *pending);
 
 /* cv_pending_idle: idle threads for each of `n_chunks` chunks that are worked on in parallel.
- * cv_pending_helpers: how many of them are worth waking for `n` jobs of `bytes` decoded
- * bytes. */
+ * cv_pending_helpers: how many of them are worth waking for `n` jobs of `bytes` decoded bytes. */
 int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
 int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
 

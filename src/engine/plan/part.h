@@ -25,16 +25,14 @@ typedef struct cv_buckets {
     int64_t n_chunks;
 } cv_buckets;
 
-/* Numbers items before grouping: (chunk * blocks_per_chunk + block) * items_per_block +
- * item. */
+/* Numbers items before grouping: (chunk * blocks_per_chunk + block) * items_per_block + item. */
 typedef struct cv_numbering {
     int64_t blocks_per_chunk;
     int64_t items_per_block;
 } cv_numbering;
 
-/* Allocates `n` picks. The caller fills them in the order of the request: at[CV_IN_BLOCK]
- * with the item's number, at[CV_IN_BUFFER] with its position. 16 bytes each, twice that
- * during the sort. */
+/* Allocates `n` picks. The caller fills them in the order of the request: at[CV_IN_BLOCK] with the
+ * item's number, at[CV_IN_BUFFER] with its position. 16 bytes each, twice that during the sort. */
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err);
 void cv_buckets_free(cv_buckets *buckets);
 
@@ -56,8 +54,7 @@ typedef struct cv_part {
  * the last copy wins. */
 void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t *dst);
 
-/* Writes one item to all buffer positions of the part, for a block that is that item
- * repeated. */
+/* Writes one item to all buffer positions of the part, for a block that is that item repeated. */
 void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst);
 
 #endif

@@ -1,17 +1,16 @@
-/* Room: engine/plan. The default partition: blocks near 32 KiB, which nearly fit a
- * first-level cache and waste little on thin reads, in chunks near 4 MiB, which keep the
- * index small and give several threads work. Both are nearly cubes, so that reads along every
- * axis perform alike.
+/* Room: engine/plan. The default partition: blocks near 32 KiB, which nearly fit a first-level
+ * cache and waste little on thin reads, in chunks near 4 MiB, which keep the index small and give
+ * several threads work. Both are nearly cubes, so that reads along every axis perform alike.
  *
- * Measured by bench_partition on ten kinds of arrays, over reads from a single item to the
- * whole array: half the block size makes the mean read 1.25 times as fast and costs 2 % of the
- * compression ratio (11 % in tables of few columns); twice the block size 0.8 times as fast
- * for a gain of 3 %. Chunks of 1 to 16 MiB do not differ. Time is proportional to the bytes
- * decoded, without a step at any cache size.
+ * Measured by bench_partition on ten kinds of arrays, over reads from a single item to the whole
+ * array: half the block size makes the mean read 1.25 times as fast and costs 2 % of the
+ * compression ratio (11 % in tables of few columns); twice the block size 0.8 times as fast for a
+ * gain of 3 %. Chunks of 1 to 16 MiB do not differ. Time is proportional to the bytes decoded,
+ * without a step at any cache size.
  *
- * Small arrays use slabs: much of a small array fits the codec's window, and the whole array
- * is decoded in milliseconds and stays cached. bench/sizes.py compares stored sizes with those
- * of python-blosc2's defaults, for seven kinds of data in arrays of up to 8 MiB:
+ * Small arrays use slabs: much of a small array fits the codec's window, and the whole array is
+ * decoded in milliseconds and stays cached. bench/sizes.py compares stored sizes with those of
+ * python-blosc2's defaults, for seven kinds of data in arrays of up to 8 MiB:
  *
  *                  float arrays with    mean    largest   decoded for
  *                  ratio over 1.03      ratio   ratio     one byte
@@ -20,9 +19,9 @@
  *   slabs  192 KiB       33             1.014   1.18
  *   slabs  256 KiB        0             0.998   1.02        37 KiB, as python-blosc2
  *
- * No pipeline makes cubes of 32 KiB as small: bytedelta after shuffle stores 0.4 to 2.6 times
- * as much and decodes at 0.3 to 1.1 of the speed; levels 6 and 7, and splitting always or
- * never, change 2 %. */
+ * No pipeline makes cubes of 32 KiB as small: bytedelta after shuffle stores 0.4 to 2.6 times as
+ * much and decodes at 0.3 to 1.1 of the speed; levels 6 and 7, and splitting always or never,
+ * change 2 %. */
 #include "engine/plan/partition.h"
 
 #include "base/arith.h"

@@ -137,8 +137,7 @@ bool cv_plan_block_contiguous(const cv_plan *plan)
     return true;
 }
 
-/* Along an axis, only the first and last chunk can be cut by the box; the totals are
- * products. */
+/* Along an axis, only the first and last chunk can be cut by the box; the totals are products. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole)
 {
     const cv_grid *g = plan->grid;

@@ -64,8 +64,7 @@ void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
 /* Returns the j of cv_plan_block for block `block` of the chunk; -1 if it is not touched. */
 int64_t cv_plan_find_block(const cv_plan *plan, const cv_chunk_job *job, int64_t block);
 
-/* Counts the touched blocks of a non-empty box; *n_whole is a lower bound of those wanted
- * whole. */
+/* Counts the touched blocks of a non-empty box; *n_whole is a lower bound of those wanted whole. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole);
 
 /* Returns whether the box contains every item of the chunk inside the array. */

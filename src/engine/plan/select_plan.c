@@ -253,8 +253,7 @@ static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
 
 /* ---- The plan ----------------------------------------------------------- */
 
-/* Bytes per point, including the sort. If points need less memory than ranks, they are
- * used. */
+/* Bytes per point, including the sort. If points need less memory than ranks, they are used. */
 enum { POINT_BYTES = 2 * sizeof(cv_pick) + 3 * sizeof(int64_t) };
 
 /* Fills ranks[line * segments + segment], and the total after the last. */

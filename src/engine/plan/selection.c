@@ -14,8 +14,7 @@ static cv_status check_index(int64_t index, int axis, int64_t length, cv_error *
                    axis, (long long)length);
 }
 
-/* Resolves a bound of a slice: negative ones count from the end; clamped into [lowest,
- * highest]. */
+/* Resolves a bound of a slice: negative ones count from the end; clamped into [lowest, highest]. */
 static int64_t clamp_bound(int64_t bound, int64_t missing, int64_t length, int64_t lowest,
                            int64_t highest)
 {

@@ -1,5 +1,4 @@
-/* Room: engine/read. Decodes and delivers wanted blocks of one chunk, as its kind
- * requires. */
+/* Room: engine/read. Decodes and delivers wanted blocks of one chunk, as its kind requires. */
 #include "engine/read/blocks.h"
 
 #include "engine/items/copy.h"

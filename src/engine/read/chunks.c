@@ -236,8 +236,7 @@ typedef struct new_chunk {
     cv_block_range *ranges;
 } new_chunk;
 
-/* Decodes the block alone and within its chunk: corrupt bytes may pass only one of the
- * two. */
+/* Decodes the block alone and within its chunk: corrupt bytes may pass only one of the two. */
 static cv_status check_block(const new_chunk *c, int32_t block, cv_worker *worker,
                              cv_error *err)
 {

@@ -1,5 +1,4 @@
-/* Room: engine/read. Decodes shares of boxes into the cache on pool threads; recognises
- * scans. */
+/* Room: engine/read. Decodes shares of boxes into the cache on pool threads; recognises scans. */
 #include "engine/read/prefetch.h"
 
 #include "base/arith.h"
@@ -374,8 +373,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
 
 /* ---- The scanning thread ------------------------------------------------------ */
 
-/* Returns whether this thread is the scanning one. Another thread replaces it after
- * SILENT_NS. */
+/* Returns whether this thread is the scanning one. Another thread replaces it after SILENT_NS. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();

@@ -1,15 +1,14 @@
 /* Prefetch: decodes blocks into the cache in the background.
  *
- * A handle queues a few boxes. Pool threads take shares of the first box, a few blocks of one
- * chunk each, and cache the missing blocks as a read would. All queued boxes together get
- * half of the cache. The rest is dropped, since a prefetch is only a hint.
+ * A handle queues a few boxes. Pool threads take shares of the first box, a few blocks of one chunk
+ * each, and cache the missing blocks as a read would. All queued boxes together get half of the
+ * cache. The rest is dropped, since a prefetch is only a hint.
  *
- * For a far store, a thread takes up to CV_PREFETCH_SHARES shares and fetches their bytes
- * together.
+ * For a far store, a thread takes up to CV_PREFETCH_SHARES shares and fetches their bytes together.
  *
- * A share reads the present state of the handle, so no thread may write meanwhile. It takes
- * no lock, because the writer could be waiting for that lock: the exclusive user of the
- * handle suspends the job instead. */
+ * A share reads the present state of the handle, so no thread may write meanwhile. It takes no
+ * lock, because the writer could be waiting for that lock: the exclusive user of the handle
+ * suspends the job instead. */
 #ifndef CV_ENGINE_READ_PREFETCH_H
 #define CV_ENGINE_READ_PREFETCH_H
 
@@ -97,8 +96,7 @@ void cv_read_ahead_init(cv_read_ahead *ahead, bool off);
 void cv_read_ahead_note(cv_read_ahead *ahead, cv_prefetch *prefetch, const cv_source *source,
                         const cv_plan *plan);
 
-/* Adds a box to the scan. Returns true while it continues in equal steps. Exposed for
- * tests. */
+/* Adds a box to the scan. Returns true while it continues in equal steps. Exposed for tests. */
 bool cv_scan_add(cv_scan *scan, const cv_plan *plan);
 
 /* Returns in [*first, *last) what the scan touches first of a later layer, along its axis.

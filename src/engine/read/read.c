@@ -622,9 +622,8 @@ static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
     }
 }
 
-/* Counts chunks from `first` on that are special, equal and form a box; 1: no run. Not for
- * writers, whose chunks may be dirty, nor for small folds, for which reading the index does
- * not pay. */
+/* Counts chunks from `first` on that are special, equal and form a box; 1: no run. Not for writers,
+ * whose chunks may be dirty, nor for small folds, for which reading the index does not pay. */
 static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
                           cv_error *err)
 {

@@ -32,8 +32,7 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
  * Parts come in a fixed order, whether blocks are dirty, cached or still to be decoded. So
  * results are reproducible to the last bit. */
 
-/* Selected items of a block, at least one, at constant steps; the buffer side counts
- * cells. */
+/* Selected items of a block, at least one, at constant steps; the buffer side counts cells. */
 typedef struct cv_fold_part {
     cv_part part;
     int64_t n_items;
@@ -50,10 +49,9 @@ typedef struct cv_fold {
     cv_fold_fn fn;
 } cv_fold;
 
-/* Plans a selection of at least one item, without dropped axes or backward slices. `cells`
- * are the steps between cells along each array axis; for points and masks, along the result's
- * axis. The fold must not move. Borrows the source. Release with cv_fold_free, also after a
- * failure. */
+/* Plans a selection of at least one item, without dropped axes or backward slices. `cells` are the
+ * steps between cells along each array axis; for points and masks, along the result's axis. The
+ * fold must not move. Borrows the source. Release with cv_fold_free, also after a failure. */
 cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err);
 void cv_fold_free(cv_fold *fold);

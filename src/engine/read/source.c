@@ -21,8 +21,7 @@ cv_source cv_source_of_pending(cv_pending *pending)
                        .watch = pending->watch};
 }
 
-/* Pending changes have no layout area of their own; the committed state that they change
- * counts. */
+/* Pending changes have no layout area of their own; the committed state that they change counts. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err)
 {
     cv_layout_area area = {.size = 0};

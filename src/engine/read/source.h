@@ -1,5 +1,4 @@
-/* The state that a read uses, and the stage, which reads stored bytes of a far store
- * ahead. */
+/* The state that a read uses, and the stage, which reads stored bytes of a far store ahead. */
 #ifndef CV_ENGINE_READ_SOURCE_H
 #define CV_ENGINE_READ_SOURCE_H
 
@@ -48,12 +47,10 @@ static inline cv_status cv_source_find(const cv_source *source, int64_t chunk,
     return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
 }
 
-/* Returns in *out whether the committed state has a layout area. A damaged area counts as
- * none. */
+/* Returns in *out whether the committed state has a layout area. A damaged area counts as none. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err);
 
-/* Estimates the end of a stored chunk and its table, by the next chunk's position; 0:
- * unknown. */
+/* Estimates the end of a stored chunk and its table, by the next chunk's position; 0: unknown. */
 uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
 
 /* ---- Damage: failures that affect one chunk and leave the others readable ---- */
@@ -133,9 +130,8 @@ cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage
                         cv_error *err);
 void cv_stage_destroy(cv_stage *stage);
 
-/* Between enter and leave, the worker finds the unit's staged bytes. One unit at a time per
- * thread. CATERVA_ENOMEM, CATERVA_ESTOPPED. Without a stage (or with NULL) both do
- * nothing. */
+/* Between enter and leave, the worker finds the unit's staged bytes. One unit at a time per thread.
+ * CATERVA_ENOMEM, CATERVA_ESTOPPED. Without a stage (or with NULL) both do nothing. */
 cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err);
 void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker);
 

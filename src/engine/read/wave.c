@@ -185,8 +185,7 @@ static bool is_all_wanted(const window *w, size_t i)
     return count_of(w, i) >= blocks_inside(grid, request_at(w, i)->ref.chunk);
 }
 
-/* Estimates the wanted bytes of a chunk, rounded up: those of its blocks, including
- * padding. */
+/* Estimates the wanted bytes of a chunk, rounded up: those of its blocks, including padding. */
 static uint64_t needed_of(const window *w, size_t i)
 {
     uint64_t extent = extent_of(request_at(w, i));

@@ -9,8 +9,7 @@
  * the bytes are not in memory. */
 bool cv_wave_is_worth(const cv_walk *walk);
 
-/* Reads and delivers these chunks with up to `helpers` threads, in bounded memory and any
- * order. */
+/* Reads and delivers these chunks with up to `helpers` threads, in bounded memory and any order. */
 cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err);
 
 /* ---- Memory lent to the store; declared for tests --- */

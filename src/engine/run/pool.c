@@ -296,8 +296,7 @@ cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
 
 /* ---- Background jobs -------------------------------------------------------- */
 
-/* Returns when no step is under way, or none has ended for PATIENCE_NS. Called with the
- * lock. */
+/* Returns when no step is under way, or none has ended for PATIENCE_NS. Called with the lock. */
 static void wait_for_steps(void)
 {
     unsigned seen = pool.n_ended;
@@ -584,8 +583,7 @@ static cv_status make_ready(cv_tasks *list, cv_error *err)
                    "the system has no thread for work in the background");
 }
 
-/* Called with the lock: otherwise the task may end and close the list before the caller
- * returns. */
+/* Called with the lock: otherwise the task may end and close the list before the caller returns. */
 static void add(cv_task *task)
 {
     append_waiting(task->list, task);

@@ -49,10 +49,9 @@ void cv_pool_post(cv_pool_job *job);
  * a step of the job, and by one thread at a time. Cheap if the job is done. */
 void cv_pool_withdraw(cv_pool_job *job);
 
-/* Prevents steps from beginning and pool threads from joining requests, until resumed; calls
- * nest. Returns when no step of any job is under way, when no step has ended for 10 s, or at
- * once on a thread that others may be waiting for. A fork does the same. A forked child holds
- * nothing. */
+/* Prevents steps from beginning and pool threads from joining requests, until resumed; calls nest.
+ * Returns when no step of any job is under way, when no step has ended for 10 s, or at once on a
+ * thread that others may be waiting for. A fork does the same. A forked child holds nothing. */
 void cv_pool_hold_steps(void);
 void cv_pool_resume_steps(void);
 
@@ -114,16 +113,14 @@ typedef struct cv_tasks {
 /* At most `most` tasks run at once, at least one. */
 void cv_tasks_init(cv_tasks *list, int most);
 
-/* Cancels all tasks and runs the waiting ones on this thread. Returns when no function of a
- * task runs or will run, except one that is running on this thread. Further tasks are
- * refused. */
+/* Cancels all tasks and runs the waiting ones on this thread. Returns when no function of a task
+ * runs or will run, except one that is running on this thread. Further tasks are refused. */
 void cv_tasks_close(cv_tasks *list);
 
-/* Adds one task, or a chain linked by `next`. Each has its functions and its list set; all
- * other members are zero. Either all are added or none; after a failure they belong to the
- * caller as before. No task begins before all are added. Any thread, also while another
- * thread writes. CATERVA_ESTOPPED: a list is closed; CATERVA_ENOMEM: no thread can be
- * started. */
+/* Adds one task, or a chain linked by `next`. Each has its functions and its list set; all other
+ * members are zero. Either all are added or none; after a failure they belong to the caller as
+ * before. No task begins before all are added. Any thread, also while another thread writes.
+ * CATERVA_ESTOPPED: a list is closed; CATERVA_ENOMEM: no thread can be started. */
 cv_status cv_tasks_add(cv_task *first, cv_error *err);
 
 /* For the exclusive user of the handle. suspend waits for running tasks and lets none begin;
@@ -139,10 +136,9 @@ void cv_tasks_report_drained(cv_tasks *list);
 /* Makes the task end soon; its watch says stop. */
 void cv_task_cancel(cv_task *task);
 
-/* Returns true when the end has been reported. Returns true at once inside the task's own
- * `report`, and in a forked child for a task of the parent, which may not have run. Returns
- * false inside the `report` of another task, because this task may be waiting for that
- * one. */
+/* Returns true when the end has been reported. Returns true at once inside the task's own `report`,
+ * and in a forked child for a task of the parent, which may not have run. Returns false inside the
+ * `report` of another task, because this task may be waiting for that one. */
 bool cv_task_wait(cv_task *task);
 
 /* Returns whether this thread is in the task's `report`. */

@@ -33,11 +33,10 @@ enum {
     CV_MOST_QUEUED_CHUNK = 1 << 20,
     CV_QUEUED_PER_THREAD = 128 * 1024,
 
-    /* Chunks of at least this size that are not in stored order in memory are gathered block
-     * by block during encoding, see cv_encode_gathered; smaller ones stay in the second-level
-     * cache. 384^3 of noise in 8 MiB chunks, LZ4, one thread: 171 -> 153 ms; 113 MB of
-     * compressible items in chunks of 256 KiB: 23.8 -> 21.8 ms, of 1 MiB: 24.3 -> 20.9; of
-     * 128 KiB no gain. */
+    /* Chunks of at least this size that are not in stored order in memory are gathered block by
+     * block during encoding, see cv_encode_gathered; smaller ones stay in the second-level cache.
+     * 384^3 of noise in 8 MiB chunks, LZ4, one thread: 171 -> 153 ms; 113 MB of compressible items
+     * in chunks of 256 KiB: 23.8 -> 21.8 ms, of 1 MiB: 24.3 -> 20.9; of 128 KiB no gain. */
     CV_LEAST_GATHERED = 256 * 1024,
 
     /* Encoded chunks of at least this size are written by another thread while the next one
@@ -62,8 +61,7 @@ enum {
     CV_WAVE_RANGE = 256 * 1024,
 
     /* Bytes of a wave that are borrowed from the store and not decoded yet. 163 MB at 50 ms
-     * latency: 170 to 350 ms, the same with 32 MiB and 64; fresh memory dominates the
-     * cost. */
+     * latency: 170 to 350 ms, the same with 32 MiB and 64; fresh memory dominates the cost. */
     CV_ROOM_BYTES = 32 << 20,
 
     /* Limits of one wave: blocks, chunks, and bytes of chunk headers. */

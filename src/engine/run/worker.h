@@ -87,11 +87,10 @@ cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);
 
 /* ---- The queue behind cv_workers_run, declared for tests --- */
 
-/* Hands out each of the jobs 0..n-1 once: the first ones to the calling thread, the last ones
- * to helpers. If the request is repeated, each thread's core has the memory of its jobs
- * cached. Corrupt data (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) stops only later jobs, so
- * that the first such job is reported whatever the number of threads. Other failures stop all
- * jobs. */
+/* Hands out each of the jobs 0..n-1 once: the first ones to the calling thread, the last ones to
+ * helpers. If the request is repeated, each thread's core has the memory of its jobs cached.
+ * Corrupt data (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) stops only later jobs, so that the first
+ * such job is reported whatever the number of threads. Other failures stop all jobs. */
 typedef struct cv_job_queue {
     atomic_int_least64_t taken, last; /* taken jobs: in all, and from the end */
     atomic_int_least64_t end;         /* jobs from here on are not started */

@@ -61,8 +61,7 @@ static uint64_t part_bytes(const cv_pieces_job *job)
     return store_copies(job) ? LARGE_PART_BYTES : PART_BYTES;
 }
 
-/* Parts end at a page of the store, so that no page is written twice; the first part is
- * shorter. */
+/* Parts end at a page of the store, so that no page is written twice; the first part is shorter. */
 static uint64_t part_start(const cv_pieces_job *job, int64_t part)
 {
     uint64_t start = (uint64_t)part * part_bytes(job);

@@ -157,8 +157,7 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 
-/* Returns tile `k` of the moved items, chunk-sized, in an order that overwrites no unread
- * item. */
+/* Returns tile `k` of the moved items, chunk-sized, in an order that overwrites no unread item. */
 static box tile_at(const move *m, const int64_t *counts, int64_t k)
 {
     const cv_grid *grid = grid_of(m->pending);

@@ -1,5 +1,4 @@
-/* Moves chunks to another frame or array without decoding, and passes out the bytes of
- * frames. */
+/* Moves chunks to another frame or array without decoding, and passes out the bytes of frames. */
 #ifndef CV_ENGINE_WRITE_TRANSFER_H
 #define CV_ENGINE_WRITE_TRANSFER_H
 
@@ -35,8 +34,7 @@ cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *s
 cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *context,
                              cv_error *err);
 
-/* Moves a box of chunks, as stored, from one array into a new one, which may have additional
- * axes.
+/* Moves a box of chunks, as stored, from one array into a new one, which may have additional axes.
  *
  *     source  chunks of (c1, c2)      target  chunks of (1, c1, c2)
  *

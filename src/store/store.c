@@ -1,5 +1,5 @@
-/* Room: store. Errors that several kinds of stores share. Knows no kind of store. */
-#include "store/refusals.h"
+/* Room: store. What stores refuse, in the same words for all kinds. Knows no kind of store. */
+#include "store/store.h"
 
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
                            uint64_t end)
@@ -32,43 +32,18 @@ cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error
                    store->ops->name, (long long)object);
 }
 
-cv_status cv_store_no_replace(cv_store *store, const void *bytes, size_t size, bool durable,
-                              cv_error *err)
+cv_status cv_store_replace(cv_store *store, const void *bytes, size_t size, bool durable,
+                           cv_error *err)
 {
-    (void)bytes, (void)size, (void)durable;
+    if (store->ops->replace) return store->ops->replace(store, bytes, size, durable, err);
     return cv_fail(err, CATERVA_EINVAL, -1, "a %s cannot be replaced as a whole",
                    store->ops->name);
 }
 
-cv_status cv_store_no_remove(cv_store *store, cv_object object, cv_error *err)
+cv_status cv_store_remove(cv_store *store, cv_object object, cv_error *err)
 {
+    if (store->ops->remove) return store->ops->remove(store, object, err);
     if (object != CV_FRAME_OBJECT) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "the frame of a %s cannot be removed",
                    store->ops->name);
-}
-
-cv_status cv_store_no_write(cv_store *store, cv_object object, uint64_t pos, const void *src,
-                            size_t size, cv_error *err)
-{
-    (void)object, (void)pos, (void)src, (void)size;
-    return cv_store_check_writable(store, err);
-}
-
-cv_status cv_store_no_truncate(cv_store *store, cv_object object, uint64_t size,
-                               cv_error *err)
-{
-    (void)object, (void)size;
-    return cv_store_check_writable(store, err);
-}
-
-cv_status cv_store_no_sync(cv_store *store, cv_object object, cv_error *err)
-{
-    (void)object;
-    return cv_store_check_writable(store, err);
-}
-
-cv_status cv_store_no_publish(cv_store *store, bool durable, cv_error *err)
-{
-    (void)store, (void)durable, (void)err;
-    return CV_OK;
 }
