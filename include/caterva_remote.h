@@ -82,7 +82,10 @@ struct caterva_remote_options {
     const char *endpoint;   /* "https://HOST[:PORT]" of a service other than Amazon's;
                                NULL: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's */
     caterva_addressing addressing;
-    const char *const *headers; /* "Name: value", for the URL's own server only           */
+    /* "Name: value" in one line each, sent to the URL's own server only. CATERVA_EINVAL for
+     * Accept-Encoding, Connection, Content-Length, Expect, Host, If-Match, If-Modified-Since,
+     * If-None-Match, If-Range, If-Unmodified-Since, Range, TE, Transfer-Encoding, Upgrade. */
+    const char *const *headers;
     int n_headers;
     /* Supplies more headers, for tokens that expire: calls `add` for each. Called before each
      * attempt by a thread of the library, one at a time. It must not call the library. A fork

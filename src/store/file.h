@@ -57,8 +57,8 @@ uint64_t cv_store_file_offset(const cv_store *store);
 /* Time of the last change of the file's bytes, by the system's clock; 0 for other stores. */
 uint64_t cv_store_file_changed(const cv_store *store);
 
-/* The temporary name of a new file; NULL for other stores. leave_temp: whether it survives
- * closing before publish, because other processes know it. */
+/* The temporary name of a new file; NULL for other stores. leave_temp, only for stores of files:
+ * whether it survives closing before publish, because other processes know it. */
 const char *cv_store_file_temp(const cv_store *store);
 void cv_store_file_leave_temp(cv_store *store, bool leave);
 

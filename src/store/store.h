@@ -138,14 +138,15 @@ typedef struct cv_store_ops {
      * stores. */
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
-    /* Hard-links chunk object `there` of another store, `size` bytes, as `object` of this one.
-     * Neither name is written again; removing one keeps the other. Returns false, with nothing
-     * changed, if the caller must copy. NULL: always. */
+    /* Hard-links chunk object `there` of another store with the same operations, `size` bytes, as
+     * `object` of this one. Neither name is written again; removing one keeps the other. Returns
+     * false, with nothing changed, if the caller must copy. NULL: always. */
     bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
                   uint64_t size);
     /* clone: shares the bytes at `there` of another store's frame object with `pos` of this one,
-     * without copying. Positions and size are multiples of CV_CLONE_UNIT. Returns false if the
-     * caller must write them. may_clone: whether trying is worthwhile. NULL: never. */
+     * without copying. Both stores have the same operations. Positions and size are multiples of
+     * CV_CLONE_UNIT. Returns false if the caller must write them. may_clone: whether trying is
+     * worthwhile. NULL: never. */
     bool (*clone)(cv_store *store, uint64_t pos, cv_store *from, uint64_t there,
                   uint64_t size);
     bool (*may_clone)(cv_store *store, cv_store *from);

@@ -147,6 +147,7 @@ static void cells_each(cv_cell *cells, const cv_number_type *type, caterva_reduc
             fold(&cells[i], type, what, values[i], 1);
 }
 
+/* Adds the numbers of another cell. */
 static void cell_add(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                      const cv_cell *from)
 {

@@ -106,7 +106,7 @@ class Contributing(unittest.TestCase):
         files = [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("cli/**/*.[ch]"), *reference.HEADERS,
                  ROOT / "tools/check_house.py", ROOT / "tests/compat/test_reduce.py",
                  ROOT / "tests/outside/tool_steps.py", ROOT / "tests/unit/made.h",
-                 ROOT / "tests/property/test_reduce_joined.c"]
+                 ROOT / "tests/property/test_reduce_joined.c", ROOT / "tests/fault/crash.h"]
         words = {word for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
         drawn = re.findall(r"\b(?:cv|caterva)_\w+", "".join(CODE.findall(self.PAGE)))
         names = [s for s in self.SPANS if re.fullmatch(r"[a-z]+_\w+|fold|[A-Z_]{4,}", s)] + drawn
