@@ -70,7 +70,7 @@ static const option options[] = {
     {CLI_OPT_PARTITION, 0, "level", "N", VALUE_INT, FIELD(level), 0, 9,
      "compression level 0 to 9 (zstd 2, for bytes 3; others 5)"},
     {CLI_OPT_PARTITION, 0, "filters", "NAME[:META],...", VALUE_TEXT, FIELD(filters), 0, 0,
-     "filters in the order of application, or none (shuffle)"},
+     "filters in this order, or none (shuffle, for bytes none)"},
     {CLI_OPT_PARTITION, 0, "sparse", NULL, VALUE_FLAG, FIELD(sparse), 0, 0,
      "write a directory with one file per chunk"},
     {CLI_OPT_CONTIGUOUS, 0, "contiguous", NULL, VALUE_FLAG, FIELD(contiguous), 0, 0,

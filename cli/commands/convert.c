@@ -81,8 +81,7 @@ static cli_exit copy_array(const cli_args *args, caterva_array *array, const sel
     creation c = {0};
     cli_exit code = array_copy_init(&c, args, array, sel);
     if (code == CLI_OK && !c.options.chunk_shape && !c.options.block_shape)
-        code = creation_choose_partition(&c); /* suits a selection better than the whole
-                                               * array's */
+        code = creation_choose_partition(&c); /* not the array's */
     if (code == CLI_OK) code = array_copy_run(args, array, sel, &c);
     creation_free(&c);
     return code;

@@ -279,9 +279,9 @@ static cli_exit list_jobs(const report *r, json *j)
 {
     caterva_error err;
     const caterva_job_list *list;
-    caterva_upkeep_options hears = CATERVA_UPKEEP_INIT;
-    hears.progress.report = progress_tell;
-    caterva_status status = caterva_jobs_list(r->path, &hears, &list, &err);
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
+    options.progress.report = progress_tell;
+    caterva_status status = caterva_jobs_list(r->path, &options, &list, &err);
     if (status == CATERVA_EUNSUPPORTED)
         return CLI_OK; /* the library was built without jobs */
     if (status != CATERVA_OK) return cli_fail_array(r->path, &err);

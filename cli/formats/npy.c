@@ -96,7 +96,7 @@ static cli_exit take_shape(const scanner *s, const char *begin, const char *end,
         if (!number_scan(&t.at, &out->shape[out->ndim]) || out->shape[out->ndim] < 0)
             return malformed(&t, "has no extent");
         out->ndim++;
-        t.at += *t.at == 'L'; /* Python 2 wrote long integers so */
+        t.at += *t.at == 'L'; /* long integers of Python 2 */
         if (!accept(&t, ',') && *t.at != ')') return malformed(&t, "has no ','");
     }
     return t.at > end ? malformed(&t, "has an unterminated shape") : CLI_OK;

@@ -30,11 +30,11 @@ cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **
     const caterva_job_list *list;
     const caterva_job_entry *job = NULL;
     caterva_open_options o = CATERVA_OPEN_INIT;
-    caterva_upkeep_options hears = CATERVA_UPKEEP_INIT;
+    caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
     o.threads = (int)args->threads;
     o.progress.report = progress_tell;
-    hears.progress.report = progress_tell;
-    if (caterva_jobs_list(path, &hears, &list, &err) != CATERVA_OK)
+    options.progress.report = progress_tell;
+    if (caterva_jobs_list(path, &options, &list, &err) != CATERVA_OK)
         return cli_fail_array(path, &err);
     cli_exit code = jobs_find(list, path, args->part, &job);
     if (code == CLI_OK &&

@@ -439,8 +439,8 @@ static cv_verdict judge_status(const cv_reply *r, const cv_version *known, const
     }
 }
 
-/* Whether the reply is of another version. Without an ETag the date is compared. Without both,
- * versions are told apart by the size and, later, the seal. */
+/* Whether the reply is of another version. Without an ETag the date is compared; without both, the
+ * size and, later, the seal distinguish versions. */
 static bool is_other(const cv_reply *r, uint64_t total, const cv_version *known)
 {
     if (known->size == UINT64_MAX) return false;

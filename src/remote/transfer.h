@@ -83,8 +83,8 @@ typedef struct cv_fetch_answer {
 typedef enum cv_fetch_outcome {
     CV_FETCH_DONE,      /* see `status` */
     CV_FETCH_NO_RANGES, /* failed: the server sends large objects only as a whole */
-    CV_FETCH_SPLIT,     /* CV_OK; request incomplete ranges one by one, */
-    CV_FETCH_REFUSED    /* and the server does not support multi-range requests */
+    CV_FETCH_SPLIT,     /* CV_OK; incomplete ranges must be requested one by one */
+    CV_FETCH_REFUSED    /* the same; the server does not support multi-range requests */
 } cv_fetch_outcome;
 
 /* Before cv_fetch_begin the owner sets request (without its version), delivery.receiver and .flow,

@@ -411,8 +411,8 @@ static void send_rest(wave *w)
         find_out(w, n_asked);
 }
 
-/* Counts a round trip for requests sent after the answers to others. Of several waves in flight
- * together only the one that found out is counted. */
+/* Counts a round trip for requests sent after the answers to others. If several waves are in flight
+ * together, only the one that asked the server is counted. */
 static void count_round(wave *w, bool has_asked)
 {
     if (w->all.arrivals.is_along && !has_asked) return;

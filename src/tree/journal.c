@@ -54,7 +54,7 @@ cv_status cv_journal_write(const cv_journal_step *steps, size_t n, cv_buffer *ou
     return w.status;
 }
 
-/* Returns NULL after a failure. */
+/* Reads a text field; NULL after a failure. */
 static const char *read_text(cv_reader *r, const char *field)
 {
     size_t at = r->at;

@@ -37,7 +37,7 @@ const char *cv_members_other_name(const cv_members *m, const cv_member *member)
     return member->other_name ? (const char *)m->names.data + member->other_name : NULL;
 }
 
-/* Compares paths. Of equal paths the one added last comes first. */
+/* Compares paths. Among equal paths the one added last comes first. */
 static int compare(const void *x, const void *y)
 {
     const cv_member *a = x, *b = y;

@@ -266,8 +266,8 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
-/* If only the header of attributes is damaged: `anew` is their leaf with a new header, *why the
- * damage. */
+/* Called if only the header of attributes is damaged. `anew`: their leaf with a new header; *why:
+ * the damage. */
 static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
 {
     if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;

@@ -29,8 +29,8 @@ bool cv_is_tree(const char *path);
  * damaged. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
-/* Compares the members with their checksums in the archive; CATERVA_ECORRUPT if one differs. Of
- * members that are compressed, or replaced by another of the same name, checks only the headers. */
+/* Compares the members with their checksums in the archive; CATERVA_ECORRUPT if one differs. Checks
+ * only the headers of members that are compressed, or replaced by another of the same name. */
 cv_status cv_archive_check(const cv_archive *archive, cv_watch *watch, cv_error *err);
 void cv_archive_close(cv_archive *archive); /* all zeros is fine */
 

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = ("include", "src", "cli", "python/src", "python/caterva")
 MANUAL = ("docs", "man", "examples", "bench/README.md", "bench/rivals/README.md", "README.md",
           "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "python/README.md")
-CODE_LIMIT = 28
+CODE_LIMIT = 15
 MANUAL_LIMIT = 1
 
 PHRASES = re.compile(r'(?:^|[.:;!?|-] |"""|/\*)\s*Of (?=[a-z])'
