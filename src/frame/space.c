@@ -30,13 +30,6 @@ static size_t find(const cv_extents *e, uint64_t pos)
     return low;
 }
 
-static bool make_room(cv_extents *e)
-{
-    cv_extent *items = cv_grow(e->items, e->n, &e->max, sizeof *items);
-    if (items) e->items = items;
-    return items;
-}
-
 static void erase(cv_extents *e, size_t i)
 {
     memmove(&e->items[i], &e->items[i + 1], (e->n - i - 1) * sizeof e->items[0]);
@@ -58,12 +51,12 @@ void cv_extents_add(cv_extents *e, cv_extent extent, bool merge)
         erase(e, i);
     }
     if (extent.size == 0) return;
-    if (!make_room(e)) {
-        e->forgot = true;
-        return;
-    }
-    memmove(&e->items[i + 1], &e->items[i], (e->n - i) * sizeof e->items[0]);
-    e->items[i] = extent;
+    cv_extent *items = cv_grow(e->items, e->n, &e->max, sizeof *items);
+    e->forgot = e->forgot || !items;
+    if (!items) return;
+    memmove(&items[i + 1], &items[i], (e->n - i) * sizeof items[0]);
+    items[i] = extent;
+    e->items = items;
     e->n++;
 }
 

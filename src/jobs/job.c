@@ -12,6 +12,7 @@
 #include "jobs/base.h"
 #include "jobs/folder.h"
 #include "jobs/jobs.h"
+#include "upkeep/upkeep.h"
 
 #include <caterva_jobs.h>
 #include <caterva_upkeep.h>
@@ -273,13 +274,6 @@ caterva_status caterva_job_begin(caterva_array *array, const caterva_job_options
 
 /* ---- Calls without a handle -------------------------------------------------------- */
 
-static cv_status read_options(const caterva_upkeep_options *options,
-                              caterva_upkeep_options *out, cv_error *err)
-{
-    CV_TRY(cv_options_read(out, sizeof *out, options, "upkeep options", err));
-    return cv_progress_check(&out->progress, err);
-}
-
 caterva_status caterva_job_delete(const char *url, const void *job, size_t job_size,
                                   const caterva_upkeep_options *options, caterva_error *err)
 {
@@ -290,7 +284,7 @@ caterva_status caterva_job_delete(const char *url, const void *job, size_t job_s
     if (!url || !job) return cv_fail(err, CATERVA_EINVAL, -1, "url or job is NULL");
     CV_TRY(cv_job_record_parse(job, job_size, &record, err));
     cv_job_name(record.id, id);
-    CV_TRY(read_options(options, &o, err));
+    CV_TRY(cv_upkeep_options_read(options, &o, err));
     CV_TRY(cv_job_place(url, &path, err));
     cv_watch *reporting = cv_watch_open(&watch, &o.progress, NULL);
     cv_status status = cv_job_folder_remove(path, id, reporting, err);
@@ -353,21 +347,15 @@ static cv_status look_at(const listing *all, const char *name, listed_job *out, 
     return CV_OK;
 }
 
-static cv_status make_room(listing *all, cv_error *err)
-{
-    caterva_job_entry **entries =
-        cv_grow(all->entries, all->list.n, &all->max, sizeof *entries);
-    if (!entries) return cv_fail_memory(err, all->max * sizeof *entries, "a list of jobs");
-    all->entries = entries;
-    return CV_OK;
-}
-
 /* Skips a job that ends meanwhile. */
 static cv_status add_job(void *context, const char *name, cv_error *err)
 {
     listing *all = context;
     cv_error error = {.code = CATERVA_OK};
-    CV_TRY(make_room(all, err));
+    caterva_job_entry **entries =
+        cv_grow(all->entries, all->list.n, &all->max, sizeof *entries);
+    if (!entries) return cv_fail_memory(err, all->max * sizeof *entries, "a list of jobs");
+    all->entries = entries;
     listed_job *job = cv_calloc(1, sizeof *job);
     if (!job) return cv_fail_memory(err, sizeof *job, "a job");
     cv_status status = look_at(all, name, job, &error);
@@ -418,7 +406,7 @@ caterva_status caterva_jobs_list(const char *url, const caterva_upkeep_options *
     caterva_upkeep_options o;
     if (!url || !out) return cv_fail(err, CATERVA_EINVAL, -1, "url or out is NULL");
     *out = NULL;
-    CV_TRY(read_options(options, &o, err));
+    CV_TRY(cv_upkeep_options_read(options, &o, err));
     CV_TRY(cv_job_place(url, &path, err));
     cv_watch *reporting = cv_watch_open(&watch, &o.progress, NULL);
     cv_status status = list_jobs(path, reporting, out, err);

@@ -1,12 +1,14 @@
 /* Room: upkeep. Operations on arrays by URL: compacting, sealing, deleting. */
+#include "upkeep/upkeep.h"
+
 #include "array/array.h"
 #include "frame/commit.h"
 #include "store/open.h"
 
 #include <caterva_upkeep.h>
 
-static cv_status read_options(const caterva_upkeep_options *options,
-                              caterva_upkeep_options *out, cv_error *err)
+cv_status cv_upkeep_options_read(const caterva_upkeep_options *options,
+                                 caterva_upkeep_options *out, cv_error *err)
 {
     CV_TRY(cv_options_read(out, sizeof *out, options, "upkeep options", err));
     return cv_progress_check(&out->progress, err);
@@ -16,7 +18,7 @@ static cv_status open_for_upkeep(const char *url, const caterva_upkeep_options *
                                  caterva_array **out, cv_error *err)
 {
     caterva_upkeep_options o;
-    CV_TRY(read_options(options, &o, err));
+    CV_TRY(cv_upkeep_options_read(options, &o, err));
     caterva_open_options open = CATERVA_OPEN_INIT;
     open.mode = CATERVA_MODE_WRITE;
     open.durability = o.durability;
@@ -63,7 +65,7 @@ caterva_status caterva_delete(const char *url, const caterva_upkeep_options *opt
     caterva_upkeep_options o;
     caterva_open_options open = CATERVA_OPEN_INIT;
     caterva_array *array;
-    CV_TRY(read_options(options, &o, err));
+    CV_TRY(cv_upkeep_options_read(options, &o, err));
     open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is deleted */
     open.cache_bytes = -1;
     CV_TRY(caterva_open(url, &open, &array, err));

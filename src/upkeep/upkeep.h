@@ -7,6 +7,10 @@
 
 #include <caterva_upkeep.h>
 
+/* Copies the options (NULL: all unset) and checks them. */
+cv_status cv_upkeep_options_read(const caterva_upkeep_options *options,
+                                 caterva_upkeep_options *out, cv_error *err);
+
 /* Repairs the frame in `store` as caterva_repair does; `name` is for errors. The options are
  * complete and name an output. Closes the store, also after a failure. */
 cv_status cv_array_repair_store(cv_store *store, const char *name,
