@@ -9,7 +9,7 @@ help:
 	@echo 'make python           the Python package: a wheel, installed into build/python-venv'
 	@echo 'make wheels           what would be published: sdist and wheels, audited, in build/dist'
 	@echo 'make peers            suites of dask, h5py, zarr, python-blosc2 over our arrays'
-	@echo 'make soak             the long tests: crashes, damage, threads, fuzzing (an hour)'
+	@echo 'make soak             the long tests: crashes, damage, threads, fuzzing (hours)'
 	@echo 'make lint             clang-tidy and cppcheck'
 	@echo 'make bench            build and run the benchmarks against C-Blosc2'
 	@echo 'make bench RUNS=5     the same five times; medians count'
