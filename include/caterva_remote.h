@@ -84,7 +84,8 @@ struct caterva_remote_options {
     caterva_addressing addressing;
     /* "Name: value" in one line each, sent to the URL's own server only. CATERVA_EINVAL for
      * Accept-Encoding, Connection, Content-Length, Expect, Host, If-Match, If-Modified-Since,
-     * If-None-Match, If-Range, If-Unmodified-Since, Range, TE, Transfer-Encoding, Upgrade. */
+     * If-None-Match, If-Range, If-Unmodified-Since, Range, TE, Transfer-Encoding, Upgrade,
+     * User-Agent. */
     const char *const *headers;
     int n_headers;
     /* Supplies more headers, for tokens that expire: calls `add` for each. Called before each

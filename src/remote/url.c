@@ -144,7 +144,8 @@ static const char *reserved_name(const char *header)
                                            "Range",
                                            "TE",
                                            "Transfer-Encoding",
-                                           "Upgrade"};
+                                           "Upgrade",
+                                           "User-Agent"};
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
         size_t size = strlen(reserved[i]), n = 0;
         while (n < size && lower(header[n]) == lower(reserved[i][n])) n++;

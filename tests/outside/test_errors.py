@@ -212,10 +212,9 @@ class Errors(unittest.TestCase):
             api.info_release(out("info_get", "info", array))
             call("chunk_describe", array, 0, c.byref(api.new("chunk_info")))
             call("block_describe", array, 0, 0, c.byref(api.new("block_info")))
-            for iterator, step in (("chunk_iter", "chunk_next"), ("block_iter", "block_next")):
-                at = api.new(iterator)
-                while not at.done:
-                    call(step, array, c.byref(at))
+            at = api.new("chunk_iter")
+            while not at.done:
+                call("chunk_next", array, c.byref(at))
             call("measure", array, c.byref(api.new("space")))
             call("cache_describe", array, c.byref(api.new("cache_info")))
         call("cache_describe", None, c.byref(api.new("cache_info")))
@@ -231,7 +230,6 @@ class Errors(unittest.TestCase):
             call("read", array, start, stop, room.ctypes.data, room.nbytes)
             call("read_selection", array, None, c.byref(self.memory()))
             call("read_selection", array, None, c.byref(self.memory(b"<f8")))
-            call("chunk_read", array, 0, room.ctypes.data, room.nbytes)
             call("prefetch", array, start, stop)
         stored, size = (c.c_uint8 * 4096)(), c.c_size_t()
         call("chunk_read_stored", array, 0, stored, 4096, c.byref(size))
@@ -480,7 +478,7 @@ def main():
     names = {name.removeprefix("caterva_") for name in api.functions if takes_error(name)}
     left_out = sorted(names - library.called)
     print(f"{len(names)} functions take an error; not called: {', '.join(left_out) or 'none'}")
-    sys.exit(not good or len(names) < 100 or bool(left_out))
+    sys.exit(not good or len(names) < 90 or bool(left_out))
 
 
 if __name__ == "__main__":

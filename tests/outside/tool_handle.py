@@ -257,11 +257,6 @@ class Array:
                 return
             yield it.chunk.chunk, it.chunk.kind, it.chunk.start[:ndim], it.chunk.stop[:ndim]
 
-    def chunk_read(self, chunk):
-        got = np.empty(self.info.chunk_bytes, np.uint8)
-        self.call("chunk_read", chunk, address(got), got.nbytes)
-        return got
-
     def chunk_read_stored(self, chunk):
         size = c.c_size_t()
         self.call("chunk_read_stored", chunk, None, 0, c.byref(size))

@@ -255,22 +255,11 @@ class Steps(Life):
         for _, _, start, stop in listed:
             count[tuple(map(slice, start, stop))] += 1
         need(bool((count == 1).all()), "chunks that cover the array once")
-        info = self.writer.info
-        need(len(listed) == info.n_chunks, "the number of chunks")
+        need(len(listed) == self.writer.info.n_chunks, "the number of chunks")
         if listed:
             chunk, _, start, stop = draw.pick(self.rng, listed)
-            self.chunk(chunk, start, stop, info)
-
-    def chunk(self, chunk, start, stop, info):
-        ndim = info.ndim
-        blocks, block = info.block_counts[:ndim], info.block_shape[:ndim]
-        raw = self.writer.chunk_read(chunk).view(self.dtype)
-        order = [i for pair in zip(range(ndim), range(ndim, 2 * ndim)) for i in pair]
-        entire = raw.reshape([*blocks, *block]).transpose(order).reshape(
-            [n * m for n, m in zip(blocks, block)])
-        part = entire[tuple(slice(0, b - a) for a, b in zip(start, stop))]
-        self.same(part, self.now.items[tuple(map(slice, start, stop))],
-                  f"chunk {chunk} decoded")
+            self.same(self.writer.read(start, stop, self.dtype),
+                      self.now.items[tuple(map(slice, start, stop))], f"chunk {chunk}")
 
     def move_chunk(self):
         """Replaces a chunk by another one as it is stored."""
