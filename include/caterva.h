@@ -91,7 +91,7 @@ typedef enum caterva_status {
     CATERVA_ESTOPPED = -9,     /* by caterva_progress, or a request was cancelled    */
     CATERVA_ESHORT = -10,      /* a buffer has fewer bytes than the call needs       */
     CATERVA_EREADONLY = -11,   /* the handle or view is for reading only             */
-    CATERVA_ERANGE = -12,      /* an index, box, axis or chunk number lies outside   */
+    CATERVA_ERANGE = -12,      /* an index, box, axis or chunk number is out of range */
     CATERVA_EDTYPE = -13,      /* this call does not accept the items' dtype         */
     CATERVA_ECAST = -14,       /* `casting` does not allow this conversion           */
     CATERVA_ESHAPE = -15,      /* shapes do not fit each other                       */
@@ -288,7 +288,7 @@ typedef struct caterva_create_options {
                                    other codecs 5. With zstd, level 0 and filters all 0,
                                    each chunk of 64 blocks or more that is written as a
                                    whole has level 4, bitshuffle, or (floats) no filter
-                                   instead, if a block of it is much smaller so           */
+                                   instead, if that makes a block of it much smaller      */
     int use_dict;               /* zstd only; C-Blosc2 misreads some: docs/format.md      */
     int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order; 0 beside
                                    others does nothing. All 0: shuffle, but no filter for

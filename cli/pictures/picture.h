@@ -21,11 +21,12 @@ typedef cli_exit picture_row(void *context, int64_t row, const double *values);
 /* Calls `row` for each row from the first to the last. */
 cli_exit picture_rows(const picture *p, picture_row *row, void *context);
 
-/* Returns the smallest and largest finite value, made different if equal; 0 and 1 without any. */
+/* Gets the smallest and largest finite value, or 0 and 1 if there is none. If both are equal, *hi
+ * becomes about *lo + 1. */
 cli_exit picture_range(const picture *p, double *lo, double *hi);
 
-/* Writes an 8-bit PNG with one pixel for each item. Channels scale from 0 to 255 over the range of
- * the map. */
+/* Writes an 8-bit PNG with one pixel for each item. Scales channels so that the range of the map
+ * becomes 0 to 255. */
 cli_exit picture_to_png(const picture *p, const colormap *map, const char *path, bool force);
 
 /* Returns how many pixels the terminal has for this many items. */

@@ -26,7 +26,7 @@ cli_exit attributes_close(attributes *all, cli_exit code);
 /* Returns the i-th name; NULL after the last. */
 const char *attributes_name(const attributes *all, size_t i);
 
-/* As the library's functions. Measuring a group's value reads it. */
+/* As the library's functions, but attributes_measure reads the whole value if it is a group's. */
 caterva_status attributes_get(attributes *all, const char *name, void **value, size_t *size,
                               caterva_error *err);
 caterva_status attributes_measure(attributes *all, const char *name, int64_t *size,

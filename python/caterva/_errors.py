@@ -110,7 +110,7 @@ class ReadOnlyError(Error, ValueError):
 
 
 class RangeError(Error, IndexError):
-    """An index, box, axis or chunk number lies outside."""
+    """An index, box, axis or chunk number is out of range."""
 
 
 class DTypeError(Error, TypeError):
@@ -168,7 +168,7 @@ def _store_class(number: int) -> type[Error]:
 
 
 def _placed(message: str, place: str | None) -> str:
-    """Prefix a message about damage with the file, unless it names it."""
+    """Prefix a message about damage with the file's name, unless the message has it."""
     if place is None or place == "mem:":
         return message
     place = shown(place)

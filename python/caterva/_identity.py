@@ -1,6 +1,6 @@
 """Which state a handle reads: the one definition for Dask's tokens, pickles and data sets.
 
-The state of an array is the commit that its handle sees, whatever the file has by now; the
+The state of an array is the commit that its handle sees, even if the file has a later one; the
 library identifies it (``state_id`` in caterva.h). Arrays in memory are identified by their
 bytes, archives by their directory. A tree in a directory has no state of its own: each of its
 arrays has one, fixed when the array is opened.
@@ -94,8 +94,8 @@ def pickle_of_view(view: View) -> tuple[Any, ...]:
 
 
 def pickle_of_tree(tree: Tree) -> tuple[Any, ...]:
-    """Implement `Tree.__reduce__`. The pickle of a directory has the states of the arrays that
-    are open, and of those that it was unpickled with: only these are known."""
+    """Implement `Tree.__reduce__`. The pickle of a directory has the state of each array that
+    is open or whose state came with the pickle that made this tree. Others are unknown."""
     _refuse(tree, "tree")
     state = tree._handle._state_id()
     opened = {k: state_of(a) for k, a in tree._opened.by_key().items()}
@@ -148,7 +148,7 @@ def token_of_view(view: View) -> Any:
 
 
 def token_of_lazy(lazy: Any) -> Any:
-    """Return the array or view below a field or conversion, and the parameters of that."""
+    """Return the parameters of a field or conversion, and the array or view below it."""
     parts = [getattr(lazy, name) for name in type(lazy).__slots__]
     return _token(type(lazy).__name__, lazy._array, *parts)
 

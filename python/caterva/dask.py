@@ -209,7 +209,7 @@ def extend(graph: HighLevelGraph, name: str, layer: dict[Any, Any], on: str) -> 
 def stored_later(
     x: da.Array, path: str, start: tuple[int, ...], graph: HighLevelGraph, last: Any
 ) -> da.Array:
-    """Return what is stored as a Dask array whose blocks are read after the merge."""
+    """Return a Dask array of the stored items; its blocks are read after the merge."""
     name = f"caterva-stored-{tokenize(last)}"
     layer = {
         (name, *number): (read_box, path, box, last)
@@ -220,7 +220,7 @@ def stored_later(
 
 
 def stored_now(x: da.Array, path: str, start: tuple[int, ...]) -> da.Array:
-    """Return what is stored as a Dask array whose blocks are read on access."""
+    """Return a Dask array of the stored items; its blocks are read on access."""
     with open_array(path) as array:
         mark, dtype = tokenize(array, x.chunks, start), array.dtype
     name = f"caterva-stored-{mark}"
@@ -235,7 +235,7 @@ def stored_now(x: da.Array, path: str, start: tuple[int, ...]) -> da.Array:
 
 
 def known(x: Any) -> da.Array:
-    """Return a Dask array with known block shapes, optimized as its own compute does."""
+    """Return x as a Dask array with known block shapes, optimized as for its `compute`."""
     if not isinstance(x, da.Array):
         x = da.asarray(x)
     if any(np.isnan(n) for lengths in x.chunks for n in lengths):

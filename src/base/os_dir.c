@@ -31,7 +31,7 @@ void cv_dir_close(cv_dir *dir)
 
 /* ---- Opening ------------------------------------------------------------ */
 
-/* If the standard streams are closed, a file could get the number of stderr, and its output. */
+/* If stderr is closed, a file could get its number, and so the messages written to stderr. */
 static int keep_off_streams(int *fd)
 {
     enum { FIRST = 3 };
@@ -108,8 +108,8 @@ int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out)
     return get_info(dir, name, AT_SYMLINK_NOFOLLOW, out);
 }
 
-/* Does not ask for times if possible: since Linux 6.13 that makes the next write set new ones, also
- * in the journal. A write and fstatat take 2.9 us, without times 1.9. */
+/* Avoids asking for times: since Linux 6.13 asking makes the next write set new ones, also in the
+ * journal. A write and fstatat take 2.9 us, but 1.9 without times. */
 bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode)
 {
     cv_file_info info = {0};
@@ -448,8 +448,8 @@ static void copy_attributes(int fd, int from, bool with_lists)
     cv_free(names);
 }
 
-/* Copies lists only if the file has this group, because their entry for the owning group is meant
- * for it. */
+/* Copies lists only if `from` has this group too, because their entry for the owning group is meant
+ * for the group of `from`. */
 static void take_attributes(cv_file file, cv_file from, uint32_t group)
 {
     cv_os_access own = {0};

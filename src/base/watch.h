@@ -72,9 +72,9 @@ static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *
  * fine. */
 cv_status cv_watch_step(cv_watch *watch, int64_t bytes, cv_error *err);
 
-/* Waits on the condition for the caller's thread while workers run; may wake early. Reports
- * regularly, without the lock, since a function may only be able to stop the call on this thread.
- * Without a function: cv_cond_wait. */
+/* Waits on the condition, in the caller's thread, while workers run; may wake early. Reports
+ * regularly, because some functions can stop the call on this thread only; does not hold the lock
+ * while reporting. Without a function: cv_cond_wait. */
 cv_status cv_watch_wait(cv_watch *watch, cv_cond *changed, cv_mutex *lock, cv_error *err);
 
 #endif

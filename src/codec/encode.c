@@ -20,8 +20,8 @@ struct cv_encoder {
     int32_t room;              /* additional bytes for a chunk that grows */
     blosc2_context *gathering; /* its source is `blocks`; NULL: not yet created */
     cv_block_source blocks;
-    blosc2_context *short_context; /* for short blocks; NULL, or for blocks */
-    int32_t short_bytes;           /* of this size */
+    blosc2_context *short_context; /* for short blocks; or NULL */
+    int32_t short_bytes;           /* its block size */
     cv_buffer pair;                /* a block without streams, and a filler */
     cv_buffer block_chunk;         /* a block, encoded as a chunk */
 };
@@ -36,7 +36,7 @@ static int32_t room_to_grow(const cv_codec_spec *spec)
 {
     enum { PER_BLOCK = 2 * sizeof(int32_t) };
     if (spec->codec < BLOSC2_GLOBAL_REGISTERED_CODECS_START) return 0;
-    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* or those of a pair */
+    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* or the 2 of a pair */
     int64_t streams = spec->split_mode == BLOSC_ALWAYS_SPLIT ? spec->item_size : 1;
     return (int32_t)cv_min_i64(n_blocks * streams * PER_BLOCK, INT32_MAX / 2);
 }
@@ -248,9 +248,9 @@ static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler
                     &encoder->block_chunk, err);
 }
 
-/* Makes a context of smaller blocks (streams of unsplit blocks do not depend on the block size): at
- * most twice the block's size, so that a filler is cheap, but large enough for the other parts of a
- * chunk. */
+/* Makes a context of smaller blocks (streams of unsplit blocks do not depend on the block size).
+ * They have less than twice the block's size, so that a filler is cheap, but at least 256 bytes,
+ * which is room for the other parts of a chunk. */
 static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error *err)
 {
     enum { LEAST = 256 };

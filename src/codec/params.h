@@ -10,8 +10,8 @@
  * too. */
 void cv_codec_init(void);
 
-/* The same, and sets *geometry (NULL unless needed) to an empty schunk with item size and `b2nd`
- * for the codec. Release with blosc2_schunk_free. */
+/* Calls cv_codec_init, and sets *geometry (NULL unless needed) to an empty schunk with item size
+ * and `b2nd` for the codec. Release with blosc2_schunk_free. */
 cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry,
                            cv_error *err);
 

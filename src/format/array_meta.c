@@ -135,7 +135,7 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 
 /* ---- The library's own attribute ----
  *
- * Widths are exact, as everywhere in a frame: only this library writes it. */
+ * Integers have fixed widths, as everywhere in a frame, because only this library writes it. */
 
 enum { OWN_VERSION = 1 };
 

@@ -285,7 +285,7 @@ static cv_status check_sizes(const wire_header *wire, size_t size, cv_error *err
                        (unsigned long long)wire->frame_size, wire->header_size);
     if (wire->nbytes < 0 || wire->cbytes < 0)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
-                       "frame header: claims %lld bytes of data stored in %lld",
+                       "frame header: claims %lld bytes of data stored in %lld bytes",
                        (long long)wire->nbytes, (long long)wire->cbytes);
     int least = wire->nbytes == 0 ? -1 : 0; /* python-blosc2 writes -1 without chunks */
     if (wire->type_size < 1 || wire->block_size < 0 || wire->chunk_size < least)

@@ -122,7 +122,7 @@ static size_t count_digits(const char *at, const char *end)
     return n;
 }
 
-/* strtod() expects the decimal point of the locale, so it gets all digits without a point and a
+/* strtod() expects the decimal point of the locale, so it gets all digits, without a point, and a
  * corrected exponent. */
 static bool pack_real(parser *p, const char *digits, size_t n, size_t n_fraction,
                       int64_t power)

@@ -34,17 +34,17 @@ bool cv_commit_is_first(const cv_commit *commit);
 const cv_snapshot *cv_commit_state(const cv_commit *commit);
 const cv_snapshot *cv_commit_base(const cv_commit *commit);
 
-/* Writes the header, or publishes the frame. Frees the commit, even on failure. */
+/* Writes the header, or gives a new frame its name. Frees the commit, even on failure. */
 cv_status cv_commit_complete(cv_commit *commit, cv_error *err);
 
-/* It is unknown whether the header was committed elsewhere: poisons the frame. */
+/* Poisons the frame: it is unknown whether a journal committed its header. */
 void cv_commit_doubt(cv_commit *commit);
 
 /* Frees the commit without committing; all changes stay pending. NULL is fine. */
 void cv_commit_drop(cv_commit *commit);
 
-/* Commits by writing another header of the same size (more than 16 bytes): completes the commit of
- * another process. */
+/* Commits by replacing the header with one of the same size (more than 16 bytes). Can also complete
+ * the commit of another process. */
 cv_status cv_commit_put_header(cv_store *store, const uint8_t *header, size_t size,
                                cv_error *err);
 

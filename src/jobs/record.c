@@ -122,7 +122,7 @@ static void read_name(cv_reader *r, cv_part_token *out)
     if (name && is_name(name, size))
         memcpy(out->name, name, size);
     else
-        cv_reader_fail(r, CATERVA_ECORRUPT, at, "the name is not a part's");
+        cv_reader_fail(r, CATERVA_ECORRUPT, at, "the name is not that of a part");
 }
 
 static void read_box(cv_reader *r, cv_part_token *out)

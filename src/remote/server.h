@@ -29,8 +29,8 @@ typedef struct cv_wire_setup {
     bool has_body;      /* always for PUT and POST, even if empty; `give` supplies it */
     uint64_t body_size;
     int connect_ms, stall_ms; /* timeouts of connecting, and of receiving nothing */
-    bool is_slow;        /* a byte now and then suffices; 10 times stall_ms without any */
-    const char *ca_file; /* trusted certificates; NULL: those of the system */
+    bool is_slow;             /* times out only after 10 * stall_ms without a byte */
+    const char *ca_file;      /* trusted certificates; NULL: those of the system */
 } cv_wire_setup;
 
 /* How an attempt ended. */
@@ -88,7 +88,7 @@ cv_status cv_wire_fail_gone(const cv_wire *wire, cv_error *err);
 void cv_wire_give_turn(void);
 void cv_wire_take_turn(void);
 
-/* Makes the wire pass their bytes again to all paused requests. Thread: any. */
+/* Makes the wire pass all paused requests their bytes again. Thread: any. */
 void cv_wire_resume(void);
 
 /* ---- Credentials and signatures (auth.c) ------------------------------------------------- */

@@ -13,7 +13,7 @@ typedef struct request {
     uint64_t base;      /* position of the object's byte 0 among the segments */
     size_t first, last; /* segments [first, last) */
     size_t at;          /* segments before it are complete */
-    size_t n;           /* number of requests, from this one on, that it is sent for */
+    size_t n;           /* number of requests, from this one on, that are sent as one */
     bool is_asking;     /* finds out whether the server supports multi-range requests */
 } request;
 
@@ -42,7 +42,7 @@ typedef struct wave {
     size_t n_begun, n_first; /* requests sent; and those sent before the multi-range result */
     cv_multirange_waiter waiter;
     atomic_bool is_given_up;
-    atomic_bool has_waited; /* a part was sent after the answer to another request */
+    atomic_bool has_waited; /* a request was sent after the answer to another one */
     cv_session_mark began;
 } wave;
 
@@ -53,8 +53,8 @@ static cv_session *session_of(const wave *w)
 
 /* ---- Planning ---------------------------------------------------------------------------- */
 
-/* Maximum of a request whose received bytes are not requested again if it breaks. Longer requests
- * save round trips in which nothing would arrive. */
+/* Largest request if ranges borrow memory. It exceeds CV_JOIN_MOST, because received bytes are not
+ * requested again if the request breaks, and because fewer requests need fewer round trips. */
 enum { MOST_BORROWED = 32 << 20 };
 
 /* Segments of different objects are so far apart that they are never joined. */
@@ -135,8 +135,8 @@ static cv_join_rule rule_of(const wave *w, bool is_narrow)
                           .connections = s->limit.most};
 }
 
-/* Joins segments. If the server supports multi-range requests, or may do so, only small gaps are
- * bridged. This is not found out if all requests can be sent at once anyway. */
+/* Joins segments. Bridges only small gaps if the server supports multi-range requests, or if it may
+ * support them and larger gaps would still leave more requests than connections. */
 static size_t join(wave *w, const cv_join_rule *rule)
 {
     cv_multirange_state state = cv_multirange_look(&session_of(w)->multirange);
@@ -208,8 +208,8 @@ static size_t join_again(wave *w, size_t first, size_t n)
 
 /* ---- Receiving --------------------------------------------------------------------------- */
 
-/* Borrows memory for the range. If only incomplete ranges have memory and all other requests have
- * paused, this one must get some: their missing bytes may follow in it. */
+/* Borrows memory for the range. This must succeed if all other requests have paused and all memory
+ * is held by incomplete ranges, because their missing bytes may follow in this request. */
 static cv_status borrow(wave *w, size_t range, cv_error *err)
 {
     const cv_arrivals *a = &w->all.arrivals;
@@ -298,7 +298,7 @@ static void request_gone(cv_fetch *fetch);
 
 static void send_each(wave *w, size_t first, size_t end);
 
-/* Handles a request that could not begin. If it should find out, the waiting ones are sent. */
+/* Handles a request that could not begin. If it was to find out, sends those that wait. */
 static void not_asked(wave *w, request *r)
 {
     cv_multirange *multirange = &session_of(w)->multirange;

@@ -117,7 +117,7 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* Announces each array once and each group twice, for the time until the journal appears. */
+/* Adds the work until the journal appears to the progress: each array once, each group twice. */
 static void announce(const commit *c)
 {
     int64_t n = 2 * (int64_t)c->tree->groups.n;
@@ -150,7 +150,7 @@ static void abandon(commit *c)
     cv_groups_abandon(&c->tree->groups, c->tree->tree);
 }
 
-/* Sets whether new files stay if their arrays are closed: once the journal may name them. */
+/* Sets whether closing an array leaves its new file: true once the journal may name the file. */
 static void leave_temps(const commit *c, bool leave)
 {
     for (size_t i = 0; i < c->n; i++)

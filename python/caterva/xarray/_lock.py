@@ -25,8 +25,8 @@ def _open(path: str, flags: int) -> int:
 
 def _take(path: str, place: str, taken: list[io.FileIO]) -> None:
     """Open and lock the lock's file, and append it to `taken`. Retry if its last owner has
-    deleted it meanwhile. A file object, unlike a descriptor, is closed and so unlocked if an
-    interruption loses it."""
+    deleted it meanwhile. If an interruption drops the last reference to a file object, it
+    is closed and so unlocked; a descriptor would stay open."""
     while True:
         file = io.FileIO(path, "a+", opener=_open)
         try:

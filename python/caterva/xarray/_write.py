@@ -415,7 +415,8 @@ def _check_attributes(variables: Mapping[Any, Variable]) -> None:
         for key in (_items.MARK, "_Encoding"):
             if key in variable.attrs and not (key == "_Encoding" and is_bytes):
                 raise ValueError(
-                    f"variable {name!r} has an attribute {key!r}, which is reserved for texts"
+                    f"variable {name!r} has an attribute {key!r}, "
+                    "which is reserved for text variables"
                 )
 
 

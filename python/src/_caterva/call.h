@@ -22,13 +22,13 @@ typedef struct call_owner {
 
 typedef struct call {
     caterva_error err;
-    struct call *outer; /* of the same thread, whose progress function or signal handler made
-                           this call; or NULL                                  */
+    struct call *outer; /* the call of this thread whose progress function or signal handler
+                           made this call; or NULL                             */
     const void *owner;  /* the array or tree that is in use, or NULL          */
     PyThreadState *thread;
-    PyObject *progress; /* borrowed; or NULL                                  */
-    PyObject *place;    /* str that names the file in exceptions, borrowed; or NULL */
-    const void *reporter; /* context of the reports whose numbers Python gets */
+    PyObject *progress;   /* borrowed; or NULL                                  */
+    PyObject *place;      /* str that names the file in exceptions, borrowed; or NULL */
+    const void *reporter; /* Python gets the numbers of reports with this context */
     bool reported;        /* `done` and `total` were reported to Python       */
     bool defers_signals;  /* signals wait until the call has ended            */
     int64_t next;         /* time of the next call of Python, in ns; 0: not set */
@@ -43,9 +43,9 @@ void call_begin(call *c, const void *owner, PyObject *progress);
  * of the progress function. */
 int call_end(module_state *state, call *c, caterva_status status);
 
-/* The progress of options: of handles of arrays (context NULL), of trees (CALL_TREE), and of one
- * call (context: the call, which then sets `reporter` to itself). The library reports every step,
- * because Python is called on the calling thread only, and much less often. */
+/* Returns the progress for options: of array handles (context NULL), of trees (CALL_TREE), or of
+ * one call (context: the call, which then sets `reporter` to itself). The library must report every
+ * step: reports on other threads never call Python, and this side limits the rate of calls. */
 #define CALL_TREE ((void *)&call_tree)
 extern const char call_tree;
 caterva_progress call_progress(void *context);

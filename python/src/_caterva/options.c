@@ -142,7 +142,7 @@ int parse_int64s(PyObject *sequence, const char *what, int64_t *out)
     Py_ssize_t n = PySequence_Size(sequence);
     if (n < 0) return -1;
     if (n > CATERVA_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd axes, the most are %d", what, n,
+        PyErr_Format(PyExc_ValueError, "%s has %zd axes; the limit is %d", what, n,
                      CATERVA_MAX_DIMS);
         return -1;
     }
@@ -163,7 +163,7 @@ int parse_int32s(PyObject *sequence, const char *what, int32_t *out)
     int n = parse_int64s(sequence, what, wide);
     for (int i = 0; i < n; i++) {
         if (wide[i] < INT32_MIN || wide[i] > INT32_MAX) {
-            PyErr_Format(PyExc_ValueError, "%s has %lld items on axis %d, the most are %d",
+            PyErr_Format(PyExc_ValueError, "%s has %lld items on axis %d; the limit is %d",
                          what, (long long)wide[i], i, INT32_MAX);
             return -1;
         }
@@ -196,7 +196,7 @@ static int parse_filters(PyObject *sequence, const char *what, int *out)
     int64_t numbers[CATERVA_MAX_DIMS] = {0};
     int n = parse_int64s(sequence, what, numbers);
     if (n > CATERVA_MAX_FILTERS) {
-        PyErr_Format(PyExc_ValueError, "%d filters, the most are %d", n, CATERVA_MAX_FILTERS);
+        PyErr_Format(PyExc_ValueError, "%d filters; the limit is %d", n, CATERVA_MAX_FILTERS);
         return -1;
     }
     for (int i = 0; i < n; i++) out[i] = (int)numbers[i];

@@ -47,7 +47,7 @@ static int enter_all(view_object *self)
 
 /* In a forked child that has reopened the arrays at their old states: makes the view again, of
  * the new handles. Returns 1 if it did, 0 outside of a child, or -1 with an exception. Call
- * outside the gates, which making the view enters. */
+ * outside the gates, because making the view enters them. */
 static int renew(view_object *self)
 {
     if (self->forks == atomic_load(&gate_forks)) return 0;

@@ -49,7 +49,7 @@ struct cv_select_plan {
     int64_t n_items;              /* selected */
     int64_t buffer_pos;           /* of the first item; not 0 if a step is negative */
     int64_t strides[CV_MAX_DIMS]; /* of the buffer, per axis of the array; for points
-                                     and masks, the first is the result's */
+                                     and masks, the first is that of the result */
     cv_watch *watch;              /* polled while the plan is made; or NULL */
     /* Used by the plan's kind. */
     cv_axis axes[CV_MAX_DIMS];         /* steps are positive here */

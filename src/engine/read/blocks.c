@@ -214,7 +214,7 @@ static cv_status decode_together(const decode_task *task, const cv_chunk_ref *re
     return CV_OK;
 }
 
-/* Returns whether the whole chunk is one item: *item, or NULL for zeros. */
+/* Returns whether the whole chunk repeats one item: *item, or NULL for zeros. */
 static bool is_same(const cv_grid *grid, const cv_chunk_ref *ref, const cv_layout *layout,
                     const uint8_t **item)
 {
