@@ -104,13 +104,23 @@ static cv_status add_array(commit *c, const part *p, cv_error *err)
     return CV_OK;
 }
 
+/* The bytes that an array's commit encodes count for the tree, too, which can stop them. */
+static cv_status prepare_array(const commit *c, part *p, cv_error *err)
+{
+    cv_pending *pending = p->array->pending;
+    cv_watch *own = pending->watch, **link = own ? &own->also : &pending->watch;
+    *link = c->tree->tree->watch;
+    cv_status status = cv_pending_prepare(pending, c->durable, &p->prepared, err);
+    *link = NULL;
+    return status;
+}
+
 static cv_status prepare_arrays(commit *c, cv_error *err)
 {
     for (size_t i = 0; i < c->n; i++) {
         part *p = &c->parts[i];
-        cv_pending *pending = p->array->pending;
-        if (!cv_pending_state(pending)) continue;
-        CV_TRY(cv_pending_prepare(pending, c->durable, &p->prepared, err));
+        if (!cv_pending_state(p->array->pending)) continue;
+        CV_TRY(prepare_array(c, p, err));
         if (p->prepared) c->n_prepared++;
         CV_TRY(cv_watch_tick(c->tree->tree->watch, CV_FILE_BYTES, err));
     }
