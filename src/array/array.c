@@ -226,24 +226,12 @@ static void describe_grid(const cv_grid *grid, caterva_info *info)
     info->data_bytes = grid->total_bytes;
 }
 
-caterva_layout cv_array_layout(const caterva_array *array)
-{
-    return array->snapshot->header.sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
-}
-
-caterva_metalayer_kind cv_array_metalayer(const caterva_array *array)
-{
-    const cv_array_meta *meta = &array->snapshot->meta;
-    if (meta->plain) return CATERVA_METALAYER_NONE;
-    return meta->legacy ? CATERVA_METALAYER_CATERVA : CATERVA_METALAYER_B2ND;
-}
-
 static void describe_header(const caterva_array *array, caterva_info *info)
 {
     const cv_snapshot *s = array->snapshot;
     const cv_frame_header *h = &s->header;
-    info->layout = cv_array_layout(array);
-    info->metalayer = cv_array_metalayer(array);
+    info->layout = array->layout;
+    info->metalayer = array->metalayer;
     info->codec = h->codec ? h->codec : CATERVA_CODEC_BLOSCLZ;
     info->codec_meta = h->codec_meta;
     info->level = h->level ? h->level : CATERVA_NONE;
@@ -494,42 +482,42 @@ void cv_gate_note_call(cv_gate *gate, cv_passing *self, bool calls)
 void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
                      cv_attachment *attachment)
 {
-    *attachment = (cv_attachment){.kind = kind, .next = array->attached};
-    array->attached = attachment;
+    *attachment = (cv_attachment){.kind = kind, .next = atomic_load(&array->attached)};
+    atomic_store(&array->attached, attachment);
 }
 
 cv_attachment *cv_array_attached(const caterva_array *array, const cv_attachment_kind *kind)
 {
-    cv_attachment *a = array->attached;
+    cv_attachment *a = atomic_load(&array->attached);
     while (a && a->kind != kind) a = a->next;
     return a;
 }
 
 cv_status cv_array_note_write(caterva_array *array, const cv_written *items, cv_error *err)
 {
-    for (cv_attachment *a = array->attached; a; a = a->next)
+    for (cv_attachment *a = atomic_load(&array->attached); a; a = a->next)
         if (a->kind->write) CV_TRY(a->kind->write(a, items, err));
     return CV_OK;
 }
 
 cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error *err)
 {
-    for (const cv_attachment *a = array->attached; a; a = a->next)
+    for (const cv_attachment *a = atomic_load(&array->attached); a; a = a->next)
         if (a->kind->refuse) CV_TRY(a->kind->refuse(a, what, err));
     return CV_OK;
 }
 
 static void roll_back_attached(caterva_array *array)
 {
-    for (cv_attachment *a = array->attached; a; a = a->next)
+    for (cv_attachment *a = atomic_load(&array->attached); a; a = a->next)
         if (a->kind->roll_back) a->kind->roll_back(a);
 }
 
 static void free_attached(caterva_array *array)
 {
-    while (array->attached) {
-        cv_attachment *a = array->attached;
-        array->attached = a->next;
+    cv_attachment *a;
+    while ((a = atomic_load(&array->attached)) != NULL) {
+        atomic_store(&array->attached, a->next);
         a->kind->free(a);
     }
 }
@@ -582,6 +570,12 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
     array->frame = frame;
     array->threads = threads > 0 ? threads : cv_os_cores();
     array->snapshot = cv_frame_snapshot(frame);
+    array->layout =
+        array->snapshot->header.sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
+    const cv_array_meta *meta = &array->snapshot->meta;
+    array->metalayer = meta->plain    ? CATERVA_METALAYER_NONE
+                       : meta->legacy ? CATERVA_METALAYER_CATERVA
+                                      : CATERVA_METALAYER_B2ND;
     cv_rwlock_init(&array->lock);
     gate_init(&array->gate);
     cv_mutex_init(&array->description_lock);

@@ -39,10 +39,6 @@ void cv_description_release(const cv_description *description); /* NULL is fine 
 /* Makes a new description. Call with the lock alone, or from the only thread. */
 void cv_array_changed(caterva_array *array);
 
-/* The layout and metalayer kind of the committed state. */
-caterva_layout cv_array_layout(const caterva_array *array);
-caterva_metalayer_kind cv_array_metalayer(const caterva_array *array);
-
 /* ---- Gate: keeps commits out while threads verify the array ------------------------------- */
 
 /* A thread that verifies. */
@@ -131,6 +127,8 @@ struct caterva_array {
     cv_rwlock lock;
     cv_gate gate;
     cv_snapshot *snapshot;       /* the committed state; replaced by a commit */
+    caterva_layout layout;       /* never change in the life of an array, and so */
+    caterva_metalayer_kind metalayer; /* need no lock */
     uint8_t *fill;               /* the item of new cells; NULL: zeros */
     char *path;                  /* absolute, of the file or directory; NULL in memory */
     char *url;                   /* for opening again; NULL: by `path` */
@@ -139,7 +137,8 @@ struct caterva_array {
     cv_item_type type;           /* of the items: the dtype in use and the stored one */
     cv_mutex description_lock;   /* guards the next member */
     cv_description *description; /* the latest; NULL: not made yet */
-    cv_attachment *attached;     /* of wings; most handles have none */
+    /* Of wings; most handles have none. Added with the lock, read also without it. */
+    _Atomic(cv_attachment *) attached;
     int compact_percent;         /* as in caterva_open_options */
 };
 

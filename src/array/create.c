@@ -153,6 +153,8 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
                            "filters_meta[%d] is %d, not in -128..255", i, o->filters_meta[i]);
         h->filters_meta[i] = (uint8_t)o->filters_meta[i];
     }
+    bool is_mark = h->filters[0] == 0 && h->filters_meta[0] == CV_META_AUTOMATIC;
+    if (is_mark) h->filters_meta[0] = 0; /* chosen filters hold for every chunk */
     return CV_OK;
 }
 

@@ -187,6 +187,8 @@ static void swap_state(caterva_array *a, caterva_array *b)
     cv_description *description = a->description;
     a->frame = b->frame;
     a->snapshot = b->snapshot;
+    a->layout = b->layout;
+    a->metalayer = b->metalayer;
     a->fill = b->fill;
     a->type = b->type;
     a->description = b->description;

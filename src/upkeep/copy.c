@@ -385,10 +385,10 @@ static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_
     caterva_create_options *c = &order->create;
     bool is_one_file = strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
     if (c->layout == CATERVA_LAYOUT_DEFAULT)
-        c->layout = is_one_file ? CATERVA_LAYOUT_CONTIGUOUS : cv_array_layout(source);
+        c->layout = is_one_file ? CATERVA_LAYOUT_CONTIGUOUS : source->layout;
     if (c->metalayer == CATERVA_METALAYER_DEFAULT &&
-        cv_array_metalayer(source) != CATERVA_METALAYER_NONE)
-        c->metalayer = cv_array_metalayer(source);
+        source->metalayer != CATERVA_METALAYER_NONE)
+        c->metalayer = source->metalayer;
     if (c->fill == CATERVA_FILL_DEFAULT && source->fill) {
         c->fill = CATERVA_FILL_VALUE;
         c->fill_value = source->fill;
@@ -847,7 +847,7 @@ caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *si
 {
     CV_TRY(cv_array_check(array, err));
     if (!frame || !size) return cv_fail(err, CATERVA_EINVAL, -1, "frame or size is NULL");
-    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
+    if (array->metalayer == CATERVA_METALAYER_NONE)
         return plain_to_frame(array, frame, size, err);
     cv_array_lock_alone(array); /* dirty blocks are put into the transaction */
     cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
@@ -873,7 +873,7 @@ caterva_status caterva_frame_pieces(caterva_array *array,
 {
     CV_TRY(cv_array_check(array, err));
     if (!take) return cv_fail(err, CATERVA_EINVAL, -1, "take is NULL");
-    if (cv_array_metalayer(array) == CATERVA_METALAYER_NONE)
+    if (array->metalayer == CATERVA_METALAYER_NONE)
         return plain_to_pieces(array, take, context, err);
     cv_array_lock_alone(array);
     cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
