@@ -198,7 +198,9 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  * their own.
  *
  * - `report` is called from any thread, but never concurrently. It must be quick and must not
- *   use the array. If it returns non-zero the call stops: CATERVA_ESTOPPED.
+ *   use the array. If it returns non-zero the call stops: CATERVA_ESTOPPED. A handle's
+ *   function stops all calls in progress through the handle, and those that begin before the
+ *   last of these has ended.
  * - All counts are bytes: of items, decoded or encoded, in whole chunks or blocks, unless an
  *   option says otherwise. A file that is listed, moved or deleted counts 4 KiB, whatever its
  *   size.
@@ -216,7 +218,8 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *
  * More than 100 ms can pass without a report in copies of millions of indices or points, with
  * the index of more than a million chunks or an archive of more than 100,000 members, in a
- * sync to disk, and in a block inside libblosc2. */
+ * single read or write of a store, in a sync to disk, in a block inside libblosc2, and in
+ * caterva_chunk_write_stored. */
 typedef struct caterva_progress {
     int (*report)(void *context, int64_t done, int64_t total); /* or NULL               */
     void *context;

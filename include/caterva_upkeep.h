@@ -470,7 +470,7 @@ CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64
  * array has the same. It need not be trusted: the library checks its header and block starts
  * against the grid and decodes all of it once. CATERVA_ECORRUPT and CATERVA_EUNSUPPORTED name
  * the reason for a refusal, and nothing has changed then. This handle sees the chunk at once,
- * others after the commit.
+ * others after the commit. Reports no progress and cannot be stopped.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
                                                       const void *src, size_t src_size,

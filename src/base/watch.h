@@ -60,7 +60,7 @@ void cv_watch_expect(cv_watch *watch, int64_t bytes);
 void cv_watch_add(cv_watch *watch, int64_t bytes);
 
 /* Counts bytes and reports, unless it is too early or another thread is reporting.
- * CATERVA_ESTOPPED, also in all later calls, once the call was stopped. */
+ * CATERVA_ESTOPPED once it was stopped, until all calls in progress have ended. */
 cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err);
 
 static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *err)

@@ -92,7 +92,11 @@ static void a_stop_is_heard_until_the_calls_end(void **state)
     assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED); /* and is not called */
     assert_int_equal(l.calls, 2);
     cv_watch_end(&w, false);
+    cv_watch_begin(&w); /* before the last has ended: it is stopped, too */
     assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED);
+    cv_watch_end(&w, false);
+    assert_int_equal(cv_watch_tick(&w, 1, NULL), CATERVA_ESTOPPED);
+    assert_int_equal(l.calls, 2);
     cv_watch_end(&w, false);
     l.done = 0;
     cv_watch_begin(&w);
