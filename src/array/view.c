@@ -453,6 +453,19 @@ cv_status cv_view_check_arrays(const cv_base *base, cv_error *err)
     return status;
 }
 
+void cv_view_begin(const cv_base *base)
+{
+    for (int i = 0; i < base->n_parts; i++) cv_view_begin(base->parts[i]->base);
+    if (base->array && base->array->watch) cv_watch_begin(base->array->watch);
+}
+
+cv_status cv_view_finish(const cv_base *base, cv_status status)
+{
+    for (int i = 0; i < base->n_parts; i++) cv_view_finish(base->parts[i]->base, status);
+    if (base->array && base->array->watch) cv_watch_end(base->array->watch, status == CV_OK);
+    return status;
+}
+
 static cv_status read_array(void *context, const cv_base *base, cv_mapped *m, cv_error *err)
 {
     (void)context;
@@ -498,10 +511,12 @@ cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
     if (!visit->is_read) CV_TRY(check_new_axes(view, selection, err));
     cv_mapped m;
     cv_status status = cv_view_map(view, selection, memory, &m, err);
+    cv_view_begin(view->base);
     if (status == CV_OK)
         status = view->base->array
                      ? visit->array(visit->context, view->base, &m, err)
                      : view->base->visit(view->base, &m.selection, &m.memory, visit, err);
+    cv_view_finish(view->base, status);
     cv_mapped_free(&m);
     if (status != CV_OK || !visit->is_read || selection->kind != CATERVA_SELECTION_AXES)
         return status;

@@ -52,6 +52,11 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 /* The same for all arrays below. Call without their locks. */
 cv_status cv_view_check_arrays(const cv_base *base, cv_error *err);
 
+/* Begin and end a call on the watches of all arrays below: reads between them count as one call.
+ * cv_view_finish returns `status`. */
+void cv_view_begin(const cv_base *base);
+cv_status cv_view_finish(const cv_base *base, cv_status status);
+
 /* The steps of a read that follow after the arrays have delivered their items: distributing points,
  * and copying the item of a new axis to all its indices. */
 typedef struct cv_rest {

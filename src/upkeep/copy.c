@@ -814,10 +814,11 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     view_copy c = {.view = view, .order = &order, .to = array};
     c.grid = &cv_txn_snapshot(array->pending->txn)->grid;
     cv_watch watch;
+    cv_view_begin(view->base);
     c.watch = cv_watch_open_fixed(&watch, &order.options.progress,
                                   c.grid->n_chunks * c.grid->chunk_bytes, NULL);
     if (c.watch) array->pending->watch = c.watch;
-    cv_status status = copy_view_fill_new(&c, err);
+    cv_status status = cv_view_finish(view->base, copy_view_fill_new(&c, err));
     array->pending->watch = array->watch;
     cv_watch_close(&watch, status);
     cv_free(c.slab);

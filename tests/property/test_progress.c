@@ -123,6 +123,40 @@ static void of_calls(const char *path, const char *copied, const char *repaired)
     check_told("a repair", BYTES);
 }
 
+/* The handle's numbers never go back between the parts of a join, and slabs of a copy. */
+static void of_an_array_joined_to_itself(const char *path)
+{
+    caterva_array *array, *copy;
+    caterva_view *view, *join;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    caterva_stats stats = CATERVA_STATS_INIT;
+    caterva_buffer dst = CATERVA_BUFFER_INIT;
+    caterva_copy_options to = CATERVA_COPY_INIT;
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    dst.size = (size_t)2 * BYTES;
+    dst.data = check_alloc(dst.size);
+    o.progress = every();
+    CHECK_OK(caterva_open(path, &o, &array, &err), err);
+    CHECK_OK(caterva_view_of(array, &view, &err), err);
+    CHECK_OK(caterva_view_concat((const caterva_view *[]){view, view}, 2, 0, &join, &err),
+             err);
+    heard = (patience){.left = -1};
+    CHECK_OK(caterva_view_read(join, NULL, &dst, &err), err);
+    check_told("a read of a join", 2 * BYTES);
+    CHECK_OK(caterva_view_statistics(join, NULL, &stats, &err), err);
+    check_told("statistics of a join", 2 * BYTES);
+    create.chunk_shape = (int32_t[]){70, 130};
+    to.create = &create;
+    to.memory = BYTES / 2;
+    CHECK_OK(caterva_view_copy(view, "mem:", &to, &copy, &err), err);
+    check_told("a copy of a view", BYTES);
+    caterva_discard(copy);
+    caterva_view_free(join);
+    caterva_view_free(view);
+    caterva_discard(array);
+    free(dst.data);
+}
+
 static void of_a_conversion(void)
 {
     caterva_buffer from = CATERVA_BUFFER_INIT, to = CATERVA_BUFFER_INIT;
@@ -211,6 +245,7 @@ int main(void)
     of_a_handle(copied, CATERVA_LAYOUT_SPARSE);
     of_a_handle(path, CATERVA_LAYOUT_CONTIGUOUS);
     of_calls(path, copied, repaired);
+    of_an_array_joined_to_itself(path);
     of_a_conversion();
     is_kept(path, 0);
     is_kept(path, 1);
