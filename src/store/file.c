@@ -978,12 +978,13 @@ static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err)
     return create_at(&place, out, err);
 }
 
-/* Deletes one name, in one step: no progress to report. */
+/* Deletes one name in one step, which can be stopped only before it. */
 static cv_status file_unlink(cv_store *store, cv_watch *watch, cv_error *err)
 {
-    (void)watch;
     const file_store *f = (file_store *)store;
     cv_place place;
+    cv_watch_expect(watch, CV_FILE_BYTES);
+    CV_TRY(cv_watch_tick(watch, 0, err));
     CV_TRY(cv_home_place(&f->home, f->file, (cv_file){0}, &f->shown, &place, err));
     cv_status status = cv_home_check(&f->home, f->file, &f->shown, err);
     int error = status == CV_OK ? cv_dir_remove(place.dir, place.name) : 0;

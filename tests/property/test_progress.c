@@ -157,6 +157,14 @@ static void of_an_array_joined_to_itself(const char *path)
     free(dst.data);
 }
 
+static void of_a_deletion(const char *path)
+{
+    caterva_upkeep_options o = CATERVA_UPKEEP_INIT;
+    o.progress = every();
+    CHECK_OK(caterva_delete(path, &o, &err), err);
+    check_told("a deletion of a file", 4096);
+}
+
 static void of_a_conversion(void)
 {
     caterva_buffer from = CATERVA_BUFFER_INIT, to = CATERVA_BUFFER_INIT;
@@ -251,5 +259,6 @@ int main(void)
     is_kept(path, 1);
     a_stop_is_honoured(path);
     unknown_values_are_refused(path);
+    of_a_deletion(path);
     return 0;
 }
