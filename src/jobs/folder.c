@@ -41,13 +41,14 @@ static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
     while (!error && (entry = cv_listing_next(&listing, &error))) {
         error = cv_dir_remove(listing.dir, entry);
         if (error == ENOENT) error = 0;
-        if (!error) error = parts_tell(watch, 0);
+        cv_watch_expect(watch, CV_FILE_BYTES);
+        if (!error) error = parts_tell(watch, CV_FILE_BYTES);
     }
     cv_listing_close(&listing);
     return error;
 }
 
-/* Deletes a part: a file, or a directory of files. Does not count it. */
+/* Deletes a part: a file, or a directory of files. Counts only the files in a directory. */
 static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
 {
     int error = cv_dir_remove(dir, name);
@@ -76,13 +77,14 @@ static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
     return failed ? failed : error;
 }
 
-/* Deletes a folder and the parts in it, the record last; counts its contents. */
+/* Deletes a folder and the parts in it; counts its contents. The record is last: a folder without
+ * one would not be listed, so from then on it is too late to stop. */
 static int parts_remove(cv_dir all, const char *name, cv_watch *watch)
 {
     int error = ENOTEMPTY; /* twice, since a worker may have added a file meanwhile */
     for (int i = 0; i < 2 && (error == ENOTEMPTY || error == EEXIST); i++) {
         error = remove_parts(all, name, watch);
-        if (!error) error = remove_files(all, name, watch);
+        if (!error) error = remove_files(all, name, NULL);
         if (!error) error = cv_dir_remove_directory(all, name);
     }
     return error;
@@ -272,8 +274,8 @@ static int finish_removal(cv_job_removal *r)
 {
     if (atomic_load(&r->stopped)) return ECANCELED;
     int error = parts_remove(r->all, r->gone, r->watch);
-    int swept = error == ECANCELED ? error : parts_sweep(r->all, GONE, r->watch);
-    return error ? error : swept;
+    if (error != ECANCELED) (void)parts_sweep(r->all, GONE, r->watch);
+    return error;
 }
 
 cv_status cv_job_removal_end(cv_job_removal *r, cv_error *err)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PARTS = 1200 };
@@ -131,6 +132,47 @@ static void stop_discards(void)
     caterva_free(job);
 }
 
+/* Two parts that are directories. Returns the number of files in them. */
+static int visit_directories(const found *f, bool adds)
+{
+    int n = 0;
+    char name[2 * SCRATCH_PATH];
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "%s/host-2-%d", f->folder, i / 4);
+        if (adds && i % 4 == 0) CHECK(mkdir(name, 0777) == 0, "%s", name);
+        snprintf(name, sizeof name, "%s/host-2-%d/%d", f->folder, i / 4, i);
+        FILE *file = fopen(name, adds ? "wb" : "rb");
+        if (file) n++, fclose(file);
+    }
+    return n;
+}
+
+/* At done == 0 nothing has changed; later the rest is listed, or nothing is left. */
+static void stop_discards_of_directories(void)
+{
+    patience p = {.left = -1};
+    for (int chance = 0; p.left == -1; chance++) {
+        begin();
+        found f = look_well(), rest;
+        CHECK(visit_directories(&f, true) == 8, "%s", f.folder);
+        p = (patience){.left = chance};
+        caterva_status status = discard(&p);
+        rest = look_well();
+        if (status != CATERVA_OK) {
+            check_stopped(status, &p);
+            CHECK(rest.n >= 0 && rest.has_ended == (p.done > 0), "%lld parts, %lld done",
+                  (long long)rest.n, (long long)p.done);
+            CHECK(p.done > 0 || visit_directories(&rest, false) == 8, "files are missing");
+            patience again = {.left = -1};
+            CHECK_OK(discard(&again), err);
+        }
+        CHECK(look_well().n == -1 && access(f.folder, F_OK) != 0, "something is left");
+        *strrchr(f.folder, '/') = '\0';
+        CHECK(access(f.folder, F_OK) != 0, "%s is left", f.folder);
+        caterva_free(job);
+    }
+}
+
 /* The next job deletes what was stopped; its beginning can be stopped, too. */
 static void stop_sweeps(void)
 {
@@ -198,6 +240,7 @@ int main(void)
     add_parts();
     stop_lists();
     stop_discards();
+    stop_discards_of_directories();
     stop_sweeps();
     stop_commits();
     progress = (patience){.left = -1};
