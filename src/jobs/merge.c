@@ -239,6 +239,14 @@ static void count(merging *m, bool moved, const cv_composition *c)
     cv_mutex_unlock(&m->lock);
 }
 
+/* On the handle's watch blocks that are encoded for the chunk count, too: `done` may reach `total`
+ * early. */
+static cv_status count_chunk(const merging *m, cv_error *err)
+{
+    cv_watch_add(m->watch, m->grid->chunk_bytes);
+    return cv_watch_step(m->watch, m->grid->chunk_bytes, err);
+}
+
 static cv_status put_group(void *context, int64_t number, cv_worker *worker, cv_error *err)
 {
     merging *m = context;
@@ -246,10 +254,10 @@ static cv_status put_group(void *context, int64_t number, cv_worker *worker, cv_
     const entry *e = &m->entries[g->first];
     together t = {.files = NULL};
     bool moves = g->end - g->first == 1 && !e->in_part;
-    if (e->done) return cv_watch_step(m->watch, m->grid->chunk_bytes, err);
+    if (e->done) return count_chunk(m, err);
     CV_TRY(moves ? move_chunk(m, e, worker, err) : compose_chunk(m, g, worker, &t, err));
     count(m, moves, &t.c);
-    return cv_watch_step(m->watch, m->grid->chunk_bytes, err);
+    return count_chunk(m, err);
 }
 
 /* Compares by part, so that few parts are open at once. */
@@ -319,6 +327,7 @@ static cv_status run(merging *m, cv_error *err)
     CV_TRY(list_entries(m, err));
     m->watch = cv_watch_open_fixed(&watch, m->merge->progress,
                                    m->n_groups * m->grid->chunk_bytes, m->merge->also);
+    cv_watch_expect(m->watch, m->n_groups * m->grid->chunk_bytes);
     cv_status status = check_all(m, err);
     if (status == CV_OK) count_result(m);
     if (status == CV_OK && m->n_groups > 0) status = put_all(m, err);

@@ -207,7 +207,18 @@ static void stop_commits(void)
     add_parts();
     progress = (patience){.left = -1};
     const void *tokens[] = {token};
-    CHECK_OK(caterva_merge(array, tokens, &token_size, 1, NULL, NULL, &err), err);
+    patience own = {.left = -1};
+    caterva_merge_options o = CATERVA_MERGE_INIT;
+    o.progress = every_step(patience_on_progress, &own);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(caterva_rollback(array, &err), err);
+        progress = (patience){.left = -1};
+        CHECK_OK(caterva_merge(array, tokens, &token_size, 1, i ? NULL : &o, NULL, &err),
+                 err);
+        CHECK(progress.done == own.total && progress.total == own.total && own.total > 0,
+              "%lld of %lld, by the call %lld", (long long)progress.done,
+              (long long)progress.total, (long long)own.total);
+    }
     progress = (patience){.left = PARTS / 2};
     CHECK_OK(caterva_commit(array, &err), err);
     CHECK(progress.left == -1, "it was not stopped");
