@@ -72,7 +72,7 @@ typedef struct caterva_tree_options {
     const caterva_remote_options *remote; /* for a URL; copied. For the tree and arrays opened
                                        from it; its `context` must stay valid until these
                                        are closed. NULL: the defaults      */
-    /* Of opening and of all calls through the handle. A commit counts 4 KiB for each array
+    /* For opening and all calls through the handle. A commit counts 4 KiB for each array
      * and group, as for files, and the bytes of the items that it encodes. */
     caterva_progress progress;
 } caterva_tree_options;

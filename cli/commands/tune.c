@@ -167,8 +167,11 @@ static void print_trial(const tuning *t, const tune_trial *trial)
     char chunk[SHAPE_TEXT_SIZE], block[SHAPE_TEXT_SIZE], time[NUMBER_TEXT_SIZE];
     char codec[CODEC_TEXT_SIZE], filters[CODEC_TEXT_SIZE], both[2 * CODEC_TEXT_SIZE];
     char bytes[NUMBER_TEXT_SIZE];
-    snprintf(both, sizeof both, "%s %d %s", codec_text(trial->codec, codec),
-             trial->codec->level, filters_text(trial->codec, filters));
+    if (trial->codec->automatic)
+        snprintf(both, sizeof both, "%s by chunk", codec_text(trial->codec, codec));
+    else
+        snprintf(both, sizeof both, "%s %d %s", codec_text(trial->codec, codec),
+                 trial->codec->level, filters_text(trial->codec, filters));
     printf("%c %-16s %-16s %-24s %9s %6.2f", p->current && trial->codec->current ? '*' : ' ',
            extents_text(p->chunk, task->info->ndim, chunk),
            extents_text(p->block, task->info->ndim, block), both,
@@ -189,13 +192,15 @@ static void print_advice(const tuning *t)
         printf("\nNo candidate is better than the file as it is.\n");
         return;
     }
-    printf("\ncaterva convert %s NEW.b2nd --chunks %s --blocks %s --codec %s --level %d "
-           "--filters %s\n",
+    printf("\ncaterva convert %s NEW.b2nd --chunks %s --blocks %s --codec %s",
            cli_show_place(task->path).text,
            extents_text(best->partition->chunk, task->info->ndim, chunk),
            extents_text(best->partition->block, task->info->ndim, block),
-           codec_text(best->codec, codec), best->codec->level,
-           filters_text(best->codec, filters));
+           codec_text(best->codec, codec));
+    if (!best->codec->automatic)
+        printf(" --level %d --filters %s", best->codec->level,
+               filters_text(best->codec, filters));
+    printf("\n");
 }
 
 static void print_report(const tuning *t)
@@ -234,6 +239,7 @@ static void put_codec(json *j, const tune_codec *c)
     json_put_int(j, "level", c->level);
     json_put_text(j, "filters", filters_text(c, text));
     json_put_bool(j, "dictionary", c->use_dict);
+    json_put_bool(j, "by_chunk", c->automatic);
 }
 
 static void put_trial(json *j, const tuning *t, const tune_trial *trial)

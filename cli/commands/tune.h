@@ -7,7 +7,7 @@
 #include "cli.h"
 
 #define TUNE_MAX_PARTITIONS 5
-#define TUNE_MAX_CODECS 7
+#define TUNE_MAX_CODECS 8
 #define TUNE_MAX_CHUNKS 64 /* that blocks are picked from */
 
 /* A read to optimise: a box of this size, at any position. */
@@ -45,6 +45,7 @@ typedef struct tune_codec {
     int codec, meta, level, use_dict;
     int filters[CATERVA_MAX_FILTERS], filters_meta[CATERVA_MAX_FILTERS];
     bool current;
+    bool automatic; /* the library chooses level and filters for each chunk */
 } tune_codec;
 
 /* A box from the middle of the array. */

@@ -90,7 +90,7 @@ static cli_exit add_partition(tune_task *task, const int32_t *block, bool automa
 static bool same_codec(const tune_codec *a, const tune_codec *b)
 {
     return a->codec == b->codec && a->meta == b->meta && a->level == b->level &&
-           a->use_dict == b->use_dict &&
+           a->use_dict == b->use_dict && a->automatic == b->automatic &&
            memcmp(a->filters, b->filters, sizeof a->filters) == 0 &&
            memcmp(a->filters_meta, b->filters_meta, sizeof a->filters_meta) == 0;
 }
@@ -121,13 +121,10 @@ static void choose_codecs(tune_task *task)
                       .level = info->level > 0 ? info->level : 0,
                       .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
-    /* A file may have gaps between filters; without them equal codecs compare equal. A gap with a meta
-     * means that the library chooses: see caterva_info. */
-    bool automatic = info->filters[0] == CATERVA_FILTER_NONE && info->filters_meta[0] != 0;
+    /* A file may have gaps between filters; without them equal codecs compare equal. A meta in the
+     * first gap means that the library chooses: see caterva_info. */
+    own.automatic = info->filters[0] == CATERVA_FILTER_NONE && info->filters_meta[0] != 0;
     for (int i = 0, n = 0; i < CATERVA_MAX_FILTERS; i++) {
-        if (automatic) own.filters_meta[i] = info->filters_meta[i];
-        if (automatic) own.filters[i] = info->filters[i];
-        if (automatic) continue;
         if (info->filters[i] == CATERVA_FILTER_NONE) continue;
         own.filters[n] = info->filters[i];
         own.filters_meta[n++] = info->filters_meta[i];

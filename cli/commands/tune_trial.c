@@ -102,10 +102,12 @@ caterva_create_options tune_options(const tune_task *task, const tune_trial *tri
     o.item_size = task->info->item_size;
     o.codec = codec->codec;
     o.codec_meta = codec->meta;
-    o.level = codec->level > 0 ? codec->level : CATERVA_NONE;
     o.use_dict = codec->use_dict;
-    memcpy(o.filters, codec->filters, sizeof o.filters);
-    memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);
+    if (!codec->automatic) {
+        o.level = codec->level > 0 ? codec->level : CATERVA_NONE;
+        memcpy(o.filters, codec->filters, sizeof o.filters);
+        memcpy(o.filters_meta, codec->filters_meta, sizeof o.filters_meta);
+    }
     o.threads = task->threads;
     o.progress.report = progress_tell;
     o.cache_bytes = -1; /* the sample would fit in the cache, the array may not */

@@ -24,6 +24,7 @@ class Candidate:
     codec: str
     level: int
     filters: str
+    by_chunk: bool  # the library chooses level and filters for each chunk
     dictionary: bool
     current: bool
     nbytes: int
@@ -34,7 +35,9 @@ class Candidate:
     @property
     def options(self) -> dict[str, Any]:
         """Options for `Array.copy` and `create` that make such an array."""
-        names = ("chunks", "blocks", "codec", "level", "filters", "dictionary")
+        names = ["chunks", "blocks", "codec", "dictionary"]
+        if not self.by_chunk:
+            names += ["level", "filters"]
         return {name: getattr(self, name) for name in names}
 
 
@@ -45,6 +48,7 @@ def _candidate(found: dict[str, Any]) -> Candidate:
         codec=found["codec"],
         level=found["level"],
         filters=found["filters"],
+        by_chunk=found["by_chunk"],
         dictionary=found["dictionary"],
         current=found["current"],
         nbytes=found["bytes"],

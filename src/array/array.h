@@ -137,7 +137,7 @@ struct caterva_array {
     cv_item_type type;           /* of the items: the dtype in use and the stored one */
     cv_mutex description_lock;   /* guards the next member */
     cv_description *description; /* the latest; NULL: not made yet */
-    /* Of wings; most handles have none. Added with the lock, read also without it. */
+    /* What wings keep; most handles have none. Added with the lock, read also without it. */
     _Atomic(cv_attachment *) attached;
     int compact_percent;         /* as in caterva_open_options */
 };
