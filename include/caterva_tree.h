@@ -176,8 +176,9 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
  *
  * - CATERVA_EEXIST: the group contains files that are not the tree's; nothing is deleted.
  * - CATERVA_EREADONLY: the key is inside embed.b2e, or is one of python-blosc2's objects.
- * - CATERVA_EBUSY, if nothing else prevents it: an array is open for writing or has an open
- *   job, active or not: merge it, or end it with caterva_job_delete.
+ * - CATERVA_EBUSY, if nothing else prevents it: an array is open for writing, also a new one
+ *   that is not committed yet; or it has an open job, active or not: merge it, or end it with
+ *   caterva_job_delete.
  *
  * If the handle's progress stops it (CATERVA_ESTOPPED) while files are checked for other
  * files, writers and jobs, nothing is deleted. Once files are being deleted the group no

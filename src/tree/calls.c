@@ -201,7 +201,8 @@ caterva_status caterva_tree_delete(caterva_tree *tree, const char *key, caterva_
     if (!key) return cv_fail(err, CATERVA_EINVAL, -1, "key is NULL");
     bool gone;
     cv_tree_handle_lock(tree);
-    cv_status status = cv_change_remove(tree->tree, key, &gone, err);
+    bool is_written = cv_tree_handle_writes(tree, key);
+    cv_status status = cv_change_remove(tree->tree, key, is_written, &gone, err);
     if (gone) (void)cv_groups_move(&tree->groups, key, NULL, NULL);
     return cv_tree_handle_unlock(tree, status);
 }
@@ -213,7 +214,8 @@ caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const cha
     if (!from || !to) return cv_fail(err, CATERVA_EINVAL, -1, "from or to is NULL");
     cv_tree_handle_lock(tree);
     cv_status status = cv_tree_handle_check_free(tree, to, CV_NEW_ARRAY, err);
-    if (status == CV_OK) status = cv_change_move(tree->tree, from, to, err);
+    bool is_written = cv_tree_handle_writes(tree, from);
+    if (status == CV_OK) status = cv_change_move(tree->tree, from, to, is_written, err);
     if (status == CV_OK) status = cv_groups_move(&tree->groups, from, to, err);
     return cv_tree_handle_unlock(tree, status);
 }

@@ -409,7 +409,8 @@ cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
 }
 
 typedef struct thing {
-    char *name; /* owned */
+    char *name;      /* owned */
+    bool is_written; /* it is, or contains, an array that the caller has open for writing */
     bool is_group;
     int64_t n_files; /* of a group */
 } thing;
@@ -471,10 +472,14 @@ static cv_status find_thing(const cv_tree *tree, const cv_contents *c, const cha
         CV_TRY(check_group(tree, c, key, err));
         out->name = cv_strdup(key + 1);
         out->is_group = true;
-    } else {
+    } else if (!out->is_written) {
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "%.80s does not exist in %s", key,
                        tree->shown.text);
     }
+    if (out->is_written)
+        return cv_fail(err, CATERVA_EBUSY, -1,
+                       "%.80s in %s is, or contains, an array open for writing", key,
+                       tree->shown.text);
     return out->name ? CV_OK : cv_fail_memory(err, strlen(key), "a path");
 }
 
@@ -609,11 +614,12 @@ static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const 
     return CV_OK;
 }
 
-cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error *err)
+cv_status cv_change_remove(cv_tree *tree, const char *key, bool is_written, bool *gone,
+                           cv_error *err)
 {
     enum { PASSES = 3 }; /* writers, jobs, deleting the files */
     cv_contents own;
-    thing t = {0};
+    thing t = {.is_written = is_written};
     *gone = false;
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(key, err));
@@ -642,11 +648,12 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
     return status;
 }
 
-cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err)
+cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, bool is_written,
+                         cv_error *err)
 {
     enum { PASSES = 2 }; /* writers and jobs */
     cv_contents own;
-    thing t = {0};
+    thing t = {.is_written = is_written};
     CV_TRY(cv_tree_check_writable(tree, err));
     CV_TRY(check_new_key(from, err));
     CV_TRY(check_free_key(to, err));

@@ -47,14 +47,18 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
 
 cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err);
 
-/* Deletes an array or group. *gone: the key no longer exists, also after a failure. A group
- * disappears at once, its files after that. If this is stopped (CATERVA_ESTOPPED) the rest stays in
- * a hidden directory, which the next deletion or opening for writing deletes. */
-cv_status cv_change_remove(cv_tree *tree, const char *key, bool *gone, cv_error *err);
+/* Deletes an array or group. `is_written`: the caller has an array there open for writing, and
+ * nothing is deleted (CATERVA_EBUSY, or what else prevents it). *gone: the key no longer exists,
+ * also after a failure. A group disappears at once, its files after that. If this is stopped
+ * (CATERVA_ESTOPPED) the rest stays in a hidden directory, which the next deletion or opening for
+ * writing deletes. */
+cv_status cv_change_remove(cv_tree *tree, const char *key, bool is_written, bool *gone,
+                           cv_error *err);
 
 /* Deletes hidden directories of deleted groups, best effort; fails only if stopped. */
 cv_status cv_change_sweep(const cv_tree *tree, cv_error *err);
 
-cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, cv_error *err);
+cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, bool is_written,
+                         cv_error *err);
 
 #endif

@@ -277,3 +277,11 @@ cv_status cv_tree_handle_check_free(const caterva_tree *tree, const char *key,
     if (status != CV_OK || thing == CV_NEW_GROUP) return status;
     return check_groups(tree, key, err);
 }
+
+bool cv_tree_handle_writes(const caterva_tree *tree, const char *key)
+{
+    cv_mutex_lock(&tree->writers->lock);
+    bool writes = *key && use_of(tree->writers, key + 1, strlen(key + 1)) != CV_NAME_FREE;
+    cv_mutex_unlock(&tree->writers->lock);
+    return writes;
+}

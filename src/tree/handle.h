@@ -79,4 +79,7 @@ typedef enum cv_new_thing {
 cv_status cv_tree_handle_check_free(const caterva_tree *tree, const char *key,
                                     cv_new_thing thing, cv_error *err);
 
+/* Whether the key is an array that this handle has open for writing, or a group with one. */
+bool cv_tree_handle_writes(const caterva_tree *tree, const char *key);
+
 #endif

@@ -155,6 +155,38 @@ static void test_pending_in_the_way(void)
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
 }
 
+static caterva_array *begin(const char *key, int32_t first, int overwrite)
+{
+    caterva_array *array;
+    caterva_create_options o = create_options();
+    o.overwrite = overwrite;
+    CHECK_OK(caterva_tree_create_array(tree, key, &o, &array, &err), err);
+    fill(array, first);
+    return array;
+}
+
+/* An array that is not committed yet can be neither deleted nor moved, nor can its group. */
+static void test_pending_stays(void)
+{
+    CHECK_OK(caterva_tree_create_group(tree, "/p/g", &err), err);
+    put("/p/old", 1, 0);
+    caterva_array *x = begin("/p/g/x", 5, 0), *old = begin("/p/old", 6, 1);
+    static const char *const keys[] = {"/p", "/p/g", "/p/g/x", "/p/old"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        refused(caterva_tree_delete(tree, keys[i], &err), CATERVA_EBUSY, "open for writing");
+        refused(caterva_tree_move(tree, keys[i], "/r", &err), CATERVA_EBUSY,
+                "open for writing");
+    }
+    refused(caterva_tree_delete(tree, "/p/g/y", &err), CATERVA_ENOTFOUND, "not exist");
+    CHECK_OK(caterva_tree_commit(tree, &err), err);
+    check_first(tree, "/p/g/x", 5);
+    check_first(tree, "/p/old", 6);
+    CHECK_OK(caterva_close(x, &err), err);
+    refused(caterva_tree_delete(tree, "/p", &err), CATERVA_EBUSY, "open for writing");
+    CHECK_OK(caterva_close(old, &err), err);
+    CHECK_OK(caterva_tree_delete(tree, "/p", &err), err);
+}
+
 #ifdef __linux__
 /* ---- What is on the medium ------------------------------------------------------------ */
 
@@ -302,6 +334,7 @@ int main(void)
     test_create();
     test_keys_in_the_way();
     test_pending_in_the_way();
+    test_pending_stays();
     test_folders_are_synced();
     test_moves();
     test_removals();
