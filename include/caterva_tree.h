@@ -157,6 +157,8 @@ CATERVA_API caterva_status caterva_tree_create(const char *path,
  * - CATERVA_EEXIST: the key is a group, or exists and `options` do not set overwrite; or a
  *   part of the key is an array. Pending arrays and attributes of this handle count as
  *   existing.
+ * - CATERVA_EBUSY: the array that would be overwritten is open for writing, also if it is a
+ *   new one that is not committed yet.
  * - CATERVA_EINVAL: a name in the key begins with a dot, which hides it, or is one of
  *   python-blosc2's own; a group has the name of a folder of jobs, "x.b2nd.parts"; or the
  *   layout is that of a directory.

@@ -242,7 +242,9 @@ static cv_status check_writers(const caterva_tree *tree, const char *key, cv_new
     const char *name = key + 1, *shown = tree->tree->shown.text;
     size_t size = strlen(name);
     name_use use = use_of(tree->writers, name, size);
-    if (use == CV_NAME_OF_ARRAY && thing != CV_NEW_OVERWRITING_ARRAY)
+    if (use == CV_NAME_OF_ARRAY && thing == CV_NEW_OVERWRITING_ARRAY)
+        return cv_fail(err, CATERVA_EBUSY, -1, "%.80s in %s is open for writing", key, shown);
+    if (use == CV_NAME_OF_ARRAY)
         return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s exists already", key, shown);
     if (use == CV_NAME_OF_GROUP && thing != CV_NEW_GROUP)
         return cv_fail(err, CATERVA_EEXIST, -1, "%.80s in %s is a group", key, shown);

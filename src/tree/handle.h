@@ -68,9 +68,9 @@ cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status);
 /* As cv_tree_check_writable; also CATERVA_EIO if a published commit could not be finished. */
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
 
-/* CATERVA_EEXIST if a pending array or group of this handle has the key or contradicts it. An array
- * open for writing may be overwritten by a new one. Also checks what cv_tree_check_writable checks.
- * Committed files are checked by cv_change_place. */
+/* CATERVA_EEXIST if a pending array or group of this handle has the key or contradicts it;
+ * CATERVA_EBUSY if an array that would be overwritten is open for writing. Also checks what
+ * cv_tree_check_writable checks. Committed files are checked by cv_change_place. */
 typedef enum cv_new_thing {
     CV_NEW_ARRAY,
     CV_NEW_OVERWRITING_ARRAY,

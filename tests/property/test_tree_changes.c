@@ -187,6 +187,28 @@ static void test_pending_stays(void)
     CHECK_OK(caterva_tree_delete(tree, "/p", &err), err);
 }
 
+/* Two new arrays with one key could not be committed together. */
+static void test_pending_twice(void)
+{
+    char folder[SCRATCH_PATH];
+    caterva_array *array, *other;
+    caterva_create_options o = create_options();
+    o.overwrite = 1;
+    for (int32_t i = 0; i < 2; i++) { /* a new key, then one that exists */
+        array = begin("/w/x", 7 + i, 1);
+        refused(caterva_tree_create_array(tree, "/w/x", &o, &other, &err), CATERVA_EBUSY,
+                "open for writing");
+        CHECK(!other, "a handle of an array that was not created");
+        CHECK_OK(caterva_tree_commit(tree, &err), err);
+        check_first(tree, "/w/x", 7 + i);
+        refused(caterva_tree_create_array(tree, "/w/x", &o, &other, &err), CATERVA_EBUSY,
+                "open for writing");
+        CHECK_OK(caterva_close(array, &err), err);
+    }
+    CHECK_OK(caterva_tree_delete(tree, "/w/x", &err), err);
+    CHECK(rmdir(scratch_path(folder, "t.b2d/w")) == 0, "a temporary file is left");
+}
+
 #ifdef __linux__
 /* ---- What is on the medium ------------------------------------------------------------ */
 
@@ -335,6 +357,7 @@ int main(void)
     test_keys_in_the_way();
     test_pending_in_the_way();
     test_pending_stays();
+    test_pending_twice();
     test_folders_are_synced();
     test_moves();
     test_removals();
