@@ -640,6 +640,7 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
     const char *suffix = t->is_group ? "" : t->name + cv_tree_stem(t->name);
     CV_TRY(name_of(to, suffix, &name, err));
     cv_status status = cv_make_parents(tree->dir, name, tree->durable, err);
+    if (t->is_group) cv_remove_empty(tree->dir, name); /* checked: it is no group */
     int error = status == CV_OK ? cv_dir_rename_new(tree->dir, t->name, name) : 0;
     if (error) status = fail_change(tree, "move", t, error, err);
     if (status == CV_OK) status = settle(tree, name, err);

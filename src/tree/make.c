@@ -435,6 +435,20 @@ cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t 
     return status;
 }
 
+void cv_remove_empty(cv_dir dir, const char *name)
+{
+    cv_dir empty;
+    cv_members files = {0};
+    cv_buffer below = {0};
+    if (cv_open_dir(dir, name, CV_OPEN_NO_LINK, &empty)) return;
+    cv_status status = cv_all_files_below(empty, name, NULL, 0, &files, &below, NULL);
+    if (status == CV_OK && files.n == 0) (void)remove_directories(empty, &below, NULL, NULL);
+    cv_buffer_free(&below);
+    cv_members_free(&files);
+    cv_dir_close(&empty);
+    (void)cv_dir_remove_directory(dir, name);
+}
+
 /* ---- The archive ------------------------------------------------------------------------ */
 
 typedef struct archive {

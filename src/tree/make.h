@@ -78,6 +78,10 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
 
+/* Deletes the directory, with those below it, if they contain no file. Discarded new arrays and
+ * deleted last members of a group leave such directories. */
+void cv_remove_empty(cv_dir dir, const char *name);
+
 /* See caterva_tree_pack and caterva_tree_unpack; `options` must be complete. */
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,
                        const caterva_tree_pack_options *options, cv_error *err);

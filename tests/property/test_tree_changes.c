@@ -209,6 +209,25 @@ static void test_pending_twice(void)
     CHECK(rmdir(scratch_path(folder, "t.b2d/w")) == 0, "a temporary file is left");
 }
 
+/* The directories that a discarded or deleted array leaves are no group: their names are free. */
+static void test_empty_folders(void)
+{
+    char folder[SCRATCH_PATH], file[SCRATCH_PATH];
+    caterva_discard(begin("/e/f/g/x", 1, 0));
+    put("/d/x", 2, 0);
+    CHECK_OK(caterva_tree_delete(tree, "/d/x", &err), err);
+    put("/k/x", 3, 0);
+    CHECK_OK(caterva_tree_move(tree, "/k", "/e", &err), err);
+    CHECK_OK(caterva_tree_move(tree, "/e", "/d", &err), err);
+    check_first(tree, "/d/x", 3);
+    CHECK(rmdir(scratch_path(folder, "t.b2d/e")) < 0, "directories are left");
+    CHECK(mkdir(folder, 0777) == 0, "mkdir");
+    scratch_save(scratch_path(file, "t.b2d/e/.hidden"), "mine", 4);
+    refused(caterva_tree_move(tree, "/d", "/e", &err), CATERVA_EIO, "exists");
+    CHECK(unlink(file) == 0 && rmdir(folder) == 0, "a hidden file was deleted");
+    CHECK_OK(caterva_tree_delete(tree, "/d", &err), err);
+}
+
 #ifdef __linux__
 /* ---- What is on the medium ------------------------------------------------------------ */
 
@@ -358,6 +377,7 @@ int main(void)
     test_pending_in_the_way();
     test_pending_stays();
     test_pending_twice();
+    test_empty_folders();
     test_folders_are_synced();
     test_moves();
     test_removals();
