@@ -413,7 +413,8 @@ CATERVA_API caterva_status caterva_rollback(caterva_array *array, caterva_error 
  * A handle for writing then tidies up unless a reader uses an older state: it truncates the
  * file behind its frame, frees dead space before the index if that is worth a commit, deletes
  * replaced chunk files, and compacts the file as compact_percent requests. A failure to tidy
- * up is no error: the data are committed.
+ * up is no error: the data are committed. An array of a tree may be closed or discarded while
+ * another thread commits or rolls back the tree.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_close(caterva_array *array, caterva_error *err);
 

@@ -228,7 +228,8 @@ CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *fro
  * must be opened again; and after a failure behind the commit itself (CATERVA_EIO) the commit
  * is valid, and is completed when all handles are closed and the tree is opened for writing.
  * Returns CATERVA_EREADONLY if the tree is open for reading, and CATERVA_EBUSY in a callback
- * of a verify of one of the arrays.
+ * of a verify of one of the arrays. A thread that closes or discards one of the arrays
+ * meanwhile waits until the commit has ended, likewise for caterva_tree_rollback.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err);
 

@@ -513,12 +513,17 @@ static void roll_back_attached(caterva_array *array)
         if (a->kind->roll_back) a->kind->roll_back(a);
 }
 
+/* In the order of attaching: the first may wait for a commit of a tree, which uses all. */
 static void free_attached(caterva_array *array)
 {
-    cv_attachment *a;
-    while ((a = atomic_load(&array->attached)) != NULL) {
-        atomic_store(&array->attached, a->next);
+    for (cv_attachment *a; (a = atomic_load(&array->attached)) != NULL;) {
+        cv_attachment *before = NULL;
+        for (; a->next; a = a->next) before = a;
         a->kind->free(a);
+        if (before)
+            before->next = NULL;
+        else
+            atomic_store(&array->attached, NULL);
     }
 }
 
@@ -653,16 +658,26 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
 
 enum { MIN_DEAD = 64 * 1024 };
 
-/* Compacts before the handle is released, if its options request it. Ignores errors. */
-static void compact_at_close(caterva_array *array)
+/* Whether the options request to compact the file. */
+static bool compacts_at_close(const caterva_array *array)
 {
     uint64_t dead, size;
-    bool compacts_itself = array->pending && array->frame->store->compacts_itself;
-    if (array->compact_percent == 0 || !compacts_itself) return;
-    if (!cv_txn_dead(array->pending->txn, &dead, &size) || dead < MIN_DEAD) return;
-    if ((double)dead * 100 < (double)size * array->compact_percent) return;
+    if (array->compact_percent == 0 || !array->frame->store->compacts_itself) return false;
+    if (!cv_txn_dead(array->pending->txn, &dead, &size) || dead < MIN_DEAD) return false;
+    return (double)dead * 100 >= (double)size * array->compact_percent;
+}
+
+/* Tidies up before the handle is released. Ignores errors. Locks, because another thread may
+ * commit or roll back the array's tree. */
+static void tidy_at_close(caterva_array *array)
+{
     cv_array_lock_alone(array);
-    (void)cv_array_finish(array, cv_array_compact(array, NULL));
+    cv_prefetch_cancel(&array->prefetch);
+    if (!array->frame->store->in_memory) cv_txn_tidy(array->pending->txn);
+    if (compacts_at_close(array))
+        (void)cv_array_finish(array, cv_array_compact(array, NULL));
+    else
+        cv_array_unlock(array);
 }
 
 /* ---- Commit, rollback, close --------------------------------------------------------------- */
@@ -718,10 +733,9 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
 static cv_status commit_at_close(caterva_array *array, cv_error *err)
 {
     const cv_store *store = array->frame->store;
-    if (!cv_pending_state(array->pending) && cv_store_is_parents(store)) return CV_OK;
+    if (cv_store_is_parents(store) && !cv_pending_state(array->pending)) return CV_OK;
     CV_TRY(caterva_commit(array, err));
-    if (!store->in_memory) cv_txn_tidy(array->pending->txn);
-    compact_at_close(array);
+    tidy_at_close(array);
     return CV_OK;
 }
 
@@ -729,7 +743,6 @@ caterva_status caterva_close(caterva_array *array, caterva_error *err)
 {
     if (!array) return CV_OK;
     cv_tasks_close(&array->reads);
-    cv_prefetch_cancel(&array->prefetch);
     bool commits = array->pending && cv_array_refuse(array, "a commit", NULL) == CV_OK;
     cv_status status = commits ? commit_at_close(array, err) : CV_OK;
     cv_array_free(array);

@@ -90,7 +90,8 @@ typedef struct cv_attachment_kind {
     cv_status (*reopen)(const cv_attachment *self, const caterva_array *array,
                         const caterva_open_options *options, caterva_array **out,
                         cv_error *err);
-    /* Called without the lock when the handle is released, before its other members. */
+    /* Called without the lock when the handle is released, before its other members, in the order
+     * in which the attachments were added. */
     void (*free)(cv_attachment *self);
 } cv_attachment_kind;
 

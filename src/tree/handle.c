@@ -185,12 +185,10 @@ cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char 
     if (status == CV_OK) {
         cv_mutex_lock(&writers->lock);
         status = add(writers, writer, err);
+        if (status == CV_OK) cv_array_attach(array, &kind, &writer->base);
         cv_mutex_unlock(&writers->lock);
     }
-    if (status == CV_OK)
-        cv_array_attach(array, &kind, &writer->base);
-    else
-        free_writer(writer);
+    if (status != CV_OK) free_writer(writer);
     return status;
 }
 
