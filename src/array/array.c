@@ -429,12 +429,6 @@ static void gate_init(cv_gate *gate)
     cv_cond_init(&gate->changed);
 }
 
-static void gate_destroy(cv_gate *gate)
-{
-    cv_cond_destroy(&gate->changed);
-    cv_mutex_destroy(&gate->lock);
-}
-
 void cv_gate_enter(cv_gate *gate, cv_passing *self)
 {
     self->calls = false;
@@ -620,7 +614,8 @@ void cv_array_free(caterva_array *array)
     if (array->watch) cv_watch_destroy(array->watch);
     cv_free(array->watch);
     cv_free(array->fill);
-    gate_destroy(&array->gate);
+    cv_cond_destroy(&array->gate.changed);
+    cv_mutex_destroy(&array->gate.lock);
     cv_description_release(array->description);
     cv_mutex_destroy(&array->description_lock);
     cv_free(array->type.dtype);

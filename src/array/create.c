@@ -166,12 +166,6 @@ static void set_default_filters(cv_frame_header *h, int64_t item_size)
         h->filters[CV_MAX_FILTERS - 1] = CATERVA_FILTER_SHUFFLE;
 }
 
-static void copy_filters(const cv_frame_header *like, cv_frame_header *h)
-{
-    memcpy(h->filters, like->filters, sizeof h->filters);
-    memcpy(h->filters_meta, like->filters_meta, sizeof h->filters_meta);
-}
-
 /* Levels 2 and 3 of zstd write two to seven times as fast as level 5 for a few per cent of size.
  * Level 2 costs bytes, but not larger items, more than that (docs/performance.md, "Defaults"). */
 static uint8_t default_level(int codec, int64_t item_size)
@@ -219,10 +213,12 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
                        cv_codec_name(h->codec));
     static const int unset[CV_MAX_FILTERS];
     if (memcmp(o->filters, unset, sizeof o->filters) != 0) return set_filters(o, h, err);
-    if (like)
-        copy_filters(like, h);
-    else
+    if (like) {
+        memcpy(h->filters, like->filters, sizeof h->filters);
+        memcpy(h->filters_meta, like->filters_meta, sizeof h->filters_meta);
+    } else {
         set_default_filters(h, b->item_size);
+    }
     if (o->level != 0 && h->filters_meta[0] == CV_META_AUTOMATIC) h->filters_meta[0] = 0;
     if (o->level == 0 && !like && h->codec == CATERVA_CODEC_ZSTD)
         h->filters_meta[0] = CV_META_AUTOMATIC;

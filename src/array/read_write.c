@@ -529,19 +529,13 @@ caterva_status caterva_block_describe(caterva_array *array, int64_t chunk, int64
     return cv_array_finish(array, status);
 }
 
-/* The size of an iterator's last member, the description, which newer headers extend. */
-static size_t size_inside(size_t iter_size, size_t offset)
-{
-    return iter_size > offset ? iter_size - offset : 0;
-}
-
 static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_error *err)
 {
     iter->done = iter->next >= array->snapshot->grid.n_chunks;
     if (iter->done) return CV_OK;
     CV_TRY(describe_chunk(array, iter->next, &iter->chunk, err));
-    iter->chunk.struct_size =
-        size_inside(iter->struct_size, offsetof(caterva_chunk_iter, chunk));
+    const size_t before = offsetof(caterva_chunk_iter, chunk); /* newer headers extend it */
+    iter->chunk.struct_size = iter->struct_size > before ? iter->struct_size - before : 0;
     iter->next++;
     return CV_OK;
 }

@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether a parser returns this status for wrong bytes. */
+static inline bool cv_is_doubtful(caterva_status status)
+{
+    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
+}
+
 /* GNU's strerror_r: the text may be in the buffer or elsewhere. */
 static inline const char *cv_error_text_returned(const char *returned, int sys_errno,
                                                  char *text, size_t size)

@@ -56,12 +56,6 @@ typedef struct adoption {
     cv_buffer newcomers; /* the chunks of these tables */
 } adoption;
 
-static bool is_unfit(cv_status status)
-{
-    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
-           status == CATERVA_ENOTFOUND;
-}
-
 /* Whether the table is already right behind the chunk. */
 static cv_status is_behind(adoption *a, const cv_chunk_ref *ref, size_t size, bool *out,
                            cv_error *err)
@@ -135,7 +129,7 @@ static cv_status adopt_chunks(adoption *a, cv_error *err)
         if (!special && cv_index_name(a->index, chunk) == 0) {
             cv_error why = {0};
             cv_status status = adopt_chunk(a, chunk, &fits, &why);
-            if (status != CV_OK && !is_unfit(status)) {
+            if (status != CV_OK && status != CATERVA_ENOTFOUND && !cv_is_doubtful(status)) {
                 if (err) *err = why;
                 return status;
             }
@@ -766,13 +760,6 @@ enum { MIN_GAIN = 64 * 1024, MIN_PART = 16 };
 
 /* ---- The end of the live chunks -------------------------------------------- */
 
-/* Only chunks whose start is this close to the end can determine it: a chunk is not larger than its
- * items and some overhead. The size of this handle's chunks is known, others need their headers. */
-static uint64_t reach_of(const cv_grid *grid)
-{
-    return 2 * (uint64_t)grid->chunk_bytes + 64 * 1024;
-}
-
 typedef struct survey {
     cv_txn *txn;
     const cv_index *index;
@@ -826,7 +813,8 @@ static cv_status find_chunks_end(cv_txn *txn, uint64_t *end, cv_error *err)
         CV_TRY(cv_snapshot_index(txn->base, txn->frame->store, &s.index, err));
         find_last(&s);
     }
-    uint64_t reach = reach_of(&base->grid);
+    /* A chunk is not larger than its items and some overhead. */
+    uint64_t reach = 2 * (uint64_t)base->grid.chunk_bytes + 64 * 1024;
     for (int64_t i = 0; i < base->grid.n_chunks; i++) {
         uint64_t pos, size;
         if (!chunk_pos(&s, i, &pos) || pos + reach <= s.end) continue;

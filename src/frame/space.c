@@ -255,12 +255,6 @@ static void free_survey(cv_survey *s)
     *s = (cv_survey){0};
 }
 
-/* True if the chunk cannot be parsed; failures of the store are other statuses. */
-static bool is_unreadable(cv_status status)
-{
-    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
-}
-
 static cv_status read_chunk_header(cv_frame *frame, const cv_room *room, cv_chunk_header *out,
                                    cv_error *err)
 {
@@ -317,7 +311,7 @@ static cv_status measure(cv_frame *frame, cv_room *room, cv_extents *found, uint
     cv_status status = size_of(frame, room, &size, &reason);
     *gap = 0;
     *sure = status == CV_OK;
-    if (status != CV_OK && !is_unreadable(status)) {
+    if (status != CV_OK && !cv_is_doubtful(status)) {
         if (err) *err = reason;
         return status;
     }

@@ -28,6 +28,9 @@ cv_status cv_url_parse(const char *text, cv_url *out, cv_error *err);
 /* Whether both have the same scheme, host and port. */
 bool cv_url_same_origin(const cv_url *a, const cv_url *b);
 
+/* Converts an ASCII letter to lower case. */
+char cv_lower(char c);
+
 /* Appends bytes, percent-encoding all but letters, digits, "-._~" and, with `keeps_slashes`,
  * slashes. Returns the end of the output, which has no NUL, or NULL if it would exceed `end`. */
 char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to,

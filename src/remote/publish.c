@@ -643,20 +643,16 @@ static cv_status abandon(publishing *u, cv_error *err)
     return CV_OK;
 }
 
-/* Finishes if the URL has the same bytes already: an upload that was begun is aborted. */
-static cv_status be_done(publishing *u, caterva_publish_result *out, cv_error *err)
-{
-    out->was_there = out->verified = 1;
-    return u->has_state ? abandon(u, err) : CV_OK;
-}
-
 static cv_status publish_file(publishing *u, caterva_publish_result *out, cv_error *err)
 {
     bool is_done;
     CV_TRY(look_first(u, err));
     if (is_done_before(u)) return verify(u, out, err);
     CV_TRY(decide(u, &is_done, err));
-    if (is_done) return be_done(u, out, err);
+    if (is_done) {
+        out->was_there = out->verified = 1;
+        return u->has_state ? abandon(u, err) : CV_OK;
+    }
     CV_TRY(u->session->is_s3 && u->file->size > u->part_size ? put_parts(u, out, err)
                                                              : put(u, err));
     return verify(u, out, err);

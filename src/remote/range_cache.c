@@ -479,15 +479,10 @@ static int by_position(const void *a, const void *b)
     return (x->what.pos > y->what.pos) - (x->what.pos < y->what.pos);
 }
 
-static void sort(cv_range_cache *c)
+static const extent *find(cv_range_cache *c, uint64_t pos)
 {
     if (!c->is_sorted && c->n > 0) qsort(c->extents, c->n, sizeof *c->extents, by_position);
     c->is_sorted = true;
-}
-
-static const extent *find(cv_range_cache *c, uint64_t pos)
-{
-    sort(c);
     size_t low = place_of(c, pos);
     const extent *best = NULL;
     uint64_t reach = pos;

@@ -101,16 +101,10 @@ typedef struct text {
     const char *at, *end;
 } text;
 
-static char lower(char c)
-{
-    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
-    return c;
-}
-
 static bool begins(text t, const char *word)
 {
     for (; *word; word++, t.at++)
-        if (t.at == t.end || lower(*t.at) != *word) return false;
+        if (t.at == t.end || cv_lower(*t.at) != *word) return false;
     return true;
 }
 

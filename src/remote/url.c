@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static char lower(char c)
+char cv_lower(char c)
 {
     if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
     return c;
@@ -13,7 +13,7 @@ static char lower(char c)
 
 static bool is_alnum(char c)
 {
-    c = lower(c);
+    c = cv_lower(c);
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
@@ -112,7 +112,7 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b)
 {
     if (a->scheme != b->scheme || a->host_size != b->host_size) return false;
     for (size_t i = 0; i < a->host_size; i++)
-        if (lower(a->host[i]) != lower(b->host[i])) return false;
+        if (cv_lower(a->host[i]) != cv_lower(b->host[i])) return false;
     return port_of(a) == port_of(b);
 }
 
@@ -148,7 +148,7 @@ static const char *reserved_name(const char *header)
                                            "User-Agent"};
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
         size_t size = strlen(reserved[i]), n = 0;
-        while (n < size && lower(header[n]) == lower(reserved[i][n])) n++;
+        while (n < size && cv_lower(header[n]) == cv_lower(reserved[i][n])) n++;
         if (n == size && header[n] == ':') return reserved[i];
     }
     return NULL;

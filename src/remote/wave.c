@@ -60,11 +60,6 @@ enum { MOST_BORROWED = 32 << 20 };
 /* Segments of different objects are so far apart that they are never joined. */
 enum { OBJECT_BITS = 40 };
 
-static uint64_t base_of(const wave *w, size_t range)
-{
-    return w->target.objects ? (uint64_t)range << OBJECT_BITS : 0;
-}
-
 static uint64_t limit_of(const wave *w) { return w->borrows ? MOST_BORROWED : CV_JOIN_MOST; }
 
 /* Returns the maximum size of a segment: large ranges are cut so that every connection gets some,
@@ -93,7 +88,8 @@ static void cut(wave *w, uint64_t most)
     for (size_t i = 0; i < w->n; i++) {
         const cv_store_range *r = &w->ranges[i];
         if (objects && objects[i] != objects[first]) first = i;
-        uint64_t pos = base_of(w, first) + w->target.offset + r->pos;
+        uint64_t base = w->target.objects ? (uint64_t)first << OBJECT_BITS : 0;
+        uint64_t pos = base + w->target.offset + r->pos;
         w->left[i] = r->size;
         w->dst[i] = r->dst;
         for (uint64_t done = 0; done < r->size; done += most) {

@@ -72,15 +72,11 @@ static uint8_t *need_segment(memory_store *m, int segment)
     return bytes;
 }
 
-static uint64_t capacity_limit(void)
-{
-    return ((UINT64_C(1) << N_SEGMENTS) - 1) << FIRST_SEGMENT_BITS;
-}
-
 /* Allocates every segment below `end`: a gap must read as zeros. */
 static cv_status reserve(memory_store *m, uint64_t end, cv_error *err)
 {
-    if (end > capacity_limit()) return cv_fail_memory(err, SIZE_MAX, "an array in memory");
+    uint64_t limit = ((UINT64_C(1) << N_SEGMENTS) - 1) << FIRST_SEGMENT_BITS;
+    if (end > limit) return cv_fail_memory(err, SIZE_MAX, "an array in memory");
     if (end == 0) return CV_OK;
     int last = stretch_at(end - 1, 1).segment;
     for (int i = 0; i <= last; i++)

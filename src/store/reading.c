@@ -211,11 +211,6 @@ cv_status cv_gathering_finish(cv_gathering *all, cv_reading *reading, cv_watch *
 
 /* ---- Second reads ----------------------------------------------------------- */
 
-bool cv_is_doubtful(cv_status status)
-{
-    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
-}
-
 /* Reads again if the store reports that this may help. */
 static cv_status read_again(const cv_doubted *d, cv_error *error)
 {

@@ -75,9 +75,6 @@ typedef struct cv_doubted {
     bool begins; /* no data of earlier reads is used */
 } cv_doubted;
 
-/* Whether a parser returns this status for wrong bytes. */
-bool cv_is_doubtful(cv_status status);
-
 /* Reads, and reads again if that may help. CATERVA_EIO if the store's version changed; else the
  * status of the last read. */
 cv_status cv_store_doubting(const cv_doubted *d, cv_error *err);

@@ -37,12 +37,6 @@ cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *er
     return status;
 }
 
-static uint64_t most_bytes(const cv_grid *grid)
-{
-    return CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes + 8 * (uint64_t)grid->n_blocks +
-           64;
-}
-
 /* Chunks are mostly in order, or nearly: threads write them concurrently. */
 uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
@@ -60,7 +54,10 @@ uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
         if (other.kind == CV_REF_STORED && other.pos > ref->pos && other.pos < end)
             end = other.pos;
     }
-    return end - ref->pos <= most_bytes(&s->snapshot->grid) ? end : 0;
+    const cv_grid *grid = &s->snapshot->grid;
+    uint64_t most = CV_CHUNK_HEADER_SIZE + (uint64_t)grid->chunk_bytes +
+                    8 * (uint64_t)grid->n_blocks + 64;
+    return end - ref->pos <= most ? end : 0;
 }
 
 /* ---- Damage ---------------------------------------------------------------------- */

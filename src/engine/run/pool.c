@@ -583,13 +583,6 @@ static cv_status make_ready(cv_tasks *list, cv_error *err)
                    "the system has no thread for work in the background");
 }
 
-/* Called with the lock: otherwise the task may end and close the list before the caller returns. */
-static void add(cv_task *task)
-{
-    append_waiting(task->list, task);
-    atomic_fetch_add(&task->list->n_open, 1);
-}
-
 static void prepare(cv_task *task)
 {
     cv_watch_init(&task->watch, NULL);
@@ -608,10 +601,13 @@ cv_status cv_tasks_add(cv_task *first, cv_error *err)
     for (cv_task *t = first, *next; t; t = next) {
         next = t->next;
         t->next = NULL;
-        if (status == CV_OK)
-            add(t);
-        else
+        if (status != CV_OK) {
             t->list = NULL;
+            continue;
+        }
+        /* With the lock: otherwise the task may end and close the list before the caller returns. */
+        append_waiting(t->list, t);
+        atomic_fetch_add(&t->list->n_open, 1);
     }
     unlock_pool();
     return status;

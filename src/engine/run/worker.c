@@ -179,16 +179,10 @@ bool cv_job_queue_next(cv_job_queue *queue, int64_t *job)
     }
 }
 
-/* Returns whether the data are at fault: any thread would fail in the same way. */
-static bool is_of_bytes(cv_status status)
-{
-    return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
-}
-
 bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
                        const cv_error *error)
 {
-    bool goes_on = is_of_bytes(status);
+    bool goes_on = cv_is_doubtful(status);
     if (!goes_on) job = -1;
     cv_mutex_lock(&queue->lock);
     if (job < queue->failed_job) {
