@@ -553,6 +553,15 @@ def test_one_process_saves_at_a_time(
     assert os.listdir() == [place]
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/x.b2z", "s3://b/x.b2d", "memory://x.b2z"])
+def test_nothing_is_saved_to_a_url(url: str) -> None:
+    ds = xr.Dataset({"first": ("x", [1])})
+    for mode in ("w", "x", "a", "r+"):
+        with pytest.raises(caterva.ReadOnlyError, match="a URL can be read only"):
+            ds.to_caterva(url, mode=mode)
+    assert os.listdir() == []
+
+
 def test_what_others_made_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     first = xr.Dataset({"first": ("x", [1])})
 

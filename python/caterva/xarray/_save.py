@@ -16,6 +16,7 @@ from .._errors import Status, refusal
 from .._group import Group
 from .._options import Durability, Path, number_of
 from .._places import place_of_tree, state_of_tree
+from .._sources import refuse_write
 from .._tree import Tree
 from .._trees import open_tree
 from ._lock import saving
@@ -128,6 +129,7 @@ def _target(path: Path, mode: str, key: str, durability: Durability) -> Iterator
     would keep objects of the block alive until the next garbage collection.
     """
     place = place_of_tree(path)
+    refuse_write(place, mode)
     there = _check_target(place, mode, key)
     replaces = mode in ("w", "w-", "x")
     alone = place.endswith(".b2z") or not there or replaces
