@@ -25,6 +25,7 @@ PAGES = [
     ROOT / "docs/trees.md",
     ROOT / "docs/xarray.md",
     ROOT / "docs/conventions.md",
+    ROOT / "docs/migrating.md",
     ROOT / "python/README.md",
 ]
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```$", re.S | re.M)
