@@ -64,13 +64,15 @@ COVERED: dict[str, dict[str, str]] = {
         "| permission is denied |": "python/tests/test_paths.py::test_what_is_denied_is_a_permission_error",
         "| the array was opened for reading only, or is behind a URL |": "test_the_table_of_exceptions",
         "| the file is damaged (": "test_the_table_of_exceptions",
-        "| a wrong argument |": "test_the_table_of_exceptions",
-        "| shapes do not fit each other": "test_the_table_of_exceptions",
+        "| a wrong argument, also an unknown name": "test_the_table_of_exceptions",
+        "| assigned or appended items, or `out`": "test_the_table_of_exceptions",
+        "| the arrays of `concat` do not fit": "test_the_table_of_exceptions",
         "| the array of a view has another shape": "python/tests/test_life.py::test_views_of_another_shape_are_stale",
         "| a wrong index |": "test_the_table_of_exceptions",
-        "| the library does not have the codec or filter |": "test_the_table_of_exceptions",
+        "| the library does not have the codec or filter that": "test_the_table_of_exceptions",
         "status 401 raises `PermissionError`": "python/tests/test_urls.py::test_credentials_that_are_wanted_are_a_permission",
         "403 raises `FileNotFoundError`": "python/tests/test_urls.py::test_credentials_that_are_wanted_are_a_permission",
+        "`w[0] = 1e20` raises `OverflowError`": "test_floats_that_no_integer_holds",
         "you get a `ResourceWarning`": "python/tests/test_life.py::test_dropping_what_is_pending_is_told",
     },
     "docs/python-recipes.md": {
@@ -100,6 +102,7 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/many-writers.md": {
         "268,435,451 chunks": "test_limits_of_the_format",
+        "| several parts wrote the same items |": "python/tests/test_jobs.py::test_another_coordinator_sees_how_it_grows",
         "| a commit fails, or its answer is lost |": "python/tests/test_jobs.py::test_a_merge_that_failed_is_tried_again",
         "| two coordinators |": "test_the_table_of_exceptions",
         "at most 8 bytes for each chunk": "tests/unit/jobs/job_bases.c",
@@ -227,6 +230,8 @@ def test_the_table_of_exceptions() -> None:
         lambda: caterva.create(-1),
         lambda: caterva.zeros(3, levl=1),  # type: ignore[call-arg]
         lambda: a.read(dtype="i1", casting="safe"),
+        lambda: caterva.zeros(3, codec="none-such"),
+        lambda: caterva.zeros(3, filters=["none-such"]),
     ):
         with pytest.raises((ValueError, TypeError)):
             wrong()
@@ -235,8 +240,14 @@ def test_the_table_of_exceptions() -> None:
     with pytest.raises(IndexError):
         a[0, 0, 0]
     w = caterva.asarray(np.arange(12).reshape(3, 4))
-    with pytest.raises(ValueError):
-        w[0] = [1, 2, 3]
+    for misfit in (
+        lambda: w.__setitem__(np.s_[:2], np.zeros((3, 3))),
+        lambda: w.append(np.zeros((2, 3))),
+        lambda: w.read(np.s_[:2], out=np.zeros((3, 3))),
+    ):
+        with pytest.raises(ValueError) as plain:
+            misfit()
+        assert type(plain.value) is ValueError
     w.close()
     with pytest.raises(ValueError):
         w[0]
@@ -245,6 +256,21 @@ def test_the_table_of_exceptions() -> None:
     assert shape.value.code == caterva.Status.ESHAPE
     with pytest.raises(NotImplementedError):
         caterva.zeros(3, codec=200)
+
+
+def test_floats_that_no_integer_holds() -> None:
+    w = caterva.asarray(np.arange(3, dtype="i4"))
+    with pytest.raises(ValueError):
+        w[0] = float("nan")
+    with pytest.raises(OverflowError):
+        w[0] = 1e20
+    w[:] = np.array([np.nan, 1e20, -1e20])
+    assert w[:].tolist() == [0, 2**31 - 1, -(2**31)]
+    with pytest.raises(ValueError):
+        w[:] = [np.nan, 1.0, 2.0]
+    floats = caterva.asarray([np.nan, 1e20, -1e20])
+    for found in (floats.read(dtype="i4", casting="unsafe"), floats.astype("i4")[:]):
+        assert found.tolist() == [0, 2**31 - 1, -(2**31)]
 
 
 def test_a_shape_that_shrinks_meanwhile() -> None:
