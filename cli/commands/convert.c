@@ -128,7 +128,7 @@ const cli_command cli_command_convert = {
         "unless options change them. Raw input requires --shape and --dtype; --astype\n"
         "converts the items of any input. CSV (.csv) and text (.txt) are read as integers "
         "or\n"
-        "floats, or as --dtype; a first row that is not numbers is a header, and empty\n"
+        "floats, or as --dtype; a first row without a number is a header, and empty\n"
         "cells are NaN.",
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_TO_BINARY | CLI_OPT_SELECT |
                CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_ASTYPE | CLI_OPT_VIEW_DTYPE |

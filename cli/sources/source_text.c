@@ -1,7 +1,7 @@
 /* Room: cli/sources. CSV and text as a source. The file is parsed once into memory, because the
  * number of rows and the type are known only at its end. Reads the output of sink_text.c: rows are
  * lines, cells are separated by commas or blanks, empty lines and those that begin with '#' are
- * ignored. */
+ * ignored, as is the byte order mark with which spreadsheets begin UTF-8. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/numbers.h"
@@ -9,7 +9,6 @@
 #include "sources/strided.h"
 #include "terminal/stream.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +116,7 @@ static void rewind_to(cells *c, const char *text)
 
 typedef struct table {
     int64_t n_rows, n_columns;
-    bool has_header; /* the first row has a cell that is not a number */
+    bool has_header; /* the first row has words, and no cell that is a number or an item */
     bool integers;   /* all numbers are integers that fit int64 */
 } table;
 
@@ -131,8 +130,6 @@ static bool is_integer(const char *text)
 static bool is_number(const char *text)
 {
     char *end;
-    if (!*text) return true; /* missing: NaN */
-    errno = 0;
     (void)strtod(text, &end);
     return end != text && !*end;
 }
@@ -149,18 +146,20 @@ static cli_exit survey(cells *c, table *t)
 {
     *t = (table){.integers = true};
     while (next_row(c)) {
-        bool numbers = true, integers = true;
+        bool numbers = false, words = false, integers = true;
         do {
             CLI_TRY(next_cell(c));
-            numbers = numbers && is_number(c->cell);
+            bool number = is_number(c->cell);
+            numbers = numbers || number;
+            words = words || (*c->cell && !number);
             integers = integers && is_integer(c->cell);
         } while (!c->ends_row);
         if (t->n_rows == 0) {
             t->n_columns = c->column;
-            t->has_header = !numbers;
+            t->has_header = words && !numbers;
         }
         CLI_TRY(check_width(c, t));
-        if (t->n_rows > 0 || numbers) t->integers = t->integers && integers;
+        if (t->n_rows > 0 || !t->has_header) t->integers = t->integers && integers;
         t->n_rows++;
         if (cli_interrupted()) return CLI_INTERRUPTED;
     }
@@ -175,16 +174,17 @@ static const char *text_of(const cells *c, const caterva_dtype *dtype)
     return missing ? "nan" : c->cell;
 }
 
-/* Finds a header: a first row with a cell that is not a valid item. Text has none. */
-static cli_exit find_header(cells *c, const caterva_dtype *dtype, table *t)
+/* Removes the header if the first row has an item of `dtype`, such as a date. Text has none. */
+static cli_exit check_header(cells *c, const caterva_dtype *dtype, table *t)
 {
+    if (!strchr("biufcmM", dtype->kind)) t->has_header = false;
+    if (!t->has_header || !next_row(c)) return CLI_OK;
     uint8_t *item = cli_alloc((size_t)dtype->item_size);
     cli_exit code = item ? CLI_OK : CLI_IO;
-    t->has_header = false;
-    if (code == CLI_OK && strchr("biufcmM", dtype->kind) && next_row(c)) do {
+    if (code == CLI_OK) do {
             code = next_cell(c);
-            if (code == CLI_OK && !item_read(dtype, text_of(c, dtype), item))
-                t->has_header = true;
+            if (code == CLI_OK && *c->cell && item_read(dtype, c->cell, item))
+                t->has_header = false;
         } while (code == CLI_OK && !c->ends_row);
     free(item);
     return code;
@@ -266,7 +266,7 @@ static cli_exit parse_text(text_source *s, cells *c, const char *text,
     if (!described) described = t.integers ? "<i8" : "<f8";
     CLI_TRY(descr_parse(CLI_USAGE, "--dtype", described, &dtype));
     rewind_to(c, text);
-    cli_exit code = find_header(c, dtype, &t);
+    cli_exit code = check_header(c, dtype, &t);
     take_shape(s, &t, wanted);
     s->base.shape.item_size = dtype->item_size;
     s->base.dtype = cli_copy_text(described);
@@ -316,6 +316,7 @@ cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_s
     bool standard = strcmp(path, "-") == 0;
     cells c = {.path = standard ? "standard input" : path, .csv = csv};
     char *text = NULL;
+    const char *mark = "\xef\xbb\xbf"; /* U+FEFF in UTF-8 */
     if (opened->fd < 0 && standard) opened->fd = STDIN_FILENO;
     if (opened->fd < 0) opened->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (opened->fd < 0) return cli_fail_sys("cannot open %s", path);
@@ -325,7 +326,8 @@ cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_s
     if (s) {
         *s = (text_source){.base = {.read = read_box, .close = close_text}};
         transfer_neutral(s->base.align, s->base.stretch);
-        code = parse_text(s, &c, text, shape, dtype);
+        bool marked = strncmp(text, mark, strlen(mark)) == 0;
+        code = parse_text(s, &c, marked ? text + strlen(mark) : text, shape, dtype);
     }
     if (code == CLI_OK)
         *out = &s->base;

@@ -383,6 +383,36 @@ class Text(Case):
         self.assertIn("the quote is not closed", self.refuse(4, '1,"2\n3,4'))
         self.assertIn("is not text", self.refuse(4, "1,2\0,3"))
 
+    def test_a_header_has_no_number(self):
+        for text, dtype, values in (("x,y\n1,2\n3,4\n", "u1", [[1, 2], [3, 4]]),
+                                    (",x\n0,1\n2,3\n", "i4", [[0, 1], [2, 3]]),
+                                    ("nan,inf\n1,2\n", "f8", [[np.nan, np.inf], [1, 2]]),
+                                    (",\n1,2\n", "f8", [[np.nan, np.nan], [1, 2]]),
+                                    ("a,b\n2j,1\n3,4\n", "c8", [[2j, 1], [3, 4]]),
+                                    ("true,NaN\n", "S4", [[b"true", b"NaN"]]),
+                                    ("\ufeff1,2\n3,4\n", "u1", [[1, 2], [3, 4]]),
+                                    ("\ufeffx,y\n1,2\n3,4\n", "u1", [[1, 2], [3, 4]])):
+            got = self.convert(text, "--dtype", dtype)
+            np.testing.assert_array_equal(got.reshape(-1, 2), values, text)
+        self.assertEqual(self.convert("\ufeff1,2\n3,4\n").tolist(), [[1, 2], [3, 4]])
+        self.assertEqual(self.convert("\ufeff1 2\n3 4\n", name="t.txt").tolist(),
+                         [[1, 2], [3, 4]])
+
+    def test_a_first_row_with_a_number_is_data(self):
+        path = self.path("log.b2nd")
+        for dtype, text, column, cell in (
+                ("<i4", b"1.5,2\n3,4\n", 1, "1.5"), ("|u1", b"300,2\n3,4\n", 1, "300"),
+                ("<f8", b"NA,1\n3,4\n", 1, "NA"), ("<f4", b"1, null \n", 2, "null"),
+                ("<i4", b"1,nan\n", 2, "nan"), ("<i4", b"7,\n", 2, ""),
+                ("<i4", b",\n1,2\n", 1, ""), ("<M8[D]", b"2020-02-30,2020-03-01\n", 1, "2020-02-30"),
+                ("<i4", b"\xef\xbb\xbf1,x\n", 2, "x")):
+            self.ok("create", path, "-f", "--shape", "0,2", "--dtype", dtype)
+            err = self.fails(2, "append", path, "-", "--from", "csv", stdin=text)
+            self.assertIn(f"line 1, column {column}: '{cell}' is not a value of", err, text)
+            self.assertEqual(blosc2.open(str(path)).shape, (0, 2))
+        self.assertIn("line 1, column 1: 'NA' is not a value of float64",
+                      self.refuse(2, "NA,1\n2,3\n"))
+
     def test_fill_of_times(self):
         for dtype, fill, got in (("M8[D]", "2020-02-29", "2020-02-29"), ("M8[D]", "5", "1970-01-06"),
                                  ("M8[M]", "1969-11", "1969-11"), ("M8[Y]", "2020-01-01", "2020"),
