@@ -202,6 +202,19 @@ static cli_exit append_pipe(const cli_args *args, growth *g, const char *path)
     return finish(g, code);
 }
 
+/* ---- A row of text ------------------------------------------------------ */
+
+/* Removes the first axis of a single row if the row is items of a 1-d array or a column of a 2-d
+ * one. */
+static void fit_row(const growth *g, array_shape *in)
+{
+    bool is_row = in->ndim == 2 && in->shape[0] == 1;
+    bool is_column = g->shape.ndim == 2 && g->axis == 1 && in->shape[1] == g->shape.shape[0];
+    if (!is_row || (g->shape.ndim != 1 && !is_column)) return;
+    in->ndim = 1;
+    in->shape[0] = in->shape[1];
+}
+
 /* ---- Any input ---------------------------------------------------------- */
 
 /* Computes the shape of a raw file from its size. */
@@ -238,6 +251,7 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
         CLI_TRY(shape_of_raw(g, in->path, size, &raw));
     }
     CLI_TRY(input_open(args, &raw, g->dtype, in));
+    if (in->format == FORMAT_CSV || in->format == FORMAT_TEXT) fit_row(g, &in->from->shape);
     CLI_TRY(input_fit_dtype(args, in, g->path, g->dtype));
     return append_input(args, g, in->from);
 }

@@ -46,8 +46,8 @@ cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, 
 
 /* Reads CSV, or text whose cells are separated by blanks, into memory. `dtype` NULL: int64, or
  * float64 if a number is not an integer or is missing. `shape` (NULL: none) is used if it has as
- * many items; else a single row or column becomes one axis, others two. A first row of
- * words, without a number or other item, is a header. */
+ * many items; else a single column becomes one axis, others two. A first row of words, without a
+ * number or other item, is a header. */
 cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_shape *shape,
                         const char *dtype, source **out);
 

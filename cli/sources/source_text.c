@@ -241,7 +241,7 @@ static int64_t count_items(const array_shape *shape)
 }
 
 /* Sets the shape: the wanted one (NULL: none) if it has as many items; else one axis for a single
- * row or column, or two. */
+ * column, two for several. The number of axes does not depend on the number of rows. */
 static void take_shape(text_source *s, const table *t, const array_shape *wanted)
 {
     array_shape *shape = &s->base.shape;
@@ -250,8 +250,8 @@ static void take_shape(text_source *s, const table *t, const array_shape *wanted
         *shape = *wanted;
         return;
     }
-    shape->ndim = rows == 1 || t->n_columns <= 1 ? 1 : 2;
-    shape->shape[0] = shape->ndim == 1 ? rows * t->n_columns : rows;
+    shape->ndim = t->n_columns <= 1 ? 1 : 2;
+    shape->shape[0] = rows;
     shape->shape[1] = t->n_columns;
 }
 

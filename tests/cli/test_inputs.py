@@ -334,7 +334,8 @@ class Text(Case):
 
     def test_numbers(self):
         for text, values in (("1,2\n3,4\n", [[1, 2], [3, 4]]), ("1\n2\n3", [1, 2, 3]),
-                             ("1,2,3\n", [1, 2, 3]), ("-5\n", [-5]),
+                             ("1,2,3\n", [[1, 2, 3]]), ("-5\n", [-5]),
+                             ("x,y\n1,2\n", [[1, 2]]), ("x\n1\n", [1]),
                              ("# a note\n\n 1 , 2\r\n\n3,4\r\n", [[1, 2], [3, 4]]),
                              ('"1","2"\n3,4\n', [[1, 2], [3, 4]]),
                              ('x,"y, z"\n1,2\n3,4\n', [[1, 2], [3, 4]])):
@@ -373,6 +374,32 @@ class Text(Case):
         self.ok("put", self.path("a.b2nd"), "0,:2", "-", "--from", "text", stdin=b"7\n8\n")
         self.assertEqual(blosc2.open(str(self.path("a.b2nd")))[...].tolist(),
                          [[7, 8, 0], [0, 0, 0], [1, 2, 3], [4, 5, 6]])
+
+    def test_a_row_has_two_axes(self):
+        for name, text, more in (("k.csv", "x,y\n1,2\n", b"3,4\n"), ("k.txt", "1 2\n", b"3 4\n")):
+            self.assertEqual(self.convert(text, name=name).tolist(), [[1, 2]])
+            kind = name.replace("txt", "text")[2:]
+            out = self.path("out.b2nd")
+            self.ok("append", out, "-", "--from", kind, stdin=more)
+            self.assertEqual(blosc2.open(str(out))[...].tolist(), [[1, 2], [3, 4]])
+            self.ok("put", out, "0", "-", "--from", kind, stdin=b"5,6" if kind == "csv" else b"5 6")
+            self.ok("put", out, "1:", "-", "--from", kind, stdin=more)
+            self.ok("append", out, "-", "--from", kind, "--axis", "1", stdin=b"7\n8\n")
+            self.ok("append", out, "-", "--from", kind, "--axis", "1", stdin=more)
+            self.assertEqual(blosc2.open(str(out))[...].tolist(), [[5, 6, 7, 3], [3, 4, 8, 4]])
+        self.assertEqual(self.convert("x,y\n").shape, (0, 2))
+        self.path("empty.csv").write_text("x,y\n")
+        self.ok("append", self.path("out.b2nd"), self.path("empty.csv"))
+        self.assertEqual(self.convert("1\n2\n").tolist(), [1, 2])
+        self.ok("append", self.path("out.b2nd"), "-", "--from", "csv", stdin=b"3,4,5\n")
+        self.assertEqual(blosc2.open(str(self.path("out.b2nd")))[...].tolist(), [1, 2, 3, 4, 5])
+        self.assertIn("the input has (1, 3)", self.append_row((0, 2), b"1,2,3\n"))
+        self.assertIn("the input has (1, 3)", self.append_row((4, 2), b"1,2,3\n", "--axis", "1"))
+
+    def append_row(self, shape, row, *options):
+        path = self.path("row.b2nd")
+        self.ok("create", path, "-f", "--shape", ",".join(map(str, shape)), "--dtype", "<i8")
+        return self.fails(2, "append", path, "-", "--from", "csv", *options, stdin=row)
 
     def test_refused(self):
         self.assertIn("line 2 has 1 cells, but the first row has 2", self.refuse(4, "1,2\n3\n"))
