@@ -86,6 +86,22 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
     return CLI_OK;
 }
 
+/* Refuses a lossy codec without its number: the library takes 0 for a tolerance of 1, or for no
+ * bits. It refuses the other codecs that need one itself. */
+static cli_exit check_meta(const char *text, int codec)
+{
+    if (strchr(text, ':')) return CLI_OK;
+    if (codec == CATERVA_CODEC_ZFP_ACCURACY)
+        return cli_fail(CLI_USAGE,
+                        "--codec: zfp-accuracy needs a number, the power of ten that is the "
+                        "tolerance: zfp-accuracy:-3 for 0.001");
+    if (codec == CATERVA_CODEC_ZFP_PRECISION)
+        return cli_fail(CLI_USAGE,
+                        "--codec: zfp-precision needs a number, the bits to keep of each "
+                        "value: zfp-precision:16");
+    return CLI_OK;
+}
+
 /* Sets the codec. Options not given stay those of the other array, or the library's default. */
 static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
@@ -100,6 +116,7 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
     int codec_before = o->codec;
     o->use_dict = 0;
     CLI_TRY(scan_named_meta(&text, &codec_names, &o->codec, &o->codec_meta));
+    CLI_TRY(check_meta(args->codec, o->codec));
     if (o->codec != codec_before && args->level < 0) o->level = 0;
     if (o->codec_meta < 0) o->codec_meta += 256; /* as the stored byte */
     /* n-d codecs use the values, which filters would rearrange. */

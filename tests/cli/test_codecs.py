@@ -13,6 +13,10 @@ REFUSED = [
     ("--codec ndlz:4", "ndlz takes items of 1 byte, these have 4"),
     ("--codec zfp-rate", "zfp-rate needs a number, 1 to 100 percent of the size, not 0"),
     ("--codec zfp-rate:101", "1 to 100 percent of the size, not 101"),
+    ("--codec zfp-accuracy", "zfp-accuracy needs a number, the power of ten that is the tolerance: "
+     "zfp-accuracy:-3 for 0.001"),
+    ("--codec zfp-precision", "zfp-precision needs a number, the bits to keep of each value: "
+     "zfp-precision:16"),
     ("--codec zfp-accuracy:-3 --blocks 3,20", "block shape[0] is 3"),
     ("--codec zfp-accuracy:-3 --filters shuffle", "filter shuffle produces other bytes"),
     ("--filters trunc-prec", "1 to 23 bits to keep or -1 to -22 to clear, not 0"),
@@ -45,6 +49,10 @@ class Codecs(Case):
             self.check_refused(("create",), words + ["--shape", "40,40", "--dtype", "<f4"],
                                sentence)
             self.check_refused(("convert", source), words, sentence)
+
+    def test_zero_is_a_tolerance(self):
+        self.ok("create", self.path("zero.b2nd"), "--shape", "40,40", "--dtype", "<f4", "--codec",
+                "zfp-accuracy:0")
 
     def test_refused_for_the_dtype(self):
         for dtype, words in ((">f4", "--filters trunc-prec:10"), ("<i4", "--codec zfp-rate:50"),
