@@ -160,9 +160,13 @@ void probe_close(probe *p)
 
 cli_exit probe_refuse(const char *path, const char *other)
 {
-    bool zip = strncmp(other, "a zip", 5) == 0;
+    const char *advice = "";
+    if (strncmp(other, "a zip", 5) == 0) advice = ": unpack it and use its .npy files";
+    if (strcmp(other, "a NIfTI image") == 0)
+        advice = "; 'caterva convert --from raw --offset N' reads the items that begin at "
+                 "byte N, the header's vox_offset, with the shape reversed";
     return cli_fail(CLI_UNSUPPORTED, "%s is %s, which caterva cannot read%s", path, other,
-                    zip ? ": unpack it and use its .npy files" : "");
+                    advice);
 }
 
 /* Refuses a tree, or reports what is wrong with it. */

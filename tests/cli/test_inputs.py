@@ -160,6 +160,13 @@ class Marks(Case):
                             ["get", path], ["diff", path, path], ["verify", path],
                             ["stats", path], ["bench", path]):
                 self.assertIn(word, self.fails(5, *command), name)
+        self.assertIn("'caterva convert --from raw --offset N' reads the items",
+                      self.fails(5, "info", self.path("n.nii")))
+        image = np.arange(24, dtype="<i2").reshape(2, 3, 4, order="F")
+        self.path("n.nii").write_bytes(bytes(344) + b"n+1\0" + bytes(4) + image.tobytes("F"))
+        self.ok("convert", self.path("n.nii"), self.path("n.b2nd"), "--from", "raw", "--offset", "352",
+                "--shape", "4,3,2", "--dtype", "<i2")
+        np.testing.assert_array_equal(blosc2.open(str(self.path("n.b2nd")))[...], image.T)
         raw = self.path("zip.raw")  # the name decides here: raw items may be any bytes
         raw.write_bytes(b"PK\3\4")
         self.ok("convert", raw, self.path("out.b2nd"), "--shape", "4", "--dtype", "u1")
