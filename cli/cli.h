@@ -168,8 +168,9 @@ typedef struct cli_args {
 #define CLI_OPT_FOLLOW (1UL << 28) /* every, follow */
 #define CLI_OPT_SHORT (1UL << 29)
 #define CLI_OPT_COMPACT_AT (UINT64_C(1) << 44)
-#define CLI_OPT_LIST (UINT64_C(1) << 45)   /* long, recursive */
-#define CLI_OPT_ASTYPE (UINT64_C(1) << 40) /* astype, casting */
+#define CLI_OPT_LIST (UINT64_C(1) << 45)       /* long, recursive */
+#define CLI_OPT_ASTYPE (UINT64_C(1) << 40)     /* astype, casting */
+#define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* the same, to the dtype of FILE */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */

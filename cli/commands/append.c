@@ -274,16 +274,18 @@ const cli_command cli_command_append = {
     .synopsis = "FILE IN",
     .summary = "append items along an axis",
     .details =
-        "Appends IN (npy, raw or b2nd; '-' for standard input) to FILE along --axis\n"
-        "(default 0; -1 is the last). IN must have FILE's dtype (--casting converts\n"
-        "others), and FILE's shape except for that axis. If IN lacks that axis, it is one\n"
-        "item. Raw input has as many items as its size allows. The change is committed at\n"
-        "the end; until then, and after a failure, FILE is unchanged. --every commits more\n"
-        "often. --follow reads a stream of raw items from a pipe and commits them as they\n"
-        "arrive; if it ends inside an item, the whole items before it are committed.",
-    .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE |
-               CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT |
-               CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
+        "Appends IN (npy, raw, b2nd, CSV or text; '-' for standard input) to FILE along\n"
+        "--axis (default 0; -1 is the last). IN must have FILE's dtype (without --casting "
+        "or\n"
+        "--astype nothing is converted), and FILE's shape except for that axis. If IN lacks\n"
+        "that axis, it is one item. Raw input has as many items as its size allows, and CSV\n"
+        "and text are read as FILE's dtype. The change is committed at the end; until then,\n"
+        "and after a failure, FILE is unchanged. --every commits more often. --follow reads\n"
+        "a stream of raw items from a pipe and commits them as they arrive; if it ends\n"
+        "inside an item, the whole items before it are committed.",
+    .options = CLI_OPT_AXIS | CLI_OPT_FOLLOW | CLI_OPT_WAIT | CLI_OPT_FROM |
+               CLI_OPT_CAST_INPUT | CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY |
+               CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 2,
     .run = run_append,

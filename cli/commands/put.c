@@ -107,19 +107,19 @@ const cli_command cli_command_put = {
     .synopsis = "FILE SEL [IN]",
     .summary = "write a selection of an array",
     .details =
-        "Writes IN (npy, raw or b2nd; '-' for standard input), or the value of --fill, to "
-        "the\n"
-        "selected items of FILE. The input must have the shape and dtype of the selection\n"
-        "(--casting converts other dtypes); raw input is not converted. The change is\n"
-        "committed at the end; until then, and after a failure, FILE is unchanged.\n\n"
+        "Writes IN (npy, raw, b2nd, CSV or text; '-' for standard input), or the value of\n"
+        "--fill, to the selected items of FILE. The input must have the shape and dtype of\n"
+        "the selection: without --casting or --astype nothing is converted. Raw input has\n"
+        "FILE's dtype, and CSV and text are read as it. The change is committed at the end;\n"
+        "until then, and after a failure, FILE is unchanged.\n\n"
         "With --part nothing is committed and FILE is not locked: the items become a part\n"
         "of a job, and others can be written at the same time. 'caterva jobs merge' takes\n"
         "the token of the part. JOB is the id that 'caterva jobs begin' printed, or its "
         "first\n"
         "digits.",
-    .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_ASTYPE | CLI_OPT_FILL | CLI_OPT_OFFSET |
-               CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT | CLI_OPT_NO_PROGRESS |
-               CLI_OPT_PART | CLI_OPT_REMOTE,
+    .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_CAST_INPUT | CLI_OPT_FILL |
+               CLI_OPT_OFFSET | CLI_OPT_THREADS | CLI_OPT_MEMORY | CLI_OPT_COMPACT_AT |
+               CLI_OPT_NO_PROGRESS | CLI_OPT_PART | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 3,
     .run = run_put,
