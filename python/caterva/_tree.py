@@ -511,7 +511,8 @@ class Tree(Group):
             except BusyError:  # arrays are open for writing: by this tree, or by others
                 self._refuse_others(key)
                 self._opened.drop(key)
-                handle._remove(key)
+                with contextlib.suppress(*[NotFoundError] * new):  # it was only new arrays
+                    handle._remove(key)
             self._opened.drop(key)
 
     def _refuse_others(self, key: str) -> None:
