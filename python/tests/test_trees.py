@@ -614,3 +614,14 @@ def test_one_key_is_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
         t.move("g/a", "g/b")
         del t["g/b"]
         assert "g/b" not in t
+
+
+def test_del_of_new_arrays() -> None:
+    with caterva.open_tree("t.b2d", "x") as t:
+        t["x"] = np.arange(3)
+        t["g/a"] = np.arange(3)
+        del t["x"], t["g"]
+        assert "x" not in t
+        assert "g" not in t
+        with pytest.raises(KeyError):
+            del t["x"]
