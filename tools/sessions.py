@@ -80,10 +80,13 @@ def same(shown, printed):
 
 
 def run(command, folder):
+    # Without what a make around it hands on: its flags make another make print its folders.
+    outside = {name: value for name, value in os.environ.items()
+               if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     done = subprocess.run(["bash", "-c", command], cwd=folder, timeout=TIMEOUT,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT,
-                          env=dict(os.environ, NO_COLOR="1", LC_ALL="C.UTF-8"))
+                          env=dict(outside, NO_COLOR="1", LC_ALL="C.UTF-8"))
     lines = done.stdout.decode().splitlines()
     return "".join(line.rstrip() + "\n" for line in lines)
 

@@ -99,8 +99,14 @@ static cv_status change(caterva_array *array, const cv_attribute *list, int n, c
         .set_attributes = true, .attributes = placed.layers, .n_attributes = placed.n};
     cv_status status = cv_txn_change(array->pending->txn, &change, err);
     cv_placed_free(&placed);
-    if (status == CV_OK) cv_array_changed(array);
     return status;
+}
+
+/* Descriptions show all changes of a call together. */
+static cv_status finish(caterva_array *array, cv_status status)
+{
+    cv_array_changed(array);
+    return cv_array_finish(array, status);
 }
 
 static cv_status replace_attribute(caterva_array *array, const char *name,
@@ -127,7 +133,7 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     cv_attribute added = {
         .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
     cv_array_lock_alone(array);
-    return cv_array_finish(array, replace_attribute(array, name, &added, err));
+    return finish(array, replace_attribute(array, name, &added, err));
 }
 
 caterva_status caterva_attr_delete(caterva_array *array, const char *name, caterva_error *err)
@@ -136,7 +142,7 @@ caterva_status caterva_attr_delete(caterva_array *array, const char *name, cater
     CV_TRY(cv_array_refuse(array, "a change of attributes", err));
     CV_TRY(cv_attributes_check_name(name, err));
     cv_array_lock_alone(array);
-    return cv_array_finish(array, replace_attribute(array, name, NULL, err));
+    return finish(array, replace_attribute(array, name, NULL, err));
 }
 
 /* ---- Fixed metalayers --------------------------------------------------- */
@@ -334,7 +340,7 @@ caterva_status caterva_dims_set(caterva_array *array, const char *const *names,
     CV_TRY(cv_array_check_writable(array, err));
     CV_TRY(cv_array_refuse(array, "a change of attributes", err));
     cv_array_lock_alone(array);
-    return cv_array_finish(array, set_dims(array, names, err));
+    return finish(array, set_dims(array, names, err));
 }
 
 cv_status cv_dims_carry(const cv_snapshot *from, const int *axes, caterva_array *to,
