@@ -166,14 +166,6 @@ static void set_default_filters(cv_frame_header *h, int64_t item_size)
         h->filters[CV_MAX_FILTERS - 1] = CATERVA_FILTER_SHUFFLE;
 }
 
-/* Levels 2 and 3 of zstd write two to seven times as fast as level 5 for a few per cent of size.
- * Level 2 costs bytes, but not larger items, more than that (docs/performance.md, "Defaults"). */
-static uint8_t default_level(int codec, int64_t item_size)
-{
-    if (codec != CATERVA_CODEC_ZSTD) return 5;
-    return item_size == 1 ? 3 : 2;
-}
-
 static cv_status set_level(const blueprint *b, cv_frame_header *h, cv_error *err)
 {
     int level = b->options.level;
@@ -205,7 +197,10 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
     } else if (o->codec == CATERVA_CODEC_DEFAULT) {
         h->codec = CATERVA_CODEC_ZSTD;
     }
-    h->level = like ? like->level : default_level(h->codec, b->item_size);
+    /* Levels 2 and 3 of zstd write two to seven times as fast as level 5 for a few per cent of size.
+     * Level 2 costs bytes, but not larger items, more (docs/performance.md, "Defaults"). */
+    int level = h->codec != CATERVA_CODEC_ZSTD ? 5 : b->item_size == 1 ? 3 : 2;
+    h->level = like ? like->level : (uint8_t)level;
     CV_TRY(set_level(b, h, err));
     if (o->use_dict && !cv_codec_makes_dict(h->codec))
         return cv_fail(err, CATERVA_EPIPELINE, -1,

@@ -28,16 +28,13 @@ static bool uses_system(void)
     return kind != CV_HEAP_SET;
 }
 
-static void *from_system(size_t size, size_t alignment)
-{
-    if (alignment <= CV_HEAP_ALIGNMENT) return malloc(size);
-    return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-}
-
 void *cv_heap_allocate(size_t size, size_t alignment)
 {
     if (size > SIZE_MAX - alignment) return NULL;
-    if (uses_system()) return from_system(size, alignment);
+    if (uses_system())
+        return alignment <= CV_HEAP_ALIGNMENT
+                   ? malloc(size)
+                   : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
     return own.allocate(own.context, size > 0 ? size : 1, alignment);
 }
 

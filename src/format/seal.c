@@ -71,19 +71,15 @@ void cv_seal_root_write(uint8_t *bytes, size_t size, const uint8_t *header,
     fingerprint(bytes, size, header, header_size, type + 1);
 }
 
-static bool is_zero(const uint8_t bytes[FINGERPRINT_SIZE])
-{
-    static const uint8_t zeros[FINGERPRINT_SIZE];
-    return memcmp(bytes, zeros, sizeof zeros) == 0;
-}
-
 cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer *trailer,
                              const uint8_t *header_bytes, const cv_frame_header *header,
                              cv_seal_state *out, cv_error *err)
 {
     int64_t header_pos = 0, trailer_pos = (int64_t)(header->frame_size - trailer->size);
     *out = CV_SEAL_NONE;
-    if (trailer->fingerprint_type == FINGERPRINT_NONE && is_zero(trailer->fingerprint))
+    static const uint8_t zeros[FINGERPRINT_SIZE];
+    if (trailer->fingerprint_type == FINGERPRINT_NONE &&
+        memcmp(trailer->fingerprint, zeros, sizeof zeros) == 0)
         return CV_OK;
     if (trailer->fingerprint_type != FINGERPRINT_128)
         return cv_fail(err, CATERVA_ECORRUPT, trailer_pos,

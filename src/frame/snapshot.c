@@ -752,13 +752,6 @@ static cv_status replace_content(cv_frame_header *header, const char *name,
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "no metalayer \"%.100s\"", name);
 }
 
-static cv_status change_metalayer(const cv_metalayer *layer, cv_frame_header *header,
-                                  cv_error *err)
-{
-    cv_buffer content = {.data = (uint8_t *)layer->data, .size = layer->size};
-    return replace_content(header, layer->name, &content, err);
-}
-
 static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_snapshot *to,
                         cv_error *err)
 {
@@ -768,7 +761,11 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
     CV_TRY(cv_trailer_write(change->set_attributes ? change->attributes : t->attributes, n,
                             &to->trailer_bytes, err));
     header.has_attributes = n > 0;
-    if (change->metalayer) CV_TRY(change_metalayer(change->metalayer, &header, err));
+    const cv_metalayer *layer = change->metalayer;
+    if (layer) {
+        cv_buffer content = {.data = (uint8_t *)layer->data, .size = layer->size};
+        CV_TRY(replace_content(&header, layer->name, &content, err));
+    }
 
     /* Large enough until the commit. Frames that C-Blosc2 emptied keep their old chunk area. */
     uint64_t chunks_end = header.header_size + (uint64_t)header.cbytes;

@@ -92,12 +92,6 @@ static cv_status take(const char *path, finished *f, cv_error *err)
     return take_array(path, f, err);
 }
 
-static void give_back(finished *f)
-{
-    if (f->archive.tree) cv_wings.tree->archive_close(&f->archive);
-    cv_array_free(f->array);
-}
-
 /* ---- Soundness --------------------------------------------------------------------------- */
 
 typedef struct soundness {
@@ -775,7 +769,8 @@ caterva_status caterva_publish(const char *path, const char *url,
     cv_status status = o.abandon ? CV_OK : take(path, &f, err);
     if (status == CV_OK && !o.abandon) status = check_sound(path, &f, &o, err);
     if (status == CV_OK) status = publish(&f, url, &o, &out, err);
-    give_back(&f);
+    if (f.archive.tree) cv_wings.tree->archive_close(&f.archive);
+    cv_array_free(f.array);
     if (result) cv_output_fill(result, &out, sizeof out);
     return status;
 }

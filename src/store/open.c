@@ -126,12 +126,6 @@ static int write_pieces(const cv_append *a, cv_file file, uint64_t pos, cv_statu
     return 0;
 }
 
-static int sync_end(const cv_append *a, cv_file file, uint64_t pos)
-{
-    int error = a->durable ? cv_file_sync(file) : 0;
-    return !error && a->durable && pos == 0 ? sync_parent(a->path) : error;
-}
-
 cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 {
     cv_file file;
@@ -139,7 +133,10 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
     CV_TRY(cv_refuse_url(a->path, err));
     CV_TRY(open_end(a->path, &file, pos, err));
     int error = write_pieces(a, file, *pos, &status, err);
-    if (!error && status == CV_OK) error = sync_end(a, file, *pos);
+    if (!error && status == CV_OK && a->durable) {
+        error = cv_file_sync(file);
+        if (!error && *pos == 0) error = sync_parent(a->path);
+    }
     bool is_cut = !error && status == CV_OK;
     if (!is_cut) is_cut = cv_file_truncate(file, *pos) == 0;
     if (!error && status == CV_OK && !cv_dir_names(cv_dir_here, a->path, file))

@@ -147,12 +147,6 @@ static int open_directory(cv_dir dir, const char *name, cv_target *target)
     return cv_open_file(opened, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &target->frame);
 }
 
-static cv_status fail_to_open(int error, const cv_shown_path *shown, cv_error *err)
-{
-    if (error == ENOENT) return cv_fail_open(err, error, shown->text);
-    return cv_fail_sys(err, error, "cannot check whether %s is in use", shown->text);
-}
-
 cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
                          const cv_shown_path *shown, cv_target *out, cv_error *err)
 {
@@ -161,7 +155,9 @@ cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
                              : open_any_way(dir, name, &target.self);
     if (error) {
         cv_target_close(&target);
-        return fail_to_open(error, shown, err);
+        return error == ENOENT ? cv_fail_open(err, error, shown->text)
+                               : cv_fail_sys(err, error, "cannot check whether %s is in use",
+                                             shown->text);
     }
     *out = target;
     return CV_OK;

@@ -125,15 +125,10 @@ static cv_status plan_chunk(window *w, bool *is_full, cv_error *err)
     return CV_OK;
 }
 
-static size_t most_chunks(const cv_grid *grid)
-{
-    size_t n = CV_WAVE_HEADS / cv_layout_wave_bytes(grid);
-    return n < 1 ? 1 : n < CV_WAVE_CHUNKS ? n : CV_WAVE_CHUNKS;
-}
-
 static cv_status fill_window(window *w, cv_error *err)
 {
-    size_t most = most_chunks(&w->walk->source->snapshot->grid);
+    size_t most = CV_WAVE_HEADS / cv_layout_wave_bytes(&w->walk->source->snapshot->grid);
+    most = most < 1 ? 1 : most < CV_WAVE_CHUNKS ? most : CV_WAVE_CHUNKS;
     bool is_full = false;
     w->wanted.size = w->chunks.size = w->requests.size = w->runs.size = 0;
     w->n_wanted = w->n_chunks = w->n_asked = w->n_runs = w->n_at_hand = 0;
@@ -348,13 +343,6 @@ static int by_position(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-/* Sorts by position, so that neighbouring runs are read together. */
-static void sort_runs(window *w)
-{
-    if (w->n_runs == w->n_at_hand) return;
-    qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run), by_position);
-}
-
 /* Reads the layouts of chunks not read whole, and cuts all chunks into runs; those already in
  * memory come first. */
 static cv_status cut_window(window *w, cv_error *err)
@@ -370,7 +358,9 @@ static cv_status cut_window(window *w, cv_error *err)
     for (size_t i = 0; i < w->n_asked; i++)
         if (!is_at_hand(request_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
     for (size_t i = w->n_asked; i < w->n_chunks; i++) CV_TRY(add_whole(w, i, err));
-    sort_runs(w);
+    if (w->n_runs > w->n_at_hand)
+        qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run),
+              by_position);
     return CV_OK;
 }
 
