@@ -358,7 +358,7 @@ static cv_status cut_window(window *w, cv_error *err)
     for (size_t i = 0; i < w->n_asked; i++)
         if (!is_at_hand(request_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
     for (size_t i = w->n_asked; i < w->n_chunks; i++) CV_TRY(add_whole(w, i, err));
-    if (w->n_runs > w->n_at_hand)
+    if (w->n_runs > w->n_at_hand) /* by position: neighbouring runs are read together */
         qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run),
               by_position);
     return CV_OK;
