@@ -290,7 +290,7 @@ static int rename_file_new(cv_dir dir, const char *from, const char *to)
 
 int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to)
 {
-    cv_file_info info;
+    cv_file_info info = {0};
     int error = cv_dir_get_link_info(dir, from, &info);
     if (error) return error;
     return info.kind == CV_KIND_DIRECTORY ? rename_directory_new(dir, from, to)

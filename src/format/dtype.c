@@ -154,7 +154,10 @@ static void literal_skip_string(cv_literal *p)
 static cv_status literal_string(cv_literal *p, char **out)
 {
     char c = literal_peek(p);
-    if (c != '\'' && c != '"') return literal_fail(p, "a string is missing");
+    if (c != '\'' && c != '"') {
+        (void)literal_fail(p, "a string is missing");
+        return CATERVA_EINVAL;
+    }
     cv_literal end = *p;
     literal_skip_string(&end);
 

@@ -21,7 +21,8 @@ typedef struct parser {
 
 static void skip_space(parser *p)
 {
-    while (p->at < p->end && memchr(" \t\r\n", *p->at, 4)) p->at++;
+    for (; p->at < p->end; p->at++)
+        if (*p->at != ' ' && *p->at != '\t' && *p->at != '\r' && *p->at != '\n') return;
 }
 
 static bool accept(parser *p, char c)
@@ -73,7 +74,7 @@ static uint32_t take_hex(parser *p)
 static void take_escape(parser *p)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-    char c = p->at < p->end ? *p->at : '\0';
+    const char c = p->at < p->end ? *p->at : (char)0;
     const char *letter = c ? strchr(letters, c) : NULL;
     if (letter) {
         put(p, &meant[letter - letters], 1);

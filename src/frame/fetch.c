@@ -164,14 +164,13 @@ static cv_status take_run(void *context, size_t run, cv_error *err)
 }
 
 static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                           int64_t n, size_t budget, cv_buffer *buffer, int64_t *fetched,
-                           cv_error *err)
+                           int64_t *n, size_t budget, cv_buffer *buffer, cv_error *err)
 {
     fetching f;
     const cv_arrivals arrivals = {.arrived = take_run, .context = &f};
     f.layout = layout;
     f.wanted = wanted;
-    *fetched = plan_runs(&f, n, budget, cv_store_join_gap(frame->store));
+    *n = plan_runs(&f, *n, budget, cv_store_join_gap(frame->store));
     CV_TRY(cv_buffer_reserve(buffer, f.needed, err));
     uint8_t *place = buffer->data;
     for (size_t i = 0; i < f.n_runs; i++) {
@@ -182,13 +181,12 @@ static cv_status read_runs(cv_frame *frame, const cv_layout *layout, cv_wanted *
 }
 
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                          int64_t n, bool in_order, size_t budget, cv_buffer *buffer,
-                          int64_t *fetched, cv_error *err)
+                          int64_t *n, bool in_order, size_t budget, cv_buffer *buffer,
+                          cv_error *err)
 {
-    *fetched = n;
-    if (borrow(frame, layout, wanted, n)) return CV_OK;
-    if (!in_order) cv_fetch_sort(layout, wanted, n);
-    return read_runs(frame, layout, wanted, n, budget, buffer, fetched, err);
+    if (borrow(frame, layout, wanted, *n)) return CV_OK;
+    if (!in_order) cv_fetch_sort(layout, wanted, *n);
+    return read_runs(frame, layout, wanted, n, budget, buffer, err);
 }
 
 cv_status cv_fetch_chunk(cv_frame *frame, const cv_layout *layout, cv_buffer *buffer,

@@ -13,12 +13,12 @@ typedef struct cv_wanted {
     cv_packed_block packed;
 } cv_wanted;
 
-/* Fetches blocks wanted[0..n), n >= 1, of a CV_ACCESS_BLOCK chunk: at least one, and as many as fit
- * `budget` and one wave. Sets *fetched to their number. Sorts the list by position unless
+/* Fetches blocks wanted[0..*n), *n >= 1, of a CV_ACCESS_BLOCK chunk: at least one, and as many as
+ * fit `budget` and one wave. Sets *n to their number. Sorts the list by position unless
  * `in_order`. The bytes stay in `buffer` (or the store) until the next fetch. */
 cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted,
-                          int64_t n, bool in_order, size_t budget, cv_buffer *buffer,
-                          int64_t *fetched, cv_error *err);
+                          int64_t *n, bool in_order, size_t budget, cv_buffer *buffer,
+                          cv_error *err);
 
 /* A run: bytes [start, start + size) of the chunk, read at once. CV_BLOCK_PREFIX bytes before them
  * are reserved. */

@@ -218,6 +218,7 @@ void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_o
 {
     bool is_behind = ref->table_pos == 0;
     *object = is_behind ? ref->object : CV_FRAME_OBJECT;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): parse_given has set it */
     *pos = is_behind ? ref->pos + (uint64_t)layout->header.cbytes : ref->table_pos;
 }
 
@@ -977,6 +978,7 @@ static void keep_others(const wave *w, size_t i, const records *r)
         cv_layout *layout = cv_layout_find(w->cache, w->snapshot, &ref);
         if (!layout) layout = of_record(r, w->cache->store, &ref, record_of(w, i, r, at));
         if (layout) keep(w->cache, &ref, layout);
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the cache has a reference of its own */
         cv_layout_release(layout);
     }
 }

