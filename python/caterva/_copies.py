@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _boxes, _caterva, _dtypes, _options
 from ._errors import DTypeError
-from ._places import place_of
+from ._places import place_to_create
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -83,4 +83,4 @@ def copied(
         words["shape"] = source.shape
     if source is x and isinstance(x, _caterva.Array):
         how["start"], how["stop"] = _boxes.box_around(sel, x.shape)
-    return named(_caterva.copy(make, source, place_of(path), words, how, progress), dims)
+    return named(_caterva.copy(make, source, place_to_create(path), words, how, progress), dims)

@@ -10,7 +10,7 @@ import numpy as np
 from . import _boxes, _caterva, _options
 from ._array import Array
 from ._copies import named
-from ._places import place_of
+from ._places import place_to_create
 
 SLAB_BYTES = 1 << 26  # moved at a time
 
@@ -36,7 +36,7 @@ def incomplete(
     """Create an array that is dropped, not committed, if it is collected before `_complete`:
     an interruption while it is made or filled then replaces nothing."""
     words, progress, dims = new_words(shape, dtype, fill_value, dict(options))
-    return named(_caterva.create(Array, place_of(path), words, progress), dims)
+    return named(_caterva.create(Array, place_to_create(path), words, progress), dims)
 
 
 def as_stored(data: Array, options: dict[str, Any]) -> dict[str, Any]:

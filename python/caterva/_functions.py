@@ -27,6 +27,7 @@ from ._group import Group
 from ._options import Copying, Either, Loading, Opening, Path, Saving, Storage
 from ._places import (
     SUFFIXES,
+    hint_of_format,
     hint_of_key,
     is_remote,
     is_tree,
@@ -335,6 +336,11 @@ def open(
         if hint := hint_of_key(place):
             message = f"{shown(place)} does not exist{hint}"
             raise make(Status.ENOTFOUND, errno.ENOENT, -1, message, place) from None
+        raise
+    except CorruptError as error:
+        if hint := hint_of_format(place):
+            message, code = str(error) + hint, error.errno or 0
+            raise make(Status.ECORRUPT, code, error.position or 0, message, place) from None
         raise
     except UnsupportedError:
         if (group := _group_of(place, mode, given | {"remote": remote})) is None:

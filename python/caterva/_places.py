@@ -7,8 +7,17 @@ import pathlib
 
 from ._errors import Status, make
 from ._options import MEMORY, Path, url_of
+from ._shown import shown
 
 SUFFIXES = (".b2d", ".b2z", ".b2e")
+OTHERS = {
+    ".npy": "numpy.save writes NumPy files",
+    ".npz": "numpy.savez writes NumPy files",
+    ".csv": "numpy.savetxt writes text",
+    ".b2d": "open_tree makes trees",
+    ".b2z": "Tree.pack makes archives of trees",
+    ".b2e": "python-blosc2 makes such trees",
+}
 MAGIC_OF_TREES = (b"PK\3\4", b"PK\5\6")
 
 
@@ -43,6 +52,20 @@ def place_of(path: Path | None) -> str:
     return whole(url) if key is None else f"{whole(tree)}::{key}"
 
 
+def place_to_create(path: Path | None) -> str:
+    """Return the absolute path or URL of an array to create; names of other formats are
+    refused."""
+    place = place_of(path)
+    suffix = os.path.splitext(place)[1].lower()
+    if suffix in OTHERS and "::" not in place:
+        message = (
+            f"{shown(place)} has the suffix of another format: an array is a Blosc2 frame, name "
+            f"it .b2nd; {OTHERS[suffix]}"
+        )
+        raise make(Status.EINVAL, 0, -1, message, place)
+    return place
+
+
 def place_to_open(path: Path | None) -> str:
     """Return the absolute path or URL of something to open; memory is refused."""
     if path is None:
@@ -60,6 +83,14 @@ def hint_of_key(place: str) -> str:
     if not colons or key.startswith("/") or not os.path.lexists(tree) or not is_tree(tree):
         return ""
     return f": keys in a tree begin with a slash, {tree}::/{key}"
+
+
+def hint_of_format(place: str) -> str:
+    """Return a hint for a file of another format that ``caterva convert`` reads; else an empty
+    str."""
+    if place.endswith((".npy", ".csv")) and not is_remote(place):
+        return f": 'caterva convert {shown(place)} OUT.b2nd' converts it"
+    return ""
 
 
 def place_of_tree(path: Path) -> str:

@@ -120,7 +120,7 @@ class Readable(Operators):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | complex | str | bytes):
             raise TypeError(
-                f"'==' is not supported between a {type(self).__name__} and {other!r}: compare "
+                f"'==' is not supported between {type(self).__name__} and {other!r}: compare "
                 "np.asarray(a), or read the part to compare"
             )
         return NotImplemented

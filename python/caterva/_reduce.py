@@ -187,7 +187,7 @@ def _reduction(what: int, name: str, summary: str, example: str) -> Any:
         return _as_asked(result, dtype, out)
 
     reduce.__name__ = name
-    reduce.__qualname__ = f"Readable.{name}"
+    reduce.__qualname__ = name
     reduce.__doc__ = f"""{summary} over all items, or along axes.
 
         Parameters

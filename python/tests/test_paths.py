@@ -380,3 +380,25 @@ def test_a_pipe_is_refused_at_once() -> None:
     """Opening a FIFO would wait for a writer."""
     os.mkfifo("pipe.b2nd")
     run_program(FIFO)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".NPZ", ".csv", ".b2d", ".b2z", ".b2e"])
+def test_an_array_cannot_have_the_suffix_of_another_format(suffix: str) -> None:
+    name = "other" + suffix
+    for create in (
+        lambda: caterva.save(name, [1, 2], overwrite=True),
+        lambda: caterva.copy(caterva.zeros(3), name),
+        lambda: caterva.open(name, "w", shape=3),
+    ):
+        with pytest.raises(caterva.InvalidError, match=r"suffix of another format.*\.b2nd"):
+            create()
+    assert not os.path.exists(name)
+    caterva.save("other.h5", [1])
+    os.remove("other.h5")
+
+
+def test_a_numpy_file_names_the_command_that_converts_it() -> None:
+    np.save("n.npy", np.arange(3))
+    with pytest.raises(caterva.CorruptError, match="caterva convert .*n.npy OUT.b2nd") as e:
+        caterva.open("n.npy")
+    assert e.value.errno == errno.EBADMSG
