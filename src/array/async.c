@@ -341,7 +341,7 @@ static cv_status add_selected(caterva_request *request, caterva_array *array,
     cv_grid grid = grid_of(info);
     cv_selection s;
     cv_memory memory;
-    cv_read_piece *piece;
+    cv_read_piece *piece = NULL;
     CV_TRY(cv_array_selection(&grid, words, &s, err));
     cv_result result = cv_result_of(&s, info->dtype);
     CV_TRY(cv_memory_of_destination(dst, &result, &memory, err));
@@ -357,7 +357,7 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
                                   const caterva_async_options *options, caterva_request **out,
                                   caterva_error *err)
 {
-    caterva_request *request;
+    caterva_request *request = NULL;
     if (out) *out = NULL;
     CV_TRY(cv_array_check(array, err));
     CV_TRY(request_new(options, out != NULL, &request, err));
@@ -374,7 +374,7 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
 static cv_status add_share(void *request, const cv_base *base, cv_mapped *share,
                            cv_error *err)
 {
-    cv_read_piece *piece;
+    cv_read_piece *piece = NULL;
     CV_TRY(request_add_piece(request, base->array, 0, &piece, err));
     piece->base = base;
     piece->mapped = *share;
@@ -397,7 +397,7 @@ static cv_status add_rest(void *context, const cv_rest *rest, cv_error *err)
 static cv_status add_nothing(caterva_request *request, const cv_selection *s, cv_error *err)
 {
     const cv_base *base = request->base;
-    cv_read_piece *piece;
+    cv_read_piece *piece = NULL;
     while (!base->array) base = base->parts[0]->base;
     CV_TRY(request_add_piece(request, base->array, 0, &piece, err));
     piece->base = base;
@@ -426,7 +426,7 @@ caterva_status caterva_view_read_async(const caterva_view *view,
                                        const caterva_async_options *options,
                                        caterva_request **out, caterva_error *err)
 {
-    caterva_request *request;
+    caterva_request *request = NULL;
     if (out) *out = NULL;
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     CV_TRY(request_new(options, out != NULL, &request, err));

@@ -495,7 +495,7 @@ cv_status cv_txn_put_end(cv_txn *txn, const cv_put *put, cv_status written, cv_e
 static cv_status put_bytes(cv_txn *txn, int64_t chunk, const cv_buffer *bytes, uint32_t name,
                            cv_error *err)
 {
-    cv_put put;
+    cv_put put = {0};
     CV_TRY(cv_txn_put_begin(txn, chunk, bytes->size, &put, err));
     put.name = name;
     cv_status status =

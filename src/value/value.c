@@ -244,7 +244,7 @@ static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p
     size_t step = values->struct_size;
     for (size_t i = 0; i < n; i++, at += step) {
         caterva_value v = {.kind = CATERVA_VALUE_NIL};
-        int64_t n_parts;
+        int64_t n_parts = -1;
         CV_TRY(cv_options_copy(&v, sizeof v, at, "value", err));
         if (depth == 0 && left[0] == 0)
             return cv_fail(err, CATERVA_EINVAL, -1,
