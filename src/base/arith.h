@@ -1,5 +1,5 @@
-/* Checked arithmetic and byte order, for all sizes from files and callers. True means that the
- * result fits: `if (!cv_mul_i64(a, b, &size)) return cv_fail(...)`. */
+/* Checked arithmetic for all sizes from files and callers, and byte order. cv_add_* and cv_mul_*
+ * return whether the result fits: `if (!cv_mul_i64(a, b, &size)) return cv_fail(...)`. */
 #ifndef CV_BASE_ARITH_H
 #define CV_BASE_ARITH_H
 
@@ -10,8 +10,7 @@
 
 #define CV_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 
-/* Sizes are int64_t and are converted to size_t unchecked: with 32 bits, 2^32 + 1 would become
- * 1. */
+/* Sizes are int64_t, and casts to size_t are not checked: a size_t of 32 bits would lose bits. */
 _Static_assert(sizeof(size_t) == sizeof(int64_t), "Caterva needs addresses of 64 bits");
 
 static inline bool cv_add_i64(int64_t a, int64_t b, int64_t *out)

@@ -18,18 +18,18 @@
 #define CV_CPU_IS_ARM 0
 #endif
 
-/* Each bit is what its kernels need together. A larger one does not include a smaller one. */
+/* One bit for each group of instructions. No bit implies another: a kernel names all it needs. */
 typedef enum cv_cpu_feature {
     CV_CPU_CRC = 1 << 0,    /* an instruction for CRC32C: SSE4.2, ARM's crc            */
     CV_CPU_CLMUL = 1 << 1,  /* carry-less products of 64 bits: PCLMULQDQ, PMULL        */
     CV_CPU_VCLMUL = 1 << 2, /* the same in wider registers: VPCLMULQDQ                 */
-    CV_CPU_AVX2 = 1 << 3,   /* and F16C, which every CPU with AVX2 has */
+    CV_CPU_AVX2 = 1 << 3,   /* AVX2 and F16C, which every CPU with AVX2 has */
     CV_CPU_AVX512 = 1 << 4, /* F, VL, BW and DQ                                        */
     CV_CPU_NEON = 1 << 5,
-    CV_CPU_CRC_TWICE = 1 << 6 /* starts more than one CRC instruction per cycle */
+    CV_CPU_CRC_TWICE = 1 << 6 /* the CPU starts several crc instructions per cycle */
 } cv_cpu_feature;
 
-/* The processor's features that cv_cpu_allow permits. Costs one load; any thread. */
+/* Returns the processor's features that cv_cpu_allow permits. Costs one load. Any thread. */
 unsigned cv_cpu_features(void);
 
 /* Whether all of `wanted` are available. */
@@ -38,7 +38,8 @@ static inline bool cv_cpu_can(unsigned wanted)
     return (cv_cpu_features() & wanted) == wanted;
 }
 
-/* For tests and benchmarks: use only features in `wanted`. 0: portable kernels; ~0u: all. */
+/* For tests and benchmarks: from now on only features in `wanted` are used. 0 leaves the portable
+ * kernels; ~0u allows all features. */
 void cv_cpu_allow(unsigned wanted);
 
 #endif

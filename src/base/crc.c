@@ -1,14 +1,16 @@
 /* Room: base. CRC-32 of zip archives by tables, and CRC32C of frames by the fastest instructions of
  * the processor. All implementations return the same value, for any alignment. Tables are computed
- * at first need.
+ * when they are first needed.
  *
- * Here a CRC32C is the register without the inversions: a polynomial over GF(2) modulo P; bit 0 is
- * the highest power, x^31. For consecutive lanes, each computed from 0,
+ * In these formulas a crc is the content of the register, without the inversions at both ends. It
+ * is a polynomial over GF(2) modulo P, the generator polynomial; bit 0 is the highest power, x^31.
+ * For consecutive lanes A, B, C of L bytes, each computed from 0,
  *
- *     crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)        L bytes per lane
+ *     crc(A B C) = crc(A) x^16L + crc(B) x^8L + crc(C)
  *
- * The product of two crcs has 63 bits; read as 64 bits it is x times the product, and passing 64
- * more bits through the register multiplies by x^32. Hence, for a shift by n words of 64 bits:
+ * register(crc, word) is one step of the crc instruction; register(0, word) is word x^32 mod P. The
+ * carry-less product of two crcs has 63 bits, and as a word of 64 bits it stands for x times the
+ * product. Hence a shift by n words is
  *
  *     crc x^64n = register(0, crc * x^(64n - 33)) */
 #include "base/crc.h"
@@ -19,7 +21,7 @@
 
 /* ---- CRC-32 of zip archives ----
  *
- * By tables, eight bytes at a time: as fast as a disk, which suffices. */
+ * Uses tables and takes eight bytes at a time. This is as fast as a disk, which suffices. */
 
 enum { SLICES = 8 };
 static uint32_t tables[SLICES][256];
@@ -55,18 +57,17 @@ uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size)
 
 /* ---- CRC32C: common to all implementations -------------------------------- */
 
-/* A lane takes `words` of 8 bytes in a step, at most LANE_BYTES in all; LANES are joined at
- * once. */
+/* A lane takes at most LANE_BYTES, a few words in each step. LANES crcs are joined together. */
 enum { LANES = 3, LANE_BYTES = 8192 };
 
-/* How a piece of at most `size` bytes is divided between a vector and `lanes`. First the vector's
- * part, which begins with one step and takes `more` steps alone; then the lanes. In `n` steps
- * vector and lanes advance together.
+/* How a piece of the input is divided. The vector registers take the bytes of the first 1 + more +
+ * n steps, and the lanes take the bytes behind these. In the first 1 + more steps the registers
+ * work alone; in each of the n steps after these, registers and lanes work in turn.
  *
  *     | step | more steps | n steps | lane | lane | lane | rest, less than a step | */
 typedef struct piece {
     size_t more, n;
-    size_t lane; /* bytes */
+    size_t lane; /* bytes of each lane */
 } piece;
 
 static inline piece cut_of(size_t size, size_t step, size_t lanes, size_t words)
@@ -145,22 +146,22 @@ static void make_shifts(void)
         shift_table[i] = fold(shift_table[i - 1], 0); /* by x^64 */
 }
 
-/* The table of x^(64i - 33) mod P, for i from 1 to the number of words in all lanes. */
+/* Returns the table of x^(64i - 33) mod P, for i from 1 to the number of words in all lanes. */
 static const uint32_t *get_shifts(void)
 {
     cv_once_run(&shifts_once, make_shifts);
     return shift_table;
 }
 
-/* Factors that move the upper and lower half of 128 bits by `bytes`, shifted left by one bit
- * because the product has one bit less. */
+/* Computes the factors that shift the two halves of 128 bits by `bytes` bytes. They are shifted
+ * left by one bit because the product of 64 by 64 bits has 127 bits. */
 static void make_fold_factors(int bytes, uint64_t factors[2])
 {
     factors[0] = (uint64_t)power_of_x(8 * bytes + 32) << 1;
     factors[1] = (uint64_t)power_of_x(8 * bytes - 32) << 1;
 }
 
-/* The carry-less product without an instruction for it: 32 additions. */
+/* Computes a carry-less product without an instruction for it, by 32 shifts and XORs. */
 static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 {
     uint64_t product = 0;
@@ -173,13 +174,14 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
  * The crc instruction takes 8 bytes per cycle with a latency of three cycles: three lanes keep it
  * busy. Meanwhile carry-less multiplication folds another part of the input into registers (V.
  * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel,
- * 2009). The two use different units, so one loop does both: it folds two registers while each lane
- * takes three or four words. By measurement two registers suffice, since the lanes hide the latency
- * of the products.
+ * 2009). The two instructions use different units of the processor. So one loop does both: it folds
+ * two registers while each lane takes three or four words. Measurements show that two registers
+ * suffice, because the lanes hide the latency of the products.
  *
- * Zen 5 starts two or more crc instructions per cycle. There six lanes, two sets of three, run
- * beside the same registers: 38 -> 62 GB/s with 128 bits, 54 -> 74 with 256, 78 -> 92 with 512. On
- * processors that start one per cycle six lanes would be 8 to 31 % slower. */
+ * Zen 5 starts two or more crc instructions per cycle. On it six lanes, two sets of three, run
+ * beside the same registers. Measured in GB/s: 38 -> 62 with registers of 128 bits, 54 -> 74 with
+ * 256, 78 -> 92 with 512. On processors that start one crc instruction per cycle six lanes would be
+ * 8 to 31 % slower. */
 
 #if CV_CPU_IS_X86
 
@@ -250,10 +252,11 @@ WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 
 /* ---- Folding -------------------------------------------------------------------- */
 
-/* Bytes that two registers take in a step. */
+/* Bytes that two registers of this width take in one step. */
 enum { STEP_128 = 32, STEP_256 = 64, STEP_512 = 128 };
 
-/* Factors that move 128 bits by their own width and by a step, and crcs by lanes. */
+/* Factors that shift 128 bits by 16 bytes (`own`) and by one step of each width. `shifts` are the
+ * factors that shift crcs by lanes. */
 typedef struct factors {
     uint64_t own[2], step_128[2], step_256[2], step_512[2];
     const uint32_t *shifts;
@@ -293,7 +296,7 @@ WITH_128 PART __m128i fold_128(__m128i x, __m128i by, __m128i next)
                                              _mm_clmulepi64_si128(x, by, 0x11)));
 }
 
-/* The crc of the bytes folded into 128 bits. */
+/* Returns the crc of the bytes that were folded into 128 bits. */
 WITH_128 PART uint64_t remainder_128(__m128i x)
 {
     uint64_t crc = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(x));
@@ -306,7 +309,7 @@ WITH_128 PART __m128i product(uint64_t crc, uint32_t factor)
                                 _mm_cvtsi32_si128((int)factor), 0);
 }
 
-/* `crc`: of all bytes before the lanes. */
+/* Joins the lanes' crcs to `crc`, the crc of all bytes before the lanes. */
 WITH_128 PART uint64_t join(uint64_t crc, const lanes *l, size_t lane, const factors *f)
 {
     if (lane == 0) return crc;
@@ -360,7 +363,7 @@ WITH_128 static uint32_t crc_128(uint32_t crc, const void *bytes, size_t size)
     return run_128(crc, bytes, size, 1, 4);
 }
 
-/* With fewer bytes, six lanes have too few steps. */
+/* Below this many bytes, six lanes have too few steps to be faster than three. */
 enum { SHORT_FOR_SIX = 1024 };
 
 WITH_128 static uint32_t crc_128_six(uint32_t crc, const void *bytes, size_t size)
@@ -484,7 +487,7 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
     return finish_rest(sum, p, size);
 }
 
-/* With fewer bytes, there are too few steps of 512 bits. */
+/* Below this many bytes, there are too few steps of 512 bits. */
 enum { SHORT = 1024, SHORT_OF_512_FOR_SIX = 4096 };
 
 WITH_512 static uint32_t crc_512(uint32_t crc, const void *bytes, size_t size)
@@ -503,14 +506,14 @@ WITH_512 static uint32_t crc_512_six(uint32_t crc, const void *bytes, size_t siz
 
 /* ---- CRC32C on ARMv8 ----
  *
- * As on x86-64, but with four registers, since PMULL is as fast as the crc instruction. The
- * instructions are optional. */
+ * As on x86-64, but with four registers, since PMULL is as fast as the crc instruction. Both are
+ * optional on ARMv8, so the processor is asked at run time. */
 
 #if CV_CPU_IS_ARM
 
 #include <arm_neon.h>
 
-/* Clang's headers hide instructions that the build's target lacks. */
+/* Clang's headers hide intrinsics that the build's target lacks; the builtins work. */
 #if defined(__clang__)
 #define WITH_CRC __attribute__((target("crc")))
 #define WITH_128 __attribute__((target("crc,aes")))
@@ -570,8 +573,7 @@ WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 
 enum { STEP = 64 };
 
-static uint64_t by_own[2], by_step[2]; /* factors that move 128 bits by their width, and by
-                                          a step */
+static uint64_t by_own[2], by_step[2]; /* shift 128 bits by 16 bytes, and by STEP */
 static cv_once factors_once = CV_ONCE_INIT;
 
 static void make_factors(void)
@@ -582,7 +584,7 @@ static void make_factors(void)
 
 WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
 
-/* The products of the lower halves, and of the upper halves. */
+/* Return the carry-less products of the lower and of the upper 64 bits. */
 WITH_128 PART uint64x2_t product_low(uint64x2_t a, uint64x2_t b)
 {
     uint64x2_t product;
@@ -686,8 +688,7 @@ const cv_crc32c_kind *cv_crc32c_kinds(int *n)
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
     const cv_crc32c_kind *kind = kinds;
-    unsigned missing = ~cv_cpu_features(); /* loaded once: six calls are measurable for
-                                              blocks of 2 KiB */
+    unsigned missing = ~cv_cpu_features(); /* once: six calls are measurable */
     while ((kind->needs | kind->suits) & missing) kind++;
     return kind->run(crc, bytes, size);
 }

@@ -9,20 +9,20 @@
 uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size);
 
 /* CRC32C of `size` bytes, continued from `crc`, which is 0 at first: Castagnoli, 0x1EDC6F41,
- * reflected, as in iSCSI (RFC 3720, B.4) and ext4. Every block read is checked, so this uses the
- * processor's instructions. Any alignment, any thread. */
+ * reflected, as in iSCSI (RFC 3720, B.4) and ext4. Uses the processor's instructions, because every
+ * block that is read is checked with it. Any alignment, any thread. */
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size);
 
 /* One implementation. All return the same value. */
 typedef struct cv_crc32c_kind {
     const char *name;
     unsigned needs; /* cv_cpu_feature bits that `run` requires */
-    unsigned suits; /* bits without which another one is faster */
+    unsigned suits; /* bits without which a later one in the list is faster */
     uint32_t (*run)(uint32_t crc, const void *bytes, size_t size);
 } cv_crc32c_kind;
 
-/* Lists the implementations for this processor, fastest first; the last one is portable. cv_crc32c
- * uses the first that cv_cpu_can run. */
+/* Returns the *n implementations for this architecture, fastest first; the last one is portable.
+ * cv_crc32c uses the first one whose `needs` and `suits` cv_cpu_can confirms. */
 const cv_crc32c_kind *cv_crc32c_kinds(int *n);
 
 #endif

@@ -9,7 +9,7 @@ static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, i
     if (shape < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "shape[%d] is %lld, less than 0", axis,
                        (long long)shape);
-    bool empty_ok = shape == 0; /* other programs store 0 for the chunks of empty arrays */
+    bool empty_ok = shape == 0; /* other programs store edges of 0 for empty arrays */
     if (chunk < (empty_ok ? 0 : 1))
         return cv_fail(err, CATERVA_EINVAL, -1, "chunk shape[%d] is %d, less than 1", axis,
                        chunk);
@@ -29,8 +29,8 @@ static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, i
     return CV_OK;
 }
 
-/* Computes strides and products, last axis first. False if a chunk exceeds int64; *counts_fit:
- * whether the whole array fits. */
+/* Computes strides and products, last axis first. Returns false if the bytes of a chunk exceed
+ * int64. Sets *counts_fit to whether the array's numbers of chunks, items and bytes fit. */
 static bool multiply(cv_grid *g, bool *counts_fit)
 {
     int64_t chunks = 1, blocks = 1, items = 1, block = g->item_size, chunk = g->item_size;
@@ -87,7 +87,7 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
 
     bool counts_fit;
     bool fits = multiply(grid, &counts_fit);
-    if (has_empty_axis(grid)) { /* no items: the other axes may overflow */
+    if (has_empty_axis(grid)) { /* an overflow along other axes is no error */
         grid->n_items = grid->n_chunks = grid->total_bytes = 0;
         counts_fit = true;
     }
@@ -105,7 +105,7 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
     if (grid->n_chunks > CV_MAX_CHUNKS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",
                        (long long)grid->n_chunks, (long long)CV_MAX_CHUNKS);
-    grid->n_all_blocks = grid->n_chunks > 0; /* fits: chunks have at least as many bytes */
+    grid->n_all_blocks = grid->n_chunks > 0; /* at most n_chunks * chunk_bytes, below 2^59 */
     for (int d = 0; d < ndim && grid->n_chunks > 0; d++)
         grid->n_all_blocks *= count_blocks(grid, d);
     return CV_OK;

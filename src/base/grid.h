@@ -20,7 +20,8 @@
 
 #define CV_MAX_DIMS CATERVA_MAX_DIMS
 
-/* C-Blosc2's limits: chunk and block sizes are int32, and the offsets (int64) one chunk. */
+/* C-Blosc2's limits. Sizes of chunks and blocks are int32. The number of chunks is limited because
+ * the index, an int64 for each chunk, is itself a chunk. */
 #define CV_MAX_CHUNK_BYTES ((int64_t)INT32_MAX - 32)
 #define CV_MAX_BLOCK_BYTES ((int64_t)536866816)
 #define CV_MAX_CHUNKS (CV_MAX_CHUNK_BYTES / (int64_t)sizeof(int64_t))
@@ -37,11 +38,11 @@ typedef struct cv_grid {
     int64_t chunk_strides[CV_MAX_DIMS];   /* increment of the chunk number per chunk index */
     int64_t block_strides[CV_MAX_DIMS];   /* increment of the block number per block index */
     int64_t item_strides[CV_MAX_DIMS];    /* bytes inside a block, per item */
-    int64_t n_items;                      /* of the array */
+    int64_t n_items;                      /* items of the array */
     int64_t n_chunks;
-    int64_t n_blocks;     /* of one chunk */
-    int64_t n_all_blocks; /* in all chunks, only blocks with items of the array */
-    int64_t chunk_bytes;  /* ext_chunk_shape items, decoded */
+    int64_t n_blocks;     /* blocks of one chunk */
+    int64_t n_all_blocks; /* blocks of all chunks, without those that hold only padding */
+    int64_t chunk_bytes;  /* decoded size of a chunk: ext_chunk_shape items */
     int64_t block_bytes;
     int64_t total_bytes; /* n_items * item_size */
 } cv_grid;

@@ -1,4 +1,4 @@
-/* Room: base. Memory from the system or the program's functions. malloc is called only here. */
+/* Room: base. Memory from the system or the program's functions. Only this module calls malloc. */
 #include "base/heap.h"
 
 #include "base/os.h"
@@ -18,7 +18,8 @@ bool cv_heap_set(const cv_heap_functions *functions)
     return true;
 }
 
-/* Returns true for the system. Waits while another thread sets functions, which is brief. */
+/* Returns whether the system allocates, which the first call decides. While another thread is
+ * inside cv_heap_set, waits for its result, which is brief. */
 static bool uses_system(void)
 {
     int kind = CV_HEAP_UNSETTLED;
@@ -49,7 +50,7 @@ void cv_heap_release(void *memory)
 void *cv_calloc(size_t n, size_t size)
 {
     size_t all;
-    if (cv_heap_is_system()) return calloc(n, size); /* new pages are zero already */
+    if (cv_heap_is_system()) return calloc(n, size); /* which need not clear new pages */
     if (__builtin_mul_overflow(n, size, &all)) return NULL;
     void *memory = cv_malloc(all);
     if (memory) memset(memory, 0, all);
@@ -103,8 +104,7 @@ char *cv_strdup(const char *text) { return cv_strndup(text, SIZE_MAX); }
 
 /* ---- Buffers ----
  *
- * The capacity doubles, so that appending takes amortised O(1) per byte. Memory is aligned for
- * SIMD. */
+ * The capacity doubles, so that appending takes amortised O(1) per byte. */
 
 enum { ALIGNMENT = 64 };
 

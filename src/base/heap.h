@@ -1,6 +1,6 @@
-/* All memory of the library, from the system or from the program's functions; C-Blosc2 and the C
- * library allocate their own. The first allocation selects the system unless functions were set;
- * then each allocation costs one load more than malloc. Any thread. */
+/* Allocates all memory of the library from the system, or from functions that the program sets.
+ * C-Blosc2 and the C library allocate their own memory. Without such functions the first allocation
+ * selects the system; an allocation then costs one load more than malloc. Any thread. */
 #ifndef CV_BASE_HEAP_H
 #define CV_BASE_HEAP_H
 
@@ -20,14 +20,14 @@ typedef struct cv_heap_functions {
     void (*release)(void *context, void *memory);
 } cv_heap_functions;
 
-/* Sets the functions, before the first allocation and only once. Otherwise returns false and
- * changes nothing. */
+/* Sets the functions. This works once, and only before the first allocation; otherwise returns
+ * false and changes nothing. */
 bool cv_heap_set(const cv_heap_functions *functions);
 
 /* The alignment of malloc. */
 #define CV_HEAP_ALIGNMENT _Alignof(max_align_t)
 
-/* Only for the functions below. */
+/* Used by the inline functions below only. */
 typedef enum cv_heap_kind {
     CV_HEAP_UNSETTLED,
     CV_HEAP_SETTING,
@@ -43,8 +43,8 @@ static inline bool cv_heap_is_system(void)
     return atomic_load_explicit(&cv_heap_settled, memory_order_acquire) == CV_HEAP_SYSTEM;
 }
 
-/* Returns `size` bytes aligned for any C type, or NULL. For 0 bytes: NULL, or memory that must not
- * be used but freed. */
+/* Returns `size` bytes aligned for any C type, or NULL. For 0 bytes the memory may only be
+ * freed. */
 static inline void *cv_malloc(size_t size)
 {
     return cv_heap_is_system() ? malloc(size) : cv_heap_allocate(size, CV_HEAP_ALIGNMENT);
@@ -57,19 +57,19 @@ void *cv_calloc(size_t n, size_t size);
  * and changes nothing. */
 void *cv_realloc(void *memory, size_t old, size_t size);
 
-/* Makes room for an item behind the `n` of a list that has room for `*room`: doubles a full
- * one. Returns the list, which may have moved, or NULL with nothing changed. */
+/* Makes room for one more item in a list of `n` items with capacity *room. Doubles the capacity if
+ * the list is full. Returns the list, which may have moved. NULL if out of memory: nothing has
+ * changed. */
 void *cv_grow(void *list, size_t n, size_t *room, size_t item_size);
 
 /* Returns `size` bytes aligned to `alignment`, a power of 2. */
 void *cv_aligned_alloc(size_t alignment, size_t size);
 
-/* Returns memory for `size` bytes in large pages of this size and alignment, if the system has
- * them. */
+/* Returns memory for `size` bytes, aligned to CV_LARGE_PAGE, in pages of that size if possible. */
 enum { CV_LARGE_PAGE = 2 << 20 };
 void *cv_large_pages(size_t size);
 
-/* Copies a text, or at most `most` bytes of it. NULL without memory. */
+/* Copies a text, or at most `most` bytes of it. NULL if out of memory. */
 char *cv_strdup(const char *text);
 char *cv_strndup(const char *text, size_t most);
 
@@ -98,13 +98,13 @@ typedef struct cv_buffer {
     size_t capacity;
 } cv_buffer;
 
-/* Grows to `capacity` bytes in all; keeps the content up to `size`. */
+/* Makes the capacity at least `capacity` bytes in all. Keeps the first `size` bytes. */
 cv_status cv_buffer_reserve(cv_buffer *buffer, size_t capacity, cv_error *err);
 
 /* Sets `size`, growing if needed; new bytes are undefined. */
 cv_status cv_buffer_resize(cv_buffer *buffer, size_t size, cv_error *err);
 
-/* cv_buffer_append for many bytes, or if the buffer must grow. */
+/* The slower part of cv_buffer_append: for many bytes, or if the buffer must grow. */
 cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t size,
                                 cv_error *err);
 

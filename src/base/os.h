@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Processors this process may use; at least 1. */
+/* Number of processors that this process may use; at least 1. */
 int cv_os_cores(void);
 
 /* Bytes of a core's level 2 cache, and of the shared level 3 cache; 0: unknown. */
@@ -22,8 +22,8 @@ uint64_t cv_os_time_ns(void);
 uint32_t cv_os_process(void);
 void cv_os_host(char *out, size_t size);
 
-/* Fills with random bytes from the system, or else with unique ones from clocks, process and
- * addresses. */
+/* Fills `out` with random bytes of the system, combined with a hash of clocks, process id and an
+ * address. If the system gives none, the hash is used alone. */
 void cv_os_random(void *out, size_t size);
 
 /* Sleeps for approximately this time, or less if a signal arrives. */

@@ -1,6 +1,6 @@
-/* Open directories and the names in them, which stay valid despite chdir and renames above.
- * Functions that return int return 0 or an errno number. Names may be paths; cv_dir_here is the
- * current working directory. */
+/* Open directories, and operations on names in them. A name in an open directory keeps its meaning
+ * after chdir, and after a rename of the directory or of those above it. Functions that return int
+ * return 0 or an errno number. Names may be paths; cv_dir_here is the current working directory. */
 #ifndef CV_BASE_OS_DIR_H
 #define CV_BASE_OS_DIR_H
 
@@ -10,7 +10,7 @@ extern const cv_dir cv_dir_here;
 
 static inline bool cv_dir_is_here(cv_dir dir) { return dir.number == cv_dir_here.number; }
 
-/* Closes the directory and sets it to none. None and cv_dir_here are fine. */
+/* Closes *dir and sets it to {0}. Closes nothing if it is {0} or cv_dir_here. */
 void cv_dir_close(cv_dir *dir);
 
 /* ---- Opening ------------------------------------------------------------ */
@@ -18,7 +18,7 @@ void cv_dir_close(cv_dir *dir);
 /* How to open a file: one of the first three, with any of the others. */
 enum {
     CV_OPEN_READ = 1,
-    CV_OPEN_WRITE = 2, /* only */
+    CV_OPEN_WRITE = 2, /* for writing only */
     CV_OPEN_BOTH = CV_OPEN_READ | CV_OPEN_WRITE,
     CV_OPEN_CREATE = 4,  /* if it does not exist */
     CV_OPEN_NEW = 8,     /* with CREATE: EEXIST if it exists */
@@ -26,20 +26,20 @@ enum {
     CV_OPEN_NO_LINK = 32 /* ELOOP if the name is a symbolic link */
 };
 
-/* `mode`: permissions of a created file, without the umask's bits. Also opens directories for
- * reading. */
+/* Opens a file, or a directory for reading. `mode`: the permissions of a file that is created,
+ * without the umask's bits. */
 int cv_dir_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 
 /* Opens a directory; `how` is 0 or CV_OPEN_NO_LINK. */
 int cv_dir_open(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
-/* Opens a directory for names in it, not for listing or sync. Needs only search permission if the
- * system supports that. */
+/* Opens a directory for operations on names in it, which excludes listing and sync. Needs only
+ * search permission if the system supports that. */
 int cv_dir_open_names(const char *path, cv_dir *out);
 
 /* ---- Information -------------------------------------------------------- */
 
-/* Information about the file to which the name leads, following links; or about the link itself. */
+/* Get information about the file to which the name leads, or about the link itself. */
 int cv_dir_get_info(cv_dir dir, const char *name, cv_file_info *out);
 int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out);
 
@@ -53,23 +53,22 @@ bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
 /* Whether both paths lead to the same file or directory. */
 bool cv_os_same_file(const char *a, const char *b);
 
-/* Returns the absolute path, with links unresolved. NULL without memory. If the working directory
- * is unknown: the path unchanged. Release with cv_free. */
+/* Returns the absolute path, with links unresolved. NULL if out of memory. If the working directory
+ * is unknown, returns a copy of `path`. Release with cv_free. */
 char *cv_os_absolute(const char *path);
 
-/* Returns the absolute path of an existing file, without links. NULL if it does not exist, or
- * without memory. Release with cv_free. */
+/* Returns the absolute path of an existing file, with links resolved. NULL if the file does not
+ * exist, or if out of memory. Release with cv_free. */
 char *cv_os_real_path(const char *path);
 
 /* ---- Changing ----------------------------------------------------------- */
 
-/* Returns when the names in the directory are durable. 0 if the system cannot sync directories. */
+/* Makes the names in the directory durable. Returns 0 also if the system cannot do it. */
 int cv_dir_sync(cv_dir dir);
 
 /* Syncs the whole file system, for callers that wrote many files. ENOTSUP if the system cannot. */
 int cv_dir_sync_all(cv_dir dir);
 
-/* Removes a file, or an empty directory. */
 int cv_dir_remove(cv_dir dir, const char *name);
 int cv_dir_remove_directory(cv_dir dir, const char *name);
 
@@ -81,10 +80,11 @@ typedef struct cv_listing {
     cv_dir dir;   /* the listed directory; belongs to the listing */
 } cv_listing;
 
-/* Owns `dir`, even on failure. */
+/* Opens a listing of `dir`. Takes ownership of `dir`, and closes it on failure. */
 int cv_listing_open(cv_dir dir, cv_listing *out);
 
-/* Returns the next name, valid until the next call. NULL at the end, or on an error (*error). */
+/* Returns the next name, valid until the next call. At the end, returns NULL and sets *error to 0;
+ * on an error, to its number. */
 const char *cv_listing_next(cv_listing *listing, int *error);
 
 void cv_listing_close(cv_listing *listing);
@@ -99,14 +99,14 @@ int cv_dir_rename(cv_dir dir, const char *from, const char *to);
 /* Renames atomically without replacing: EEXIST if `to` exists. */
 int cv_dir_rename_new(cv_dir dir, const char *from, const char *to);
 
-/* cv_dir_rename_new for file systems without such a call: link and unlink, or an exclusive
- * placeholder. */
+/* cv_dir_rename_new for systems without such a call: links and unlinks a file, or first reserves
+ * `to` by an exclusively created file or directory. */
 int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to);
 
-/* Hard-links `from`. EEXIST if `to` exists; EXDEV and others if the file systems cannot. */
+/* Makes `to` in `other` a hard link of `from`. EEXIST if `to` exists; EXDEV and others. */
 int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to);
 
-/* Exchanges two names atomically. ENOTSUP if not supported; nothing has changed then. */
+/* Exchanges two names atomically. ENOTSUP if the system cannot; then nothing has changed. */
 int cv_dir_exchange(cv_dir dir, const char *a, const char *b);
 
 /* Creates a directory with mode 0777 without the umask's bits. EEXIST if the name exists. */
@@ -114,7 +114,7 @@ int cv_dir_make(cv_dir dir, const char *name);
 
 enum { CV_OS_TEMP_NAME = 256 };
 
-/* Makes ".<name>.<tag>-XXXXXX", which is probably unused: repeat if not. Truncates long names. */
+/* Makes ".<name>.<tag>-XXXXXX", truncating long names; XXXXXX is random. If in use, call again. */
 void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME]);
 
 /* Creates and opens a temporary file (read-write) or directory (read-only), with `mode` without the
@@ -138,8 +138,8 @@ int cv_file_get_access(cv_file file, cv_os_access *out);
  * the file's group gets only the rights that all users have. */
 int cv_file_set_access(cv_file file, const cv_os_access *access);
 
-/* The same, and also replaces inherited access control lists by those of `from`, and copies its
- * "user." attributes; `from` none: removes the lists. Skips what cannot be set. */
+/* As cv_file_set_access. Also removes the access control lists that the file inherited, and copies
+ * the lists and "user." attributes of `from` if it is open. Skips what cannot be set. */
 int cv_file_take_access(cv_file file, const cv_os_access *access, cv_file from);
 
 #endif

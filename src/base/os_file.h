@@ -1,7 +1,7 @@
-/* Open files, behind a handle that a port redefines. Reads and writes complete all bytes or fail.
+/* Open files, behind a handle that a port redefines. Reads and writes transfer all bytes or fail.
  *
  * Functions that return int return 0 or an errno number, whose names this header provides. The
- * caller makes the error message, because it knows what the file is for. */
+ * caller makes the error message, because only the caller knows what the file is for. */
 #ifndef CV_BASE_OS_FILE_H
 #define CV_BASE_OS_FILE_H
 
@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Closes the file and sets it to none. None is fine. */
+/* Closes *file and sets it to {0}. Does nothing if it is {0}. */
 void cv_file_close(cv_file *file);
 
-/* Duplicates the handle: the same opening with the same locks, closed separately. */
+/* Duplicates the handle: *out is the same opening with the same locks, but is closed separately. */
 int cv_file_again(cv_file file, cv_file *out);
 
 int cv_file_get_info(cv_file file, cv_file_info *out);
@@ -24,26 +24,27 @@ int cv_file_size(cv_file file, uint64_t *size);
  * on an error. */
 int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *done);
 
-/* Reads all bytes if they are in memory. Otherwise it is undefined which bytes were read. */
+/* Reads all bytes if they are in the system's memory (READ). Otherwise (NO), or if the system does
+ * not report that (UNKNOWN), the contents of `dst` are undefined. */
 typedef enum cv_at_once { CV_AT_ONCE_NO, CV_AT_ONCE_READ, CV_AT_ONCE_UNKNOWN } cv_at_once;
 cv_at_once cv_file_read_at_once(cv_file file, void *dst, size_t size, uint64_t pos);
 
-/* Hint: the bytes will be read. Does not wait; several hints are queued at the medium. */
+/* Hint: these bytes will be read. Does not wait, so several hints can be in the device's queue. */
 void cv_file_fetch(cv_file file, uint64_t pos, uint64_t size);
 
-/* Hint: many writes behind the end will follow. May allocate zeros. */
+/* Hint: these bytes behind the file's end will be written. May extend the file with zeros. */
 void cv_file_take_room(cv_file file, uint64_t pos, uint64_t size);
 
-/* Writes all `size` bytes or fails; then some may have been written. */
+/* Writes all `size` bytes. If it fails, some of them may have been written. */
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos);
 
 /* Copies within a file; the ranges must not overlap. Fails as cv_file_write does, or with
  * ENOTSUP. */
 int cv_file_copy_within(cv_file file, uint64_t from, uint64_t to, size_t size);
 
-/* Shares bytes between two files until either is written. Positions and size are multiples of
- * CV_CLONE_UNIT. Syncs the source. On failure (ENOTSUP and others) the bytes at `pos` are
- * undefined. */
+/* Makes bytes of `file` at `pos` share storage with those of `from` at `there`, until either are
+ * written. Positions and size are multiples of CV_CLONE_UNIT. Syncs the source. On failure (ENOTSUP
+ * and others) the bytes at `pos` are undefined. */
 enum { CV_CLONE_UNIT = 4096 };
 int cv_file_clone(cv_file file, uint64_t pos, cv_file from, uint64_t there, uint64_t size);
 
@@ -56,48 +57,50 @@ int cv_file_touch(cv_file file);
 /* Truncates the file, or extends it with zeros. */
 int cv_file_truncate(cv_file file, uint64_t size);
 
-/* Returns when the file's bytes and size are durable. */
+/* Makes the file's bytes and size durable. */
 int cv_file_sync(cv_file file);
 
 /* ---- Locks ----
  *
- * Advisory locks that belong to an opening: closing it releases them, forked children share
- * them. */
+ * Advisory locks. They belong to an opening (POSIX: an open file description), which duplicated
+ * handles and forked children share, and are released when its last handle is closed. */
 
 /* Takes the exclusive lock. EWOULDBLOCK if another opening, in any process, holds it. */
 int cv_file_lock(cv_file file);
 
-/* Returns 0, or EWOULDBLOCK if another opening holds the exclusive lock. May make a concurrent
- * cv_file_lock fail, but no concurrent question. */
+/* Returns 0, or EWOULDBLOCK if another opening holds the exclusive lock. A concurrent cv_file_lock
+ * may fail because of this call; a concurrent cv_file_ask_lock does not. */
 int cv_file_ask_lock(cv_file file);
 
 /* Shared locks, which do not exclude the exclusive one.
  *
  *   share         this opening reads
- *   share_number  this opening reads state `number`; after share
+ *   share_number  this opening reads state `number`; call share first
+ *   is_shared     another opening shares
+ *   is_shared_but another opening shares, and has not set `number`
  *
- * is_shared finds all other openings that share; is_shared_but all except those with `number` (one
- * without a number, as in older versions, may be missed if another one has `number`). Both return
- * true if unknown. From share through share_number at least one lock is held. unshare releases all
- * of them. */
+ * The last two return true if the system cannot know. is_shared_but may miss an opening without a
+ * number (older versions set none) if a third one has `number`. From share until unshare an opening
+ * holds at least one lock. unshare releases all of them. */
 int cv_file_share(cv_file file);
 int cv_file_share_number(cv_file file, uint64_t number);
 void cv_file_unshare(cv_file file);
 bool cv_file_is_shared(cv_file file);
 bool cv_file_is_shared_but(cv_file file, uint64_t number);
 
-/* Marks: an opening marks a number of a directory, the number of a file in it. They are independent
- * of each other and of all locks. is_marked: whether another opening set the mark; false if
- * unknown, and then mark fails (ENOTSUP or others). unshare keeps marks. */
+/* Marks. An opening of a directory marks numbers, each of which belongs to a file in it. Marks are
+ * independent of each other and of the locks: unshare keeps them. is_marked returns whether another
+ * opening set the mark. Without system support is_marked returns false, and mark fails. */
 int cv_file_mark(cv_file file, uint64_t number);
 void cv_file_unmark(cv_file file, uint64_t number);
 bool cv_file_is_marked(cv_file file, uint64_t number);
 
-/* Releases all locks of this opening. Closing would leave them to forked children. */
+/* Releases the exclusive and the shared locks of this opening, but not its marks. Closing the file
+ * would not release them while a forked child has the opening. */
 void cv_file_unlock(cv_file file);
 
-/* A moment in the history of forks: tells whether this process is a fork made since, or has forked
- * since. */
+/* A moment, taken by cv_os_now. is_other_process: whether this process was forked after it.
+ * has_forked: whether this process has forked a child after it. */
 typedef struct cv_os_moment {
     unsigned generation, forks;
 } cv_os_moment;

@@ -5,14 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An open file; {0}: none, EBADF everywhere. Never a standard stream, not inherited; any thread. */
+/* An open file. {0} is no file: all functions return EBADF. Never a standard stream; programs that
+ * this process executes do not inherit it. Any thread. */
 typedef struct cv_file {
     int number; /* on POSIX: descriptor + 1 */
 } cv_file;
 
 static inline bool cv_file_is_open(cv_file file) { return file.number != 0; }
 
-/* An open directory; {0}: none. */
+/* An open directory. {0} is no directory. */
 typedef struct cv_dir {
     int number;
 } cv_dir;
@@ -23,7 +24,6 @@ static inline bool cv_dir_is_open(cv_dir dir) { return dir.number != 0; }
 static inline cv_file cv_dir_as_file(cv_dir dir) { return (cv_file){dir.number}; }
 static inline cv_dir cv_dir_of_file(cv_file file) { return (cv_dir){file.number}; }
 
-/* The kind of a file. */
 typedef enum cv_file_kind {
     CV_KIND_FILE,
     CV_KIND_DIRECTORY,
@@ -34,7 +34,7 @@ typedef enum cv_file_kind {
 typedef struct cv_file_info {
     cv_file_kind kind;
     uint64_t size;
-    uint64_t n_names;       /* 0: deleted, and open */
+    uint64_t n_names;       /* number of hard links; 0 if the file was deleted */
     uint64_t device, inode; /* together they identify the file */
     uint64_t changed_ns;    /* last change of its bytes, by the system's clock */
 } cv_file_info;

@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-/* Returns a copy of the variable; release with cv_free. NULL if it is not set or empty, or without
- * memory. */
+/* Returns a copy of the variable; release with cv_free. NULL if unset, empty or out of memory. */
 char *cv_os_variable(const char *name);
 
 /* ---- Libraries ---- */

@@ -6,7 +6,7 @@
 
 /* ---- Text of errors ----
  *
- * Validates UTF-8 (Unicode, table 3-7) and escapes it. */
+ * Validates UTF-8 (Unicode, table 3-7), and escapes invalid bytes and control characters. */
 
 static size_t length_by_first(unsigned char first)
 {
@@ -68,7 +68,7 @@ bool cv_is_utf8(const char *text)
     return true;
 }
 
-/* C0, DEL, and C1, which has two bytes. */
+/* Whether the character is C0, DEL, or C1 (two bytes). */
 static bool is_control(const char *text, size_t length)
 {
     unsigned char first = (unsigned char)text[0];
@@ -134,7 +134,8 @@ cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...)
         char text[96];
         snprintf(err->message + used, sizeof err->message - used, ": %s%s",
                  cv_error_text(sys_errno, text, sizeof text),
-                 sys_errno == EMFILE ? " (this process may open no more files: ulimit -n)" : "");
+                 sys_errno == EMFILE ? " (this process may open no more files: ulimit -n)"
+                                     : "");
     }
     return CATERVA_EIO;
 }

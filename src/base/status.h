@@ -33,8 +33,8 @@ static inline const char *cv_error_text_filled(int failed, int sys_errno, char *
     return text;
 }
 
-/* Returns text that is never NULL and never empty. May use the buffer `text` of `size` >= 16
- * bytes. */
+/* Returns the system's text for `sys_errno`, never NULL and never empty. May use `text`, `size` >=
+ * 16. */
 static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 {
     text[0] = '\0';
@@ -49,7 +49,7 @@ static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 
 bool cv_is_utf8(const char *text);
 
-/* Bytes of the character at `text`, `size` >= 1; 0 if it is not well-formed UTF-8. */
+/* Returns the length of the first character of `text`; 0 if it is not well-formed. `size` >= 1. */
 size_t cv_utf8_length(const char *text, size_t size);
 
 /* Encodes the character `code`, which is at most U+10FFFF and not a surrogate. Returns the number

@@ -63,7 +63,8 @@ static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&con
 
 /* ---- Read-write locks ---------------------------------------------------- */
 
-/* Writers precede new readers, to avoid starvation: a reader must not lock it again. */
+/* A waiting writer precedes new readers, so that it does not starve. Therefore a thread that has
+ * locked it for reading must not do so again. */
 typedef struct cv_rwlock {
     pthread_rwlock_t system;
 } cv_rwlock;
@@ -94,7 +95,7 @@ typedef struct cv_once {
         PTHREAD_ONCE_INIT                                                                    \
     }
 
-/* The first call runs `body`. Every call returns after that run. */
+/* The first call runs `body`. Every call returns after `body` has returned. */
 static inline void cv_once_run(cv_once *once, void (*body)(void))
 {
     pthread_once(&once->system, body);
@@ -105,19 +106,18 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 /* Starts a detached thread. False if the system cannot create one. */
 bool cv_thread_start(void *(*body)(void *context), void *context);
 
-/* Ends the thread that calls it. */
 _Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
 
-/* Makes the system deliver the process's signals to other threads. */
+/* Blocks all signals in this thread, so that the system delivers them to other threads. */
 void cv_thread_block_signals(void);
 
-/* Counts (+1, -1) reasons for which other threads may wait for this one: it belongs to the library,
- * or is inside a function of the program. While the count is not 0, this thread must not wait for
- * other threads. */
+/* Adds `more`, 1 or -1, to the number of reasons why other threads may wait for this thread: it
+ * belongs to the library, or it runs a function of the program. While the number is not 0, this
+ * thread must not wait for other threads. */
 void cv_thread_be_awaited(int more);
 bool cv_thread_is_awaited(void);
 
-/* Identifies this thread among the living ones. */
+/* Identifies a thread among those that are running. */
 typedef struct cv_thread {
     pthread_t system;
 } cv_thread;
@@ -131,10 +131,11 @@ static inline bool cv_thread_is_self(cv_thread thread)
 /* The same as a number, never 0, for distributing data over threads. */
 static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(); }
 
-/* Calls functions (or NULL) around forks: `before` and `in_parent` in the parent, `in_child` in the
- * child. Watchers of kind WAITS (they wait for other threads) are called before all LOCKS, and
- * after them again. Within a kind the last one added is called first before a fork, and last after
- * it. Does nothing on a system without fork. */
+/* Adds a watcher: functions (or NULL) that are called around each fork, `before` and `in_parent` in
+ * the parent, `in_child` in the child. Watchers of kind WAITS wait for other threads. They are
+ * called before all LOCKS when a fork begins, and after all LOCKS when it has ended. Within a kind
+ * the last one added is called first before a fork, and last after it. Does nothing on a system
+ * without fork. */
 typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
 void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
                        void (*in_child)(void));

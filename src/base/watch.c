@@ -1,5 +1,5 @@
-/* Room: base. Progress and cancellation. Reported progress never decreases and never exceeds the
- * total; calls of one function never overlap. */
+/* Room: base. Progress and cancellation. During a call the reported progress never decreases and
+ * never exceeds the total. Calls of one watch's function never overlap. */
 #include "base/watch.h"
 
 #include "base/os.h"
@@ -9,7 +9,7 @@ enum { LOOK_NS = 20000000 }; /* how long cv_watch_wait waits at most */
 cv_status cv_progress_check(const caterva_progress *progress, cv_error *err)
 {
     if (progress->per_second < CATERVA_NONE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "progress of %d reports a second",
+        return cv_fail(err, CATERVA_EINVAL, -1, "the progress asks for %d reports per second",
                        progress->per_second);
     if (progress->reserved[0] == 0 && progress->reserved[1] == 0) return CV_OK;
     return cv_fail(err, CATERVA_EINVAL, -1, "the reserved members of the progress are not 0");
@@ -60,7 +60,7 @@ void cv_watch_stop(cv_watch *watch)
     atomic_store_explicit(&watch->stopped, true, memory_order_relaxed);
 }
 
-/* Calls the function. Call with the lock. Returns whether the call continues. */
+/* Calls the program's function; the caller holds `lock`. False if the function stops the call. */
 static bool report(cv_watch *watch)
 {
     if (!watch->progress.report) return true;
@@ -99,14 +99,14 @@ void cv_watch_end(cv_watch *watch, bool good)
     if (--watch->n_calls == 0 && good) {
         atomic_store_explicit(&watch->done, total, memory_order_relaxed);
         if (watch->reported_done != total || watch->reported_total != total)
-            report(watch); /* too late to stop */
+            report(watch); /* which cannot stop the call any more */
     }
     cv_mutex_unlock(&watch->lock);
 }
 
 /* ---- Counting ------------------------------------------------------------ */
 
-/* The first time that the total is known, the next step reports without delay. */
+/* When the total becomes known, the next step reports at once. */
 void cv_watch_expect(cv_watch *watch, int64_t bytes)
 {
     for (; watch; watch = watch->also)
@@ -127,7 +127,7 @@ static cv_status fail_stopped(cv_error *err)
     return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped");
 }
 
-/* Reads the clock only if there is a function. */
+/* Reads the clock only if the watch has a function. */
 static bool is_due(const cv_watch *watch)
 {
     if (!watch->progress.report) return false;

@@ -1,8 +1,8 @@
 /* Progress of a long call: counts bytes and calls the caller's function, which may stop the call.
- * cv_watch_expect increases the total; cv_watch_tick and cv_watch_add increase the number done.
- * The function is called between blocks, at most as often as the caller wants. A NULL watch costs
- * one comparison. A call's watch may have the handle's as `also`: then both functions are called,
- * and each may stop the call. */
+ * cv_watch_expect increases the total; cv_watch_tick and cv_watch_add increase the number of bytes
+ * done. The function is called between blocks, at most as often as the caller wants. A NULL watch
+ * costs one comparison. A call's watch may have the handle's as `also`: then both functions are
+ * called, and each may stop the call. */
 #ifndef CV_BASE_WATCH_H
 #define CV_BASE_WATCH_H
 
@@ -18,7 +18,7 @@
 typedef struct cv_watch {
     caterva_progress progress;
     uint64_t interval;         /* ns between two reports; 0: each step is reported */
-    struct cv_watch *also;     /* also reported to; or NULL */
+    struct cv_watch *also;     /* the watch that gets all reports, too; or NULL */
     bool is_fixed;             /* counts only the bytes of cv_watch_step */
     atomic_int_least64_t done; /* may exceed `total`; reported numbers never do */
     atomic_int_least64_t total;
@@ -32,7 +32,7 @@ typedef struct cv_watch {
 /* CATERVA_EINVAL if a member has an unknown value. */
 cv_status cv_progress_check(const caterva_progress *progress, cv_error *err);
 
-/* With NULL, or without a function, only cv_watch_stop stops the call. */
+/* If `progress` is NULL or has no function, only cv_watch_stop stops the call. */
 void cv_watch_init(cv_watch *watch, const caterva_progress *progress);
 void cv_watch_destroy(cv_watch *watch);
 
@@ -50,17 +50,17 @@ cv_watch *cv_watch_open_fixed(cv_watch *watch, const caterva_progress *progress,
 /* Stops the call, as if the function had returned non-zero. Any thread. */
 void cv_watch_stop(cv_watch *watch);
 
-/* Begins and ends a call. The first of parallel calls resets the numbers; the last reports
- * completion if `good`. */
+/* Begins and ends a call. The first of parallel calls resets the numbers; the last one that ends
+ * reports completion if `good`. */
 void cv_watch_begin(cv_watch *watch);
 void cv_watch_end(cv_watch *watch, bool good);
 
-/* Increase the total, or the number done, without a report. NULL is fine. */
+/* Increase the total, or the number of bytes done, without a report. NULL is fine. */
 void cv_watch_expect(cv_watch *watch, int64_t bytes);
 void cv_watch_add(cv_watch *watch, int64_t bytes);
 
-/* Counts bytes and reports, unless it is too early or another thread is reporting.
- * CATERVA_ESTOPPED once it was stopped, until all calls in progress have ended. */
+/* Counts bytes and reports, unless it is too early or another thread is reporting. After a stop,
+ * returns CATERVA_ESTOPPED until all calls in progress have ended. */
 cv_status cv_watch_tell(cv_watch *watch, int64_t bytes, cv_error *err);
 
 static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *err)
@@ -72,9 +72,9 @@ static inline cv_status cv_watch_tick(cv_watch *watch, int64_t bytes, cv_error *
  * fine. */
 cv_status cv_watch_step(cv_watch *watch, int64_t bytes, cv_error *err);
 
-/* Waits on the condition, in the caller's thread, while workers run; may wake early. Reports
- * regularly, because some functions can stop the call on this thread only; does not hold the lock
- * while reporting. Without a function: cv_cond_wait. */
+/* Waits on `changed`, in the caller's thread, while workers run; may wake early. Calls
+ * cv_watch_tell at least every 20 ms, because some functions can stop the call on this thread only.
+ * Releases `lock` while it reports. If there is no function, only waits. */
 cv_status cv_watch_wait(cv_watch *watch, cv_cond *changed, cv_mutex *lock, cv_error *err);
 
 #endif
