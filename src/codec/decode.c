@@ -1,12 +1,14 @@
-/* Room: codec. Compressed bytes to items. Headers were checked against the grid; streams are not
- * trusted, and an error of libblosc2 is CATERVA_ECORRUPT. A block is decoded as a chunk of its own:
+/* Room: codec. Decodes compressed bytes. Callers have checked the headers against the grid. Streams
+ * are not trusted: an error of libblosc2 is CATERVA_ECORRUPT. A block is decoded as a chunk that
+ * contains only this block:
  *
  *   | header, 32 bytes       | start | the block's streams, as stored ... |
  *   | nbytes := block_bytes  |  36   |                                    |
  *   | cbytes := 36 + streams |       |                                    |
  *
- * so that the cost does not depend on the number of blocks in the real chunk. In the library's own
- * buffers the 36 bytes before the streams are overwritten and restored: nothing is copied. */
+ * So the cost does not depend on the number of blocks in the stored chunk. If the streams are in a
+ * buffer of this library, the 36 bytes before them are overwritten and restored, which saves a
+ * copy. */
 #include "codec/decode.h"
 
 #include "base/arith.h"
@@ -22,14 +24,14 @@ enum { FEW_BLOCKS = 64 };
 struct cv_decoder {
     blosc2_context *context;
     blosc2_schunk *schunk; /* NULL unless the codec needs geometry */
-    cv_buffer block_chunk; /* for streams that must not be changed */
+    cv_buffer block_chunk; /* copies of streams that are not `in_place` */
     int32_t item_size;
 };
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32])
 {
     if (chunk_header[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED) return CV_ACCESS_RAW;
-    /* blosc2_getitem_* would use the dictionary of the chunk that was decompressed last (3.3.5). */
+    /* blosc2_getitem_* of 3.3.5 would use the dictionary of the last decompressed chunk. */
     if (chunk_header[BLOSC2_CHUNK_BLOSC2_FLAGS] & BLOSC2_USEDICT) return CV_ACCESS_CHUNK;
     for (int i = 0; i < CV_CODEC_FILTERS; i++)
         if (chunk_header[BLOSC2_CHUNK_FILTER_CODES + i] == BLOSC_DELTA)
@@ -75,9 +77,9 @@ static cv_status check_decoded(int result, int32_t expected, cv_error *err)
     if (result == BLOSC2_ERROR_MEMORY_ALLOC)
         return cv_fail_memory(err, (size_t)expected, "decoding");
     if (result < 0)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "libblosc2 cannot decode it: %s",
+        return cv_fail(err, CATERVA_ECORRUPT, -1, "libblosc2 cannot decode the data: %s",
                        blosc2_error_string(result));
-    return cv_fail(err, CATERVA_ECORRUPT, -1, "decodes to %d bytes, not %d", result,
+    return cv_fail(err, CATERVA_ECORRUPT, -1, "the data decodes to %d bytes, not %d", result,
                    expected);
 }
 
@@ -93,7 +95,7 @@ static void write_block_header(uint8_t *at, const cv_packed_block *block, int32_
 
 /* ---- Blocks of one repeated item ------------------------------------------ */
 
-/* Whether the only filter to reverse is a shuffle by items. */
+/* Whether a shuffle of whole items is the only filter that must be reversed. */
 static bool only_shuffled(const uint8_t *header, int32_t block_bytes)
 {
     int n = 0;
@@ -126,9 +128,9 @@ static bool all_same(const uint8_t *bytes, int32_t n)
     return true;
 }
 
-/* A block has one stream for each byte of an item, or one stream. A stream is an int32 size and its
- * bytes; size 0 means zeros, and -v followed by an odd byte means bytes v. If all streams are such
- * runs, sets *n, and `item` to their values. */
+/* A block has one stream, or one for each byte of an item. A stream is an int32 size and that many
+ * bytes. Size 0 means a run of zeros; size -v, followed by an odd byte, means a run of bytes v.
+ * Returns whether all *n streams are runs, and sets `item` to their values. */
 static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
 {
     enum { ONE_STREAM = 0x10 };
@@ -147,9 +149,9 @@ static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
     return at == end;
 }
 
-/* Decodes without libblosc2 a block whose streams are runs, which are common in smooth and sparse
- * data. After one shuffle by items the values of the runs are the bytes of an item; other filters
- * allow only equal bytes. *item_size: of the repeated item. */
+/* Whether the block is one repeated item, found without libblosc2: all its streams are runs, as is
+ * common in smooth and sparse data. After a shuffle of whole items the values of the runs are the
+ * bytes of the item; with other filters all bytes must be equal. Sets `item` and *item_size. */
 static bool read_repeated(const cv_packed_block *block, int32_t block_bytes, uint8_t *item,
                           int32_t *item_size)
 {
@@ -176,8 +178,8 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 
 enum { NO_FILTERS = 1 };
 
-/* Decodes any other block: as part of its chunk if that is in memory and has few blocks, else as a
- * chunk of its own. With NO_FILTERS does not reverse the filters. */
+/* Decodes a block that need not be one repeated item: through its chunk if the chunk is in memory
+ * and has few blocks, else as a chunk of its own. With NO_FILTERS, reverses no filter. */
 static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, int how,
                                 void *dst, int32_t dst_size, cv_error *err)
 {
@@ -216,7 +218,8 @@ cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, voi
 
 /* ---- Partly decoded blocks --------------------------------------------------------- */
 
-/* Copying long streams only to skip their filters is not worth it. */
+/* Whether to leave the block shuffled. Streams that are not `in_place` must be copied for that,
+ * which is worth it only if they are short. */
 static bool may_stay_shuffled(const cv_decoder *decoder, const cv_packed_block *block,
                               int32_t block_bytes)
 {

@@ -8,8 +8,7 @@
 typedef enum cv_block_access {
     CV_ACCESS_RAW,   /* memcpyed: block k is the bytes at 32 + k * block_bytes */
     CV_ACCESS_BLOCK, /* each block decodes from its own streams: cv_decode_block */
-    CV_ACCESS_CHUNK  /* blocks need other parts of the chunk (dictionary, delta):
-                        cv_decode_chunk only                                       */
+    CV_ACCESS_CHUNK  /* blocks need each other (dictionary, delta): cv_decode_chunk */
 } cv_block_access;
 
 cv_block_access cv_codec_access(const uint8_t chunk_header[32]);
@@ -30,7 +29,7 @@ typedef struct cv_packed_block {
     bool in_place;        /* the CV_BLOCK_PREFIX bytes before `streams` may be used */
     const uint8_t *chunk; /* the whole chunk if it is in memory, else NULL */
     int32_t chunk_size;
-    int32_t block; /* number in the chunk, and number of blocks */
+    int32_t block; /* number of the block in the chunk */
     int32_t n_blocks;
 } cv_packed_block;
 
@@ -46,7 +45,8 @@ typedef enum cv_block_form {
     CV_FORM_ITEM      /* one item: all items of the block are equal */
 } cv_block_form;
 
-/* As cv_decode_block, but leaves steps that can be done while items are copied to the caller. */
+/* As cv_decode_block, but may leave the last step, unshuffling or repeating, to the caller, which
+ * does it while copying the items. Sets *form to the form of `dst`. */
 cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_block_form *form, cv_error *err);
 

@@ -1,4 +1,4 @@
-/* Room: codec. Items to compressed chunks: the grid's, the index, and attribute values. */
+/* Room: codec. Encodes chunks: those of the grid, the index, and attribute values. */
 #include "codec/encode.h"
 
 #include "base/arith.h"
@@ -16,27 +16,27 @@ struct cv_encoder {
     int32_t block_bytes;
     bool is_slow;
     bool spoils_source;        /* libblosc2 uses its source as scratch */
-    cv_buffer source;          /* then: a copy of the source */
-    int32_t room;              /* additional bytes for a chunk that grows */
-    blosc2_context *gathering; /* its source is `blocks`; NULL: not yet created */
+    cv_buffer source;          /* a copy of the source, if spoils_source */
+    int32_t room;              /* bytes for a chunk that grows: see room_to_grow */
+    blosc2_context *gathering; /* takes its input from `blocks`; NULL until needed */
     cv_block_source blocks;
     blosc2_context *short_context; /* for short blocks; or NULL */
-    int32_t short_bytes;           /* its block size */
-    cv_buffer pair;                /* a block without streams, and a filler */
+    int32_t short_bytes;           /* block size of short_context */
+    cv_buffer pair;                /* a block and a filler: see encode_pair */
     cv_buffer block_chunk;         /* a block, encoded as a chunk */
 };
 
-/* libblosc2 (at least to 3.3.5) rotates three buffers, the third of which is the source
- * (pipeline_forward): the third and later filters overwrite it, even if it is const. */
+/* libblosc2 (up to 3.3.5 at least) runs the filters over three buffers in rotation, the third of
+ * which is the source (pipeline_forward). So the third and later filters overwrite the source. */
 static bool spoils_source(const cv_codec_spec *spec) { return cv_codec_n_filters(spec) > 2; }
 
-/* Bytes that streams may need in addition to the usual limit. If a block's streams do not fit, the
- * n-d codecs fail and zfp writes beyond the end. Each block has a start and a size. */
+/* Returns the bytes that a chunk may need beyond BLOSC2_MAX_OVERHEAD. If a block's streams do not
+ * fit, the n-d codecs fail, and zfp writes beyond the end. Counts 8 bytes for each stream. */
 static int32_t room_to_grow(const cv_codec_spec *spec)
 {
     enum { PER_BLOCK = 2 * sizeof(int32_t) };
     if (spec->codec < BLOSC2_GLOBAL_REGISTERED_CODECS_START) return 0;
-    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* or the 2 of a pair */
+    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* covers the 2 of a pair */
     int64_t streams = spec->split_mode == BLOSC_ALWAYS_SPLIT ? spec->item_size : 1;
     return (int32_t)cv_min_i64(n_blocks * streams * PER_BLOCK, INT32_MAX / 2);
 }
@@ -107,9 +107,9 @@ static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
     memcpy(chunk->data + BLOSC_EXTENDED_HEADER_LENGTH, src, (size_t)size);
 }
 
-/* The same for a source that must not change. libblosc2 copies incompressible data from its source,
- * which it may have overwritten; and with a dictionary it reports "copied" for compressed short
- * chunks. */
+/* Compresses a source that must not change. Stores the items uncompressed if libblosc2 copied them
+ * from a source that it had overwritten, and if it marks a short compressed chunk as copied, which
+ * happens with a dictionary. */
 static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t size,
                                    cv_buffer *out, cv_error *err)
 {
@@ -130,7 +130,7 @@ static cv_status check_chunk(const cv_encoder *encoder, cv_buffer *out, cv_error
 {
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
     bool memcpyed = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
-    if (memcpyed) /* otherwise libblosc2 looks for a dictionary */
+    if (memcpyed) /* a decoder would look for a dictionary */
         out->data[BLOSC2_CHUNK_BLOSC2_FLAGS] &= (uint8_t)~BLOSC2_USEDICT;
     bool has_blocks = !memcpyed && out->size > BLOSC_EXTENDED_HEADER_LENGTH;
     if (has_blocks && block_bytes != encoder->block_bytes)
@@ -147,7 +147,7 @@ cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out, 
     return check_chunk(encoder, out, err);
 }
 
-/* ---- A chunk whose blocks are requested ------------------------------------- */
+/* ---- Chunks gathered block by block ---------------------------------------- */
 
 /* With a prefilter libblosc2 ignores the source, unless delta or a second filter uses it. */
 bool cv_codec_gathers(const cv_codec_spec *spec)
@@ -173,7 +173,7 @@ static cv_status new_gathering(cv_encoder *encoder, cv_error *err)
     return encoder->gathering ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* libblosc2 requires a source but does not read it: any memory of that length. */
+/* libblosc2 requires a source of that length but does not read it, so it gets `out`. */
 cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
                              cv_buffer *out, cv_error *err)
 {
@@ -193,8 +193,8 @@ bool cv_codec_is_zeros(const cv_buffer *encoded)
 
 /* ---- One block ---------------------------------------------------------- */
 
-/* Compares the header bytes that determine decoding. The flag "memcpyed" is the chunk's, not the
- * streams'. */
+/* Compares the header bytes that determine decoding. Ignores the flag "memcpyed", which belongs to
+ * the chunk and not to its streams. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32])
 {
     return a[BLOSC2_CHUNK_VERSIONLZ] == b[BLOSC2_CHUNK_VERSIONLZ] &&
@@ -224,10 +224,10 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
     cv_store_le32(header + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
 }
 
-/* Encodes a block together with a filler: [block, filler]. Alone, a block of zeros becomes a
- * special chunk and an incompressible one a memcpyed chunk, both without streams. With a filler of
- * the opposite kind it has streams. A filler of zeros takes a few bytes; the other one is a single
- * bit in one item. */
+/* To get streams of any block, it is encoded in a pair with a filler: [block, filler]. Alone, a
+ * block of zeros would become a special chunk, and an incompressible one a memcpyed chunk, both
+ * without streams. So zeros get a filler with one bit set, and other blocks a filler of zeros,
+ * which takes a few bytes. */
 static uint8_t *new_pair(cv_encoder *encoder, size_t filler_pos, size_t filler_size,
                          size_t size, cv_error *err)
 {
@@ -248,9 +248,9 @@ static cv_status encode_pair(cv_encoder *encoder, const void *block, bool filler
                     &encoder->block_chunk, err);
 }
 
-/* Makes a context of smaller blocks (streams of unsplit blocks do not depend on the block size).
- * They have less than twice the block's size, so that a filler is cheap, but at least 256 bytes,
- * which is room for the other parts of a chunk. */
+/* Makes a context with small blocks for a short block of `size` bytes. The streams of unsplit
+ * blocks do not depend on the block size. The context's blocks have less than twice `size` bytes,
+ * so that a filler is cheap, but at least 256 bytes, as room for other parts of a chunk. */
 static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error *err)
 {
     enum { LEAST = 256 };
@@ -264,8 +264,8 @@ static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error 
     return encoder->short_context ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* Encodes a shorter block last, [filler, block]: alone it would change the context's block size
- * permanently. */
+/* Encodes a short block behind a filler, [filler, block]: alone, a short block would change the
+ * context's block size permanently. */
 static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t size,
                               bool filler_is_zeros, cv_error *err)
 {
@@ -288,7 +288,7 @@ static bool has_streams(const cv_buffer *chunk)
            (chunk->data[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == 0;
 }
 
-/* Finds the streams of block `k` of `chunk`, which has n blocks. False if it has none. */
+/* Finds the streams of block `k` of `chunk`, which has n blocks. False without streams. */
 static bool find_streams(const cv_buffer *chunk, uint32_t n, uint32_t k, size_t *begin,
                          size_t *end)
 {
@@ -322,8 +322,7 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
         CV_TRY(encode_short(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
     }
-    if (encoder->is_slow && !is_zeros(block, size)) { /* incompressible blocks would be
-                                                         encoded twice below */
+    if (encoder->is_slow && !is_zeros(block, size)) { /* else it may be encoded twice */
         size_t before = out->size;
         CV_TRY(encode_pair(encoder, block, true, err));
         CV_TRY(append_streams(chunk, 2, 0, out, header, err));
@@ -336,8 +335,7 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
     return append_streams(chunk, 2, 0, out, header, err);
 }
 
-/* libblosc2 (3.3.5) copies the sizes of such a header from memory: on big-endian machines they must
- * be swapped. */
+/* Makes the sizes in a special chunk little-endian: libblosc2 3.3.5 uses the machine's order. */
 static void mend_sizes(uint8_t *chunk, int32_t chunk_bytes)
 {
     static const int at[] = {BLOSC2_CHUNK_NBYTES, BLOSC2_CHUNK_BLOCKSIZE,
@@ -409,12 +407,12 @@ cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t si
 typedef struct block_progress {
     const uint8_t *src;
     cv_watch *watch;
-    int32_t passed; /* libblosc2 requests blocks again that it did not compress */
+    int32_t passed; /* bytes counted: libblosc2 requests incompressible blocks again */
     cv_status status;
     cv_error *err;
 } block_progress;
 
-/* libblosc2 calls it for each block's input. A non-zero result ends the compression. */
+/* The prefilter that libblosc2 calls for each block. A non-zero result ends the compression. */
 static int copy_block(blosc2_prefilter_params *params)
 {
     block_progress *p = params->user_data;

@@ -11,7 +11,7 @@ typedef struct cv_encoder cv_encoder;
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err);
 void cv_encoder_free(cv_encoder *encoder);
 
-/* Encodes a chunk of spec.chunk_bytes into `out`, which is resized: at most chunk_bytes + 32. */
+/* Encodes a chunk of spec.chunk_bytes into `out`; the result has at most chunk_bytes + 32. */
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out,
                           cv_error *err);
 
@@ -22,20 +22,20 @@ typedef struct cv_block_source {
     const void *context;
 } cv_block_source;
 
-/* Encodes such a chunk. Each block is requested once or twice, right before it is encoded, so that
- * it stays in the CPU's cache and the chunk needs no memory. Only if cv_codec_gathers. */
+/* Encodes such a chunk, if cv_codec_gathers. Each block is requested once or twice, right before it
+ * is encoded. So the block stays in the CPU's cache, and the chunk needs no memory. */
 bool cv_codec_gathers(const cv_codec_spec *spec);
 cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
                              cv_buffer *out, cv_error *err);
 
-/* Whether an encoded chunk is only "zeros" (lossy filters can cause that): in C-Blosc2 an index
- * entry. */
+/* Whether an encoded chunk is the special chunk of zeros, which lossy filters can cause. C-Blosc2
+ * stores an index entry for it, and no chunk. */
 bool cv_codec_is_zeros(const cv_buffer *encoded);
 
-/* Encodes a block: appends its streams as in a chunk of this array, and sets `header` to that of
- * such a chunk (without nbytes and cbytes). Appends nothing if libblosc2 makes no streams of a
- * single (tiny) block. Blocks must be independent. Only the last of several blocks may be shorter
- * than spec.block_bytes, if the chunk is never split. */
+/* Encodes one block. Appends its streams, as in a chunk of this array, and sets `header` to that of
+ * such a chunk, without nbytes and cbytes. Appends nothing if the block is so small that libblosc2
+ * makes no streams. Blocks must be independent. Only the last of several blocks may be shorter than
+ * spec.block_bytes, and only if blocks are never split. */
 cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
                           cv_buffer *out, uint8_t header[32], cv_error *err);
 
@@ -58,8 +58,8 @@ typedef enum cv_empty_chunk { CV_EMPTY_ZEROS, CV_EMPTY_NAN, CV_EMPTY_UNINIT } cv
 cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buffer *out,
                           cv_error *err);
 
-/* Encode chunks outside the grid: `size` bytes with `spec`, except its chunk_bytes; and attribute
- * values, with `watch` (or NULL). */
+/* Encode chunks outside the grid. cv_encode_bytes: `size` bytes with `spec`, whose chunk_bytes is
+ * ignored. cv_encode_plain: an attribute value with default parameters; `watch` may be NULL. */
 cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,
                           cv_buffer *out, cv_error *err);
 cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,

@@ -6,12 +6,11 @@
 
 #include <blosc2.h>
 
-/* Calls blosc2_init once. Never calls blosc2_destroy, because the program may use libblosc2,
- * too. */
+/* Calls blosc2_init once. Never blosc2_destroy: the program may use libblosc2, too. */
 void cv_codec_init(void);
 
-/* Calls cv_codec_init, and sets *geometry (NULL unless needed) to an empty schunk with item size
- * and `b2nd` for the codec. Release with blosc2_schunk_free. */
+/* Calls cv_codec_init, and sets *geometry (NULL unless needed) to an empty schunk from which the
+ * codec reads the item size and `b2nd`. Release with blosc2_schunk_free. */
 cv_status cv_codec_prepare(const cv_codec_spec *spec, blosc2_schunk **geometry,
                            cv_error *err);
 

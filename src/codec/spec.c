@@ -133,7 +133,7 @@ bool cv_codec_needs_geometry(const cv_codec_spec *spec)
     return false;
 }
 
-/* Number of bytes that take a few hundred milliseconds on a slow core. */
+/* Returns how many bytes a slow core encodes in a few hundred milliseconds. */
 static int32_t quick_bytes(const cv_codec_spec *spec)
 {
     enum { KIB = 1024, MIB = 1024 * 1024 };
@@ -170,9 +170,9 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
 
 /* ---- Requirements of pipelines ----
  *
- * Pipelines that do not restore their input are refused before writing, because libblosc2 would
- * write unreadable data. Measured: tests/unit test_pipelines.c compares every pipeline of 1 to 6
- * filters with libblosc2. Does not apply to reading. */
+ * Refuses to write with pipelines that libblosc2 cannot reverse: it would write unreadable data
+ * without an error. tests/unit/codec/pipelines.c tries every pipeline of 1 to 6 filters. Reading is
+ * not restricted. */
 
 /* The effect of a filter on the items that later filters see. */
 enum {
@@ -185,8 +185,7 @@ static int effect(int filter)
 {
     switch (filter) {
     case BLOSC_DELTA:
-        return MOVES; /* bitwise: clearing bits afterwards clears them in the
-                                       items */
+        return MOVES; /* bitwise: bits that a later filter clears are cleared in the items */
     case BLOSC_TRUNC_PREC:
     case BLOSC_FILTER_INT_TRUNC: return DROPS;
     case BLOSC_FILTER_NDCELL: return MOVES;
@@ -214,7 +213,7 @@ static const char *type_name(const cv_codec_spec *spec)
 
 static bool is_in(const char *kinds, char kind) { return strchr(kinds, kind) != NULL; }
 
-/* Accepts `kinds` and opaque items, whose meaning only their owner knows. */
+/* Accepts items of `kinds` in this machine's byte order, and items of unknown kind. */
 static cv_status check_items(const cv_codec_spec *spec, const char *who, const char *takes,
                              const char *kinds, cv_error *err)
 {
@@ -236,7 +235,7 @@ static cv_status check_floats(const cv_codec_spec *spec, const char *who, cv_err
 
 /* ---- Requirements of filters ---------------------------------------------------- */
 
-/* `bits`: number kept, or, if negative, cleared, of `most`; at least one must remain. */
+/* `bits` of `most` bits are kept or, if negative, cleared. At least one bit must remain. */
 static cv_status check_bits(int8_t bits, int most, const char *who, cv_error *err)
 {
     if (bits >= 1 ? bits <= most : bits < 0 && -bits < most) return CV_OK;
@@ -313,8 +312,7 @@ static cv_status check_needs(const cv_codec_spec *spec, int i, cv_error *err)
     case BLOSC_FILTER_INT_TRUNC: return check_int_trunc(spec, i, err);
     case BLOSC_FILTER_NDCELL: return check_ndcell(spec, i, err);
     case BLOSC_FILTER_NDMEAN: return check_ndmean(spec, i, err);
-    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* its result for bytes behind the last whole step
-                                          of 16 */
+    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* bytes behind the last step of 16 differ */
         return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "filter bytedelta-old is only for reading: its output depends on the "
                        "processor; use bytedelta");
@@ -344,17 +342,18 @@ static cv_status refuse_order(const cv_codec_spec *spec, int i, const char *othe
                    cv_filter_name(spec->filters[i]), place, other, why);
 }
 
-/* In block 0 delta compares items with the previous ones; in other blocks with block 0. When
- * encoding that is the source's block 0, which a third filter has overwritten; when decoding the
- * decoded one, in which bits may be missing. */
+/* Delta compares the items of block 0 with the items before them, and other blocks with block 0.
+ * The encoder compares with block 0 of the source, which a third filter would have overwritten. The
+ * decoder compares with the decoded block 0, in which a lossy filter would have dropped bits. */
 static cv_status check_delta(const cv_codec_spec *spec, int i, cv_error *err)
 {
     int n = cv_codec_n_filters(spec);
     if (n > 2)
-        return cv_fail(err, CATERVA_EPIPELINE, -1,
-                       "filter delta works alone or with one other: libblosc2 overwrites the "
-                       "data that it compares with if there are %d",
-                       n);
+        return cv_fail(
+            err, CATERVA_EPIPELINE, -1,
+            "filter delta works alone or with one other: with %d filters libblosc2 "
+            "overwrites the data that delta compares with",
+            n);
     const char *other = before(spec, i, DROPS);
     if (!other) return CV_OK;
     return refuse_order(spec, i, other, "it compares with the items before that filter", err);
@@ -442,15 +441,15 @@ static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
         return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s does not support a dictionary; zstd does",
                        cv_codec_name(spec->codec));
-    int n = cv_codec_n_filters(spec); /* they run twice, the second time over their scratch */
+    int n = cv_codec_n_filters(spec); /* filters run twice, the second time over scratch */
     if (n > 2)
         return cv_fail(err, CATERVA_EPIPELINE, -1,
-                       "a dictionary goes with at most 2 filters, there are %d", n);
+                       "a dictionary allows at most 2 filters, there are %d", n);
     return CV_OK;
 }
 
-/* libblosc2's BloscLZ decoder overflows on longer streams. Whether a block is split into shorter
- * ones is known only after encoding. */
+/* libblosc2's BloscLZ decoder overflows on longer streams. Only the encoder decides whether a block
+ * is split into shorter streams. */
 enum { MAX_BLOSCLZ_BLOCK = 8 << 20 };
 
 static cv_status check_stored_codec(const cv_codec_spec *spec, cv_error *err)

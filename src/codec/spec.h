@@ -35,7 +35,7 @@ typedef struct cv_codec_spec {
  * is not built in). CATERVA_EINVAL for an invalid level. */
 cv_status cv_codec_check(const cv_codec_spec *spec, cv_error *err);
 
-/* False for a codec whose dictionaries are only read: its chunks are written without. */
+/* Whether chunks of this codec are written with dictionaries. Reading supports all of them. */
 bool cv_codec_makes_dict(int codec);
 
 const char *cv_codec_engine_version(void);
@@ -61,8 +61,8 @@ typedef enum cv_pipeline {
 /* Returns a copy of the spec, changed to that pipeline. */
 cv_codec_spec cv_codec_with(const cv_codec_spec *spec, cv_pipeline pipeline);
 
-/* The pipeline with the filter of a stored chunk, so that new blocks fit into that chunk. The
- * caller checks that they do: the chunk may be another program's. */
+/* Returns the pipeline that has the filter of a stored chunk, so that new blocks fit into the
+ * chunk. The caller checks that: the chunk may be another program's. */
 cv_pipeline cv_codec_pipeline_of(const cv_codec_spec *spec, const uint8_t chunk_header[32]);
 
 /* Whether chunks encoded with this spec are CV_ACCESS_BLOCK (or raw). */
