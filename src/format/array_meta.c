@@ -39,7 +39,7 @@ static void read_shape(cv_reader *reader, cv_array_meta *out)
         size_t at = reader->at;
         out->shape[i] = cv_read_i64(reader, "shape");
         if (out->shape[i] < 0)
-            cv_reader_fail(reader, CATERVA_ECORRUPT, at, "shape[%d] is %lld", i,
+            cv_reader_fail(reader, CATERVA_ECORRUPT, at, "shape[%d] is %lld, less than 0", i,
                            (long long)out->shape[i]);
     }
 }
@@ -135,7 +135,8 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 
 /* ---- The library's own attribute ----
  *
- * Integers have fixed widths, as everywhere in a frame, because only this library writes it. */
+ * Integers have fixed widths, as everywhere in a frame, because only this library writes the
+ * attribute. */
 
 enum { OWN_VERSION = 1 };
 

@@ -8,7 +8,7 @@
 
 typedef struct cv_array_meta {
     bool legacy; /* the `caterva` metalayer */
-    bool plain;  /* no metalayer: derived for a frame of plain items */
+    bool plain;  /* made for a frame of plain items, which has no metalayer */
     int ndim;    /* 0..16 */
     int64_t shape[CV_MAX_DIMS];
     int32_t chunk_shape[CV_MAX_DIMS];
@@ -18,8 +18,8 @@ typedef struct cv_array_meta {
     uint32_t dtype_size;  /* bytes */
 } cv_array_meta;
 
-/* Reads by position, as C-Blosc2 does, so that its malformed marker for 16 dimensions is accepted;
- * checks every well-formed marker. `pos`: frame position of the metalayer. */
+/* Parses the metalayer at frame position `pos`. Requires the markers that C-Blosc2 writes, which
+ * include a malformed one for 16 dimensions. */
 cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
                               cv_array_meta *out, cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: format. The 32-byte header and the block starts of a chunk. Accepts only what agrees with
- * the grid and is supported by libblosc2, including files of C-Blosc2 2.0 to 3.x. Does not read the
+/* Room: format. The 32-byte header and the block starts of a chunk. Accepts only chunks that agree
+ * with the grid and that libblosc2 supports, as C-Blosc2 2.0 to 3.x writes them. Does not read the
  * streams. */
 #include "format/chunk_header.h"
 
@@ -32,9 +32,9 @@ enum {
 };
 
 enum {
-    FLAG_EXTENDED = 0x05, /* both bits: a 32-byte header */
+    FLAG_EXTENDED = 0x05, /* both bits are set: a 32-byte header */
     FLAG_MEMCPYED = 0x02,
-    FLAG_DELTA = 0x08, /* repeats what the filters contain */
+    FLAG_DELTA = 0x08, /* redundant: delta is also among the filters */
     FLAG_NOT_SPLIT = 0x10,
 
     BLOSC2_DICT = 0x01,
@@ -201,10 +201,10 @@ static cv_status check_special(const cv_chunk_header *header, const cv_chunk_exp
         if (header->special == CV_SPECIAL_NAN && header->type_size != 4 &&
             header->type_size != 8)
             return refuse(expect, CATERVA_ECORRUPT, err,
-                          "is not-a-number in items of %d bytes", header->type_size);
+                          "is all NaN, but its items have %d bytes", header->type_size);
         return CV_OK;
     }
-    /* If the item is too long for the type size byte, its value has the item's length. */
+    /* The value has the array's item size, which may exceed the type size byte. */
     int64_t wanted = expect->item_size > 0 ? expect->item_size : header->type_size;
     bool unknown = expect->item_size == 0 && header->type_size == 1;
     if (payload == 0 || (payload != wanted && !unknown))
@@ -313,7 +313,7 @@ enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
 {
-    int32_t next[DIGITS] = {0}; /* first the counts, then the next position of each digit */
+    int32_t next[DIGITS] = {0}; /* counts, then positions */
     for (int32_t i = 0; i < n; i++) next[src[i].start >> shift & (DIGITS - 1)]++;
     for (int32_t digit = 0, sum = 0; digit < DIGITS; digit++) {
         int32_t count = next[digit];
@@ -324,8 +324,8 @@ static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
         dst[next[src[i].start >> shift & (DIGITS - 1)]++] = src[i];
 }
 
-/* Finds the ends of blocks that are stored in any order, for example by several threads: each ends
- * at the next larger start. Mostly needs two radix passes: 22 bits suffice for chunks of 4 MiB. */
+/* Finds the ends of blocks that were stored in any order, for example by several threads: each
+ * block ends at the next larger start. Sorts by radix, in two passes up to 4 MiB. */
 static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
                            cv_error *err)
 {

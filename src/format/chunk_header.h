@@ -32,7 +32,7 @@ typedef struct cv_chunk_header {
     uint8_t type_size; /* 1 if the item is longer than 255 bytes */
     uint8_t filters[6], filters_meta[6];
     int32_t nbytes, cbytes;
-    int32_t block_size; /* without streams: the expected size, not the stored one */
+    int32_t block_size; /* the stored size; without streams, the expected one */
 } cv_chunk_header;
 
 /* The values that a chunk must match, from the grid and the store. */
@@ -60,23 +60,24 @@ typedef struct cv_block_range {
 int32_t cv_block_starts_size(const cv_chunk_header *header);
 
 /* Decodes `n_blocks` starts (cv_block_starts_size bytes) into ranges. A block ends at the next
- * larger start or at the chunk's end. Checks that every start is behind the starts (and the
- * dictionary, if any) and leaves space for a stream. `starts` and `out` must not overlap. */
+ * larger start or at the chunk's end. Checks that each block begins behind the starts (and the
+ * dictionary's size, if any) and at least 4 bytes before the chunk's end. `starts` and `out` must
+ * not overlap. */
 cv_status cv_block_starts_parse(const cv_chunk_header *header, const uint8_t *starts,
                                 int64_t n_blocks, const cv_chunk_expect *expect,
                                 cv_block_range *out, cv_error *err);
 
 /* ---- The block table ----
  *
- * Checksums of one stored chunk, for each block. It is right behind the chunk; other readers treat
- * it as dead space. Little-endian:
+ * Checksums of one stored chunk: one for each block, and one for the bytes before the blocks. The
+ * table is right behind the chunk; other readers treat it as dead space. Little-endian:
  *
- *   0  "cvbt"
- *   4  u32      n: number of blocks, 0 for a repeated item
- *   8  u32      CRC32C of the bytes before the first block: header, block starts,
- *               dictionary; of the whole chunk if n is 0
- *  12  u32 x n  CRC32C of each block's bytes, in block order  12+4n u32    CRC32C of all the above:
- * the table's name in the seal's chunk list */
+ *    0       "cvbt"
+ *    4  u32  n: number of blocks, 0 for a special chunk
+ *    8  u32  CRC32C of the bytes before the first block: header, block starts,
+ *            dictionary; of the whole chunk if n is 0
+ *   12  u32  CRC32C of each block's bytes, n times, in block order
+ *       u32  CRC32C of all of the above: the table's name in the seal's chunk list */
 
 typedef struct cv_block_table {
     uint32_t head;    /* CRC32C of the bytes before the first block */
@@ -87,19 +88,18 @@ typedef struct cv_block_table {
 /* Bytes of the table of a chunk with `n` blocks. */
 static inline size_t cv_block_table_size(int64_t n) { return 16 + 4 * (size_t)n; }
 
-/* Number of blocks in the table of such a chunk of `n_blocks`: 0 for one repeated item. */
+/* Returns the number of blocks in a chunk's table: 0 for a special chunk, else `n_blocks`. */
 int64_t cv_block_table_blocks(const cv_chunk_header *header, int64_t n_blocks);
 
-/* Position of block `i`: from `ranges`, or (NULL) uncompressed behind the header. */
+/* Returns the position of block `i`: ranges[i], or (NULL) that of an uncompressed block. */
 cv_block_range cv_block_table_range(const cv_chunk_header *header,
                                     const cv_block_range *ranges, int64_t i);
 
-/* End of the head: the first byte of any block, or the chunk's end. */
+/* Returns the end of the head, which is the part of the chunk before its first block. */
 int32_t cv_block_table_head(const cv_chunk_header *header, const cv_block_range *ranges,
                             int64_t n);
 
-/* Computes the checksums of the whole `chunk` (header->cbytes bytes). table->n and table->blocks
- * are set. */
+/* Computes the checksums of `chunk`. The caller has set table->n and table->blocks. */
 void cv_block_table_make(const uint8_t *chunk, const cv_chunk_header *header,
                          const cv_block_range *ranges, cv_block_table *table);
 
@@ -109,8 +109,8 @@ uint32_t cv_block_table_write(const cv_block_table *table, uint8_t *out);
 /* Returns the name of a written table of `n` blocks, without checking the table. */
 uint32_t cv_block_table_name(const uint8_t *bytes, int64_t n);
 
-/* Reads a table; table->n and table->blocks are set. False unless it has n blocks and matches its
- * name. */
+/* Reads a table; the caller has set table->n and table->blocks. False unless the table has n blocks
+ * and matches its name. */
 bool cv_block_table_read(const uint8_t *bytes, cv_block_table *table);
 
 #endif

@@ -19,8 +19,7 @@
 
 /* ---- Python literals ----
  *
- * Tokens of a Python literal: spaces, marks, words, numbers, quoted strings. Never reads beyond the
- * text. Memory is in proportion to it. */
+ * Tokens: spaces, marks, words, numbers, quoted strings. Never reads beyond the text. */
 
 typedef struct cv_literal {
     const char *text; /* borrowed; needs no terminator */
@@ -189,7 +188,6 @@ typedef struct type_name {
     uint8_t size; /* bytes; 0: digits with the size follow, or the size is 0 */
 } type_name;
 
-/* A longer name precedes the names that it begins with. */
 static const type_name NAMES[] = {
     {"float16", 'f', 2},     {"float32", 'f', 4},     {"float64", 'f', 8},
     {"float96", 'f', 12},    {"float128", 'f', 16},   {"complex64", 'c', 8},
@@ -213,7 +211,7 @@ static const type_name LETTERS[] = {
     {"m", 'm', 8},
 };
 
-/* Sizes that a kind may have; strings may have any. */
+/* Whether items of this kind can have this size; strings can have any. */
 static bool size_is_possible(char kind, int64_t size)
 {
     switch (kind) {
@@ -250,7 +248,7 @@ static bool read_digits(scanner *s, int64_t *value, bool *found)
     return true;
 }
 
-/* The rest up to a '[' must be one of `names`. */
+/* Returns the entry of `names` that equals the rest of the text up to a '[', or NULL. */
 static const type_name *find_name(const scanner *s, const type_name *names, size_t n)
 {
     const char *rest = s->text + s->at;
@@ -323,7 +321,7 @@ static cv_status read_time_unit(scanner *s, caterva_dtype *out)
     return CV_OK;
 }
 
-/* Strings and single-byte numbers have no byte order, whatever their sign. */
+/* Byte strings and single-byte numbers have no byte order, whatever `sign` is. */
 static char byte_order_of(const caterva_dtype *type, char sign)
 {
     bool ordered = type->kind == 'U' || (type->item_size > 1 && strchr("iufcMm", type->kind));
@@ -370,8 +368,8 @@ static cv_status parse_type(parser *p, caterva_dtype *out);
 
 /* ---- Fields ------------------------------------------------------------- */
 
-/* Returns field `i`, which is appended if it is the next one; the capacity is a power of two.
- * Incomplete fields lack a name or type. */
+/* Returns field `i`, which is appended if it is the next one; the capacity is a power of two. While
+ * the type is being parsed, fields may lack a name or type. */
 static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_field **out)
 {
     caterva_field *fields = (caterva_field *)type->fields;
@@ -457,7 +455,8 @@ static int64_t alignment_of(const caterva_dtype *type)
     }
 }
 
-/* Rounds up the item's size to the alignment of `next`: the next field, or the next item. */
+/* In aligned types, rounds up the item's size to the alignment of `next`, which is the next field
+ * or the next item. */
 static void pad_item(const parser *p, caterva_dtype *item, const caterva_dtype *next)
 {
     int64_t alignment = p->aligned ? cv_max_i64(1, alignment_of(next)) : 1;
@@ -525,7 +524,7 @@ static cv_status parse_offset(parser *p, caterva_field *field)
     return literal_number(&p->in, &field->offset);
 }
 
-/* Titles are not kept. */
+/* Parses a title and discards it. */
 static cv_status parse_title(parser *p, caterva_field *field)
 {
     (void)field;
@@ -603,8 +602,8 @@ static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *pa
     return CV_OK;
 }
 
-/* Whether the dictionary ends in 'aligned': True. Needed before its formats are parsed, because
- * nested lists are aligned, too. */
+/* Whether the dictionary itself contains 'aligned': True. Must be known before its formats are
+ * parsed, because lists nested in it are aligned, too. */
 static bool says_aligned(const parser *p)
 {
     cv_literal in = p->in;

@@ -5,8 +5,8 @@
 
 #include "base/status.h"
 
-/* Parses a scalar ("<f4", "float32", "<M8[25s]"): kind, byte_order, item_size, unit. `at`: its
- * position in the whole description, for messages. */
+/* Parses a scalar ("<f4", "float32", "<M8[25s]"): sets kind, byte_order, item_size and unit. `at`:
+ * its position in the whole description, for messages. */
 cv_status cv_dtype_parse_scalar(const char *text, size_t size, size_t at, caterva_dtype *out,
                                 cv_error *err);
 

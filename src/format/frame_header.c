@@ -1,5 +1,5 @@
 /* Room: format. The frame header, bytes <-> struct; one field list drives reader and writer. Each
- * parsed field is in its own range; the frame room checks that they are consistent. */
+ * field that is read is in its own range; the frame room checks that the fields are consistent. */
 #include "format/frame_header.h"
 
 #include "base/arith.h"
@@ -10,10 +10,10 @@
 
 /* ---- Metalayers ----
  *
- * Named byte strings in headers and trailers. Offsets in the index are those of the values. Only
- * names are copied. */
+ * Named byte strings in headers and trailers. The index of their names has the offsets of the
+ * values. Parsing copies the names, but not the values. */
 
-#define CV_MAX_ATTRIBUTES 8192 /* limit of a trailer that can be read */
+#define CV_MAX_ATTRIBUTES 8192 /* most in a trailer that can be read */
 
 static void read_name(cv_reader *reader, cv_metalayer *layer)
 {
@@ -53,8 +53,8 @@ static int read_count(cv_reader *reader)
     return cv_read_map16(reader, "metalayer index");
 }
 
-/* Returns the number of entries claimed at the reader's position, which does not move; 0 if
- * malformed (reading reports it). */
+/* Returns the number of entries that the bytes at the reader's position claim; 0 if they are
+ * malformed, which metalayers_read reports. The position does not move. */
 static int metalayers_count(const cv_reader *reader)
 {
     cv_reader copy = *reader;
@@ -62,8 +62,8 @@ static int metalayers_count(const cv_reader *reader)
     return copy.status == CV_OK ? n : 0;
 }
 
-/* Reads at most `max` entries into `out`. Offsets must be those of the values. Ignores map_size, as
- * all other readers do. Errors stay in the reader. */
+/* Reads at most `max` entries into `out`. The offsets in the index must be those of the values.
+ * Ignores the size of the index, as all other readers do. Errors stay in the reader. */
 static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
 {
     *n = 0;
@@ -105,8 +105,8 @@ static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, 
     return CV_OK;
 }
 
-/* Appends the section. `origin`: start of header or trailer in `buffer`. `in_trailer`: the map size
- * counts from another origin (README_CFRAME_FORMAT.rst). */
+/* Appends the section. `origin`: start of header or trailer in `buffer`. `in_trailer`: the stored
+ * size of the index is one less (README_CFRAME_FORMAT.rst). */
 static cv_status metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
                                   const cv_metalayer *layers, int n, cv_error *err)
 {
@@ -141,7 +141,7 @@ const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const 
 
 /* ---- Frame header ---- */
 
-/* The beginning of every frame: an array of 14, the string of 8 "b2frame\0". */
+/* Every frame begins with an array of 14 and a string of 8, "b2frame\0", in msgpack. */
 #define MAGIC                                                                                \
     "\x9e\xa8"                                                                               \
     "b2frame\0"
@@ -310,8 +310,8 @@ static cv_status check_pipeline(const wire_header *wire, cv_error *err)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "frame header: unknown codec %d",
                        nibble);
     if (nibble == PLUGIN_CODEC && wire->codec_id < PLUGIN_CODEC)
-        return cv_fail(err, CATERVA_ECORRUPT, -1, "frame header: codec %d is called a plugin",
-                       wire->codec_id);
+        return cv_fail(err, CATERVA_ECORRUPT, -1,
+                       "frame header: codec %d is marked as a plugin", wire->codec_id);
     if (wire->n_filters > CV_MAX_FILTERS)
         return cv_fail(err, CATERVA_ECORRUPT, -1, "frame header: %d filters, at most %d fit",
                        wire->n_filters, CV_MAX_FILTERS);
@@ -433,8 +433,8 @@ cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_erro
 
 /* ---- The trailer ----
  *
- * The array of attributes is limited by the number of bytes. Attributes are Blosc2 chunks, which
- * the codec room reads. */
+ * Allocates only as many attributes as fit into the bytes. Their values are Blosc2 chunks, which
+ * the codec room decodes. */
 
 enum {
     TRAILER_VERSION = 1,
@@ -582,11 +582,11 @@ static cv_status check_place(const cv_header_copy *copy, cv_error *err)
     if (cv_frame_header_parse(copy->header, copy->header_size, &header, NULL) != CV_OK)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
                        "header copy: its contents are not a frame header");
-    uint64_t place = header.frame_size; /* of a directory: right behind the frame */
+    uint64_t place = header.frame_size; /* in a directory, right behind the frame */
     if (!header.sparse) place = (uint64_t)header.cbytes + header.header_size - copy->size;
     if (header.header_size == copy->header_size && place == copy->pos) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
-                   "header copy: its frame has it at byte %lld", (long long)place);
+                   "header copy: its header places it at byte %lld", (long long)place);
 }
 
 cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,

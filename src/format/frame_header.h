@@ -5,11 +5,11 @@
 #include "base/heap.h"
 #include "format/msgpack.h"
 
-#define CV_MAX_METALAYERS 16 /* per header; also what C-Blosc2 can write per trailer */
+#define CV_MAX_METALAYERS 16 /* in a header; C-Blosc2 writes no more in a trailer */
 #define CV_MAX_NAME 31
 
 typedef struct cv_metalayer {
-    char name[CV_MAX_NAME + 1]; /* NUL-terminated; bytes inside are not NUL */
+    char name[CV_MAX_NAME + 1]; /* NUL-terminated, without other NULs */
     const uint8_t *data;        /* borrowed from the parsed bytes */
     uint32_t size;
 } cv_metalayer;
@@ -19,15 +19,15 @@ const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const 
 
 /* ---- The header ---- */
 
-/* Number of bytes that are equal in every frame's beginning. */
+/* Every frame begins with the same bytes; their number. */
 enum { CV_FRAME_MAGIC_SIZE = 10 };
 
 enum { CV_FRAME_VERSION = 2, CV_FRAME_VERSION_MAX = 3, CV_FRAME_HEADER_MIN = 97 };
 
 #define CV_MAX_FILTERS 6
 
-/* The meta of the first filter, which is unused, in arrays whose chunks may differ in level and
- * filter: docs/format.md. C-Blosc2 ignores it and keeps it. */
+/* filters_meta[0] of an array whose chunks may differ in level and filter (docs/format.md). Its
+ * first filter is unused, so C-Blosc2 ignores the value and keeps it. */
 enum { CV_META_AUTOMATIC = 99 };
 
 typedef struct cv_frame_header {
@@ -37,8 +37,7 @@ typedef struct cv_frame_header {
     bool sparse;          /* chunks are files of a directory */
     bool variable_chunks; /* chunks of different sizes (or chunk size 0) */
     bool vl_blocks;       /* chunks of variable-length blocks */
-    uint8_t codec;        /* the compcode: blosclz 0, lz4 1, lz4hc 2, zlib 4, zstd 5,
-                               plugins >= 32 */
+    uint8_t codec;        /* blosclz 0, lz4 1, lz4hc 2, zlib 4, zstd 5, plugins >= 32 */
     uint8_t codec_meta;
     uint8_t level;      /* 0..15 as stored */
     uint8_t split_mode; /* 1..4: always, never, auto, forward-compatible */
@@ -81,8 +80,7 @@ enum { CV_TRAILER_MIN = 35, CV_TRAILER_TAIL = 23 };
 typedef struct cv_trailer {
     uint32_t size; /* bytes */
     int n_attributes;
-    cv_metalayer *attributes; /* owned array; data borrows from the bytes, each is a Blosc2
-                                 chunk */
+    cv_metalayer *attributes; /* owned; data: Blosc2 chunks, borrowed from the bytes */
     uint8_t fingerprint_type;
     uint8_t fingerprint[16];
 } cv_trailer;
@@ -104,20 +102,21 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
  *
  * For restoring a torn header; in the dead space right before the index. Little-endian:
  *
- *   0   8  magic      "cv-head\x01"
- *   8   8  commit     number of the commit: of several copies the newest is used
- *  16   4  size       n, bytes of the header  20   n  header     as at the frame's beginning  20+n
- * 4  CRC32C     of all bytes before it
+ *    0  8  magic   "cv-head\x01"
+ *    8  8  commit  number of the commit; if there are several copies, the newest is used
+ *   16  4  size    n, bytes of the header
+ *   20  n  header  the header at the frame's beginning
+ *    .  4  CRC32C  of all bytes before it
  *
  * A copy ends where its header says that the index begins. This excludes copies in frames that are
- * stored inside an array. Old copies, also of unfinished commits, may be anywhere in dead space;
- * the number distinguishes them: 1 for a new frame's first commit, then counted up. A writer that
- * opens a frame continues with the nanoseconds since 1970. To C-Blosc2 a copy is dead space.
- * Contiguous frames without an index have no copy.
+ * stored inside an array. Dead space may contain old copies and those of unfinished commits; the
+ * commit number distinguishes them. It is 1 for a new frame's first commit and increases by 1; a
+ * writer that opens a frame continues with the nanoseconds since 1970. To C-Blosc2 a copy is dead
+ * space. Contiguous frames without an index have no copy.
  *
- * A directory's frame has the copy right behind the frame's end, where other readers do not look;
- * rewriting drops it. There it only protects against damage: the frame is replaced as a whole, so
- * its header cannot be torn. */
+ * A directory has the copy right behind the frame's end, where other readers do not look; a program
+ * that rewrites the frame drops it. There it only protects against damage: the frame is replaced as
+ * a whole, so its header cannot be torn. */
 
 /* Longer headers have no copy, to limit the search in hostile files. */
 enum { CV_HEADER_COPY_MAX = 64 * 1024 };
@@ -130,7 +129,7 @@ typedef struct cv_header_copy {
     uint64_t size; /* of the copy */
 } cv_header_copy;
 
-/* Bytes of the copy of a header of `header_size` bytes; 0: it has no copy. */
+/* Bytes of the copy of a header of `header_size` bytes; 0: so long a header has no copy. */
 uint64_t cv_header_copy_size(uint32_t header_size);
 
 /* Encodes into `out`, which has cv_header_copy_size(header_size) bytes. */

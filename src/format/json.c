@@ -240,7 +240,7 @@ static bool is_in_object(const parser *p)
     return p->depth > 0 && p->closing[p->depth - 1] == '}';
 }
 
-/* Reads what follows a value. Returns whether another value follows. */
+/* Reads the marks behind a value, and a key. Returns whether another value follows. */
 static bool goes_on(parser *p)
 {
     while (p->depth > 0 && !p->bad) {

@@ -78,9 +78,8 @@ uint64_t cv_read_number(cv_reader *reader, uint8_t marker, size_t width, const c
 #define cv_read_array16(reader, field)                                                       \
     ((uint16_t)cv_read_number(reader, CV_MARK_ARRAY16, 2, field))
 
-bool cv_read_bool(cv_reader *reader, const char *field); /* c2, c3 */
-uint8_t cv_read_fixstr(cv_reader *reader,
-                       const char *field); /* a0 + size: returns the size */
+bool cv_read_bool(cv_reader *reader, const char *field);      /* c2, c3 */
+uint8_t cv_read_fixstr(cv_reader *reader, const char *field); /* returns the size */
 
 typedef struct cv_writer {
     cv_buffer *out; /* borrowed; the writer appends */

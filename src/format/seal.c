@@ -53,7 +53,7 @@ bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_
 
 enum { FINGERPRINT_NONE = 0, FINGERPRINT_128 = 3, FINGERPRINT_SIZE = 16 };
 
-/* CRC32C of the header in bytes 0..3, 96 bits of XXH3-128 in bytes 4..15. */
+/* Bytes 0..3: CRC32C of the header. Bytes 4..15: 96 bits of the XXH3-128 of footer and trailer. */
 static void fingerprint(const uint8_t *bytes, size_t size, const uint8_t *header,
                         size_t header_size, uint8_t out[FINGERPRINT_SIZE])
 {
@@ -94,15 +94,15 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
     bool is_whole = memcmp(expected, trailer->fingerprint, 4) == 0;
     *out = is_whole ? CV_SEAL_WHOLE : CV_SEAL_NO_HEADER;
     if (is_whole || (header->encode_threads > 0 && header->decode_threads > 0))
-        return CV_OK; /* attributes of groups have both counts, and other writers set them */
+        return CV_OK; /* other writers set both counts; so do we for the attributes of groups */
     return cv_fail(err, CATERVA_ECORRUPT, header_pos,
                    "the header is damaged: checksum differs");
 }
 
 /* ---- The head ----------------------------------------------------------- */
 
-/*   0 u64 chunks   8 u64 strays   16 u32 index blocks   20 u32 index head
- *  24 u32 CRC32C of the strays   28 u32 x index blocks   u32 x pages */
+/*  0  u64  chunks    16  u32  index blocks    24  u32  CRC32C of the strays
+ *  8  u64  strays    20  u32  index head      28  u32  x index blocks, u32 x pages */
 enum { HEAD_FIXED = 28 };
 
 int64_t cv_seal_pages(int64_t n_chunks)
@@ -245,14 +245,13 @@ bool cv_layouts_footer_read(const uint8_t bytes[CV_LAYOUTS_FOOTER], cv_layouts_f
 
 uint64_t cv_layouts_size(const cv_layouts_footer *footer)
 {
-    uint64_t records = (uint64_t)footer->n * footer->record_size; /* no overflow: 31 and 20
-                                                                     bits */
+    uint64_t records = (uint64_t)footer->n * footer->record_size; /* no overflow: 51 bits */
     return CV_LAYOUTS_MARK + records + CV_LAYOUTS_FOOTER;
 }
 
 uint32_t cv_layouts_record_size(int64_t n_blocks)
 {
-    enum { TWO_SUMS = 8 }; /* for each block: its start and its checksum */
+    enum { TWO_SUMS = 8 }; /* a block's start and its checksum */
     int64_t fixed = CV_CHUNK_HEADER_SIZE + (int64_t)cv_block_table_size(0);
     if (n_blocks > (CV_MOST_RECORD - fixed) / TWO_SUMS) return 0;
     return (uint32_t)(fixed + TWO_SUMS * n_blocks);

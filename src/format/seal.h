@@ -33,7 +33,7 @@ enum { CV_SEAL_FOOTER = 32 };
 
 /* The last bytes before the trailer. */
 typedef struct cv_seal_footer {
-    uint64_t commit;    /* number of the commit that wrote it, from 1 on */
+    uint64_t commit;    /* number of the commit that wrote the seal, from 1 on */
     uint64_t size;      /* bytes of the seal, footer included */
     uint32_t head_size; /* bytes of the head */
     uint32_t head_crc;  /* CRC32C of the head */
@@ -48,15 +48,15 @@ bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_
 typedef enum cv_seal_state {
     CV_SEAL_NONE = 0, /* no fingerprint: written by another program, or not committed yet */
     CV_SEAL_WHOLE,    /* covers header, trailer and everything below */
-    CV_SEAL_NO_HEADER /* another program rewrote the header; covers the rest */
+    CV_SEAL_NO_HEADER /* another program rewrote the header; the seal covers the rest */
 } cv_seal_state;
 
 /* Writes the fingerprint into the last 16 bytes of `bytes`, which are footer and trailer. */
 void cv_seal_root_write(uint8_t *bytes, size_t size, const uint8_t *header,
                         size_t header_size);
 
-/* Checks `bytes`, which are footer (if any) and trailer. CATERVA_ECORRUPT: neither a valid seal nor
- * the result of another program's write. */
+/* Checks `bytes`, which are footer (if any) and trailer. CATERVA_ECORRUPT if they are neither a
+ * valid seal nor what other programs write. */
 cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer *trailer,
                              const uint8_t *header_bytes, const cv_frame_header *header,
                              cv_seal_state *out, cv_error *err);
@@ -65,14 +65,14 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
 
 enum {
     CV_SEAL_NAME = 4,   /* bytes of a name in the chunk list */
-    CV_SEAL_PAGE = 2048 /* names that share a checksum */
+    CV_SEAL_PAGE = 2048 /* number of names that share a checksum */
 };
 
-/* A chunk of another program, sealed with its block table elsewhere. The list is ascending by
- * entry. */
+/* A chunk that another program wrote: this library has sealed it, with its block table elsewhere.
+ * Strays are sorted by entry. */
 typedef struct cv_seal_stray {
-    int64_t entry; /* of the chunk, in the index */
-    uint64_t pos;  /* of its table, in the frame */
+    int64_t entry; /* number of the chunk's entry in the index */
+    uint64_t pos;  /* position of its table in the frame */
 } cv_seal_stray;
 
 typedef struct cv_seal_head {
@@ -85,14 +85,13 @@ typedef struct cv_seal_head {
     uint32_t *pages;        /* checksums of the pages of the chunk list */
 } cv_seal_head;
 
-/* The checksum of a page: its CRC32C, or 1 if that is 0. 0 for a page of zeros, which is
- * omitted. */
+/* Returns a page's checksum: 0 for zeros, which are omitted; else its CRC32C, with 1 for 0. */
 uint32_t cv_seal_page_sum(const uint8_t *names, size_t size);
 
 /* Number of pages of a list of `n_chunks` names. */
 int64_t cv_seal_pages(int64_t n_chunks);
 
-/* Bytes of page `p` if it is stored, and of the stored pages before it. */
+/* Return the bytes of page `p`, if it is stored, and its position in the stored chunk list. */
 size_t cv_seal_page_size(int64_t n_chunks, int64_t p);
 uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p);
 
@@ -117,17 +116,18 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out);
 
 /* ---- The layouts of all chunks ----
  *
- * All layouts in one place, for readers with slow reads. Optional: a record is used only if the
- * seal's chunk list has its name. Dead space to other writers.
+ * Copies of all chunk layouts in one place, for readers with slow reads. Optional. A record is used
+ * only if the name of its table is in the seal's chunk list. To other writers this is dead space.
  *
  *   | chunks | mark | record | record | ... | footer | header copy | index ...
  *
- * One record for each chunk with a name, in the list's order, of 48 + 8 bytes per block:
+ * One record for each chunk with a name in the list, in the list's order. A record has 48 bytes,
+ * and 8 bytes for each block:
  *
  *     head    the chunk's bytes before its first block: header and block starts, or
  *             a repeated item
  *     table   its block table (chunk_header.h), right behind the head
- *     zeros   to the record's end. If the chunk's head is longer, all are zeros
+ *     zeros   to the record's end; everywhere if the chunk's head is too long
  *
  * The mark prevents a search for chunks from taking a record for a chunk. Footer, little-endian:
  *
@@ -151,7 +151,7 @@ void cv_layouts_mark_write(uint8_t out[CV_LAYOUTS_MARK]);
 
 void cv_layouts_footer_write(const cv_layouts_footer *footer, uint8_t out[CV_LAYOUTS_FOOTER]);
 
-/* False unless it is a footer with possible values. */
+/* Reads a footer. False if the bytes are no footer, or its values are impossible. */
 bool cv_layouts_footer_read(const uint8_t bytes[CV_LAYOUTS_FOOTER], cv_layouts_footer *out);
 
 /* Bytes from the mark to the end of the footer. */
@@ -160,7 +160,7 @@ uint64_t cv_layouts_size(const cv_layouts_footer *footer);
 /* Bytes of a record; 0 if they exceed the maximum. */
 uint32_t cv_layouts_record_size(int64_t n_blocks);
 
-/* Continues the checksum of names: `before` (0 at first) with the next page's checksum. */
+/* Returns the checksum `before` (0 at first), continued with the next page's checksum. */
 uint32_t cv_layouts_names(uint32_t before, uint32_t page_sum);
 
 /* The parts of a record: head [0, head_size), table right behind it. */
@@ -168,8 +168,8 @@ typedef struct cv_record_parts {
     size_t head_size, table_size;
 } cv_record_parts;
 
-/* Finds the parts of a record of `size` bytes, for a chunk of `n_blocks`. False if it has none, or
- * they do not fit. Does not check the contents. */
+/* Finds the parts of a record of `size` bytes, for a chunk of `n_blocks`. False if the record has
+ * none, or if they do not fit. Does not check the contents. */
 bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
                           cv_record_parts *out);
 

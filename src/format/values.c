@@ -457,7 +457,7 @@ static size_t put_list(uint8_t *to, uint64_t count)
     return 1;
 }
 
-/* `inside`: bytes behind the head of a set, without the head of its list. */
+/* Stores a head. `inside`: bytes of a set's members. */
 static size_t put_head(uint8_t *to, const cv_pack_head *head, uint64_t inside)
 {
     uint64_t pairs = head->count / 2;
@@ -493,6 +493,7 @@ static void measure_heads(const cv_packer *p, uint64_t *sizes)
     }
 }
 
+/* Copies the body to `to`, and inserts each head before its contents. */
 static void merge(const cv_packer *p, const uint64_t *sizes, uint8_t *to)
 {
     size_t from = 0;
@@ -544,9 +545,7 @@ cv_status cv_pack_finish(cv_packer *p, cv_buffer *out, cv_error *err)
     return status;
 }
 
-/* ---- Arrays of numbers ---- */
-
-/* ---- Reading ------------------------------------------------------------ */
+/* ---- Arrays of numbers: reading ------------------------------------------ */
 
 static bool read_dtype(cv_tokens *t, cv_typed *out)
 {
@@ -616,7 +615,7 @@ cv_status cv_typed_set_dtype(cv_typed *typed, const char *dtype, size_t size, cv
                    size < 60 ? (int)size : 60, dtype);
 }
 
-/* ---- Writing ------------------------------------------------------------ */
+/* ---- Arrays of numbers: writing ------------------------------------------ */
 
 static int describe(const caterva_dtype *type, char *text, size_t size)
 {

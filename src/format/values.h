@@ -24,13 +24,13 @@ enum {
 typedef enum cv_token_kind {
     CV_TOKEN_NIL,
     CV_TOKEN_BOOL,
-    CV_TOKEN_INT, /* mostly negative ones */
+    CV_TOKEN_INT, /* signed; usually negative */
     CV_TOKEN_UINT,
     CV_TOKEN_REAL,
     CV_TOKEN_TEXT,
     CV_TOKEN_BINARY,
     CV_TOKEN_EXT,
-    CV_TOKEN_LIST, /* of this and the next the values follow as tokens */
+    CV_TOKEN_LIST, /* the values follow as tokens, as with CV_TOKEN_MAP */
     CV_TOKEN_MAP
 } cv_token_kind;
 
@@ -45,7 +45,7 @@ typedef struct cv_token {
 typedef struct cv_tokens {
     const uint8_t *at, *end;
     bool bad;        /* sticky: all following tokens are nil */
-    cv_watch *watch; /* may stop, which sets `bad`; or NULL */
+    cv_watch *watch; /* checked regularly; a stop sets `bad`. Or NULL */
     uint32_t n;      /* number of tokens so far */
 } cv_tokens;
 
@@ -55,7 +55,7 @@ cv_token cv_token_next(cv_tokens *tokens);
 /* Skips one whole value, however deeply nested. */
 void cv_tokens_skip(cv_tokens *tokens);
 
-/* Whether it is a text of exactly these bytes. */
+/* Whether the token is exactly this text. */
 bool cv_token_is_text(const cv_token *token, const char *text);
 
 /* Whether the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no container as a
@@ -83,7 +83,7 @@ typedef enum cv_pack_kind {
 typedef struct cv_pack_head {
     cv_pack_kind kind;
     size_t at, end; /* its contents: bytes [at, end) of the body */
-    size_t next;    /* and the heads from the next one up to this */
+    size_t next;    /* index behind the last head inside this container */
     uint64_t count; /* values */
 } cv_pack_head;
 
@@ -94,8 +94,8 @@ typedef struct cv_packer {
     size_t open[CV_VALUE_DEPTH];
     int depth;
     bool too_deep;
-    cv_watch *watch; /* counts bytes of extensions as steps; or NULL */
-    bool only_asks;  /* the watch counts something else: only checks whether to stop */
+    cv_watch *watch; /* counts the bytes of binaries and extensions; or NULL */
+    bool only_asks;  /* does not count: only checks whether to stop */
     cv_status status;
     cv_error error;
 } cv_packer;

@@ -211,7 +211,7 @@ static void every_lie_is_named(void **state)
         {REGULAR, 31, 0x50, CATERVA_EUNSUPPORTED, "unknown flags 0x00 0x50"},
         {REGULAR, 31, 0x10, CATERVA_ECORRUPT, "but has 1876 bytes of payload"},
         {MEMCPYED, 12, 0x1f, CATERVA_ECORRUPT, "8223 bytes to store 8192 uncompressed"},
-        {NANS, 3, 2, CATERVA_ECORRUPT, "not-a-number in items of 2 bytes"},
+        {NANS, 3, 2, CATERVA_ECORRUPT, "all NaN, but its items have 2 bytes"},
         {VALUE, 12, 0x24, CATERVA_ECORRUPT, "a value of 4 bytes, the items have 8"},
         {VALUE, 12, 0x20, CATERVA_ECORRUPT, "a value of 0 bytes"},
     };

@@ -109,7 +109,7 @@ static void each_bad_field_is_named(void **state)
         {25, "\x02", 1, CATERVA_EUNSUPPORTED, "offsets are not 64 bits"},
         {26, "\x02", 1, CATERVA_EUNSUPPORTED, "frame type 2"},
         {27, "\x57", 1, CATERVA_EUNSUPPORTED, "unknown codec 7"},
-        {27, "\x56", 1, CATERVA_ECORRUPT, "codec 5 is called a plugin"},
+        {27, "\x56", 1, CATERVA_ECORRUPT, "codec 5 is marked as a plugin"},
         {30, "\x80", 1, CATERVA_ECORRUPT, "bytes of data stored in"},
         {39, "\x80", 1, CATERVA_ECORRUPT, "bytes of data stored in"},
         {39, "\0\0\0\0\0\0\x10\0", 8, CATERVA_ECORRUPT, "4096 bytes of chunks"},
