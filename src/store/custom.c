@@ -157,7 +157,7 @@ typedef struct custom_wave {
     size_t n, n_arrived;
     uint8_t *has_arrived;
     const cv_arrivals *arrivals;
-    cv_status status; /* what the reader returned */
+    cv_status status; /* the first failure of the reader */
     cv_error error;
 } custom_wave;
 
@@ -191,7 +191,8 @@ static cv_status read_left(cv_store *store, const cv_store_range *ranges,
     return CV_OK;
 }
 
-/* Ranges that no frame can have are left to `read`, which refuses them. */
+/* Calls the program's read_many. Omits the call if a range is one that no frame can have, or if
+ * memory is lacking: read_left then reads all ranges, or fails. */
 static cv_status ask_program(program *p, const cv_store_range *ranges, custom_wave *w)
 {
     cv_error ignored = {.code = CATERVA_OK};
@@ -364,8 +365,7 @@ static cv_status new_program(const caterva_store *given, program **out, cv_error
     p->calls = *given;
     p->identity = identity;
     cv_show_text(p->name, sizeof p->name, given->name ? given->name : "the program's store");
-    p->calls.name = p->calls.identity = NULL; /* borrowed from the caller for this call
-                                                 only */
+    p->calls.name = p->calls.identity = NULL; /* borrowed for this call only */
     cv_mutex_init(&p->lock);
     atomic_init(&p->users, 0);
     *out = p;

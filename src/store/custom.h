@@ -10,12 +10,12 @@
 cv_status cv_store_custom_open(const caterva_store *given, bool writable, cv_store **out,
                                cv_error *err);
 
-/* As cv_store_custom_open for writing, but unpublished: closing truncates it to 0 bytes. If it
- * holds bytes: CATERVA_EEXIST, unless `overwrite`: then it is truncated now. */
+/* As cv_store_custom_open for writing, but unpublished: closing truncates it to 0 bytes. If the
+ * program's store holds bytes, returns CATERVA_EEXIST or, with `overwrite`, truncates it now. */
 cv_status cv_store_custom_create(const caterva_store *given, bool overwrite, cv_store **out,
                                  cv_error *err);
 
-/* Makes the last cv_store that uses the program's store close it. */
+/* Makes the last cv_store that uses the program's store close that store. */
 void cv_store_custom_own(cv_store *store);
 
 /* Opens the same bytes once more, for reading. *out is NULL if `store` is not a custom store. */

@@ -1,5 +1,5 @@
-/* Room: store. The process's list of holders of spare descriptors. Its lock is the last one in
- * the lock order: under it, give_up only tries to take other locks. */
+/* Room: store. The process's list of holders of spare descriptors. Under the list's lock, give_up
+ * takes the lock of the awake files (below), and only tries to take others. */
 #include "store/descriptors.h"
 
 #include "base/os.h"
@@ -9,7 +9,7 @@
 static struct {
     cv_mutex lock;
     cv_once once;
-    cv_fd_holder *first, *last; /* in the order in which they last gave up descriptors */
+    cv_fd_holder *first, *last; /* the first was asked longest ago */
 } holders = {CV_MUTEX_INIT, CV_ONCE_INIT, NULL, NULL};
 
 /* ---- The list ------------------------------------------------------------- */
@@ -53,7 +53,8 @@ void cv_fd_holder_remove(cv_fd_holder *holder)
 
 /* ---- Closing spare descriptors -------------------------------------------- */
 
-/* Asks the holders, from the first one in the list on and each once, until ENOUGH are closed. */
+/* Asks each holder once, from the first in the list on, until ENOUGH descriptors are closed. Each
+ * holder that was asked becomes the last. */
 static int give_up_some(void)
 {
     enum { ENOUGH = 8 };
@@ -76,8 +77,8 @@ bool cv_descriptors_make_room(int error)
     return (error == EMFILE || error == ENFILE) && give_up_some() > 0;
 }
 
-/* Whether to try again, maybe after a wait: descriptors in use are often needed for one read or
- * write only. */
+/* Whether to try again. Waits if no holder had a spare descriptor: those in use are often needed
+ * for one read or write only. */
 static bool wait_for_room(int error, int *waits)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
@@ -123,8 +124,9 @@ int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_
 
 /* ---- Files that rest ----
  *
- * The list of awake files of the process, longest awake first. Its lock is taken while the lock
- * of a waking file is held; under it other locks are only tried. */
+ * The process's list of awake files; the first one has been awake for longest. The list's lock is
+ * taken while the lock of a waking file is held. So under the list's lock, the locks of files are
+ * only tried. */
 
 enum { CV_REST_AWAKE = 48 }; /* each has two descriptors */
 
@@ -164,7 +166,7 @@ static void take_out_awake(cv_resting *rest)
     awake.n--;
 }
 
-/* Call with the lock. */
+/* Puts the file to rest unless it is in use. Call with the list's lock. */
 static bool put_to_rest(cv_resting *rest)
 {
     if (!cv_mutex_try_lock(&rest->lock)) return false;

@@ -8,8 +8,8 @@
 
 /* An object with descriptors that it can close. */
 typedef struct cv_fd_holder {
-    /* Closes idle ones and returns their number. Must not wait for a lock, which the caller may
-     * hold. Any thread. */
+    /* Closes idle descriptors and returns their number. Must not wait for a lock, which the caller
+     * may hold. Any thread. */
     int (*give_up)(struct cv_fd_holder *holder);
     struct cv_fd_holder *next, *before;
 } cv_fd_holder;
@@ -36,9 +36,9 @@ bool cv_descriptors_make_room(int error);
 
 /* ---- Files that rest ----
  *
- * Files open for writing beyond the descriptor limit. Up to CV_REST_AWAKE of them are awake; the
- * others rest, that is, they are closed and reopened when used. The one that has been awake for
- * longest rests first. More of them rest when descriptors run out. */
+ * More files can be open for writing than there are descriptors. Up to CV_REST_AWAKE of them are
+ * awake. The others rest: they are closed, and reopened when used. The file that has been awake for
+ * longest rests first. When descriptors run out, more files rest. */
 
 typedef struct cv_resting cv_resting;
 struct cv_resting {
@@ -46,19 +46,18 @@ struct cv_resting {
      * for no lock. */
     bool (*sleep)(cv_resting *rest);
     cv_status (*wake)(cv_resting *rest, cv_error *err);
-    cv_mutex lock; /* guards the next two */
+    cv_mutex lock; /* guards `users` and `is_resting` */
     int users;
     bool is_resting;
-    cv_resting *next, *before; /* in the list of awake ones */
+    cv_resting *next, *before; /* in the list of awake files */
 };
 
-/* Adds an awake one. It must not move until cv_rest_stop, after which it is not put to rest any
- * more. */
+/* start adds an awake file, which must not move until stop. From stop on it does not rest. */
 void cv_rest_start(cv_resting *rest, bool (*sleep)(cv_resting *rest),
                    cv_status (*wake)(cv_resting *rest, cv_error *err));
 void cv_rest_stop(cv_resting *rest);
 
-/* Keeps it awake from begin to end. Any thread. */
+/* begin wakes the file if it rests, and keeps it awake until end. Any thread. */
 cv_status cv_rest_begin(cv_resting *rest, cv_error *err);
 void cv_rest_end(cv_resting *rest);
 

@@ -18,15 +18,15 @@
 typedef struct directory_store {
     cv_store base;
     cv_dir dir;
-    cv_file lock;         /* not open: opened for reading */
+    cv_file lock;         /* not open if the store is read-only */
     cv_file frame;        /* not open: not created yet, or closed to save descriptors */
     uint8_t *frame_bytes; /* NULL, or the frame in memory, after a reader closed its file */
     uint64_t frame_size;  /* of frame_bytes */
-    cv_rwlock frame_lock; /* guards the three above; held while they are used */
-    cv_fd_holder holder;  /* of chunk files, and of a reader's frame */
+    cv_rwlock frame_lock; /* guards frame, frame_bytes, frame_size; held while one is used */
+    cv_fd_holder holder;  /* closes idle chunk files, and the frame of a reader */
     cv_chunk_files chunks;
-    cv_shared_chunks shared; /* since the frame was last replaced */
-    cv_place place;          /* of a created store; after closing: without a directory */
+    cv_shared_chunks shared; /* chunks shared since the frame was last replaced */
+    cv_place place;          /* of a created store; closed when published */
     cv_home home;            /* of a published store open for writing */
     cv_shown_path shown;
 } directory_store;
@@ -129,7 +129,8 @@ static void use_frame(directory_store *d, cv_file frame)
     cv_file_close(&old);
 }
 
-/* Copies the frame to memory and closes its file: the file never changes. Call with the lock. */
+/* Copies the frame to memory and closes its file, which a writer of this library replaces but never
+ * changes. Returns the number of closed files. Call with frame_lock for writing. */
 static int move_frame_to_memory(directory_store *d)
 {
     enum { MOST = 16 << 20 };
@@ -168,8 +169,8 @@ static void directory_share_descriptors(directory_store *d)
     cv_fd_holder_add(&d->holder);
 }
 
-/* A writer elsewhere may have replaced the frame. Every load of a state first gets the frame's
- * size, which calls this and opens the new frame; later reads use the same file. */
+/* Opens the new frame if a writer elsewhere has replaced it. Every load of a state first gets the
+ * frame's size, which calls this; later reads use the same file. */
 static void directory_follow(directory_store *d)
 {
     cv_file frame;
@@ -193,8 +194,8 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
     return error ? fail_object(d, object, error, "look at", err) : CV_OK;
 }
 
-/* Other programs change the frame's file in place, so the time counts. A frame in memory has a
- * stamp of zeros: its state is loaded already. */
+/* The time is part of the stamp, because other programs change the frame's file in place. A frame
+ * in memory has a stamp of zeros: its state is loaded already. */
 static void directory_stamp(cv_store *store, cv_stamp *out)
 {
     directory_store *d = (directory_store *)store;
@@ -265,7 +266,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
     CV_TRY(check_chunk(store, object, err));
-    /* Removes a file that a crash left under this id: it may be shared. */
+    /* At position 0, replaces a file that a crash left under this id: it may be shared. */
     int error = cv_chunk_acquire_writable(&d->chunks, object, pos == 0, &chunk);
     if (error) return fail_object(d, object, error, "create", err);
     error = cv_file_write(chunk.file, src, size, pos);
@@ -273,7 +274,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
 }
 
-/* The access that a file created now would get. */
+/* Gets the access that a new chunk file gets. False if it is unknown. */
 static bool access_of_new(const directory_store *d, cv_os_access *out)
 {
     *out = d->chunks.access;
@@ -289,8 +290,9 @@ static bool has_owner(cv_file file, const cv_os_access *access)
            is.group == access->group;
 }
 
-/* Sets the mode, which the umask of the part's writer may have changed. Both names get it, even
- * if the change is rolled back: readers of the array may also read what is merged into it. */
+/* Sets the mode of a linked chunk file, which the umask of the part's writer may have changed. The
+ * file's name in the part gets it, too, even if the merge is rolled back: readers of the array may
+ * also read what is merged into it. */
 static bool give_mode(cv_file file, const cv_os_access *access)
 {
     cv_os_access is = {0};
@@ -300,7 +302,7 @@ static bool give_mode(cv_file file, const cv_os_access *access)
            is.mode == access->mode;
 }
 
-/* Sets the mode only after the new name is known to be this file's and no symbolic link. */
+/* Links a chunk file. Sets its mode when the new name is known to be this file and no link. */
 static bool link_chunk(directory_store *d, cv_object object, directory_store *other,
                        cv_object there, cv_file file)
 {
@@ -631,17 +633,15 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     cv_dir dir;
     cv_file_info info;
     int error = cv_open_dir(cv_dir_here, path, 0, &dir);
-    if (error == ENOTDIR && cv_dir_get_info(cv_dir_here, path, &info) ==
-                                0) /* else a component of the path is missing */
+    /* ENOTDIR from a component of the path means that the path does not exist */
+    if (error == ENOTDIR && cv_dir_get_info(cv_dir_here, path, &info) == 0)
         return cv_fail_sys(err, ENOTDIR, "cannot open %s", cv_show_path(path).text);
     if (error) return cv_fail_open(err, error, path);
-    if (!writable)
-        (void)cv_file_share(cv_dir_as_file(dir)); /* before the frame is opened, whose
-                                                     chunks it protects */
+    /* before the frame is opened: this lock protects its chunks */
+    if (!writable) (void)cv_file_share(cv_dir_as_file(dir));
     CV_TRY(new_store(dir, path, NULL, out, err));
     directory_store *d = *out;
-    cv_status status = open_frame(d, err); /* first: a lock file is created only in an
-                                              array */
+    cv_status status = open_frame(d, err); /* first: only an array may get a lock file */
     if (status == CV_OK && writable) {
         take_access(d);
         status = take_lock(d, err);
@@ -657,10 +657,7 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
 cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
                                   cv_error *err)
 {
-    enum {
-        READER_TRIES = 100
-    }; /* a reader also opens a directory whose name cannot be
-                                    checked */
+    enum { READER_TRIES = 100 }; /* after these a reader opens it without the check */
     for (int i = 0;; i++) {
         directory_store *d = NULL;
         CV_TRY(open_once(path, writable, &d, err));
@@ -668,9 +665,7 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
         bool is_it = writable ? cv_home_leads_to(&d->home, directory_self(d))
                               : cv_dir_names(cv_dir_here, path, directory_self(d));
         if (is_it || (!writable && i == READER_TRIES)) {
-            if (writable)
-                directory_follow(d); /* the current frame: no writer can replace it any
-                                        more */
+            if (writable) directory_follow(d); /* no other writer can replace this frame */
             directory_share_descriptors(d);
             *out = &d->base;
             return CV_OK;
@@ -731,8 +726,8 @@ static cv_status fail_left(const directory_store *d, const cv_place *place, size
         d->shown.text, place->temp, n);
 }
 
-/* If a reader opened the directory meanwhile, or if stopped before a file is deleted, restores
- * the name. */
+/* Renames the directory and deletes it. Restores the name if a reader opened the directory
+ * meanwhile, or if stopped before a file is deleted. */
 static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
                            cv_error *err)
 {

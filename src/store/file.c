@@ -35,9 +35,9 @@ static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
     return CV_OK;
 }
 
-/* Reading byte 0 would start the system's read-ahead, also for later reads nearby: a point in the
- * first chunk then read 68 KiB from disk, with 128 KiB blocks 308 KiB. A hinted page is read
- * alone. */
+/* Hints the first page of a large file. Reading byte 0 without the hint would start the system's
+ * read-ahead, which also affects later reads nearby: one item of the first chunk then cost 68 KiB
+ * from disk, or 308 KiB with blocks of 128 KiB. A hinted page is read alone. */
 static void fetch_beginning(cv_file file, uint64_t offset, const cv_file_info *info)
 {
     enum { LARGE = 256 * 1024, PAGE = 4096 };
@@ -64,8 +64,8 @@ static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_
     }
 }
 
-/* Locks before the first read, so that no writer reuses space that this reader needs. If locking
- * fails here, a writer's question fails, too, and it reuses nothing. */
+/* Locks before the first read, so that no writer reuses space that this reader needs. Where such
+ * locks fail, a writer cannot ask for readers either, and reuses nothing. */
 static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err)
 {
     int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, file);
@@ -105,7 +105,7 @@ static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_
 
 /* ---- The copy of a file that is read often ----
  *
- * Made by the first thread whose reads exceed the cost of the copy. */
+ * The copy is made when all reads so far have cost more than it, by the thread that reads then. */
 
 /* Cost is counted in bytes: a small read takes as long as 2 KiB of a large one (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
@@ -131,8 +131,7 @@ void cv_file_copy_stop(cv_file_copy *copy)
 static uint8_t *read_all(const cv_file_copy *copy)
 {
     size_t done = 0;
-    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* accesses will be scattered: fewer
-                                                         TLB misses */
+    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* fewer TLB misses */
     uint8_t *bytes = large ? cv_large_pages(copy->size) : cv_malloc(copy->size);
     if (!bytes) return NULL; /* reads go to the file */
     int error = cv_file_read(copy->file, bytes, copy->size, copy->offset, &done);
@@ -167,20 +166,20 @@ typedef struct file_store {
     cv_file file;
     uint64_t offset; /* position of the frame */
     uint64_t most;   /* limit of the frame's size */
-    cv_place place;  /* of a created store; after closing: without a directory */
+    cv_place place;  /* of a created store; closed when published */
     cv_home home;    /* of a published store open for writing */
     cv_shown_path shown;
     cv_file_copy copy;
     bool leaves_temp;
-    /* The rest is for a store that may rest, that is, close its file while idle. keeper NULL:
-     * others. */
+    /* The members below are for a store that may rest, that is, close its file while idle. In other
+     * stores keeper is NULL. */
     cv_keeper *keeper;
     char *path;   /* of the file, from the keeper's directory */
     char *folder; /* the directory of `path` */
     cv_resting rest;
     cv_file_info known; /* the file's info when it was closed */
     bool is_marked;
-    uint64_t held; /* inode of the marked file whose lock place.old held; 0: none */
+    uint64_t held; /* inode of place.old, marked while its lock is released; 0: none */
 } file_store;
 
 /* ---- Resting -------------------------------------------------------------- */
@@ -208,8 +207,7 @@ static void unmark(file_store *f, uint64_t inode)
     cv_file_unmark(cv_dir_as_file(f->keeper->root), inode);
 }
 
-/* Children of fork share this opening: closing it here would leave them the lock, so unlock
- * first. */
+/* Children of fork share this opening. Closing would leave them the lock, so unlocks first. */
 static void close_file(file_store *f)
 {
     if (cv_os_has_forked(f->base.opened)) cv_file_unlock(f->file);
@@ -242,8 +240,8 @@ static const char *name_of(const file_store *f)
     return !f->base.published ? f->place.temp : slash ? slash + 1 : f->path;
 }
 
-/* Does not sync. If writing unsynced bytes fails, the system reports it to the opening that syncs
- * next: the one that commits. */
+/* Closes the file without a sync. If writing unsynced bytes fails, the system reports it to the
+ * opening that syncs next: the one that commits. */
 static bool sleep_now(cv_resting *rest)
 {
     file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
@@ -256,8 +254,7 @@ static bool sleep_now(cv_resting *rest)
     cv_dir *dir = dir_of(f);
     if (cv_dir_get_link_info(*dir, name_of(f), &closed) == 0 &&
         closed.inode == f->known.inode)
-        f->known = closed; /* a network file system may set the time when the file is
-                              closed */
+        f->known = closed; /* a network file system may set the time at close */
     cv_target_close(&f->place.old);
     cv_dir_close(dir);
     return true;
@@ -322,8 +319,8 @@ static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_er
     return status;
 }
 
-/* Locks the target again in place of the mark. If the target is another file now, the place finds
- * out later. */
+/* Locks the target again in place of the mark, unless it is another file now, which publishing
+ * detects later. */
 static void hold_again(file_store *f)
 {
     cv_file_info info;
@@ -548,7 +545,8 @@ static cv_status file_check_name(cv_store *store, cv_error *err)
     return cv_home_check(&f->home, f->file, &f->shown, err);
 }
 
-/* If this fails, the reader keeps a lock without a number: it may be reading any state. */
+/* If this fails, the reader has a lock without a number: writers assume that it may be reading any
+ * state. */
 static void file_reads_state(cv_store *store, uint64_t state)
 {
     cv_file file = ((file_store *)store)->file;

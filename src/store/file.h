@@ -16,7 +16,7 @@ typedef struct cv_file_copy {
     cv_file file;
     uint64_t offset;            /* of the copy's first byte in the file */
     size_t size;                /* 0: no copy is made */
-    atomic_uint_least64_t cost; /* of all reads so far */
+    atomic_uint_least64_t cost; /* of all reads so far, in bytes */
     atomic_bool stopped;
     _Atomic(uint8_t *) bytes; /* NULL: no copy yet */
 } cv_file_copy;
@@ -57,13 +57,15 @@ uint64_t cv_store_file_offset(const cv_store *store);
 /* Time of the last change of the file's bytes, by the system's clock; 0 for other stores. */
 uint64_t cv_store_file_changed(const cv_store *store);
 
-/* The temporary name of a new file; NULL for other stores. leave_temp, only for stores of files:
- * whether it survives closing before publish, because other processes know it. */
+/* temp: the temporary name of an unpublished file; NULL for other stores. leave_temp, only for
+ * stores of files: whether closing before publish keeps the file, whose name other processes
+ * know. */
 const char *cv_store_file_temp(const cv_store *store);
 void cv_store_file_leave_temp(cv_store *store, bool leave);
 
-/* Called before a commit of several frames: fails if publish would fail, else locks the target
- * until it is released or replaced. Other stores: nothing. */
+/* hold_place is called before a commit of several frames. It fails if publish would fail; else it
+ * locks the target until let_place_go or until the target is replaced. Both do nothing for other
+ * stores. */
 cv_status cv_store_file_hold_place(cv_store *store, cv_error *err);
 void cv_store_file_let_place_go(cv_store *store);
 

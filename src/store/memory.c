@@ -59,7 +59,7 @@ static uint8_t *segment_bytes(const memory_store *m, int segment)
     return atomic_load_explicit(&m->segments[segment], memory_order_acquire);
 }
 
-/* Returns the segment, allocated if missing, or NULL without memory. If two writers race, both
+/* Returns the segment, allocated if missing, or NULL if out of memory. If two writers race, both
  * use the segment that was installed first. */
 static uint8_t *need_segment(memory_store *m, int segment)
 {

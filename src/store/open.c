@@ -1,4 +1,4 @@
-/* Room: store. Selects the kind of store for a path, and rejects operations that it lacks. */
+/* Room: store. Selects the kind of store for a path. Refuses operations that a store lacks. */
 #include "store/open.h"
 
 #include "base/heap.h"
@@ -87,7 +87,7 @@ static cv_status open_locked(const char *path, cv_file *file, cv_error *err)
     }
 }
 
-/* Locks the file before it reads its length. */
+/* Opens and locks the file, then reads its length. */
 static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_error *err)
 {
     cv_file_info info;
@@ -153,8 +153,8 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 
 /* ---- Another header ----
  *
- * Replaces the first bytes by a header that a commit of several frames has decided on but not yet
- * written. */
+ * A store whose first bytes read as another header, which a commit of several frames has decided on
+ * but not yet written. */
 
 typedef struct headed_store {
     cv_store base;

@@ -40,7 +40,7 @@ static const char *last_at(const char *text, size_t size)
 
 /* Returns the text behind user and password, or the whole text if it has none. A password may
  * contain characters that should have been written as %XX: if no host and port precede the first
- * slash, it extends to the last @ of the text. */
+ * slash, the password extends to the last @ of the text. */
 static const char *skip_user(const char *text)
 {
     const char *colon = strstr(text, "://"), *host = colon ? colon + 3 : text;
@@ -52,9 +52,9 @@ static const char *skip_user(const char *text)
     return at ? at + 1 : text;
 }
 
-/* Returns the number of bytes from `from` (behind the user) up to the query or fragment. An S3
- * key may contain a question mark, unless a user precedes it or the parameters of a presigned URL
- * follow it. */
+/* Returns the number of bytes from `from` (behind the user) up to the query or fragment. In an S3
+ * URL a question mark belongs to the key, unless the URL has a user or the mark begins the
+ * parameters of a presigned URL. */
 static size_t size_without_query(const char *text, const char *from)
 {
     const char *presigned = strstr(from, "?X-Amz-");

@@ -26,7 +26,7 @@ bool cv_is_url(const char *text); /* whether it begins with such a scheme */
  * its end. cv_show_path does this for all URLs. */
 cv_shown_path cv_show_url(const char *text);
 
-/* The path without trailing slashes, which no path of a file may have. Release with cv_free. */
+/* Returns the path without trailing slashes, which no file's path has. Release with cv_free. */
 cv_status cv_strip_slashes(const char *path, char **out, cv_error *err);
 
 /* CATERVA_ENOTFOUND if the file does not exist (CATERVA_EUNSUPPORTED for a URL of an unknown

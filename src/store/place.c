@@ -81,6 +81,7 @@ void cv_keeper_release(cv_keeper *keeper)
     cv_free(keeper);
 }
 
+/* Replaces *dir by its parent. False at the root, or on an error. */
 static bool go_up(cv_dir *dir)
 {
     cv_dir above;
@@ -205,7 +206,7 @@ static cv_status check_unused(const cv_target *target, cv_dir dir, const cv_show
 {
     cv_file lock = {0};
     int error = 0;
-    if (target->is_directory) /* no lock file: never written */
+    if (target->is_directory) /* ENOENT: no writer has locked it yet */
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
                              &lock);
     if (!error && !target->is_directory)
@@ -231,14 +232,14 @@ static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path 
         error = cv_file_lock(target->lock);
     if (error) return cv_fail_lock(err, error, shown->text);
     target->is_locked = true;
-    return cv_target_refuse_readers(target, shown,
-                                    err); /* a writer's own opening is not counted any more */
+    /* again, because a reader may have opened it meanwhile */
+    return cv_target_refuse_readers(target, shown, err);
 }
 
 /* ---- Access --------------------------------------------------------------- */
 
-/* A class of users that may read the file (r) may also search the directory (x). Only classes
- * that may search a directory get a file's permissions. */
+/* Convert the modes of files and directories. Users who may read a file may search the directory
+ * made of it. Only users who may search a directory get permissions for the file made of it. */
 static uint32_t directory_mode(uint32_t file_mode)
 {
     return (file_mode & 0777) | (file_mode & 0444) >> 2;
@@ -318,8 +319,8 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     return CV_OK;
 }
 
-/* Opens the target as place->old. If nothing is there any more, keeps the old one's access for
- * the new array. */
+/* Opens the target as place->old. If the target does not exist any more, keeps the old one, whose
+ * access the new array gets. */
 static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
 {
     cv_target found = {0};
@@ -456,8 +457,8 @@ static int step_aside(cv_place *place)
     return 0;
 }
 
-/* Renames the temporary to the target, which was of this kind just now. *displaced: the old array
- * has the temporary name. Returns an errno number. */
+/* Renames the temporary to the target, which was of `kind` just now. *displaced: the old array has
+ * the temporary name. Returns an errno number. */
 static int move_once(cv_place *place, target_kind kind, bool *displaced)
 {
     *displaced = false;
@@ -613,7 +614,7 @@ static cv_status name_in_parent(const char *name, cv_home *out, cv_error *err)
     return CV_OK;
 }
 
-/* If the directory may not even be searched, the path stays as it is. */
+/* If the directory cannot be opened, the name is the path from the current directory. */
 static cv_status find_file(char *path, cv_home *out, cv_error *err)
 {
     char *slash = strrchr(path, '/');
@@ -643,8 +644,7 @@ cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_hom
     if (is_directory && slash && slash[1]) {
         status = name_in_parent(slash + 1, out, err);
     } else {
-        out->is_directory = false; /* the root directory, or an unresolved path: found by
-                                      its path */
+        out->is_directory = false; /* the root, or an unresolved path: found by its path */
         status = find_file(real, out, err);
     }
     remember(out, self);
@@ -659,8 +659,7 @@ void cv_home_take(const cv_place *place, cv_file self, cv_home *out)
     remember(out, self);
     if (!place->is_directory) (void)cv_open_dir(place->dir, ".", 0, &out->dir);
     if (place->is_directory || cv_dir_is_open(out->dir))
-        (void)name_in_parent(place->name, out, NULL); /* if this fails, name is NULL: not
-                                                         checked */
+        (void)name_in_parent(place->name, out, NULL); /* if NULL, not checked */
 }
 
 void cv_home_close(cv_home *home)

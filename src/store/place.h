@@ -1,5 +1,5 @@
-/* The names of a new store, temporary and target, in a directory that is kept open: they survive
- * chdir and renames of directories above. */
+/* The names of a new store, temporary and target, in a directory that is kept open, so that chdir
+ * and renames of directories above do not matter. */
 #ifndef CV_STORE_PLACE_H
 #define CV_STORE_PLACE_H
 
@@ -14,12 +14,12 @@
  * name. */
 typedef struct cv_temporary {
     void (*remove)(struct cv_temporary *temporary); /* called with the list's lock */
-    cv_os_moment made;                              /* in which process */
+    cv_os_moment made;                              /* identifies the process that made it */
     bool is_listed;
     struct cv_temporary *next, *before;
 } cv_temporary;
 
-/* Takes it off the list. Does nothing if it is not listed. */
+/* Takes the temporary off the list. Does nothing if it is not listed. */
 void cv_temporaries_remove(cv_temporary *temporary);
 
 /* Removes all temporaries of this process. */
@@ -30,11 +30,11 @@ void cv_temporaries_abandon(void);
  * Marks files in or below a directory that are open for writing but whose descriptors are closed
  * for a while.
  *
- * Closing a file releases its lock. Before that, the keeper marks it: it sets a record lock on
+ * Closing a file releases its lock. So the keeper marks the file first: it sets a record lock on
  * the directory, at a byte for the file's inode. This needs only the keeper's descriptor and ends
  * with the process. A process that opens a file for writing looks for a mark in all directories
- * above. Programs that do not look (python-blosc2, earlier versions) are detected when the file
- * is reopened, by its size and time (store/file.c). */
+ * above. Programs that do not look (python-blosc2, earlier versions) are detected when the file is
+ * reopened, by its size and time (store/file.c). */
 
 typedef struct cv_keeper {
     cv_dir root; /* a separate opening: all other openings see the marks */
@@ -102,18 +102,17 @@ typedef struct cv_place {
     bool overwrite;
     bool is_directory;   /* the new array is a directory */
     bool is_held;        /* `old` is open for writing; only it may be replaced */
-    bool is_left;        /* the replaced directory has the name `temp`: it is still being
-                            read */
+    bool is_left;        /* the replaced directory, still being read, has the name `temp` */
     cv_target old;       /* the target when it was last looked at */
     cv_shown_path shown; /* the target's path, for messages */
-    cv_dir root;         /* borrowed. If `dir` is closed at times (cv_store_file_rest): */
-    const char *folder;  /* `dir` is `folder` in `root`. Else NULL */
+    cv_dir root;         /* borrowed; for a `dir` that may be closed for a while */
+    const char *folder;  /* path of `dir` in `root`; NULL: `dir` stays open */
     cv_temporary listed; /* in the list while `temp` exists and is not published */
 } cv_place;
 
 /* Prepares to create an array at `path`; with `overwrite` follows a symbolic link. CATERVA_EEXIST
- * if the target exists and may not be replaced (without `overwrite`, or it is neither a file nor
- * an array). CATERVA_EBUSY if it is in use. Release with cv_place_close, unless this failed. */
+ * if the target exists and may not be replaced (without `overwrite`, or it is neither a file nor an
+ * array). CATERVA_EBUSY if it is in use. After success release with cv_place_close. */
 cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_error *err);
 
 /* Create and open the temporary file or directory. If it replaces another one, only its owner has
@@ -125,9 +124,9 @@ int cv_place_create_directory(cv_place *place, cv_dir *out);
 void cv_place_list(cv_place *place);
 
 /* Renames the temporary to the target. Locks an old target meanwhile (CATERVA_EBUSY if it is in
- * use), and removes it after the new name is durable (if `durable`). Gives `made` and, for a
- * directory, `frame` its access. Sets *moved if the new array has the name, even if an error is
- * returned. */
+ * use), and removes it after the new name is durable (if `durable`). Gives the target's access to
+ * `made` and, for a directory, to `frame`. Sets *moved if the new array has the name, even if an
+ * error is returned. */
 cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool durable,
                            bool *moved, cv_error *err);
 
@@ -143,8 +142,8 @@ void cv_place_close(cv_place *place);
 
 /* ---- The home ----
  *
- * The name of a store that is open for writing, found again despite chdir and renames above. A
- * store that lost its name must not commit: its commits would be lost. */
+ * The name of a store that is open for writing. It is found again after chdir, and after renames of
+ * directories above. A store that lost its name must not commit: its commits would be lost. */
 
 typedef struct cv_home {
     cv_dir dir; /* directory of `name`; not open: the array's own directory */
@@ -158,7 +157,7 @@ typedef struct cv_home {
 cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_home *out,
                        cv_error *err);
 
-/* The home of `self`, which `place` published. Unknown if there is no memory or descriptor. */
+/* Gets the home of `self`, which `place` published. Unknown if out of memory or descriptors. */
 void cv_home_take(const cv_place *place, cv_file self, cv_home *out);
 
 bool cv_home_leads_to(const cv_home *home, cv_file self);

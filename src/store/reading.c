@@ -12,10 +12,14 @@
  *                  ^           ^
  *                 read       hinted
  *
- * Measured on a disk with 100 us per read. 576 ranges of 8.6 KiB: one by one 42 to 74 ms, hinted
- * 12 to 16, io_uring with a depth of 32 17 to 22 (13 to 16 past the page cache). 144 ranges of 70
- * KiB: 24, 7 to 14, 13 to 15 and 10 ms. Hints need no ring and no threads, work in sandboxes
- * without io_uring, keep bytes in the page cache, and avoid read-ahead. */
+ * Measured in ms, on a disk with 100 us per read; io_uring with a depth of 32:
+ *
+ *                           one by one   hinted    io_uring   io_uring past the page cache
+ *     576 ranges, 8.6 KiB   42 - 74      12 - 16   17 - 22    13 - 16
+ *     144 ranges, 70 KiB    24            7 - 14   13 - 15    10
+ *
+ * Hints need no ring and no threads, work in sandboxes without io_uring, keep bytes in the page
+ * cache, and avoid read-ahead. */
 
 /* Limits of what is hinted and not yet read. */
 enum { MOST_RANGES = 128, MOST_BYTES = 16 << 20 };
@@ -118,8 +122,8 @@ void cv_gathered_leave(cv_gathered *w)
 
 /* ---- All waves ---------------------------------------------------------------------------- */
 
-/* Passes one arrived range to the reader, if there is one. Call with the lock, which it releases
- * during the call. */
+/* Passes one arrived range to the reader, if there is one. Call with the lock, which is released
+ * while the reader's function runs. */
 static bool hand_over(cv_gathered *w)
 {
     cv_error error = {0};
@@ -153,7 +157,7 @@ static bool has_arrived(const cv_gathering *all)
     return w != NULL;
 }
 
-/* Call with the lock, which it releases during the call: the function may take long. */
+/* Call with the lock, which is released while the watch's function runs. */
 static cv_status check_watch(cv_gathering *all, cv_watch *watch, cv_error *err)
 {
     if (!watch) return CV_OK;

@@ -39,7 +39,7 @@ typedef struct cv_gathered {
 } cv_gathered;
 
 void cv_gathering_init(cv_gathering *all);
-void cv_gathering_destroy(cv_gathering *all); /* all waves have left */
+void cv_gathering_destroy(cv_gathering *all); /* all waves must have left */
 
 /* Passes on one arrived range, oldest wave first, or waits for one. *goes_on: more will arrive.
  * After a failure, or if `watch` stops, end all waves with `gives_up`. */
@@ -59,13 +59,13 @@ void cv_gathered_arrived(cv_gathered *wave, size_t range);
 void cv_gathered_gone(cv_gathered *wave, size_t n, cv_status status, const cv_error *error,
                       size_t range);
 
-/* Waits until all its requests have ended, and takes it off the list. */
+/* Waits until all requests of the wave have ended, and takes the wave off the list. */
 void cv_gathered_leave(cv_gathered *wave);
 
 /* ---- Second reads ----
  *
- * Bytes from far may be damaged in transit or by caches. If a parser refuses them they are
- * fetched again, past all caches; the error is returned only if the parser refuses them twice. */
+ * Bytes of remote objects may be damaged in transit or by caches. Bytes that a parser refuses are
+ * read again, past all caches. The error is returned only if the parser refuses them twice. */
 
 /* A read that can be repeated from its start. A failed read must leave no effect. */
 typedef struct cv_doubted {

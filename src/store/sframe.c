@@ -96,8 +96,8 @@ bool cv_sframe_is_array_at(cv_dir dir, const char *name)
     return is_array && has_frame && !error;
 }
 
-/* One pass. On some systems listing skips names if the directory changes, so the caller repeats
- * it. */
+/* Removes the array's files in one pass. On some systems listing skips names if the directory
+ * changes, so the caller repeats it. */
 static bool remove_files_at(cv_dir dir, const char *name)
 {
     cv_listing listing;
@@ -156,8 +156,8 @@ cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, siz
 
 /* ---- Chunk files ----
  *
- * Open chunk files in slots by id. I/O never happens under a slot's lock. If another file in use
- * has the slot, a file is opened for one call only. */
+ * The slots of open chunk files, by id. Nothing is read or written under a slot's lock. If the
+ * slot's file is another one and in use, a file is opened for one call only. */
 
 void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir)
 {
@@ -178,7 +178,7 @@ void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access
     files->access.mode &= 0666;
 }
 
-/* Call with the lock. */
+/* Call with the slot's lock. */
 static void close_idle(cv_chunk_slot *slot)
 {
     if (slot->users == 0) cv_file_close(&slot->file);
@@ -237,7 +237,7 @@ static int open_file(const cv_chunk_files *files, cv_object id, unsigned how, cv
     return error;
 }
 
-/* Opens into the slot if no file in use has it, else for this call only. Call with the lock. */
+/* Opens a file into its slot, or for one call if the slot is in use. Call with the slot's lock. */
 static int open_into(cv_chunk_files *files, cv_object id, unsigned how, cv_chunk_handle *out)
 {
     cv_chunk_slot *slot = slot_of(files, id);
@@ -336,8 +336,8 @@ int cv_chunk_remove(cv_chunk_files *files, cv_object id)
 
 /* ---- Shared chunks ----
  *
- * Entries are added when files are shared. A file that lost its name or was replaced was written
- * by this store, and is not checked. */
+ * An entry is the file's state when it was shared. A file that lost its name or was replaced is not
+ * checked: this store has done that. */
 
 typedef struct shared_chunk {
     cv_object object;
@@ -386,7 +386,7 @@ cv_status cv_shared_chunks_check(cv_shared_chunks *shared, cv_dir dir, cv_error 
         return cv_fail(
             err, CATERVA_ECORRUPT, -1,
             "%s was changed through the part that it was merged from: it had "
-            "%llu bytes and has %llu: roll back, and merge again without that part",
+            "%llu bytes and has %llu now; roll back, and merge again without that part",
             name.text, (unsigned long long)list[i].info.size, (unsigned long long)is.size);
     }
     return CV_OK;

@@ -37,7 +37,7 @@ void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 /* ---- Chunk files ----
  *
- * Keeps a limited number of them open. Any thread. */
+ * Keeps a limited number of chunk files open. Any thread. */
 
 enum { CV_CHUNK_SLOTS = 64 };
 
@@ -46,7 +46,7 @@ enum { CV_CHUNK_SLOTS = 64 };
 typedef struct cv_chunk_slot {
     cv_mutex lock;
     cv_object id; /* -1: empty or forgotten */
-    cv_file file; /* none: not open */
+    cv_file file; /* {0}: not open */
     int users;
 } cv_chunk_slot;
 
@@ -106,8 +106,7 @@ void cv_shared_chunks_destroy(cv_shared_chunks *shared);
 /* Records the file's current size and time. Any thread. False: do not share it. */
 bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file file);
 
-/* CATERVA_ECORRUPT if a file that still has its name in `dir` has changed in size or time. Looks
- * once. */
+/* CATERVA_ECORRUPT if a file that still has its name in `dir` has changed in size or time. */
 cv_status cv_shared_chunks_check(cv_shared_chunks *shared, cv_dir dir, cv_error *err);
 
 void cv_shared_chunks_forget(cv_shared_chunks *shared); /* removes all entries */

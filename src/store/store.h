@@ -45,7 +45,7 @@ typedef struct cv_store_range {
     void *dst;
 } cv_store_range;
 
-/* The reader of several ranges. */
+/* What the reader of several ranges provides. */
 typedef struct cv_arrivals {
     /* Called once for each range that has arrived, in any order, on the reader's thread. A
      * failure cancels the rest. Must not wait or read: more ranges arrive meanwhile. */
@@ -53,17 +53,16 @@ typedef struct cv_arrivals {
     /* Called with the range that failed, before the error is returned. May be NULL. */
     void (*failed)(void *context, size_t range);
     void *context;
-    /* NULL: all ranges have a `dst`. Otherwise a range without `dst` borrows memory when its
-     * first bytes arrive, on any thread. Sets *dst, or sets it to NULL if the limit is reached;
-     * the range then waits until memory was returned and `resume` was called. If at most `stuck`
-     * ranges hold memory, those wait for bytes that come after this range: then it must get
-     * memory, and CATERVA_ENOMEM is returned if that fails. SIZE_MAX: always. Only for stores
-     * with `borrows`. */
+    /* Lends memory to a range without `dst` when its first bytes arrive. Called on any thread, by
+     * stores with `borrows` only. NULL: all ranges have a `dst`. Sets *dst, or sets it to NULL if
+     * the limit is reached; then the range waits until memory was returned and `resume` was called.
+     * If at most `stuck` ranges hold memory, these wait for bytes behind this range's: then this
+     * range must get memory beyond the limit, or CATERVA_ENOMEM is returned. SIZE_MAX: always. */
     cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
                       cv_error *err);
     cv_watch *watch; /* NULL, or checked regularly by a store that waits long */
-    /* `together`: bytes of all parallel waves of the reader, or 0. `is_along`: another wave began
-     * since the reader last waited, so their round trips overlap. */
+    /* `together`: bytes of all parallel waves of the reader; 0 if unknown. `is_along`: another wave
+     * began since the reader last waited, so their round trips overlap. */
     size_t together;
     bool is_along;
 } cv_arrivals;
@@ -71,14 +70,15 @@ typedef struct cv_arrivals {
 /* A wave in progress. */
 typedef struct cv_reading cv_reading;
 struct cv_reading {
-    /* Returns after all its requests have ended, and frees it. `gives_up`: cancels them first. */
+    /* Waits until all requests of the wave have ended, and frees the wave. `gives_up`: cancels the
+     * requests first. */
     void (*end)(cv_reading *reading, bool gives_up);
 };
 
 typedef struct cv_store_ops {
     const char *name; /* "file", "memory", ...: messages contain "this %s" and "a %s" */
     /* Sets *out to the current version, which changes when another writer changes or replaces the
-     * frame object. NULL: unknown, all zeros. */
+     * frame object. NULL: the version is unknown; all numbers are 0. */
     void (*stamp)(cv_store *store, cv_stamp *out);
     /* Returns the size of an object. CATERVA_ENOTFOUND if the object does not exist. */
     cv_status (*size)(cv_store *store, cv_object object, uint64_t *size, cv_error *err);
@@ -101,8 +101,8 @@ typedef struct cv_store_ops {
      * by any thread. NULL: never. */
     bool (*borrows)(cv_store *store);
     void (*resume)(cv_store *store);
-    /* Wave size at which the round trip matters little and which fits in memory. 0 or NULL:
-     * unknown. */
+    /* Returns the size of a wave that fits in memory and is so large that the round trip matters
+     * little. 0, or NULL: unknown. */
     size_t (*wave_bytes)(cv_store *store);
     /* Bytes that may be read in addition to `needed` to save a round trip. NULL: 0. */
     uint64_t (*spare)(cv_store *store, uint64_t needed);
@@ -121,11 +121,11 @@ typedef struct cv_store_ops {
     /* Prefetches bytes that `view` would lend now into the CPU's cache (base/os_file.h). May be
      * NULL. */
     void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Stops lending the in-memory copy of a file: reads go to the file. NULL: has no copy. */
+    /* Stops lending the in-memory copy of a file: reads go to the file. NULL: no copy. */
     void (*read_anew)(cv_store *store);
-    /* A parser refused bytes: bypasses all caches from now on. CV_OK: reading again may help
-     * (store/reading.h). CATERVA_EIO: the object has a new version, and the reader holds data of
-     * the old one (not `begins`). NULL: reading again returns the same bytes. */
+    /* Called after a parser refused bytes: from now on reads bypass all caches. CV_OK: a second
+     * read may help (store/reading.h). CATERVA_EIO: the object has a new version, and the reader
+     * holds data of the old one (not `begins`). NULL: a second read would return the same bytes. */
     cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
     /* Returns CV_OK if the frame exists: only then is a missing chunk object damage. NULL:
      * `doubt` reports that. */
@@ -140,7 +140,7 @@ typedef struct cv_store_ops {
                        size_t size, cv_error *err);
     /* Hard-links chunk object `there` of another store with the same operations, `size` bytes, as
      * `object` of this one. Neither name is written again; removing one keeps the other. Returns
-     * false, with nothing changed, if the caller must copy. NULL: always. */
+     * false, with nothing changed, if the caller must copy. NULL: the caller always copies. */
     bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
                   uint64_t size);
     /* clone: shares the bytes at `there` of another store's frame object with `pos` of this one,
@@ -160,23 +160,23 @@ typedef struct cv_store_ops {
     cv_status (*truncate)(cv_store *store, cv_object object, uint64_t size, cv_error *err);
     /* Makes the object's bytes durable. */
     cv_status (*sync)(cv_store *store, cv_object object, cv_error *err);
-    /* Replaces the whole frame object: writes a temporary file, syncs it if `durable`, renames
-     * it. On failure the old frame stays. The rename is durable after `sync` of CV_FRAME_OBJECT.
+    /* Replaces the whole frame object: writes a temporary file, syncs it if `durable`, renames it.
+     * On failure the old frame stays. The rename is durable after `sync` of CV_FRAME_OBJECT.
      * CATERVA_ECORRUPT, with nothing changed, if an object that was shared since the last replace
-     * has other bytes now. NULL without chunk objects: CATERVA_EINVAL. */
+     * has other bytes now. NULL in stores without chunk objects. */
     cv_status (*replace)(cv_store *store, const void *bytes, size_t size, bool durable,
                          cv_error *err);
-    /* Removes a chunk object. One that does not exist is not an error. NULL: it has none. */
+    /* Removes a chunk object, if it exists. NULL: the store has no chunk objects. */
     cv_status (*remove)(cv_store *store, cv_object object, cv_error *err);
-    /* Lists the chunk objects in any order; release with cv_free. NULL: it has none. */
+    /* Lists the chunk objects in any order; release with cv_free. NULL: no chunk objects. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
     /* Renames an unpublished store to its target, and syncs the directory if `durable`.
      * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if it is in use.
      * Does nothing if already published. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
-    /* Records in the lock which state this reader uses: a number that differs between the states
-     * of an array (readers also hold a shared lock). 0: it needs no stored bytes any more. May be
-     * NULL. */
+    /* Records in the lock which state this reader uses: a number that differs between the states of
+     * an array (readers also hold a shared lock). 0: the reader needs no stored bytes any more. May
+     * be NULL. */
     void (*reads_state)(cv_store *store, uint64_t state);
     /* has_readers: whether another opening may be reading (NULL: no). has_others: whether one may
      * be reading a state other than `state` (NULL: as has_readers). */
@@ -209,15 +209,13 @@ struct cv_store {
     bool has_chunk_objects; /* a directory: each chunk is an object of its own */
     bool writable;
     bool in_memory;
-    bool slow_writes;     /* writes copy into the system's memory: large ones take long
-                             enough to be worth another thread */
+    bool slow_writes;     /* large writes take so long that another thread is worth it */
     bool compacts_itself; /* a writer that closes may compact dead space; needs create_over */
     bool published;
     bool is_far;       /* each read takes long: ranges known to be needed are read in waves */
     bool is_pinned;    /* all reads return bytes of one version, or fail */
-    bool is_vouched;   /* set by the frame's reader: a seal at its end covers every byte */
-    uint32_t join_gap; /* gaps up to this many bytes cost less to read over than another
-                            range; 0: one page */
+    bool is_vouched;   /* set by the frame's reader: a seal at its end covers all bytes */
+    uint32_t join_gap; /* gaps of at most this many bytes are read over; 0: one page */
     uint32_t most_whole; /* chunks that have at most this many bytes together are read
                             whole if that takes fewer waves; 0: never */
     cv_os_moment opened; /* cv_os_now() when created (not if in_memory): identifies the
@@ -241,7 +239,8 @@ cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
 /* CATERVA_ENOTFOUND if `object` is not the frame: for stores without chunk objects. */
 cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err);
 
-/* What the operations say; a store without them refuses. */
+/* Call the operation. CATERVA_EINVAL if the store lacks it; but removing a chunk object then does
+ * nothing. */
 cv_status cv_store_replace(cv_store *store, const void *bytes, size_t size, bool durable,
                            cv_error *err);
 cv_status cv_store_remove(cv_store *store, cv_object object, cv_error *err);
