@@ -1,5 +1,5 @@
-/* Room: frame. Reads attributes from both places and merges them. For any bytes, names are valid
- * texts and unique, and memory is in proportion to what is stored. */
+/* Room: frame. Reads the attributes of the trailer and those of its map, and merges them. Whatever
+ * the bytes are, names are unique and memory is in proportion to the stored bytes. */
 #include "frame/attributes.h"
 
 #include "base/arith.h"
@@ -20,7 +20,7 @@
  * A value is a Blosc2 chunk whose header contains its length. It is read and checked in pieces, so
  * that memory depends on what is requested, not on what the header claims. */
 
-/* Size of a piece; largest block or chunk decoded to get one. */
+/* PIECE: bytes of a piece. MOST_AT_ONCE: largest block or chunk decoded for a piece. */
 enum { PIECE = 1 << 20, MOST_AT_ONCE = 32 << 20 };
 
 static cv_status parse(const cv_metalayer *attribute, cv_chunk_header *out, cv_error *err)
@@ -39,8 +39,8 @@ static cv_status new_decoder(cv_decoder **out, cv_error *err)
     return cv_decoder_create(&spec, out, err);
 }
 
-/* Returns the size of a piece, whole blocks, if there is a watch and blocks can be decoded alone;
- * else the whole size. */
+/* Returns the size of a piece: some whole blocks if there is a watch and blocks can be decoded
+ * alone, else the whole value. */
 static int32_t piece_of(const cv_chunk_header *header, const cv_metalayer *attribute,
                         const cv_watch *watch)
 {
@@ -114,7 +114,7 @@ static void repeat(const cv_chunk_header *header, const uint8_t *item, int64_t s
 static cv_status fail_large(const cv_metalayer *attribute, int32_t size, cv_error *err)
 {
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                   "attribute \"%s\" can only be decoded %d bytes at a time: too many",
+                   "attribute \"%s\" can only be decoded in pieces of %d bytes: too large",
                    attribute->name, size);
 }
 
@@ -261,7 +261,7 @@ static int64_t count_names(const cv_buffer *map)
     return !t.bad && t.at == t.end ? (int64_t)head.number : -1;
 }
 
-/* Replaces JSON of such a map, bare or in a text, by the map. */
+/* Converts the JSON text of an object, bare or in a MessagePack text, to a map. */
 static cv_status convert_json(cv_buffer *map, cv_error *err)
 {
     cv_tokens t = cv_tokens_of(map->data, map->size);
@@ -363,8 +363,8 @@ typedef struct entry {
     int at;
 } entry;
 
-/* Orders the entries of one name: its own key first, then the map's last entry, as Python does.
- * `at` is negative for map entries, so the smaller one wins in both. */
+/* Orders entries by name, and those of one name by rank: first the attribute with a key of its own,
+ * then the map's last entry, which wins in Python, too. `at` is the rank. */
 static int compare_entries(const void *a, const void *b)
 {
     const entry *one = a, *other = b;
@@ -372,7 +372,7 @@ static int compare_entries(const void *a, const void *b)
     return order ? order : (one->at > other->at) - (one->at < other->at);
 }
 
-/* The rank of a list position: keys count up from INT_MIN, map entries count down. */
+/* Returns the rank of list position `i`: keys count up from INT_MIN, map entries down from 0. */
 static int rank_of(const cv_attributes *all, int i)
 {
     return all->list[i].form == CV_ATTRIBUTE_CHUNK ? INT_MIN + i : -i;
@@ -380,6 +380,7 @@ static int rank_of(const cv_attributes *all, int i)
 
 static int place_of(int rank) { return rank < INT_MIN / 2 ? rank - INT_MIN : -rank; }
 
+/* Keeps the first entry of each name. Sets kept[i] to the new position of list[i], or to -1. */
 static void drop_losers(cv_attributes *all, const entry *entries, int *kept)
 {
     int n = 0;
@@ -523,10 +524,11 @@ cv_status cv_attributes_check_name(const char *name, cv_error *err)
 
 /* ---- Placing attributes ----
  *
- * A frame that C-Blosc2 can change has at most 16 keys; the map takes one of them once it exists.
- * Keys are assigned in order: attributes that already have one come first. Before them come long
- * values and bytes that are not MessagePack, which would make the map slow or unreadable, and
- * attributes that describe items, which other programs look for. */
+ * A frame that C-Blosc2 can change has at most 16 keys; the map, once it exists, takes one of them.
+ * Keys are assigned in the list's order, in which attributes that have a key already come first.
+ * But before all others come long values, which would make the map slow, and attributes that
+ * describe items, which other programs look for. Bytes that are not MessagePack cannot be in the
+ * map, so they take the key of an attribute that can. */
 
 enum { LONG_VALUE = 1 << 20 };
 
@@ -540,12 +542,12 @@ typedef struct item {
 typedef struct placing {
     item *items;
     int n;
-    int slots; /* keys for them, without the map's */
+    int slots; /* free keys, without the map's */
     bool has_map;
 } placing;
 
-/* Another program may have stored something else under the map's name: it may stay until there is a
- * map. */
+/* Another program may have stored something else under the map's name. It keeps that key until
+ * there is a map. */
 static bool fits_key(const placing *p, const cv_attribute *a)
 {
     if (strcmp(a->name, CV_ATTRIBUTES_MAP) == 0)
@@ -602,7 +604,7 @@ static cv_status fetch(item *it, bool *is_value, cv_error *err)
     return CV_OK;
 }
 
-/* Finds the last attribute with a key that could be in the map, or NULL. */
+/* Finds the last attribute that has a key but could be in the map, or NULL. */
 static cv_status find_guest(placing *p, item **out, cv_error *err)
 {
     *out = NULL;

@@ -18,8 +18,8 @@
 cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,
                              cv_error *err);
 
-/* The value's size according to its header; and whether all of it decodes. They allocate one block,
- * or refuse large ones (CATERVA_EUNSUPPORTED). */
+/* size: gets the value's size from its header. check: decodes all of it, using memory for one
+ * block; refuses large blocks (CATERVA_EUNSUPPORTED). */
 cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size,
                                   cv_error *err);
 cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err);
@@ -48,11 +48,11 @@ typedef struct cv_attributes {
     int n;
     int *by_name;         /* indices into the list, ordered by name */
     cv_buffer names, map; /* the list points into them */
-    cv_status map_status; /* error if the map could not be read: it is in the list then */
+    cv_status map_status; /* failure to read the map, which is then itself in the list */
     cv_error map_error;
 } cv_attributes;
 
-/* Reads both places. Borrows from the trailer. Fails only without memory. */
+/* Reads both places. Borrows from the trailer. Fails only if out of memory. */
 cv_status cv_attributes_load(const cv_trailer *trailer, cv_attributes **out, cv_error *err);
 void cv_attributes_free(cv_attributes *all); /* NULL is fine */
 

@@ -8,10 +8,10 @@
  *   5. sync; check the name again: the commit is acknowledged
  *
  * A crash before 4 leaves the old state, one after 4 the new state; 4 is a single write inside one
- * sector for headers up to 512 bytes. A new frame is written under a temporary name and renamed
- * after 5. A directory replaces chunks.b2frame by a rename instead of 4, and deletes replaced chunk
- * files when no older reader is left. After a failed sync or header write the state on disk is
- * unknown: the frame is poisoned and refuses further changes.
+ * sector for headers up to 512 bytes. A new frame is complete, under a temporary name, before 3,
+ * and renamed instead of 4. A directory replaces chunks.b2frame by a rename instead of 4, and
+ * deletes replaced chunk files when no older reader is left. After a failed sync or header write
+ * the state on disk is unknown: the frame is poisoned and refuses further changes.
  *
  * A commit of several frames prepares each one up to 3, publishes all new headers together (which
  * commits them), and completes each one from 4 on. */
@@ -31,8 +31,8 @@
 
 /* ---- Checksums for chunks of other programs ----
  *
- * They protect the chunks as found against later changes. It is not checked whether the chunks
- * decode. */
+ * The checksums protect the chunks, as they were found, against later changes. Whether the chunks
+ * decode is not checked. */
 
 /* Maximum bytes of such chunks read by one commit. */
 enum { CV_ADOPT_BYTES = 64 << 20 };
@@ -51,7 +51,7 @@ typedef struct adoption {
     int64_t left;        /* bytes that may still be read */
     cv_buffer chunk;     /* bytes of one chunk */
     cv_buffer table;     /* its block table */
-    cv_buffer found;     /* the bytes behind it */
+    cv_buffer found;     /* the bytes behind the chunk */
     cv_buffer area;      /* tables to be written */
     cv_buffer newcomers; /* the chunks of these tables */
 } adoption;
@@ -105,14 +105,13 @@ static cv_status adopt_chunk(adoption *a, int64_t chunk, bool *fits, cv_error *e
     CV_TRY(cv_layout_get(frame->layouts, a->txn->state, &ref, &layout, err));
     int64_t size = layout->header.cbytes;
     cv_status status = CV_OK;
-    *fits = size <= a->left || a->left == CV_ADOPT_BYTES; /* one at least */
+    *fits = size <= a->left || a->left == CV_ADOPT_BYTES; /* at least one chunk */
     if (*fits) status = cv_fetch_chunk(frame, layout, &a->chunk, &bytes, err);
     if (*fits && status == CV_OK) {
         a->left -= size;
-        status = adopt_bytes(a, &ref, bytes, (size_t)size, err); /* the bytes may belong to
-                                                                    the layout */
+        status = adopt_bytes(a, &ref, bytes, (size_t)size, err);
     }
-    cv_layout_release(layout);
+    cv_layout_release(layout); /* may free `bytes` */
     return status;
 }
 
@@ -281,8 +280,8 @@ static cv_status put(putting *p, cv_error *err)
     return CV_OK;
 }
 
-/* Writes the layouts of all chunks right before the coming tail of a new contiguous frame. None if
- * chunks are read whole anyway, or if layouts are larger than a record. */
+/* Writes the layouts of all chunks right before the coming tail of a new contiguous frame. Writes
+ * nothing if chunks are read whole anyway, or if a layout does not fit a record. */
 static cv_status put_layouts(cv_txn *txn, cv_error *err)
 {
     const cv_grid *grid = &txn->state->grid;
@@ -360,7 +359,8 @@ static void seal_tail(cv_txn *txn, const cv_buffer *header, tail *t)
 
 /* ---- The next state ---------------------------------------------------------- */
 
-/* The commit's write begins here: magic and header length, before it, never change. */
+/* The commit's header write begins here. Magic and header length, which are before it, never
+ * change. */
 enum { HEADER_WRITE_START = 16 };
 
 typedef struct cv_commit {
@@ -372,7 +372,7 @@ typedef struct cv_commit {
     int64_t *old_files; /* directory: files that the next state does not name */
     size_t n_old_files;
     bool fresh;          /* not published yet */
-    bool syncs, settles; /* what it syncs: the tail; the header */
+    bool syncs, settles; /* whether it syncs the tail, and the header */
 } commit;
 
 /* Adds the files' sizes to *sum. *complete is false if one does not exist. */
@@ -426,7 +426,8 @@ static cv_status count_cbytes(commit *c, cv_error *err)
     }
     CV_TRY(cv_files_unnamed(c->txn, &c->old_files, &c->n_old_files, err));
     CV_TRY(count_files(c, &c->cbytes, err));
-    /* C-Blosc2 requires file numbers below cbytes - 32, and refuses a small directory otherwise. */
+    /* C-Blosc2 refuses a directory with a file number above cbytes - 32, which a small one may
+     * have. */
     for (int64_t i = 0; i < txn->index.n; i++)
         c->cbytes =
             cv_max_i64(c->cbytes, cv_index_get(&txn->index, i) + CV_CHUNK_HEADER_SIZE);
@@ -442,7 +443,7 @@ static cv_status build_header(commit *c, uint64_t frame_size, cv_error *err)
     header.encode_threads = 0; /* marks our frames, see docs/format.md */
     header.decode_threads = 0;
     CV_TRY(cv_frame_header_write(&header, &c->next->header_bytes, err));
-    assert(header.header_size == old->header.header_size); /* there is only one encoding */
+    assert(header.header_size == old->header.header_size); /* its fields have fixed widths */
     return cv_snapshot_parse(c->next, err);
 }
 
@@ -501,7 +502,8 @@ static cv_status write_header(commit *c, cv_error *err)
     return status;
 }
 
-/* Gives a new frame its name. If publish fails but the name exists, a power cut may undo it. */
+/* Gives a new frame its name. If publish fails but the name exists, a power cut may undo the
+ * rename: poisons the frame. */
 static cv_status publish_store(commit *c, bool durable, cv_error *err)
 {
     cv_frame *frame = c->txn->frame;
@@ -518,7 +520,7 @@ static cv_status write_unseen(commit *c, cv_error *err)
     const cv_buffer *header = &c->next->header_bytes;
     CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, c->tail_pos, c->tail.bytes.data,
                           c->tail.bytes.size, err));
-    if (c->fresh) { /* no reader can see it yet: the header needs no order */
+    if (c->fresh) { /* no reader sees this frame: the order does not matter */
         CV_TRY(cv_store_write(frame->store, CV_FRAME_OBJECT, 0, header->data, header->size,
                               err));
         cv_second_trailer_write(&c->txn->allocator, c->next);
@@ -591,9 +593,9 @@ static void publish(commit *c)
     c->next = NULL;
 }
 
-/* Fails if another process took the file's name meanwhile: the commit is lost. Without a sync the
- * check before the write suffices, because a later change counts as after the commit. A sync may
- * take long. */
+/* Checks the name again after a sync, which may take long. If another process took the name
+ * meanwhile, the commit is lost. Without a sync the check before the write suffices, because a
+ * later change counts as one after the commit. */
 static cv_status check_name_again(const commit *c, cv_error *err)
 {
     cv_txn *txn = c->txn;
@@ -605,7 +607,7 @@ static cv_status check_name_again(const commit *c, cv_error *err)
 
 /* ---- The steps ---------------------------------------------------------- */
 
-/* Begins a commit. Something is pending. */
+/* Begins a commit of the pending changes. */
 static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
 {
     caterva_durability durability = txn->frame->durability;
@@ -614,8 +616,7 @@ static cv_status begin(cv_txn *txn, commit *c, cv_error *err)
                   .syncs = durability != CATERVA_DURABILITY_NONE,
                   .settles = durability == CATERVA_DURABILITY_FULL};
     if (!c->fresh && txn->base->header.sparse)
-        CV_TRY(cv_store_check_name(txn->frame->store, err)); /* the commit will delete
-                                                                files */
+        CV_TRY(cv_store_check_name(txn->frame->store, err)); /* before files are deleted */
     CV_TRY(adopt_some(txn, false, NULL, err));
     cv_files_remove_old(txn, txn->base, NULL, 0); /* their last readers may have advanced */
     if (c->fresh && txn->notes.adds_layouts) CV_TRY(put_layouts(txn, err));
@@ -716,8 +717,8 @@ void cv_commit_drop(cv_commit *c)
     cv_free(c);
 }
 
-/* Checks that all chunks can exist before they are listed. Chunks that share a position are
- * sealed, too. */
+/* Checks, before all chunks are listed, that the frame has room for them. A small number is not
+ * checked: chunks may share a position, and are sealed, too. */
 static cv_status check_room(cv_txn *txn, cv_error *err)
 {
     enum { FEW_CHUNKS = 1 << 20 };
@@ -782,8 +783,7 @@ static void find_last(survey *s)
         (void)cv_extents_has(&s->txn->allocator.space.ours, pos, &size);
         if (pos + size > s->end) s->end = pos + size;
     }
-    const cv_strays *strays = s->index->strays; /* tables of chunks that other programs
-                                                   wrote */
+    const cv_strays *strays = s->index->strays; /* separate block tables */
     uint64_t table = cv_block_table_size(s->txn->base->grid.n_blocks);
     for (int64_t i = 0; strays && i < strays->n; i++) {
         uint64_t end = strays->items[i].pos + table;
@@ -836,8 +836,8 @@ static cv_status measure_tail(cv_txn *txn, uint64_t *size, cv_error *err)
     return status;
 }
 
-/* Finds the position for the tail, behind the last live chunk; size 0: not worth it. A handle that
- * never read the index changed nothing. */
+/* Finds the position for the tail, behind the last live chunk; place->size is 0 if moving is not
+ * worth it. Not worth it if the index was never read: then the handle changed nothing. */
 static cv_status find_place(cv_txn *txn, uint64_t stored, cv_extent *place, cv_error *err)
 {
     uint64_t end, size;
@@ -865,7 +865,7 @@ static cv_status move_tail(cv_txn *txn, cv_extent place, cv_error *err)
     return cv_store_sync(txn->frame->store, CV_FRAME_OBJECT, err);
 }
 
-/* Truncates unless a reader of the state before the move has come meanwhile. */
+/* Truncates the file, unless a reader of the state before the move has come meanwhile. */
 static cv_status cut(cv_txn *txn, cv_error *err)
 {
     cv_store *store = txn->frame->store;
@@ -883,7 +883,7 @@ static cv_status tidy_file(cv_txn *txn, cv_error *err)
     uint64_t stored;
     cv_extent place;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
-    place.size = 0; /* readers of this state would need its tail */
+    place.size = 0; /* a reader of this state needs its tail */
     if (!cv_store_has_readers(store)) CV_TRY(find_place(txn, stored, &place, err));
     if (place.size == 0 && stored <= txn->base->header.frame_size) return CV_OK;
 

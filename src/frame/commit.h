@@ -9,8 +9,8 @@
  * transaction is kept. A failed sync poisons the frame. */
 cv_status cv_txn_commit(cv_txn *txn, cv_error *err);
 
-/* `watch` is called before each chunk file of a directory is synced, and may stop the commit until
- * the last one. NULL: none. */
+/* Sets the watch that a commit calls before it syncs each chunk file of a directory; the watch may
+ * stop the commit then. NULL: none. */
 void cv_txn_set_watch(cv_txn *txn, cv_watch *watch);
 
 /* Adds checksums to all chunks that have none, and commits. Does nothing if all are sealed. */
@@ -29,7 +29,8 @@ typedef struct cv_commit cv_commit;
  * cv_commit_drop before the transaction changes. */
 cv_status cv_commit_prepare(cv_txn *txn, bool durable, cv_commit **out, cv_error *err);
 
-/* Whether the commit gives the frame its name; the new state; and the committed state. Borrowed. */
+/* is_first: whether the commit gives the frame its name. state, base: the new and the committed
+ * state, borrowed. */
 bool cv_commit_is_first(const cv_commit *commit);
 const cv_snapshot *cv_commit_state(const cv_commit *commit);
 const cv_snapshot *cv_commit_base(const cv_commit *commit);

@@ -429,7 +429,7 @@ const uint8_t *cv_staged_chunk(const cv_staged *s, const cv_chunk_ref *ref)
 
 static const staged_run *find_run(const cv_staged *s, const chunk *c, cv_block_range range)
 {
-    size_t low = 0, high = c->n_runs; /* the last run that begins at or before it */
+    size_t low = 0, high = c->n_runs; /* the last run that begins at or before `range` */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (run_at(s, c->first_run + middle)->start <= range.start)

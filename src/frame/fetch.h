@@ -28,16 +28,17 @@ typedef struct cv_fetch_run {
     size_t size;
 } cv_fetch_run;
 
-/* The same in steps, for reading runs of many chunks at once (any access but CV_ACCESS_CHUNK). Sort
- * the list; find the run that begins at wanted[first], of at most `most` bytes unless its first
- * block has more; after reading it to `bytes`, describe its blocks. */
+/* The same in steps, for reading runs of many chunks together (any access but CV_ACCESS_CHUNK).
+ * sort sorts the list. next_run finds the run that begins at wanted[run->first], of at most `most`
+ * bytes unless its first block has more. place describes its blocks, after the run was read to
+ * `bytes`. */
 void cv_fetch_sort(const cv_layout *layout, cv_wanted *wanted, int64_t n);
 void cv_fetch_next_run(const cv_frame *frame, const cv_layout *layout,
                        const cv_wanted *wanted, int64_t n, size_t most, cv_fetch_run *run);
 void cv_fetch_place(const cv_layout *layout, cv_wanted *wanted, const cv_fetch_run *run,
                     uint8_t *bytes);
 
-/* The position of one block in such a chunk. */
+/* Returns the position of one block in such a chunk. */
 cv_block_range cv_fetch_range(const cv_layout *layout, int64_t block);
 
 /* Returns the whole stored chunk if it is in memory, else NULL. Valid while the layout is held. */
@@ -74,15 +75,16 @@ void cv_staged_add_all(cv_staged *staged);
  * a later read returns the error. Fails with CATERVA_ENOMEM or CATERVA_ESTOPPED only. */
 cv_status cv_staged_fetch(cv_staged *staged, size_t most, cv_watch *watch, cv_error *err);
 
-/* What was read of a chunk, borrowed; or NULL. `staged` may be NULL. Any thread. */
+/* Return the layout, or all bytes, of a chunk if they were read; else NULL. Borrowed. `staged` may
+ * be NULL. Any thread. */
 const cv_layout *cv_staged_layout(const cv_staged *staged, const cv_chunk_ref *ref);
 const uint8_t *cv_staged_chunk(const cv_staged *staged, const cv_chunk_ref *ref);
 
 /* A chunk that was read ahead. */
 typedef struct cv_staged_found {
     const cv_layout *layout;
-    bool is_placed;       /* the blocks are described. For CV_ACCESS_CHUNK instead: */
-    const uint8_t *chunk; /* all bytes of the chunk */
+    bool is_placed;       /* the blocks are described; never for CV_ACCESS_CHUNK */
+    const uint8_t *chunk; /* all bytes of the chunk, for CV_ACCESS_CHUNK only */
 } cv_staged_found;
 
 /* Finds the layout and the bytes needed to decode wanted[0..n). False if something is missing. */

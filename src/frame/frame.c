@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Owns store and snapshot, even on failure. */
+/* Makes a frame, which owns store and snapshot. Releases both on failure. */
 static cv_status new_frame(cv_store *store, cv_snapshot *snapshot,
                            caterva_durability durability, cv_frame **out, cv_error *err)
 {
@@ -130,8 +130,8 @@ static char dtype_kind(const char *dtype, size_t size, int64_t *number)
     return dtype[1];
 }
 
-/* Does not describe items without a dtype, of dtype "|V8", of C-Blosc2's default "|S8", or whose
- * size is not that of the dtype. */
+/* Sets item_kind and items_swapped. Leaves them unset for items without a dtype, of dtype "|V8" or
+ * C-Blosc2's default "|S8", or of another size than the dtype. */
 static void describe_items(const cv_array_meta *meta, cv_codec_spec *spec)
 {
     const char other = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';

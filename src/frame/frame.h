@@ -49,7 +49,7 @@ void cv_frame_close(cv_frame *frame); /* NULL is fine */
 /* Returns the current snapshot with a new reference: call cv_snapshot_release. */
 cv_snapshot *cv_frame_snapshot(cv_frame *frame);
 
-/* Fills `out` with the codec spec of the frame's chunks. It borrows from the snapshot and from
+/* Fills `out` with the codec spec of the frame's chunks. `out` borrows from the snapshot and from
  * `geometry`, which is filled, too; free `geometry` after use. */
 cv_status cv_frame_codec_spec(const cv_snapshot *snapshot, cv_buffer *geometry,
                               cv_codec_spec *out, cv_error *err);

@@ -56,6 +56,7 @@ static void release(cv_index_page *page)
     cv_free(page);
 }
 
+/* Makes page `p` the index's own, with room for `n` entries, and forgets how it was encoded. */
 static cv_status own_page(cv_index *index, int64_t p, int64_t n, cv_error *err)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): make_room has allocated them */
@@ -157,7 +158,7 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
     return status;
 }
 
-/* The table of a new chunk is behind the chunk, even if that of the old one was elsewhere. */
+/* Removes the stray of `entry`, if any: the table of the new chunk there is right behind it. */
 static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
 {
     cv_strays *old = index->strays, *left = NULL;
@@ -370,7 +371,8 @@ int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same)
 
 /* ---- Encoding ----
  *
- * A chunk of header, block starts and, for each page, its kept streams, or new ones if it changed.
+ * The encoded index is a chunk with a block for each page. A page that has not changed keeps its
+ * streams.
  *
  *     | header | starts | streams of page 0 | page 1 | ... | last page | */
 
@@ -385,7 +387,7 @@ static const cv_codec_spec index_spec = {
     .chunk_bytes = CV_INDEX_PAGE_BYTES,
 };
 
-/* An index with fewer entries is not worth a repeated value, or blocks. */
+/* Fewer entries are not worth a repeated value (LEAST_REPEATED) or blocks (LEAST_PAGED). */
 enum { LEAST_REPEATED = 8, LEAST_PAGED = 16 };
 
 typedef struct encoding {
@@ -495,8 +497,7 @@ static cv_status encode_pages(encoding *e, cv_error *err)
 {
     const cv_index *index = e->index;
     size_t starts = (size_t)index->n_pages * sizeof(int32_t);
-    size_t most = (size_t)index->n * sizeof(int64_t); /* a larger index is smaller
-                                                         uncompressed */
+    size_t most = (size_t)index->n * sizeof(int64_t); /* a longer result is discarded */
     e->possible = index->n >= LEAST_PAGED;
     if (!e->possible) return CV_OK;
     CV_TRY(cv_buffer_resize(e->out, e->origin + CV_CHUNK_HEADER_SIZE + starts, err));

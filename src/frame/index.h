@@ -18,38 +18,34 @@
 #include <stdatomic.h>
 
 enum {
-    CV_INDEX_PAGE = CV_SEAL_PAGE, /* entries; blocks of C-Blosc2's indexes have the same
-                                     number */
+    CV_INDEX_PAGE = CV_SEAL_PAGE, /* entries, as many as in blocks of C-Blosc2's indexes */
     CV_INDEX_PAGE_BYTES = CV_INDEX_PAGE * (int)sizeof(int64_t)
 };
 
 typedef struct cv_index_page {
     atomic_int references;
     int room;      /* capacity */
-    int n_encoded; /* entries in `streams`, 0: none. Only the writer uses this and the rest */
+    int n_encoded; /* entries in `streams`; 0: none. From here to `sum` only for the writer */
     uint8_t *streams;
     size_t streams_size;
     uint8_t header[32]; /* of a chunk with such streams */
-    int n_summed;       /* names covered by `sum`, their page's sum in the chunk list; 0:
-                           none */
-    uint32_t sum;
-    uint8_t *names; /* `room` names behind the entries, as in the chunk list; 0: no table
-                       is known */
+    int n_summed;       /* names that `sum` covers; 0: none */
+    uint32_t sum;       /* checksum of this page of the chunk list */
+    uint8_t *names;     /* `room` names behind the entries; 0: the chunk has no known table */
     int64_t entries[];
 } cv_index_page;
 
-/* Block tables that are not right behind their chunk, ascending by entry. Shared like pages. */
+/* Block tables that are not right behind their chunk, sorted by entry. Shared like pages. */
 typedef struct cv_strays {
     atomic_int references;
     int64_t n;
     cv_seal_stray items[];
 } cv_strays;
 
-/* An index whose entries are all equal (a new array of zeros) has no pages. It has one owner; its
- * pages are shared. */
+/* An index has one owner; its pages are shared. If all entries are equal, it may have no pages. */
 typedef struct cv_index {
     int64_t n;             /* entries */
-    cv_index_page **pages; /* NULL: all entries are `same` */
+    cv_index_page **pages; /* NULL: all entries are `same`, as in a new array of zeros */
     int64_t n_pages, max_pages;
     int64_t same;
     cv_strays *strays; /* NULL: none */
@@ -86,14 +82,14 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
 /* Makes an index of `n` undefined entries without names: the caller sets all of them. */
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err);
 
-/* add_page adds the next page, of `n` entries, to an index that has only its `n` set; the caller
- * fills it in. join_page shares that page with the one before it if they are equal; otherwise
- * returns the bytes it takes. */
+/* add_page adds the next page, of `n` entries, to an index of which only `n` was set; the caller
+ * fills the page in. join_page replaces the last page by the one before it if they are equal;
+ * returns the bytes that the last page takes, 0 if it was replaced. */
 cv_status cv_index_add_page(cv_index *index, int64_t n, cv_index_page **out, cv_error *err);
 int64_t cv_index_join_page(cv_index *index, int n);
 
-/* Makes a second index that shares all pages of the first. It can be changed: it gets pages if the
- * first has none. */
+/* Makes a second index that shares all pages of the first. The second one always has pages, so that
+ * it can be changed. */
 cv_status cv_index_share(const cv_index *from, cv_index *out, cv_error *err);
 
 /* Change an index that has pages. On failure nothing is changed. `name`: the block table's, or
@@ -117,7 +113,8 @@ cv_status cv_index_resize(cv_index *index, int64_t n, int64_t entry, cv_error *e
 /* Number of entries that stand for a stored chunk. */
 int64_t cv_index_count_stored(const cv_index *index);
 
-/* The first chunk >= `chunk` that is stored, or special but not `same`; else index->n. */
+/* Returns the first chunk from `chunk` on whose entry is not the special entry `same`; else
+ * index->n. */
 int64_t cv_index_next(const cv_index *index, int64_t chunk, int64_t same);
 
 void cv_index_free(cv_index *index); /* leaves it empty */

@@ -26,9 +26,9 @@ uint64_t cv_layout_stored_size(const cv_layout *layout, const cv_chunk_ref *ref)
 
 /* ---- Reading ------------------------------------------------------------ */
 
-/* Chunks of at most SMALL_* bytes (a single block may be larger) are read at once and kept in their
- * layout: a second read would take longer than everything else. The first read of a checked chunk
- * is larger, so that it mostly includes the block table. */
+/* Chunks of at most SMALL_CHUNK bytes, or SMALL_BLOCK for a single block, are read at once and kept
+ * in their layout: a second read would take longer than everything else. The first read of a
+ * checked chunk has CHECKED_READ bytes, which usually include the block table. */
 enum { SMALL_CHUNK = 512, SMALL_BLOCK = 4000, CHECKED_READ = 4096 };
 
 bool cv_layout_is_small(const cv_grid *grid)
@@ -36,14 +36,14 @@ bool cv_layout_is_small(const cv_grid *grid)
     return grid->chunk_bytes <= (grid->n_blocks == 1 ? SMALL_BLOCK : SMALL_CHUNK);
 }
 
-/* The first bytes of a chunk: header, mostly all block starts, and a small chunk's block table. */
+/* The first bytes of a chunk: header, usually all block starts, and the block table of a small
+ * chunk. */
 typedef struct chunk_head {
     const uint8_t *bytes;
     size_t size;
     bool borrowed;
     bool keeps_chunk;    /* the layout gets all bytes of the chunk, if present */
-    cv_small_room *room; /* memory for the layout, and the bytes behind it; NULL: the
-                            layout is kept */
+    cv_small_room *room; /* memory for layout and bytes; NULL: the layout is allocated */
     cv_buffer buffer;
     uint8_t *small; /* CHECKED_READ bytes, used instead of the buffer */
 } chunk_head;
@@ -258,7 +258,8 @@ size_t cv_layout_head_size(const cv_layout *layout)
     return (size_t)cv_block_table_head(&layout->header, ranges_of(layout), layout->n_sums);
 }
 
-/* Header and block starts were read already; a dictionary is read here. */
+/* Checks the bytes before the first block. Header and block starts were read already; a dictionary
+ * is read here. */
 static cv_status check_head(cv_store *store, const cv_chunk_ref *ref, const chunk_head *head,
                             const cv_layout *layout, cv_error *err)
 {
@@ -415,7 +416,7 @@ static chunk_head head_of(const cv_chunk_head *given)
     return (chunk_head){.bytes = given->bytes, .size = given->size};
 }
 
-/* Makes an unchecked layout from bytes in memory. Rarely, reads the rest. */
+/* Makes an unchecked layout from bytes in memory. Reads missing bytes, which is rare. */
 static cv_status parse_given(cv_store *store, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, const cv_chunk_head *given,
                              cv_layout **out, cv_error *err)
@@ -435,12 +436,13 @@ static cv_status check_given(cv_store *store, cv_layout *layout, const cv_chunk_
 
 /* ---- Records ----
  *
- * A record is one layout in the area of all layouts. It is used only if the seal contains its block
- * table's name and the table the checksum of its head: damaged or foreign records are ignored. */
+ * A record is one layout in the area of all layouts. It is used only if the seal contains the name
+ * of its block table, and the table contains the checksum of its head. So damaged or foreign
+ * records are ignored. */
 
 typedef struct records {
     cv_layout_area area;
-    const cv_snapshot *snapshot; /* its state */
+    const cv_snapshot *snapshot; /* the state of these records */
     const cv_index *index;       /* the snapshot's decoded index */
     int64_t before[];            /* for each page of the index: number of records before it */
 } records;
@@ -542,7 +544,7 @@ typedef struct set {
 } set;
 
 /* Every STRIPES-th set, with a lock that is held for a few instructions, in its own cache line.
- * Sets are allocated when the first layout is cached, so that openings that read none do not
+ * Sets are allocated when the first layout is cached, so that an opening that reads none does not
  * pay. */
 typedef struct stripe {
     _Alignas(64) cv_mutex lock;
@@ -555,7 +557,7 @@ struct cv_layout_cache {
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions with the same hash */
     size_t n_sets;                        /* in all stripes */
-    cv_mutex lock;                        /* guards the next two */
+    cv_mutex lock;                        /* guards has_looked and records */
     bool has_looked;
     records *records; /* of the first snapshot read; or NULL */
 };
@@ -694,7 +696,8 @@ void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t p
     cv_layout_release(found);
 }
 
-/* If another thread cached one meanwhile, replaces it. Without memory does not cache. */
+/* Caches the layout, in place of one that another thread cached meanwhile. Does nothing if out of
+ * memory. */
 static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *layout)
 {
     stripe *locked;
@@ -706,8 +709,8 @@ static void keep(cv_layout_cache *cache, const cv_chunk_ref *ref, cv_layout *lay
     cv_layout_release(gone);
 }
 
-/* Only for far stores, and not for the changing states of a writer. Records that cannot be read are
- * ignored. */
+/* Returns the records of the snapshot, or NULL. Only far stores have them in memory, and a writer's
+ * states change too often. Errors in reading them are ignored. */
 static const records *get_records(cv_layout_cache *cache, const cv_snapshot *snapshot)
 {
     cv_store *store = cache->store;
@@ -758,8 +761,8 @@ cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
  * A note is valid while the generation of its position is unchanged, that is, until another chunk
  * takes the position. */
 
-/* Keeps only the last layout above this size: 2 MiB for each worker. A layout of 4096 blocks
- * fits. */
+/* A worker keeps only the last layout above this size, so its notes have at most 2 MiB. A layout of
+ * 4096 blocks is smaller. */
 enum { MOST_BYTES = 64 << 10 };
 
 void cv_layout_memo_free(cv_layout_memo *memo)
@@ -790,7 +793,7 @@ static cv_status get_noted(cv_layout_cache *cache, const cv_snapshot *snapshot,
         return CV_OK;
     }
     cv_layout *layout;
-    /* before the lookup: the layout may be newer than its note, not older */
+    /* taken before the lookup: the layout may be newer than this number, not older */
     uint32_t generation = cv_layout_generation(cache, ref->object, ref->pos);
     CV_TRY(cv_layout_get(cache, snapshot, ref, &layout, err));
     cv_layout **place = &memo->last;
@@ -924,7 +927,7 @@ static void forget_parts(wave *w)
 }
 
 /* For a few chunks, also reads this many bytes of neighbouring records: later reads of points use
- * them, and the time is less than a round trip. */
+ * them, and reading them takes less than a round trip. */
 enum { BYTES_AROUND = 64 * 1024, FEW_CHUNKS = 4 };
 
 static void look_around(const wave *w, const cv_layout_area *area, part *p)
@@ -964,6 +967,7 @@ static int64_t next_named(const cv_index *index, int64_t chunk, int64_t step)
     return chunk;
 }
 
+/* Caches the layouts of the neighbouring records that were read. */
 static void keep_others(const wave *w, size_t i, const records *r)
 {
     const part *p = part_at(w, i);
@@ -1151,7 +1155,7 @@ static void keep_slim(const wave *w, const cv_layout_request *request)
     cv_layout_release(slim);
 }
 
-/* Only chunks that were read in this wave have first bytes. */
+/* Checks and caches a layout, if this wave has read it: only then head.bytes is set. */
 static cv_status check(wave *w, const cv_layout_request *request, cv_error *err)
 {
     if (!request->head.bytes) return CV_OK;

@@ -27,7 +27,7 @@ typedef struct cv_layout {
     uint32_t *sums; /* CRC32C of each block's bytes; NULL: not to be checked */
     uint8_t *item;  /* the repeated item of CV_SPECIAL_VALUE, else NULL */
     uint8_t *chunk; /* all bytes of a small chunk, else NULL */
-    bool in_room;   /* from cv_layout_read_small: not cached; `chunk` was read just now */
+    bool in_room;   /* in the room of a memo: not cached; `chunk` was read just now */
 } cv_layout;
 
 /* Memory for the layouts of small chunks, used one after the other; and the last parsed header with
@@ -44,10 +44,10 @@ void cv_layout_release(cv_layout *layout); /* NULL is fine */
 /* Whether chunks are so small that layout and chunk are one read and are not cached: a lookup would
  * cost as much as reading. */
 bool cv_layout_is_small(const cv_grid *grid);
-/* Position of the chunk's block table, which has table_size bytes. */
+/* Gets the position of the chunk's block table, which has table_size bytes. */
 void cv_layout_find_table(const cv_layout *layout, const cv_chunk_ref *ref, cv_object *object,
                           uint64_t *pos);
-/* Bytes of the chunk before its first block. */
+/* Returns the number of bytes of the chunk before its first block. */
 size_t cv_layout_head_size(const cv_layout *layout);
 
 /* Prefetches the bytes of a small chunk if they are in memory. Does nothing for others. */
@@ -79,21 +79,21 @@ void cv_layout_cache_free(cv_layout_cache *cache);
 cv_status cv_layout_get(cv_layout_cache *cache, const cv_snapshot *snapshot,
                         const cv_chunk_ref *ref, cv_layout **out, cv_error *err);
 
-/* Returns it if it is cached or a record of it is in memory, else NULL. */
+/* Returns the layout if it is cached, or if its record is in memory; else NULL. */
 cv_layout *cv_layout_find(cv_layout_cache *cache, const cv_snapshot *snapshot,
                           const cv_chunk_ref *ref);
 
-/* Forget all layouts, or the one at `pos`. Required before positions get other chunks, with no read
- * in progress; allowed at any time, to force a new read. */
+/* Forget all layouts, or the one at `pos`. Required before other chunks take the positions, with no
+ * read in progress. Also allowed at any time, to force a new read. */
 void cv_layout_cache_clear(cv_layout_cache *cache);
 void cv_layout_cache_forget(cv_layout_cache *cache, cv_object object, uint64_t pos);
 
-/* A number that changes whenever the position is forgotten (and sometimes when another one is):
- * distinguishes the chunks that one position has held. */
+/* Returns a number that changes whenever the position is forgotten, and sometimes when another one
+ * is. It distinguishes the chunks that a position has held. */
 uint32_t cv_layout_generation(const cv_layout_cache *cache, cv_object object, uint64_t pos);
 
-/* Makes a checked layout from a record (format/seal.h), with one reference. NULL if it does not
- * match the seal, or without memory. */
+/* Makes a checked layout from a record (format/seal.h), with one reference. NULL if the record does
+ * not match the seal, or if out of memory. */
 cv_layout *cv_layout_of_record(cv_store *store, const cv_snapshot *snapshot,
                                size_t record_size, const cv_chunk_ref *ref,
                                const uint8_t *bytes);
@@ -136,7 +136,7 @@ typedef struct cv_chunk_head {
 /* A request for the layout of a stored chunk. */
 typedef struct cv_layout_request {
     cv_chunk_ref ref;
-    uint64_t end;      /* expected end of the chunk and its table, a guess; 0: none */
+    uint64_t end;      /* guessed end of the chunk and its table; 0: no guess */
     cv_layout *layout; /* the result: a reference */
     /* Used by the wave. */
     cv_chunk_head head;
@@ -146,18 +146,18 @@ typedef struct cv_layout_request {
 
 /* Gets n layouts, from the cache or by up to two waves: first the heads, with tables whose position
  * can be guessed, then the other tables. Checked and cached as by cv_layout_get; layouts of small
- * chunks contain the chunk and are not cached. On failure none is set. */
+ * chunks contain the chunk and are not cached. On failure no layout is set. */
 cv_status cv_layout_wave(cv_layout_cache *cache, const cv_snapshot *snapshot,
                          cv_layout_request *requests, size_t n, cv_watch *watch,
                          cv_error *err);
 
 /* As cv_layout_wave, but damaged or unreadable chunks only get no layout. Fails with CATERVA_ENOMEM
- * or CATERVA_ESTOPPED only: none is set. */
+ * or CATERVA_ESTOPPED only; then no layout is set. */
 cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snapshot,
                                  cv_layout_request *requests, size_t n, cv_watch *watch,
                                  cv_error *err);
 
-/* Makes the layout of a chunk from its first `size` bytes, mostly all of it, and reads the rest.
+/* Makes the layout of a chunk from its first `size` bytes, usually all of them, and reads the rest.
  * Checked and cached as others. On failure request->layout is not set. */
 cv_status cv_layout_of_bytes(cv_layout_cache *cache, const cv_snapshot *snapshot,
                              cv_layout_request *request, const uint8_t *bytes, size_t size,

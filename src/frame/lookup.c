@@ -91,7 +91,7 @@ cv_status cv_chunk_ref_find(const cv_snapshot *s, const cv_index *index, int64_t
 cv_status cv_snapshot_check_room(const cv_snapshot *s, cv_store *store, int64_t n_stored,
                                  cv_error *err)
 {
-    enum { FEW_FILES = 1 << 20 }; /* for which the directory is not listed */
+    enum { FEW_FILES = 1 << 20 }; /* if no more, the directory is not listed */
     int64_t room = s->header.cbytes / CV_CHUNK_HEADER_SIZE;
     if (s->header.sparse && n_stored > FEW_FILES) {
         cv_object *files;
@@ -406,8 +406,7 @@ static cv_status decode_piece(const decoding *d, int32_t at, int32_t size, cv_er
                       err);
 }
 
-/* Decodes the whole index if it is small, else as many bytes at once as STEP, and cuts them into
- * pages. */
+/* Decodes the whole index if it is small, else STEP bytes at a time, and cuts them into pages. */
 static cv_status decode_cut(decoding *d, cv_error *err)
 {
     enum { LITTLE = 32 << 20, STEP = 16 << 20 };
@@ -583,7 +582,7 @@ cv_status cv_snapshot_index(cv_snapshot *snapshot, cv_store *store, const cv_ind
 
 /* ---- One entry ---------------------------------------------------------- */
 
-/* In a smaller index, or after this many lookups, decoding all entries is as fast. */
+/* In a smaller index, or for more lookups, decoding all entries is as fast. */
 enum { LARGE_INDEX = 16384, LOOKUPS = 8 };
 
 typedef struct lookup {
@@ -724,7 +723,7 @@ cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk
 
 /* ---- The layouts of all chunks ------------------------------------------------------ */
 
-/* Whether the layouts were written with the names of this state, and with its partition. */
+/* Whether the layouts were written with the names of this state, and for its number of blocks. */
 static bool is_ours(const cv_snapshot *s, const cv_seal_head *head,
                     const cv_layouts_footer *footer)
 {

@@ -33,7 +33,7 @@ int64_t cv_offset_of_kind(cv_ref_kind kind);
 cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t offset,
                             cv_chunk_ref *out, cv_error *err);
 
-/* Makes the reference to a chunk of one of the snapshot's indexes. */
+/* Makes the reference to a chunk from its entry in `index`. */
 cv_status cv_chunk_ref_find(const cv_snapshot *snapshot, const cv_index *index, int64_t chunk,
                             cv_chunk_ref *out, cv_error *err);
 
@@ -60,8 +60,8 @@ cv_status cv_snapshot_find(cv_snapshot *snapshot, cv_store *store, int64_t chunk
 cv_status cv_sealed_head(cv_snapshot *snapshot, cv_store *store, const cv_seal_head **out,
                          cv_error *err);
 
-/* Finds the seal behind the index of a state whose trailer is lost, and checks that it covers this
- * index. CATERVA_ECORRUPT: not found. */
+/* Finds the seal behind the index of a state whose trailer is lost, and checks that its head fits
+ * this index. CATERVA_ECORRUPT: not found. */
 cv_status cv_sealed_find(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 
 /* Reads and checks the chunk list and the strays of the seal, and adds them to the decoded
@@ -70,11 +70,11 @@ cv_status cv_sealed_read_names(const cv_snapshot *snapshot, cv_store *store,
                                const cv_seal_head *head, cv_index *index, cv_error *err);
 
 /* Appends the seal of `index`: everything between index and trailer. `out` ends with the encoded
- * index, which begins at byte `origin`. footer->commit is set. */
+ * index, which begins at byte `origin`. The caller has set footer->commit. */
 cv_status cv_sealed_append(const cv_index *index, size_t origin, cv_buffer *out,
                            cv_seal_footer *footer, cv_error *err);
 
-/* Checksum of the names in the list of such a seal: cv_layouts_names of its pages. */
+/* Returns the checksum of the names in that seal's chunk list: cv_layouts_names of its pages. */
 uint32_t cv_sealed_names(const cv_index *index);
 
 /* Reads all of the seal and the index from the store, and checks them. */
@@ -91,7 +91,7 @@ typedef struct cv_layout_area {
     size_t record_size;
 } cv_layout_area;
 
-/* Upper bound of the area's end: the position of the header copy, or of the index. */
+/* Returns an upper bound of the area's end: the position of the header copy, or of the index. */
 uint64_t cv_layout_area_end(const cv_snapshot *snapshot);
 
 /* Finds the area with the layouts of this state. None if unsealed or opened unchecked. */

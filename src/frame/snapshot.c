@@ -24,14 +24,15 @@ typedef struct kind {
     const char *what;
 } kind;
 
-/* With b2nd: the chunks are empty, or some are missing. */
+/* Objects with b2nd whose chunks are empty or partly missing. */
 static const kind stand_ins[] = {
     {"b2o", "an object without items of its own"},
     {"LazyArray", "a lazy expression"},
     {"proxy-source", "a proxy"},
 };
 
-/* Without b2nd. Lists are stored in one of the two after it, a remote store in a tree. */
+/* Objects without b2nd, the outer one first: a remote store is also a tree, and a listarray is also
+ * a batcharray or a vlarray. */
 static const kind objects[] = {
     {"b2remote_store", "a remote store"},         {"b2tree", "a tree of arrays"},
     {"b2dict", "a dictionary of arrays"},         {"b2embed", "a store of arrays"},
@@ -41,7 +42,8 @@ static const kind objects[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* python-blosc2's name of the object: the text after "kind" at the beginning of a `b2o`. */
+/* Gets python-blosc2's name of the object: the text behind "kind" in a `b2o`. Returns its
+ * length. */
 static int find_name(const cv_metalayer *layer, const char **out)
 {
     static const char key[] = "\xa4kind";
@@ -77,8 +79,8 @@ static cv_status check(const kind *kinds, size_t n_kinds, const cv_metalayer *la
     return CV_OK;
 }
 
-/* CATERVA_EUNSUPPORTED, with the name, if a metalayer marks another object. `is_array`: it also has
- * the array's metalayer. */
+/* CATERVA_EUNSUPPORTED, with the name, if a metalayer marks another object. `is_array`: the header
+ * also has the array's metalayer. */
 static cv_status kind_check(const cv_frame_header *header, bool is_array, cv_error *err)
 {
     const cv_metalayer *layers = header->metalayers;
@@ -132,9 +134,9 @@ void cv_kind_name(const cv_frame_header *h, char name[CV_KIND_NAME], bool *reada
     *readable = !layer && (is_array || check_plain(h, NULL) == CV_OK);
 }
 
-/* A plain frame of equal chunks of fixed-size items is a 1-d array. Each chunk counts as one block
- * here, because real blocks differ between chunks. Otherwise CATERVA_EUNSUPPORTED, with the
- * reason. */
+/* Describes a plain frame, of equal chunks of fixed-size items, as a 1-d array. Each chunk counts
+ * as one block, because the real blocks differ between chunks. CATERVA_EUNSUPPORTED, with the
+ * reason, for other frames. */
 static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_error *err)
 {
     CV_TRY(check_plain(h, err));
@@ -157,7 +159,7 @@ static cv_status kind_plain(const cv_frame_header *h, cv_array_meta *out, cv_err
 
 enum { MOST_TAIL = 64 * 1024 };
 
-/* Whether trailer and footer at the frame's end belong to this header, by its fingerprint. */
+/* Whether the fingerprint of trailer and footer at the frame's end fits this header. */
 static bool is_vouched(const uint8_t *tail, size_t size, int64_t pos,
                        const cv_header_copy *copy)
 {
@@ -281,7 +283,7 @@ static cv_status check_sizes(const cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
     const cv_grid *g = &s->grid;
-    if (s->meta.plain) return CV_OK;               /* derived from them */
+    if (s->meta.plain) return CV_OK;               /* the shape was derived from them */
     int64_t nbytes = g->n_chunks * g->chunk_bytes; /* no overflow: the grid limits both */
     if (h->nbytes != nbytes)
         return cv_fail(err, CATERVA_ECORRUPT, -1,
@@ -366,11 +368,9 @@ static void snapshot_note_reader(const cv_snapshot *s, cv_store *store)
     if (number || s->grid.n_chunks == 0) cv_store_reads_state(store, number);
 }
 
-/* ---- Loading ---- */
+/* ---- Loading: the header ------------------------------------------------ */
 
 enum { FIRST_READ = 4096 };
-
-/* ---- Header ------------------------------------------------------------- */
 
 /* Repeats until two reads in a row are equal, because a read may see part of another process's
  * header write. Not needed with the writer's lock. */
@@ -504,8 +504,8 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     return s->unchecked ? CV_OK : status;
 }
 
-/* The index is between chunk area and trailer; in a directory right behind the header. None without
- * chunks. */
+/* Finds the index, between chunk area and trailer, or in a directory right behind the header. A
+ * frame without chunks has none. */
 static cv_status place_index(cv_snapshot *s, cv_error *err)
 {
     const cv_frame_header *h = &s->header;
@@ -544,8 +544,8 @@ static cv_status check_kind(const cv_snapshot *s, const cv_store *store, cv_erro
     if (s->header.sparse == store->has_chunk_objects) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1,
                    s->header.sparse
-                       ? "the frame of a directory's array, but not in a directory"
-                       : "a contiguous frame in a directory, instead of a directory's frame");
+                       ? "the frame belongs in a directory of chunk files, but is not in one"
+                       : "the directory contains a contiguous frame, not one of chunk files");
 }
 
 static cv_status load_tail(cv_snapshot *s, cv_store *store, uint64_t stored, cv_error *err)
@@ -656,7 +656,7 @@ cv_status cv_snapshot_load_kind(cv_store *store, char name[CV_KIND_NAME], cv_err
 
 /* ---- Steps of loading, for repair ----------------------------------------- */
 
-/* Repair knows sizes and positions of arrays only. */
+/* Repair needs the sizes that only an array's metalayer has. */
 static cv_status check_is_array(cv_snapshot *snapshot, cv_error *err)
 {
     if (!snapshot->meta.plain) return CV_OK;
@@ -707,9 +707,7 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
     CV_TRY(check_kind(s, store, err));
     if (s->grid.n_chunks == 0) return CV_OK;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &stored, err));
-    if (!s->header.sparse)
-        pos += (uint64_t)s->header.cbytes; /* no overflow: 31 and 63
-                                                                 bits */
+    if (!s->header.sparse) pos += (uint64_t)s->header.cbytes; /* cannot overflow */
     if (pos >= stored || stored - pos < CV_CHUNK_HEADER_SIZE)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)stored,
                        "the file ends at byte %llu, its index should begin at byte %llu",
@@ -735,7 +733,7 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
  * Attributes and metalayers change rarely and get a new state. The shape changes with every append,
  * in place, in a state that the transaction owns. Chunks are not read. */
 
-/* Requires the old size: after shorter content C-Blosc2 leaves a tail, which must not be lost. */
+/* Requires the old size: C-Blosc2 leaves a tail behind shorter content, which must not be lost. */
 static cv_status replace_content(cv_frame_header *header, const char *name,
                                  const cv_buffer *content, cv_error *err)
 {
@@ -767,12 +765,13 @@ static cv_status derive(const cv_snapshot *from, const cv_change *change, cv_sna
         CV_TRY(replace_content(&header, layer->name, &content, err));
     }
 
-    /* Large enough until the commit. Frames that C-Blosc2 emptied keep their old chunk area. */
+    /* This size is large enough until the commit sets the final one. Frames that C-Blosc2 emptied
+     * keep their old chunk area. */
     uint64_t chunks_end = header.header_size + (uint64_t)header.cbytes;
     if (!header.sparse && header.frame_size < chunks_end) header.frame_size = chunks_end;
     header.frame_size += to->trailer_bytes.size;
     CV_TRY(cv_frame_header_write(&header, &to->header_bytes, err));
-    assert(header.header_size == from->header.header_size); /* there is only one encoding */
+    assert(header.header_size == from->header.header_size); /* its fields have fixed widths */
     CV_TRY(cv_snapshot_parse(to, err));
     return cv_trailer_parse(to->trailer_bytes.data, to->trailer_bytes.size,
                             header.header_size, &to->trailer, err);
@@ -818,8 +817,7 @@ cv_status cv_new_shape_make(const cv_snapshot *state, const int64_t *shape, cv_n
     *out = (cv_new_shape){.nbytes = 0};
     CV_TRY(cv_grid_init(&out->grid, m->ndim, shape, m->chunk_shape, m->block_shape,
                         state->grid.item_size, err));
-    out->nbytes = out->grid.n_chunks * out->grid.chunk_bytes; /* no overflow: the grid
-                                                                 limits both */
+    out->nbytes = out->grid.n_chunks * out->grid.chunk_bytes; /* the grid limits both */
     cv_status status = encode_shape(state, shape, &out->meta, err);
     if (status != CV_OK) cv_buffer_free(&out->meta);
     return status;
@@ -861,8 +859,8 @@ cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer
     return CV_OK;
 }
 
-/* Reads if the frame has these bytes (*reaches). Does not ask for its size, because that switches a
- * directory to the frame of a later commit. */
+/* Reads bytes of the frame; *reaches is false if the frame ends before them. Does not query the
+ * frame's size, because that switches a directory to the frame of a later commit. */
 static cv_status read_if_there(cv_store *store, uint64_t pos, void *to, size_t size,
                                bool *reaches, cv_error *err)
 {

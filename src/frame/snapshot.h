@@ -34,11 +34,10 @@ typedef struct cv_snapshot {
     /* The seal, see format/seal.h. */
     cv_seal_state seal;
     cv_seal_footer footer; /* of a sealed state with chunks */
-    cv_stamp stamp;        /* of the store when the state was loaded, unless sealed whole */
+    cv_stamp stamp;        /* of the store at loading; zeros with CV_SEAL_WHOLE */
     bool unchecked;        /* reads are not checked against the seal */
     bool any_kind;         /* loaded as a frame of bytes and attributes, whatever its kind */
-    bool refound;          /* by repair: the index is not the stored one, see
-                              upkeep/rescue.h */
+    bool refound;          /* repair has rebuilt the index: upkeep/rescue.h */
     cv_mutex head_lock;
     atomic_bool head_ready;
     cv_seal_head head;
@@ -46,14 +45,14 @@ typedef struct cv_snapshot {
     /* The index, decoded at first need and shared by all readers. */
     cv_mutex index_lock;
     atomic_bool index_ready;
-    atomic_int index_lookups; /* lookups made without it */
+    atomic_int index_lookups; /* lookups made before it was decoded */
     cv_index index;
 
     /* All attributes, merged at first need. */
     _Atomic(cv_attributes *) attributes;
 } cv_snapshot;
 
-/* Makes an empty snapshot with one reference. NULL without memory. */
+/* Makes an empty snapshot with one reference. NULL if out of memory. */
 cv_snapshot *cv_snapshot_new(void);
 void cv_snapshot_retain(cv_snapshot *snapshot);
 void cv_snapshot_release(cv_snapshot *snapshot); /* NULL is fine */
@@ -65,9 +64,9 @@ bool cv_snapshot_has_older_readers(const cv_snapshot *snapshot, cv_store *store)
 cv_status cv_snapshot_attributes(const cv_snapshot *snapshot, const cv_attributes **out,
                                  cv_error *err);
 
-/* CV_OK if the header's checksum does not match because another program wrote it (frames without
- * metalayers, such as the attributes of groups, whose writers rewrite the trailer).
- * CATERVA_ECORRUPT if it is damaged. */
+/* CATERVA_ECORRUPT if the header's checksum differs and another program cannot be the reason. It
+ * can be in arrays, whose header other programs rewrite alone; but in a frame without metalayers,
+ * such as the attributes of a group, they rewrite the trailer, too. */
 cv_status cv_snapshot_check_header(const cv_snapshot *snapshot, cv_error *err);
 
 /* Checks the values of all attributes in the trailer. */
@@ -77,7 +76,7 @@ cv_status cv_snapshot_check_attributes(const cv_snapshot *snapshot, cv_error *er
 uint32_t cv_snapshot_name(const cv_snapshot *snapshot);
 
 /* Identifies the state: equal for all openings of one commit, different for other commits and
- * contents. Computed from the checksums of a sealed state, else also from the store's stamp. */
+ * contents. Made of header, trailer and, unless the seal covers everything, the store's stamp. */
 void cv_snapshot_identify(const cv_snapshot *snapshot, uint8_t out[CV_STATE_ID]);
 
 /* Derives header, meta and grid from header_bytes, and checks that they are consistent. */
@@ -116,7 +115,7 @@ typedef struct cv_change {
     const cv_metalayer *metalayer; /* replaces the one of the same name and size; or NULL */
 } cv_change;
 
-/* Makes a pending state: `from` with a change, encoded and parsed as if read from a file. Has no
+/* Makes a pending state: `from` with a change, encoded and parsed as if read from a file. It has no
  * index. */
 cv_status cv_snapshot_derive(const cv_snapshot *from, const cv_change *change,
                              cv_snapshot **out, cv_error *err);
@@ -146,8 +145,8 @@ uint64_t cv_tail_copy_size(const cv_snapshot *state);
 cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
                             cv_header_copy *copy, bool *found, cv_error *err);
 
-/* Position and size of a sealed state's header copy. Size 0: none, or written by another
- * program. */
+/* Position and size of a sealed state's header copy. Size 0: no copy, or another program wrote the
+ * state. */
 cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
                            uint64_t *size, cv_error *err);
 

@@ -112,6 +112,7 @@ static uint64_t bytes_below(const cv_extents *e, uint64_t end)
     return total;
 }
 
+/* Removes the range [pos, pos + size) from the holes. */
 static void cut(cv_extents *holes, uint64_t pos, uint64_t size)
 {
     uint64_t end = pos + size;
@@ -240,8 +241,8 @@ void cv_space_destroy(cv_space *space)
 
 enum {
     MOST_ROOMS = 1 << 20,
-    MOST_FOREIGN = 1 << 16, /* all their headers are read */
-    FIRST_CREDIT = 64,      /* measurements at the start; EARNED for each good one */
+    MOST_FOREIGN = 1 << 16, /* rooms of other programs: all headers are read */
+    FIRST_CREDIT = 64,      /* measurements allowed at first; EARNED more for each good one */
     EARNED = 4,
     AT_ONCE = 16,
     MOST_REST = 4096,
@@ -343,7 +344,7 @@ static void merge(const cv_room *from, size_t low, size_t middle, size_t high, c
             b == high || (a < middle && from[a].pos <= from[b].pos) ? from[a++] : from[b++];
 }
 
-/* Merge sort of ascending runs. Chunks are mostly in order, so there are few. */
+/* Merge sort of ascending runs, which are few because chunks are mostly in order. */
 static cv_status sort_rooms(cv_survey *s, cv_error *err)
 {
     size_t size = (s->n + 1) * sizeof s->rooms[0];
@@ -373,7 +374,7 @@ static size_t count_stored(const cv_index *index)
     return n;
 }
 
-/* Returns true if every chunk has a block table right behind it. */
+/* Lists chunks and separate tables. Returns whether each chunk has a table right behind it. */
 static bool list_chunks(cv_survey *s, const cv_snapshot *state, const cv_index *index)
 {
     bool ours = state->seal != CV_SEAL_NONE && !state->unchecked;
@@ -410,7 +411,7 @@ static bool give_rooms(cv_survey *s, uint64_t begin, uint64_t end, cv_extents *f
 
 enum { CLASSES = 64 * 8 };
 
-/* Size classes: eight for each power of two. */
+/* Returns the size class; there are eight for each power of two. */
 static uint16_t class_of(uint64_t size)
 {
     unsigned octave = 0;
@@ -418,6 +419,7 @@ static uint16_t class_of(uint64_t size)
     return (uint16_t)(octave * 8 + (size & 7));
 }
 
+/* Orders the rooms by size class, the largest first, by a counting sort. */
 static cv_status make_order(cv_survey *s, cv_error *err)
 {
     size_t at[CLASSES + 1] = {0};
@@ -479,8 +481,8 @@ static cv_status survey_make(cv_survey *s, cv_frame *frame, cv_snapshot *state, 
     return status;
 }
 
-/* Measures rooms of more than `size` bytes until one gap has `size` bytes and all have `enough`, or
- * until several were useless. Gaps go to `found`. */
+/* Measures rooms of more than `size` bytes until one gap has `size` bytes and all gaps together
+ * have `enough`, or until several were useless. Gaps go to `found`. */
 static cv_status survey_find(cv_survey *s, cv_frame *frame, uint64_t size, uint64_t enough,
                              cv_extents *found, cv_error *err)
 {
@@ -542,7 +544,7 @@ static bool survey_replaced(cv_survey *s, uint64_t pos, cv_extent *out)
 
 /* ---- The second trailer ---------------------------------------------------- */
 
-/* True if C-Blosc2 expects the trailer in front. */
+/* Whether C-Blosc2 expects the trailer in front, that is, right behind the header. */
 static bool has_front(const cv_snapshot *state)
 {
     return !state->header.sparse && state->grid.n_chunks == 0;
@@ -554,7 +556,7 @@ bool cv_second_trailer_is_apart(const cv_snapshot *state)
            state->header.frame_size != state->header.header_size + state->trailer_bytes.size;
 }
 
-/* The old header may need the bytes that will be overwritten: makes the new one durable first. */
+/* Makes the new header durable: the old one may need the bytes that are overwritten next. */
 static cv_status sync_new_header(const cv_frame *frame)
 {
     if (!frame->store->published || frame->durability != CATERVA_DURABILITY_ORDERED)
@@ -589,7 +591,7 @@ uint64_t cv_allocator_behind_front(const cv_allocator *a, const cv_snapshot *nex
 
 /* ---- The allocator: beginning ------------------------------------------------ */
 
-/* A sync is worth it for this share of the frame, or for space of this many chunks. */
+/* A sync is worth it for 1/WORTH_PART of the frame, or for WORTH_TIMES the requested space. */
 enum { WORTH_PART = 8, WORTH_TIMES = 16 };
 
 /* Finds the beginning of the committed tail: the header copy if there is one, else the index. */
@@ -624,8 +626,8 @@ static cv_status find_follower(cv_allocator *a, uint64_t pos, uint64_t size, cv_
     return CV_OK;
 }
 
-/* Bytes behind the end may be needed by an older header after a power cut, or are the former chunk
- * area of a frame that C-Blosc2 emptied. */
+/* Bytes behind the frame's end count as aging. An older header may need them after a power cut, or
+ * they are the former chunk area of a frame that C-Blosc2 emptied. */
 cv_status cv_allocator_begin(cv_allocator *a, cv_frame *frame, uint64_t *n_commits,
                              cv_error *err)
 {
@@ -679,7 +681,7 @@ static bool may_reuse(cv_allocator *a)
 
 /* ---- Holes -------------------------------------------------------------------- */
 
-/* Makes the committed header durable, so that no older one can be restored. If the sync fails, put
+/* Makes the committed header durable, so that no older one can be restored. If the sync fails, new
  * chunks may be lost: poisons the frame. */
 static cv_status make_header_durable(cv_allocator *a, cv_error *err)
 {
@@ -830,8 +832,8 @@ static cv_status lower_chunks_end(cv_allocator *a, uint64_t size, cv_error *err)
     return is_worth ? make_header_durable(a, err) : CV_OK;
 }
 
-/* Places the tail right behind the chunks if this needs no byte in use (as a rule this position and
- * the committed tail's alternate), else behind the committed frame, else behind everything. */
+/* Places the tail right behind the chunks if this needs no byte in use, else behind the committed
+ * frame, else behind everything. As a rule commits alternate between the first two. */
 cv_status cv_allocator_place_tail(cv_allocator *a, const cv_snapshot *next, uint64_t size,
                                   uint64_t *pos, cv_error *err)
 {

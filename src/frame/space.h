@@ -24,10 +24,10 @@ typedef struct cv_extent {
 typedef struct cv_extents {
     cv_extent *items;
     size_t n, max;
-    bool forgot; /* an extent was dropped without memory */
+    bool forgot; /* an extent was dropped: out of memory */
 } cv_extents;
 
-/* Adds an extent. `merge` joins it with adjacent ones. Without memory drops it and sets
+/* Adds an extent. `merge` joins it with adjacent ones. If out of memory, drops it and sets
  * `forgot`. */
 void cv_extents_add(cv_extents *extents, cv_extent extent, bool merge);
 
@@ -54,8 +54,7 @@ typedef struct cv_space {
 
 void cv_space_put(cv_space *space, uint64_t pos, uint64_t size);    /* a chunk was put */
 bool cv_space_replaced(cv_space *space, uint64_t pos);              /* a chunk was replaced */
-bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out); /* cv_extents_take from
-                                                                       `free` */
+bool cv_space_take(cv_space *space, uint64_t size, cv_extent *out); /* from `free` */
 
 /* Whether no state needs dead bytes in [pos, pos + size). False if unknown. */
 bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size);
@@ -88,7 +87,7 @@ typedef struct cv_room {
     uint32_t name; /* of the block table right behind the chunk; 0: none */
     bool measured; /* `size` is that of the chunk. Always true for a table */
     bool reserved; /* no table is known, but one behind the chunk may be adopted */
-    uint16_t rank; /* for the order of measuring: class of sizes */
+    uint16_t rank; /* size class, for the order of measuring */
 } cv_room;
 
 typedef struct cv_survey {
@@ -102,10 +101,10 @@ typedef struct cv_survey {
 
 /* ---- The allocator ----
  *
- * Two things may still need unused bytes of the committed state. A reader of an older state: its
- * lock prevents all reuse. The previous header: a power cut may restore it unless the current one
- * was synced, which is unknown after opening. So space that the survey found is used after a sync,
- * or after the first commit, which syncs.
+ * Bytes that the committed state does not use may still be needed. A reader may hold an older
+ * state: its lock prevents all reuse. A power cut may restore the previous header, unless the
+ * current one was synced, which is unknown after opening: so space that the survey found is used
+ * only after a sync, or after the first commit, which syncs.
  *
  * Call with the transaction's lock, or from the only thread. */
 
@@ -121,11 +120,10 @@ typedef struct cv_allocator {
     uint64_t tail_pos; /* position of the committed tail */
     uint64_t follower; /* position of another array behind the frame; 0: none */
     uint64_t expected; /* bytes to allocate in advance at the next need */
-    bool has_room;     /* they were allocated */
+    bool has_room;     /* `expected` bytes were allocated */
     bool is_surveyed;
     bool is_unsettled; /* the header found may not be durable yet */
-    bool may_reuse;    /* no reader holds a state older than base: cv_allocator_take may
-                          reuse space */
+    bool may_reuse;    /* no reader holds a state older than base: space may be reused */
     bool owes_second;  /* the committed state lacks its second trailer */
 } cv_allocator;
 
@@ -145,8 +143,8 @@ void cv_allocator_roll_back(cv_allocator *a);
 typedef struct cv_space_request {
     uint64_t size;
     bool replaces; /* another chunk: at the end it gets slack, since more may follow */
-    bool is_like;  /* at the end it gets a position congruent to */
-    uint64_t like; /* this one, modulo CV_CLONE_UNIT */
+    bool is_like;  /* at the end, the position equals `like` */
+    uint64_t like; /* modulo CV_CLONE_UNIT */
 } cv_space_request;
 
 cv_status cv_allocator_take(cv_allocator *a, const cv_space_request *request, uint64_t *pos,
@@ -167,7 +165,8 @@ void cv_allocator_expect_end(cv_allocator *a);
 cv_status cv_allocator_place_tail(cv_allocator *a, const cv_snapshot *next, uint64_t size,
                                   uint64_t *pos, cv_error *err);
 
-/* After the commit of `next` with its tail: frees what it replaced. `fresh`: the first commit. */
+/* Called after the commit of `next` with its tail: frees what the commit replaced. `fresh`: the
+ * first commit. */
 void cv_allocator_committed(cv_allocator *a, const cv_snapshot *next, cv_extent tail,
                             bool fresh);
 

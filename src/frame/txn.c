@@ -101,7 +101,7 @@ cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_err
     return CV_OK;
 }
 
-/* Without memory, leaves them to the next writer. */
+/* Adds files that no state names. If out of memory, leaves them to the next writer. */
 static void add_old(cv_txn *txn, const int64_t *files, size_t n_files)
 {
     size_t n = txn->files.n_old + n_files;
@@ -299,8 +299,8 @@ bool cv_txn_pending(const cv_txn *txn)
 
 cv_snapshot *cv_txn_snapshot(const cv_txn *txn) { return txn->state; }
 
-/* Finds a chunk put since the commit. Slack, and chunks being written, may extend beyond the stored
- * size. */
+/* Finds a chunk put since the commit. Its limit is the stored size, beyond which slack, or a chunk
+ * that is being written, may extend. */
 static cv_status find_put(cv_txn *txn, int64_t chunk, int64_t offset, cv_chunk_ref *out,
                           cv_error *err)
 {
@@ -547,8 +547,8 @@ static void clone_no_more(cv_txn *txn)
     cv_mutex_unlock(&txn->lock);
 }
 
-/* Clones the bytes [*start, *end) of the chunk, whole units of both files; or none. In a hole the
- * offset within a unit mostly differs. */
+/* Clones the bytes [*start, *end) of the chunk: whole units of both files, or nothing. Usually
+ * nothing in a hole, whose offset within a unit mostly differs. */
 static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
                          size_t *start, size_t *end)
 {
@@ -566,7 +566,7 @@ static void clone_middle(cv_txn *txn, const cv_put *put, const cv_stored_chunk *
     *end = (size_t)(before + size);
 }
 
-/* Writes in parts, because the bytes are borrowed. */
+/* Writes the table, and the bytes that could not be cloned. In parts, because they are borrowed. */
 static cv_status write_stored(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
                               cv_error *err)
 {

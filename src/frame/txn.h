@@ -28,10 +28,8 @@ typedef struct cv_commit_notes {
     uint64_t n_commits;  /* the number in the last header copy */
     cv_encoder *encoder; /* for the index; NULL until the first commit */
     cv_buffer tail;      /* memory reused by the next commit */
-    cv_watch *watch;     /* called before each chunk file is synced, may stop the commit;
-                            or NULL */
-    int64_t adopted;     /* chunks before this one have checksums, or cannot have them; -1:
-                            all */
+    cv_watch *watch;     /* may stop the commit before a chunk file is synced; or NULL */
+    int64_t adopted;     /* chunks before it have or cannot get checksums; -1: all chunks */
     bool adds_layouts;   /* the next commit also writes all layouts in one place */
 } cv_commit_notes;
 
@@ -42,7 +40,7 @@ typedef struct cv_txn {
     cv_frame *frame;
     cv_snapshot *base;  /* the committed state */
     cv_snapshot *state; /* base, or a private state with changes of shape and attributes */
-    cv_mutex lock;      /* guards the following */
+    cv_mutex lock;      /* guards the members below */
     bool changed;
     bool has_index; /* false: the index is that of base */
     cv_index index; /* index of `state`; shares unchanged pages */
@@ -87,8 +85,9 @@ cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
 cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t *name,
                           cv_error *err);
 
-/* Stores an encoded chunk with its block table (appended to `encoded` meanwhile, which may move),
- * or makes the chunk special. Any thread, one chunk for each thread. */
+/* put stores an encoded chunk with its block table, which it appends to `encoded` meanwhile, so
+ * that `encoded` may move. put_special makes a chunk special. Any thread, one chunk for each
+ * thread. */
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err);
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err);
 
@@ -98,12 +97,9 @@ typedef struct cv_stored_chunk {
     size_t size;
     const cv_buffer *table;
     uint32_t name;
-    cv_store *from; /* The store that contains both, or NULL. If `object` is a chunk object
-                       that contains only them, it may be shared; if it is the frame
-                       object, the chunk is at `pos`, no writer changes it, and it may be
-                       cloned. */
-    cv_object object;
-    uint64_t pos;
+    cv_store *from;   /* store that contains chunk and table; NULL: they are only copied */
+    cv_object object; /* a chunk object with only these may be shared */
+    uint64_t pos;     /* in the frame object, where unchanging bytes may be cloned */
 } cv_stored_chunk;
 
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
@@ -111,7 +107,7 @@ cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *s
 
 /* The same in steps. begin reserves space; the caller writes `size` bytes there, chunk and table
  * (into a chunk object from its first byte), and sets the name; end makes it the chunk. If
- * `written` is a failure, or end fails, it releases the space and returns the failure. */
+ * `written` is a failure, or if end fails, end releases the space and returns the failure. */
 typedef struct cv_put {
     int64_t chunk;
     cv_object object;
@@ -131,7 +127,7 @@ void cv_txn_expect_end(cv_txn *txn);
 /* ---- Changing the shape ---- */
 
 /* A new shape. First, chunks whose index along `axis` is >= `at` move by `shift`; those that would
- * move below `at` are dropped. Then the shape crops. shift 0: no chunk moves. */
+ * move below `at` are dropped. Then chunks outside `shape` are dropped. shift 0: no chunk moves. */
 typedef struct cv_reshape {
     const int64_t *shape;
     int axis;
@@ -174,8 +170,8 @@ cv_status cv_files_named(const cv_index *index, int64_t n, int64_t **files, size
  * failure. */
 cv_status cv_files_unnamed(cv_txn *txn, int64_t **files, size_t *n_files, cv_error *err);
 
-/* Deletes replaced files, now including `files`, unless there are older readers: then a later call
- * does. */
+/* Deletes replaced files, now including `files`, unless there are older readers; then a later call
+ * deletes them. */
 void cv_files_remove_old(cv_txn *txn, const cv_snapshot *state, const int64_t *files,
                          size_t n_files);
 
