@@ -185,8 +185,8 @@ static cv_status adopt_some(cv_txn *txn, bool rewrite, cv_watch *watch, cv_error
 
 /* ---- All layouts in one place ----
  *
- * For each chunk the bytes before its first block, and its block table. Written in pieces of
- * bounded size. */
+ * The area contains, for each chunk, the bytes before its first block and its block table. It is
+ * written in pieces of bounded size. */
 
 enum { PIECE = 1 << 20 };
 

@@ -1,11 +1,11 @@
-/* Room: frame. Reads compressed bytes of blocks with few and large reads: of one chunk when they
- * are needed, or of many chunks before that. Does not know who uses them.
+/* Room: frame. Reads compressed bytes of blocks with few, large reads: those of one chunk when they
+ * are needed, or those of many chunks before that. Does not know their use.
  *
  *      stored:   ..[b4 ][b5 ]......[b9 ]..
  *      buffer:   [36][b4 ][b5 ][36][b9 ]
  *
- * Neighbouring blocks form a run, which is read at once. In the prefix before each run the decoder
- * places the header of the block that it decodes (see codec/decode.c). */
+ * Neighbouring blocks form a run: one read. In the prefix before each run the decoder places the
+ * header of the block that it decodes (see codec/decode.c). */
 #include "frame/fetch.h"
 
 #include "base/arith.h"
@@ -85,7 +85,7 @@ static bool borrow(cv_frame *frame, const cv_layout *layout, cv_wanted *wanted, 
 }
 
 /* Returns the index behind the last block of the run at wanted[first]. In hostile files blocks may
- * share bytes: a run then ends at the largest end. */
+ * share bytes: the run then ends with the last byte of any. */
 static int64_t run_end(const cv_layout *layout, const cv_wanted *wanted, int64_t first,
                        int64_t n, size_t budget, int64_t gap, cv_block_range *run)
 {

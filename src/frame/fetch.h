@@ -20,7 +20,7 @@ cv_status cv_fetch_blocks(cv_frame *frame, const cv_layout *layout, cv_wanted *w
                           int64_t *n, bool in_order, size_t budget, cv_buffer *buffer,
                           cv_error *err);
 
-/* A run: bytes [start, start + size) of the chunk, read at once. CV_BLOCK_PREFIX bytes before them
+/* A run: bytes [start, start + size) of the chunk, in one read. CV_BLOCK_PREFIX bytes before them
  * are reserved. */
 typedef struct cv_fetch_run {
     int64_t first, last; /* range in the list */

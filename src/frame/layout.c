@@ -239,7 +239,7 @@ static cv_status find_table(cv_store *store, const cv_chunk_ref *ref, const chun
     return cv_store_read(store, object, pos, buffer->data, size, err);
 }
 
-/* The table must have the name in the seal. Then its checksums cover the rest. */
+/* Takes the checksums of a table, which must have the name in the seal. They cover the rest. */
 static cv_status take_table(cv_layout *layout, const cv_chunk_ref *ref, const uint8_t *bytes,
                             cv_error *err)
 {
@@ -1168,7 +1168,7 @@ static cv_status check(wave *w, const cv_layout_request *request, cv_error *err)
     return CV_OK;
 }
 
-/* Returns a failure that ends the wave. Otherwise the chunk gets no layout. */
+/* Returns `status` if it ends the wave, else CV_OK; after a failure the chunk gets no layout. */
 static cv_status accept_failure(const wave *w, cv_layout_request *request, cv_status status)
 {
     if (status == CV_OK || !w->goes_on) return status;

@@ -151,8 +151,8 @@ cv_status cv_layout_wave(cv_layout_cache *cache, const cv_snapshot *snapshot,
                          cv_layout_request *requests, size_t n, cv_watch *watch,
                          cv_error *err);
 
-/* As cv_layout_wave, but damaged or unreadable chunks only get no layout. Fails with CATERVA_ENOMEM
- * or CATERVA_ESTOPPED only; then no layout is set. */
+/* As cv_layout_wave, but a damaged or unreadable chunk only gets no layout. Fails with
+ * CATERVA_ENOMEM or CATERVA_ESTOPPED only; then no layout is set. */
 cv_status cv_layout_wave_of_good(cv_layout_cache *cache, const cv_snapshot *snapshot,
                                  cv_layout_request *requests, size_t n, cv_watch *watch,
                                  cv_error *err);

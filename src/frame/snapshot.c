@@ -587,9 +587,9 @@ static cv_status load_once(cv_store *store, load_how how, cv_snapshot **out, cv_
     return CV_OK;
 }
 
-/* A writer that is preempted inside a header write causes two equal reads of a mixture (once in
- * 1,500 runs of six threads on two processors). So damage is reported only after retries for
- * 2^TRIES ms, or at once if no process writes. */
+/* While a writer is preempted inside a header write, two equal reads may return a mix of two
+ * headers (once in 1,500 runs of six threads on two processors). So damage is reported only after
+ * retries for 2^TRIES ms, or at once if no process writes. */
 static cv_status load_new(cv_store *store, load_how how, cv_snapshot **out, cv_error *err)
 {
     enum { TRIES = 8, FIRST_WAIT_NS = 1000000 };
@@ -730,8 +730,8 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
 
 /* ---- Deriving a state ----
  *
- * Attributes and metalayers change rarely and get a new state. The shape changes with every append,
- * in place, in a state that the transaction owns. Chunks are not read. */
+ * A change of attributes or metalayers is rare, and makes a new state. The shape changes with every
+ * append: in place, in a state that the transaction owns. Chunks are not read. */
 
 /* Requires the old size: C-Blosc2 leaves a tail behind shorter content, which must not be lost. */
 static cv_status replace_content(cv_frame_header *header, const char *name,

@@ -15,8 +15,8 @@
 
 #include <stdatomic.h>
 
-/* The name that python-blosc2 has for the object: "array", "schunk" for plain items, "lazyexpr",
- * "batcharray", ..., from the header, without attributes. *readable: it can be read as an array. */
+/* Gets the object's name in python-blosc2 from the header: "array", "schunk" for plain items,
+ * "lazyexpr", "batcharray", ... *readable: whether it can be read as an array. */
 enum { CV_KIND_NAME = 32 };
 void cv_kind_name(const cv_frame_header *header, char name[CV_KIND_NAME], bool *readable);
 

@@ -62,8 +62,8 @@ bool cv_space_is_clear(const cv_space *space, uint64_t pos, uint64_t size);
 /* Removes the range from `free`. */
 void cv_space_occupy(cv_space *space, uint64_t pos, uint64_t size);
 
-/* After a commit: dead bytes become free if the header is durable (or need not be), else one commit
- * later. */
+/* Called after a commit: dead bytes become free if the header is durable or need not be, else after
+ * the next commit. */
 void cv_space_committed(cv_space *space, bool header_is_durable);
 void cv_space_rolled_back(cv_space *space, uint64_t end);
 void cv_space_destroy(cv_space *space);
@@ -194,7 +194,7 @@ bool cv_allocator_dead(cv_allocator *a, uint64_t *dead);
  * commit, the close, or the next writer writes a missing one. */
 
 /* Whether `state` needs a second trailer: it has no chunks, and its trailer is not in front. Does
- * not check whether it exists. */
+ * not check whether it has one. */
 bool cv_second_trailer_is_apart(const cv_snapshot *state);
 
 /* Writes a needed second trailer, or notes that it is missing. Ignores errors: the commit is valid

@@ -176,8 +176,8 @@ static cv_status begin_files(cv_txn *txn, cv_error *err)
     return status;
 }
 
-/* Returns the chunk file of the entry if it was put since the commit, or -1. Takes it off the list,
- * because another put replaces it. Call with the lock. */
+/* Returns the chunk file of the entry if it was put since the commit, or -1. Takes the file off the
+ * list, because another put replaces it. Call with the lock. */
 static cv_object superseded_file(cv_txn *txn, int64_t offset)
 {
     if (!txn->base->header.sparse || cv_offset_is_special(offset)) return -1;

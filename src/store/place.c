@@ -126,8 +126,8 @@ int cv_keeper_lock(cv_dir dir, cv_file file)
 
 /* ---- Opening -------------------------------------------------------------- */
 
-/* Some systems lock only a file that is open for writing, and permissions may allow only one
- * way. */
+/* Opens the file in the first of three ways that is permitted. Some systems lock only a file that
+ * is open for writing. */
 static int open_any_way(cv_dir dir, const char *name, cv_file *out)
 {
     static const unsigned ways[] = {CV_OPEN_BOTH, CV_OPEN_READ, CV_OPEN_WRITE};

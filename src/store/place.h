@@ -83,8 +83,8 @@ void cv_target_close(cv_target *target);
 
 /* ---- Access -------------------------------------------------------------- */
 
-/* The access that a new array's files, or its directory and files, will have. A file is as
- * accessible as the old frame was through its directory. */
+/* The access that a new array's files, or its directory and files, will have. A file that replaces
+ * a directory is as accessible as the directory's frame was. */
 typedef struct cv_likeness {
     bool known;         /* false: the target does not exist; umask decides */
     cv_os_access outer; /* the file or directory itself */

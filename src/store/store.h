@@ -171,8 +171,8 @@ typedef struct cv_store_ops {
     /* Lists the chunk objects in any order; release with cv_free. NULL: no chunk objects. */
     cv_status (*list)(cv_store *store, cv_object **objects, size_t *n, cv_error *err);
     /* Renames an unpublished store to its target, and syncs the directory if `durable`.
-     * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if it is in use.
-     * Does nothing if already published. */
+     * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if the target is in
+     * use. Does nothing if already published. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
     /* Records in the lock which state this reader uses: a number that differs between the states of
      * an array (readers also hold a shared lock). 0: the reader needs no stored bytes any more. May
