@@ -74,8 +74,7 @@ static uint32_t take_hex(parser *p)
 static void take_escape(parser *p)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
-    const char c = p->at < p->end ? *p->at : (char)0;
-    const char *letter = c ? strchr(letters, c) : NULL;
+    const char *letter = p->at < p->end && *p->at ? strchr(letters, *p->at) : NULL;
     if (letter) {
         put(p, &meant[letter - letters], 1);
         p->at++;

@@ -926,10 +926,10 @@ uint64_t cv_store_file_offset(const cv_store *store)
     return is_file(store) ? ((const file_store *)store)->offset : 0;
 }
 
-uint64_t cv_store_file_changed(const cv_store *store)
+uint64_t cv_store_file_changed(cv_store *store)
 {
     cv_file_info info = {0};
-    file_store *f = (file_store *)(uintptr_t)store;
+    file_store *f = (file_store *)store;
     if (!is_file(store) || !begins(f)) return 0;
     (void)cv_file_get_info(f->file, &info);
     end(f);

@@ -55,7 +55,7 @@ cv_status cv_store_file_create(const char *path, bool overwrite, cv_store **out,
 uint64_t cv_store_file_offset(const cv_store *store);
 
 /* Time of the last change of the file's bytes, by the system's clock; 0 for other stores. */
-uint64_t cv_store_file_changed(const cv_store *store);
+uint64_t cv_store_file_changed(cv_store *store);
 
 /* temp: the temporary name of an unpublished file; NULL for other stores. leave_temp, only for
  * stores of files: whether closing before publish keeps the file, whose name other processes

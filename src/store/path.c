@@ -64,7 +64,7 @@ static size_t size_without_query(const char *text, const char *from)
 
 cv_shown_path cv_show_url(const char *text)
 {
-    cv_shown_path shown;
+    cv_shown_path shown = {""};
     const char *from = skip_user(text), *colon = from > text ? strstr(text, "://") : NULL;
     size_t size = size_without_query(text, from), room = sizeof shown.text - 1;
     size_t scheme = colon && colon < from ? (size_t)(colon - text) + 3 : 0;
@@ -78,8 +78,10 @@ cv_shown_path cv_show_url(const char *text)
         from += size - (room - 3);
         size = room - 3;
     }
-    for (size_t i = 0; i < size; i++, from++)
-        *to++ = (unsigned char)*from < 0x20 || *from == 0x7f ? '?' : *from;
+    for (size_t i = 0; i < size; i++, to++) {
+        *to = from[i];
+        if ((unsigned char)*to < 0x20 || *to == 0x7f) *to = '?';
+    }
     *to = '\0';
     return shown;
 }

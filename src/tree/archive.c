@@ -342,7 +342,7 @@ static cv_status locate(void *context, cv_error *err)
     const cv_member *member = l->member;
     uint8_t head[HEAD];
     size_t n;
-    uint64_t at;
+    uint64_t at = 0;
     const cv_zip_member record = record_of(member);
     CV_TRY(read_local(&l->source, member, head, &n, err));
     l->source.ahead = NULL; /* another attempt reads from the store */
