@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* ---- Signatures ---------------------------------------------------------------------------
- * As in "Signing AWS API requests": hashes the canonical request, and signs a text with this hash
- * by a key derived from secret, day, region and service. Pure functions. */
+ * Follows "Signing AWS API requests": hashes the canonical request, then signs a text that contains
+ * this hash with a key derived from secret, day, region and service. Pure functions. */
 
 static const char algorithm[] = "AWS4-HMAC-SHA256";
 
@@ -372,8 +372,8 @@ static pair take_from(caterva_credentials source, const caterva_remote_options *
                      profile_value(p, "aws_session_token"));
 }
 
-/* Takes the keys of the first source that has any. A source with only one key is an error: a
- * request without keys, or with keys of the next source, would be made as another user. */
+/* Takes the keys of the first source that has any. A source with only one key is an error, because
+ * a request without keys, or with those of the next source, would be made as another user. */
 static cv_status take_keys(const caterva_remote_options *o, const profile *p,
                            cv_credentials *c, cv_error *err)
 {
@@ -400,7 +400,8 @@ static cv_status take_keys(const caterva_remote_options *o, const profile *p,
 
 static bool is_given(const char *word) { return word && *word; }
 
-/* Checks that a named profile or key exists; otherwise another user's credentials would be used. */
+/* Checks that the profile and the keys named by the caller exist. Without this check the
+ * credentials of another user might be used. */
 static cv_status check_named(const caterva_remote_options *o, const profile *p,
                              const cv_credentials *c, cv_error *err)
 {

@@ -14,7 +14,7 @@ typedef struct excerpt_request {
     cv_fetch fetch; /* first */
     cv_excerpt *out;
     cv_gathered *all;  /* of this request, or of many */
-    cv_status *status; /* status of one request of many; else NULL */
+    cv_status *status; /* the request's own, if it is one of many; else NULL */
 } excerpt_request;
 
 static cv_status excerpt_begin(cv_fetch *fetch, const cv_content_range *content,
@@ -170,7 +170,7 @@ static void make_key(const cv_remote_object *o, const uint8_t *end, size_t end_s
     cv_sha256_end(&hash, key);
 }
 
-/* Opens the cache of this object version in the folder of the options (NULL if there is none). The
+/* Opens the cache of this object version in the folder of the options; NULL without a folder. The
  * object's last bytes (or NULL) are part of the key. */
 static cv_range_cache *open_range_cache(const cv_remote_object *object, const uint8_t *end,
                                         size_t end_size)
@@ -300,7 +300,7 @@ static cv_status prepare_missing(missing *m, cv_error *err)
     return CV_OK;
 }
 
-/* Adds the ranges before the first one that did not arrive. */
+/* Adds to the cache the ranges before the first one that did not arrive. */
 static void keep(const missing *m)
 {
     const cv_subset *s = &m->subset;
@@ -438,8 +438,8 @@ cv_status cv_remote_file_fetch(cv_remote_file *f, cv_range_cache *cache,
     return keep_excerpt(f, &e, err);
 }
 
-/* Fetches the end. If the server does not support suffix ranges, fetches the beginning, whose reply
- * states the object's size. */
+/* Fetches the object's end or, if `offset` is not 0, the bytes from there on. If the server does
+ * not support suffix ranges, fetches the beginning; the reply states the object's size. */
 static cv_status fetch_first(cv_remote_file *f, uint64_t offset, cv_watch *watch,
                              cv_error *err)
 {
@@ -480,8 +480,8 @@ static cv_status compare(cv_remote_file *f, const cv_excerpt *then, const cv_rec
     return CV_OK;
 }
 
-/* Compares the newest excerpts first: one of them is the frame's end if the opening did not fetch
- * it. Excerpts that newer ones replaced are no longer lent and are not compared. */
+/* Compares the newest excerpts first: if the opening did not fetch the frame's end, one of them is
+ * that end. An excerpt that a newer one replaced is no longer lent, and is not compared. */
 cv_status cv_remote_file_compare(cv_remote_file *f, const cv_recheck *recheck, bool *is_same,
                                  cv_error *err)
 {

@@ -1,6 +1,6 @@
-/* Room: remote. One GET request for one or several ranges of an object. It is retried after
- * overload and broken connections, but never after wrong replies. Delivers bytes of accepted
- * replies only, each to the ranges that contain it.
+/* Room: remote. One GET request for one or several ranges of an object. Retried after overload and
+ * broken connections, but not after wrong replies. Delivers bytes of accepted replies only, each to
+ * all ranges that contain it.
  *
  * A multi-range reply consists of body parts (multipart.c), which may cover several ranges and the
  * bytes between them. If the server does not support multi-range requests, the fetch ends and its
@@ -14,8 +14,8 @@
 
 enum {
     MOST_HEAD = 64 * 1024,
-    MOST_UNREAD = 64 * 1024,  /* of a body that is not accepted, before the attempt ends; */
-    MOST_UNREAD_MULTI = 4096, /* the same, without multi-range support; */
+    MOST_UNREAD = 64 * 1024,  /* of a body that is not accepted; then the attempt ends */
+    MOST_UNREAD_MULTI = 4096, /* the same, if multi-range requests are refused */
     MOST_REFUSAL = 1024       /* of an S3 error document, kept for its <Code> */
 };
 
@@ -52,7 +52,7 @@ static void set_flow(cv_fetch *f, cv_flow_state state)
     f->delivery.state = state;
 }
 
-/* If only paused requests are left, one of them must continue. */
+/* Takes the fetch out of its flow. If all others have paused, one of them must continue. */
 static void leave_flow(cv_fetch *f)
 {
     bool was_flying = f->delivery.state != CV_FLOW_OUT;
@@ -241,9 +241,9 @@ static bool judge(cv_fetch *f)
 
 /* ---- Body: one range --------------------------------------------------------------------- */
 
-/* Delivers bytes of the body. They begin at answer.pos; those from wanted.next on are new.
- * *is_room: the receiver has memory for all of them. If not, all are presented again, and those
- * delivered now are no longer new then. */
+/* Delivers bytes of the body. They begin at answer.pos; those before wanted.next were delivered
+ * earlier. *is_room: the receiver has memory for all of them. If not, the wire presents all of them
+ * again later, and wanted.next is after those delivered now. */
 static cv_status deliver(cv_fetch *f, const uint8_t *bytes, size_t size, bool *is_room)
 {
     cv_fetch_answer *a = &f->answer;
@@ -333,8 +333,7 @@ static void discard_part(cv_fetch *f)
     }
 }
 
-/* Takes bytes of a multi-range body. After a pause the same bytes are presented again, of which
- * `n_used` have been used. */
+/* Takes bytes of a multi-range body. After a pause the first `n_used` of them are used already. */
 static cv_wire_next take_multirange(cv_fetch *f, const uint8_t *bytes, size_t size)
 {
     cv_fetch_answer *a = &f->answer;
@@ -359,8 +358,6 @@ static cv_wire_next take_multirange(cv_fetch *f, const uint8_t *bytes, size_t si
     if (is_good) a->n_used = 0;
     return is_good ? CV_WIRE_GOES_ON : CV_WIRE_ENDS;
 }
-
-/* ---- Body -------------------------------------------------------------------------------- */
 
 static cv_wire_next take_body(cv_wire *wire, const uint8_t *bytes, size_t size)
 {
@@ -436,8 +433,9 @@ static int64_t split(cv_fetch *f, cv_fetch_outcome outcome)
     return CV_WIRE_DONE;
 }
 
-/* Retries once: a server may fail because it does not support multi-range requests. Then the rest
- * is requested range by range. If no body part ever arrived, the server counts as refusing them. */
+/* Retries once. After a second failure requests the rest range by range, because the failure may
+ * concern multi-range requests only. If no body part ever arrived, the server counts as refusing
+ * them. */
 static int64_t try_multirange_again(cv_fetch *f)
 {
     bool has_failed = f->retry.n_failures > 0, has_any = f->ranges.has_any;
@@ -470,7 +468,7 @@ static int64_t decide_multirange(cv_fetch *f, const cv_wire_end *end)
     if (is_refusal(f)) return split(f, CV_FETCH_REFUSED);
     if (f->answer.verdict == CV_REPLY_NO_MULTIRANGE) return split(f, CV_FETCH_SPLIT);
     if (verdict == CV_REPLY_RETRY) return try_multirange_again(f);
-    if (verdict == CV_REPLY_REDIRECT) { /* a single-range one may lead elsewhere */
+    if (verdict == CV_REPLY_REDIRECT) { /* a single-range request may succeed */
         int64_t next = redirect(f, end->redirect);
         return f->status == CV_OK ? next : split(f, CV_FETCH_REFUSED);
     }

@@ -1,7 +1,7 @@
 /* Room: remote. Parses multipart/byteranges bodies as they arrive (RFC 9110 section 14.6). The end
  * of a body part is known from its Content-Range, so that bytes of an object cannot be mistaken for
- * a boundary. A boundary must follow exactly there, or the bytes were not the object's. Pure, with
- * a fuzz target. fetch.c decides which bytes were requested and what is kept.
+ * a boundary. If no boundary follows there, the bytes were not the object's. Pure, with a fuzz
+ * target. fetch.c decides which bytes were requested and what is kept.
  *
  *     PREAMBLE --boundary--> IN_HEADER --empty line--> IN_BODY --last byte--> BEHIND
  *                                ^                                              |
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Precedes a part's header, so that it can be parsed as a reply. */
+/* Put before a part's header, so that cv_reply_parse accepts the header. */
 static const char status_line[] = "HTTP/1.1 206 Part\r\n";
 
 static void begin_text(cv_multipart *b, cv_part_state state)

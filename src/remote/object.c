@@ -1,6 +1,6 @@
-/* Room: remote. Objects on servers: the URLs as they are sent, header fields with credentials, and
- * redirects. A signed request follows no redirect. The caller's headers and signatures are never
- * sent to another server. */
+/* Room: remote. Objects on servers: URLs as they are sent, header fields with credentials, and
+ * redirects. Signed requests follow no redirect. The caller's headers and signatures are sent to no
+ * other server. */
 #include "remote/server.h"
 
 #include "base/os.h"
@@ -44,7 +44,7 @@ static void add_encoded(text *t, const char *bytes, size_t size)
     if (at) t->at = at;
 }
 
-/* Encodes characters that a URL must not contain; what is already encoded stays. */
+/* Encodes characters that a URL must not contain. Does not encode "%" again. */
 static void add_safe(text *t, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -93,7 +93,8 @@ static void make_endpoint(const cv_session *s, char *to, size_t size)
     (void)snprintf(to, size, "https://s3.%.60s.amazonaws.com%s", region, end);
 }
 
-/* Returns true also for bucket names with dots, which certificates do not cover. */
+/* Whether the bucket's name goes into the path. By default this is so for names with dots, too,
+ * because certificates do not cover them as host names. */
 static bool is_path_style(const cv_session *s, const cv_url *bucket)
 {
     caterva_addressing asked = s->options.addressing;
@@ -193,7 +194,7 @@ void cv_remote_object_meet(cv_remote_object *o, const cv_reply *reply,
         cv_multirange_expect(&o->session->multirange, (size_t)reply->most_ranges);
 }
 
-/* Names the host of `url`, which after a redirect is not the object's. */
+/* Messages about certificates name the host of `url`, which may be the target of a redirect. */
 cv_status cv_remote_object_broken(const cv_remote_object *o, const char *url,
                                   const cv_wire_end *end, cv_error *err)
 {

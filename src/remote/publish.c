@@ -5,8 +5,8 @@
  *     send    one PUT or an upload in parts, on the condition that this is still so
  *     verify  the end of the object, which contains the seal, by reading it back
  *
- * A request whose answer was lost may have succeeded; the next attempt is then refused. So after a
- * refusal the object is ours if it has our write id or, on servers without, our bytes. */
+ * If an answer is lost, the request may have succeeded; then the next attempt is refused. So after
+ * a refusal the object counts as ours if it has our bytes and no other write id. */
 #include "array/array.h"
 #include "array/wings.h"
 #include "base/os.h"
@@ -22,9 +22,9 @@
 
 typedef struct finished {
     cv_archive archive;     /* an archive, or */
-    caterva_array *array;   /* an array, open for reading, so that committed bytes stay */
+    caterva_array *array;   /* an array; it stays open, so that its bytes stay */
     cv_store *source;       /* borrowed; its frame object is bytes [0, size) of the file */
-    uint64_t size, changed; /* `changed`: time of the last change, as of before the check */
+    uint64_t size, changed; /* `changed`: the file's time when the check began */
     uint64_t vouching;      /* the last bytes, which contain checksums of all others */
 } finished;
 
@@ -106,7 +106,7 @@ static void on_damage(void *context, const caterva_damage *damage)
     (void)cv_fail(&s->first, damage->code, damage->position, "%s", damage->message);
 }
 
-/* Nothing is sent yet, but the caller may stop. */
+/* Reports no progress, because nothing is sent yet, but lets the caller stop the call. */
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     const soundness *s = context;
@@ -142,7 +142,7 @@ static cv_status check_sound(const char *path, finished *f,
                    s.first.message);
 }
 
-/* Checked after everything was sent, before the result counts. */
+/* Checks that the file is the one that was checked, after its last byte was read. */
 static cv_status check_unchanged(const finished *f, cv_error *err)
 {
     cv_snapshot *now = NULL;
@@ -216,7 +216,7 @@ static bool parse_state(const char *text, upload_state *out)
            is_word(out->upload_id, strlen(out->upload_id), false);
 }
 
-/* Reads the state file. *is_there false: it does not exist. CATERVA_EINVAL: it is another file. */
+/* Reads the state file. *is_there false: it does not exist. CATERVA_EINVAL: not a state file. */
 static cv_status read_state(const char *path, upload_state *out, bool *is_there,
                             cv_error *err)
 {
@@ -284,7 +284,7 @@ typedef struct publishing {
 
 /* ---- Looking at the URL ------------------------------------------------------------------ */
 
-/* Reads an excerpt of the object at the URL. *is_there false: it does not exist, or is hidden. */
+/* Reads an excerpt of the object at the URL. *is_there false: it does not exist or is hidden. */
 static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt *excerpt,
                       cv_version *found, bool *is_there, cv_error *err)
 {
@@ -294,7 +294,7 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     CV_TRY(cv_remote_object_new(u->session, url, "", &object, err));
     cv_status status =
         cv_excerpt_read(object, request, true, u->watch, excerpt, &no_ranges, err);
-    if (status == CATERVA_EIO && no_ranges) /* 416: the object ends before */
+    if (status == CATERVA_EIO && no_ranges) /* 416: it ends before the range */
         status = CATERVA_ECORRUPT;
     *found = object->version;
     *is_there = status != CATERVA_ENOTFOUND;
@@ -302,7 +302,7 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     return status;
 }
 
-/* Finds the object at the URL. One that cannot be read as an array also counts. */
+/* Finds the object at the URL. An object that is empty or cannot be read in ranges also counts. */
 static cv_status look_first(publishing *u, cv_error *err)
 {
     cv_error why = {0};
@@ -317,7 +317,7 @@ static cv_status look_first(publishing *u, cv_error *err)
     return status;
 }
 
-/* Compares the object at the URL with the file by size and end. *is_others: not of this write. */
+/* Compares the object at the URL with the file. *is_others: it has another write id. */
 static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error *err)
 {
     bool is_there;
@@ -357,7 +357,7 @@ static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *er
                    u->object->name.text);
 }
 
-/* Decides the result after a refusal: if an answer was lost before, the object may be ours. */
+/* Decides the result of a write. If it is refused after a lost answer, the object may be ours. */
 static cv_status settle(publishing *u, cv_status status, bool may_be_done,
                         const cv_error *why, cv_error *err)
 {
@@ -393,8 +393,8 @@ static cv_status refuse_size(const publishing *u, cv_error *err)
     return refuse_other(u, how, err);
 }
 
-/* Accepts an object that must not be replaced if it has the same bytes. For archives with a long
- * directory the end of the file does not prove this. */
+/* Accepts an existing object, which must not be replaced, if it has the same bytes. Its last bytes
+ * prove that, except for archives whose directory exceeds MOST_VOUCHING. */
 static cv_status check_same(publishing *u, cv_error *err)
 {
     bool is_same = false, is_others;
@@ -465,8 +465,8 @@ static cv_status put_body(publishing *u, const cv_send_body *body, cv_error *err
     return status;
 }
 
-/* Sends the file in one request. A small file is read before, so that changes are detected in
- * time. */
+/* Sends the file in one request. A small file is read into memory first, so that a change is
+ * detected before anything is sent. */
 static cv_status put(publishing *u, cv_error *err)
 {
     enum { SMALL = 16 << 20 };
@@ -560,8 +560,7 @@ static void sum_up(const char *text, const void *bytes, size_t size, char out[CV
     cv_sha256_hex(sum, out);
 }
 
-/* Identifies the upload. The end of the file stands for the rest, because it contains the seal or
- * an archive's list of checksums. */
+/* Identifies the upload. The file's end, with the seal or checksums, stands for the whole file. */
 static void identify(publishing *u)
 {
     char size[24];
@@ -572,7 +571,7 @@ static void identify(publishing *u)
                    (unsigned long long)u->part_size);
 }
 
-/* Checks that a resumed upload has the same file, URL and part size; to abandon one, the URL. */
+/* Checks that a resumed upload has the same URL, file and part size; an abandoned one, the URL. */
 static cv_status compare_states(const publishing *u, const upload_state *before,
                                 cv_error *err)
 {

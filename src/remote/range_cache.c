@@ -1,12 +1,14 @@
 /* Room: remote. A cache of byte ranges of one object version, in a folder that processes share.
- * Ranges are written in packs, little-endian:
+ * Ranges are cut into extents of at most 64 KiB; files called packs contain extents (little-endian,
+ * sizes in bytes, sums are CRC32C):
  *
  *     | magic 8 | key 32 | n 4 | n x (pos 8, size 4, sum 4) | sum of all before 4 | bytes |
  *
  * A pack is named <half of its key in hex>-<random bytes in hex>.pack and never changes. The list
- * of extents in memory is that of the folder when it was last listed, plus what was added since;
- * packs deleted meanwhile are noticed when they are read. When the folder is full, the least
- * recently used packs are deleted. Independent of what the bytes mean. */
+ * in memory has the extents that were in the folder when it was last listed, and those added since
+ * by this process. If a pack was deleted meanwhile, reading it fails, and its extents leave the
+ * list. When the folder is full, the least recently used packs are deleted. Independent of what the
+ * bytes mean. */
 #include "remote/transfer.h"
 
 #include "base/arith.h"
@@ -84,8 +86,6 @@ static bool is_pack_of(const char *name, const uint8_t key[CV_PACK_KEY])
     put_hex(key, KEY_HEX / 2, first);
     return is_pack(name) && strncmp(name, first, KEY_HEX) == 0;
 }
-
-/* ---- The folder ---------------------------------------------------------------------- */
 
 static bool open_folder(const char *path, uint64_t bound, range_folder *out)
 {
@@ -169,8 +169,8 @@ static int by_use(const void *a, const void *b)
     return (x->used > y->used) - (x->used < y->used);
 }
 
-/* Deletes the least recently used packs until at most three quarters of the bound are used, because
- * other processes write meanwhile. */
+/* Deletes the least recently used packs until at most three quarters of the bound are used. The
+ * rest is room for other processes, which write meanwhile. */
 static bool sweep(range_folder *folder)
 {
     used_files files = {0};
@@ -231,7 +231,7 @@ static uint8_t *make_head(const uint8_t key[CV_PACK_KEY], pack_extent *extents, 
     return head;
 }
 
-/* Writes a pack of extents, whose bytes follow one another, and sets their sums. */
+/* Writes a pack of extents and sets their sums. `bytes` holds their bytes, one after another. */
 static bool write_pack_file(range_folder *folder, const uint8_t key[CV_PACK_KEY],
                             pack_extent *extents, size_t n, const uint8_t *bytes,
                             char name[NAME_SIZE])
@@ -287,7 +287,7 @@ static uint8_t *read_head(cv_file file, const uint8_t key[CV_PACK_KEY], uint32_t
     return NULL;
 }
 
-/* Reads the list of extents (owned). Deletes a pack that is damaged or has another key. */
+/* Reads the list of a pack's extents (owned). Deletes a pack that is damaged or has another key. */
 static bool read_pack_head(range_folder *folder, const char *name,
                            const uint8_t key[CV_PACK_KEY], pack_extent **extents, size_t *n)
 {
@@ -356,11 +356,11 @@ struct cv_range_cache {
     range_folder folder;
     uint8_t key[CV_PACK_KEY];
     cv_mutex lock;        /* guards all below */
-    pack *packs[BUCKETS]; /* by name; deleted packs stay listed */
+    pack *packs[BUCKETS]; /* hash table by name; deleted packs stay in it */
     extent *extents;      /* by position, if is_sorted */
     size_t n, room;
     bool is_sorted, was_listed;
-    uint64_t changed, listed; /* times: change of the folder; last check for a change */
+    uint64_t changed, listed; /* times: last change of the folder; last check for a change */
 };
 
 cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
@@ -479,6 +479,7 @@ static int by_position(const void *a, const void *b)
     return (x->what.pos > y->what.pos) - (x->what.pos < y->what.pos);
 }
 
+/* Returns the extent that contains byte `pos` and ends last; NULL: none. */
 static const extent *find(cv_range_cache *c, uint64_t pos)
 {
     if (!c->is_sorted && c->n > 0) qsort(c->extents, c->n, sizeof *c->extents, by_position);

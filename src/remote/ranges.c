@@ -24,6 +24,7 @@ static uint64_t gap_before(const cv_segment *segments, size_t i, uint64_t end)
     return segments[i].pos > end ? segments[i].pos - end : 0;
 }
 
+/* Sums up the needed bytes, and the bytes in gaps of at most `most` bytes. */
 static void measure(const cv_segment *segments, size_t n, uint64_t most, uint64_t *needed,
                     uint64_t *in_gaps)
 {
@@ -39,9 +40,9 @@ static void measure(const cv_segment *segments, size_t n, uint64_t most, uint64_
     }
 }
 
-/* Returns the widest gap that is bridged: that of the rule, or less if the gaps would hold too many
- * bytes. Bisection needs no list of gaps. *left: the bytes that may still be read in gaps one byte
- * wider: with blocks of one size all gaps may be equally wide. */
+/* Returns the width of the widest gap that is bridged: rule->gap, or less if such gaps together
+ * exceed over_percent. Bisection needs no list of gaps. *left: bytes that may be spent on gaps one
+ * byte wider. With blocks of one size, all gaps may be equally wide; then *left bridges some. */
 static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_rule *rule,
                            uint64_t *left)
 {
@@ -72,8 +73,8 @@ static uint64_t longest_of(const cv_segment *segments, size_t n)
     return longest;
 }
 
-/* Returns the maximum size of a request. It is raised if connections would otherwise have to make a
- * second request, and by up to one segment, so that rounding does not leave one request over. */
+/* Returns the maximum size of a request. Raises the rule's maximum if connections would otherwise
+ * make a second request. Adds up to one segment, so that rounding causes no extra request. */
 static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t widest,
                             const cv_join_rule *rule)
 {

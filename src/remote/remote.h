@@ -1,6 +1,7 @@
-/* The face of this room: stores behind URLs. A store is an object of a web server or of S3, a part
- * of one, or a directory with one object for each chunk. It is read only, far, and pinned: every
- * read returns bytes of the version found when it was opened. */
+/* The face of this room: stores behind URLs. A store is an object of a web server or of S3, a byte
+ * range of such an object, or a directory with one object for each chunk. These stores are
+ * read-only, far (see store.h) and pinned: every read returns bytes of the object version that was
+ * found when the store was opened. */
 #ifndef CV_REMOTE_REMOTE_H
 #define CV_REMOTE_REMOTE_H
 
@@ -11,24 +12,25 @@
  * measurements of the network, and counters. Reference counted. Thread: any. */
 typedef struct cv_session cv_session;
 
-/* Begins a session for `url`. Checks and copies the options (NULL: defaults). Release the session
- * once everything is opened; stores keep a reference of their own. */
+/* Begins a session for `url`. Checks and copies the options (NULL: defaults). The caller releases
+ * the session when it has opened its stores; each store keeps a reference of its own. */
 cv_status cv_session_begin(const char *url, const caterva_remote_options *options,
                            cv_session **out, cv_error *err);
 void cv_session_retain(cv_session *session);
 void cv_session_release(cv_session *session); /* NULL is fine */
 
-/* Opens the object at `url` from byte `offset` on. One request also fetches its last bytes or, with
- * an offset, the bytes that begin there. If there is no such object, opens a directory. */
+/* Opens the object at `url`; the store begins at byte `offset` of the object. One request opens the
+ * object and fetches its last bytes or, if `offset` is not 0, the bytes from `offset` on. If no
+ * object exists at `url`, opens it as a directory. */
 cv_status cv_remote_open(cv_session *session, const char *url, uint64_t offset,
                          cv_watch *watch, cv_store **out, cv_error *err);
 
-/* Opens the current version of the URL that the store was opened from. *out is NULL if the store is
- * not one of this room, or is a part. */
+/* Opens the object again that `store` was opened from, in its current version. Sets *out to NULL if
+ * the store belongs to another room or was made by cv_remote_part. */
 cv_status cv_remote_reopen(cv_store *store, cv_watch *watch, cv_store **out, cv_error *err);
 
-/* Opens bytes [offset, offset + size) of a store that is not a directory (UINT64_MAX: to its end)
- * as a store of the same version, and keeps its last bytes in memory. */
+/* Opens bytes [offset, offset + size) of `store`, not a directory, as a store of the same version.
+ * Size UINT64_MAX: up to the end of `store`. Keeps the last bytes of the new store in memory. */
 cv_status cv_remote_part(cv_store *store, uint64_t offset, uint64_t size, cv_store **out,
                          cv_error *err);
 

@@ -152,7 +152,7 @@ static void take_length(text value, cv_reply *out)
     out->length = good ? length : 0;
 }
 
-/* Takes "bytes 0-9/100", "bytes 0-9/" and a star, or (status 416) a star instead of the range. */
+/* Takes "bytes 0-9/100". A star may replace the total or, with status 416, the range. */
 static void take_range(text value, cv_reply *out)
 {
     uint64_t first, last, total = UINT64_MAX;
@@ -176,7 +176,7 @@ static void take_range(text value, cv_reply *out)
     out->total = total;
 }
 
-/* Copies text; if it does not fit or is not printable ASCII, it counts as missing. */
+/* Copies the text; writes "" if it does not fit or is not printable ASCII. */
 static void take_text(text value, char *out, size_t room)
 {
     size_t size = (size_t)(value.end - value.at);
@@ -250,12 +250,12 @@ static int ranges_of_product(text product)
 
 static void take_server(text value, cv_reply *out)
 {
-    if (out->most_ranges > 0) out->is_relayed = true; /* two different names */
+    if (out->most_ranges > 0) out->is_relayed = true; /* two Server fields */
     out->most_ranges = ranges_of_product(value);
     if (out->most_ranges == 0) out->is_relayed = true;
 }
 
-/* Whether caches or object stores set the field: another server may have made the reply. */
+/* Whether caches or object stores set this field. If so, another server may have made the reply. */
 static bool is_of_relay(text name)
 {
     static const char *const whole[] = {"via",       "age",         "x-cache",
@@ -433,8 +433,8 @@ static cv_verdict judge_status(const cv_reply *r, const cv_version *known, const
     }
 }
 
-/* Whether the reply is of another version. Without an ETag the date is compared; without both, the
- * size and, later, the seal distinguish versions. */
+/* Whether the reply is of another version. Compares sizes, then ETags or, without an ETag, dates.
+ * If the known version has neither, store.c compares seals later. */
 static bool is_other(const cv_reply *r, uint64_t total, const cv_version *known)
 {
     if (known->size == UINT64_MAX) return false;
@@ -500,8 +500,7 @@ static cv_verdict judge_whole(const cv_reply *r, const cv_range_request *request
     return CV_REPLY_ACCEPT;
 }
 
-/* Judges status 416: no byte arrived. That is damage only if the server states that the object ends
- * before the requested bytes. */
+/* Judges status 416. It means damage only if the object ends before the requested bytes. */
 static cv_verdict judge_416(const cv_reply *r, const cv_range_request *request,
                             const char *name, cv_error *err)
 {
@@ -576,7 +575,6 @@ static const char *match_name(cv_xml t, const char *name)
                                                                                   : NULL;
 }
 
-/* Finds "</name>". */
 static const char *find_end(cv_xml t, const char *name)
 {
     size_t size = strlen(name);

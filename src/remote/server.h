@@ -21,42 +21,40 @@ typedef struct cv_wire_limit {
     cv_wire *first, *last;
 } cv_wire_limit;
 
-/* What an attempt sends. */
 typedef struct cv_wire_setup {
     const char *method; /* NULL: GET */
-    const char *url;    /* valid until `end` */
+    const char *url;    /* must stay valid until `end` is called */
     cv_buffer fields;   /* "Name: value", each with its NUL; the wire frees them */
-    bool has_body;      /* always for PUT and POST, even if empty; `give` supplies it */
+    bool has_body; /* true for PUT and POST, also if the body is empty; `give` supplies it */
     uint64_t body_size;
-    int connect_ms, stall_ms; /* timeouts of connecting, and of receiving nothing */
+    int connect_ms, stall_ms; /* maximum time to connect; maximum time below 256 bytes/s */
     bool is_slow;             /* times out only after 10 * stall_ms without a byte */
     const char *ca_file;      /* trusted certificates; NULL: those of the system */
 } cv_wire_setup;
 
-/* How an attempt ended. */
 typedef struct cv_wire_end {
     bool is_whole;  /* the server completed its answer */
     bool is_broken; /* the connection failed: another attempt may succeed */
     bool was_connected;
     bool is_untrusted; /* the server's certificate was refused */
     bool lacks_memory;
-    const char *why;                  /* reason, if it is not whole; contains no secrets */
-    const char *redirect;             /* absolute URL; NULL: none */
-    uint64_t first_byte_ns, total_ns; /* since sending; since the beginning of the attempt */
+    const char *why;      /* the reason if is_whole is false; contains no secrets */
+    const char *redirect; /* absolute URL; NULL: none */
+    uint64_t first_byte_ns, total_ns; /* since sending; since the attempt began */
 } cv_wire_end;
 
 enum { CV_WIRE_DONE = -1 };
 
-/* What follows after received bytes. An attempt that pauses has taken none of them: they are passed
- * again, possibly with further bytes, after cv_wire_resume. */
+/* What the wire does after it has passed bytes to `body`. With CV_WIRE_PAUSES it passes the same
+ * bytes again, possibly followed by more, after cv_wire_resume. */
 typedef enum cv_wire_next { CV_WIRE_ENDS, CV_WIRE_GOES_ON, CV_WIRE_PAUSES } cv_wire_next;
 
 struct cv_wire {
-    /* Set by the owner. `prepare` fills the setup of the next attempt; if it fails, there is no
-     * attempt and `end` is not called. `header` takes a header line, `body` takes received bytes,
-     * `give` copies bytes of the sent body; false ends the attempt, as CV_WIRE_ENDS does. `end`
-     * returns the nanoseconds until the next attempt, or CV_WIRE_DONE. `gone` is the last call,
-     * made exactly once, also after cancelling: then the owner may free the request. */
+    /* Set by the owner. `prepare` fills the setup of the next attempt; if it fails, `gone` is
+     * called without an attempt. `header` takes a header line, `body` takes received bytes, `give`
+     * copies bytes of the sent body; false ends the attempt, as CV_WIRE_ENDS does. `end` returns
+     * the nanoseconds until the next attempt, or CV_WIRE_DONE. `gone` is the last call, made once,
+     * also if the request is cancelled; then the owner may free the request. */
     cv_status (*prepare)(cv_wire *wire, cv_wire_setup *setup);
     bool (*header)(cv_wire *wire, const char *line, size_t size);
     cv_wire_next (*body)(cv_wire *wire, const uint8_t *bytes, size_t size);
@@ -73,22 +71,24 @@ struct cv_wire {
     bool lacks_memory; /* the last attempt could not begin */
 };
 
-/* Submits the request. Unless this fails, `gone` will be called. CATERVA_EUNSUPPORTED: libcurl is
+/* Submits the request. If this succeeds, `gone` will be called. CATERVA_EUNSUPPORTED: libcurl is
  * missing or too old; CATERVA_ENOMEM: no thread. */
 cv_status cv_wire_submit(cv_wire *wire, cv_error *err);
 
-/* Cancels the request; it ends soon. Harmless once it is gone. Thread: any, until it is freed. */
+/* Makes the wire cancel the request soon. Has no effect after `gone`. Thread: any. */
 void cv_wire_cancel(cv_wire *wire);
 
-/* For `gone`, if no other error is known: fails for lack of memory or as cancelled. */
+/* For use in `gone`, if no other error is known: fails with CATERVA_ENOMEM if memory was lacking,
+ * else with CATERVA_ESTOPPED, because the request was cancelled. */
 cv_status cv_wire_fail_gone(const cv_wire *wire, cv_error *err);
 
-/* The wire's thread calls functions of the program between these two. A fork waits until the thread
- * has left libcurl, but must not wait for such a function, which may wait for the fork. */
+/* The wire's thread calls functions of the program between cv_wire_give_turn and cv_wire_take_turn.
+ * A fork waits until the thread has left libcurl. It must not wait for a function of the program,
+ * because that function may wait for the fork. */
 void cv_wire_give_turn(void);
 void cv_wire_take_turn(void);
 
-/* Makes the wire pass all paused requests their bytes again. Thread: any. */
+/* Makes the wire pass the pending bytes again to every paused request. Thread: any. */
 void cv_wire_resume(void);
 
 /* ---- Credentials and signatures (auth.c) ------------------------------------------------- */
@@ -101,7 +101,7 @@ typedef struct cv_credentials {
 } cv_credentials;
 
 /* Finds credentials for S3 in the options, the environment and the profile files, as the options
- * require. CATERVA_EINVAL if they name a source that has none. */
+ * require. CATERVA_EINVAL if the options name a source that has no keys. */
 cv_status cv_credentials_find(const caterva_remote_options *options, cv_credentials *out,
                               cv_error *err);
 void cv_credentials_free(cv_credentials *credentials); /* overwrites the secrets */
@@ -129,15 +129,15 @@ typedef struct cv_signing {
 /* Appends the value of the Authorization field, with a NUL. Fails only with CATERVA_ENOMEM. */
 cv_status cv_sign(const cv_signing *signing, cv_buffer *out, cv_error *err);
 
-/* Seconds since 1970 in the form of cv_signing.time. */
+/* Writes a time in seconds since 1970 in the form of cv_signing.time. */
 enum { CV_SIGN_TIME = 17 };
 void cv_sign_time(uint64_t seconds, char out[CV_SIGN_TIME]);
 
 /* ---- Sessions (session.c) ---------------------------------------------------------------- */
 
-/* Whether the server supports multi-range requests. One request finds out, and readers with many
- * ranges wait for its result. If the server software is known to support them, they are used
- * without waiting, until the server refuses one. */
+/* Whether the server supports multi-range requests. One request finds out, and other readers with
+ * many ranges wait for its result. If the server software is known to support multi-range requests,
+ * they are used without waiting, until the server refuses one. */
 typedef enum cv_multirange_state {
     CV_MULTIRANGE_UNKNOWN,  /* first, because a new session is all zeros */
     CV_MULTIRANGE_EXPECTED, /* known from the software's name: used without waiting */
@@ -146,11 +146,11 @@ typedef enum cv_multirange_state {
     CV_MULTIRANGE_REFUSED
 } cv_multirange_state;
 
-/* A reader that waits for the result. `go` is called once, and asks again. */
+/* A reader that waits for the result. When it is known, `go` is called, and asks again. */
 typedef struct cv_multirange_waiter {
     struct cv_multirange_waiter *next;
     void (*go)(struct cv_multirange_waiter *waiter);
-    uint64_t turn;  /* number of results before it asked */
+    uint64_t turn;  /* number of results that existed when it asked */
     bool is_asking; /* its own request finds out */
 } cv_multirange_waiter;
 
@@ -160,25 +160,24 @@ typedef struct cv_multirange {
     cv_multirange_waiter *first, *last;
     uint64_t turn;
     size_t most; /* ranges of a request that the software accepts; SIZE_MAX: no limit */
-    cv_os_moment asked; /* if the process forked since, the result will not arrive */
+    cv_os_moment asked; /* time; if the process has forked since, no result will arrive */
 } cv_multirange;
 
-/* Returns the state. CV_MULTIRANGE_UNKNOWN: the caller's request must find out, and the caller must
- * report its result with cv_multirange_learn. In this state and in CV_MULTIRANGE_ASKED the waiter
- * is added to the queue. */
+/* Returns the state. CV_MULTIRANGE_UNKNOWN: the caller's request must find out, and
+ * cv_multirange_learn report the result. In this state and CV_MULTIRANGE_ASKED the waiter is
+ * queued. */
 cv_multirange_state cv_multirange_ask(cv_multirange *m, cv_multirange_waiter *waiter);
 
-/* Returns the state without changing it. */
 cv_multirange_state cv_multirange_look(cv_multirange *m);
 
-/* The software is known to accept `most` ranges. Applies only to CV_MULTIRANGE_UNKNOWN. */
+/* Records that the server software accepts `most` ranges. Changes only CV_MULTIRANGE_UNKNOWN. */
 void cv_multirange_expect(cv_multirange *m, size_t most);
 size_t cv_multirange_most(cv_multirange *m);
 
-/* A multi-range request succeeded. CV_MULTIRANGE_REFUSED stays. */
+/* Records that a multi-range request succeeded. Changes only CV_MULTIRANGE_EXPECTED. */
 void cv_multirange_confirm(cv_multirange *m);
 
-/* Sets the result and calls the waiters. CV_MULTIRANGE_UNKNOWN: another request may find out. */
+/* Sets the result and calls the waiters. If it is CV_MULTIRANGE_UNKNOWN, one of them asks again. */
 void cv_multirange_learn(cv_multirange *m, cv_multirange_state state);
 
 /* Removes a waiter from the queue. False: it is not queued, or is just being called. */
@@ -190,7 +189,6 @@ typedef struct cv_session_mark {
     int64_t bytes;
 } cv_session_mark;
 
-/* See remote.h for the beginning and end of a session. */
 struct cv_session {
     atomic_int users;
     caterva_remote_options options; /* with defaults; strings are owned by `texts` */
@@ -207,22 +205,23 @@ struct cv_session {
     cv_session_mark measured; /* end of the last measurement of the speed */
 };
 
-/* Returns the nanoseconds until a retry of a request that failed *failures times before, and now
- * again; `asked_s`: the seconds that the server asks to wait, or 0. Negative: give up. */
+/* Returns the nanoseconds to wait before a failed request is retried; negative: give up. *failures:
+ * earlier failures of this request; incremented. `asked_s`: seconds that the server asks to wait,
+ * or 0. */
 int64_t cv_session_backoff(cv_session *session, int *failures, uint32_t asked_s);
 
-/* Appends to the error of the last attempt the number of attempts and, if the server asks for a
- * longer wait than is allowed, its seconds (`asked_s`). */
+/* Appends the number of attempts to the error of the last one. If the server asked to wait longer
+ * than is allowed (`asked_s` seconds), appends these seconds, too. */
 void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s);
 
-/* Record measurements: a round trip, and a wave between two marks. The speed is that of all bytes
- * received meanwhile, over all connections. */
+/* Record measurements: a round trip, and the speed between two marks, beginning and end of a wave.
+ * The speed counts all bytes that the session received meanwhile. */
 void cv_session_note_trip(cv_session *session, uint64_t ns);
 cv_session_mark cv_session_now(cv_session *session);
 void cv_session_note_speed(cv_session *session, const cv_session_mark *began,
                            const cv_session_mark *ended);
 
-/* Returns the bytes received while a request waits its turn on a busy connection. A smaller gap is
+/* Returns the bytes that one connection receives in a round trip. A gap smaller than that is
  * cheaper to read than another request. */
 uint64_t cv_session_gap(cv_session *session);
 
@@ -238,7 +237,7 @@ uint64_t cv_session_spare(cv_session *session, uint64_t needed);
 typedef struct cv_remote_object {
     cv_session *session;
     char *url;  /* as it is sent */
-    char *host; /* for signatures: the host as in the request, and the path */
+    char *host; /* for signatures: host and path as in the request */
     char *path;
     bool is_signed;
     cv_shown_path name; /* the URL, for messages */
@@ -252,11 +251,13 @@ cv_status cv_remote_object_new(cv_session *session, const char *url, const char 
                                cv_remote_object **out, cv_error *err);
 void cv_remote_object_free(cv_remote_object *object); /* NULL is fine */
 
-/* Takes version and server software from the first reply; later requests pin the version. */
+/* Takes from the first reply the version, which later requests pin, and the server software, which
+ * may be known to support multi-range requests. */
 void cv_remote_object_meet(cv_remote_object *object, const cv_reply *reply,
                            const cv_content_range *content);
 
-/* CATERVA_EIO: describes an attempt at `url` that ended without a complete answer. */
+/* Fails with the reason for which an attempt at `url` ended without a complete answer: CATERVA_EIO,
+ * or CATERVA_ENOMEM if memory was lacking. */
 cv_status cv_remote_object_broken(const cv_remote_object *object, const char *url,
                                   const cv_wire_end *end, cv_error *err);
 
@@ -270,33 +271,33 @@ typedef struct cv_request_head {
 } cv_request_head;
 
 /* cv_add_field appends a header field with its NUL. cv_request_add_fields appends the fields of
- * every request, and the caller's headers and a signature if it goes to the object's own server. */
+ * every request; for the object's own server also the caller's headers and a signature. */
 cv_status cv_add_field(cv_buffer *fields, const char *name, const char *value, cv_error *err);
 cv_status cv_request_add_fields(cv_remote_object *object, const cv_request_head *head,
                                 cv_buffer *fields, cv_error *err);
 
 /* The URL that a request is sent to: that of the object, or the target of a redirect. */
 typedef struct cv_route {
-    char *url; /* owned; NULL: not begun */
+    char *url; /* owned; NULL: cv_route_begin is needed */
     bool is_redirected;
     int n_redirects; /* followed by this request */
 } cv_route;
 
-/* Begins where the object was last found. Fails only with CATERVA_ENOMEM. */
+/* Sets the route to the URL at which the object was last found. Fails only with CATERVA_ENOMEM. */
 cv_status cv_route_begin(cv_route *route, cv_remote_object *object, cv_error *err);
 
-/* Follows a redirect to `to` (or NULL). CATERVA_EIO if it must not be followed. */
+/* Follows a redirect to `to`; NULL: no Location. CATERVA_EIO if it must not be followed. */
 cv_status cv_route_follow(cv_route *route, const cv_remote_object *object, const char *to,
                           cv_error *err);
 
-/* Whether the status means that the object is not at this URL, or no longer accessible. */
+/* Whether the status means that this URL does not, or no longer, give access to the object. */
 bool cv_route_is_dead(int status);
 
-/* Returns true if a redirect followed by an earlier request has expired. The redirect is forgotten,
- * and the next attempt uses the object's own URL. */
+/* Returns true if the route began at the target of an earlier redirect, and `status` means that it
+ * has expired. Then the next attempt uses the object's own URL. */
 bool cv_route_restart(cv_route *route, cv_remote_object *object, int status);
 
-/* The route led to an answer: later requests begin at its end. */
+/* Call this when the route led to an answer. Later requests begin at the URL that answered. */
 void cv_route_keep(const cv_route *route, cv_remote_object *object);
 
 #endif

@@ -75,8 +75,8 @@ size_t cv_multirange_most(cv_multirange *m)
     return most;
 }
 
-/* Calls one waiter at a time, since others may leave the list meanwhile. Waiters that join from now
- * on asked after this result and wait for the next one. */
+/* Calls the waiters one by one, without the lock, because others may leave the list meanwhile. A
+ * waiter that joins from now on waits for the next result. */
 void cv_multirange_learn(cv_multirange *m, cv_multirange_state state)
 {
     cv_mutex_lock(&m->lock);
@@ -195,7 +195,7 @@ static char *find_variable(bool is_s3)
     return found;
 }
 
-/* Sets the file of certificates, used for each connection. Checks it now for a clear message. */
+/* Sets ca_file, which libcurl reads later. Opens the file now, to report a clear error. */
 static cv_status find_trust(cv_session *s, cv_error *err)
 {
     caterva_remote_options *o = &s->options;
@@ -273,7 +273,7 @@ void cv_session_release(cv_session *s)
 
 enum { MOST_WAIT_S = 30 };
 
-/* Exponential backoff with jitter, so that requests that failed together are retried apart. */
+/* Exponential backoff. Jitter separates the retries of requests that failed at the same time. */
 int64_t cv_session_backoff(cv_session *s, int *failures, uint32_t asked_s)
 {
     enum { FIRST_MS = 50, MOST_MS = 5000 };
@@ -322,8 +322,9 @@ cv_session_mark cv_session_now(cv_session *s)
     return (cv_session_mark){cv_os_clock_ns(), atomic_load(&s->bytes)};
 }
 
-/* Ignores few bytes, whose time is mostly that of a round trip. Subtracts a round trip, unless
- * another wave was measured meanwhile, whose bytes filled it. */
+/* Ignores waves of less than 1 MiB, whose time is mostly the round trip. Subtracts one round trip
+ * from the time, except if another wave was measured since this one began: then bytes arrived
+ * during the round trip, and the measurement starts where that wave ended. */
 void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
                            const cv_session_mark *ended)
 {
@@ -368,7 +369,8 @@ size_t cv_session_wave(cv_session *s)
     return bytes > MOST ? MOST : (size_t)bytes;
 }
 
-/* Allows the bytes of one round trip; with an option above 100 %, a multiple of them. */
+/* Allows the bytes that arrive in one round trip; if over_read_percent is above 100, a multiple of
+ * them. The result never exceeds that percentage of `needed`. */
 uint64_t cv_session_spare(cv_session *s, uint64_t needed)
 {
     double percent = s->options.over_read_percent, allowed = (double)needed * percent / 100;

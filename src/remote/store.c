@@ -1,7 +1,7 @@
-/* Room: remote. The store behind a URL: one object, a part of it, or a directory with an object for
- * each chunk. It reads from kept excerpts (contents.c), then by waves (wave.c), and handles the
- * suspicion that the object changed on the server. At the opening it finds out whether a URL names
- * an object or a directory. */
+/* Room: remote. The store behind a URL: one object, a byte range of one, or a directory with an
+ * object for each chunk. The store reads from kept excerpts (contents.c), then by waves (wave.c),
+ * and handles the suspicion that the object changed on the server. The opening finds out whether a
+ * URL names an object or a directory. */
 #include "remote/transfer.h"
 
 #include "array/array.h"
@@ -14,9 +14,9 @@
 
 /* ---- Objects of chunks ------------------------------------------------------------------- */
 
-/* The first request for a chunk's object keeps its beginning for a while, because the chunk's
- * header and blocks are read next: 1 MiB of a single chunk, which is mostly all of it; less of each
- * if several are fetched together. */
+/* The first request for a chunk's object fetches its beginning, which is kept for a while, because
+ * the chunk's header and blocks are read next. For a single chunk it fetches 1 MiB, which is mostly
+ * the whole chunk. Chunks fetched together share 4 MiB, with at least 8 KiB for each. */
 enum { FIRST_BYTES = 1 << 20, LEAST_BYTES = 8 * 1024, TOGETHER = 4 << 20 };
 enum { MOST_CHUNKS = 4096, CHUNK_BYTES = 32 << 20, BUCKETS = 1024 };
 
@@ -79,7 +79,7 @@ static void free_chunks(chunk_objects *c)
     cv_free(c);
 }
 
-/* Requires the lock. NULL: not kept. */
+/* Returns the kept chunk, or NULL. Requires the lock. */
 static chunk *find_chunk(const chunk_objects *c, cv_object id)
 {
     chunk *k = c->buckets[id % BUCKETS];
@@ -111,7 +111,7 @@ static cv_status fetch_chunk(const chunk_objects *c, cv_object id, cv_watch *wat
     CV_TRY(new_chunk(c, id, &k, err));
     cv_status status = cv_excerpt_read(k->object, &request, atomic_load(&c->is_anew), watch,
                                        &k->first, &no_ranges, err);
-    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* not a failure of the chunk */
+    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* EUNSUPPORTED would mean the chunk */
         status = CATERVA_EIO;
         if (err) err->code = status;
     }
@@ -130,7 +130,7 @@ static void drop_chunk(chunk_objects *c, chunk *k)
     free_chunk(k);
 }
 
-/* Drops the oldest chunks that are not in use. Requires the lock. */
+/* Drops unused chunks: forgotten ones, and the oldest beyond the limits. Requires the lock. */
 static void drop_old_chunks(chunk_objects *c)
 {
     size_t n = 0, size = 0;
@@ -147,7 +147,8 @@ static void drop_old_chunks(chunk_objects *c)
     }
 }
 
-/* Adds a chunk, unless it exists by now. Returns the kept one, in use. Requires the lock. */
+/* Keeps `k`, or frees it if this chunk has been kept meanwhile. Returns the kept chunk, marked as
+ * in use. Requires the lock. */
 static chunk *keep_chunk(chunk_objects *c, chunk *k)
 {
     chunk *found = find_chunk(c, k->id);
@@ -180,7 +181,7 @@ static cv_status use_chunk(chunk_objects *c, cv_object id, cv_watch *watch, chun
     return CV_OK;
 }
 
-/* Forgets the kept bytes, and fetches chunks past all caches from now on. */
+/* Forgets the kept bytes. From now on, requests for chunks bypass all caches. */
 static void forget_chunks(chunk_objects *c)
 {
     atomic_store(&c->is_anew, true);
@@ -197,7 +198,7 @@ static void leave_chunk(chunk_objects *c, chunk *k)
     cv_mutex_unlock(&c->lock);
 }
 
-/* Makes those chunks that are not kept, *n of them. Equal ids are adjacent. */
+/* Makes *n chunks, one for each id that has no kept chunk. Equal ids must be adjacent. */
 static cv_status make_missing(chunk_objects *c, const cv_object *ids, size_t n_ids,
                               chunk **list, size_t *n, cv_error *err)
 {
@@ -227,7 +228,7 @@ static cv_status fetch_chunks(chunk_objects *c, chunk **list, size_t n,
     return CV_OK;
 }
 
-/* Keeps what arrived. The read that needs the rest requests it again, and reports the error. */
+/* Keeps the chunks that arrived. A read that needs another one requests it again. */
 static void keep_chunks(chunk_objects *c, chunk **list, const cv_excerpt_order *orders,
                         size_t n, bool have_come)
 {
@@ -277,10 +278,10 @@ static cv_status check_chunk_range(const chunk *k, const cv_store_range *r, cv_e
 }
 
 typedef struct chunk_reading {
-    cv_subset subset;           /* first: ranges that must be fetched, */
-    cv_remote_object **objects; /* and the objects that they are in */
+    cv_subset subset;           /* first member; ranges that must be fetched */
+    cv_remote_object **objects; /* the object of each range in `subset` */
     chunk_objects *chunks;
-    chunk **in_use; /* for each range; NULL: not needed yet */
+    chunk **in_use; /* the chunk of each range read; NULL: none yet */
 } chunk_reading;
 
 static cv_status take_chunk_range(chunk_reading *r, size_t i, const cv_store_range *range,
@@ -341,14 +342,14 @@ enum { MOST_WHOLE = 1 << 20 };
 
 typedef struct remote_store {
     cv_store base;
-    char *url; /* as it was given */
+    char *url; /* as the caller gave it */
     uint64_t given_offset;
     cv_remote_file *file;
-    chunk_objects *chunks;  /* of a directory */
+    chunk_objects *chunks;  /* NULL unless it is a directory */
     uint64_t offset, size;  /* the bytes of the file that form this store */
     bool is_part;           /* made by cv_remote_part */
     atomic_bool is_anew;    /* kept excerpts are not lent */
-    atomic_bool is_doubted; /* a stale read is suspected: fetched past all caches */
+    atomic_bool is_doubted; /* a stale read is suspected: reads bypass all caches */
     atomic_bool has_changed;
 } remote_store;
 
@@ -390,7 +391,7 @@ static cv_status ignore_arrival(void *context, size_t range, cv_error *err)
     return CV_OK;
 }
 
-/* Returns the cache, but only if an ETag or a seal at the end tells versions apart. */
+/* Returns the cache, or NULL if neither a strong ETag nor a seal tells versions apart. */
 static cv_range_cache *cache_of(remote_store *s)
 {
     cv_remote_file *f = s->file;
@@ -410,7 +411,7 @@ static cv_wave_target target_of(remote_store *s)
         .object = s->file->object, .offset = s->offset, .is_anew = is_past_caches(s)};
 }
 
-/* Fetches and keeps more of the beginning than is read, because readers continue there. */
+/* Fetches and keeps CV_HEAD_BYTES, because readers of a frame go on behind the read bytes. */
 static cv_status read_head(remote_store *s, void *dst, size_t size, cv_error *err)
 {
     bool no_ranges;
@@ -524,8 +525,8 @@ static cv_status remote_read_many(cv_store *store, const cv_store_range *ranges,
     return status;
 }
 
-/* Ranges must have memory if a cache copies their bytes on arrival. On a shared connection (HTTP/2)
- * a request that pauses may block the others. */
+/* Returns false if a cache copies arriving bytes, so that ranges need memory from the beginning, or
+ * if requests share a connection (HTTP/2), where a paused one may block the others. */
 static bool remote_borrows(cv_store *store)
 {
     remote_store *s = (remote_store *)store;
@@ -578,14 +579,14 @@ static cv_status fail_changed(const remote_store *s, cv_error *err)
                    s->file->object->name.text);
 }
 
-/* Whether bytes of other versions are detected: by the server (ETag) or the seal. */
+/* Whether reads detect bytes of another version, by the server's ETag or by the seal. */
 static bool is_told_apart(const remote_store *s)
 {
     return s->base.is_vouched || cv_etag_is_strong(s->file->object->version.etag);
 }
 
 /* Fetches the kept bytes again, since they may have been damaged in transit. If they differ now,
- * the object has changed, unless the next read passes all checks (see remote_settle). */
+ * the object counts as changed, until a read passes all checks (remote_settle). */
 static cv_status remote_doubt(cv_store *store, bool begins, cv_error *err)
 {
     remote_store *s = (remote_store *)store;
@@ -648,8 +649,8 @@ static const cv_store_ops remote_ops = {
     .close = remote_close,
 };
 
-/* Makes a store of the file from byte `offset` on or, with chunks, of the directory. Takes
- * ownership of both, also on failure. */
+/* Makes a store of `file` from byte `offset` on or, with `chunks`, of a directory. Takes ownership
+ * of `file` and `chunks`, also on failure. */
 static cv_status new_store(cv_remote_file *file, chunk_objects *chunks, const char *url,
                            uint64_t offset, cv_store **out, cv_error *err)
 {
@@ -747,8 +748,8 @@ static cv_status open_directory(cv_session *session, const char *url, cv_watch *
     return status;
 }
 
-/* Opens an object or a directory. A URL that ends with a slash names a directory; so may one at
- * which no object exists. */
+/* Opens an object or a directory. A URL that ends with a slash names a directory. Another URL is
+ * opened as a directory if it has no object and `offset` is 0. */
 cv_status cv_remote_open(cv_session *session, const char *url, uint64_t offset,
                          cv_watch *watch, cv_store **out, cv_error *err)
 {

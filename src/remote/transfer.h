@@ -14,14 +14,15 @@ typedef struct cv_fetch cv_fetch;
 
 /* Receives bytes on the wire's thread; must not block. A status other than CV_OK ends the fetch. */
 typedef struct cv_receiver {
-    /* Single range: the first accepted reply states which bytes follow; for a small object these
-     * may be all its bytes. NULL: the receiver takes only the requested bytes. */
+    /* Single range: called with the bytes that follow, stated by the first accepted reply. They may
+     * be all bytes of a small object. NULL: the receiver takes only the requested bytes. */
     cv_status (*begin)(cv_fetch *fetch, const cv_content_range *content, cv_error *err);
-    /* With a flow: sets how many of the bytes have memory. The rest waits for cv_wire_resume. */
+    /* Only with a flow: sets *admitted to how many of these bytes the receiver has memory for. The
+     * fetch pauses before the other bytes, until cv_wire_resume. */
     cv_status (*admit)(cv_fetch *fetch, uint64_t pos, size_t size, size_t *admitted,
                        cv_error *err);
-    /* Takes bytes in order, each once. Multi-range: they belong to ranges.current and count only
-     * after `commit`; `discard`: uncommitted bytes will be sent again. */
+    /* Takes bytes in order, each once. Multi-range: the bytes belong to the range ranges.current
+     * and are valid only after `commit`. After `discard`, uncommitted bytes arrive again. */
     cv_status (*take)(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
                       cv_error *err);
     void (*commit)(cv_fetch *fetch, uint64_t pos, uint64_t size);
@@ -36,26 +37,25 @@ typedef struct cv_flow {
 
 typedef enum cv_flow_state { CV_FLOW_OUT, CV_FLOW_FLYING, CV_FLOW_PAUSED } cv_flow_state;
 
-/* What a fetch requests. */
 typedef struct cv_fetch_request {
     cv_remote_object *object;
-    cv_range_request range; /* several ranges: their envelope; its version is the object's */
+    cv_range_request range; /* of several ranges: from the first to the last */
     bool is_anew;           /* bypasses the caches of servers */
-    int n_ranges;           /* of the reader, for reports */
+    int n_ranges;           /* number of the reader's ranges, for reports */
 } cv_fetch_request;
 
 /* At least two ranges of an object whose version is known; `list` NULL: a single range. */
 typedef struct cv_fetch_ranges {
     cv_byte_range *list;
     size_t n;
-    size_t current; /* the receiver's current one */
+    size_t current; /* number of the range that `take` receives */
     bool has_any;   /* a body part has arrived */
 } cv_fetch_ranges;
 
 /* Single range: bytes [next, end) are still wanted. */
 typedef struct cv_fetch_wanted {
     uint64_t next, end;
-    bool is_known; /* since the first accepted reply */
+    bool is_known; /* set by the first accepted reply */
 } cv_fetch_wanted;
 
 typedef struct cv_fetch_delivery {
@@ -83,12 +83,12 @@ typedef struct cv_fetch_answer {
 typedef enum cv_fetch_outcome {
     CV_FETCH_DONE,      /* see `status` */
     CV_FETCH_NO_RANGES, /* failed: the server sends large objects only as a whole */
-    CV_FETCH_SPLIT,     /* CV_OK; incomplete ranges must be requested one by one */
-    CV_FETCH_REFUSED    /* the same; the server does not support multi-range requests */
+    CV_FETCH_SPLIT,     /* status CV_OK, but incomplete ranges must be requested one by one */
+    CV_FETCH_REFUSED /* as CV_FETCH_SPLIT: the server does not support multi-range requests */
 } cv_fetch_outcome;
 
 /* Before cv_fetch_begin the owner sets request (without its version), delivery.receiver and .flow,
- * ranges.list and .n; all else is zero. In `gone` it reads outcome, status and error. */
+ * ranges.list and .n; all else is zero. In `gone` the owner reads outcome, status and error. */
 struct cv_fetch {
     cv_wire wire;
     cv_fetch_request request;
@@ -103,14 +103,14 @@ struct cv_fetch {
     cv_error error;
 };
 
-/* Begins the fetch. Unless this fails, `gone` will be called. After a split it may begin again. */
+/* Begins the fetch. On success `gone` will be called. After CV_FETCH_SPLIT it may begin again. */
 cv_status cv_fetch_begin(cv_fetch *fetch, cv_error *err);
 void cv_fetch_cancel(cv_fetch *fetch);
 
 /* ---- Waves (wave.c) ---------------------------------------------------------------------- */
 
-/* What a wave reads: ranges of one object, relative to `offset`, or each range from an object of
- * its own of at most 1 TiB. */
+/* What a wave reads: all ranges from one object, with positions relative to `offset`; or each range
+ * from an object of its own, of at most 1 TiB. */
 typedef struct cv_wave_target {
     cv_remote_object *object;
     cv_remote_object *const *objects; /* one for each range; NULL: `object` */
@@ -118,15 +118,15 @@ typedef struct cv_wave_target {
     bool is_anew; /* bypasses the caches of servers */
 } cv_wave_target;
 
-/* As cv_store_ops.begin_wave; the ranges lie in the object and are not empty. */
+/* As cv_store_ops.begin_wave. The ranges must lie in the object and must not be empty. */
 cv_status cv_remote_wave_begin(const cv_wave_target *target, const cv_store_range *ranges,
                                size_t n, const cv_arrivals *arrivals, cv_gathering *all,
                                cv_reading **out, cv_error *err);
 
 /* ---- Ranges in a folder (range_cache.c) -------------------------------------------------- */
 
-/* Bytes of one object version that were read before, by this or other processes, in a shared
- * folder. Functions do not fail: what the cache lacks is read from the server. Thread: any. */
+/* Bytes of one object version that were read before, by any process, in a shared folder. Functions
+ * return no errors: bytes that the cache lacks are read from the server. Thread: any. */
 typedef struct cv_range_cache cv_range_cache;
 
 enum { CV_PACK_KEY = 32, CV_PACK_MOST = 4 << 20 };
@@ -147,7 +147,7 @@ bool cv_range_cache_get(cv_range_cache *cache, uint64_t pos, void *dst, size_t s
 void cv_range_cache_put(cv_range_cache *cache, const uint64_t *positions, const size_t *sizes,
                         size_t n, const uint8_t *bytes);
 
-/* Deletes all bytes of this key from the folder: they are suspected to be wrong. */
+/* Deletes all bytes of this key from the folder, because they may be wrong. */
 void cv_range_cache_forget(cv_range_cache *cache);
 
 /* ---- Contents of an object (contents.c) -------------------------------------------------- */
@@ -159,8 +159,9 @@ typedef struct cv_excerpt {
     uint8_t *bytes; /* owned */
 } cv_excerpt;
 
-/* Fetches an excerpt, also as the first request for an object: of a small object the server may
- * send all bytes. *has_no_ranges: it sent all of a large one. `is_anew`: bypasses server caches. */
+/* Fetches an excerpt; this may be the first request for the object. The server may send all bytes
+ * of a small object instead. *has_no_ranges: it would do so with a large object, and the call
+ * failed. `is_anew`: bypasses server caches. */
 cv_status cv_excerpt_read(cv_remote_object *object, const cv_range_request *request,
                           bool is_anew, cv_watch *watch, cv_excerpt *out, bool *has_no_ranges,
                           cv_error *err);
@@ -179,17 +180,17 @@ typedef struct cv_excerpt_order {
 cv_status cv_excerpts_read(cv_excerpt_order *orders, size_t n, cv_watch *watch,
                            cv_error *err);
 
-/* The ranges of a read that another read must fetch. */
+/* The ranges of a read that a second read must fetch. */
 typedef struct cv_subset {
-    cv_reading base;      /* first, if the owner is a cv_reading */
-    cv_reading *reading;  /* the other read; or NULL */
+    cv_reading base;      /* the first member, because an owner may be a cv_reading */
+    cv_reading *reading;  /* the second read; or NULL */
     cv_arrivals arrivals; /* the reader's */
     cv_store_range *ranges;
     size_t *numbers; /* of each range in the reader's list */
     size_t n;
 } cv_subset;
 
-/* Initializes an empty subset with room for `n` ranges. Free it also on failure. */
+/* Initializes an empty subset with room for `n` ranges. Call cv_subset_free also on failure. */
 cv_status cv_subset_init(cv_subset *subset, size_t n, const cv_arrivals *arrivals,
                          cv_error *err);
 void cv_subset_free(cv_subset *subset);
@@ -199,11 +200,11 @@ void cv_subset_add(cv_subset *subset, const cv_store_range *range, size_t number
 cv_status cv_subset_arrived(const cv_subset *subset, size_t number, cv_error *err);
 void cv_subset_failed(const cv_subset *subset, size_t number);
 
-/* Arrivals for the other read, reported under the reader's numbers. */
+/* Returns arrivals for the second read. They call the reader's functions with its range numbers. */
 cv_arrivals cv_subset_arrivals(cv_subset *subset);
 
-/* A wave through a cache (NULL: none): requests what the cache lacks, and adds it. With
- * target.is_anew the cache is not read. `read` returns after the wave has ended. */
+/* Read a wave through a cache (NULL: none): request the bytes that the cache lacks, and add them.
+ * With target.is_anew the cache is not read. cv_cached_wave_read waits for the end of the wave. */
 cv_status cv_cached_wave_begin(const cv_wave_target *target, cv_range_cache *cache,
                                const cv_store_range *ranges, size_t n,
                                const cv_arrivals *arrivals, cv_gathering *all,
@@ -212,7 +213,7 @@ cv_status cv_cached_wave_read(const cv_wave_target *target, cv_range_cache *cach
                               const cv_store_range *ranges, size_t n,
                               const cv_arrivals *arrivals, cv_error *err);
 
-/* Bytes of the end that the opening fetches, and of the beginning when it is read. */
+/* Bytes fetched from an object's end by the opening, and from its beginning by the first read. */
 enum { CV_TAIL_BYTES = 64 * 1024, CV_HEAD_BYTES = 8 * 1024 };
 
 typedef struct cv_kept_excerpt {
@@ -220,8 +221,8 @@ typedef struct cv_kept_excerpt {
     struct cv_kept_excerpt *next;
 } cv_kept_excerpt;
 
-/* An object shared by stores, with the excerpts that are kept and lent: what a reader of a frame
- * needs first. They stay in place until the file is released. Thread: any, except for release. */
+/* An object shared by stores, with excerpts kept in memory and lent: the bytes that a reader of a
+ * frame needs first. Lent pointers are valid until release. Thread: any, except for release. */
 typedef struct cv_remote_file {
     atomic_int users;
     cv_remote_object *object;
@@ -229,14 +230,15 @@ typedef struct cv_remote_file {
     _Atomic(cv_kept_excerpt *) kept;
 } cv_remote_file;
 
-/* `member` is the path of an object in a directory, else "". The opening fetches the object's end
- * or, with an offset, the bytes that begin there. */
+/* Opens an object. `member`: its path in a directory, or "". The opening fetches the object's end
+ * or, if `offset` is not 0, the bytes from there on. */
 cv_status cv_remote_file_open(cv_session *session, const char *url, const char *member,
                               uint64_t offset, cv_watch *watch, cv_remote_file **out,
                               cv_error *err);
 void cv_remote_file_release(cv_remote_file *file); /* NULL is fine */
 
-/* Return kept bytes of the object, or NULL; and its last CV_TAIL_BYTES, which contain the seal. */
+/* cv_remote_file_find returns bytes of the object, or NULL if they are not kept. cv_remote_file_end
+ * does the same for the last CV_TAIL_BYTES, which contain the seal. */
 const uint8_t *cv_remote_file_find(const cv_remote_file *file, uint64_t pos, size_t size);
 const uint8_t *cv_remote_file_end(const cv_remote_file *file, size_t *size);
 
@@ -248,11 +250,11 @@ cv_status cv_remote_file_fetch(cv_remote_file *file, cv_range_cache *cache,
 /* A check of whether bytes [begin, end) of the object, or its end, have changed. */
 typedef struct cv_recheck {
     uint64_t begin, end;
-    bool replaces; /* bytes that differ replace those lent */
+    bool replaces; /* if bytes differ, the new ones are lent from now on */
     cv_watch *watch;
 } cv_recheck;
 
-/* Fetches the kept excerpts of these bytes again, past all caches, and compares them. */
+/* Fetches the kept excerpts of these bytes again, bypassing all caches, and compares. */
 cv_status cv_remote_file_compare(cv_remote_file *file, const cv_recheck *recheck,
                                  bool *is_same, cv_error *err);
 
@@ -272,7 +274,7 @@ typedef struct cv_sends {
 
 /* The bytes that are sent: from a store, or in memory. */
 typedef struct cv_send_body {
-    cv_store *source; /* its frame object; NULL: use `bytes` */
+    cv_store *source; /* its frame object is sent from `pos` on; NULL: `bytes` are sent */
     uint64_t pos;
     const uint8_t *bytes;
     uint64_t size;
@@ -286,11 +288,11 @@ struct cv_send {
     const char *query;     /* S3, sorted; NULL: none */
     const char *condition; /* "If-Match: ..."; NULL: none */
     const char *write_id;  /* or NULL */
-    const char *proof;     /* element that an answer of success must contain; NULL: none */
+    const char *proof;     /* XML element that a successful answer must contain; NULL: none */
     cv_send_body body;
     bool has_body;
     bool asks_first; /* Expect: 100-continue, so that a server can refuse the body */
-    bool is_slow;    /* the server works on it, and sends a blank now and then */
+    bool is_slow;    /* the server needs long, and sends a blank from time to time */
     /* The result. With CV_OK the server has answered, with any reply.status. */
     cv_status status;
     cv_error error;
@@ -344,8 +346,7 @@ void cv_upload_free(cv_upload *upload);
 /* Begins an upload and sets upload_id, usually also if the watch stops the call meanwhile. */
 cv_status cv_upload_begin(cv_upload *upload, cv_watch *watch, cv_error *err);
 
-/* Resumes an upload: finds the parts that the server already has. *is_known false: the server does
- * not know the upload any more. */
+/* Resumes an upload: finds the parts that the server has. *is_known false: no such upload. */
 cv_status cv_upload_resume(cv_upload *upload, const char *upload_id, cv_watch *watch,
                            bool *is_known, cv_error *err);
 

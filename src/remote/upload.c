@@ -1,7 +1,7 @@
-/* Room: remote. Requests that write to a server, retried while that may help, and S3 uploads in
- * parts ("Uploading and copying objects using multipart upload"). One thread waits for several
- * requests. `may_be_done`: an answer was lost, so the owner must check the server's state before it
- * reports a later refusal. */
+/* Room: remote. Requests that write to a server, retried if that may help, and S3 uploads in parts
+ * ("Uploading and copying objects using multipart upload"). The caller's thread waits for several
+ * requests at once. `may_be_done`: an answer was lost, so the owner must check the server's state
+ * before it reports a later refusal. */
 #include "remote/transfer.h"
 
 #include "base/os.h"
@@ -125,8 +125,8 @@ static bool is_good(const cv_send *s)
     return !s->proof || cv_xml_next(&rest, s->proof, &inside);
 }
 
-/* Whether another attempt may succeed. S3 answers 409 while another client writes the same key, and
- * starts to answer 200 to the end of an upload before it knows the result. */
+/* Whether another attempt may succeed. S3 answers 409 while another client writes the same key. It
+ * answers the completion of an upload with status 200 and states the result in the body. */
 static bool is_transient(const cv_send *s)
 {
     int status = s->reply.status;
@@ -163,7 +163,8 @@ static cv_status parse(cv_send *s, cv_error *err)
     return cv_reply_parse((const char *)s->head.data, s->head.size, &s->reply, err);
 }
 
-/* Whether the server refused the request. It may then close the connection within the body. */
+/* Whether the server refused the request. If so, it may close the connection before it has received
+ * the whole body. */
 static bool has_refusal(cv_send *s)
 {
     bool is_reply = s->head.size > 0 && parse(s, NULL) == CV_OK;
@@ -415,7 +416,7 @@ static cv_status report_sent(cv_sends *sends, cv_watch *watch, cv_error *err)
     return cv_watch_tick(watch, n, err);
 }
 
-/* Waits until at most `most` are in flight. If the watch stops this, they stay in flight. */
+/* Waits until at most `most` requests are in flight; if the watch stops the wait, more are left. */
 static cv_status wait_for_sends(cv_sends *sends, size_t most, cv_watch *watch, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -440,9 +441,9 @@ static void cancel_sends(cv_sends *sends)
     cv_mutex_unlock(&sends->lock);
 }
 
-/* Sends a request and waits for its end. `settles`: if the call is stopped, the answer gets half a
- * second to arrive, so that the caller knows what was made on the server: is_good then tells,
- * whatever the status. */
+/* Sends a request and waits for its end. `settles`: if the watch stops the call, waits up to half a
+ * second for the answer. Then is_good reports whether the request succeeded on the server, even if
+ * this function returns CATERVA_ESTOPPED. */
 static cv_status do_send(cv_send *s, cv_sends *sends, bool settles, cv_watch *watch,
                          cv_error *err)
 {
@@ -548,7 +549,7 @@ static void keep_part(cv_upload *u, cv_xml part)
     u->n_kept += *etag != '\0';
 }
 
-/* Takes the parts on a page. *marker: the last part of this page; 0: it is the last page. */
+/* Takes the parts on one page of a list. *marker: the page's last part; 0: no page follows. */
 static void keep_page(cv_upload *u, cv_xml page, long *marker)
 {
     char truncated[8], next[16];

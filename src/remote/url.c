@@ -1,6 +1,6 @@
 /* Room: remote. Parses, checks and encodes URLs and the caller's headers. A URL comes from the
- * caller or from a redirecting server: its bytes must not become anything but the host, path or
- * query of one request. Pure functions. */
+ * caller or from a redirecting server: its bytes may become the host, path or query of one request,
+ * but nothing else. Pure functions. */
 #include "remote/http.h"
 
 #include <string.h>
@@ -118,7 +118,7 @@ bool cv_url_same_origin(const cv_url *a, const cv_url *b)
 
 /* ---- Caller headers ---------------------------------------------------------------------- */
 
-/* Whether it is "Name: value" in one line, the name a token (RFC 9110 section 5.6.2). */
+/* Whether the header is "Name: value" in one line, and Name is a token (RFC 9110 section 5.6.2). */
 static bool is_header(const char *header)
 {
     const char *at = header ? header : "";

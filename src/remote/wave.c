@@ -10,7 +10,7 @@
 typedef struct request {
     cv_fetch fetch; /* first */
     struct wave *wave;
-    uint64_t base;      /* position of the object's byte 0 among the segments */
+    uint64_t base;      /* position that segments give to the object's byte 0 */
     size_t first, last; /* segments [first, last) */
     size_t at;          /* segments before it are complete */
     size_t n;           /* number of requests, from this one on, that are sent as one */
@@ -19,7 +19,7 @@ typedef struct request {
 
 typedef struct wave {
     cv_reading base;
-    cv_gathered all; /* all waves in flight together */
+    cv_gathered all; /* joins the waves in flight together */
     cv_wave_target target;
     const cv_store_range *ranges;
     size_t n;
@@ -37,9 +37,9 @@ typedef struct wave {
     cv_byte_range *wanted; /* one for each request */
     size_t n_requests;
     size_t n_made;  /* maximum of n_requests, before requests were joined again */
-    bool is_narrow; /* only small gaps are bridged, as multi-range requests prefer */
+    bool is_narrow; /* only small gaps are bridged, which suits multi-range requests */
     /* Sending. */
-    size_t n_begun, n_first; /* requests sent; and those sent before the multi-range result */
+    size_t n_begun, n_first; /* requests sent; those sent without the multi-range result */
     cv_multirange_waiter waiter;
     atomic_bool is_given_up;
     atomic_bool has_waited; /* a request was sent after the answer to another one */
@@ -62,8 +62,8 @@ enum { OBJECT_BITS = 40 };
 
 static uint64_t limit_of(const wave *w) { return w->borrows ? MOST_BORROWED : CV_JOIN_MOST; }
 
-/* Returns the maximum size of a segment: large ranges are cut so that every connection gets some,
- * and a lost request costs little. */
+/* Returns the maximum size of a segment: large ranges are cut so that every connection gets a
+ * share, and a lost request costs little. */
 static uint64_t most_bytes(const wave *w)
 {
     enum { LEAST = 1 << 20 };
@@ -189,8 +189,8 @@ static bool has_come(const wave *w, size_t first, size_t n)
     return i < first + n;
 }
 
-/* Joins `n` requests from `first` on again, over the larger gaps that suit single-range requests,
- * if none of them is in flight and none of their bytes was received. Returns their new number. */
+/* Joins `n` requests, not in flight, from `first` on again, over the larger gaps that suit
+ * single-range requests, unless some of their bytes were received. Returns their new number. */
 static size_t join_again(wave *w, size_t first, size_t n)
 {
     if (n < 2 || has_come(w, first, n)) return n;
@@ -211,7 +211,7 @@ static cv_status borrow(wave *w, size_t range, cv_error *err)
     const cv_arrivals *a = &w->all.arrivals;
     bool moves_alone = w->flow.n_flying - w->flow.n_paused <= 1;
     size_t stuck = moves_alone ? w->n_filling : 0;
-    if (atomic_load(&session_of(w)->limit.is_multiplexed)) /* since the wave began */
+    if (atomic_load(&session_of(w)->limit.is_multiplexed)) /* HTTP/2 by now: must not pause */
         stuck = SIZE_MAX;
     CV_TRY(a->lend(a->context, range, stuck, &w->dst[range], err));
     if (w->dst[range]) w->n_filling++;
@@ -268,7 +268,7 @@ static void discard(cv_fetch *fetch)
     r->at = r->first;
 }
 
-/* Copies bytes to the segments that need them. Those of body parts are counted by `commit`. */
+/* Copies bytes to the segments that need them, and counts them; `commit` counts body parts. */
 static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
                       cv_error *err)
 {
@@ -294,7 +294,8 @@ static void request_gone(cv_fetch *fetch);
 
 static void send_each(wave *w, size_t first, size_t end);
 
-/* Handles a request that could not begin. If it was to find out, sends those that wait. */
+/* Handles a request that could not begin. If it should have found out whether the server supports
+ * multi-range requests, sends the requests that waited for the result, one by one. */
 static void not_asked(wave *w, request *r)
 {
     cv_multirange *multirange = &session_of(w)->multirange;
@@ -308,8 +309,8 @@ static void not_asked(wave *w, request *r)
 static const cv_receiver receiver = {
     .admit = admit, .take = take, .commit = commit, .discard = discard, .gone = request_gone};
 
-/* Sends `n` requests from `first` on as one. If it cannot begin they count as gone, and the wave
- * may be freed if nothing else of it is left. */
+/* Sends `n` requests from `first` on as one. If the joint request cannot begin, all `n` count as
+ * gone, and the wave may be freed if these were its last. */
 static void send_request(wave *w, size_t first, size_t n)
 {
     request *r = &w->requests[first];
@@ -326,7 +327,7 @@ static void send_request(wave *w, size_t first, size_t n)
     cv_status status = CATERVA_ESTOPPED;
     if (!atomic_load(&w->is_given_up)) status = cv_fetch_begin(&r->fetch, &error);
     if (status == CV_OK) {
-        /* Cancels this one if give_up missed it because it ran before. */
+        /* Cancels a fetch that give_up missed because it ran before cv_fetch_begin. */
         if (atomic_load(&w->is_given_up)) cv_fetch_cancel(&r->fetch);
         return;
     }
@@ -361,7 +362,7 @@ static void send_together(wave *w, size_t first, size_t end)
     }
 }
 
-/* Returns the size of the request that finds out: small, in case it fails. */
+/* Returns how many requests form the one that finds out: few, in case it fails. */
 static size_t count_asked(const wave *w, size_t first)
 {
     enum { FEW = 4 };
@@ -408,7 +409,7 @@ static void send_rest(wave *w)
 }
 
 /* Counts a round trip for requests sent after the answers to others. If several waves are in flight
- * together, only the one that asked the server is counted. */
+ * together, counts only for the wave that asked the server. */
 static void count_round(wave *w, bool has_asked)
 {
     if (w->all.arrivals.is_along && !has_asked) return;
@@ -437,8 +438,8 @@ static void send_apart(wave *w, size_t first, size_t n)
     }
 }
 
-/* Learns from a finished request whether the server supports multi-range requests. A body that was
- * cut off once, or an expired redirect, are no evidence. */
+/* Learns from a finished request whether the server supports multi-range requests. Neither a body
+ * that was cut off once nor an expired redirect is evidence. */
 static void learn(request *r)
 {
     const cv_fetch *f = &r->fetch;

@@ -6,11 +6,10 @@
  *                      ^                                                          |
  *                      '----------- another attempt, if `end` asks ---------------'--> gone
  *
- * Two locks. `lock` guards the lists that other threads add requests to, and is held briefly.
- * `turn` is held by the thread while it is inside libcurl, and released while it sleeps or calls a
- * function of the program. A fork takes both, so that no lock of libcurl or of the libraries below
- * it stays locked in the child, where this thread does not exist. The child starts a thread of its
- * own. */
+ * Two locks. `lock` guards the lists that other threads add requests to, and is held briefly. The
+ * thread holds `turn` while it is inside libcurl, not while it sleeps or calls a function of the
+ * program. A fork takes both, so that no lock of libcurl or of libraries below stays locked in the
+ * child, where this thread does not exist. The child starts its own thread. */
 #include "remote/server.h"
 
 #include "base/os.h"
@@ -26,7 +25,7 @@
 
 /* ---- libcurl ---------------------------------------------------------------------------- */
 
-/* Functions of libcurl, without "curl_". They are looked up by name; curl.h gives their types. */
+/* Functions of libcurl. Their names lack the prefix "curl_"; their types are those of curl.h. */
 static struct {
     CURLcode (*global_init)(long flags);
     curl_version_info_data *(*version_info)(CURLversion age);
@@ -74,7 +73,7 @@ static struct {
 static cv_status load(cv_error *err)
 {
     enum { LEAST_VERSION = 0x074400 }; /* 7.68 introduced curl_multi_wakeup */
-    /* The ABI has had this number since 2006. */
+    /* libcurl's ABI has had the number 4 since 2006. */
     static const char *const names[] = {"libcurl.so.4",  "libcurl-gnutls.so.4",
                                         "libcurl.so",    "libcurl.4.dylib",
                                         "libcurl.dylib", NULL};
@@ -101,7 +100,7 @@ static void load_once(void) { loaded.status = load(&loaded.error); }
 
 /* ---- Calls from libcurl ----------------------------------------------------------------- */
 
-/* One attempt of a request inside libcurl. Outlives the request if that is cancelled. */
+/* One attempt of a request inside libcurl. If the request is cancelled, the flight outlives it. */
 typedef struct cv_flight {
     CURL *easy;
     struct curl_slist *fields;
@@ -141,7 +140,7 @@ static size_t give_body(char *to, size_t one, size_t most, void *context)
     return size;
 }
 
-/* Rewinds the body: libcurl does so if a reused connection turns out to be closed. */
+/* Rewinds the body. libcurl calls this if a reused connection turns out to be closed. */
 static int seek_body(void *context, curl_off_t pos, int origin)
 {
     flight *f = context;
@@ -165,7 +164,7 @@ static bool add_fields(flight *f, const cv_buffer *fields)
     return true;
 }
 
-/* Sets a number or pointer, which cannot fail. */
+/* Sets an option to a number or a pointer, which cannot fail. */
 #define SET(option, value) (void)curl.easy_setopt(f->easy, CURLOPT_##option, value)
 
 static bool set_text(const flight *f, CURLoption option, const char *text)
@@ -192,8 +191,8 @@ static bool set_body(const flight *f, const cv_wire_setup *s)
     return set_text(f, CURLOPT_CUSTOMREQUEST, s->method);
 }
 
-/* Sets the trusted certificates. A file replaces everything that the system trusts, including
- * libcurl's folder. A libcurl built without such folders rejects these options. */
+/* Sets the trusted certificates. `ca_file` replaces all that the system trusts, including libcurl's
+ * folder (CAPATH). A libcurl built without folders rejects these options, which does no harm. */
 static bool set_trust(const flight *f, const char *ca_file)
 {
     SET(SSL_VERIFYPEER, 1L);
@@ -253,8 +252,8 @@ static bool is_broken(CURLcode code)
     }
 }
 
-/* An answer that is not HTTP. On a reused connection it may be left-over bytes of a longer answer,
- * which is worth a retry. */
+/* Whether the answer is not HTTP. On a reused connection its bytes may be left over from an
+ * earlier, longer answer; then a retry may succeed. */
 static bool is_no_answer(CURLcode code)
 {
     return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY;
@@ -284,7 +283,7 @@ static bool is_long_field(const flight *f, CURLcode code)
     return code == CURLE_OUT_OF_MEMORY && long_of(f, CURLINFO_RESPONSE_CODE, 0) > 0;
 }
 
-/* Returns the reason without secrets: details of certificates contain none; other details may. */
+/* Returns the reason. Omits details that may contain secrets: all except those on certificates. */
 static const char *reason_of(const flight *f, CURLcode code)
 {
     static const char known[] = "SSL certificate problem: ";
@@ -326,10 +325,10 @@ static struct {
     cv_mutex lock;
     cv_mutex turn;
     bool is_running;
-    unsigned n_cancelled;   /* marked and not yet dropped */
+    unsigned n_cancelled;   /* requests marked as cancelled, but not yet dropped */
     cv_wire *submitted;     /* newest first */
     atomic_bool resumes;    /* paused requests must be resumed */
-    CURLM *multi, *parents; /* `parents`: left behind by a fork */
+    CURLM *multi, *parents; /* `parents`: the parent process's, after a fork */
     /* Accessed only by the thread: */
     cv_wire *waiting, *flying;
     CURL *spare[SPARE_EASIES];
@@ -469,8 +468,8 @@ static flight *find_resuming(void)
     return w ? w->flight : NULL;
 }
 
-/* Resumes paused requests: each is passed its remaining bytes immediately. libcurl does not report
- * a request that fails during this. */
+/* Resumes paused requests: libcurl passes each its pending bytes immediately. If a request fails
+ * meanwhile, multi_info_read does not report that, so it is landed here. */
 static void resume_paused(void)
 {
     flight *f;
@@ -485,8 +484,7 @@ static void resume_paused(void)
 
 /* ---- Cancelling ---------------------------------------------------------------------------- */
 
-/* Cancels a flying request. Calls `gone` first, because removing the handle may wait for the
- * resolution of a host name. */
+/* Cancels a flying request. Calls `gone` before it removes the handle, which may wait for DNS. */
 static void drop_flying(cv_wire *w)
 {
     flight *f = w->flight;
@@ -523,8 +521,8 @@ static void drop_limited(void)
     }
 }
 
-/* Drops cancelled requests. Queued ones are found by flying ones of their limit, so they are
- * first. */
+/* Drops cancelled requests. A request queued at a limit is found through a flying request of the
+ * same limit, so queued requests are dropped first. */
 static void drop_cancelled(void)
 {
     cv_wire *w;
@@ -563,7 +561,7 @@ static void take_submitted(void)
     }
 }
 
-/* Begins the attempts that are due. Returns the milliseconds until the next one is. */
+/* Begins the attempts that are due. Returns the milliseconds until the next attempt is due. */
 static int take_due(void)
 {
     uint64_t now = cv_os_clock_ns(), least = UINT64_MAX;
@@ -634,7 +632,7 @@ static void begin_once(void)
     cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork_in_child);
 }
 
-/* Requires the lock. */
+/* Starts the thread unless it runs. Requires wires.lock. */
 static cv_status start(cv_error *err)
 {
     if (wires.is_running) return CV_OK;
@@ -678,8 +676,8 @@ void cv_wire_cancel(cv_wire *wire)
 
 void cv_wire_give_turn(void) { cv_mutex_unlock(&wires.turn); }
 
-/* If the function forked, the requests and connections of this thread belong to the parent, so the
- * thread ends in the child. */
+/* If the function forked, the requests and connections belong to the parent, so in the child this
+ * thread ends. */
 void cv_wire_take_turn(void)
 {
     cv_mutex_lock(&wires.turn);
