@@ -1,6 +1,6 @@
 /* Room: tree. Reads the directory of an archive from a file or a store, in pieces; for repairs,
  * finds members without the directory. Members must not overlap, must lie inside the file, and must
- * have safe names. Checksums of contents are compared elsewhere. */
+ * have safe names. Only repairs compare checksums of contents here. */
 #include "tree/archive.h"
 
 #include "base/arith.h"
@@ -59,7 +59,7 @@ static cv_status read_bytes(const cv_zip_source *source, uint64_t pos, void *dst
 
 /* ---- The directory -------------------------------------------------------------- */
 
-/* Finds the end of an archive with a short comment in the bytes that a far store has in memory. */
+/* Finds the end in the last 64 KiB, which a remote store has in memory, if the comment is short. */
 static bool find_end(const cv_zip_source *source, uint64_t file_size, cv_zip_end *out)
 {
     enum { AT_HAND = 64 * 1024 };
@@ -82,9 +82,9 @@ static cv_status read_end(const cv_zip_source *source, uint64_t file_size, cv_zi
     return status;
 }
 
-enum { HEAD = 8192 }; /* exceeds the longest name */
+enum { HEAD = 8192 }; /* bytes; exceeds a header with the longest name */
 
-/* Whether a supposed last part contains its first member, and so the whole archive. */
+/* Whether a file that claims to be the last of several parts contains the first member. */
 static bool is_whole(const cv_zip_source *source, const cv_zip_end *end)
 {
     uint8_t bytes[HEAD], head[HEAD];
@@ -108,8 +108,8 @@ static cv_status find_directory(const cv_zip_source *source, uint64_t file_size,
     if (status == CATERVA_EUNSUPPORTED && is_whole(source, out))
         return cv_fail(
             err, CATERVA_ECORRUPT, why.position,
-            "the zip archive's end says that it is one of several parts, but the archive "
-            "is whole: it is damaged; repair finds its members without it");
+            "the zip archive's end is damaged: it states one of several parts, but the "
+            "archive is whole; repair finds the members without the end");
     if (status != CV_OK && err) *err = why;
     return status;
 }
@@ -154,8 +154,7 @@ static cv_status take(const cv_zip_member *record, const cv_zip_end *end, cv_mem
     return is_directory ? CV_OK : cv_members_add(out, &member, name, record->name_size, err);
 }
 
-/* Progress through the directory. Bytes [at, size) of `bytes` are not parsed yet; the first of them
- * is at `pos` in the file. */
+/* Progress through the directory. bytes[at, size) are not parsed yet and begin at `pos`. */
 typedef struct scan {
     const cv_zip_source *source;
     const cv_zip_end *end;
@@ -225,8 +224,8 @@ static int compare_places(const void *x, const void *y)
     return (a->header_pos > b->header_pos) - (a->header_pos < b->header_pos);
 }
 
-/* Checks that members do not overlap. `end` of each member, until here the end of its data, becomes
- * the beginning of the next one. */
+/* Checks that members do not overlap. Changes `end` from the end of a member's data to the
+ * beginning of the next member. */
 static cv_status check_apart(cv_members *m, uint64_t directory_pos, cv_error *err)
 {
     if (m->n == 0) return CV_OK;
@@ -292,7 +291,7 @@ static bool is_ahead(const cv_zip_source *source, const cv_member *member)
     return source->ahead_size >= CV_ZIP_LOCAL_SIZE + name + extra;
 }
 
-/* Reads a member's beginning, without bytes of the next one, or takes the bytes read ahead. */
+/* Reads a member's beginning, at most up to the next member, or takes the bytes read ahead. */
 static cv_status read_local(const cv_zip_source *source, const cv_member *member,
                             uint8_t head[HEAD], size_t *n, cv_error *err)
 {
@@ -419,7 +418,7 @@ typedef struct rescue {
     cv_members *out;
     bool has_gaps; /* bytes that belong to no member */
     bool is_ended; /* the directory was reached */
-    bool is_embed; /* the last member is embed.b2e, which comes last */
+    bool is_embed; /* the last member is embed.b2e, which writers put last */
 } rescue;
 
 static const uint8_t mark[4] = {'P', 'K', 3, 4}, directory_mark[4] = {'P', 'K', 1, 2};
@@ -546,7 +545,7 @@ static cv_status fits(const settling *s, uint64_t pos, uint64_t size, uint32_t c
     return CV_OK;
 }
 
-/* Accepts a claim if the bytes at `at` after the header have its size and checksum. */
+/* Accepts a claim (of header or directory) if the bytes at header_pos + at have its checksum. */
 static cv_status try_claim(const settling *s, const cv_member *claim, uint64_t at,
                            cv_member *out, cv_error *err)
 {
@@ -575,8 +574,7 @@ static cv_member claim_of(const cv_zip_member *header, const cv_member *record)
     return claim;
 }
 
-/* Tries the claims of header and directory. If the header's lengths are also damaged, the data end
- * where the next member begins. */
+/* Tries both claims. If the header's lengths are damaged, the data end at the next member. */
 static cv_status try_both(const settling *s, const cv_member *record,
                           const cv_zip_member *header, uint64_t data_at, cv_member *out,
                           cv_error *err)
@@ -610,7 +608,7 @@ static bool has_group(const settling *s, const cv_member *record, const char *pa
     return false;
 }
 
-/* Whether the name is reserved: a flipped bit does not produce such a name. */
+/* Whether the name is reserved. A flipped bit hardly produces such a name. */
 static bool is_reserved(const char *path)
 {
     const char *slash = strrchr(path, '/');

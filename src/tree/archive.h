@@ -16,7 +16,7 @@ typedef struct cv_zip_source {
     uint64_t ahead_pos;
     size_t ahead_size;
     cv_watch *watch; /* checked while long lists are read; or NULL */
-    bool is_once;    /* the caller reads wrong bytes of the store again */
+    bool is_once;    /* does not read wrong bytes again: the caller does */
     bool is_lenient; /* see cv_zip_directory_locate */
 } cv_zip_source;
 
@@ -24,8 +24,9 @@ typedef struct cv_zip_source {
 cv_status cv_zip_source_read(const cv_zip_source *source, uint64_t pos, void *dst,
                              size_t size, size_t *done, cv_error *err);
 
-/* Reads all members except directories. Memory grows with the bytes of the directory, not with its
- * numbers. CATERVA_ECORRUPT: it was cut, members overlap, or a name leads out of the tree. */
+/* Reads all members except directories. Memory grows with the bytes of the archive's directory, not
+ * with the numbers in it. CATERVA_ECORRUPT: the archive was cut, members overlap, or a name leads
+ * out of the tree. */
 cv_status cv_zip_directory_read(const cv_zip_source *source, const cv_shown_path *shown,
                                 cv_members *out, cv_error *err);
 
@@ -36,10 +37,10 @@ cv_status cv_zip_directory_check(const cv_zip_source *source, const cv_member *m
 /* Reads a member's local header and at most `size` bytes of its data into `dst`; *done: their
  * number. *pos: where its data begin in the file.
  *
- * - CATERVA_EUNSUPPORTED: the member is compressed or encrypted.
- * - CATERVA_ECORRUPT: only one of header and directory says so (checked behind a store only if the
- *   header was read ahead).
- * - CATERVA_ECORRUPT: behind a store that is not `is_lenient`, the header disagrees with the
+ * - CATERVA_EUNSUPPORTED: the member is compressed or encrypted. - CATERVA_ECORRUPT: only one of
+ * header and directory states that the member is so. Behind a store this is checked only if the
+ * header was read ahead. - CATERVA_ECORRUPT: behind a store that is not `is_lenient`, the header
+ * disagrees with the
  *   directory's size, checksum or flags: it was damaged in transit, or the archive was replaced.
  *
  * For files, cv_zip_directory_check checks these fields. */
@@ -52,17 +53,18 @@ cv_status cv_zip_directory_head(const cv_zip_source *source, const cv_member *me
                                 uint8_t *dst, size_t size, size_t *done, cv_error *err);
 
 /* Finds members by the local headers before their data, in file order. Skips names that lead out of
- * the tree. The last member of a cut archive ends with the file. Reads only headers, and every byte
- * where no member begins. *is_all: the rest is only the beginning of a directory, or the bytes
- * after embed.b2e. */
+ * the tree. The last member of a cut archive ends with the file. Reads headers, and bytes that
+ * belong to no member. *is_all: no member is missing, because there are no gaps, and the directory
+ * or the end of the file follows embed.b2e. */
 cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_all,
                         cv_error *err);
 
-/* Settles each member whose header contradicts the directory. The one with the right checksum
- * counts; if neither has it, the directory. Names have no checksum: the more plausible one counts,
- * and the other is kept (cv_members_other_name). Most plausible in a group with other members are
- * attributes and embed.b2e, then leaves, then other files; in doubt the directory counts. Reads
- * each header, and the data of contradictory members only. */
+/* Decides what counts for each member whose header contradicts the directory: the one whose
+ * checksum is that of the data; if neither is, the directory. Names have no checksum: the more
+ * plausible one counts, and the other is kept (cv_members_other_name). Names of attributes and
+ * embed.b2e are more plausible than names of leaves, and these more than others; then a name in a
+ * group with other members counts more. If both are equal, the directory counts. Reads each header,
+ * and the data of contradictory members only. */
 cv_status cv_zip_settle(const cv_zip_source *source, cv_members *members, cv_error *err);
 
 #endif

@@ -77,7 +77,7 @@ static cv_status open_inner(const char *path, const caterva_tree_options *o, cv_
     return status;
 }
 
-/* Deletes what stopped or killed deletions left. Closes the tree on failure. */
+/* Deletes files that stopped or killed deletions left. Closes the tree on failure. */
 static cv_status sweep(caterva_tree **tree, cv_error *err)
 {
     cv_tree_handle_begin(*tree);

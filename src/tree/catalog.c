@@ -19,8 +19,7 @@
 
 /* ---- Beginnings of files ----------------------------------------------------------------
  *
- * For members of a remote archive, many are read ahead in one wave. Its failure is not reported:
- * each member is then read by itself. */
+ * The beginnings of many members of a remote archive are read ahead in one wave. */
 
 typedef struct cv_heads {
     const cv_tree *tree; /* set by the owner, with its members; the rest is zero */
@@ -29,10 +28,10 @@ typedef struct cv_heads {
     cv_buffer bytes;
     cv_store *again; /* read from this store, not from the bytes read ahead; or NULL */
     bool is_lenient; /* as in cv_zip_source */
-    size_t *places;  /* where each begins in `bytes`; stop - first + 1 entries */
+    size_t *places;  /* position of each in `bytes`; stop - first + 1 entries */
 } cv_heads;
 
-/* Bytes: of a local header and most frame headers; of its extra fields; of a wave. */
+/* Bytes. EACH: a local header and most frame headers. EXTRA: extra fields. AT_ONCE: a wave. */
 enum { EACH = 4096, EXTRA = 256, AT_ONCE = 4 << 20 };
 
 static size_t bytes_ahead(const cv_member *member)
@@ -273,8 +272,8 @@ static bool should_be_array(const cv_member *member)
     return strcmp(member->path + cv_tree_stem(member->path), CV_TREE_ARRAY_SUFFIX) == 0;
 }
 
-/* Checks the kind. If a member with an array's name has another kind, it is read again: no checksum
- * covers the header alone. */
+/* Fails if a member has an array's name, but another kind. Then the member is read again, because
+ * no checksum covers the header alone. */
 static cv_status check_kind(const classifying *c, cv_error *err)
 {
     bool is_array = strcmp(c->item->kind_name, "array") == 0;
@@ -306,7 +305,7 @@ static cv_status look_at_head(void *context, cv_error *err)
     return check_kind(c, err);
 }
 
-/* Looks again through a store of its own, since the tree's may keep using what it has. */
+/* Looks again through a separate store: the tree's store may go on using its wrong bytes. */
 static cv_status look_again(classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -331,8 +330,8 @@ static cv_status set_other_kind(const classifying *c, cv_error *err)
     return c->from->member ? CV_OK : cv_tree_confirm(w->tree, err);
 }
 
-/* Fetches the directory again, once for each list, if a far member contradicts it: no checksum
- * covers an archive's directory. */
+/* Fetches the archive's directory again if a far member contradicts it, because it has no checksum.
+ * Does so once for each list. */
 static cv_status check_members(const classifying *c, cv_error *err)
 {
     work *w = c->work;
@@ -448,8 +447,8 @@ static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
     return status;
 }
 
-/* Whether the member is the manifest of a table: before registries existed, its kind made a group a
- * table. A damaged one does not. */
+/* Whether the member is the manifest of a table. In old trees, without a registry of objects, the
+ * kind in the manifest makes a group a table. A damaged manifest does not. */
 static cv_status is_table(const work *w, const cv_member *member, bool *found, cv_error *err)
 {
     cv_store *store;
@@ -584,7 +583,7 @@ static cv_status publish(catalog *c, cv_error *err)
     return CV_OK;
 }
 
-/* Whether members may be missing: a bit of an archive's directory or of embed.b2e was flipped. */
+/* Whether members may be missing, because of a flipped bit in the directory or in embed.b2e. */
 static bool is_suspect(const cv_tree *tree, const cv_contents *c)
 {
     bool lacks_embed = tree->form == CV_TREE_ARCHIVE && !c->has_embed;

@@ -186,8 +186,7 @@ static cv_status check_new_key(const char *key, cv_error *err)
     return CV_OK;
 }
 
-/* Checks the key of a new array or group. No name may begin with a dot: such files are hidden, and
- * left out of lists and archives. */
+/* Checks the key of a new array or group. Refuses names that begin with a dot, which lists omit. */
 static cv_status check_free_key(const char *key, cv_error *err)
 {
     CV_TRY(check_new_key(key, err));
@@ -264,8 +263,8 @@ static cv_status check_free(const cv_tree *tree, const cv_contents *c, const cha
                    tree->shown.text);
 }
 
-/* Whether an unlisted file may prevent the key: a leaf at a parent of the key, anything with the
- * key's name, or a leaf of the key. With `overwrite` the key may be an array. */
+/* Whether a file may prevent a new array at the key: a leaf at a parent of the key, anything with
+ * the key's name, or a leaf of the key. Lists nothing. With `overwrite` the key may be an array. */
 static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
 {
     cv_file_info info;
@@ -281,7 +280,7 @@ static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
     return found;
 }
 
-/* *out: a few look-ups, without a listing, show that the key is free. False: not known. */
+/* Sets *out if a few look-ups, without a listing, show that the key is free. False: not known. */
 static cv_status find_free(const cv_tree *tree, const char *key, bool overwrite, bool *out,
                            cv_error *err)
 {
@@ -517,7 +516,7 @@ static bool is_rest(const char *name)
     return strncmp(name, begin, sizeof begin - 1) == 0;
 }
 
-/* Deletes what is left of a group. `announced`: its files that were announced to the watch. */
+/* Deletes the files of a deleted group. `announced`: how many the watch expects already. */
 static cv_status remove_rest(const cv_tree *tree, const char *name, int64_t announced,
                              cv_error *err)
 {
@@ -568,8 +567,8 @@ static cv_status remove_group(const cv_tree *tree, const thing *t, bool *gone, c
     if (remove_rest(tree, temp, t->n_files, NULL) == CV_OK) return CV_OK;
     return cv_fail(
         err, CATERVA_ESTOPPED, -1,
-        "stopped: the group %.60s is deleted from %.60s; the rest of its files, in "
-        "%s, goes with the next deletion or opening for writing",
+        "stopped: the group %.60s is deleted from %.60s; its remaining files, in %s, are "
+        "deleted by the next deletion or opening for writing",
         t->name, tree->shown.text, temp);
 }
 
@@ -600,7 +599,7 @@ static cv_status check_no_job(const cv_tree *tree, const char *name, cv_error *e
     return status;
 }
 
-/* Checks that no jobs exist. Their parts lie beside the array, where workers find and make them. */
+/* Checks that no array has jobs, whose parts lie beside it: workers would not find them again. */
 static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const thing *t,
                                cv_error *err)
 {
@@ -640,7 +639,7 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
     const char *suffix = t->is_group ? "" : t->name + cv_tree_stem(t->name);
     CV_TRY(name_of(to, suffix, &name, err));
     cv_status status = cv_make_parents(tree->dir, name, tree->durable, err);
-    if (t->is_group) cv_remove_empty(tree->dir, name); /* checked: it is no group */
+    if (t->is_group) cv_remove_empty(tree->dir, name); /* checked before: it is not a group */
     int error = status == CV_OK ? cv_dir_rename_new(tree->dir, t->name, name) : 0;
     if (error) status = fail_change(tree, "move", t, error, err);
     if (status == CV_OK) status = settle(tree, name, err);

@@ -25,6 +25,7 @@
 #include <caterva_tree.h>
 #include <string.h>
 
+/* An array that is open for writing, and its share of the commit. */
 typedef struct part {
     caterva_array *array;
     const char *path;
@@ -35,7 +36,7 @@ typedef struct commit {
     caterva_tree *tree;
     part *parts;
     size_t n;
-    size_t n_closed, n_locked; /* of the parts, the first ones */
+    size_t n_closed, n_locked; /* the first parts: with closed gate; locked */
     size_t n_prepared;         /* arrays and groups */
     bool durable;
     cv_journal_step *steps;
@@ -61,8 +62,7 @@ static cv_status list_parts(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* Locks all parts. All gates are closed before the first lock, because a thread that verifies one
- * array may read another. */
+/* Locks all parts, after closing all gates: a thread that verifies one array may read another. */
 static cv_status lock_parts(commit *c, cv_error *err)
 {
     for (size_t i = 0; i < c->n; i++) CV_TRY(cv_array_check_writable(c->parts[i].array, err));
@@ -75,7 +75,7 @@ static cv_status lock_parts(commit *c, cv_error *err)
 
 /* ---- Preparing -------------------------------------------------------------------------- */
 
-/* Checks that the file is where the journal will look for it, and not elsewhere through a link. */
+/* Checks that the new file lies where the journal will look for it; a link may lead elsewhere. */
 static cv_status check_temp(const commit *c, const cv_journal_step *step, cv_error *err)
 {
     uint64_t size;
@@ -104,7 +104,7 @@ static cv_status add_array(commit *c, const part *p, cv_error *err)
     return CV_OK;
 }
 
-/* The bytes that an array's commit encodes count for the tree, too, which can stop them. */
+/* The tree's watch, too, counts the bytes that an array's commit encodes, and can stop it. */
 static cv_status prepare_array(const commit *c, part *p, cv_error *err)
 {
     cv_pending *pending = p->array->pending;
@@ -127,7 +127,7 @@ static cv_status prepare_arrays(commit *c, cv_error *err)
     return CV_OK;
 }
 
-/* Adds the work until the journal appears to the progress: each array once, each group twice. */
+/* Announces the work to the watch: each array counts once, each group twice (written, renamed). */
 static void announce(const commit *c)
 {
     int64_t n = 2 * (int64_t)c->tree->groups.n;
@@ -284,8 +284,8 @@ static cv_status commit_groups(caterva_tree *tree, cv_error *err)
     CV_TRY(cv_tree_handle_check_writable(tree, err));
     if (tree->failed != CV_OK) /* belong to a commit whose arrays failed */
         return cv_fail(err, tree->failed, -1,
-                       "attributes of %zu groups of %s are dropped when it is closed: their "
-                       "commit failed, and was neither repeated nor rolled back",
+                       "attributes of %zu groups are dropped when %s is closed: their commit "
+                       "failed, and was neither repeated nor rolled back",
                        tree->groups.n, tree->tree->shown.text);
     c.durable = tree->durability != CATERVA_DURABILITY_NONE;
     c.steps = cv_calloc(tree->groups.n, sizeof *c.steps);

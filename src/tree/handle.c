@@ -125,7 +125,7 @@ static cv_status count(cv_writers *w, const char *path, cv_error *err)
     return CV_OK;
 }
 
-/* The use of "g/x", a path without its suffix, by arrays open for writing. Requires the lock. */
+/* What a name "g/x" (without suffix) means among arrays open for writing. Requires the lock. */
 typedef enum name_use {
     CV_NAME_FREE,
     CV_NAME_OF_ARRAY,

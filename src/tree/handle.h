@@ -11,7 +11,7 @@
 
 /* ---- Arrays open for writing ------------------------------------------------------------ */
 
-/* An array's attachment: its entry in the list. The tree and its arrays share the list. */
+/* An array's attachment: its entry in cv_writers, which the tree and its arrays share. */
 typedef struct cv_tree_writer {
     cv_attachment base; /* first */
     struct cv_writers *writers;
@@ -22,6 +22,7 @@ typedef struct cv_tree_writer {
 
 typedef struct cv_writer_name cv_writer_name;
 
+/* The arrays of one tree that are open for writing. */
 typedef struct cv_writers {
     cv_mutex lock; /* guards all below; taken before the lock of any array */
     cv_tree_writer **list;
@@ -35,7 +36,7 @@ typedef struct cv_writers {
 cv_writers *cv_writers_new(void);
 void cv_writers_release(cv_writers *writers); /* NULL is fine */
 
-/* Adds the array, until its handle is released, under its path. Takes constant time. */
+/* Adds the array under its path. The release of its handle removes it. Takes constant time. */
 cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char *path,
                           cv_error *err);
 
@@ -49,28 +50,28 @@ struct caterva_tree {
     cv_keeper *keeper; /* of the written files, if the tree is open for writing; else NULL */
     cv_groups groups;  /* pending attributes */
     bool unfinished;   /* a published commit could not be finished */
-    cv_status failed;  /* of the last commit: if it failed, groups are not committed alone */
-    cv_watch watch;    /* tree->watch, if the caller set on_progress */
+    cv_status failed;  /* last commit; after a failure, closing commits no groups */
+    cv_watch watch;    /* tree->watch points here if the caller set `progress` */
 };
 
 /* CATERVA_EINVAL for a NULL handle. */
 cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
 
 /* Begin and end a call that may take long. Everything that reports to the handle's watch must run
- * between them, else stops of earlier calls would count. */
+ * between the two, because otherwise a stop of an earlier call would count. */
 void cv_tree_handle_begin(caterva_tree *tree);
 cv_status cv_tree_handle_finish(caterva_tree *tree, cv_status status);
 
-/* The same, also taking the handle's lock. */
+/* The same, and lock and unlock the handle. */
 void cv_tree_handle_lock(caterva_tree *tree);
 cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status);
 
 /* As cv_tree_check_writable; also CATERVA_EIO if a published commit could not be finished. */
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
 
-/* CATERVA_EEXIST if a pending array or group of this handle has the key or contradicts it;
- * CATERVA_EBUSY if an array that would be overwritten is open for writing. Also checks what
- * cv_tree_check_writable checks. Committed files are checked by cv_change_place. */
+/* Checks the key of a new thing, and as cv_tree_check_writable: CATERVA_EEXIST if a pending array
+ * or group of this handle has the key or contradicts it; CATERVA_EBUSY if an array that would be
+ * overwritten is open for writing. cv_change_place checks committed files. */
 typedef enum cv_new_thing {
     CV_NEW_ARRAY,
     CV_NEW_OVERWRITING_ARRAY,

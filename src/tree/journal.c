@@ -249,6 +249,7 @@ bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size
     return found;
 }
 
+/* Whether the file is complete under the new header: sealed, and of the step's commit. */
 static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *out,
                            cv_error *err)
 {
@@ -259,7 +260,7 @@ static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ? CV_OK : status;
 }
 
-/* Whether the file still has the header that the step replaces, or one torn by that write. */
+/* Whether the file still has the header that the step replaces, or a torn one. */
 static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out,
                          cv_error *err)
 {
@@ -272,8 +273,8 @@ static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out
     return status == CATERVA_ECORRUPT ? CV_OK : status;
 }
 
-/* *out is the file of `store` in the state after the step; NULL if its header is already new, or of
- * another state. Takes ownership of `store`, also on failure. */
+/* Sets *out to the file in the state after the step, or to NULL if its header is the new one
+ * already, or that of another state. Takes ownership of `store`, also on failure. */
 static cv_status judge(cv_store *store, const cv_journal_step *step, cv_store **out,
                        cv_error *err)
 {
@@ -410,7 +411,7 @@ static cv_status write_second_trailer(cv_store *store, cv_error *err)
     return status;
 }
 
-/* Writes the header. `store` is open for writing. Releases it. */
+/* Writes the header to `store`, which is open for writing, and releases the store. */
 static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_error *err)
 {
     cv_status status = cv_commit_put_header(store, step->header, step->header_size, err);
@@ -420,7 +421,7 @@ static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_err
     return status;
 }
 
-/* Finishes a header step. The lock keeps writers away while the header is judged. */
+/* Finishes a header step. `store` locks the file while the header is judged. */
 static cv_status finish_header(const char *root, const cv_journal_step *step, cv_error *err)
 {
     cv_store *reader, *store, *headed = NULL;

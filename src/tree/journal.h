@@ -24,7 +24,7 @@
 #include "base/os_dir.h"
 #include "store/store.h"
 
-/* Borrows its strings and bytes. */
+/* A step. Strings and bytes are borrowed. */
 typedef struct cv_journal_step {
     const char *path;
     const char *file; /* NULL: the step writes a header */
@@ -49,8 +49,8 @@ cv_status cv_journal_parse(const uint8_t *bytes, size_t size, cv_journal_step **
  *   g/x.b2nd            has the old header, or already the new one
  *   g/.y.b2nd.tmp-...   a new file, until it is renamed to g/y.b2nd
  *
- * A reader looks for the journal first and then at the file. So if it sees one file as after the
- * commit, it sees all files so: the journal still exists, or all steps are done. */
+ * A reader looks for the journal before it opens a file. So if it sees one file in the state after
+ * the commit, it sees all files in that state: the journal still exists, or all steps are done. */
 
 /* A published journal; n 0: none. */
 typedef struct cv_journal {
@@ -76,15 +76,15 @@ bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size
 cv_status cv_journal_open(const cv_journal *journal, const char *root, const char *path,
                           cv_store **out, cv_error *err);
 
-/* Publishes a commit of these steps. *doubtful: it failed, but the journal may be published. */
+/* Publishes a commit of these steps. *doubtful: the call failed, but may have published it. */
 cv_status cv_journal_publish(cv_dir dir, const char *shown, const cv_journal_step *steps,
                              size_t n, bool durable, bool *doubtful, cv_error *err);
 
 /* Deletes the journal of a finished commit. */
 cv_status cv_journal_remove(cv_dir dir, const char *shown, cv_error *err);
 
-/* Finishes the published commit, if any, of the tree at `root`, which only the caller may write.
- * Later changes by others are kept. */
+/* Finishes the published commit, if any, of the tree at `root`, which the caller has locked. Keeps
+ * changes that other writers made after the commit. */
 cv_status cv_journal_finish(cv_dir dir, const char *root, const char *shown, cv_error *err);
 
 #endif

@@ -145,7 +145,7 @@ static cv_status url_of(const cv_tree *tree, const char *key, char **out, cv_err
 }
 
 /* Finishes an interrupted commit before an array is opened for writing by its URL. While the
- * commit's writer lives, the tree and the commit's files are locked. */
+ * commit's writer lives, it keeps the tree and the files locked, and nothing is done. */
 static cv_status finish_commit(const cv_tree *tree, cv_error *err)
 {
     cv_tree *own;
@@ -163,7 +163,7 @@ static cv_status finish_commit(const cv_tree *tree, cv_error *err)
     return status == CATERVA_EBUSY ? CV_OK : status;
 }
 
-/* Checks that no unfinished commit has the file. As the file is locked, no new one can. */
+/* Checks that no unfinished commit includes the file. While it is locked, no new commit can. */
 static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *err)
 {
     cv_journal journal;
@@ -276,7 +276,7 @@ cv_status cv_array_open_leaf(const cv_tree *tree, const char *key,
     return status;
 }
 
-/* Opens the tree of a URL. The watch of the options also counts the opening. */
+/* Opens the tree of a URL "TREE::/key". The progress in the options reports the opening, too. */
 static cv_status open_tree_of(cv_session *session, const char *url,
                               const caterva_open_options *o, const char **key, cv_tree **out,
                               cv_error *err)
@@ -337,7 +337,7 @@ cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err)
     return status;
 }
 
-/* Makes the tree of a URL "NEW.b2d::/key", together with its first array. */
+/* Makes the tree of a URL "NEW.b2d::/key" if it does not exist. */
 static cv_status make_tree_of(const char *url, cv_error *err)
 {
     size_t size;
@@ -377,7 +377,7 @@ static cv_status join_leaf(const char *tree, const char *key, const char *suffix
     return CV_OK;
 }
 
-/* Returns the path of the existing file that has parts, else that of python-blosc2 for the key. */
+/* Returns the path of the leaf beside which a folder of parts exists, else that of "KEY.b2nd". */
 static cv_status parts_place(const char *tree, const char *key, char **path, cv_error *err)
 {
     for (int i = 0; i < CV_TREE_SUFFIXES; i++) {

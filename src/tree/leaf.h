@@ -5,7 +5,7 @@
 #include "array/array.h"
 #include "tree/opened.h"
 
-/* Reads the bytes inside embed.b2e. */
+/* The decompressed bytes of embed.b2e. */
 typedef struct cv_embed_bytes {
     void *context;
     /* Reads `size` decompressed bytes at `pos`, all of which must exist. */
@@ -16,7 +16,7 @@ typedef struct cv_embed_bytes {
 cv_status cv_embedded_open(const cv_tree *tree, cv_embed_bytes *out, cv_error *err);
 void cv_embedded_close(cv_embed_bytes *bytes);
 
-/* Opens one of its leaves as a store for reading. */
+/* Opens a leaf inside embed.b2e as a store for reading. */
 cv_status cv_embedded_store(const cv_tree *tree, const cv_leaf *leaf, cv_store **out,
                             cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: tree. Makes trees, archives and directories, and copies their files. Each appears complete
- * or not at all, with what python-blosc2 needs. Writers cannot change a directory being copied. */
+/* Room: tree. Makes trees, archives and directories, and copies their files. They appear complete
+ * or not at all, with what python-blosc2 needs. A directory is locked while it is copied. */
 #include "tree/make.h"
 
 #include "base/arith.h"
@@ -233,7 +233,6 @@ static cv_status fail_making(const char *name, int error, cv_error *err)
     return cv_fail_sys(err, error, "cannot create %s", shown.text);
 }
 
-/* Syncs the directory that contains `name`, relative to `dir`. */
 static int sync_folder_of(cv_dir dir, const char *name)
 {
     cv_dir folder;
@@ -618,8 +617,7 @@ static void let_go(const cv_tree *tree)
         cv_file_unlock(cv_dir_as_file(tree->dir));
 }
 
-/* Checks that the archive is not made inside its source, where it would be copied or replace a
- * file. */
+/* Checks that the archive is not made inside its source, where it would be copied itself. */
 static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
@@ -707,7 +705,7 @@ static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *
     return CV_OK;
 }
 
-/* Syncs the file system at once if that is possible: many single syncs take minutes. */
+/* Syncs many files by one sync of the file system, if possible: single syncs would take minutes. */
 static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_error *err)
 {
     enum { MANY = 100 };

@@ -17,7 +17,7 @@ typedef struct cv_copy_source {
     const cv_member *member;
     cv_file file;
     uint64_t pos, size;
-    bool any_checksum; /* not compared with the archive's checksum: the caller does that */
+    bool any_checksum; /* the caller compares the archive's checksum */
 } cv_copy_source;
 
 /* Opens a file of the tree for copying. CATERVA_EBUSY: it is being written; CATERVA_EUNSUPPORTED:
@@ -34,12 +34,12 @@ cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
 /* Reads the whole file; CATERVA_ECORRUPT if its checksum differs from the archive's. */
 cv_status cv_copy_check(const cv_copy_source *source, cv_watch *watch, cv_error *err);
 
-/* Append an empty embed.b2e, and the leaf of a group without attributes, byte for byte as
+/* Append an empty embed.b2e, or the leaf of a group without attributes, byte for byte as
  * python-blosc2 writes them. */
 cv_status cv_make_embed(cv_buffer *out, cv_error *err);
 cv_status cv_make_group(cv_buffer *out, cv_error *err);
 
-/* Appends the sealed leaf of a group with attributes. `like`: the replaced header, or NULL. */
+/* Appends the sealed leaf of a group with attributes. `like`: header of the old leaf, or NULL. */
 cv_status cv_make_group_with(const cv_metalayer *attributes, int n,
                              const cv_frame_header *like, cv_buffer *out, cv_error *err);
 
@@ -53,8 +53,8 @@ typedef struct cv_new_directory {
     bool published;
 } cv_new_directory;
 
-/* Creates a directory that will get the name `path`; CATERVA_EEXIST if anything has it. Release
- * with cv_new_directory_close, which deletes a directory that was not published. */
+/* Creates a directory that will get the name `path`; CATERVA_EEXIST if `path` exists. Release with
+ * cv_new_directory_close, which deletes a directory that was not published. */
 cv_status cv_new_directory_open(const char *path, cv_new_directory *out, cv_error *err);
 cv_status cv_new_directory_publish(cv_new_directory *made, bool durable, cv_error *err);
 void cv_new_directory_close(cv_new_directory *made);
@@ -66,15 +66,15 @@ cv_status cv_make_tree(const char *path, bool durable, cv_error *err);
 cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        cv_error *err);
 
-/* The same under a temporary name, `temp`, in the directory of `name`. */
+/* The same, but leaves the file under a temporary name, `temp`, in the directory of `name`. */
 cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        char temp[CV_OS_TEMP_NAME], cv_error *err);
 
-/* Creates missing directories in the path of `name`. Durable: syncs their names. */
+/* Creates missing directories in the path of `name`. If `durable`, syncs their names. */
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err);
 
 /* Deletes everything below `dir`, best effort. The watch counts files, of which `announced` are
- * announced already. Fails only if it stops the call (CATERVA_ESTOPPED). */
+ * announced already. Fails only if the watch stops the call (CATERVA_ESTOPPED). */
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
 

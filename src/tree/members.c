@@ -1,5 +1,5 @@
 /* Room: tree. The files of a tree: members of an archive, or files below a directory. All paths are
- * in one buffer that moves while it grows: members have offsets until the list is complete. */
+ * in one buffer, which moves as it grows: offsets stand for paths until the list is complete. */
 #include "tree/members.h"
 
 #include "base/heap.h"
@@ -246,7 +246,7 @@ cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_memb
     return status;
 }
 
-/* Whether a walk would reach the directory of `size` bytes: links are not followed. */
+/* Whether a walk, which follows no links, would reach the directory path[0, size). */
 static cv_status is_reached(walk *w, const char *path, size_t size, bool *out, cv_error *err)
 {
     cv_file_info info;

@@ -10,9 +10,9 @@ typedef struct cv_member {
     const char *path;    /* "g/x.b2nd" */
     uint64_t size;       /* bytes as stored */
     uint64_t full_size;  /* archive: bytes when unpacked */
-    uint64_t header_pos; /* archive: position of the local header in the file, */
-    uint64_t end;        /* and where the next member begins */
-    uint64_t data_pos;   /* position of the data, whatever the header states; or 0 */
+    uint64_t header_pos; /* archive: position of the local header in the file */
+    uint64_t end;        /* archive: where the next member begins */
+    uint64_t data_pos;   /* position of the data, found by a repair; or 0 */
     uint32_t crc;        /* archive only */
     uint16_t needs, flags, method;
     size_t other_name;  /* see cv_members_other_name */
@@ -24,8 +24,7 @@ typedef struct cv_member {
 typedef struct cv_members {
     cv_member *list; /* sorted by path when complete */
     size_t n, room;
-    size_t n_replaced; /* after the first n of a complete list: replaced members, and hidden
-                        * ones (cv_members_hide) */
+    size_t n_replaced; /* after the first n: replaced and hidden members */
     cv_buffer names;   /* storage of the paths */
     cv_buffer places;
 } cv_members;
@@ -34,7 +33,7 @@ typedef struct cv_members {
 cv_status cv_members_add(cv_members *members, const cv_member *member, const char *path,
                          size_t path_size, cv_error *err);
 
-/* Sets another name of the member that was added last. Copies the name. */
+/* Sets the other name of the member that was added last. Copies the name. */
 cv_status cv_members_add_name(cv_members *members, const char *name, cv_error *err);
 
 /* Returns the member's other name, if the archive's header and directory disagree; else NULL. */
@@ -43,32 +42,29 @@ const char *cv_members_other_name(const cv_members *members, const cv_member *me
 /* Completes the list: sorts it and, of several members with one path, keeps the one added last. */
 void cv_members_complete(cv_members *members);
 
-/* Moves members of a complete list whose name begins with a dot behind the others. */
+/* In a complete list, moves members with a name that begins with a dot behind the others. */
 void cv_members_hide(cv_members *members);
 
-/* Returns the member with that path, or NULL. */
 const cv_member *cv_members_find(const cv_members *members, const char *path);
-
 void cv_members_free(cv_members *members);
 
-/* CATERVA_EIO: reports why an unreadable member cannot be read. */
+/* Fails with CATERVA_EIO, because a member is unreadable. */
 cv_status cv_fail_unreadable(const char *path, cv_error *err);
 
 /* Adds every file below `dir` by its relative path. Follows no links to directories, so there are
- * no cycles. Skips hidden files, parts of jobs, and names that a leaf cannot have. A leaf's name
- * that is not a file is added as unreadable. The watch (or NULL) counts files and may stop the
- * call. CATERVA_EIO: a directory or file cannot be read. */
+ * no cycles. Skips hidden files, parts of jobs, and names that a leaf cannot have. Adds as
+ * unreadable what has a leaf's name, but is not a file. The watch (or NULL) counts files and may
+ * stop the call. CATERVA_EIO: a directory or file cannot be read. */
 cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
                          cv_error *err);
 
-/* The same only for files that the path "g/x" may stand for: "g/x" and "g/x.*", and files below a
- * directory "g/x": all of these or, with `is_first`, only the first one. Lists the names in "g",
- * and examines no other file. */
+/* The same, but only for files that the path "g/x" may stand for: "g/x", "g/x.*", and files below a
+ * directory "g/x" (with `is_first`, one of these). Of the rest, only the names in "g" are read. */
 cv_status cv_files_near(cv_dir dir, const char *shown, cv_watch *watch, const char *path,
                         bool is_first, cv_members *out, cv_error *err);
 
 /* The same without skipping anything, for deletion. `directories` gets their paths, each with its
- * NUL and after its parent's. `announced`: files that were announced to the watch before. */
+ * NUL and after its parent's. `announced`: files that the watch expects already. */
 cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
                              int64_t announced, cv_members *out, cv_buffer *directories,
                              cv_error *err);

@@ -13,11 +13,11 @@
 enum { CV_TREE_SUFFIXES = 3, CV_TREE_LONGEST_SUFFIX = 5 };
 extern const char *const cv_tree_suffixes[CV_TREE_SUFFIXES];
 
-/* CATERVA_ECORRUPT for a path of a member that could lead out of the tree or is not a name: empty,
- * absolute, with an empty, "." or ".." part, a control character, or not UTF-8. Needs no NUL. */
+/* CATERVA_ECORRUPT if a member's path could lead out of the tree or is not valid: empty, absolute,
+ * with an empty, "." or ".." part, with a control character, or not UTF-8. `path` needs no NUL. */
 cv_status cv_tree_check_path(const char *path, size_t size, cv_error *err);
 
-/* The same for a key, which must begin with a slash; "/" is the tree itself. CATERVA_EINVAL. */
+/* The same for a key: CATERVA_EINVAL. A key begins with a slash; "/" is the tree itself. */
 cv_status cv_tree_check_key(const char *key, cv_error *err);
 
 /* Whether the path has the suffix of a leaf: b2nd, b2f or b2b. */
@@ -26,11 +26,11 @@ bool cv_tree_is_leaf(const char *path);
 /* Whether a name of `size` bytes is that of the folder of an array's jobs: "x.b2nd.parts". */
 bool cv_tree_is_job_folder(const char *name, size_t size);
 
-/* CATERVA_EINVAL if a group in the path has such a name: lists skip these folders. The last name of
- * the path is checked only if the path `is_group`. */
+/* CATERVA_EINVAL if a group in the path has the name of such a folder, because lists skip these.
+ * The last name of the path is checked only if `is_group`. */
 cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err);
 
-/* Returns the bytes of the path without its last suffix. A leading dot begins no suffix. */
+/* Returns the size of the path without its suffix. A dot that begins a name begins no suffix. */
 size_t cv_tree_stem(const char *path);
 
 /* Whether the key's last name is `name`. */
@@ -39,10 +39,10 @@ bool cv_tree_is_named(const char *key, size_t size, const char *name);
 /* Compares keys in the order of lists: a group is followed by everything in it. */
 int cv_tree_compare(const char *a, const char *b);
 
-/* Returns the bytes of the key that form its group's key: 2 for "/g/x" ("/g"), 0 for "/x". */
+/* Returns the size of the group's key within `key`: 2 for "/g/x" ("/g"), 0 for "/x". */
 size_t cv_tree_parent(const char *key, size_t size);
 
-/* Whether `key` lies in the group ("": the whole tree), and a path in the folder. */
+/* Whether `key` lies in `group`, or `path` in `folder`; "" is the whole tree. */
 bool cv_tree_is_within(const char *key, const char *group);
 bool cv_tree_is_path_in(const char *path, const char *folder);
 

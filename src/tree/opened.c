@@ -1,6 +1,5 @@
-/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key. In a directory, a
- * leaf named as python-blosc2 does is found without a listing. catalog.c determines what a leaf
- * is. */
+/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key: in a directory
+ * mostly without a listing. catalog.c determines what a leaf is. */
 #include "tree/opened.h"
 
 #include "base/arith.h"
@@ -22,8 +21,8 @@
 
 /* ---- embed.b2e -----------------------------------------------------------------------------
  *
- * Its attributes are msgpack maps written by python-blosc2. Every key is checked, and that every
- * leaf lies within the existing bytes. What the leaves contain is not checked here. */
+ * Its attributes are msgpack maps written by python-blosc2. Reading them checks every key, and that
+ * every leaf lies within the existing bytes, but not what the leaves contain. */
 
 /* Maximum bytes of a stored list; enough for 10^5 leaves. */
 enum { LONGEST = 16 << 20 };
@@ -515,7 +514,7 @@ static bool is_same_entry(const cv_embed_entry *a, const cv_embed_entry *b)
            a->size == b->size && strcmp(a->kind, b->kind) == 0;
 }
 
-/* The same for a tree that is one file. */
+/* As cv_tree_check_members, for the lists of a tree that is one file. */
 static cv_status check_entries(const cv_tree *tree, cv_store *store, cv_error *err)
 {
     cv_store *own;
@@ -563,7 +562,7 @@ cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
-/* Opens an archive. One without embed.b2e was made by another program. */
+/* Opens an archive. It lacks embed.b2e if another program made it. */
 static cv_status open_archive(cv_tree *tree, cv_error *err)
 {
     tree->form = CV_TREE_ARCHIVE;
@@ -572,7 +571,8 @@ static cv_status open_archive(cv_tree *tree, cv_error *err)
     return is_embed(&tree->contents) ? cv_tree_read_embed(tree, &tree->contents, err) : CV_OK;
 }
 
-/* Whether the path ends with ".b2z". Archives may follow other bytes, or miss their first ones. */
+/* Whether the path ends with ".b2z". The name counts, because other bytes may precede an archive,
+ * or its first bytes may be lost. */
 static bool has_archive_name(const char *path)
 {
     size_t size = strlen(path);
@@ -771,7 +771,7 @@ static cv_status add_member(cv_buffer *all, const cv_member *m, cv_error *err)
     return cv_buffer_append(all, numbers, sizeof numbers, err);
 }
 
-/* Returns a stamp that tells one-file trees apart, whose leaves have no checksums. */
+/* Returns a stamp that differs if a one-file tree, whose leaves have no checksums, is replaced. */
 static cv_stamp stamp_of(const cv_tree *tree)
 {
     cv_file_info info;

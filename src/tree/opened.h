@@ -37,13 +37,12 @@ typedef struct cv_embed {
     bool is_store;           /* the frame is marked as a tree, dictionary or store */
 } cv_embed;
 
-/* Reads both lists from the frame in `store`, and closes it, also on failure. Memory grows with the
- * lists; lists too long for a tree are refused. */
+/* Reads the lists of leaves and objects from the frame in `store`, and closes the store, also on
+ * failure. Memory grows with the lists; lists too long for a tree are refused. */
 cv_status cv_embed_read(cv_store *store, cv_embed *out, cv_error *err);
 
 const cv_embed_entry *cv_embed_find(const cv_embed *embed, cv_embed_what what,
                                     const char *key);
-
 void cv_embed_free(cv_embed *embed);
 
 /* ---- The tree -------------------------------------------------------------------------- */
@@ -54,7 +53,7 @@ typedef enum cv_tree_form {
     CV_TREE_FILE       /* .b2e: only this file */
 } cv_tree_form;
 
-/* The contents of a tree, as of one look. */
+/* The contents of a tree at one time. */
 typedef struct cv_contents {
     cv_members members;
     cv_embed embed;
@@ -68,7 +67,7 @@ typedef struct cv_tree {
     char *path; /* absolute */
     cv_shown_path shown;
     cv_file file;             /* archive or file */
-    cv_store *store;          /* the same behind a URL; else NULL */
+    cv_store *store;          /* archive or file behind a URL; else NULL */
     cv_dir dir;               /* directory */
     bool writable;            /* a directory, locked against other writers */
     cv_os_moment opened;      /* detects use by a child of fork: a writable tree belongs to
@@ -78,11 +77,10 @@ typedef struct cv_tree {
     bool skips_journal;       /* for repairs: files are read as they are */
     cv_watch *watch;          /* borrowed: progress of long calls, mostly in files; or NULL */
     cv_contents contents;     /* archive or file, which never change in place */
-    int n_openings;           /* attempts to read one behind a URL while opening; else 0 */
+    int n_openings;           /* attempts, while a tree behind a URL is opened; else 0 */
     atomic_bool is_confirmed; /* see cv_tree_confirm */
 } cv_tree;
 
-/* Returns the source of the archive's bytes. */
 cv_zip_source cv_tree_source(const cv_tree *tree);
 
 /* Opens the tree at the path or URL in the session (NULL: a new one with defaults).
@@ -92,9 +90,9 @@ cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, c
                        cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
-/* The same for a local tree that may be damaged. *reason: the failure of cv_tree_open, or
+/* The same for a local tree that may be damaged. *reason: why cv_tree_open would fail, or
  * CATERVA_OK. Finds the members of an archive without a directory, and does not need embed.b2e.
- * CATERVA_ECORRUPT: there are no members. */
+ * CATERVA_ECORRUPT: no members were found. */
 cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason,
                                cv_error *err);
 
@@ -111,25 +109,25 @@ cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents 
                        cv_error *err);
 
 /* The same for a directory, limited to what determines the meaning of the key: see cv_files_near.
- * The time does not depend on the size of the tree, only on the files below the key. */
+ * The time depends only on the names in the key's group and the files below the key. */
 cv_status cv_tree_look_near(const cv_tree *tree, const char *key, bool is_first,
                             cv_contents *own, cv_error *err);
 void cv_contents_free(cv_contents *contents);
 
-/* Returns an id that tells an archive or file from others of its name; zeros for a directory. */
+/* Sets `out` to an id that differs if an archive or file is replaced; zeros for a directory. */
 cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_error *err);
 
 /* Opens a member's bytes as a store for reading. */
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err);
 
-/* Call before reporting that something behind a URL is missing or wrong, since no checksum covers
- * an archive's directory or embed.b2e. Fetches it again past all caches, once for each tree.
- * CATERVA_EIO: it has changed. Trees that are not remote: CATERVA_OK. */
+/* Call this before reporting that something behind a URL is missing or wrong, because no checksum
+ * covers an archive's directory or embed.b2e. Fetches these again, bypassing all caches, once for
+ * each tree. CATERVA_EIO: they differ. For trees that are not remote: CATERVA_OK. */
 cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err);
 
 /* Reads the directory of a remote archive again through a doubted store. CATERVA_EIO: it differs,
- * so bytes were damaged in transit. */
+ * so bytes were damaged in transit, or the archive was replaced. */
 cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err);
 
 /* Opens embed.b2e as a store. CATERVA_ENOTFOUND: it does not exist. */
@@ -167,8 +165,8 @@ cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err)
 /* Whether a directory has a file for the key, as python-blosc2 names it. */
 bool cv_tree_has_file(const cv_tree *tree, const char *key);
 
-/* Whether anything in a directory has, or may have, the name of a leaf of that key, with a suffix
- * other than `but` (NULL: any). */
+/* Whether anything in a directory has the name of a leaf of that key, with a suffix other than
+ * `but` (NULL: any). Also true if that cannot be found out. */
 bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but);
 
 /* Finds the leaf with the attributes of a group. If the group has none, *out has no path and is not

@@ -26,9 +26,9 @@ typedef struct cv_tree_repair {
     cv_tree *tree;
     bool durable;
     cv_watch watch;
-    cv_watch *reporting;          /* the same, or NULL */
+    cv_watch *reporting;          /* &watch, or NULL */
     cv_new_directory made;        /* the output, if there is one */
-    char *made_path;              /* its path; NULL: in place */
+    char *made_path;              /* temporary path of the output; NULL: repair in place */
     caterva_tree_repaired member; /* the current member */
     caterva_repair_result array;  /* its result, if it is an array */
     char *beside;
@@ -73,7 +73,8 @@ static caterva_repair_options options_of(cv_tree_repair *r, const char *output)
     return o;
 }
 
-/* Whether the status means damage. Others end the repair: an unreadable member may be sound. */
+/* Whether the status means damage. Other failures end the repair, because a member that cannot be
+ * read may be sound. */
 static bool is_damage(cv_status status)
 {
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED ||
@@ -203,7 +204,7 @@ static cv_status repair_in_place(cv_tree_repair *r, const cv_member *member, cv_
     return settle_beside(r, member, err);
 }
 
-/* Judges a copied array. A sound array may still have bytes with a wrong checksum. */
+/* Judges an array that was copied unchanged. It may be sound although its checksum differs. */
 static void judge_copy(cv_tree_repair *r, const cv_error *why)
 {
     caterva_outcome outcome = CATERVA_OUTCOME_SOUND;
@@ -266,8 +267,7 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
-/* Called if only the header of attributes is damaged. `anew`: their leaf with a new header; *why:
- * the damage. */
+/* If the header of attributes is damaged (*why), sets `anew` to their leaf with a new header. */
 static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
 {
     if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;
@@ -275,9 +275,8 @@ static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv
                               err);
 }
 
-/* Checks a frame. One of an unknown kind stays unchanged; unreadable attributes are lost. *why: the
- * frame should be an array, but its header has no known kind, so it cannot be checked. `anew`:
- * repaired bytes, if any. */
+/* Checks a frame. Accepts an unknown kind, but not unreadable attributes. `anew`: repaired bytes,
+ * if any. *why: the repaired damage, or why a supposed array cannot be checked. */
 static cv_status check_frame(const cv_tree_repair *r, const cv_member *member,
                              cv_buffer *anew, cv_error *why, cv_error *err)
 {
@@ -425,7 +424,7 @@ static cv_status report(cv_tree_repair *r, caterva_outcome outcome, const cv_err
     return finish(r, err);
 }
 
-/* Reports which of two names is lost. */
+/* Reports that a member had two names, and which one was used. */
 static void judge_named(cv_tree_repair *r, const cv_member *member, const char *other)
 {
     char taken[80], shown[80];
@@ -433,14 +432,13 @@ static void judge_named(cv_tree_repair *r, const cv_member *member, const char *
     cv_show_text(taken, sizeof taken, member->path);
     cv_show_text(shown, sizeof shown, other);
     (void)cv_fail(&r->reason, CATERVA_ECORRUPT, (int64_t)member->header_pos,
-                  "header and directory of the zip archive have different names for it: %s, "
+                  "header and directory of the zip archive give different names: %s, "
                   "which was used, and %s",
                   taken, shown);
     judge(r, CATERVA_OUTCOME_PARTLY);
 }
 
-/* Judges a member whose header and directory disagreed. If only the archive's record was damaged,
- * at most the name is lost. */
+/* Judges a member whose header and directory disagreed: at most its name is lost. */
 static void judge_settled(cv_tree_repair *r, const cv_member *member)
 {
     const char *other = cv_members_other_name(&r->tree->contents.members, member);
@@ -472,7 +470,7 @@ static cv_status drop_journal(cv_tree_repair *r, const cv_error *why, cv_error *
     return report(r, CATERVA_OUTCOME_LOST, why, err);
 }
 
-/* Finishes a commit. From now on other writers are kept out. */
+/* Locks a directory against other writers, and finishes an unfinished commit. */
 static cv_status settle_commit(cv_tree_repair *r, cv_error *err)
 {
     cv_file_info info;
@@ -533,7 +531,7 @@ static cv_status judge_embed(cv_tree_repair *r, cv_error *err)
     }
     if (status == CV_OK)
         (void)cv_fail(&why, CATERVA_ECORRUPT, -1,
-                      "%s has %lld damaged places: arrays stored there cannot be read",
+                      "%s has %lld damaged places: arrays inside it cannot be read",
                       CV_TREE_EMBED, (long long)damages);
     r->reason = why;
     judge(r, CATERVA_OUTCOME_PARTLY);
@@ -655,7 +653,6 @@ static bool is_archive_name(const char *path)
     return size > 4 && memcmp(path + size - 4, ".b2z", 4) == 0;
 }
 
-/* Finds the path of the output under its temporary name. */
 static cv_status find_made_path(cv_tree_repair *r, const char *path, cv_error *err)
 {
     char *whole = cv_os_absolute(path);

@@ -6,7 +6,7 @@
 #include "array/array.h"
 #include "array/wings.h"
 
-/* Opens the array with complete options; a tree behind a URL in a new session. */
+/* Opens the array. `options` must be complete. Opens a tree behind a URL in a new session. */
 cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *options,
                                 caterva_array **out, cv_error *err);
 
@@ -15,18 +15,17 @@ cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *opt
 cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err);
 
 /* Returns the path for a new array, owned (cv_free). Creates its groups, and a missing tree whose
- * name ends with ".b2d". Errors as above. */
+ * name ends with ".b2d". Errors as of cv_tree_leaf_file. */
 cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_error *err);
 
-/* Returns the path beside which the parts of the array lie: its file in a directory, whether it
- * exists or not; else the URL. Owned: cv_free. */
+/* Returns the path beside which the parts of the array's jobs lie: in a directory the path of the
+ * array's file, which need not exist; else the URL. Owned: cv_free. */
 cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err);
 
 /* Whether `path` is a tree of any form. */
 bool cv_is_tree(const char *path);
 
-/* Opens an archive to publish it. CATERVA_EUNSUPPORTED: not an archive; CATERVA_ECORRUPT:
- * damaged. */
+/* Opens an archive to publish it. CATERVA_EUNSUPPORTED: no archive; CATERVA_ECORRUPT: damaged. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
 /* Compares the members with their checksums in the archive; CATERVA_ECORRUPT if one differs. Checks

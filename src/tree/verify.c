@@ -24,11 +24,11 @@ typedef struct verification {
     const cv_contents *contents; /* archive only */
     bool *seen;                  /* for each of its members: was it verified; or NULL */
     cv_watch watch;
-    cv_watch *reporting;         /* the same, or the handle's, or NULL */
+    cv_watch *reporting;         /* &watch, the handle's watch, or NULL */
     caterva_tree_member member;  /* the current member */
     caterva_verify_result array; /* its result, if it is an array */
     int tries;                   /* attempts left before a missing file counts as damage */
-    bool is_missing;             /* it was missing in this attempt */
+    bool is_missing;             /* the file was missing in this attempt */
 } verification;
 
 static void on_damage(void *context, const caterva_damage *damage)
@@ -39,8 +39,8 @@ static void on_damage(void *context, const caterva_damage *damage)
     if (v->options.on_damage) v->options.on_damage(v->options.context, v->member.key, damage);
 }
 
-/* Whether the status means damage: wrong bytes, or a listed file that is missing. A member that
- * cannot be read may be sound. */
+/* Whether the status means damage: wrong bytes, or a listed file is missing. After other failures
+ * the member may be sound. */
 static bool is_damage(const verification *v, cv_status status)
 {
     bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
@@ -89,7 +89,7 @@ static cv_status finish(verification *v, cv_error *err)
                    (long long)v->result.members);
 }
 
-/* A large array takes long: it may be stopped. */
+/* Lets the watch stop the verification of a large array. */
 static int on_progress(void *context, int64_t done, int64_t total)
 {
     const verification *v = context;
@@ -111,8 +111,8 @@ static cv_status verify_handle(verification *v, caterva_array *array, cv_error *
 
 static cv_status verify_other(verification *v, const char *key, cv_error *err);
 
-/* Whether the header names another kind of frame, which is accepted. Arrays, attributes and trees
- * that cannot be read are not. */
+/* Whether the member is another kind of frame, which is accepted even if it cannot be read here.
+ * Arrays, attributes and trees that cannot be read are not accepted. */
 static bool is_other_kind(const verification *v)
 {
     static const char *const own[] = {"array", "attributes", "tree", "damaged"};
@@ -174,7 +174,7 @@ static cv_status verify_other(verification *v, const char *key, cv_error *err)
     return status;
 }
 
-/* Checks a member's local header against the directory, unless the member could not be opened. */
+/* Checks a member's local header against the directory. Does not report a damaged member again. */
 static cv_status verify_header(verification *v, const cv_member *member, cv_error *err)
 {
     cv_error why = {.position = -1};
@@ -299,8 +299,7 @@ static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, 
     return cv_watch_tick(v->reporting, entry->stored_bytes, err);
 }
 
-/* Verifies members that no entry stands for, such as parts of python-blosc2's objects. They are
- * reported only if damaged. */
+/* Verifies members without an entry, such as parts of objects. Reports them only if damaged. */
 static cv_status verify_unseen(verification *v, cv_error *err)
 {
     char key[4200];

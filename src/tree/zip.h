@@ -30,7 +30,7 @@ typedef struct cv_zip_end {
     uint64_t n_members;
     uint64_t directory_pos; /* bytes from the file's start */
     uint64_t directory_size;
-    uint64_t shift; /* bytes before the archive, from which its positions count */
+    uint64_t shift; /* bytes before the archive; its positions count from there */
 } cv_zip_end;
 
 /* A member, as stated by the directory. */
@@ -44,9 +44,9 @@ typedef struct cv_zip_member {
     uint64_t header_pos; /* of its local header, in the archive */
 } cv_zip_member;
 
-/* Parses the end in the last `size` bytes of a file of `file_size`: CV_ZIP_END_SEARCH, or all.
- * CATERVA_ECORRUPT: no valid end. CATERVA_EUNSUPPORTED: the last of several parts; `out` then
- * states where its directory ends. */
+/* Parses the end of an archive. `tail`: the last `size` bytes of the file, CV_ZIP_END_SEARCH or
+ * all. CATERVA_ECORRUPT: no valid end. CATERVA_EUNSUPPORTED: the file is the last of several parts;
+ * *out then still has the position and size of a directory that lies in it. */
 cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
                            cv_zip_end *out, cv_error *err);
 
@@ -57,18 +57,18 @@ cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, c
 cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                               cv_zip_member *out, cv_error *err);
 
-/* Checks that the first `size` bytes of a local header at `pos`, at least CV_ZIP_LOCAL_SIZE and the
- * name, belong to `member`; else CATERVA_ECORRUPT. *data_at: the distance to its data. */
+/* Checks that `size` bytes at `pos` begin with a local header with the name and method of `member`;
+ * else CATERVA_ECORRUPT. *data_at: distance from header to data. */
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* The same, and CATERVA_ECORRUPT unless the header agrees with `member` on name, encoding, method,
- * sizes and checksum, and sets no refused flag that `member` lacks. Skips sizes after the data. */
+/* The same, and CATERVA_ECORRUPT if header and `member` differ in version, encoding of the name,
+ * refused flags, sizes or checksum. Sizes and checksums after the data are not compared. */
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* Reads a local header without a directory. False unless one begins here, with name and extra
- * fields within `size`. Sizes that follow the data are 0. Does not set header_pos. */
+/* Reads a local header without a directory. False if none begins here, or name or extra fields
+ * exceed `size`. Sizes that follow the data are 0. Does not set header_pos. */
 bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
                        uint64_t *data_at);
 

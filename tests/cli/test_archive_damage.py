@@ -74,7 +74,7 @@ class Damage(Case):
                     key = "/" if name == "embed.b2e" else "/" + name.rsplit(".", 1)[0]
                     outcome, reason = members.pop(key)
                     self.assertEqual(outcome, "partly")
-                    self.assertIn(f"different names for it: {name}, which was used, and {bad}", reason)
+                    self.assertIn(f"different names: {name}, which was used, and {bad}", reason)
                     self.assertEqual({m[0] for m in members.values()}, {"sound"})
                     self.ok("diff", self.out, self.tree)
                     self.assertEqual(self.text("attr", "get", f"{self.out}::/g", "units"), UNIT)

@@ -341,7 +341,7 @@ class TreeRepair(Made):
             self.archive.write_bytes(bad)
             out = self.path(other.decode()[2:] + ".b2d")
             lines = self.repaired(1, self.archive, "-o", out)
-            self.assertIn(f"different names for it: {name.decode()}, which was used, and "
+            self.assertIn(f"different names: {name.decode()}, which was used, and "
                           f"{other.decode()}: lost in part", lines[0])
             self.ok("diff", out, self.tree)
 
