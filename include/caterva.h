@@ -24,9 +24,9 @@
  *           alone: it waits for the calls in progress, and later calls wait for it
  *   alone   no other thread may be in a call with the handle, or begin one
  *
- * Calls on different handles run in parallel; handles for reading block no others. A handle
- * with one thread encodes and decodes on the caller's thread. While a write encodes one
- * chunk, a pool thread may write the previous chunk to the file.
+ * Calls on different handles run in parallel; a handle for reading never blocks another handle.
+ * A handle with one thread encodes and decodes on the caller's thread. While a write encodes
+ * one chunk, a pool thread may write the previous chunk to the file.
  *
  * State. The library keeps a fork-safe pool of worker threads (started on first use), a cache
  * of decoded blocks bounded in bytes, a list of new arrays that are not committed yet, and a
@@ -88,7 +88,7 @@ typedef enum caterva_status {
     CATERVA_EBUSY = -6,        /* in use by another handle, process or call          */
     CATERVA_EEXIST = -7,       /* something exists there and may not be replaced     */
     CATERVA_ENOTFOUND = -8,    /* no such file, attribute or metalayer               */
-    CATERVA_ESTOPPED = -9,     /* by caterva_progress, or a request was cancelled    */
+    CATERVA_ESTOPPED = -9,     /* stopped by caterva_progress, or cancelled          */
     CATERVA_ESHORT = -10,      /* a buffer has fewer bytes than the call needs       */
     CATERVA_EREADONLY = -11,   /* the handle or view is for reading only             */
     CATERVA_ERANGE = -12,      /* an index, box, axis or chunk number is out of range */
@@ -107,7 +107,7 @@ typedef struct caterva_error {
     int64_t position;  /* byte offset in the frame, or -1                      */
     char message[240]; /* one English sentence, NUL-terminated UTF-8; control
                           characters and invalid bytes in names appear as \xNN */
-    int64_t reserved[4]; /* set to 0 by this version; for members to come      */
+    int64_t reserved[4]; /* set to 0 by this version; for later members        */
 } caterva_error;
 
 /* Return static text: the library's version, "MAJOR.MINOR.PATCH"; the version of the C-Blosc2
@@ -120,10 +120,10 @@ CATERVA_API const char *caterva_status_name(caterva_status status);
 /* ---- Codecs and filters ------------------------------------------------- */
 
 /* Codecs. The low byte is the number in Blosc2 frames (blosclz: 0). Codecs from 32 on are n-d
- * plugins of libblosc2, which documents their `codec_meta`. Some pipelines do not restore the
- * items, or not within what their filters promise: for example delta with two other filters,
- * trunc-prec after shuffle, or zfp on integers. Creating, copying or writing with such a
- * pipeline returns CATERVA_EPIPELINE with an error that names it. */
+ * plugins of libblosc2, which documents their `codec_meta`. Some combinations of codec and
+ * filters do not restore the items, or not with the precision that the filters promise: for
+ * example delta with two other filters, trunc-prec after shuffle, or zfp on integers. Creating,
+ * copying or writing with such a pipeline returns CATERVA_EPIPELINE; the error names it. */
 typedef enum caterva_codec {
     CATERVA_CODEC_DEFAULT = 0, /* zstd                                               */
     CATERVA_CODEC_LZ4 = 1,
@@ -192,18 +192,18 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 
 /* ---- Progress and stopping ---------------------------------------------- */
 
-/* Reports how far a long call is, and can stop it. The options that create or open a handle
- * set it for all calls through that handle, those of a single call for that call. If both are
- * set the call reports to both, possibly at the same time. Arrays opened from a tree have
- * their own.
+/* Reports the progress of long calls, and can stop them. Set in the options that create or open
+ * a handle, it is for all calls through that handle; set in the options of one call, for that
+ * call. If both are set the call reports to both, possibly at the same time. Arrays opened from
+ * a tree have their own options for this.
  *
  * - `report` is called from any thread, but never concurrently. It must be quick and must not
- *   use the array. If it returns non-zero the call stops: CATERVA_ESTOPPED. A handle's
- *   function stops all calls in progress through the handle, and those that begin before the
- *   last of these has ended.
- * - All counts are bytes: of items, decoded or encoded, in whole chunks or blocks, unless an
- *   option says otherwise. A file that is listed, moved or deleted counts 4 KiB, whatever its
- *   size.
+ *   use the array. If it returns non-zero the call stops: CATERVA_ESTOPPED. A function set for
+ *   a handle stops all calls in progress through the handle, and calls that begin before these
+ *   have all ended.
+ * - All counts are bytes of items that are decoded or encoded, in whole chunks or blocks,
+ *   unless an option states something else. A file that is listed, moved or deleted counts 4
+ *   KiB, whatever its size.
  * - `done` never decreases and never exceeds `total`. `total` is 0 while nothing is known, and
  *   grows when a call finds more work. Concurrent calls through one handle are counted
  *   together. The first report is made at once, and a successful call ends with
@@ -214,16 +214,16 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
  *   or write are undefined.
  * - A stop at done == total, or while a commit deletes files, may be too late: the call then
  *   succeeds.
- * - Background reads report nothing: cancel the request.
+ * - Background reads report nothing. Stop them with caterva_request_cancel.
  *
- * More than 100 ms can pass without a report in copies of millions of indices or points, with
- * the index of more than a million chunks or an archive of more than 100,000 members, in a
- * single read or write of a store, in a sync to disk, in a block inside libblosc2, and in
- * caterva_chunk_write_stored. */
+ * More than 100 ms can pass without a report while millions of indices or points are copied,
+ * while the index of more than a million chunks or the directory of an archive of more than
+ * 100,000 members is processed, during a single read or write of a store, a sync to disk or a
+ * block inside libblosc2, and in caterva_chunk_write_stored. */
 typedef struct caterva_progress {
     int (*report)(void *context, int64_t done, int64_t total); /* or NULL               */
     void *context;
-    int per_second;      /* reports at most; 0: 50; CATERVA_NONE: report every step     */
+    int per_second;      /* maximum reports; 0: 50; CATERVA_NONE: report every step     */
     int64_t reserved[2]; /* 0                                                           */
 } caterva_progress;
 
@@ -287,11 +287,11 @@ typedef struct caterva_create_options {
     int codec;                  /* caterva_codec; 0: zstd                                 */
     int codec_meta;             /* 0..255                                                 */
     int level;                  /* 1..9; CATERVA_NONE: blocks are stored uncompressed; 0:
-                                   zstd 3 for items of 1 byte, 2 for larger ones;
-                                   other codecs 5. With zstd, level 0 and filters all 0,
-                                   each chunk of 64 blocks or more that is written as a
-                                   whole has level 4, bitshuffle, or (floats) no filter
-                                   instead, if that makes a block of it much smaller      */
+                                   zstd 3 for items of 1 byte, 2 for larger ones; other
+                                   codecs 5. With zstd, level 0 and filters all 0, a
+                                   chunk of at least 64 blocks that is written whole has
+                                   instead level 4, or bitshuffle, or (floats) no filter,
+                                   if one of its blocks is much smaller then              */
     int use_dict;               /* zstd only; C-Blosc2 misreads some: docs/format.md      */
     int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order; 0 beside
                                    others does nothing. All 0: shuffle, but no filter for
@@ -325,19 +325,19 @@ typedef struct caterva_open_options {
     int64_t dirty_budget; /* bytes of decoded blocks a writer may buffer; 0: 64 MiB   */
     int64_t cache_bytes;  /* cache for decoded blocks: 0: the shared one; > 0: one of
                              this size for the handle alone; CATERVA_NONE: no cache   */
-    int unchecked;        /* 1: checksums are ignored, to recover what is left of a
-                             damaged array; a commit then accepts what it finds       */
+    int unchecked;        /* 1: checksums are ignored, to recover the intact items of a
+                             damaged array; a commit then accepts damaged ones, too   */
     int no_read_ahead;    /* 1: no read-ahead of scans, see caterva_prefetch          */
     int64_t keep_bytes;   /* reading: maximum size of a file that is kept in memory, as
-                             stored, once its reads have cost as much as reading all of
-                             it. 0: 16 MiB; CATERVA_NONE: never. Only caterva_refresh and
-                             caterva_verify then see changes of the file              */
+                             stored, after its reads have cost as much as reading the
+                             whole file. 0: 16 MiB; CATERVA_NONE: never. Then only
+                             caterva_refresh and caterva_verify see changes of it     */
     caterva_progress progress; /* of all calls through the handle                    */
     int compact_percent;  /* writing, 1 to 100: caterva_close compacts a changed file (see
-                             caterva_compact) if this percentage of it and 64 KiB are
-                             dead space and no reader uses an older state. A failure
-                             changes nothing; caterva_close succeeds. It is reported
-                             separately, and can be stopped. 0: never; nor directories */
+                             caterva_compact) if its dead space is at least this
+                             percentage and 64 KiB, and no reader uses an older state.
+                             Reports its own progress; if it fails or is stopped, the
+                             close still succeeds. 0, or for a directory: never       */
     const caterva_remote_options *remote; /* for a URL; copied. NULL: the defaults    */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)
@@ -349,15 +349,14 @@ typedef struct caterva_array caterva_array;
 
 /* Makes a new array at `url`: a path, or "mem:" for an array in memory. All cells hold the
  * fill. The path does not exist before the first commit (or close); then the whole array
- * appears: the library writes a temporary file beside it and renames it. Returns
- * CATERVA_EEXIST if something exists there and `overwrite` is 0, and CATERVA_EINVAL for a
- * directory layout in a tree, where an array is one file. With `overwrite` the new array
- * replaces a file, or the directory of an array. It keeps the old permissions, owner and
- * group as far as the process may set them. Returns CATERVA_EBUSY if the old array is open
- * for writing, or is a directory that is open for reading. The first commit checks this
- * again; if it returns CATERVA_EBUSY the new array stays pending and a later commit may
- * succeed. Handles that read a replaced file keep reading it. Release *out with caterva_close
- * or caterva_discard.
+ * appears: the library writes a temporary file beside it and renames it. Returns CATERVA_EEXIST
+ * if something exists there and `overwrite` is 0, and CATERVA_EINVAL for a directory layout in
+ * a tree, where an array is one file. With `overwrite` the new array replaces a file, or the
+ * directory of an array. The new array gets the permissions, owner and group of the old one, if
+ * the process may set them. Returns CATERVA_EBUSY if the old array is open for writing, or is a
+ * directory that is open for reading. The first commit checks this again; if it returns
+ * CATERVA_EBUSY the new array stays pending and a later commit may succeed. Handles that read a
+ * replaced file keep reading it. Release *out with caterva_close or caterva_discard.
  * Thread: any. */
 CATERVA_API caterva_status caterva_create(const char *url,
                                           const caterva_create_options *options,
@@ -379,25 +378,25 @@ CATERVA_API caterva_status caterva_create_from_memory(const char *url,
  * plain items, without the array's metalayer, opens as a read-only 1-d array
  * (CATERVA_EUNSUPPORTED with CATERVA_MODE_WRITE).
  *
- * Returns CATERVA_ENOTFOUND if nothing exists there, CATERVA_ECORRUPT with the byte position,
- * CATERVA_EUNSUPPORTED for what this library cannot read, and, with CATERVA_MODE_WRITE,
- * CATERVA_EBUSY while another handle or process has it open for writing. Release *out with
- * caterva_close or caterva_discard.
+ * Returns CATERVA_ENOTFOUND if nothing exists there, CATERVA_ECORRUPT with the byte position if
+ * the frame is damaged, CATERVA_EUNSUPPORTED if this library cannot read it, and, with
+ * CATERVA_MODE_WRITE, CATERVA_EBUSY while another handle or process has it open for writing.
+ * Release *out with caterva_close or caterva_discard.
  * Thread: any. */
 CATERVA_API caterva_status caterva_open(const char *url, const caterva_open_options *options,
                                         caterva_array **out, caterva_error *err);
 
-/* Makes all pending changes visible to others and as durable as the handle's durability, all
- * or nothing. Without pending changes it does nothing. Waits for a caterva_verify of the same
+/* Makes all pending changes, or none, visible to others and durable as the handle's durability
+ * states. Without pending changes it does nothing. Waits for a caterva_verify of the same
  * handle; returns CATERVA_EBUSY inside a callback of caterva_verify.
  *
  * After a failure the last committed state is untouched and the changes are still pending:
- * commit again when the cause (a full disk, for example) is gone. If a sync fails, or the
- * write of the header that makes the commit visible, the state on the medium is unknown.
- * Reads then continue, but every later write and commit returns CATERVA_EIO: discard the
- * handle and open the array again, which finds the old or the new state, whole. Returns
- * CATERVA_EIO if the file or directory was moved, deleted or replaced while it was open for
- * writing: a commit there would be lost.
+ * commit again when the cause (a full disk, for example) is gone. If a sync fails, or the write
+ * of the header that makes the commit visible, the state on the medium is unknown. Reads still
+ * work then, but every later write and commit returns CATERVA_EIO. Discard the handle and open
+ * the array again: it has either the whole old state or the whole new one. Returns CATERVA_EIO
+ * if the file or directory was moved, deleted or replaced while it was open for writing: a
+ * commit there would be lost.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_commit(caterva_array *array, caterva_error *err);
 
@@ -425,17 +424,17 @@ CATERVA_API void caterva_discard(caterva_array *array);
 
 /* Deletes all temporary files of this process: new arrays that are not committed, and the
  * unfinished output of copies, compact and repair. Call it before the program ends with _exit
- * without closing its handles; those are unusable afterwards. In a child of fork it keeps the
- * parent's files. Not for signal handlers.
+ * without closing its handles; the handles are unusable afterwards. In a child of fork it keeps
+ * the parent's files. Not for signal handlers.
  * Thread: any. */
 CATERVA_API void caterva_delete_temporaries(void);
 
-/* Moves a handle for reading to the last committed state; until then it sees the state it
- * opened. All options stay. Looks at the path that caterva_open resolved, whatever the
- * working directory is now. If another array is there now, the handle moves to it. If nothing
- * is there, returns CATERVA_ENOTFOUND and the handle keeps its state. Outstanding background
- * reads finish first, on the old state. Does nothing for handles for writing and for arrays
- * in memory.
+/* Moves a handle for reading to the last committed state; until then the handle sees the state
+ * in which it was opened. All options stay. Looks at the path that caterva_open resolved,
+ * whatever the working directory is now. If another array is at that path now, the handle moves
+ * to it. If nothing is there, returns CATERVA_ENOTFOUND and the handle keeps its state.
+ * Outstanding background reads finish first, on the old state. Does nothing for handles for
+ * writing and for arrays in memory.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *err);
 
@@ -443,7 +442,7 @@ CATERVA_API caterva_status caterva_refresh(caterva_array *array, caterva_error *
  * Thread: any. */
 CATERVA_API void caterva_free(void *memory);
 
-/* ---- What is it --------------------------------------------------------- */
+/* ---- Description -------------------------------------------------------- */
 
 typedef struct caterva_info {
     size_t struct_size;
@@ -490,8 +489,8 @@ typedef struct caterva_info {
     /* Identifies the last commit that the handle sees: equal through all handles at that
      * commit, in all processes; different for another commit or another array. Computed from
      * the checksums of a sealed array (copies of the file have the same id); without a seal
-     * also from the file's inode, time and size (URL: ETag, date and size), as fine as the
-     * clock of the file system. Undefined in memory and before the first commit.     */
+     * also from the file's inode, time and size (URL: ETag, date and size), so commits within
+     * a tick of that clock may share it. Undefined in memory and before the first commit. */
     uint8_t state_id[CATERVA_STATE_ID];
 } caterva_info;
 
@@ -520,7 +519,7 @@ CATERVA_API const caterva_metalayer *caterva_info_metalayer(const caterva_info *
 
 /* The casts that a conversion of items may use, in NumPy's terms. */
 typedef enum caterva_casting {
-    CATERVA_CASTING_SAME_KIND = 0, /* safe ones, and within a kind: float64 to float32 */
+    CATERVA_CASTING_SAME_KIND = 0, /* safe, or within one kind: float64 to float32     */
     CATERVA_CASTING_SAFE,          /* casts that keep every value                      */
     CATERVA_CASTING_UNSAFE         /* all casts; integers keep their low bits; floats that
                                    do not fit become the nearest integer, NaN 0        */
@@ -674,22 +673,22 @@ typedef struct caterva_request caterva_request;
  * memory of its lists and masks.
  *
  * Copies `selection`, `dst` and `options` with all they point at, except the memory at
- * dst->data, which belongs to the library until on_done is called. Wrong arguments are
- * reported by this call, with the statuses of caterva_read_selection, and on_done is not
- * called. The same holds for CATERVA_ENOMEM, also if the system cannot create a thread, and
- * for CATERVA_ESTOPPED, if the array is being closed. *out is set before the read begins.
- * Cancel it or wait for it, and release it with caterva_request_release at any time. Pass
- * `out` NULL to do neither. Set `out` or `on_done`; setting neither is CATERVA_EINVAL.
+ * dst->data, which belongs to the library until on_done is called. Wrong arguments are reported
+ * by this call, with the statuses of caterva_read_selection, and on_done is not called. The
+ * same holds for CATERVA_ENOMEM, also if the system cannot create a thread, and for
+ * CATERVA_ESTOPPED, if the array is being closed. *out is set before the read begins. Cancel
+ * the request or wait for it, and release it with caterva_request_release at any time. Pass
+ * `out` NULL if you need no request. Set `out` or `on_done`; setting neither is CATERVA_EINVAL.
  *
  * - A handle for reading reads the state it saw at the call, also after a caterva_refresh. A
- *   handle for writing reads, like a caterva_read in another thread, one state with pending
- *   changes between the call and on_done; CATERVA_ESTALE if the shape has changed by then.
+ *   handle for writing reads one state that it had between the call and on_done, with pending
+ *   changes, like a caterva_read in another thread; CATERVA_ESTALE if the shape has changed.
  * - on_done is called exactly once, also after a failure, caterva_request_cancel and
  *   caterva_close. It runs on a pool thread, or inside caterva_close, caterva_discard or
  *   caterva_refresh; it may run before this function returns, but never inside it.
  * - on_done may call any function of the library, also caterva_read_async, and may close the
  *   array if no other call uses it. It must not wait for another request (CATERVA_EBUSY). It
- *   must be quick: its thread reads nothing meanwhile.
+ *   must be quick, because its thread reads nothing meanwhile.
  * - caterva_close and caterva_discard cancel outstanding reads and return after every on_done
  *   has returned: do not hold a lock that on_done takes. caterva_refresh finishes outstanding
  *   reads first.
@@ -705,9 +704,9 @@ CATERVA_API caterva_status caterva_read_async(caterva_array *array,
                                               const caterva_async_options *options,
                                               caterva_request **out, caterva_error *err);
 
-/* Cancels the read, and returns at once. A queued read does not begin; a read in progress
- * stops between two blocks. Its status is CATERVA_ESTOPPED unless it was already done.
- * on_done is called as usual, but not by this function. The buffer's contents are undefined.
+/* Cancels the read, and returns at once. A queued read does not begin; a read in progress stops
+ * between two blocks. The read's status is CATERVA_ESTOPPED unless it was already done. on_done
+ * is called as usual, but not by this function. The buffer's contents are undefined.
  * Thread: any. */
 CATERVA_API void caterva_request_cancel(caterva_request *request); /* NULL is fine */
 
@@ -734,11 +733,11 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
 
 /* The cache keeps decoded blocks that a read needed in part, but not blocks that were read
  * whole. Blocks that a scan has passed are evicted first; one request fills at most three
- * quarters of it. The cache never changes what a read returns. If all blocks of an array fit
- * the cache together, it keeps every block read from the array. Only a first read of the
- * whole array at once leaves nothing there. All handles of the process share one cache of 64
- * MiB, except those with their own cache or without (`cache_bytes`). Its memory grows with
- * its blocks and shrinks as handles are closed. */
+ * quarters of the cache. The cache never changes what a read returns. If all blocks of an array
+ * fit into the cache together, it keeps every block that is read from the array, except by a
+ * first read of the whole array at once. All handles of the process share one cache of 64 MiB,
+ * except handles with a cache of their own or none (`cache_bytes`). The cache's memory grows
+ * with its blocks and shrinks as handles are closed. */
 
 typedef struct caterva_cache_info {
     size_t struct_size;
@@ -749,7 +748,7 @@ typedef struct caterva_cache_info {
     int64_t misses;   /* lookups that did not                           */
     int64_t inserted;
     int64_t evicted;  /* to make room                                   */
-    int64_t prefetched; /* of those inserted, before a read needed them */
+    int64_t prefetched; /* inserted before a read needed them           */
 } caterva_cache_info;
 #define CATERVA_CACHE_INFO_INIT CATERVA_INIT_(caterva_cache_info)
 
@@ -766,13 +765,13 @@ CATERVA_API caterva_status caterva_cache_describe(caterva_array *array,
                                                   caterva_error *err);
 
 /* Requests that the blocks of the box [start, stop) be decoded into the cache, and returns at
- * once. Cached blocks are not decoded again. Queued boxes fill at most half of the cache
- * together; the rest is ignored, and so is a box while eight are queued. Errors are reported
- * by the read that needs the block. Does nothing through a handle without a cache or with
- * `threads` 1: the handle's threads beyond the caller's decode, and reads have priority.
- * Returns CATERVA_ERANGE if the box is not inside the array. A write waits for the few blocks
- * being decoded; what it writes is seen. Closing the handle and fork wait, too; they and
- * caterva_refresh drop the queued boxes.
+ * once. Cached blocks are not decoded again. All queued boxes together fill at most half of the
+ * cache; what exceeds that is ignored, and so is a box while eight are queued. Errors are
+ * reported by the read that needs the block. The handle's threads decode, except the caller's,
+ * and reads have priority. So this does nothing through a handle with `threads` 1, or without a
+ * cache. Returns CATERVA_ERANGE if the box is not inside the array. A write waits for the few
+ * blocks being decoded, and later reads see the written items. Closing the handle and fork
+ * wait, too. They and caterva_refresh drop the queued boxes.
  *
  * A scan needs no such call. When a thread reads three boxes, each moved by the same step
  * along one axis, the library prefetches the next layer of blocks along that axis each time
@@ -788,16 +787,16 @@ CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t 
 /* ---- Views -------------------------------------------------------------- */
 
 /* A view shows an array through slices, steps, transposition and new axes, or shows several
- * arrays as one. Making one touches no data. A view never changes. Reads and writes through
- * it are selections of the array below, with what its handle sees; the array must stay open.
- * Views made of a view stay valid when it is freed. After a change of the array's shape, or a
- * caterva_refresh to an array of other axes or another dtype, use of older views returns
- * CATERVA_ESTALE, before any other error. A view of several arrays can still read the items
- * of those that have not changed. */
+ * arrays as one. Making one touches no data. A view never changes. A read or write through a
+ * view is a selection of the array below, in the state that the array's handle sees; the array
+ * must stay open. A view made from another view stays valid when that one is freed. After a
+ * change of the array's shape, or a caterva_refresh to an array of other axes or another dtype,
+ * use of older views returns CATERVA_ESTALE, before any other error. A view of several arrays
+ * can still read the items of those that have not changed. */
 typedef struct caterva_view caterva_view;
 
-/* Makes a view of the whole array. Release *out, as of all functions below, with
- * caterva_view_free.
+/* Makes a view of the whole array. Release *out with caterva_view_free, as the views of the
+ * functions below.
  * Thread: shared; caterva_view_free: any, once. */
 CATERVA_API caterva_status caterva_view_of(caterva_array *array, caterva_view **out,
                                            caterva_error *err);
@@ -839,8 +838,8 @@ CATERVA_API const int64_t *caterva_view_shape(const caterva_view *view);
 
 /* Read and write as caterva_read_selection and caterva_write_selection do, with the view in
  * place of the array. Lists and points take 8 bytes more for each index; a mask of the view
- * takes the memory of as many points. Points and masks of a view of several arrays also take
- * 8 bytes each, their coordinates a second time, and the memory of the items. A view of
+ * takes the memory of as many points. With a view of several arrays, points and masks take for
+ * each item 8 bytes more, its coordinates a second time, and the item's memory. A view of
  * several arrays cannot be written: CATERVA_EREADONLY.
  * Thread: shared for caterva_view_read, turns for caterva_view_write, on the arrays below. */
 CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
@@ -858,7 +857,7 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
  * once, when all shares have ended.
  *
  * - The state that is read is defined per array. Through handles for writing, the shares may
- *   be of different moments.
+ *   read states of different times.
  * - caterva_close, caterva_discard and caterva_refresh of one array wait only for its share.
  *   The first two cancel the whole read, but on_done may be called after they return, when
  *   the last other array has stopped. `dst` belongs to the library until then.
@@ -962,11 +961,11 @@ CATERVA_API caterva_status caterva_metalayer_update(caterva_array *array, const 
                                                const void *content, size_t size,
                                                caterva_error *err);
 
-/* Returns the names of the dimensions in *names: one for each axis, NULL for an axis without
- * a name. They come from the attribute `dims`, a list of text or nil; without it from Zarr's
+/* Returns the names of the dimensions in *names: one for each axis, NULL for an axis without a
+ * name. They come from the attribute `dims`, a list of text or nil; without it from Zarr's
  * `dimension_names` or `_ARRAY_DIMENSIONS`, in this order. An attribute that is not a list of
- * one entry for each axis is ignored. Returns CATERVA_ENOTFOUND without any. *names is one
- * allocation: release it with caterva_free.
+ * one entry for each axis is ignored. Returns CATERVA_ENOTFOUND if the array has no names.
+ * *names is one allocation: release it with caterva_free.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_dims_get(caterva_array *array, const char ***names,
                                             caterva_error *err);
@@ -982,8 +981,8 @@ CATERVA_API caterva_status caterva_dims_set(caterva_array *array, const char *co
 /* ---- Partition ---------------------------------------------------------- */
 
 /* Computes the chunk and block shape that the library would choose for an array of this shape
- * and item size. Keeps a given shape (not NULL) and fits the other one to it. ndim entries
- * each.
+ * and item size. If one of the two shapes is given (not NULL), keeps it and chooses the other
+ * one to fit. ndim entries each.
  * Thread: any. */
 CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *shape,
                                                     int64_t item_size,

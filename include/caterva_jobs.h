@@ -54,10 +54,10 @@ CATERVA_API caterva_status caterva_job_begin(caterva_array *array,
                                              const caterva_job_options *options, void **job,
                                              size_t *job_size, caterva_error *err);
 
-/* Makes a new part of the job for the array at `url`, as this worker reaches it. *out is an
- * array for writing, with the shape, partition, codec and layout of the array. Its items read
- * as zeros until this handle writes them: it is no copy of the array. `options` (NULL:
- * defaults) apply except mode, offset and compact_percent.
+/* Makes a new part of the job. `url`: the array, by the path or URL at which this worker finds
+ * it. *out is an array for writing, with the shape, partition, codec and layout of the array.
+ * Its items read as zeros until this handle writes them: it is no copy of the array. `options`
+ * (NULL: defaults) apply except mode, offset and compact_percent.
  *
  * Its shape, attributes and metalayers cannot change, and it cannot be committed
  * (CATERVA_EUNSUPPORTED). caterva_part_finish completes it; caterva_close and caterva_discard
@@ -73,10 +73,10 @@ CATERVA_API caterva_status caterva_part_open(const char *url, const void *job,
                                              const caterva_open_options *options,
                                              caterva_array **out, caterva_error *err);
 
-/* Encodes the part's pending changes, installs its file or directory, syncs it according to
- * the durability, and returns its token: less than 1 KiB and 24 bytes for each chunk.
- * Releases the handle also on failure; nothing is left of the part then. Release *token with
- * caterva_free. Returns CATERVA_EINVAL for an array that is not a part.
+/* Encodes the part's pending changes, installs its file or directory, syncs it according to the
+ * durability, and returns its token: less than 1 KiB and 24 bytes for each chunk. Releases the
+ * handle also on failure; then the part is deleted. Release *token with caterva_free. Returns
+ * CATERVA_EINVAL for an array that is not a part.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_part_finish(caterva_array *part, void **token,
                                                size_t *token_size, caterva_error *err);
@@ -149,9 +149,9 @@ CATERVA_API caterva_status caterva_merge(caterva_array *array, const void *const
  * job does not exist, and CATERVA_EIO if a part (of another user, for example) could not be
  * deleted; the others are deleted, and the job has ended.
  *
- * If the progress of `options` (may be NULL) stops it at done == 0, nothing has changed.
- * Later the job has ended: caterva_jobs_list lists what is left of it, with
- * `has_ended`, and another call deletes that.
+ * If the progress of `options` (may be NULL) stops the call at done == 0, nothing has changed.
+ * If it stops the call later, the job has ended: caterva_jobs_list lists the remaining parts,
+ * with `has_ended`, and another call deletes them.
  * Thread: any. */
 CATERVA_API caterva_status caterva_job_delete(const char *url, const void *job,
                                                size_t job_size,
@@ -181,8 +181,8 @@ typedef struct caterva_job_list {
     const caterva_job_entry *const *entries; /* n of them, the oldest first */
 } caterva_job_list;
 
-/* Lists the jobs beside the array at `url` that were begun and neither merged and committed
- * nor deleted; also, with `has_ended`, what is left of others because a part could not be
+/* Lists the open jobs beside the array at `url`: those that were begun, but not yet merged and
+ * committed, or deleted. Also lists, with `has_ended`, ended jobs of which a part could not be
  * deleted: caterva_job_delete tries again. Reads every part. `options` may be NULL. Release
  * *out with caterva_job_list_release.
  * Thread: any. */

@@ -19,11 +19,11 @@ extern "C" {
  * CATERVA_EREADONLY, whatever its scheme. Opening a URL of another scheme is
  * CATERVA_EUNSUPPORTED.
  *
- * A handle stays with the object that it opened: each request names its ETag. If the object
- * has changed on the server or is not available any more (status 403, 404 or 410), reads
+ * A handle stays with the object that it opened: each request names the object's ETag. If the
+ * object has changed on the server or is not available any more (status 403, 404 or 410), reads
  * return CATERVA_EIO with a message that states this, until caterva_refresh. Certificates are
- * checked, https is never redirected to http, and messages contain neither the queries of
- * URLs nor credentials. */
+ * checked, https is never redirected to http, and messages contain neither the queries of URLs
+ * nor credentials. */
 
 /* The source of credentials for s3://. */
 typedef enum caterva_credentials {
@@ -98,11 +98,11 @@ struct caterva_remote_options {
     void (*on_request)(void *context, const caterva_transfer *transfer);
     void *context;          /* for both; valid until the handle is closed                 */
     /* A folder that caches the bytes read, for other handles and processes: they open the
-     * object with one request, as without it, and then fetch only missing bytes. The key is
-     * URL, ETag, size and the object's end; bytes have checksums. Objects with neither a
-     * strong ETag nor a seal, and directories, are not cached. Bytes that cannot be written
-     * or read there are fetched. NULL: no cache. The folder is created if its parent exists;
-     * its files are readable only for this user. */
+     * object with one request, as without a cache, and then fetch only missing bytes. The key
+     * is URL, ETag, size and the object's end; bytes have checksums. Objects with neither a
+     * strong ETag nor a seal, and directories, are not cached. Bytes that cannot be written or
+     * read there are fetched. NULL: no cache. The folder is created if its parent exists; its
+     * files are readable only for this user. */
     const char *cache_folder;
     int64_t cache_bytes;    /* maximum in that folder; the least recently used are deleted;
                                0: 1 GiB                                                   */
@@ -179,11 +179,12 @@ typedef struct caterva_publish_result {
  * checksum. Archives whose directory exceeds 16 MiB are not compared. An object that differs
  * or cannot be compared is CATERVA_EEXIST, with a message that gives the difference.
  *
- * The object appears whole. Without `replace` it is created only if nothing exists; with it,
- * it replaces only the version described by `if_match`, if the server supports conditional
- * requests; with other servers the state is checked once beforehand. A request whose response
- * is lost is repeated, and its possible effect is recognised: S3 objects get an id of the
- * call in their metadata. Finally the last bytes of the object, with the seal, are read back.
+ * The object appears whole. Without `replace` it is created only if nothing exists; with
+ * `replace` it replaces only the version described by `if_match`. This holds if the server
+ * supports conditional requests; with other servers the state is checked once beforehand. A
+ * request whose response is lost is repeated, and its possible effect is recognised: S3 objects
+ * get an id of the call in their metadata. Finally the last bytes of the object, with the seal,
+ * are read back.
  *
  *   CATERVA_EINVAL     not sealed, a directory, or no URL; a `resume` file of another upload
  *   CATERVA_ECORRUPT   the file is damaged: nothing was sent
@@ -191,7 +192,7 @@ typedef struct caterva_publish_result {
  *   CATERVA_EBUSY      the array is open for writing, or changed meanwhile
  *   CATERVA_ENOTFOUND  no such file or bucket
  *   CATERVA_EIO        the server refuses or fails; see the message
- *   CATERVA_ESTOPPED   stopped: nothing is at the URL, unless everything was sent
+ *   CATERVA_ESTOPPED   stopped: nothing is at the URL, unless everything had been sent
  *
  * `options` and `result` may be NULL; *result is filled on failure, too. Takes little memory,
  * whatever the size.

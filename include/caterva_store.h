@@ -39,8 +39,8 @@ typedef struct caterva_store {
     size_t struct_size;
     void *context;        /* passed to every function                                     */
     const char *name;     /* for messages; NULL: "the program's store"                    */
-    const char *identity; /* of the openings in this process with the same text, one at a
-                             time may write (CATERVA_EBUSY). NULL: the program ensures it */
+    const char *identity; /* of the handles in this process whose stores have the same
+                             text, one may write (CATERVA_EBUSY). NULL: not checked       */
     int one_at_a_time;    /* 1: the functions are never called concurrently               */
     /* Sets *size to the current number of bytes. */
     caterva_status (*size)(void *context, uint64_t *size, caterva_error *err);
@@ -142,11 +142,11 @@ CATERVA_API caterva_status caterva_frame_pieces(caterva_array *array,
                                                             size_t size, uint64_t total),
                                                 void *context, caterva_error *err);
 
-/* Appends such a frame to the file at `path`, which is created if it does not exist. Sets
- * *offset to the start of the frame, for caterva_open_options. Takes the memory of the frame.
- * After a failure the file has its old length. Returns CATERVA_EBUSY while an array at the
- * file's beginning is open for writing. Such an array must not be written afterwards: its
- * commits would overwrite the bytes behind it.
+/* Appends the array, as one contiguous frame, to the file at `path`, which is created if it
+ * does not exist. Sets *offset to the start of the frame, for caterva_open_options. Takes the
+ * memory of the frame. After a failure the file has its old length. Returns CATERVA_EBUSY while
+ * an array at the file's beginning is open for writing. Such an array must not be written
+ * afterwards: its commits would overwrite the bytes behind it.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_frame_append(caterva_array *array, const char *path,
                                                caterva_durability durability,
@@ -196,10 +196,10 @@ CATERVA_API caterva_status caterva_set_allocator(const caterva_allocator *alloca
  * child of fork holds nothing.
  *
  * caterva_background_hold returns when no read of caterva_read_async and no prefetch is in
- * progress; or, as a fork does, when none of them has ended for 10 seconds. Called inside one
- * of these functions it returns at once, because they may wait for that function. Queued and
- * new reads wait until each hold is resumed. Do not wait for a request meanwhile; new calls
- * work on their own thread alone.
+ * progress; or, as a fork does, when none of them has ended for 10 seconds. Called inside a
+ * function of the program, it returns at once, because the reads may wait for that function.
+ * Queued and new reads wait until each hold is resumed. Do not wait for a request meanwhile;
+ * new calls work on their own thread alone.
  * Thread: any. */
 CATERVA_API void caterva_background_hold(void);
 CATERVA_API void caterva_background_resume(void);

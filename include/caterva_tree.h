@@ -85,21 +85,20 @@ typedef struct caterva_tree_options {
  * anything but a directory, and CATERVA_EBUSY while another handle has the tree open for
  * writing. Release *out with caterva_tree_close.
  *
- * A tree open for writing belongs to the process that opened it: in a child of fork, calls
- * that change, commit, roll back or pack it return CATERVA_EBUSY. Opening for writing deletes
- * what a stopped or killed caterva_tree_delete has left; if that is stopped
- * (CATERVA_ESTOPPED), the next opening continues.
+ * A tree open for writing belongs to the process that opened it: in a child of fork, calls that
+ * change, commit, roll back or pack it return CATERVA_EBUSY. Opening for writing deletes files
+ * that a stopped or killed caterva_tree_delete has left; if this is stopped (CATERVA_ESTOPPED),
+ * the next opening continues.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              const caterva_tree_options *options,
                                              caterva_tree **out, caterva_error *err);
 
-/* Commits pending attributes of groups, and releases the handle, also if that fails. Arrays
- * and lists that came from it stay valid; pending changes of an array belong to the array.
- * After a failed caterva_tree_commit that was neither repeated nor rolled back, it drops the
- * attributes and returns the status of that commit. In a child of fork it commits nothing
- * (CATERVA_EBUSY if something was pending), and leaves the tree's lock to the parent. NULL is
- * fine.
+/* Commits pending attributes of groups, and releases the handle, also if the commit fails.
+ * Arrays and lists that came from it stay valid; pending changes of an array belong to the
+ * array. If the last caterva_tree_commit failed and was not rolled back, drops the attributes
+ * and returns the status of that commit. In a child of fork, commits nothing (CATERVA_EBUSY if
+ * something was pending), and leaves the tree's lock to the parent. NULL is fine.
  * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
 
@@ -179,71 +178,72 @@ CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const c
  * - CATERVA_EEXIST: the group contains files that are not the tree's; nothing is deleted.
  * - CATERVA_EREADONLY: the key is inside embed.b2e, or is one of python-blosc2's objects.
  * - CATERVA_EBUSY, if nothing else prevents it: an array is open for writing, also a new one
- *   that is not committed yet; or it has an open job, active or not: merge it, or end it with
- *   caterva_job_delete.
+ *   that is not committed yet; or an array has an open job, active or not: merge the job, or
+ *   end it with caterva_job_delete.
  *
- * If the handle's progress stops it (CATERVA_ESTOPPED) while files are checked for other
- * files, writers and jobs, nothing is deleted. Once files are being deleted the group no
- * longer exists, and its pending attributes are gone; the message says so. No list and no
- * archive contains any part of it, and its key is free. The remaining files are in a hidden
- * directory of the tree, ".group.deleted-" and six characters, which the next
+ * If the handle's progress stops the call (CATERVA_ESTOPPED) while it looks for foreign files,
+ * writers and jobs, nothing is deleted. If it stops the call later, while files are deleted,
+ * the group no longer exists, and its pending attributes are gone; the message states this. No
+ * list and no archive contains any part of it, and its key is free. The remaining files are in
+ * a hidden directory of the tree, ".group.deleted-" and six characters, which the next
  * caterva_tree_delete of any key, or caterva_tree_open for writing, deletes.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_delete(caterva_tree *tree, const char *key,
                                                caterva_error *err);
 
 /* Gives the array, leaf or group another key, in one step; makes the groups of the new key.
- * Returns the statuses of caterva_tree_delete and caterva_tree_create_array, and
- * CATERVA_EBUSY for an array with an open job, active or not, and for a group that contains
- * one: merge or end it first.
+ * Returns the statuses of caterva_tree_delete and caterva_tree_create_array, and CATERVA_EBUSY
+ * for an array with an open job, active or not, and for a group that contains such an array:
+ * merge or end the job first.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_move(caterva_tree *tree, const char *from,
                                              const char *to, caterva_error *err);
 
 /* ---- Commits of trees ----------------------------------------------------- */
 
-/* Commits all pending changes of the tree as one: those of the arrays open for writing
- * through this handle (caterva_tree_open_array, caterva_tree_create_array), including new
- * arrays, and the attributes of groups. Whatever happens to the process, the file system or
- * the power, readers of this library find all of it or nothing.
+/* Commits all pending changes of the tree as one: those of the arrays open for writing through
+ * this handle (caterva_tree_open_array, caterva_tree_create_array), including new arrays, and
+ * the attributes of groups. Whatever happens to the process, the file system or the power,
+ * readers of this library find all changes or none.
  *
- * Each array first writes everything but its header. Then a file `.caterva-commit` with the
- * new headers appears in the tree: this is the commit. The headers are written, new files are
- * renamed into place, and the file is deleted. If a writer is killed before that, the file
- * remains: opening the tree for reading, or an array as "weather.b2d::/group/name", applies
- * it in memory; opening them for writing completes the commit first. Programs that do not
- * know the file, such as python-blosc2, find each array whole, but some in the previous
+ * Each array first writes everything but its header. Then a file `.caterva-commit` with the new
+ * headers appears in the tree: this is the commit. The headers are written, new files are
+ * renamed into place, and the file is deleted. If a writer is killed before it deletes the
+ * file, the file remains: opening the tree for reading, or an array as
+ * "weather.b2d::/group/name", applies it in memory; opening them for writing completes the
+ * commit first. Programs that do not know the file, such as python-blosc2, find each array
+ * whole, but some in the previous state.
+ *
+ * A reader that opens several arrays during a commit may get some in the previous and others in
+ * the new state; once it sees an array in the new state, all arrays opened later are in the new
  * state.
- *
- * A reader that opens several arrays during a commit may get some in the previous and others
- * in the new state; once it sees a new one, all arrays opened later are new.
  *
  * Syncs with the strictest durability of the tree and the arrays; CATERVA_DURABILITY_ORDERED
  * counts as CATERVA_DURABILITY_FULL.
  *
  * After a failure nothing is committed and all changes stay pending: call it again, or
- * caterva_tree_rollback. This includes CATERVA_ESTOPPED (a stop after the file has appeared
- * is too late) and CATERVA_EBUSY, if a file that a new array would replace is open for
- * writing. There are two exceptions, which the message states: an array whose sync failed
- * must be opened again; and after a failure behind the commit itself (CATERVA_EIO) the commit
- * is valid, and is completed when all handles are closed and the tree is opened for writing.
- * Returns CATERVA_EREADONLY if the tree is open for reading, and CATERVA_EBUSY in a callback
- * of a verify of one of the arrays. A thread that closes or discards one of the arrays
- * meanwhile waits until the commit has ended, likewise for caterva_tree_rollback.
+ * caterva_tree_rollback. This includes CATERVA_ESTOPPED (a stop after the file has appeared is
+ * too late) and CATERVA_EBUSY, if a file that a new array would replace is open for writing.
+ * There are two exceptions, which the message states: an array whose sync failed must be opened
+ * again; and after a failure that follows the commit itself (CATERVA_EIO), the commit is valid,
+ * and is completed when all handles are closed and the tree is opened for writing. Returns
+ * CATERVA_EREADONLY if the tree is open for reading, and CATERVA_EBUSY in a callback of a
+ * verify of one of the arrays. A thread that closes or discards one of the arrays meanwhile
+ * waits until the commit, or a caterva_tree_rollback, has ended.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_commit(caterva_tree *tree, caterva_error *err);
 
-/* Rolls back all that caterva_tree_commit would commit, as caterva_rollback does for one
- * array. A new array is then empty, and still to be committed or discarded.
+/* Rolls back all that caterva_tree_commit would commit, as caterva_rollback does for one array.
+ * A new array is then empty, and must still be committed or discarded.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_rollback(caterva_tree *tree, caterva_error *err);
 
 /* ---- Attributes of groups ------------------------------------------------- */
 
 /* The attributes of a group are those of its file `__vlmeta__.b2f`, as in python-blosc2; "/"
- * has some, too. Values and names are as for arrays (caterva_attr_set). They can be read in
- * every tree, and changed in a directory that is open for writing. Changes are pending until
- * caterva_tree_commit or caterva_tree_close; this handle sees them at once. */
+ * can have attributes, too. Values and names are as for arrays (caterva_attr_set). They can be
+ * read in every tree, and changed in a directory that is open for writing. Changes are pending
+ * until caterva_tree_commit or caterva_tree_close; this handle sees them at once. */
 
 /* Lists the names in stored order: *names has *n entries, 0 if the group has no attributes.
  * *names is one allocation: release it with caterva_free. Returns CATERVA_ENOTFOUND if the
@@ -280,7 +280,7 @@ typedef struct caterva_tree_member {
     size_t struct_size;
     const char *key;       /* as in caterva_tree_entry; "/": embed.b2e and the tree itself;
                               "/g/__vlmeta__": attributes of "/g"                     */
-    const char *kind_name; /* as there, or "attributes", "tree"                       */
+    const char *kind_name; /* as in caterva_tree_entry; or "attributes", "tree"       */
     int64_t damages;       /* calls of on_damage                                      */
     int sealed;            /* 1: checksums of this library cover its contents         */
     const caterva_verify_result *result; /* of an array; all zeros of other members   */
@@ -343,7 +343,7 @@ CATERVA_API caterva_status caterva_tree_verify(caterva_tree *tree, const char *g
 typedef enum caterva_outcome {
     CATERVA_OUTCOME_SOUND = 0, /* needs no repair                                   */
     CATERVA_OUTCOME_WHOLE,     /* was damaged, but nothing is lost                  */
-    CATERVA_OUTCOME_PARTLY,    /* some is lost: see `reason`, or the array's result */
+    CATERVA_OUTCOME_PARTLY,    /* partly lost: see `reason`, or the array's result  */
     CATERVA_OUTCOME_LOST       /* nothing can be recovered: see `reason`            */
 } caterva_outcome;
 
@@ -429,11 +429,11 @@ typedef struct caterva_tree_pack_options {
 #define CATERVA_TREE_PACK_INIT CATERVA_INIT_(caterva_tree_pack_options)
 
 /* Writes the tree, a directory or an archive, as an archive (.b2z) at `path`: all files that
- * are not hidden, uncompressed, embed.b2e last. The archive appears whole, and with
- * `overwrite` replaces an older one; readers of that continue. Takes a buffer of memory and
- * 100 bytes for each file. `options` NULL: the defaults. Returns CATERVA_EBUSY while the tree
- * or an array in it is open for writing elsewhere, or the file at `path` is; CATERVA_ECORRUPT
- * if a member's checksum in the source is wrong.
+ * are not hidden, uncompressed, embed.b2e last. The archive appears whole, and with `overwrite`
+ * replaces an older one, whose readers can continue. Takes a buffer of memory and 100 bytes for
+ * each file. `options` NULL: the defaults. Returns CATERVA_EBUSY while the tree or an array in
+ * it is open for writing elsewhere, or the file at `path` is; CATERVA_ECORRUPT if a member's
+ * checksum in the source is wrong.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
                                              const caterva_tree_pack_options *options,

@@ -44,16 +44,16 @@ CATERVA_API caterva_status caterva_seal(const char *url,
                                         const caterva_upkeep_options *options,
                                         caterva_error *err);
 
-/* Deletes the array at `url`, a file or directory, and nothing but arrays: if `url` does not
- * open as an array, returns the status of caterva_open; for a directory with other files,
+/* Deletes the array at `url`, a file or directory. Deletes nothing else: if `url` does not open
+ * as an array, returns the status of caterva_open; if a directory contains other files,
  * CATERVA_EEXIST. Returns CATERVA_EBUSY while the array is open for writing; for a directory,
  * also while it is open for reading. Handles that read a file keep reading it. If `url` is a
  * symbolic link, deletes the array it points to and keeps the link.
  *
- * A directory disappears at once; then its files are deleted one by one. If the call is
- * stopped before the first file is deleted, nothing has changed. Later the rest remains
- * under another name, which the message of CATERVA_ESTOPPED gives; caterva_delete deletes it
- * like any array.
+ * A directory disappears at once; then its files are deleted one by one. If the call is stopped
+ * before the first file is deleted, nothing has changed. If it is stopped later, the remaining
+ * files stay under another name, which the message of CATERVA_ESTOPPED gives; caterva_delete
+ * deletes them like any array.
  * Thread: any. */
 CATERVA_API caterva_status caterva_delete(const char *url,
                                           const caterva_upkeep_options *options,
@@ -76,7 +76,7 @@ typedef struct caterva_copy_options {
      * create->dtype must then be NULL. */
     const char *convert_to;
     caterva_casting casting;
-    /* Counts the new array's bytes. The one in `create` is for later calls through *out. */
+    /* Counts the new array's bytes. `create->progress` is for later calls through *out. */
     caterva_progress progress;
     /* 1: prepare for reading through URLs: one file with the layouts of all chunks (48 bytes
      * for each chunk, 8 for each block) in one place, so that a block takes one round trip.
@@ -87,10 +87,10 @@ typedef struct caterva_copy_options {
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)
 
 /* Makes a new array at `url` (as caterva_create does) from a box of `source`, with pending
- * changes, and commits it: with another partition, codec or layout, and without dead space.
- * Copies attributes, metalayers and the fill. `options` NULL: all as the source. "mem:" and
- * arrays in a tree are contiguous, also if the source is a directory; requesting another
- * layout there is CATERVA_EINVAL.
+ * changes, and commits it. The new array has no dead space, and may have another partition,
+ * codec or layout. Copies attributes, metalayers and the fill. `options` NULL: everything is as
+ * in the source. "mem:" and arrays in a tree are contiguous, also if the source is a directory;
+ * requesting another layout there is CATERVA_EINVAL.
  *
  * If partition, codec, level and filters stay and the box begins at a chunk boundary, chunks
  * are moved as stored, without decoding. Otherwise items are decoded and encoded slab by
@@ -199,7 +199,7 @@ typedef enum caterva_reduction {
  * - Times have minimum and maximum only.
  *
  * Returns CATERVA_ESHORT if `dst_size` is too small for the result. After a failure `dst` is
- * undefined. Threads work on different parts of the result: a small one uses few threads,
+ * undefined. Threads work on different parts of the result, so a small result uses few threads,
  * unless it is a single item.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_reduce(caterva_array *array, caterva_reduction what,
@@ -281,7 +281,7 @@ CATERVA_API caterva_status caterva_verify(caterva_array *array,
                                           const caterva_verify_options *options,
                                           caterva_verify_result *result, caterva_error *err);
 
-/* ---- Around damage ------------------------------------------------------- */
+/* ---- Reading around damage, and repair ----------------------------------- */
 
 typedef struct caterva_skip_options {
     size_t struct_size;
@@ -296,8 +296,9 @@ typedef struct caterva_skip_options {
 
 /* Reads as caterva_read_selection does, but continues after damage (see caterva_damage): the
  * selected items of a damaged chunk become the fill, and on_damage is called. Returns
- * CATERVA_OK also then. A chunk that could not be read ends the call with the error: it may
- * be sound. An array with a damaged index has no readable chunk: CATERVA_ECORRUPT.
+ * CATERVA_OK also after damage. A chunk that could not be read ends the call with the error,
+ * because it may be sound. An array with a damaged index has no readable chunk:
+ * CATERVA_ECORRUPT.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
                                                  const caterva_selection *selection,
@@ -308,10 +309,10 @@ CATERVA_API caterva_status caterva_read_skipping(caterva_array *array,
 /* The state that a repair is based on. */
 typedef enum caterva_found {
     CATERVA_FOUND_STANDING = 0, /* the current header                                    */
-    CATERVA_FOUND_COPY,         /* the copy of the newest header: it was torn or damaged */
+    CATERVA_FOUND_COPY,         /* the copy of the newest header, which was damaged      */
     CATERVA_FOUND_OLDER,        /* the copy of an older header, or of one that may not be the
-                                   last: later commits are lost. In an unsealed file a chunk
-                                   may hold items that they wrote over dead space        */
+                                   newest: later commits are lost. In an unsealed file a
+                                   chunk may hold items that these wrote over dead space */
     CATERVA_FOUND_ORDER         /* no index: chunks numbered in stored order. Right only for
                                    arrays written once, from the first chunk to the last,
                                    without special chunks                                */
@@ -465,12 +466,12 @@ CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64
                                                      void *dst, size_t dst_size,
                                                      size_t *size, caterva_error *err);
 
-/* Stores a Blosc2 chunk of `src_size` bytes as chunk `chunk` of the array. It may have any
- * codec and filters that an array may have; those that depend on the geometry only if the
- * array has the same. It need not be trusted: the library checks its header and block starts
- * against the grid and decodes all of it once. CATERVA_ECORRUPT and CATERVA_EUNSUPPORTED name
- * the reason for a refusal, and nothing has changed then. This handle sees the chunk at once,
- * others after the commit. Reports no progress and cannot be stopped.
+/* Stores a Blosc2 chunk of `src_size` bytes as chunk `chunk` of the array. The chunk may have
+ * any codec and filters that an array may have, but those that depend on the geometry only if
+ * the array has the same ones. The chunk need not be trusted: the library checks its header and
+ * block starts against the grid, and decodes it once as a whole. CATERVA_ECORRUPT and
+ * CATERVA_EUNSUPPORTED name the reason for a refusal, and nothing has changed then. This handle
+ * sees the chunk at once, others after the commit. Reports no progress and cannot be stopped.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
                                                       const void *src, size_t src_size,
