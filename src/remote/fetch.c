@@ -309,7 +309,7 @@ static cv_status deliver_part(cv_fetch *f, const uint8_t *bytes, size_t size, si
 }
 
 /* Commits what a body part delivered, when the part ends exactly where its header said. Until then
- * a broken connection may have delivered anything. */
+ * its bytes may be wrong. */
 static void commit_part(cv_fetch *f)
 {
     for (size_t i = 0; i < f->ranges.n; i++) {
@@ -433,9 +433,9 @@ static int64_t split(cv_fetch *f, cv_fetch_outcome outcome)
     return CV_WIRE_DONE;
 }
 
-/* Retries once. After a second failure requests the rest range by range, because the failure may
- * concern multi-range requests only. If no body part ever arrived, the server counts as refusing
- * them. */
+/* Retries once. After a second failure, the remaining ranges are requested one by one, because only
+ * multi-range requests may fail. If no body part ever arrived, the server counts as refusing
+ * multi-range requests. */
 static int64_t try_multirange_again(cv_fetch *f)
 {
     bool has_failed = f->retry.n_failures > 0, has_any = f->ranges.has_any;

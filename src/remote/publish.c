@@ -2,11 +2,11 @@
  *
  *     check   the file is finished and sound; it must not change until it is sent
  *     look    at the URL: it has no object, or the one to replace
- *     send    one PUT or an upload in parts, on the condition that this is still so
+ *     send    one PUT or an upload in parts, refused by the server if the object changed
  *     verify  the end of the object, which contains the seal, by reading it back
  *
  * If an answer is lost, the request may have succeeded; then the next attempt is refused. So after
- * a refusal the object counts as ours if it has our bytes and no other write id. */
+ * a refusal the object counts as ours if it has our bytes, but not the id of another write. */
 #include "array/array.h"
 #include "array/wings.h"
 #include "base/os.h"
@@ -25,7 +25,7 @@ typedef struct finished {
     caterva_array *array;   /* an array; it stays open, so that its bytes stay */
     cv_store *source;       /* borrowed; its frame object is bytes [0, size) of the file */
     uint64_t size, changed; /* `changed`: the file's time when the check began */
-    uint64_t vouching;      /* the last bytes, which contain checksums of all others */
+    uint64_t vouching;      /* size of the end, with checksums of all bytes before it */
 } finished;
 
 /* ---- Finished files ---------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static cv_status check_sound(const char *path, finished *f,
                    s.first.message);
 }
 
-/* Checks that the file is the one that was checked, after its last byte was read. */
+/* Checks, after the last byte was read, that the file did not change since check_sound began. */
 static cv_status check_unchanged(const finished *f, cv_error *err)
 {
     cv_snapshot *now = NULL;

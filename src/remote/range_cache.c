@@ -30,7 +30,7 @@ typedef struct pack_extent {
 
 typedef struct range_folder {
     cv_dir dir;
-    uint64_t bound; /* bytes that it may hold */
+    uint64_t bound; /* bytes that the folder may hold */
     cv_mutex lock;  /* guards: */
     uint64_t left;  /* bytes that may be written before the next sweep */
 } range_folder;

@@ -233,13 +233,13 @@ static const struct {
     cv_status code;
     const char *sentence;
 } refusals[] = {
-    {400, CATERVA_EIO, "the server refuses it"},
+    {400, CATERVA_EIO, "the server refuses the request"},
     {401, CATERVA_EIO, "the server requires credentials"},
     {403, CATERVA_EIO, "these credentials do not allow writing it"},
     {404, CATERVA_ENOTFOUND, "the bucket does not exist, or the URL cannot be written"},
     {405, CATERVA_EUNSUPPORTED, "the server does not accept files there"},
     {409, CATERVA_EIO, "the folder does not exist, or another client is writing"},
-    {411, CATERVA_EUNSUPPORTED, "the server refuses it"},
+    {411, CATERVA_EUNSUPPORTED, "the server refuses the request"},
     {412, CATERVA_EEXIST, "an object exists there already"},
     {413, CATERVA_EUNSUPPORTED, "the server does not accept an object of this size"},
     {501, CATERVA_EUNSUPPORTED, "the server does not support the request"},

@@ -66,7 +66,7 @@ static cv_status parse_http(const char *text, const char *rest, cv_url *out, cv_
         return refuse(text, "has a blank or a control character: write %20 for a blank", err);
     if (memchr(rest, '@', authority))
         return refuse(text, "has a user: give credentials as headers", err);
-    if (strchr(rest, '#')) return refuse(text, "has a fragment (#): write %23 for it", err);
+    if (strchr(rest, '#')) return refuse(text, "has a fragment (#): write %23 for #", err);
     if (strchr(rest, '\\')) return refuse(text, "has a backslash", err);
     const char *at = take_host(rest, out);
     if (!at) return refuse(text, "has no valid host", err);

@@ -362,7 +362,7 @@ static void send_together(wave *w, size_t first, size_t end)
     }
 }
 
-/* Returns how many requests form the one that finds out: few, in case it fails. */
+/* Returns how many requests form the first multi-range request: few, in case it fails. */
 static size_t count_asked(const wave *w, size_t first)
 {
     enum { FEW = 4 };
@@ -371,8 +371,7 @@ static size_t count_asked(const wave *w, size_t first)
     return cv_ranges_share(&w->wanted[first], n < FEW ? n : FEW, UINT64_MAX);
 }
 
-/* Sends one multi-range request that finds out, and single-range requests that keep the other
- * connections busy. The rest waits for the result. */
+/* Sends the first multi-range request, and single-range ones that keep all connections busy. */
 static void find_out(wave *w, size_t n_asked)
 {
     size_t first = w->n_begun, end = w->n_first;

@@ -378,14 +378,14 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     is_at_root = is_at_root && memcmp(member->path, CV_TREE_ATTRIBUTES, stem) == 0;
     bool is_attributes =
         is_at_root || cv_tree_is_named(member->path, stem, CV_TREE_ATTRIBUTES);
-    if (is_leaf && is_attributes && w->tree->store) /* does the member have this name? */
+    if (is_leaf && is_attributes && w->tree->store) /* the name may be damaged */
         CV_TRY(classify(w, &from, &it, &is_leaf, err));
     if (is_leaf && is_at_root) return CV_OK;
     if (is_leaf && is_attributes)
         return add_group(w, member->path, cv_tree_parent(member->path, stem), err);
 
     size_t text = w->made->text.size;
-    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* is it in the group? */
+    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* nothing if outside the group */
     if (!made) return CV_OK;
     CV_TRY(classify(w, &from, &it, &is_leaf, err));
     size_t key_size = is_leaf ? stem : strlen(member->path);

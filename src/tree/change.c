@@ -492,7 +492,7 @@ static cv_status settle(const cv_tree *tree, const char *name, cv_error *err)
     if (!parent) return cv_fail_memory(err, size, "a path");
     int error = cv_open_dir(tree->dir, *parent ? parent : ".", 0, &dir);
     cv_free(parent);
-    if (error == ENOENT) return CV_OK; /* it was deleted with its contents */
+    if (error == ENOENT) return CV_OK; /* the directory was deleted, too */
     if (!error) error = cv_dir_sync(dir);
     if (error) return cv_fail_sys(err, error, "cannot sync %s", tree->shown.text);
     cv_dir_close(&dir);
@@ -639,7 +639,7 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
     const char *suffix = t->is_group ? "" : t->name + cv_tree_stem(t->name);
     CV_TRY(name_of(to, suffix, &name, err));
     cv_status status = cv_make_parents(tree->dir, name, tree->durable, err);
-    if (t->is_group) cv_remove_empty(tree->dir, name); /* checked before: it is not a group */
+    if (t->is_group) cv_remove_empty(tree->dir, name); /* checked: no files in it */
     int error = status == CV_OK ? cv_dir_rename_new(tree->dir, t->name, name) : 0;
     if (error) status = fail_change(tree, "move", t, error, err);
     if (status == CV_OK) status = settle(tree, name, err);

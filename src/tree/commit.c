@@ -104,7 +104,7 @@ static cv_status add_array(commit *c, const part *p, cv_error *err)
     return CV_OK;
 }
 
-/* The tree's watch, too, counts the bytes that an array's commit encodes, and can stop it. */
+/* The tree's watch, too, counts the bytes that the array encodes, and can stop the commit. */
 static cv_status prepare_array(const commit *c, part *p, cv_error *err)
 {
     cv_pending *pending = p->array->pending;
@@ -282,7 +282,7 @@ static cv_status commit_groups(caterva_tree *tree, cv_error *err)
     commit c = {.tree = tree};
     if (tree->groups.n == 0) return CV_OK;
     CV_TRY(cv_tree_handle_check_writable(tree, err));
-    if (tree->failed != CV_OK) /* belong to a commit whose arrays failed */
+    if (tree->failed != CV_OK) /* the attributes belong to a commit that failed */
         return cv_fail(err, tree->failed, -1,
                        "attributes of %zu groups are dropped when %s is closed: their commit "
                        "failed, and was neither repeated nor rolled back",

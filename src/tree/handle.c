@@ -203,10 +203,10 @@ cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err)
     CV_TRY(cv_tree_handle_check(tree, err));
     CV_TRY(cv_tree_check_writable(tree->tree, err));
     if (!tree->unfinished) return CV_OK;
-    return cv_fail(
-        err, CATERVA_EIO, -1,
-        "a commit to %s could not be finished: close all its handles and open the tree again",
-        tree->tree->shown.text);
+    return cv_fail(err, CATERVA_EIO, -1,
+                   "a commit to %s could not be finished: close all handles of the tree and "
+                   "open it again",
+                   tree->tree->shown.text);
 }
 
 void cv_tree_handle_begin(caterva_tree *tree)

@@ -382,8 +382,8 @@ cv_status cv_journal_publish(cv_dir dir, const char *shown, const cv_journal_ste
     if (!error) return CV_OK;
     return cv_fail_sys(
         err, error,
-        "cannot sync %s: it is not known whether the commit is published; close all its "
-        "handles and open the tree again",
+        "cannot sync %s: it is not known whether the commit is published; close all "
+        "handles of the tree and open it again",
         shown);
 }
 

@@ -171,9 +171,10 @@ static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *
     bool found = cv_journal_find(&journal, path) != NULL;
     cv_journal_free(&journal);
     if (!found) return CV_OK;
-    return cv_fail(err, tree->writable ? CATERVA_EIO : CATERVA_EBUSY, -1,
-                   "a commit to %s is not finished: close all its handles and open it again",
-                   tree->shown.text);
+    return cv_fail(
+        err, tree->writable ? CATERVA_EIO : CATERVA_EBUSY, -1,
+        "a commit to %s is not finished: close all handles of the tree and open it again",
+        tree->shown.text);
 }
 
 static cv_status open_to_write(const cv_tree *tree, const cv_leaf *leaf, const char *path,

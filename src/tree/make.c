@@ -136,7 +136,7 @@ static cv_status copy_look(const cv_tree *tree, cv_watch *watch, cv_contents *ow
             "%s is a single file with all arrays inside it: copy its arrays one by one",
             tree->shown.text);
     CV_TRY(cv_tree_look(tree, own, out, err));
-    if (tree->form == CV_TREE_DIRECTORY) /* which was listed */
+    if (tree->form == CV_TREE_DIRECTORY) /* the look listed its files */
         cv_watch_add(tree->watch, (int64_t)(*out)->members.n * CV_FILE_BYTES);
     for (size_t i = 0; i < (*out)->members.n; i++)
         cv_watch_expect(watch, (int64_t)(*out)->members.list[i].size);
@@ -602,7 +602,7 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
 static cv_status hold(const cv_tree *tree, cv_error *err)
 {
     if (tree->writable)
-        return cv_tree_check_writable(tree, err); /* the lock is ours, or a parent's */
+        return cv_tree_check_writable(tree, err); /* locked by us or our parent */
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
     int error = cv_file_lock(cv_dir_as_file(tree->dir));
     if (error) return cv_fail_lock(err, error, tree->path);

@@ -902,7 +902,7 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
         cv_free(path);
     }
     for (size_t i = 0; i < contents->members.n && !found; i++) {
-        /* A leaf with another suffix; opening it checks whether it is a frame. */
+        /* A leaf may have another suffix. Opening it checks whether it is a frame. */
         const cv_member *other = &contents->members.list[i];
         if (is_path_of(other->path, key) && strcmp(other->path, CV_TREE_EMBED) != 0)
             found = other;

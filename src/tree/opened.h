@@ -122,8 +122,8 @@ cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store *
                         cv_error *err);
 
 /* Call this before reporting that something behind a URL is missing or wrong, because no checksum
- * covers an archive's directory or embed.b2e. Fetches these again, bypassing all caches, once for
- * each tree. CATERVA_EIO: they differ. For trees that are not remote: CATERVA_OK. */
+ * covers an archive's directory or embed.b2e. Fetches both again, bypassing all caches, once for
+ * each tree. CATERVA_EIO: one differs. For trees that are not remote: CATERVA_OK. */
 cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err);
 
 /* Reads the directory of a remote archive again through a doubted store. CATERVA_EIO: it differs,
