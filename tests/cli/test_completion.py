@@ -121,7 +121,7 @@ class Completion(Case):
                         if line.startswith(f"--{option}["))
             offered = re.search(r":(?:\(|_values -s , name )([^)]*)\)?$", spec)
             self.assertLessEqual(some, set(offered[1].split()), spec)
-        self.assertIn("1:word:(list get set rm)", handed("attr", ""))
+        self.assertIn("1:word:(list get set delete)", handed("attr", ""))
         self.assertIn("tune:tries partitions", handed(""))
 
     def test_did_you_mean(self):
