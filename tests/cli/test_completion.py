@@ -122,7 +122,7 @@ class Completion(Case):
             offered = re.search(r":(?:\(|_values -s , name )([^)]*)\)?$", spec)
             self.assertLessEqual(some, set(offered[1].split()), spec)
         self.assertIn("1:word:(list get set delete)", handed("attr", ""))
-        self.assertIn("tune:tries partitions", handed(""))
+        self.assertIn("tune:compare partitions", handed(""))
 
     def test_did_you_mean(self):
         path = self.path("a.b2nd")
