@@ -159,7 +159,7 @@ static cli_exit append_slabs(const cli_args *args, growth *g, int fd, const char
 {
     int64_t length, skipped;
     CLI_TRY(append_slab_length(args, g, &length));
-    CLI_TRY(stream_skip(fd, name, args->offset, &skipped));
+    CLI_TRY(stream_discard(fd, name, args->offset, &skipped));
     size_t capacity = (size_t)(length * g->stride), want, got;
     uint8_t *items = cli_alloc(capacity);
     if (!items) return CLI_IO;

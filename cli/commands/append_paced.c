@@ -169,7 +169,7 @@ cli_exit append_stream(const cli_args *args, growth *g, int fd, const char *name
     pacer p = {.g = g, .name = name, .pace = *pace};
     int64_t length, skipped;
     CLI_TRY(append_slab_length(args, g, &length));
-    CLI_TRY(stream_skip(fd, name, args->offset, &skipped));
+    CLI_TRY(stream_discard(fd, name, args->offset, &skipped));
     p.capacity = (size_t)(length * g->stride);
     p.bytes = cli_alloc(p.capacity);
     cli_exit code = p.bytes ? follow(&p, fd) : CLI_IO;

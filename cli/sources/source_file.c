@@ -240,7 +240,7 @@ static cli_exit describe_raw(file_source *s, const raw_items *items)
     CLI_TRY(check_size(s));
     if (!s->base.in_order) return CLI_OK;
     int64_t skipped;
-    CLI_TRY(stream_skip(s->fd, s->path, items->offset, &skipped));
+    CLI_TRY(stream_discard(s->fd, s->path, items->offset, &skipped));
     return skipped == items->offset ? CLI_OK : ends_early(s);
 }
 

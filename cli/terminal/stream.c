@@ -31,7 +31,7 @@ cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *g
     return CLI_OK;
 }
 
-cli_exit stream_skip(int fd, const char *path, int64_t size, int64_t *got)
+cli_exit stream_discard(int fd, const char *path, int64_t size, int64_t *got)
 {
     uint8_t waste[4096];
     size_t n = 1;

@@ -11,7 +11,7 @@ cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *g
 size_t stream_piece(size_t size);
 
 /* The same, but discards the bytes. */
-cli_exit stream_skip(int fd, const char *path, int64_t size, int64_t *got);
+cli_exit stream_discard(int fd, const char *path, int64_t size, int64_t *got);
 
 /* Reads all of standard input, with a NUL; CLI_USAGE: over `limit` bytes. Release *out with
  * free. */
