@@ -19,6 +19,8 @@ endif()
 
 # For users of the static library: where C-Blosc2 is (CMake), what to link
 # (pkg-config). An own libblosc2.a is self-contained but for the system's.
+set(pc_public "")
+set(pc_private ".private")
 set(pc_requires "")
 set(pc_libs "-lm -pthread")
 set(library_rpath "")
@@ -33,6 +35,7 @@ if(NOT private_blosc2
 endif()
 if(NOT private_blosc2 AND Blosc2_ORIGIN STREQUAL "system")
     set(pc_requires "blosc2 >= 3.3")
+    set(config_blosc2 "") # pkg-config knows it where the library is used, too
 elseif(NOT private_blosc2)
     set(blosc2_dir "${Blosc2_LIBRARY_DIR}")
     set(pc_libs "-L${blosc2_dir} -Wl,-rpath,${blosc2_dir} -lblosc2 -ldl -lm -pthread")
@@ -44,8 +47,12 @@ else()
     # linker would prefer to the archive.
     file(GLOB blosc2_runtime "${Blosc2_LIBRARY_DIR}/libblosc2.so.[0-9]*"
                              "${Blosc2_LIBRARY_DIR}/libblosc2.[0-9]*.dylib")
-    install(FILES ${blosc2_runtime} "${Blosc2_LIBRARY_DIR}/libblosc2.a"
-            DESTINATION "${private_dir}")
+    if(TARGET caterva_shared OR TARGET caterva)
+        install(FILES ${blosc2_runtime} DESTINATION "${private_dir}")
+    endif()
+    if(TARGET caterva_static)
+        install(FILES "${Blosc2_LIBRARY_DIR}/libblosc2.a" DESTINATION "${private_dir}")
+    endif()
     install(FILES "${Blosc2_LIBRARY_DIR}/../LICENSE.txt"
             DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME LICENSE.C-Blosc2.txt OPTIONAL)
 endif()
@@ -53,13 +60,25 @@ endif()
 # ---- Files -------------------------------------------------------------------
 
 file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
-set_target_properties(caterva_shared PROPERTIES INSTALL_RPATH "${library_rpath}")
-install(TARGETS caterva_shared EXPORT CatervaTargets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS caterva_static EXPORT CatervaStaticTargets
-        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(TARGET caterva_shared)
+    set_target_properties(caterva_shared PROPERTIES INSTALL_RPATH "${library_rpath}")
+    install(TARGETS caterva_shared EXPORT CatervaTargets
+            LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    install(EXPORT CatervaTargets NAMESPACE Caterva:: DESTINATION "${package_dir}")
+    set(cli_rpath "${origin}/${bin_to_lib}")
+else() # what links the static library needs all that it needs
+    set(pc_public " ${pc_libs}")
+    set(pc_libs "")
+    set(pc_private "")
+    string(REPLACE "${origin}" "${origin}/${bin_to_lib}" cli_rpath "${library_rpath}")
+endif()
+if(TARGET caterva_static)
+    install(TARGETS caterva_static EXPORT CatervaStaticTargets
+            ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    install(EXPORT CatervaStaticTargets NAMESPACE Caterva:: DESTINATION "${package_dir}")
+endif()
 if(TARGET caterva)
-    set_target_properties(caterva PROPERTIES INSTALL_RPATH "${origin}/${bin_to_lib}")
+    set_target_properties(caterva PROPERTIES INSTALL_RPATH "${cli_rpath}")
     install(TARGETS caterva RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
@@ -69,6 +88,31 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 file(GLOB man_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
 if(man_pages)
     install(FILES ${man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+endif()
+
+# Completions are printed by the program, which a cross build cannot run without an emulator.
+if(TARGET caterva AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+    set(completions "${PROJECT_BINARY_DIR}/completions")
+    file(MAKE_DIRECTORY "${completions}")
+    foreach(shell bash zsh fish)
+        add_custom_command(OUTPUT "${completions}/${shell}" DEPENDS caterva VERBATIM
+                           COMMAND caterva completion ${shell} > "${completions}/${shell}")
+    endforeach()
+    add_custom_target(caterva_completions ALL
+        DEPENDS "${completions}/bash" "${completions}/zsh" "${completions}/fish")
+    set(share "${CMAKE_INSTALL_DATADIR}")
+    install(FILES "${completions}/bash" DESTINATION "${share}/bash-completion/completions"
+            RENAME caterva)
+    install(FILES "${completions}/zsh" DESTINATION "${share}/zsh/site-functions" RENAME _caterva)
+    install(FILES "${completions}/fish" DESTINATION "${share}/fish/vendor_completions.d"
+            RENAME caterva.fish)
+endif()
+
+# `cmake --build BUILD --target uninstall` deletes what the last installation from here wrote.
+if(NOT TARGET uninstall)
+    add_custom_target(uninstall
+        COMMAND "${CMAKE_COMMAND}" -P "${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake"
+        WORKING_DIRECTORY "${PROJECT_BINARY_DIR}" VERBATIM)
 endif()
 
 # ---- pkg-config --------------------------------------------------------------
@@ -93,5 +137,3 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/CatervaConfigVersion.cma
 install(FILES "${PROJECT_BINARY_DIR}/CatervaConfig.cmake"
               "${PROJECT_BINARY_DIR}/CatervaConfigVersion.cmake"
         DESTINATION "${package_dir}")
-install(EXPORT CatervaTargets NAMESPACE Caterva:: DESTINATION "${package_dir}")
-install(EXPORT CatervaStaticTargets NAMESPACE Caterva:: DESTINATION "${package_dir}")

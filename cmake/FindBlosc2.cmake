@@ -66,5 +66,9 @@ if(NOT TARGET Blosc2::blosc2)
     set_target_properties(Blosc2::blosc2 PROPERTIES
         IMPORTED_LOCATION "${Blosc2_LIBRARY}"
         INTERFACE_INCLUDE_DIRECTORIES "${Blosc2_INCLUDE_DIR}")
+    if(Blosc2_ORIGIN STREQUAL "system" AND Blosc2_LIBRARY MATCHES "\\.a$")
+        set_target_properties(Blosc2::blosc2 PROPERTIES
+            INTERFACE_LINK_LIBRARIES "${_blosc2_pc_STATIC_LDFLAGS}") # its codecs
+    endif()
     message(STATUS "C-Blosc2 ${Blosc2_VERSION} (${Blosc2_ORIGIN}): ${Blosc2_LIBRARY}")
 endif()

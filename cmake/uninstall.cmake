@@ -1,0 +1,22 @@
+# Deletes the files that the last `cmake --install` from this build wrote, and the folders that are
+# Caterva's alone and empty now. DESTDIR counts as it did there.
+
+if(NOT EXISTS install_manifest.txt)
+    message(FATAL_ERROR "There is no install_manifest.txt: nothing was installed from this build.")
+endif()
+file(STRINGS install_manifest.txt files)
+foreach(file IN LISTS files)
+    set(file "$ENV{DESTDIR}${file}")
+    if(EXISTS "${file}" OR IS_SYMLINK "${file}")
+        message(STATUS "Deleting ${file}")
+        file(REMOVE "${file}")
+        get_filename_component(folder "${file}" DIRECTORY)
+        if(folder MATCHES "/[Cc]aterva$")
+            file(GLOB rest "${folder}/*")
+            if(NOT rest)
+                file(REMOVE_RECURSE "${folder}")
+            endif()
+        endif()
+    endif()
+endforeach()
+file(REMOVE install_manifest.txt)
