@@ -1,4 +1,5 @@
-/* The wings of this build. Includes the faces of all wings; no other file depends on it. */
+/* The wings of this build. This file includes the faces of all wings; no other file depends on
+ * it. */
 #include "array/wings.h"
 
 #include "jobs/jobs.h"

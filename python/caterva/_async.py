@@ -27,7 +27,7 @@ _outstanding: set[Reading] = set()
 _alive: weakref.WeakSet[Reading] = weakref.WeakSet()  # including completed ones
 _ended = False
 
-_PARENTS = "the read was begun before the fork: it is the parent's"  # as in the library
+_PARENTS = "the read was begun before a fork: only the parent process can wait for it"  # as in C
 
 
 class Reading(concurrent.futures.Future[AnyArray]):

@@ -1,5 +1,5 @@
-/* Room: array. The handle: created, described, locked, committed and released. The engine reads and
- * writes bytes; open.c opens handles. Wings attach their data and are not known here. */
+/* Room: array. The handle: creates, describes, locks, commits and releases it. The engine reads and
+ * writes items; open.c opens handles. Does not know what wings attach. */
 #include "array/array.h"
 
 #include "array/wings.h"
@@ -41,8 +41,8 @@ cv_status cv_output_check(const void *out, size_t size, const char *what, cv_err
     for (size_t i = size; i < given; i++)
         if (((const uint8_t *)out)[i] != 0)
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "byte %zu of the %s is set, which this library does not know: it "
-                           "knows %zu bytes",
+                           "byte %zu of the %s is not 0, but this library knows only the "
+                           "first %zu bytes",
                            i, what, size);
     return CV_OK;
 }
@@ -75,7 +75,7 @@ void cv_output_fill(void *out, const void *full, size_t size)
 
 /* ---- The dtype ------------------------------------------------------------------ */
 
-/* If a file's dtype contradicts its item size, items are opaque. */
+/* Items are opaque ("|V<size>") if the stored dtype is unknown or contradicts the item size. */
 static cv_status item_type_init(cv_item_type *type, const cv_snapshot *snapshot,
                                 cv_error *err)
 {
@@ -205,7 +205,7 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
 }
 
-/* ---- Descriptions: one block of memory, followed by its strings and contents ------------- */
+/* ---- Descriptions: one block of memory, which also holds the strings and contents -------- */
 
 static void describe_grid(const cv_grid *grid, caterva_info *info)
 {
@@ -245,8 +245,8 @@ static void describe_header(const caterva_array *array, caterva_info *info)
     info->sealed = s->seal == CV_SEAL_WHOLE;
 }
 
-/* One block of memory with the struct in front. When measuring, `at` is NULL and only `used`
- * changes. */
+/* The block of a description: the struct, then what the struct points to. While the size is
+ * measured, `at` is NULL and only `used` changes. */
 typedef struct arena {
     uint8_t *at;
     size_t used;
@@ -284,7 +284,7 @@ static void keep_metalayers(arena *a, const cv_frame_header *h, caterva_metalaye
     }
 }
 
-/* Stores everything that the info points to. `state`: the array with pending changes. */
+/* Stores everything that the info points to. `state` includes pending changes. */
 static void keep_all(arena *a, const caterva_array *array, const cv_snapshot *state,
                      const cv_attributes *attributes, caterva_info *info)
 {
@@ -341,8 +341,8 @@ void cv_description_release(const cv_description *description)
     if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
 }
 
-/* Makes the description at once, so that callers need not wait for a long write. If memory is
- * missing, a later call makes it. */
+/* Makes the description at once, so that cv_array_describe need not wait for the lock during a long
+ * write. If memory runs out here, the next cv_array_describe makes it. */
 void cv_array_changed(caterva_array *array)
 {
     cv_description *fresh = NULL;
@@ -354,7 +354,7 @@ void cv_array_changed(caterva_array *array)
     cv_description_release(old);
 }
 
-/* Returns the latest one with a new reference, or NULL. */
+/* Returns the latest description with a new reference, or NULL. */
 static const cv_description *latest(caterva_array *array)
 {
     cv_mutex_lock(&array->description_lock);
@@ -448,6 +448,7 @@ void cv_gate_leave(cv_gate *gate, const cv_passing *self)
     cv_mutex_unlock(&gate->lock);
 }
 
+/* On success the gate's mutex stays locked until cv_gate_open: threads wait in cv_gate_enter. */
 cv_status cv_gate_close(cv_gate *gate, cv_error *err)
 {
     bool own = false;
@@ -507,7 +508,8 @@ static void roll_back_attached(caterva_array *array)
         if (a->kind->roll_back) a->kind->roll_back(a);
 }
 
-/* In the order of attaching: the first may wait for a commit of a tree, which uses all. */
+/* Frees in the order of attaching: `free` of the first attachment may wait for a commit of the
+ * tree, which uses all attachments. */
 static void free_attached(caterva_array *array)
 {
     for (cv_attachment *a; (a = atomic_load(&array->attached)) != NULL;) {
@@ -530,8 +532,8 @@ static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *e
     return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
 }
 
-/* Reads the fill value from the library's own attribute. Files of other programs have none:
- * zeros. */
+/* Reads the fill value from the library's own attribute. If there is none, as in files of other
+ * programs, the fill is zeros. */
 static cv_status load_fill(caterva_array *array, cv_error *err)
 {
     const cv_trailer *t = &array->snapshot->trailer;
@@ -643,7 +645,8 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
     bool sparse = source.snapshot->header.sparse;
     cv_store *store;
     cv_frame *frame;
-    if (sparse && cv_store_has_readers(array->frame->store)) /* it would lose its files */
+    /* A reader would lose the files of its chunks. */
+    if (sparse && cv_store_has_readers(array->frame->store))
         return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
     CV_TRY(cv_store_create_over(array->frame->store, &store, err));
     CV_TRY(cv_transfer(&source, store, sparse, array->frame->durability, &frame, err));
@@ -653,7 +656,7 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
 
 enum { MIN_DEAD = 64 * 1024 };
 
-/* Whether the options request to compact the file. */
+/* Whether the options request to compact a file with this share of dead bytes. */
 static bool compacts_at_close(const caterva_array *array)
 {
     uint64_t dead, size;
@@ -662,8 +665,8 @@ static bool compacts_at_close(const caterva_array *array)
     return (double)dead * 100 >= (double)size * array->compact_percent;
 }
 
-/* Tidies up before the handle is released. Ignores errors. Locks, because another thread may
- * commit or roll back the array's tree. */
+/* Tidies up before the handle is released, and ignores errors. Takes the lock, because another
+ * thread may be committing or rolling back the array's tree. */
 static void tidy_at_close(caterva_array *array)
 {
     cv_array_lock_alone(array);
@@ -700,7 +703,8 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
     const cv_store *store = array->frame->store;
-    bool is_new = !store->published && store->ops->create_over; /* can have jobs */
+    /* Only stores with this function can have jobs. */
+    bool is_new = !store->published && store->ops->create_over;
     cv_status status = CV_OK;
     if (cv_pending_state(array->pending)) {
         status = cv_pending_commit(array->pending, err);

@@ -1,11 +1,11 @@
-/* Room: array. Reads in the background. The call checks and copies its arguments into a request:
+/* Room: array. Reads in the background. A call checks its arguments and copies them to a request:
  *
- *     request -> turn of an array x n  -> pieces      one task each, in the array's list
- *             -> rests                                done by the last turn, before on_done
+ *     request -> turns, one for each array     each is a task in its array's own list
+ *             |    '-> pieces                  boxes or selections of that array
+ *             '-> rests                        done by the last turn, before on_done
  *
- * The turn of each array is in the array's own list and needs no lock, so turns may run in
- * parallel, and a call on one array never waits for another array. The first failure ends all
- * turns. The turn that ends last calls on_done. */
+ * A turn takes no lock. Turns of different arrays may run in parallel, and a call on one array
+ * never waits for another array. The first failure cancels the other turns. */
 #include "array/array.h"
 #include "array/read_write.h"
 #include "array/view.h"
@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A read of one array and its destination. The selection's data follows the struct, unless it is in
- * `mapped.lists`. */
+/* A read of one array and its destination. The data of the selection follows the struct, unless
+ * `mapped.lists` owns it. */
 typedef struct cv_read_piece {
     struct cv_read_piece *next;
     caterva_array *array;
-    const cv_base *base; /* of a view, whose array must not have changed; NULL: no view */
+    const cv_base *base; /* of a view: the array is compared with it; or NULL */
     cv_mapped mapped;
 } cv_read_piece;
 
@@ -33,12 +33,11 @@ typedef struct cv_turn {
 } cv_turn;
 
 struct caterva_request {
-    atomic_int references; /* one for each turn's list, and one for the caller */
+    atomic_int references; /* one for each turn, and one for the caller */
     atomic_int n_left;     /* turns that have not ended */
     caterva_async_options options;
-    const cv_description *description; /* of the array at the time of the call; NULL: a
-                                          view */
-    cv_base *base;                     /* of the view; NULL: an array */
+    const cv_description *description; /* of the array at the call; NULL for a view */
+    cv_base *base;                     /* of the view; NULL for an array */
     int n_turns;
     cv_turn *turns;
     cv_read_piece *pieces;
@@ -50,7 +49,8 @@ struct caterva_request {
 
 static cv_turn *turn_of(cv_task *task) { return (cv_turn *)(void *)task; }
 
-/* `is_held`: the caller gets the request. Free it with request_free unless it was begun. */
+/* Makes a request. `is_held`: the caller of the API gets it. Free it with request_free unless
+ * request_begin succeeds. */
 static cv_status request_new(const caterva_async_options *options, bool is_held,
                              caterva_request **out, cv_error *err)
 {
@@ -67,7 +67,7 @@ static cv_status request_new(const caterva_async_options *options, bool is_held,
     return CV_OK;
 }
 
-/* Adds a piece to the request, with `size` bytes behind it. */
+/* Adds a piece to the request, followed by `size` bytes of memory. */
 static cv_status request_add_piece(caterva_request *request, caterva_array *array,
                                    size_t size, cv_read_piece **out, cv_error *err)
 {
@@ -79,7 +79,6 @@ static cv_status request_add_piece(caterva_request *request, caterva_array *arra
     return CV_OK;
 }
 
-/* Frees a list of pieces. */
 static void free_pieces(cv_read_piece *piece)
 {
     for (cv_read_piece *next; piece; piece = next) {
@@ -116,7 +115,8 @@ static void drop_reference(caterva_request *request)
 
 static void free_turn(cv_task *task) { drop_reference(turn_of(task)->request); }
 
-/* The array may have been reshaped since, or the handle may have been refreshed. */
+/* Fails if the array has been resized, or its handle refreshed, since the read was begun and its
+ * shape or dtype is now different. */
 static cv_status check_array(const caterva_array *array, const caterva_info *info,
                              const cv_grid *grid, cv_error *err)
 {
@@ -163,8 +163,7 @@ static void run(cv_task *task)
     if (status != CV_OK) fail(turn, status, &error);
 }
 
-/* Called when a turn ends. The last one performs the rests, with the items of all turns, and calls
- * on_done. */
+/* Called when a turn ends. The last turn performs the rests and calls on_done. */
 static void report(cv_task *task)
 {
     caterva_request *r = turn_of(task)->request;
@@ -206,7 +205,7 @@ static cv_status make_turns(caterva_request *request, cv_read_piece *const *piec
 static cv_status share_out(caterva_request *request, cv_error *err)
 {
     size_t n = 0;
-    assert(request->pieces); /* at least one, even if nothing is read */
+    assert(request->pieces); /* an empty selection has one, too */
     for (const cv_read_piece *piece = request->pieces; piece; piece = piece->next) n++;
     cv_read_piece **pieces = cv_malloc(n * sizeof(cv_read_piece *));
     if (!pieces) return cv_fail_memory(err, n * sizeof *pieces, "a read in the background");
@@ -219,8 +218,8 @@ static cv_status share_out(caterva_request *request, cv_error *err)
     return status;
 }
 
-/* Begins the request. *out, unless NULL, is set before. On failure it is NULL again, and the caller
- * keeps the request. */
+/* Begins the request. If `out` is not NULL, sets *out first, because on_done may be called at once.
+ * On failure sets *out to NULL, and the caller frees the request. */
 static cv_status request_begin(caterva_request *request, caterva_request **out, cv_error *err)
 {
     CV_TRY(share_out(request, err));
@@ -246,7 +245,7 @@ void caterva_request_cancel(caterva_request *request)
         cv_task_cancel(&request->turns[i].task);
 }
 
-/* True in the request's own on_done, which the last turn calls. */
+/* True if the calling thread is in the request's own on_done. */
 static bool is_reported_here(const caterva_request *request)
 {
     for (int i = 0; i < request->n_turns; i++)
@@ -269,8 +268,9 @@ caterva_status caterva_request_wait(caterva_request *request, caterva_error *err
         return cv_fail(err, CATERVA_EBUSY, -1,
                        "on_done of a request cannot wait for another request");
     if (atomic_load_explicit(&request->n_left, memory_order_acquire) > 0)
-        return cv_fail(err, CATERVA_ESTOPPED, -1,
-                       "the read was begun before the fork: it is the parent's");
+        return cv_fail(
+            err, CATERVA_ESTOPPED, -1,
+            "the read was begun before a fork: only the parent process can wait for it");
     if (request->status != CV_OK && err) *err = request->error;
     return request->status;
 }
@@ -304,7 +304,7 @@ static size_t points_size(const cv_selection *s)
     return s->points ? (size_t)s->shape[0] * (size_t)s->grid->ndim * sizeof s->points[0] : 0;
 }
 
-/* Size of the data that the selection borrows. Cannot overflow: it is in memory. */
+/* Size of the data that the selection borrows. Cannot overflow: the data is in memory. */
 static size_t borrowed_size(const cv_selection *s)
 {
     size_t size = points_size(s) + (s->mask ? (size_t)s->grid->n_items : 0);
@@ -321,7 +321,7 @@ static const void *keep(uint8_t **at, const void *bytes, size_t size)
     return *at - size;
 }
 
-/* Copies the data. Numbers come first, because they need alignment. */
+/* Copies the borrowed data to `at`. Lists come before masks, because numbers need alignment. */
 static void keep_borrowed(cv_selection *s, uint8_t *at)
 {
     s->points = keep(&at, s->points, points_size(s));
@@ -370,7 +370,7 @@ caterva_status caterva_read_async(caterva_array *array, const caterva_selection 
 
 /* ---- Reads of views: the call divides the selection, turns read the shares ---------------- */
 
-/* Moves the lists of the share to the piece. */
+/* Adds a piece that reads one array's share. The share's lists move to the piece. */
 static cv_status add_share(void *request, const cv_base *base, cv_mapped *share,
                            cv_error *err)
 {
@@ -393,7 +393,7 @@ static cv_status add_rest(void *context, const cv_rest *rest, cv_error *err)
     return CV_OK;
 }
 
-/* Nothing is selected: a piece without items, for one array, ends the request. */
+/* For an empty selection: adds a piece without items for one array, whose turn ends the request. */
 static cv_status add_nothing(caterva_request *request, const cv_selection *s, cv_error *err)
 {
     const cv_base *base = request->base;

@@ -1,5 +1,4 @@
-/* Room: array. Attributes and fixed metalayers, by name. The library's own attribute is not shown
- * and cannot be set. */
+/* Room: array. Attributes and fixed metalayers, by name, except the library's own attribute. */
 #include "array/attributes.h"
 
 #include "array/array.h"
@@ -40,8 +39,7 @@ caterva_status caterva_attr_get(caterva_array *array, const char *name, void **v
     cv_array_lock_shared(array);
     cv_status status = cv_array_finish(array, get_attribute(array, name, &buffer, err));
     if (status == CV_OK)
-        status = cv_buffer_reserve(&buffer, 1, err); /* *value is never
-                                                                         NULL */
+        status = cv_buffer_reserve(&buffer, 1, err); /* *value is never NULL */
     if (status != CV_OK) {
         cv_buffer_free(&buffer);
         return status;
@@ -102,7 +100,7 @@ static cv_status change(caterva_array *array, const cv_attribute *list, int n, c
     return status;
 }
 
-/* Descriptions show all changes of a call together. */
+/* Ends a call. One new description shows all its changes. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     cv_array_changed(array);
@@ -171,13 +169,15 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
 
 /* ---- Names of dimensions ----------------------------------------------------------------
  *
- * One attribute of three conventions, a list of text and nil. Other programs may store anything
- * under these names: it is used if it is such a list with one entry for each axis. */
+ * Stored in one attribute, whose name follows one of three conventions: a list with text for each
+ * axis, or nil for an axis without a name. If another program stored something else under such a
+ * name, it is ignored. */
 
 static const char *const conventions[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
 enum { N_CONVENTIONS = 3, LONGEST = 1 << 20 };
 
-/* Measures the names behind a list's head, with their NULs. False if they are not such names. */
+/* Adds up the sizes of `ndim` names with their NULs; `t` is behind the list's head. False if the
+ * entries are not names. */
 static bool measure(cv_tokens t, int ndim, size_t *size)
 {
     *size = 0;
@@ -239,7 +239,8 @@ static cv_status read_one(const cv_snapshot *s, const cv_attribute *a, const cha
     return status;
 }
 
-/* *out is NULL without names; *passed is an attribute that exists but is not a list of names. */
+/* Reads the first attribute that is a list of names. If there is none, *out is NULL. *passed is
+ * then the name of an attribute that exists but is not such a list, or NULL. */
 static cv_status read_dims(const cv_snapshot *s, const char ***out, const char **passed,
                            cv_error *err)
 {
@@ -322,7 +323,7 @@ static cv_status set_names(caterva_array *array, const char *const *names, int n
     return status;
 }
 
-/* Sets `dims` first: it has precedence if a later step fails. */
+/* Sets `dims` first. If a later step fails, readers prefer it to the other conventions. */
 static cv_status set_dims(caterva_array *array, const char *const *names, cv_error *err)
 {
     int ndim = cv_array_state(array)->grid.ndim;

@@ -24,8 +24,7 @@
 
 typedef struct blueprint {
     caterva_create_options options;
-    const cv_snapshot *like; /* the source of a copy, for what the options leave open; or
-                                NULL */
+    const cv_snapshot *like; /* source of a copy: provides what the options leave unset */
     char dtype[24];          /* "|V<n>" if the options have no dtype */
     const char *dtype_text;
     size_t dtype_size;
@@ -38,7 +37,7 @@ typedef struct blueprint {
     uint8_t nan[8];           /* the fill if it is NaN */
     cv_buffer own;            /* value of the library's own attribute */
     cv_metalayer *attributes; /* the library's own and those of `like` */
-    cv_placed placed;         /* the same if they have to move */
+    cv_placed placed;         /* the same, if they do not all fit the trailer */
     cv_frame_seed seed;
 } blueprint;
 
@@ -50,7 +49,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
 {
     CV_TRY(cv_progress_check(&o->progress, err));
     if (o->ndim < 0 || o->ndim > CATERVA_MAX_WRITE_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, 0 to %d can be written",
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions: 0 to %d can be written",
                        o->ndim, CATERVA_MAX_WRITE_DIMS);
     if (o->ndim > 0 && !o->shape) return cv_fail(err, CATERVA_EINVAL, -1, "shape is NULL");
     if (o->layout < CATERVA_LAYOUT_DEFAULT || o->layout > CATERVA_LAYOUT_SPARSE)
@@ -74,7 +73,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     return cv_array_check_cache(o->cache_bytes, err);
 }
 
-/* Copies an unknown dtype unchecked. */
+/* Takes the dtype of `like`. Does not check it, because a copy keeps an unknown dtype, too. */
 static void copy_dtype(blueprint *b)
 {
     const cv_snapshot *like = b->like;
@@ -113,13 +112,14 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
                        o->dtype);
     if (o->item_size != 0 && o->item_size != b->item_size)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "item_size is %d, dtype %.100s has %lld bytes", o->item_size, o->dtype,
-                       (long long)b->item_size);
-    bool converts = o->item_size != 0; /* set by a copy that converts */
+                       "item_size is %d, but items of dtype %.100s have %lld bytes",
+                       o->item_size, o->dtype, (long long)b->item_size);
+    bool converts = o->item_size != 0; /* item_size is set by a copy that converts */
     if (b->like && !converts && b->item_size != b->like->grid.item_size)
-        return cv_fail(err, CATERVA_EDTYPE, -1,
-                       "dtype %.100s has %lld bytes, the items have %d", o->dtype,
-                       (long long)b->item_size, b->like->grid.item_size);
+        return cv_fail(
+            err, CATERVA_EDTYPE, -1,
+            "items of dtype %.100s have %lld bytes, but those of the array have %d", o->dtype,
+            (long long)b->item_size, b->like->grid.item_size);
     return CV_OK;
 }
 
@@ -127,7 +127,7 @@ static cv_status check_fill(const blueprint *b, cv_error *err)
 {
     if (b->options.fill == CATERVA_FILL_NAN && b->item_size != 4 && b->item_size != 8)
         return cv_fail(err, CATERVA_EDTYPE, -1,
-                       "NaN fills items of 4 or 8 bytes, these have %lld",
+                       "NaN can fill items of 4 or 8 bytes, but these have %lld",
                        (long long)b->item_size);
     return CV_OK;
 }
@@ -154,12 +154,12 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
         h->filters_meta[i] = (uint8_t)o->filters_meta[i];
     }
     bool is_mark = h->filters[0] == 0 && h->filters_meta[0] == CV_META_AUTOMATIC;
-    if (is_mark) h->filters_meta[0] = 0; /* chosen filters hold for every chunk */
+    if (is_mark) h->filters_meta[0] = 0; /* given filters hold for every chunk */
     return CV_OK;
 }
 
-/* A shuffle, except for n-d codecs, which work on whole numbers, and for items of one byte, which
- * it does not change. */
+/* Sets a shuffle. N-d codecs get none, because they work on whole numbers; nor do items of one
+ * byte, which a shuffle does not change. */
 static void set_default_filters(cv_frame_header *h, int64_t item_size)
 {
     if (h->codec < CATERVA_CODEC_NDLZ && item_size > 1)
@@ -184,7 +184,7 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
         b->like && o->codec == CATERVA_CODEC_DEFAULT ? &b->like->header : NULL;
     if (!byte_of(o->codec, &h->codec) || o->codec_meta < 0 || o->codec_meta > 255)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "codec %d with meta %d: not in 0..256 and 0..255", o->codec,
+                       "codec %d is not in 0..256, or its meta %d is not in 0..255", o->codec,
                        o->codec_meta);
     h->split_mode = SPLIT_AUTO;
     h->use_dict = o->use_dict != 0;
@@ -197,8 +197,9 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
     } else if (o->codec == CATERVA_CODEC_DEFAULT) {
         h->codec = CATERVA_CODEC_ZSTD;
     }
-    /* Levels 2 and 3 of zstd write two to seven times as fast as level 5 for a few per cent of size.
-     * Level 2 costs bytes, but not larger items, more (docs/performance.md, "Defaults"). */
+    /* Levels 2 and 3 of zstd write two to seven times as fast as level 5; files are a few per cent
+     * larger. With items of one byte, level 2 costs more than that (docs/performance.md,
+     * "Defaults"). */
     int level = h->codec != CATERVA_CODEC_ZSTD ? 5 : b->item_size == 1 ? 3 : 2;
     h->level = like ? like->level : (uint8_t)level;
     CV_TRY(set_level(b, h, err));
@@ -227,7 +228,8 @@ static cv_status add_metalayer(cv_frame_header *h, const char *name, const void 
         return cv_fail(err, CATERVA_EINVAL, -1, "a metalayer's name has 1 to %d bytes",
                        CV_MAX_NAME);
     if (size > 0 && !content)
-        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" has no content", name);
+        return cv_fail(err, CATERVA_EINVAL, -1, "the content of metalayer \"%s\" is NULL",
+                       name);
     if (size > INT32_MAX)
         return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" has %zu bytes", name, size);
     if (cv_metalayers_find(h->metalayers, h->n_metalayers, name))
@@ -279,7 +281,7 @@ static cv_status set_metalayers(blueprint *b, cv_error *err)
         add_metalayer(h, meta.legacy ? "caterva" : "b2nd", b->meta.data, b->meta.size, err));
     if (o->n_metalayers == 0 && b->like) return copy_metalayers(&b->like->header, h, err);
     if (o->n_metalayers < 0 || (o->n_metalayers > 0 && !o->metalayers))
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d metalayers, but none given",
+        return cv_fail(err, CATERVA_EINVAL, -1, "n_metalayers is %d, but metalayers is NULL",
                        o->n_metalayers);
     for (int i = 0; i < o->n_metalayers; i++) {
         const caterva_metalayer *m = &o->metalayers[i];
@@ -303,7 +305,7 @@ static void swap_bytes(uint8_t *bytes, size_t size)
     }
 }
 
-/* A fill other than zeros is stored in the library's own attribute, also a big-endian NaN. */
+/* Sets the fill. A value other than zeros, also a NaN, is stored in the library's own attribute. */
 static cv_status set_fill(blueprint *b, cv_error *err)
 {
     caterva_create_options *o = &b->options;
@@ -317,7 +319,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     }
     cv_ref_kind kind = o->fill == CATERVA_FILL_UNINIT ? CV_REF_UNINIT : CV_REF_ZEROS;
     bool is_value = o->fill == CATERVA_FILL_VALUE && !cv_all_zero(o->fill_value, size);
-    if (is_value) /* UNINIT: see cv_pending_fill */
+    if (is_value) /* cv_pending_fill replaces UNINIT */
         kind = cv_is_nan(o->fill_value, size) ? CV_REF_NAN : CV_REF_UNINIT;
     b->seed.initial_offset = cv_offset_of_kind(kind);
     if (!is_value) return CV_OK;
@@ -330,7 +332,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     return status;
 }
 
-/* Moves attributes to make room for the library's own. */
+/* Moves some attributes of `like` to make room for the library's own in the trailer. */
 static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_error *err)
 {
     const cv_attributes *all;
@@ -341,7 +343,7 @@ static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_erro
     return CV_OK;
 }
 
-/* Sets the library's own attribute, new if there is a fill, and a copy's others unchanged. */
+/* Sets the attributes: those of `like`, but the library's own anew, if there is a fill. */
 static cv_status set_attributes(blueprint *b, cv_error *err)
 {
     int n = b->like ? b->like->trailer.n_attributes : 0;
@@ -365,7 +367,7 @@ static cv_status set_attributes(blueprint *b, cv_error *err)
     return CV_OK;
 }
 
-/* Checks the encoding before a file is created or overwritten. */
+/* Checks that codec and filters can encode these items, before a file is created or overwritten. */
 static cv_status check_encoding(const blueprint *b, cv_error *err)
 {
     const cv_frame_header *h = &b->seed.header;
@@ -407,7 +409,7 @@ static cv_status draw(blueprint *b, cv_error *err)
 
 /* ---- Creating ----------------------------------------------------------- */
 
-/* Owns the store, even on failure. `path`: NULL if it has none. */
+/* Creates the array. Owns the store, even on failure. `path` is NULL for a store without a path. */
 static cv_status create(cv_store *store, const char *path, const blueprint *b,
                         caterva_array **out, cv_error *err)
 {
@@ -458,7 +460,8 @@ static cv_status place_leaf(const char *url, const caterva_create_options *optio
     CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
     CV_TRY(cv_refuse_url(url, err));
     if (options->layout == CATERVA_LAYOUT_SPARSE)
-        return cv_fail(err, CATERVA_EINVAL, -1, "an array in a tree is one file");
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "an array in a tree is one file: it cannot be sparse");
     return cv_wings.tree->leaf_place(url, options->overwrite != 0, place, err);
 }
 

@@ -4,8 +4,8 @@
 
 #include "array/array.h"
 
-/* caterva_create with complete options. `like` (or NULL) provides what they leave open of dtype,
- * codec and metalayers, and all attributes but the library's own. */
+/* caterva_create with complete options. If `like` is not NULL, it provides dtype, codec and
+ * metalayers where the options leave them unset, and all attributes except the library's own. */
 cv_status cv_array_create(const char *url, const caterva_create_options *options,
                           const cv_snapshot *like, caterva_array **out, cv_error *err);
 

@@ -15,8 +15,8 @@
 const char *caterva_version(void) { return CATERVA_VERSION_STRING; }
 const char *caterva_codec_version(void) { return cv_codec_engine_version(); }
 
-/* Convert numbers in frames to public constants and back: 256 stands for 0, -1 for an unknown
- * number. */
+/* Convert the number of a codec or filter in frames to its public constant, and back. The constant
+ * for number 0 is 256; in_frame(0) is -1, an unknown number. */
 static int of_frame(int number) { return number == 0 ? 256 : number; }
 static int in_frame(int number) { return number == 256 ? 0 : number == 0 ? -1 : number; }
 
@@ -134,7 +134,7 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-/* Items between two ticks of the watch: about one millisecond. */
+/* Items that are converted between two ticks of the watch: about one millisecond. */
 enum { PIECE = 1 << 18 };
 
 typedef struct sides {
@@ -176,7 +176,7 @@ caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
     caterva_convert_options o;
     caterva_buffer from, to;
     sides s;
-    int64_t item_size = 2; /* of bfloat16, which is not a NumPy description */
+    int64_t item_size = 2; /* of bfloat16, which is no dtype of NumPy */
     CV_TRY(cv_options_read(&o, sizeof o, options, "convert options", err));
     CV_TRY(cv_progress_check(&o.progress, err));
     CV_TRY(take_side(src, "source", &from, err));

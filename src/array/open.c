@@ -87,13 +87,13 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
     cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
     cv_status status = cv_wings.remote->open(session, url, o->offset, reporting, out, err);
     cv_watch_destroy(&watch);
-    cv_wings.remote->release(session); /* the store has a reference */
+    cv_wings.remote->release(session); /* the store has its own reference */
     return status;
 }
 
 enum { KEEP_BYTES = 16 << 20 };
 
-/* The progress function of the options also counts the opening, which may take long. */
+/* The opening may take long, so the progress function of the options counts it, too. */
 static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_frame **out,
                             cv_error *err)
 {
@@ -168,7 +168,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     /* absolute, because the working directory may change */
     char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
-    /* messages use the caller's name of the file */
+    /* opens a file by the caller's path, for messages */
     cv_status status = open_url(cv_array_is_leaf_url(url) ? path : url, &o, out, err);
     if (status == CV_OK && !(*out)->path)
         (*out)->path = path;
@@ -177,7 +177,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     return status;
 }
 
-/* Exchanges the states; locks and caches stay. */
+/* Exchanges the states of two handles. Locks and caches stay with their handles. */
 static void swap_state(caterva_array *a, caterva_array *b)
 {
     cv_frame *frame = a->frame;
@@ -222,13 +222,13 @@ caterva_status caterva_store_open(const caterva_store *store,
     return CV_OK;
 }
 
-/* Opens again what the handle reads. *out is NULL if that cannot have changed. */
+/* Opens the handle's source again. *out is NULL if the source cannot have changed. */
 static cv_status open_again(const caterva_array *array, caterva_array **out, cv_error *err)
 {
     caterva_open_options o = array->opened;
     cv_store *store = NULL;
     *out = NULL;
-    o.cache_bytes = CATERVA_NONE; /* replaces `array`, whose cache stays */
+    o.cache_bytes = CATERVA_NONE; /* `array` gets the new state and keeps its cache */
     if (cv_wings.remote)
         CV_TRY(cv_wings.remote->reopen(array->frame->store, array->watch, &store, err));
     if (store) return cv_array_open_store(store, &o, out, err);
@@ -245,12 +245,12 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
 caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
 {
     CV_TRY(cv_array_check(array, err));
-    if (array->pending) return CV_OK; /* sees the current state */
+    if (array->pending) return CV_OK; /* a writer always has the current state */
     caterva_array *fresh;
     CV_TRY(open_again(array, &fresh, err));
     if (!fresh) return CV_OK;
     cv_tasks_suspend(&array->reads);
-    cv_tasks_drain(&array->reads); /* they read the state on which they were started */
+    cv_tasks_drain(&array->reads); /* they use the state in which they began */
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);
@@ -260,7 +260,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     return CV_OK;
 }
 
-/* Copies in pieces, so that the watch can stop it. */
+/* Copies the frame in pieces, so that the watch can stop the copy. */
 static cv_status copy_pieces(const uint8_t *frame, size_t size, cv_watch *watch,
                              cv_store *store, cv_error *err)
 {

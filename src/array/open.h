@@ -7,19 +7,20 @@
 
 #include <caterva_remote.h>
 
-/* Copies a program's options over the defaults, and checks them. */
+/* Copies the caller's options (or NULL) to `out`, and checks them. */
 cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err);
 
-/* Divides "TREE::/g/x". Returns the key behind the first "::" that is followed by a slash or
- * nothing, or NULL. "TREE::" has the key "/". */
+/* Splits "TREE::/g/x" into the path "TREE" and the key "/g/x", which it returns; NULL if there is
+ * no key. The separator is the first "::" that has a path before it and a slash or nothing behind
+ * it. The key of "TREE::" is "/". */
 const char *cv_tree_url_key(const char *url, size_t *path_size);
 
-/* Whether the URL names an array in a tree: "TREE::/key", unless a file has this whole name. */
+/* True if the URL names an array in a tree ("TREE::/key") and is not the name of a file. */
 bool cv_array_is_leaf_url(const char *url);
 
-/* Makes a session from a program's remote options (or NULL). The caller releases it. NULL if `url`
- * is not a URL. */
+/* Makes a session from the caller's remote options (or NULL). The caller releases *out, which is
+ * NULL if `url` is not a URL. */
 cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,
                                 cv_session **out, cv_error *err);
 

@@ -31,7 +31,8 @@ static cv_status read_shape(const caterva_buffer *b, const cv_result *result, ax
 {
     out->ndim = b->shape || b->strides ? b->ndim : result->ndim;
     if (out->ndim < 0 || out->ndim > CV_MAX_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a buffer of %d dimensions", out->ndim);
+        return cv_fail(err, CATERVA_EINVAL, -1, "the buffer cannot have %d dimensions",
+                       out->ndim);
     if (!b->shape && out->ndim != result->ndim)
         return cv_fail(err, CATERVA_ESHAPE, -1,
                        "the buffer has %d strides, the selection %d dimensions", out->ndim,
@@ -58,7 +59,7 @@ static cv_status read_strides(const caterva_buffer *b, int64_t item_size, axes *
     return CV_OK;
 }
 
-/* Checks the span from the lowest item to the end of the highest. */
+/* Checks that the buffer holds the span from its lowest item to the end of its highest one. */
 static cv_status check_size(const caterva_buffer *b, int64_t item_size, const axes *a,
                             cv_error *err)
 {
@@ -80,13 +81,15 @@ static cv_status check_size(const caterva_buffer *b, int64_t item_size, const ax
     return CV_OK;
 }
 
-/* `conversion`: from the array to the buffer, or the other way if `to_array`. */
+/* Prepares the conversion from the array's dtype to the buffer's, or from the buffer's to the
+ * array's if `to_array`. */
 static cv_status init_conversion(const caterva_buffer *b, const cv_result *result,
                                  bool to_array, cv_conversion *out, cv_error *err)
 {
     *out = (cv_conversion){.needed = false};
     if (b->field && to_array)
-        return cv_fail(err, CATERVA_EINVAL, -1, "a single field cannot be written");
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "a single field of the items cannot be written");
     if (b->field)
         return cv_conversion_init_field(out, result->dtype, b->field, b->dtype, b->casting,
                                         err);
@@ -101,7 +104,7 @@ static cv_status take_buffer(const caterva_buffer *buffer, caterva_buffer *out, 
     return cv_options_copy(out, sizeof *out, buffer, "buffer", err);
 }
 
-/* For an empty result strides may be anything (NumPy's are often 0). */
+/* Whether the buffer has no items. Then any strides are accepted (NumPy's are often 0). */
 static bool is_empty(axes *a)
 {
     bool empty = false;
@@ -148,7 +151,7 @@ cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result
     return CV_OK;
 }
 
-/* Aligns the buffer's axes with the result's, from the last axis. */
+/* Aligns the buffer's axes with the result's, beginning with the last axis. */
 static cv_status broadcast(const axes *a, const cv_result *result, int64_t *strides,
                            cv_error *err)
 {
@@ -169,7 +172,7 @@ static cv_status broadcast(const axes *a, const cv_result *result, int64_t *stri
     return CV_OK;
 }
 
-/* Converts the buffer's items, each once, into C order and the array's dtype. */
+/* Converts the buffer's items to the array's dtype, in C order; a broadcast item only once. */
 static cv_status convert_source(const cv_conversion *c, const cv_result *result, cv_memory *m,
                                 void **converted, cv_error *err)
 {
@@ -231,7 +234,7 @@ cv_result cv_result_of(const cv_selection *selection, const char *dtype)
     return (cv_result){selection->ndim, selection->shape, selection->grid->item_size, dtype};
 }
 
-/* The plan of [start, stop) for a buffer that is not in C order. */
+/* Plans the box [start, stop) for memory with the strides of `plan`. */
 static cv_status plan_box(const cv_select_plan *plan, const int64_t *start,
                           const int64_t *stop, cv_plan *out, cv_error *err)
 {
@@ -256,8 +259,8 @@ caterva_status caterva_selection_shape(caterva_array *array,
     return CV_OK;
 }
 
-/* Makes a selection on `grid`, which has converted items: whole blocks are converted before items
- * are copied. */
+/* Makes the same selection on `grid`, which gets the sizes of converted items: reads convert whole
+ * blocks before they copy items. */
 static cv_selection convert_selection(const cv_selection *selection, int64_t item_size,
                                       cv_grid *grid)
 {
@@ -482,7 +485,7 @@ static cv_status check_number(const char *what, int64_t number, int64_t n, cv_er
                    (long long)number, (long long)n);
 }
 
-/* Call with the lock. */
+/* Call with the lock held. */
 static cv_status describe_chunk(caterva_array *array, int64_t chunk, caterva_chunk_info *out,
                                 cv_error *err)
 {
@@ -534,7 +537,7 @@ static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_e
     iter->done = iter->next >= array->snapshot->grid.n_chunks;
     if (iter->done) return CV_OK;
     CV_TRY(describe_chunk(array, iter->next, &iter->chunk, err));
-    const size_t before = offsetof(caterva_chunk_iter, chunk); /* newer headers extend it */
+    const size_t before = offsetof(caterva_chunk_iter, chunk); /* longer in newer headers */
     iter->chunk.struct_size = iter->struct_size > before ? iter->struct_size - before : 0;
     iter->next++;
     return CV_OK;
@@ -554,7 +557,7 @@ caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Encodes a chunk with dirty blocks: they have no stored form before. */
+/* Encodes the chunk if it has dirty blocks, because these have no stored bytes yet. */
 static cv_status flush(caterva_array *array, int64_t chunk, cv_error *err)
 {
     if (!array->pending || !cv_pending_find(array->pending, chunk)) return CV_OK;

@@ -1,5 +1,4 @@
-/* Callers' strided buffers and selections, checked; and the functions that pass them to the engine,
- * for arrays and for views. */
+/* Checks callers' strided buffers and selections, and passes them to the engine. */
 #ifndef CV_ARRAY_READ_WRITE_H
 #define CV_ARRAY_READ_WRITE_H
 
@@ -7,16 +6,16 @@
 #include "base/grid.h"
 #include "engine/items/convert.h"
 
-/* The memory of a selection's result: its first item, and bytes per step along each axis of the
- * result. */
+/* Memory for the items of a selection: the address of the first item, and the bytes from one item
+ * to the next along each axis of the result. */
 typedef struct cv_memory {
     uint8_t *data;
     int64_t strides[CV_MAX_DIMS];
     int64_t item_size;        /* of the items in memory */
-    cv_conversion conversion; /* to a destination; applied when items are copied */
+    cv_conversion conversion; /* of items that are read; applied while copying */
 } cv_memory;
 
-/* The result: what the buffer contains. */
+/* The shape and the dtype of a selection's items. */
 typedef struct cv_result {
     int ndim;
     const int64_t *shape;
@@ -24,27 +23,28 @@ typedef struct cv_result {
     const char *dtype;
 } cv_result;
 
-/* A destination must have the result's shape, and no stride of 0 on an axis of several items. */
+/* Checks a destination: the result's shape, and no stride of 0 on an axis of several items. */
 cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result *result,
                                    cv_memory *out, cv_error *err);
 
-/* A source may be broadcast to the result. If items are converted, *converted holds them and the
- * caller frees it; otherwise it is NULL. */
+/* Checks a source, which may be broadcast to the result. If items are converted, *converted is
+ * their memory and the caller frees it; otherwise *converted is NULL. */
 cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
                               cv_memory *out, void **converted, cv_error *err);
 
 /* The result of a selection; `dtype` is borrowed. */
 cv_result cv_result_of(const cv_selection *selection, const char *dtype);
 
-/* Call with the handle's lock, a selection on its current grid, and its own `source`. */
+/* Read or write the items of a selection. Call with the handle's lock held. The selection must be
+ * on the array's current grid, and `source` must be the handle's. */
 cv_status cv_array_read_selected(caterva_array *array, const cv_source *source,
                                  const cv_selection *selection, const cv_memory *dst,
                                  cv_error *err);
 cv_status cv_array_write_selected(cv_pending *pending, const cv_selection *selection,
                                   const cv_memory *src, cv_error *err);
 
-/* Makes the caller's selection on the grid, of which only ndim, shape, n_items and item_size are
- * used. NULL selects all. */
+/* Makes a selection on the grid from the caller's `words`; NULL selects all items. Uses only the
+ * grid's ndim, shape, n_items and item_size. */
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
                              cv_selection *out, cv_error *err);
 

@@ -21,7 +21,7 @@ static cv_status check_shape(const cv_grid *grid, const int64_t *shape, cv_error
     return CV_OK;
 }
 
-/* The `n` inserted items along `axis`, with all items of the other axes. */
+/* What an insertion adds: `n` indices of `axis`, from `at` on, and all items of the other axes. */
 typedef struct slab {
     cv_grid grid; /* only ndim, shape and item_size are used */
     int axis;
@@ -37,11 +37,13 @@ static cv_status check_slab(slab *s, cv_error *err)
     bool fits = true;
     for (int d = 0; d < s->grid.ndim; d++)
         fits = cv_mul_i64(needed, s->grid.shape[d], &needed) && fits;
-    return fits ? CV_OK : cv_fail(err, CATERVA_EINVAL, -1, "the size does not fit 64 bits");
+    return fits ? CV_OK
+                : cv_fail(err, CATERVA_EINVAL, -1,
+                          "the size of the inserted items does not fit 64 bits");
 }
 
-/* A change that fails after its first step leaves an undefined state, which must be rolled back. So
- * all checks come first. */
+/* Ends a change of shape. A change that fails half-way leaves an undefined state, which must be
+ * rolled back. So callers make all checks before it begins. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     if (status != CV_OK) array->pending->broken = true;

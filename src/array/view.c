@@ -106,7 +106,8 @@ static cv_status check_axis(const caterva_view *view, int axis, int most, cv_err
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
     if (axis >= 0 && axis <= most) return CV_OK;
-    return cv_fail(err, CATERVA_ERANGE, -1, "axis %d of a view with %d dimensions", axis,
+    return cv_fail(err, CATERVA_ERANGE, -1,
+                   "axis %d is out of range for a view with %d dimensions", axis,
                    view->grid.ndim);
 }
 
@@ -164,7 +165,9 @@ caterva_status caterva_view_transpose(const caterva_view *view, const int *order
         from[d] = order ? order[d] : ndim - 1 - d;
         if (from[d] < 0 || from[d] >= ndim || seen[from[d]])
             return cv_fail(err, CATERVA_EINVAL, -1,
-                           "the order of axes has %d for axis %d of %d", from[d], d, ndim);
+                           "axis %d, at position %d of the order, is out of range or given "
+                           "twice: %d axes",
+                           from[d], d, ndim);
         seen[from[d]] = true;
     }
     CV_TRY(start_view(view, out, err));
@@ -222,7 +225,7 @@ static cv_status new_list(cv_mapped *m, int i, int64_t n, int64_t width, cv_erro
     return m->lists[i] ? CV_OK : cv_fail_memory(err, (size_t)size, "a selection of a view");
 }
 
-/* Maps axis `d` of the view, which is axis `b` of the base. */
+/* Maps the selection of axis `d` of the view to axis `b` of the base. */
 static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, int b,
                           cv_mapped *m, cv_error *err)
 {
@@ -250,8 +253,8 @@ static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, 
     return CV_OK;
 }
 
-/* Sets shape and strides of the result in the base's order of axes. A new axis is not among them:
- * `memory` points to its last item. */
+/* Sets shape and strides of the result in the order of the base's axes. New axes of the view are
+ * left out: on them the memory begins at the last selected index. */
 static cv_status map_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
@@ -294,7 +297,8 @@ static void place_points(const cv_rest *rest)
     }
 }
 
-/* Repeats the items of new axes, one axis after the other, each time everything present so far. */
+/* Fills the new axes, one after the other: copies all items that are present so far to the other
+ * indices of the axis. */
 static void repeat_new_axes(const cv_rest *rest)
 {
     const cv_memory *dst = &rest->memory;
@@ -330,7 +334,7 @@ void cv_rest_free(cv_rest *rest)
     cv_free(rest->items);
 }
 
-/* Performs the rest of a read, or leaves it for later. Owns what `rest` owns. */
+/* Performs the rest of a read, or passes it to visit->later. Takes over what `rest` owns. */
 static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -344,8 +348,8 @@ static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
     return status;
 }
 
-/* Repeats the only item of a new axis if a list selects it several times: only the last one was
- * read. */
+/* If a list selects the only item of a new axis several times, copies the item to all of them: the
+ * arrays delivered it for the last index only. */
 static cv_status end_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *dst, const cv_visit *visit, cv_error *err)
 {
@@ -423,7 +427,7 @@ cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
     return map_points(view, s, memory, m, err);
 }
 
-/* After a refresh the handle may have other items. */
+/* A resize or a refresh may have changed the grid or the dtype. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
 {
     const char *dtype = base->array->type.dtype;
@@ -530,7 +534,7 @@ cv_status cv_view_read(const caterva_view *view, const cv_selection *selection,
     return cv_view_visit(view, selection, dst, &read, err);
 }
 
-/* A call that reads nothing still checks whether the view is stale first. */
+/* Ends a call that failed or selects no items. CATERVA_ESTALE has precedence over `status`. */
 static cv_status end_early(const caterva_view *view, cv_status status, cv_error *err)
 {
     CV_TRY(cv_view_check_arrays(view->base, err));
@@ -594,18 +598,18 @@ caterva_status caterva_view_write(const caterva_view *view,
 
 /* ---- Joins: several views in a row -------------------------------------------------------- */
 
-/* A selection of a join, and the place of the join's axis in the result. */
+/* A selection of a join, and the position of the join's axis in the result. */
 typedef struct share {
     const cv_base *base;
     const cv_selection *selection;
     const cv_memory *memory;
     const cv_visit *visit;
-    int result_axis; /* of the join's axis, unless dropped */
+    int result_axis; /* the join's axis in the result, unless it is dropped */
     int64_t stride;
 } share;
 
-/* Visits a part with its selected items, from item `first` of the result on. `axis` is relative to
- * the part. */
+/* Visits a part. `axis` selects the part's items, relative to the part, which begin at index
+ * `first` of the result. */
 static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t first,
                              cv_error *err)
 {
@@ -621,7 +625,8 @@ static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t fi
     return cv_view_visit(sh->base->parts[part], &s, &memory, sh->visit, err);
 }
 
-/* Counts the items of a slice below `bound`: from its beginning (step > 0), or from its end. */
+/* Counts the items of a slice that are below `bound`. They are the slice's first items if step > 0,
+ * else its last ones. */
 static int64_t count_below(const cv_axis *axis, int64_t bound)
 {
     int64_t step = axis->step < 0 ? -axis->step : axis->step;
@@ -659,8 +664,8 @@ static int find_part(const cv_base *base, int64_t at)
     return low;
 }
 
-/* Visits a list in runs within one part. A reduction takes runs of one item on an axis of one item,
- * which may be new. */
+/* Visits a list of indices in runs that are within one part. A reduction of a part that has one
+ * item on the axis gets runs of one item, because the axis may be new. */
 static cv_status visit_list(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
@@ -688,8 +693,8 @@ static cv_status visit_list(const share *sh, cv_error *err)
 
 /* ---- Points ------------------------------------------------------------- */
 
-/* The points of one part: their indices; and for a read, behind those of earlier parts, their
- * places in the result and their items. */
+/* The points of one part. For a read, `places` (in the result) and `items` also have those of
+ * earlier parts, which are the first n_before. */
 typedef struct chosen {
     int64_t *points;
     int64_t *places;
@@ -778,7 +783,8 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
         if (!views[i]) return cv_fail(err, CATERVA_EINVAL, -1, "view %d is NULL", i);
     const cv_grid *first = &views[0]->grid;
     if (axis < 0 || axis >= first->ndim)
-        return cv_fail(err, CATERVA_ERANGE, -1, "axis %d of views with %d dimensions", axis,
+        return cv_fail(err, CATERVA_ERANGE, -1,
+                       "axis %d is out of range for views with %d dimensions", axis,
                        first->ndim);
     for (int i = 1; i < n; i++) {
         const cv_grid *grid = &views[i]->grid;
@@ -798,7 +804,7 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
     return CV_OK;
 }
 
-/* Fills the parts' starts along the axis, with a private view of each. */
+/* Sets the start of each part along the axis, and makes a private view of each part. */
 static cv_status fill_join(cv_base *base, const caterva_view *const *views, int n,
                            cv_error *err)
 {

@@ -1,5 +1,5 @@
-/* Views inside this room: a map of axes over a base. Views of views share the base, which is an
- * array, or several views in a row (a join). */
+/* Views: maps from the axes of a view to those of its base. The base is an array, or a join, which
+ * is several views in a row along one axis. A view of a view has the same base. */
 #ifndef CV_ARRAY_VIEW_H
 #define CV_ARRAY_VIEW_H
 
@@ -14,34 +14,36 @@ typedef struct cv_base {
     cv_grid grid;       /* ndim, shape, n_items and item_size only */
     char *dtype;
     caterva_array *array; /* borrowed; NULL: a join */
-    /* A join: part i contains items [starts[i], starts[i + 1]) of its axis. */
+    /* For a join: part i contains items [starts[i], starts[i + 1]) of axis `axis`. */
     int n_parts;
     int axis;
     int64_t *starts;
     caterva_view **parts;
-    /* Visits the parts, each with its share of a selection, which is never a mask. */
+    /* Visits each part with its share of the selection, which is not a mask. */
     cv_status (*visit)(const struct cv_base *join, const cv_selection *selection,
                        const cv_memory *memory, const struct cv_visit *visit, cv_error *err);
 } cv_base;
 
 struct caterva_view {
     cv_base *base;
-    cv_grid grid;               /* of the view; same members as the base's */
+    cv_grid grid;               /* only the members that the base's grid has, too */
     int base_axis[CV_MAX_DIMS]; /* for each axis of the view; -1: a new axis */
-    int64_t start[CV_MAX_DIMS]; /* for each axis of the base: item i of the view is item */
-    int64_t step[CV_MAX_DIMS];  /* start + i * step; only start if no axis of the view
-                                   shows it */
+    /* Index i of an axis of the view is index start[b] + i * step[b] of axis b of the base. An axis
+     * of the base that no axis of the view maps to has the fixed index start[b]. */
+    int64_t start[CV_MAX_DIMS];
+    int64_t step[CV_MAX_DIMS];
 };
 void cv_base_release(cv_base *base);
 
-/* A selection on the base: its axes in their order, without new axes. */
+/* A selection on the base, and its memory: axes in the base's order, without new axes. */
 typedef struct cv_mapped {
     cv_selection selection;
     cv_memory memory;
-    int64_t *lists[CV_MAX_DIMS]; /* owned; of points only the first */
+    int64_t *lists[CV_MAX_DIMS]; /* owned; for points only lists[0] */
 } cv_mapped;
 
-/* Maps a nonempty selection and the memory of its result. Always release with cv_mapped_free. */
+/* Maps a nonempty selection and the memory of its result to the base. The caller frees *m with
+ * cv_mapped_free, also after a failure. */
 cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
                       const cv_memory *memory, cv_mapped *m, cv_error *err);
 void cv_mapped_free(cv_mapped *mapped);
@@ -49,23 +51,23 @@ void cv_mapped_free(cv_mapped *mapped);
 /* CATERVA_ESTALE if the array's grid or dtype has changed since the base was made. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
 
-/* The same for all arrays below. Call without their locks. */
+/* Makes the same check for all arrays below `base`. Call without their locks. */
 cv_status cv_view_check_arrays(const cv_base *base, cv_error *err);
 
-/* Begin and end a call on the watches of all arrays below: reads between them count as one call.
- * cv_view_finish returns `status`. */
+/* Begin and end one call on the watch of each array below `base`, so that all its reads count as
+ * one call. cv_view_finish returns `status`. */
 void cv_view_begin(const cv_base *base);
 cv_status cv_view_finish(const cv_base *base, cv_status status);
 
-/* The steps of a read that follow after the arrays have delivered their items: distributing points,
- * and copying the item of a new axis to all its indices. */
+/* The last step of a read through a view, after the arrays have delivered their items: copies
+ * points to their places, or copies the item of a new axis to all indices of that axis. */
 typedef struct cv_rest {
     struct cv_rest *next;
     cv_memory memory; /* of the result */
     int64_t n_points; /* item i of `items` goes to index places[i] */
-    int64_t *places;  /* both owned; NULL: no points */
+    int64_t *places;  /* `places` and `items` are owned; NULL: no points */
     uint8_t *items;
-    int ndim; /* of the result, and its shape; the last item of a new axis is set */
+    int ndim; /* of the result; on a new axis the last index was read */
     int64_t shape[CV_MAX_DIMS];
     bool is_new[CV_MAX_DIMS];
 } cv_rest;
@@ -73,20 +75,20 @@ typedef struct cv_rest {
 void cv_rest_do(const cv_rest *rest);
 void cv_rest_free(cv_rest *rest); /* frees what it owns */
 
-/* Called for each array below a view, one after the other, with its nonempty share of the selection
- * and the memory. */
+/* What is done with the arrays below a view. `array` is called for one array after the other, with
+ * the array's nonempty share of the selection and the memory of that share. */
 typedef struct cv_visit {
     cv_status (*array)(void *context, const cv_base *base, cv_mapped *share, cv_error *err);
-    /* Performs `rest` later, in the order of calls; on success owns what `rest` owns. NULL: it is
-     * performed at once. */
+    /* Keeps `rest`, to be performed later in the order of the calls. On success takes over what
+     * `rest` owns. If `later` is NULL, each rest is performed at once. */
     cv_status (*later)(void *context, const cv_rest *rest, cv_error *err);
     void *context;
-    bool is_read; /* for reads: points get their own memory, and items that are selected
-                     several times are copied */
+    bool is_read; /* points of a join get memory of their own, and a list may select the
+                     item of a new axis several times */
 } cv_visit;
 
-/* Visits the arrays of a checked selection. CATERVA_EUNSUPPORTED for a list that repeats the item
- * of a new axis, unless it is a read. */
+/* Visits the arrays that a checked selection touches. CATERVA_EUNSUPPORTED if the visit is not a
+ * read and a list selects the item of a new axis several times. */
 cv_status cv_view_visit(const caterva_view *view, const cv_selection *selection,
                         const cv_memory *memory, const cv_visit *visit, cv_error *err);
 

@@ -1,6 +1,6 @@
-/* The registry of the wings that a build may leave out: the functions that the core, and wings
- * among each other, call. src/wings.c fills it from the faces of these wings. A wing that was left
- * out is NULL: check it with cv_check_built before a call. */
+/* The registry of the wings that a build may leave out, with the functions of these wings that the
+ * core and other wings call. src/wings.c fills it. The pointer to a wing that was left out is NULL:
+ * check it with cv_check_built before a call. */
 #ifndef CV_ARRAY_WINGS_H
 #define CV_ARRAY_WINGS_H
 
@@ -10,7 +10,7 @@
 
 #include <caterva_remote.h>
 
-/* Shared by the stores of one opening. */
+/* What the stores of one opening share. */
 typedef struct cv_session cv_session;
 
 /* Stores behind URLs; remote/remote.h has the contracts. */
@@ -32,7 +32,7 @@ typedef struct cv_archive {
     struct cv_tree *tree;
     cv_store *store;   /* contains all bytes of the archive */
     uint64_t size;     /* of the archive */
-    uint64_t vouching; /* number of last bytes, which contain checksums of all others */
+    uint64_t vouching; /* size of its tail, which has checksums of all other bytes */
 } cv_archive;
 
 /* Arrays in trees, and archives of them; tree/tree.h has the contracts. */
