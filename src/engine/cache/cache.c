@@ -3,11 +3,11 @@
  *     shards:  a table of entries             found by hash
  *     queues:  head <-> ... <-> tail          evicted at a head
  *
- * Each shard has a lock, so that lookups rarely contend; a lookup does not touch queues. Each
- * queue has a lock and serves some of the threads. A new block reuses memory that the same
- * thread filled, which is in the cache of its core. If the head of another queue has waited
- * much longer, that one is evicted instead, so that eviction is close to that of a single
- * queue. Lock order: queue, then shard.
+ * Each shard has a lock, so that lookups rarely contend; a lookup does not touch queues. Each queue
+ * has a lock and serves some of the threads. A thread evicts from its own queue, so that a new
+ * block reuses memory that is in the cache of the thread's core. If the head of another queue has
+ * waited much longer, that head is evicted instead: the order is close to that of a single queue.
+ * Lock order: queue, then shard or block memory.
  *
  * An entry is in a table and a queue, or belongs to the thread that adds it. `pins` counts
  * the threads that copy from it; a pinned entry is not evicted. The bytes are allocated apart
@@ -25,14 +25,14 @@
 
 typedef struct cv_slab cv_slab;
 
-/* All zero except the lock: empty. Any thread may call the functions. */
+/* Without slabs at first: all zero except the lock. Any thread may call the functions. */
 typedef struct cv_block_memory {
     cv_mutex lock;
     cv_slab *open; /* slabs with a free piece; full ones are known to their entries only */
 } cv_block_memory;
 
-/* Smaller blocks come from malloc: one of them in use would keep a whole slab. Larger ones do
- * too, on pages of their own. */
+/* Smaller blocks come from malloc, because one of them in use would keep a whole slab. Larger
+ * blocks come from malloc, too, which gives them pages of their own. */
 enum { SMALLEST = 16 * 1024, LARGEST = CV_LARGE_PAGE / 8, LINE = 64 };
 
 typedef struct free_piece {
@@ -160,8 +160,8 @@ static inline uint64_t hash_of(const cv_cache_key *key)
 
 /* ---- Sweeps ------------------------------------------------------------------ */
 
-/* Returns whether the parts are disjoint: along the outermost axis of the step, the part is
- * shorter than the step. */
+/* Returns whether `part` and the part `step` bytes before it are disjoint: along the outermost axis
+ * of the step, `part` is not longer than the step. */
 static bool is_apart(const cv_grid *grid, const cv_block_job *part, int64_t step)
 {
     for (int d = 0; d < grid->ndim; d++)
@@ -228,7 +228,7 @@ static void add_to_bucket(hash_table *t, cv_cached *entry)
     *bucket = entry;
 }
 
-/* Doubles the number of buckets. Without memory the chains grow instead. */
+/* Doubles the number of buckets. If memory runs out, the chains grow instead. */
 static void grow(hash_table *t)
 {
     size_t n_old = t->n_buckets;
@@ -279,12 +279,12 @@ typedef struct queue {
     queue_line fresh, used;
     size_t n_entries;
     uint64_t inserted, prefetched, evicted;
-    /* The queue that threads of this queue evict from, and how often they chose one. */
+    /* The queue that threads of this queue evict from, and how often they have asked for it. */
     atomic_size_t source;
     atomic_uint n_asked;
-    /* When the next entry to be evicted joined its line, or NONE. Read without the lock. */
+    /* When the next head to be evicted joined its line, or NONE. Read without the lock. */
     atomic_uint_least64_t head_time;
-    atomic_int_least64_t *used_bytes; /* of all queues; updated here */
+    atomic_int_least64_t *used_bytes; /* the cache's, summed over all queues */
 } queue;
 
 #define NONE UINT64_MAX
@@ -430,7 +430,7 @@ static cv_once shared_once = CV_ONCE_INIT;
 
 static void before_fork(void)
 {
-    cv_cache_shared(); /* initialises it, if this has not happened yet */
+    cv_cache_shared(); /* initialises the cache if necessary */
     for (int i = 0; i < N_QUEUES; i++) cv_mutex_lock(&shared.queues[i].lock);
     for (int i = 0; i < N_SHARDS; i++) cv_mutex_lock(&shared.shards[i].lock);
     cv_mutex_lock(&shared.memory.lock);
@@ -545,8 +545,8 @@ static cv_cached *take_head(cv_cache *cache, queue *q)
     return NULL;
 }
 
-/* Removes the next entry to be evicted, searching from queue `first` on; NULL if none can be.
- * Each step back takes a use, so the number of rounds is bounded. */
+/* Removes the next entry to be evicted, looking into queue `first` first; NULL if no entry can be
+ * evicted. Each step back takes a use, so the number of rounds is bounded. */
 static cv_cached *take_victim(cv_cache *cache, size_t first)
 {
     size_t longest = 0;
@@ -562,8 +562,8 @@ static cv_cached *take_victim(cv_cache *cache, size_t first)
     return NULL;
 }
 
-/* Returns the queue whose head has waited longest. Prefers `own` unless another head has
- * waited a quarter longer, because its memory is in another core's cache. */
+/* Returns the queue whose head has waited longest. Prefers `own`, whose memory is in this core's
+ * cache, unless another head has waited a quarter longer. */
 static size_t oldest_queue(const cv_cache *cache, size_t own)
 {
     uint64_t now = time_of(cache);
@@ -648,8 +648,8 @@ bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid)
     return grid->n_all_blocks <= cv_cache_limit(cache) / cost_of((size_t)grid->block_bytes);
 }
 
-/* Bytes that one request may add: what used blocks leave, less an eighth, so that blocks of
- * one share do not evict each other. */
+/* Bytes that one request may add: the bytes that used blocks leave, less an eighth, so that blocks
+ * of one request do not evict each other. */
 static int64_t share_of_request(const cv_cache *cache)
 {
     int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
@@ -717,7 +717,8 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
     return holds;
 }
 
-/* Evicts an entry of a full cache. Returns it, still counted, if it has `size` bytes; else NULL. */
+/* If the cache is full, evicts an entry. Returns the entry, still counted, if its block has `size`
+ * bytes; else frees it and returns NULL. */
 static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
@@ -729,7 +730,7 @@ static cv_cached *take_over(cv_cache *cache, size_t size)
     return NULL;
 }
 
-/* Returns an entry in no table, counted, with memory for `size` bytes; NULL if there is no room. */
+/* Returns an entry with memory for `size` bytes, counted but in no table; NULL without room. */
 static cv_cached *take_room(cv_cache *cache, size_t size)
 {
     int64_t cost = cost_of(size);

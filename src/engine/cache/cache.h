@@ -7,24 +7,22 @@
  *      budget, but no blocks; caterva_refresh opens anew and gets a new number.
  *   2. While a handle has a snapshot, the bytes of its chunks do not change
  *      (frame/commit.c). Positions are reused only when no reader needs them.
- *   3. Before the writer of this handle reuses a position, or a rollback frees it, its
- *      `generation` changes (cv_layout_generation); no read of the handle runs then.
- *      Chunk files of a directory never reuse numbers.
+ *   3. The `generation` of a position (cv_layout_generation) changes before the handle's writer
+ *      reuses the position, or a rollback frees it. No read of the handle runs then. Chunk files
+ *      of a directory never reuse numbers.
  *   4. A block is added under the key that was made before its bytes were fetched.
  *
- * Eviction. There are two queues. A new block joins the first, which may fill half of the cache. A
- * block at its head is evicted, or moves to the second queue if it was used. A block at the head of
- * the second queue goes to its end as long as it has uses left, at most seven (CLOCK with a small
- * count). If the first queue has more than half of the bytes, the head that joined earlier is
- * evicted. So a program that turns to other blocks replaces all old ones step by step, not only
- * half of the cache.
+ * Eviction. A queue has two lines, `fresh` and `used`. A new block joins the end of `fresh`. The
+ * next block to leave is the head of `used` if `fresh` has at most half of the bytes, else the head
+ * that joined its line earlier. So blocks that a program turns to replace all old blocks step by
+ * step, not only half of them. If a head has uses left (at most seven), it is not evicted: it loses
+ * one use and goes to the end of `used` (CLOCK with a small count).
  *
  * Hits by a scan (cv_sweep) do not count as uses. A block that a scan has finished is evicted next,
  * and its memory is reused while it is in the processor's cache. A prefetched block has the maximum
- * of uses until it is found. cv_cache_entrant describes which blocks are admitted.
+ * of uses until a read finds it. cv_cache_entrant describes which blocks are admitted.
  *
- * Threads: any thread may call any function except cv_cache_free. Each shard has a lock, held
- * briefly. */
+ * Threads: any thread may call any function except cv_cache_free. Locks are held briefly. */
 #ifndef CV_ENGINE_CACHE_CACHE_H
 #define CV_ENGINE_CACHE_CACHE_H
 
@@ -45,23 +43,23 @@ typedef struct cv_cache_key {
     int32_t block; /* number in the chunk */
 } cv_cache_key;
 
-/* How successive reads use a cached block. A scan reads it once from end to end; its many
- * hits do not make the block worth keeping. Repeated and random reads do. Any thread may call
+/* How successive reads use a cached block. A scan reads the block once from end to end; its many
+ * hits are no reason to keep the block, but repeated and random reads are. Any thread may call
  * cv_sweep_note; one of two concurrent notes may be lost. */
 typedef struct cv_sweep {
-    atomic_int_least64_t last; /* byte offset of the last part; -1: no part yet */
-    atomic_int way;            /* of the last step: 1 forward, -1 backward, 0: none yet */
+    atomic_int_least64_t last; /* where the last part begins; -1: no part yet */
+    atomic_int way;            /* of the last step: 1 forward, -1 backward, 0: no step */
 } cv_sweep;
 
 typedef enum cv_step {
-    CV_STEP_ON,   /* the first part, or the next one in the same direction */
-    CV_STEP_LAST, /* the same, and no part follows in that direction */
+    CV_STEP_ON,   /* the first part, or one that follows in the same direction */
+    CV_STEP_LAST, /* the same, and it reaches the end of the block */
     CV_STEP_BACK  /* overlaps what was read before, or changes direction */
 } cv_step;
 
 void cv_sweep_init(cv_sweep *sweep);
 
-/* Records the next part and returns how it follows the previous one. */
+/* Records the part of the block that a read uses. Returns how it follows the previous part. */
 cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *part);
 
 /* A block in the cache, or being added. The user of the block owns `bytes`, `sweep` and
@@ -76,11 +74,11 @@ typedef struct cv_cached {
     struct cv_slab *slab; /* the slab that `bytes` is a piece of; NULL: from malloc */
     cv_sweep sweep;
     bool is_rotated;
-    bool ahead;    /* prefetched, not found yet; protected by the shard's lock */
+    bool ahead;    /* prefetched, no read has found it; under the shard's lock */
     size_t queue;  /* index of its queue */
-    uint64_t time; /* when it joined its line; protected by the queue's lock */
-    bool is_used;  /* in the queue's `used` line; protected by the queue's lock */
-    /* Increased only under the shard's lock. */
+    uint64_t time; /* clock when it joined its line; under the queue's lock */
+    bool is_used;  /* in the `used` line; under the queue's lock */
+    /* Threads that read it. Increased only under the shard's lock. */
     atomic_int pins;
     /* Uses left, up to 7. -1: a prefetched block was found for the first time and is not
      * released yet; this read does not count as a use. */
@@ -97,8 +95,7 @@ cv_cache *cv_cache_shared(void);
 cv_status cv_cache_create(int64_t limit, cv_cache **out, cv_error *err);
 void cv_cache_free(cv_cache *cache); /* does nothing for NULL and the shared cache */
 
-/* Limits the bytes of entries and their overhead; 0 disables the cache. Evicts the excess at
- * once. */
+/* Limits the bytes of entries with their overhead, and evicts the excess; 0 disables the cache. */
 void cv_cache_set_limit(cv_cache *cache, int64_t limit);
 
 int64_t cv_cache_limit(const cv_cache *cache);
@@ -109,9 +106,8 @@ bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid);
 /* Returns the block, or NULL. The block cannot be evicted until cv_cache_release. */
 cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 
-/* Releases a found block. `part` is the part of the block that a box read; NULL for other
- * requests. After the last step of a scan the block is evicted next, unless it has uses or
- * the whole array fits. */
+/* Releases a found block. `part` is the part of the block that a box read; NULL for other requests.
+ * After the last step of a scan the block is evicted next, unless it has uses or the array fits. */
 void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
                       const cv_block_job *part);
 
@@ -128,9 +124,8 @@ typedef struct cv_cache_entrant {
     bool ahead; /* a prefetch: always admitted */
 } cv_cache_entrant;
 
-/* Reserves memory for a block. Returns NULL if the block is not admitted or memory is short;
- * this is not an error. The caller writes the bytes; other threads find the block after
- * cv_cache_settle. */
+/* Reserves memory for a block. Returns NULL, which is not an error, if the block is not admitted or
+ * memory is short. The caller writes the bytes; cv_cache_settle lets other threads find them. */
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key,
                             const cv_cache_entrant *entrant);
 

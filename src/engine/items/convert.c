@@ -10,10 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- 16-bit floats ------------------------------------------------------------
- *
- * Portable code, and F16C for eight at a time. Both give the same bits, except that the
- * instruction makes signalling NaN quiet. */
+/* Portable code, and F16C for eight numbers at a time. Both give the same bits, except that F16C
+ * makes signalling NaN quiet. */
 
 #define CV_BFLOAT16 ((cv_half_format){7, 127})
 
@@ -239,8 +237,7 @@ static wideness load(cv_number number, const uint8_t *src, int64_t step, int64_t
     }                                                                                        \
     return
 
-/* Converts a float to an integer below 2^bits: truncates towards zero and saturates; NaN
- * gives 0. */
+/* Converts a float to an integer below 2^bits: truncates, then saturates; NaN gives 0. */
 static int64_t to_signed(double value, int bits)
 {
     double limit = (double)(UINT64_C(1) << bits); /* a power of two: exact */
@@ -400,9 +397,7 @@ void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *ds
     }
 }
 
-/* ---- Numeric types and allowed casts -----------------------------------------
- *
- * NumPy's casting table, written as the rules behind it. */
+/* The rules from which NumPy's table of casts follows. */
 
 typedef struct number_kind {
     char kind; /* NumPy's */
@@ -417,8 +412,7 @@ static const number_kind kinds[] = {
 };
 enum { N_NUMBERS = sizeof kinds / sizeof kinds[0] };
 
-/* Bytes of the smallest float that NumPy considers safe for every value (8 bytes for 8-byte
- * integers). */
+/* Bytes of the smallest float that NumPy considers safe for the type (8 for 8-byte integers). */
 static int float_size(number_kind k)
 {
     if (k.kind == 'f') return k.size;

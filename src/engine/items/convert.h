@@ -51,11 +51,11 @@ typedef struct cv_stored_number {
     int size;     /* bytes */
 } cv_stored_number;
 
-/* A conversion of items; all zero: none. */
+/* A conversion of items. If all is zero, items are not converted. */
 typedef struct cv_conversion {
     bool needed;
-    cv_stored_number from, to; /* for a field that is copied unchanged, only `size` is set */
-    bool as_it_is;
+    cv_stored_number from, to; /* if as_it_is, only `size` is set */
+    bool as_it_is;             /* a field that is copied unchanged */
     int64_t item_size; /* of structured items, from which one field is taken; else 0 */
     int64_t offset;    /* of the field in its item */
 } cv_conversion;
@@ -69,8 +69,9 @@ void cv_convert(const cv_conversion *conversion, const uint8_t *src, uint8_t *ds
 cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const char *to,
                              caterva_casting casting, cv_error *err);
 
-/* Prepares taking one field, "a" or "a.b", of structured items. `to` NULL: any field,
- * unchanged; else the field must be a number. CATERVA_ENOTFOUND: `from` has no such field. */
+/* Prepares taking one field, "a" or "a.b", of structured items. If `to` is NULL, any field is
+ * copied unchanged; else the field must be a number. CATERVA_ENOTFOUND: `from` has no such
+ * field. */
 cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
                                    const char *field, const char *to, caterva_casting casting,
                                    cv_error *err);

@@ -17,8 +17,7 @@ typedef struct merged_box {
     int64_t dst_strides[CV_MAX_DIMS];
 } merged_box;
 
-/* Merges axes, from the last on, where both sides are contiguous. Axis 0 of the result is the
- * innermost. */
+/* Merges axes, from the last on, where both sides are contiguous. box->shape[0] is innermost. */
 static void merge(int ndim, const int64_t *shape, const int64_t *src, const int64_t *dst,
                   merged_box *box)
 {
@@ -70,12 +69,12 @@ typedef struct runs {
     int64_t src_item_step, dst_item_step;
     int64_t item_size;
     size_t size;   /* of a run, in bytes */
-    int64_t plane; /* of shuffled items: distance between the bytes of an item */
+    int64_t plane; /* of shuffled items: bytes from one byte of an item to the next */
     cv_unshuffle_function *unshuffle;
     cv_transpose_function *transpose;
     const uint8_t *dst;    /* destination of the first run */
-    const uint8_t *behind; /* destination of the first run of the next group, or NULL */
-    bool warms;
+    const uint8_t *behind; /* first destination of the next call, or NULL */
+    bool warms;            /* prefetches destinations */
 } runs;
 
 typedef void copy_function(const runs *r, const uint8_t *src, uint8_t *dst);
@@ -291,8 +290,8 @@ void cv_copy_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided s
 
 /* ---- Shuffled boxes ---------------------------------------------------------- */
 
-/* Below this length a run takes no longer than a function call: 16 items take 2.1 ns inline and 3.1
- * ns through a pointer. `restrict` and a constant item size let the compiler vectorise. */
+/* A run below this length takes no longer than a function call: 16 items take 2.1 ns inline, 3.1 ns
+ * through a pointer. `restrict` and a constant item size let the compiler vectorise. */
 enum { SHORT_RUN = 32 };
 
 #define DEFINE_SHORT(name, item_size)                                                        \
@@ -379,7 +378,8 @@ void cv_unshuffle_box(int ndim, const int64_t *shape, int64_t item_size, cv_shuf
     copy_merged(&box, &r, choose_unshuffle(&r), from, dst.data);
 }
 
-/* `skewed`: runs may begin inside a cache line and then reach one line further. */
+/* Prefetches up to `most_lines` cache lines. `skewed`: runs may begin inside a cache line and then
+ * reach one line further. */
 static inline void warm(int ndim, const int64_t *shape, int64_t item_size, cv_strided src,
                         bool skewed, int most_lines)
 {

@@ -32,7 +32,7 @@ bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size
 /* Prefetches up to some KiB of a box that will be copied from soon. Strides must be positive. */
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
-/* Prefetches up to a default-sized block, for use when there is other work until it arrives. */
+/* Prefetches up to a block of the default size. For use if there is other work until it arrives. */
 void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
 /* Fills the box with one item; NULL: zero bytes. */

@@ -27,7 +27,7 @@ static double double_of(uint64_t word)
 
 #define AS_IS(word) (word)
 
-/* Makes the usual step a constant, so that the compiler vectorises the loop. */
+/* Makes the usual step, the item size, a constant, so that the compiler vectorises the loop. */
 #define DEFINE_LOAD(name, word, order, member, value)                                        \
     static void name(const uint8_t *src, int64_t step, int64_t n, cv_wide *out)              \
     {                                                                                        \
@@ -303,7 +303,7 @@ static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *
     }
 }
 
-/* The same if the sum of the distances fits 63 bits. */
+/* The same if the sum of the distances fits 63 bits. Returns the sum. */
 static uint64_t subtract_near(uint64_t least, cv_wide *values, int64_t n)
 {
     uint64_t sum = 0;

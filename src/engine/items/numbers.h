@@ -1,5 +1,5 @@
-/* Items as numbers: loads items into one of three wide types, so that computations are
- * written three times and not thirty. Also tallies of numbers. */
+/* Items as numbers: loads items into one of three wide types, so that computations are written
+ * three times instead of thirty. Also tallies of numbers. */
 #ifndef CV_ENGINE_ITEMS_NUMBERS_H
 #define CV_ENGINE_ITEMS_NUMBERS_H
 
@@ -24,8 +24,7 @@ typedef struct cv_number_type {
     void (*load)(const uint8_t *src, int64_t step, int64_t n, cv_wide *out);
 } cv_number_type;
 
-/* Accepts bool, integers of 1 to 8 bytes, floats of 2 to 8 bytes, and times; else
- * CATERVA_EDTYPE. */
+/* Accepts bool, integers of 1 to 8 bytes, floats of 2 to 8 and times; else CATERVA_EDTYPE. */
 cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_error *err);
 
 /* Stores a loaded value as an item, in the array's byte order. */
@@ -40,7 +39,7 @@ int64_t cv_numbers_drop_nan(const cv_number_type *type, cv_wide *values, int64_t
 /* Sums n doubles in parallel lanes; the error grows with n / 8. */
 double cv_numbers_sum(const cv_wide *values, int64_t n);
 
-/* ---- Tallies: count, extremes, sum, mean and spread of numbers. Tallies of several threads can be added --- */
+/* ---- Tallies: count, extremes, sum, mean and spread of numbers; can be added ---------------- */
 
 /* An exact sum of integers: 128 bits in two's complement. */
 typedef struct cv_exact_sum {
@@ -74,7 +73,7 @@ typedef struct cv_tally {
 
 enum { CV_RUN = 512 };
 
-/* Adds n <= CV_RUN values, which are overwritten. For times, only n and the extremes. */
+/* Adds n <= CV_RUN values, and overwrites them. Of times, computes only n and the extremes. */
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n);
 
 bool cv_number_less(cv_number_class number_class, cv_wide a, cv_wide b);

@@ -1,9 +1,10 @@
 /* Room: engine/items. Transposes tables of items with the widest registers.
  *
  * A square of K rows of K items, 16 bytes a row, is treated as one row of K * K items. A step
- * interleaves its two halves; after log2(K) steps, item j of row i has moved from i * K + j to j *
- * K + i. The instructions interleave within 16-byte lanes, so each lane of a register holds a
- * square of its own (of the next K rows), and a register becomes a piece of a row of the result. */
+ * interleaves the two halves of this row; after log2(K) steps, item j of row i has moved from i * K
+ * + j to j * K + i. The instructions interleave within 16-byte lanes, so each lane of the registers
+ * holds a square of its own: lane 0 of the first K rows, lane 1 of the next K. At the end a
+ * register holds consecutive items of one row of the result. */
 #include "engine/items/transpose.h"
 
 #include "base/cpu.h"

@@ -1,7 +1,8 @@
 /* Room: engine/items. Interleaves the byte planes of shuffled items with the widest registers.
  *
- * K planes are interleaved in log2(K) steps. Each step treats the registers as one row of bytes and
- * interleaves its two halves. At the end byte k of item i has moved from k * n + i to i * K + k. */
+ * K planes of n bytes are interleaved in log2(K) steps. Each step treats the registers as one row
+ * of bytes and interleaves the two halves of this row. At the end byte k of item i has moved from k
+ * * n + i to i * K + k. */
 #include "engine/items/unshuffle.h"
 
 #include "base/cpu.h"
@@ -67,8 +68,7 @@ WITH_AVX2 PART void unshuffle_16(const uint8_t *src, int64_t plane, uint8_t *dst
     for (int i = 0; i < planes; i++) _mm_storeu_si128((__m128i *)dst + i, v[i]);
 }
 
-/* The two 128-bit lanes of a register are interleaved separately: the first lanes are the
- * first 16 items. */
+/* The two 128-bit lanes are interleaved separately: the first lanes are the first 16 items. */
 WITH_AVX2 PART void unshuffle_32(const uint8_t *src, int64_t plane, uint8_t *dst, int planes)
 {
     __m256i v[MOST_PLANES];
@@ -107,9 +107,9 @@ DEFINE_AVX2(8)
 
 /* ---- 512 bits --------------------------------------------------------------------- */
 
-/* Interleaving stays inside the four 128-bit lanes of a register. To produce whole rows, each
- * plane is cut into 4 K pieces of 16 / K bytes; piece t of lane g is piece 4 t + g. In units
- * of 16 bits: */
+/* Interleaving stays inside the four 128-bit lanes of a register. To produce items in order, each
+ * plane is cut into 4 K pieces of 16 / K bytes before; piece t of lane g is then piece 4 t + g of
+ * the plane. In units of 16 bits: */
 static const uint16_t orders[3][32] = {
     {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
      8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31},

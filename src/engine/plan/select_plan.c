@@ -117,9 +117,8 @@ static cv_status plan_few(cv_select_plan *plan, cv_error *err)
 
 /* ---- A mask of the array's shape -------------------------------------------------
  *
- * The result is in C order and blocks are not, so the plan counts once how many selected
- * items come before each line of each block (its rank). A block finds its positions in the
- * result from these.
+ * The result is in C order and blocks are not, so the plan counts once how many selected items come
+ * before each line of each block (its rank). A block finds its positions in the result from these.
  *
  *     line of the array   . x . | x x . | . x        ranks 5 6 8, next line 9
  *     blocks of the last axis  0       1     2

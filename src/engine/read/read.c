@@ -160,9 +160,8 @@ static cv_status run_walk(cv_walk *w, cv_error *err)
 
 /* ---- Copying boxes -----------------------------------------------------------
  *
- * Blocks that are wanted whole and have the same strides in the caller's buffer are decoded
- * there. In other blocks that the cache does not keep, only the wanted items are
- * unshuffled. */
+ * Blocks that are wanted whole and have the same strides in the caller's buffer are decoded there.
+ * In other blocks that the cache does not keep, only the wanted items are unshuffled. */
 
 static const cv_block_job *block_of(cv_walk_chunk *c, int64_t tag)
 {

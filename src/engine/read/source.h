@@ -66,19 +66,18 @@ void cv_damage_report(const cv_damage_sink *sink, const cv_grid *grid, int64_t c
 
 /* ---- The stage ----
  *
- * Reads ahead, in waves, the stored bytes that an operation needs from a far store, one
- * window after the other.
+ * Reads ahead, in waves, the stored bytes that an operation needs from a far store, one window
+ * after the other.
  *
  *     units      0 1 2 3 4 5 | 6 7 8 9 10 11 | 12 ...     jobs of the operation, or chunks
  *     windows    [  staged  ]  [ being read ]
  *
- * A thread enters a unit. Then the unit's window is in memory, and decoding finds its layouts
- * and bytes through the worker. The first thread that needs a window reads it in two or three
- * waves; other threads wait. Damaged chunks, and chunks without room, are read without the
- * stage.
+ * A thread enters a unit. Then the unit's window is in memory, and decoding finds its layouts and
+ * bytes through the worker. The first thread that needs a window reads it in two or three waves;
+ * other threads wait. Damaged chunks, and chunks without room, are read without the stage.
  *
- * Windows take about CV_STAGE_BYTES, or the memory of the plan, and at most twice that. There
- * is one window per thread and a spare one. A near store has no stage: entering costs one
+ * Windows take about CV_STAGE_BYTES, or the memory of the plan, and at most twice that. There is
+ * one window per thread and a spare one. A near store has no stage: entering costs one
  * comparison. */
 
 /* The bytes that a unit needs. */

@@ -1,6 +1,6 @@
-/* Room: engine/run. The thread pool and lists of background tasks. Waking a thread takes tens
- * of microseconds, so callers ask for helpers only for larger work. The caller always works
- * too and never waits for a thread to start. */
+/* Room: engine/run. The thread pool and lists of background tasks. Waking a thread takes tens of
+ * microseconds, so callers ask for helpers only for larger work. The caller always works, too, and
+ * never waits for a thread to start. */
 #include "engine/run/pool.h"
 
 #include "base/os.h"
@@ -10,7 +10,8 @@
 /* A waiting thread spins for SPIN_NS before it sleeps, about as long as a wake-up takes. */
 enum { MAX_THREADS = 256, SPIN_NS = 50000 };
 
-static const uint64_t PATIENCE_NS = 10000000000; /* limit of cv_pool_hold_steps */
+static const uint64_t PATIENCE_NS = 10000000000; /* cv_pool_hold_steps waits so long for a
+                                                    step to end */
 
 typedef struct request {
     void (*body)(void *context);
@@ -35,7 +36,7 @@ static struct {
     atomic_int n_jobs;
     int n_steps;      /* steps under way */
     unsigned n_ended; /* steps that have ended */
-    int n_holds;      /* while above 0, nothing begins */
+    int n_holds;      /* while above 0, no step and no help begins */
     unsigned process; /* number of forks between the first process and this one */
     int n_threads;
     int n_idle;
@@ -139,7 +140,8 @@ static void release_job(cv_pool_job *job)
     atomic_store_explicit(&job->posted, false, memory_order_release);
 }
 
-/* A callback of the program has forked inside a step; the job belongs to the parent. */
+/* Ends this thread of a forked child, which a callback of the program has forked inside a step: the
+ * job belongs to the parent. */
 _Noreturn static void end_in_child(void)
 {
     pool.n_steps--;
@@ -147,8 +149,7 @@ _Noreturn static void end_in_child(void)
     cv_thread_end();
 }
 
-/* Runs a step without the lock. If it finds no work the job ends, unless it was posted
- * meanwhile. */
+/* Runs a step, without the lock. If it finds no work, the job ends unless posted meanwhile. */
 static cv_pool_after run_step(cv_pool_job *job)
 {
     cv_pool_after after = {NULL, NULL};
@@ -205,7 +206,8 @@ static void help(request *r)
     cv_mutex_unlock(&pool.lock);
     r->body(r->context);
     cv_mutex_lock(&pool.lock);
-    bool last = atomic_fetch_sub(&r->running, 1) == 1; /* the request may be freed now */
+    bool last = atomic_fetch_sub(&r->running, 1) == 1; /* its caller may free `r` from here
+                                                          on */
     if (last) cv_cond_wake_all(&pool.finished);
 }
 
@@ -308,10 +310,10 @@ static void wait_for_steps(void)
     }
 }
 
-/* Called before a fork. A step may hold locks that would stay locked in the child, so the
- * fork waits for steps. It does not wait for ever: a callback of the program may be waiting
- * for the forking thread. Nor does it wait on a thread that is itself in such a callback.
- * Most such children call exec. */
+/* Called before a fork. A step may hold locks that would stay locked in the child, so the fork
+ * waits for steps, but not for ever: a callback of the program may be waiting for the forking
+ * thread. Nor does a thread wait that is itself in such a callback. Most such children call
+ * exec. */
 static void hold_steps(void)
 {
     cv_mutex_lock(&pool.lock);
@@ -334,14 +336,13 @@ static void install_job_handlers(void)
 
 void cv_pool_hold_steps(void)
 {
-    cv_once_run(&pool.once, install_fork_handlers); /* so that a child holds nothing */
+    cv_once_run(&pool.once, install_fork_handlers); /* which release a forked child */
     hold_steps();
 }
 
 void cv_pool_resume_steps(void) { resume_steps(); }
 
-/* Takes the pool's lock, which also protects tasks. It is held briefly and is free in every
- * forked child. */
+/* Takes the pool's lock, which also protects tasks. Held briefly; free in every forked child. */
 static void lock_pool(void)
 {
     cv_once_run(&pool.once, install_fork_handlers);
@@ -351,8 +352,7 @@ static void lock_pool(void)
 
 static void unlock_pool(void) { cv_mutex_unlock(&pool.lock); }
 
-/* cv_pool_post with the lock held. Returns false if the pool has no thread and could not
- * start one. */
+/* cv_pool_post with the lock held. Returns false if the pool has no thread and starts none. */
 static bool post_locked(cv_pool_job *job)
 {
     bool is_known = job->process == pool.process &&
@@ -393,9 +393,7 @@ void cv_pool_withdraw(cv_pool_job *job)
 
 int cv_pool_n_jobs(void) { return atomic_load_explicit(&pool.n_jobs, memory_order_relaxed); }
 
-/* ---- Tasks ---------------------------------------------------------------------
- *
- * Protected by the pool's lock, so that they are consistent in a forked child. */
+/* ---- Tasks: under the pool's lock, so that they are consistent in a forked child ------------- */
 
 /* Number of `report` calls that this thread is in, nested. */
 static _Thread_local int n_reporting;
@@ -458,8 +456,7 @@ static bool is_reported_here(const cv_task *t)
     return t->state == CV_TASK_REPORTING && cv_thread_is_self(t->reporter);
 }
 
-/* In a forked child, drops the tasks of the parent, except one whose `report` forked and will
- * return. */
+/* In a forked child, drops the parent's tasks, except one whose `report` forked and will return. */
 static void disown(cv_tasks *list)
 {
     if (list->process == pool.process) return;
@@ -571,7 +568,7 @@ void cv_tasks_init(cv_tasks *list, int most)
     cv_cond_init(&list->ended);
 }
 
-/* Checks whether a task may be added, and posts the job; a post without a task is harmless.
+/* Checks whether the list accepts a task, and posts its job; a post without a task is harmless.
  * Called with the lock. */
 static cv_status make_ready(cv_tasks *list, cv_error *err)
 {
@@ -605,7 +602,7 @@ cv_status cv_tasks_add(cv_task *first, cv_error *err)
             t->list = NULL;
             continue;
         }
-        /* With the lock: otherwise the task may end and close the list before the caller returns. */
+        /* The lock is still held: without it, the task could end and its list be closed by now. */
         append_waiting(t->list, t);
         atomic_fetch_add(&t->list->n_open, 1);
     }
@@ -613,8 +610,7 @@ cv_status cv_tasks_add(cv_task *first, cv_error *err)
     return status;
 }
 
-/* Reads n_open after setting is_held: a step that takes a task either sees is_held, or is
- * counted here. */
+/* Reads n_open after setting is_held: a step that takes a task sees is_held or is counted here. */
 void cv_tasks_suspend(cv_tasks *list)
 {
     atomic_store(&list->is_held, true);
@@ -686,7 +682,7 @@ void cv_tasks_close(cv_tasks *list)
     if (!atomic_load(&list->is_used)) return;
     stop_all(list);
     cv_tasks_suspend(list);
-    cv_tasks_drain(list); /* tasks poll their watch first */
+    cv_tasks_drain(list); /* they end at once: their watches are stopped */
     cv_tasks_report_drained(list);
     lock_pool();
     while (!is_quiet(list)) cv_cond_wait(&list->ended, &pool.lock);
@@ -696,5 +692,5 @@ void cv_tasks_close(cv_tasks *list)
         t->list = NULL;
     }
     unlock_pool();
-    cv_pool_withdraw(&list->job); /* a `report` may have posted it without a task */
+    cv_pool_withdraw(&list->job); /* a `report` may have posted the job without a task */
 }

@@ -1,6 +1,5 @@
-/* The thread pool. The process has one. Threads are started at first need, never more than
- * the largest request asked for. Safe across fork: a child begins without threads and starts
- * its own. */
+/* The thread pool of the process. Threads are started at first need, never more than the largest
+ * request asked for. Safe across fork: a child begins without threads and starts its own. */
 #ifndef CV_ENGINE_RUN_POOL_H
 #define CV_ENGINE_RUN_POOL_H
 
@@ -10,23 +9,23 @@
 
 #include <stdatomic.h>
 
-/* Runs `body(context)` on the calling thread and on up to `helpers` pool threads as they
- * become free. Returns when all bodies have returned. Bodies take their work from a shared
- * queue (see cv_workers_run), so it is correct with fewer helpers, even with none. While
- * waiting, polls the watch (may be NULL); CATERVA_ESTOPPED if it says stop. */
+/* Runs `body(context)` on the calling thread and on up to `helpers` pool threads as they become
+ * free. Returns when all bodies have returned. Bodies take their work from a shared queue (see
+ * cv_workers_run), so fewer helpers, or none, do the same work. While it waits, polls the watch (or
+ * NULL); CATERVA_ESTOPPED if the watch is stopped. */
 cv_status cv_pool_run(int helpers, void (*body)(void *context), void *context,
                       cv_watch *watch, cv_error *err);
 
-/* Called after a step, on the same thread. Neither fork nor cv_pool_withdraw waits for it, so
- * it may take any lock and may be a callback of the program. */
+/* A function that is called after a step, on the same thread. Neither fork nor cv_pool_withdraw
+ * waits for it, so it may take any lock and may be a callback of the program. */
 typedef struct cv_pool_after {
     void (*call)(void *context); /* NULL: nothing */
     void *context;
 } cv_pool_after;
 
-/* Background work, in memory of the caller, zero except for its fields: `step` runs on up to
- * `most` pool threads until it returns false. Between steps, requests (cv_pool_run) are
- * served first, so steps should be short. */
+/* Background work, in memory of the caller, who sets `step`, `context` and `most`; all else is
+ * zero. `step` runs on up to `most` pool threads until it returns false. Between steps the pool
+ * serves requests (cv_pool_run) first, so steps should be short. */
 typedef struct cv_pool_job {
     bool (*step)(void *context, cv_pool_after *after);
     void *context;
@@ -45,13 +44,13 @@ typedef struct cv_pool_job {
  * job is posted there. */
 void cv_pool_post(cv_pool_job *job);
 
-/* Returns when no step is under way; none begins before the next post. Must not be called by
- * a step of the job, and by one thread at a time. Cheap if the job is done. */
+/* Waits until no step of the job is under way. No step begins before the next post. Called by one
+ * thread at a time, and not by a step of the job. Cheap if the job is done. */
 void cv_pool_withdraw(cv_pool_job *job);
 
-/* Prevents steps from beginning and pool threads from joining requests, until resumed; calls nest.
- * Returns when no step of any job is under way, when no step has ended for 10 s, or at once on a
- * thread that others may be waiting for. A fork does the same. A forked child holds nothing. */
+/* Until cv_pool_resume_steps, no step begins and no pool thread joins a request; calls nest.
+ * Returns when no step of any job is under way, or no step has ended for 10 s; at once on a thread
+ * that others may be waiting for. A fork does the same. A forked child holds nothing. */
 void cv_pool_hold_steps(void);
 void cv_pool_resume_steps(void);
 
@@ -60,8 +59,8 @@ int cv_pool_n_jobs(void);
 
 /* ---- Tasks ----
  *
- * A task is work that its caller does not wait for; its end is reported once. A handle has a
- * list of tasks. Pool threads run the first one, as a step of the list's job.
+ * A task is work that its caller does not wait for; its end is reported once. A handle has a list
+ * of tasks. A step of the list's job takes the first task and runs it on a pool thread.
  *
  *     add        first ... last         a step              the end
  *   ------->  [ waiting | waiting ] -> [ running ] -> [ reporting | over ]
@@ -82,13 +81,13 @@ typedef enum cv_task_state {
     CV_TASK_OVER
 } cv_task_state;
 
-/* First member of a larger struct. The list uses it until it calls `free`; callers must keep
- * it alive while they cancel or wait. */
+/* First member of a larger struct. The list uses the task until it calls `free`. A caller must keep
+ * the task alive while it cancels or waits. */
 typedef struct cv_task {
     void (*run)(struct cv_task *task);    /* polls `watch` at the start and repeatedly */
     void (*report)(struct cv_task *task); /* may be NULL */
     void (*free)(struct cv_task *task);   /* called once, last; the task is over */
-    cv_watch watch;                       /* says stop after cv_task_cancel */
+    cv_watch watch;                       /* stopped by cv_task_cancel */
     /* Owned by the list, protected by the pool's lock. */
     struct cv_tasks *list; /* NULL: over, or detached by cv_tasks_close */
     struct cv_task *before, *next;
@@ -110,35 +109,35 @@ typedef struct cv_tasks {
     cv_cond ended;         /* signalled when a busy task is over */
 } cv_tasks;
 
-/* At most `most` tasks run at once, at least one. */
+/* At most `most` tasks run at once; less than 1 counts as 1. */
 void cv_tasks_init(cv_tasks *list, int most);
 
 /* Cancels all tasks and runs the waiting ones on this thread. Returns when no function of a task
  * runs or will run, except one that is running on this thread. Further tasks are refused. */
 void cv_tasks_close(cv_tasks *list);
 
-/* Adds one task, or a chain linked by `next`. Each has its functions and its list set; all other
- * members are zero. Either all are added or none; after a failure they belong to the caller as
- * before. No task begins before all are added. Any thread, also while another thread writes.
- * CATERVA_ESTOPPED: a list is closed; CATERVA_ENOMEM: no thread can be started. */
+/* Adds one task, or a chain linked by `next`. Functions and list of each task are set; all other
+ * members are zero. Adds all tasks or none; after a failure the caller still owns them. No task
+ * begins before all are added. Any thread, also while another thread writes. CATERVA_ESTOPPED: a
+ * list is closed; CATERVA_ENOMEM: no thread can be started. */
 cv_status cv_tasks_add(cv_task *first, cv_error *err);
 
-/* For the exclusive user of the handle. suspend waits for running tasks and lets none begin;
- * resume ends that. */
+/* For the exclusive user of the handle. cv_tasks_suspend waits for running tasks; after it, no task
+ * begins until cv_tasks_resume. */
 void cv_tasks_suspend(cv_tasks *list);
 void cv_tasks_resume(cv_tasks *list);
 
-/* With the list suspended, runs the waiting tasks on this thread. After cv_tasks_resume,
- * cv_tasks_report_drained reports their ends. */
+/* With the list suspended, runs the waiting tasks on this thread. Their ends are not reported until
+ * cv_tasks_report_drained, which is called after cv_tasks_resume. */
 void cv_tasks_drain(cv_tasks *list);
 void cv_tasks_report_drained(cv_tasks *list);
 
-/* Makes the task end soon; its watch says stop. */
+/* Makes the task end soon: stops its watch. */
 void cv_task_cancel(cv_task *task);
 
-/* Returns true when the end has been reported. Returns true at once inside the task's own `report`,
- * and in a forked child for a task of the parent, which may not have run. Returns false inside the
- * `report` of another task, because this task may be waiting for that one. */
+/* Waits until the end has been reported, and returns true. Returns true at once inside the task's
+ * own `report`, and in a forked child for a task of the parent, which may not have run. Returns
+ * false inside the `report` of another task, because `task` may be waiting for that report. */
 bool cv_task_wait(cv_task *task);
 
 /* Returns whether this thread is in the task's `report`. */

@@ -70,7 +70,7 @@ static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error
 {
     cv_worker *worker = cv_calloc(1, sizeof *worker);
     if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
-    enum { LARGE = 16 << 20 }; /* larger blocks are allocated when one is decoded */
+    enum { LARGE = 16 << 20 }; /* larger ones only when a block is decoded */
     size_t size = (size_t)workers->spec.block_bytes;
     cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
     if (status == CV_OK && size <= LARGE)
@@ -229,7 +229,7 @@ static void serve(void *context)
 cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
                          cv_error *err)
 {
-    if (crew->helpers <= 0) { /* no queue is needed */
+    if (crew->helpers <= 0) {
         cv_worker *worker;
         CV_TRY(cv_worker_take(crew->workers, &worker, err));
         cv_status status = CV_OK;

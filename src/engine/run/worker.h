@@ -21,18 +21,19 @@ typedef struct cv_worker {
     cv_buffer converted; /* one decoded block in another type */
     cv_buffer encoded;   /* one encoded chunk, or the new streams of one */
     cv_buffer head;      /* header and block starts of the encoded chunk */
-    cv_buffer pieces;    /* what it is assembled from: a list of cv_piece */
-    cv_buffer sums;      /* checksums of its blocks, uint32_t */
-    cv_buffer table;     /* its block table */
-    cv_buffer sample;    /* blocks that decide about its pipeline */
-    cv_wanted *wanted;   /* cv_worker_wanted */
+    cv_buffer pieces;    /* parts of the encoded chunk: a list of cv_piece */
+    cv_buffer sums;      /* checksums of the encoded blocks, uint32_t */
+    cv_buffer table;     /* block table of the encoded chunk */
+    cv_buffer sample;    /* blocks encoded to choose the pipeline */
+    cv_wanted *wanted;   /* list of blocks to fetch */
     int64_t max_wanted;
     const cv_staged *staged; /* chunks of the job that were read ahead; NULL: none */
-    cv_watch *watch;         /* of the running job, set by it; may be NULL */
+    cv_watch *watch;         /* set by the running job; or NULL */
     struct cv_worker *next;
 } cv_worker;
 
-/* A thread usually finds the worker it gave back, in a slot that few other threads use. */
+/* A place for an idle worker. Few other threads use the same slot, so a thread usually finds the
+ * worker that it gave back. */
 typedef struct cv_worker_slot {
     _Atomic(cv_worker *) idle;
     char apart[64 - sizeof(void *)]; /* pads to one cache line */
@@ -42,7 +43,7 @@ enum { CV_WORKER_SLOTS = 16 };
 
 typedef struct cv_workers {
     cv_worker_slot slots[CV_WORKER_SLOTS];
-    cv_mutex lock; /* of `idle`: workers whose slot was occupied */
+    cv_mutex lock; /* protects `idle`: workers whose slot was occupied */
     cv_worker *idle;
     cv_codec_spec spec;
     cv_buffer geometry; /* borrowed by `spec` */
@@ -50,7 +51,7 @@ typedef struct cv_workers {
     atomic_int n_whole; /* reads of the whole array that had to decode; counts up to 2 */
 } cv_workers;
 
-/* For chunks as described by `snapshot`. */
+/* Initialises workers that decode and encode chunks of `snapshot`. */
 cv_status cv_workers_init(cv_workers *workers, const cv_snapshot *snapshot, cv_error *err);
 void cv_workers_destroy(cv_workers *workers);
 
@@ -64,8 +65,7 @@ void cv_worker_give(cv_workers *workers, cv_worker *worker); /* NULL is fine */
 /* Runs one job of a request, on any thread. */
 typedef cv_status (*cv_job_fn)(void *context, int64_t job, cv_worker *worker, cv_error *err);
 
-/* The threads for the jobs of a request. The calling thread polls the watch while it waits
- * for them. */
+/* The threads for the jobs of a request. The calling thread polls the watch while it waits. */
 typedef struct cv_crew {
     cv_workers *workers;
     int helpers;
@@ -73,8 +73,8 @@ typedef struct cv_crew {
 } cv_crew;
 
 /* Runs jobs 0..n-1, each once, on the calling thread and up to `helpers` others, each with a
- * worker. Stops at a failure and returns it; for corrupt data, that of the first job (see
- * cv_job_queue). Polls the watch between jobs. */
+ * worker. Stops at a failure and returns it. If data is corrupt, returns the failure of the first
+ * such job (see cv_job_queue). Polls the watch between jobs. */
 cv_status cv_workers_run(const cv_crew *crew, int64_t n, cv_job_fn job, void *context,
                          cv_error *err);
 
@@ -88,7 +88,7 @@ cv_status cv_worker_wanted(cv_worker *worker, int64_t n, cv_error *err);
 /* ---- The queue behind cv_workers_run, declared for tests --- */
 
 /* Hands out each of the jobs 0..n-1 once: the first ones to the calling thread, the last ones to
- * helpers. If the request is repeated, each thread's core has the memory of its jobs cached.
+ * helpers. So in a repeated request a thread gets the same jobs, whose memory its core has cached.
  * Corrupt data (CATERVA_ECORRUPT, CATERVA_EUNSUPPORTED) stops only later jobs, so that the first
  * such job is reported whatever the number of threads. Other failures stop all jobs. */
 typedef struct cv_job_queue {
@@ -109,7 +109,7 @@ void cv_job_queue_destroy(cv_job_queue *queue);
 /* Takes the next job. False: no job is left to start. */
 bool cv_job_queue_next(cv_job_queue *queue, int64_t *job);
 
-/* Records the failure of a job. Returns true if jobs before it may still have to run. */
+/* Records the failure of a job. Returns true if the thread must go on with earlier jobs. */
 bool cv_job_queue_fail(cv_job_queue *queue, int64_t job, cv_status status,
                        const cv_error *error);
 

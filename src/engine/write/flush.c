@@ -142,10 +142,9 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
  *     new  | header | starts | b0 | b1'  | b2 | b3 | table |
  *
  * The dirty blocks are encoded first, by several threads if some are idle. Then the chunk is
- * written as a list of pieces. Old streams are not decoded and are never in memory together,
- * so the cost is that of the dirty blocks and of copying the rest within the file. Old
- * streams are not verified either: their checksums are copied with them, so damage is still
- * detected later. */
+ * written as a list of pieces. Old streams are not decoded and are never in memory together, so the
+ * cost is that of the dirty blocks and of copying the rest within the file. Old streams are not
+ * verified either: their checksums are copied with them, so damage is still detected later. */
 
 typedef struct share {
     int64_t first, end;
