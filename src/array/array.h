@@ -161,8 +161,7 @@ cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progr
                              cv_error *err);
 
 /* Take and release the handle's lock; a handle for reading has none. cv_array_lock_alone also
- * suspends prefetches and background reads. The watch counts what is done in between as one
- * call. */
+ * suspends prefetches and background reads. The watch counts the time between as one call. */
 void cv_array_lock_shared(caterva_array *array);
 void cv_array_lock_alone(caterva_array *array);
 void cv_array_unlock(caterva_array *array);

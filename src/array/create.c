@@ -198,8 +198,7 @@ static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err
         h->codec = CATERVA_CODEC_ZSTD;
     }
     /* Levels 2 and 3 of zstd write two to seven times as fast as level 5; files are a few per cent
-     * larger. With items of one byte, level 2 costs more than that (docs/performance.md,
-     * "Defaults"). */
+     * larger. For items of one byte, level 2 costs more (docs/performance.md, "Defaults"). */
     int level = h->codec != CATERVA_CODEC_ZSTD ? 5 : b->item_size == 1 ? 3 : 2;
     h->level = like ? like->level : (uint8_t)level;
     CV_TRY(set_level(b, h, err));

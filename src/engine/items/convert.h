@@ -70,8 +70,7 @@ cv_status cv_conversion_init(cv_conversion *conversion, const char *from, const 
                              caterva_casting casting, cv_error *err);
 
 /* Prepares taking one field, "a" or "a.b", of structured items. If `to` is NULL, any field is
- * copied unchanged; else the field must be a number. CATERVA_ENOTFOUND: `from` has no such
- * field. */
+ * copied unchanged; else the field must be a number. CATERVA_ENOTFOUND: no such field. */
 cv_status cv_conversion_init_field(cv_conversion *conversion, const char *from,
                                    const char *field, const char *to, caterva_casting casting,
                                    cv_error *err);

@@ -283,7 +283,7 @@ DEFINE_EXTREMES(extremes_int, i)
 DEFINE_EXTREMES(extremes_uint, u)
 DEFINE_EXTREMES(extremes_real, f)
 
-/* Adds `value` n times, n <= 2^29 (items of a block). */
+/* Adds `value` n times; n < 2^32 unless `value` is 0. */
 static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide value,
                       int64_t n)
 {

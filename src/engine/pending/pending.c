@@ -79,7 +79,7 @@ cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv
     cv_mutex_unlock(&behind->lock);
     CV_TRY(status);
     if (!is_free) return cv_txn_put(behind->txn, chunk, encoded, err);
-    (void)cv_cache_shared(); /* its fork handlers must be older than the job's, see pool.c */
+    (void)cv_cache_shared(); /* register its fork handlers before the job's (pool.c) */
     (void)cv_pool_post(&behind->job);
     return CV_OK;
 }
@@ -89,7 +89,7 @@ cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err)
     if (!behind->active) return status;
     cv_pool_withdraw(&behind->job);
     cv_pool_after after;
-    (void)put_one(behind, &after); /* if no thread has taken it */
+    (void)put_one(behind, &after); /* if no thread has taken the chunk */
     behind->active = false;
     if (status != CV_OK) return status;
     if (behind->status != CV_OK && err) *err = behind->error;
@@ -148,8 +148,8 @@ cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out
 
 /* ---- Memory of dirty blocks ---------------------------------------------- */
 
-/* Keeps some large blocks for reuse: mapping new pages costs more than patching a block.
- * Called with the lock, or by the only thread. */
+/* Frees a block, or keeps it for reuse: mapping new pages costs more than patching a block. Called
+ * with the lock, or by the only thread. */
 static void give_block(cv_pending *pending, uint8_t *block)
 {
     int64_t size = cv_txn_snapshot(pending->txn)->grid.block_bytes;
@@ -382,7 +382,7 @@ bool cv_pending_queues(const cv_pending *pending)
            cv_pending_helpers(pending->threads - 1, grid->n_blocks, grid->chunk_bytes) == 0;
 }
 
-/* Called outside the jobs of a write, so no lock is needed. */
+/* Needs no lock: it is not called by the jobs of a write. */
 bool cv_pending_queue_is_full(const cv_pending *pending)
 {
     int64_t n = (int64_t)pending->n_whole;
@@ -410,7 +410,7 @@ cv_status cv_pending_check_whole(const cv_pending *pending, cv_error *err)
 {
     if (!pending->broken) return CV_OK;
     return cv_fail(err, CATERVA_EROLLBACK, -1,
-                   "a change failed half-way: roll back pending changes first");
+                   "a change failed half-way: roll back the pending changes first");
 }
 
 void cv_pending_rollback(cv_pending *pending)

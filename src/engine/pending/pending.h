@@ -1,5 +1,5 @@
-/* The uncommitted changes of a handle: chunks in the transaction, and decoded dirty blocks,
- * kept so that many small writes into one chunk cost one rebuild. The handle's lock admits
+/* The uncommitted changes of a handle: chunks in the transaction, and dirty blocks, which are kept
+ * decoded so that many small writes into one chunk cost one rebuild. The handle's lock admits
  * readers or one write; the threads of a write work on different chunks or blocks. */
 #ifndef CV_ENGINE_PENDING_PENDING_H
 #define CV_ENGINE_PENDING_PENDING_H
@@ -9,8 +9,7 @@
 #include "engine/run/worker.h"
 #include "frame/txn.h"
 
-/* The slot between encoding and storage: it holds one encoded chunk that another thread puts
- * into the transaction. */
+/* The slot between encoding and storage: one encoded chunk, which another thread will put. */
 typedef enum cv_behind_place {
     CV_PLACE_FREE,
     CV_PLACE_FULL,
@@ -28,7 +27,7 @@ typedef struct cv_behind {
     cv_behind_place place;
     int64_t chunk; /* number of the chunk in the slot */
     cv_buffer encoded;
-    cv_status status; /* of the first put that failed */
+    cv_status status; /* of the first put that failed, with `error` */
     cv_error error;
 } cv_behind;
 
@@ -36,7 +35,7 @@ typedef struct cv_behind {
  * Any thread of the request. */
 cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv_error *err);
 
-/* Ends the request. Returns when all chunks are put, with `status` or the first failed put. */
+/* Ends the request when all its chunks are put. Returns `status`, or else the first failed put. */
 cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err);
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
@@ -56,13 +55,13 @@ typedef struct cv_pending {
     int threads;
     cv_behind behind;       /* puts chunks while others are encoded */
     cv_watch *watch;        /* counts bytes decoded and encoded; or NULL */
-    int64_t least_gathered; /* larger chunks are gathered during encoding; decoded bytes */
+    int64_t least_gathered; /* decoded bytes: larger chunks are gathered during encoding */
     int64_t budget;         /* bytes of dirty blocks; above it they are flushed */
-    uint8_t *fill;          /* one item, the value of cells that were never written */
+    uint8_t *fill;          /* the item that unwritten space has */
     cv_ref_kind fill_kind;  /* the index entry that expresses the fill */
-    bool fill_is_stored;    /* no index entry can: it is stored as a chunk */
+    bool fill_is_stored;    /* no index entry can express it: it is stored in chunks */
     bool fill_is_due;       /* new array: UNINIT chunks hold the fill */
-    uint32_t fill_name;     /* name of the stored fill's block table; 0: not known yet */
+    uint32_t fill_name;     /* name of the table of the fill's chunk; 0: not yet known */
     bool broken;            /* a merge or a change of shape failed half-way */
     cv_mutex lock;          /* protects all members below during a write */
     int64_t bytes;
@@ -85,7 +84,7 @@ cv_snapshot *cv_pending_state(const cv_pending *pending);
  * the thread that works on the chunk. */
 cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
 
-/* The same, created if missing. */
+/* The same, but creates the entry if there is none. */
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err);
 
@@ -102,39 +101,39 @@ void cv_pending_drop(cv_pending *pending, int64_t chunk);
 
 bool cv_pending_over_budget(cv_pending *pending);
 
-/* cv_pending_idle: idle threads for each of `n_chunks` chunks that are worked on in parallel.
- * cv_pending_helpers: how many of them are worth waking for `n` jobs of `bytes` decoded bytes. */
+/* cv_pending_idle returns the idle threads for each of `n_chunks` chunks that are worked on in
+ * parallel. cv_pending_helpers returns how many of `idle` threads to wake for `n` jobs, which have
+ * `bytes` decoded bytes together. */
 int cv_pending_idle(const cv_pending *pending, int64_t n_chunks);
 int cv_pending_helpers(int idle, int64_t n, int64_t bytes);
 
-/* Allows chunks to be put while others are encoded, in a request of up to `n_chunks` chunks
- * with `helpers` other threads, until cv_behind_end. */
+/* Begins a request of up to `n_chunks` chunks with `helpers` other threads. Until cv_behind_end,
+ * chunks may be put while others are encoded. */
 void cv_pending_put_behind(cv_pending *pending, int64_t n_chunks, int helpers);
 
-/* Returns whether chunks are too small to be split among threads. A single wholly dirty chunk
- * then waits for others. */
+/* Returns whether chunks are too small to be split among threads. Then a single wholly dirty chunk
+ * is queued until there are others. */
 bool cv_pending_queues(const cv_pending *pending);
 
 /* Returns whether enough wholly dirty chunks wait to keep all threads busy. */
 bool cv_pending_queue_is_full(const cv_pending *pending);
 
-/* Sets the value of new cells: `item`, or zeros for NULL. */
+/* Sets the fill to `item`; NULL: zeros. */
 cv_status cv_pending_set_fill(cv_pending *pending, const uint8_t *item, cv_error *err);
 
-/* Fills every chunk of a new array with the fill value. If no index entry can express it, the
- * index has UNINIT entries until the first commit stores it. */
+/* Makes the fill the value of every chunk of a new array. If no index entry can express the fill,
+ * the index has UNINIT entries until the first commit stores the fill in chunks. */
 void cv_pending_fill(cv_pending *pending);
 
-/* Finds a chunk; considers pending changes and the fill value. Any thread. */
+/* Finds a chunk, including pending changes and the fill. Any thread. */
 cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
                            cv_error *err);
 
-/* Renumbers dirty chunks after cv_txn_reshape and discards those that no longer exist. `from`
- * is the old grid. */
+/* Renumbers dirty chunks after cv_txn_reshape; discards those outside. `from`: the old grid. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
-/* Checks that a change may begin. CATERVA_EIO: the state on disk is unknown;
- * CATERVA_EROLLBACK: a rollback is needed. */
+/* Checks whether a change may begin. CATERVA_EIO: the state on disk is unknown; CATERVA_EROLLBACK:
+ * a rollback is needed. */
 cv_status cv_pending_check(const cv_pending *pending, cv_error *err);
 
 /* Checks only whether a rollback is needed; for readers of pending changes. */

@@ -8,12 +8,10 @@
 
 #include <string.h>
 
-/* ---- Buckets -------------------------------------------------------------------
- *
- * Sorts wanted items by the block that holds them. A stable radix sort: linear in the number
- * of items, and repeated items keep their order, which decides the result of a write. */
+/* Sorts wanted items by block, with a stable radix sort: linear in the number of items, and
+ * repeated items keep their order, which decides the result of a write. */
 
-/* AT_ONCE: picks moved between two polls of the watch, some milliseconds. */
+/* AT_ONCE: picks that are moved between two polls of the watch, in some milliseconds. */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48, AT_ONCE = 1 << 18 };
 
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err)
@@ -135,7 +133,7 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
 {
     CV_TRY(sort(buckets, err));
     int64_t n = count_blocks(buckets, numbering.items_per_block);
-    size_t size = (size_t)(n + 1) * sizeof(int64_t); /* not more than the picks take */
+    size_t size = (size_t)(n + 1) * sizeof(int64_t); /* at most the size of the picks */
     buckets->blocks = cv_malloc(size);
     buckets->block_starts = cv_malloc(size);
     buckets->chunk_starts = cv_malloc(size);
@@ -239,7 +237,7 @@ typedef struct track {
     int64_t step;
 } track;
 
-/* Without a branch per item: an unselected item is overwritten by the next one. */
+/* Has no branch per item: the next item overwrites one that is not selected. */
 #define GATHER_MASK(type)                                                                    \
     for (int64_t i = 0, k = 0; k < n; i++) {                                                 \
         type item;                                                                           \

@@ -3,10 +3,10 @@
  * several threads work. Both are nearly cubes, so that reads along every axis perform alike.
  *
  * Measured by bench_partition on ten kinds of arrays, over reads from a single item to the whole
- * array: half the block size makes the mean read 1.25 times as fast and costs 2 % of the
- * compression ratio (11 % in tables of few columns); twice the block size 0.8 times as fast for a
- * gain of 3 %. Chunks of 1 to 16 MiB do not differ. Time is proportional to the bytes decoded,
- * without a step at any cache size.
+ * array. With half the block size the mean read is 1.25 times as fast, and the compression ratio is
+ * 2 % lower (11 % in tables of few columns). With twice the block size it is 0.8 times as fast, and
+ * the ratio is 3 % higher. Chunks of 1 to 16 MiB do not differ. Time is proportional to the bytes
+ * decoded, without a step at any cache size.
  *
  * Small arrays use slabs: much of a small array fits the codec's window, and the whole array is
  * decoded in milliseconds and stays cached. bench/sizes.py compares stored sizes with those of
@@ -19,9 +19,9 @@
  *   slabs  192 KiB       33             1.014   1.18
  *   slabs  256 KiB        0             0.998   1.02        37 KiB, as python-blosc2
  *
- * No pipeline makes cubes of 32 KiB as small: bytedelta after shuffle stores 0.4 to 2.6 times as
- * much and decodes at 0.3 to 1.1 of the speed; levels 6 and 7, and splitting always or never,
- * change 2 %. */
+ * No filters or levels make cubes of 32 KiB as small: with bytedelta after shuffle they have 0.4 to
+ * 2.6 times the size, and decode at 0.3 to 1.1 times the speed; levels 6 and 7, and splitting
+ * always or never, change 2 %. */
 #include "engine/plan/partition.h"
 
 #include "base/arith.h"
@@ -38,8 +38,8 @@ enum {
 
 /* ---- Cubes ---------------------------------------------------------------- */
 
-/* Doubles the shortest axis (the last of equal ones) of `shape`, in steps of `unit` items,
- * while it fits `bytes` and each axis's limit. */
+/* Doubles the shortest axis (the last of equal ones) of `shape`, which counts units of `unit[d]`
+ * items, until the next step would exceed `bytes` or each axis has reached its limit. */
 static void grow(int ndim, const int64_t *limit, const int64_t *unit, int64_t item_size,
                  int64_t bytes, int64_t *shape)
 {
@@ -84,7 +84,7 @@ static void choose_chunks(int ndim, const int64_t *limit, int64_t item_size,
 
 /* ---- Slabs, for small arrays ------------------------------------------------- */
 
-/* False for an array with an empty axis, which is expected to grow. */
+/* False if an axis is empty: such an array is expected to grow. */
 static bool is_small(int ndim, const int64_t *shape, int64_t item_size)
 {
     int64_t size = item_size;
@@ -93,7 +93,7 @@ static bool is_small(int ndim, const int64_t *shape, int64_t item_size)
     return size <= SMALL_ARRAY_BYTES;
 }
 
-/* Takes as many whole axes as fit, from the last on; divides the axis before them evenly. */
+/* A block takes as many whole axes as fit, from the last on, and divides the next one evenly. */
 static void choose_slabs(int ndim, const int64_t *shape, int64_t item_size, int32_t *blocks)
 {
     int64_t size = item_size;
@@ -102,11 +102,11 @@ static void choose_slabs(int ndim, const int64_t *shape, int64_t item_size, int3
         int64_t parts = cv_ceil_div(shape[d], most);
         blocks[d] = (int32_t)cv_ceil_div(shape[d], parts);
         size *= blocks[d];
-        if (parts > 1) size = SMALL_ARRAY_BLOCK_BYTES; /* nothing left for other axes */
+        if (parts > 1) size = SMALL_ARRAY_BLOCK_BYTES; /* other axes get length 1 */
     }
 }
 
-/* Takes the whole array, or half of it along its first axis, in whole blocks. */
+/* A chunk takes the whole array, or about half of it along its first axis, in whole blocks. */
 static void choose_small_chunks(int ndim, const int64_t *shape, int64_t item_size,
                                 const int32_t *blocks, int32_t *chunks)
 {
@@ -130,10 +130,10 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               int32_t *block_shape, cv_error *err)
 {
     if (ndim < 0 || ndim > CV_MAX_DIMS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions, the format allows 0 to %d",
+        return cv_fail(err, CATERVA_EINVAL, -1, "%d dimensions: the format allows 0 to %d",
                        ndim, CV_MAX_DIMS);
     if (item_size < 1 || item_size > CV_MAX_BLOCK_BYTES)
-        return cv_fail(err, CATERVA_EINVAL, -1, "item size %lld, the format allows 1 to %lld",
+        return cv_fail(err, CATERVA_EINVAL, -1, "item size %lld: the format allows 1 to %lld",
                        (long long)item_size, (long long)CV_MAX_BLOCK_BYTES);
 
     int64_t limit[CV_MAX_DIMS] = {0}; /* upper bounds of blocks, then of chunks */
@@ -164,12 +164,10 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
     return cv_grid_init(&grid, ndim, shape, chunk_shape, block_shape, item_size, err);
 }
 
-/* ---- Slabs of a copy between two partitions -----------------------------------
- *
- * A slab is a multiple of the new chunk along each axis. The number of source blocks decoded
- * along an axis follows from the slab length; the total is the product over the axes. So
- * lengths grow from one chunk: each step grows the axis that saves most decoding for its
- * memory, until nothing fits or pays. */
+/* A slab is a multiple of the new chunk along each axis. Its length along an axis determines how
+ * many source blocks are decoded along that axis; the total is the product over the axes. So
+ * lengths begin at one chunk. Each step lengthens the axis that saves most decoding for its memory,
+ * until no longer slab fits or saves enough. */
 
 typedef struct axis {
     int64_t extent; /* items to copy */
@@ -206,8 +204,7 @@ static axis axis_of(const cv_slab_request *r, int d)
         .from_chunk = r->from->chunk_shape[d],
         .unit = r->whole_chunks ? r->from->chunk_shape[d] : r->from->block_shape[d],
     };
-    /* Blocks start anew in each chunk. If they do not divide the chunk, only chunk edges are
-     * periodic. */
+    /* Blocks begin at each chunk. If they do not divide it, only chunk edges are periodic. */
     int64_t period = a.from_chunk % a.unit == 0 ? a.unit : a.from_chunk;
     a.alignment = a.chunk / greatest_common_divisor(a.chunk, period) * period;
     return a;
@@ -223,7 +220,7 @@ static int64_t unit_of(const axis *a, int64_t x)
 
 static bool is_edge(const axis *a, int64_t x) { return x % a->from_chunk % a->unit == 0; }
 
-/* Counts the units decoded with slabs of this length: each once, and once more for each slab
+/* Counts the units decoded with slabs of this length: each unit once, and once more for each slab
  * edge that cuts it. Samples the edges if there are many. */
 static double decoded_units(const axis *a, int64_t length)
 {
@@ -238,7 +235,7 @@ static double decoded_units(const axis *a, int64_t length)
 
 static int64_t slab_bytes(const search *s)
 {
-    int64_t size = s->request->to->item_size; /* fits: part of an array that fits */
+    int64_t size = s->request->to->item_size; /* no overflow: part of an array */
     for (int d = 0; d < s->ndim; d++) size *= s->length[d];
     return size;
 }
@@ -262,7 +259,7 @@ static int64_t aligned(const axis *a, int64_t length)
     return length > a->extent - rest ? a->extent : length + rest;
 }
 
-/* Returns the decoding saved per growth of the slab by its own size. */
+/* Returns the decoding saved by the growth, divided by the growth of the slab. 0: does not fit. */
 static double worth(const search *s, int d, int64_t length)
 {
     const axis *a = &s->axes[d];

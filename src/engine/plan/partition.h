@@ -12,10 +12,10 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               const int32_t *given_block_shape, int32_t *chunk_shape,
                               int32_t *block_shape, cv_error *err);
 
-/* A copy between two partitions is divided into slabs: boxes that are in memory one at a
- * time. Slab edges are edges of new chunks, so that each new chunk is encoded once, whole. A
- * source block that an edge cuts is decoded for both slabs, so edges are placed where source
- * blocks end, or far apart.
+/* A copy between two partitions is divided into slabs: boxes, of which one at a time is in memory.
+ * Slab edges are edges of new chunks, so that each new chunk is encoded once, whole. A source block
+ * that a slab edge cuts is decoded for both slabs. So edges are placed where source blocks end, or
+ * far apart.
  *
  *      source blocks   |    |    |    |    |    |    |
  *      new chunks      |  |  |  |  |  |  |  |  |  |  |
@@ -25,11 +25,11 @@ typedef struct cv_slab_request {
     const cv_grid *to;
     const cv_grid *from;
     const int64_t *shift; /* item x of `to` is item x + shift of `from` */
-    const int64_t *start; /* the box to copy, in items of `to`: begins at a chunk */
-    const int64_t *stop;  /* edge, ends at one or at the end of the shape */
-    bool whole_chunks;    /* `from` decodes chunk by chunk, not block by block */
+    const int64_t *start; /* the box to copy, in items of `to`; begins at a chunk edge */
+    const int64_t *stop;  /* its end: a chunk edge or the end of the shape */
+    bool whole_chunks;    /* blocks of `from` are decoded with their whole chunk */
     int64_t memory;       /* most bytes of a slab; one new chunk is always allowed */
-    int64_t enough;       /* bytes: a larger slab must reduce decoding */
+    int64_t enough;       /* bytes; a slab grows beyond this only to reduce decoding */
 } cv_slab_request;
 
 typedef struct cv_slabs {
@@ -42,7 +42,7 @@ typedef struct cv_slabs {
     int64_t n_bytes; /* of the largest slab */
 } cv_slabs;
 
-/* Chooses the slabs that decode least within `memory`. */
+/* Chooses slabs of at most `memory` bytes that need little decoding. */
 void cv_slabs_choose(const cv_slab_request *request, cv_slabs *out);
 
 /* Returns the k-th slab, k in [0, n_slabs), in items of `to`. */

@@ -28,7 +28,7 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
                       cv_plan *out, cv_error *err)
 {
     CV_TRY(check_box(grid, start, stop, err));
-    if (is_empty(grid->ndim, start, stop)) { /* the products of its other axes may overflow */
+    if (is_empty(grid->ndim, start, stop)) { /* products of other axes may overflow */
         *out = (cv_plan){.grid = grid};
         return CV_OK;
     }
@@ -137,7 +137,7 @@ bool cv_plan_block_contiguous(const cv_plan *plan)
     return true;
 }
 
-/* Along an axis, only the first and last chunk can be cut by the box; the totals are products. */
+/* Along an axis, the box can cut only the first and the last chunk. Totals are products. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole)
 {
     const cv_grid *g = plan->grid;

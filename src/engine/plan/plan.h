@@ -47,7 +47,7 @@ typedef struct cv_block_job {
     int64_t buffer_pos;         /* the same in the caller's buffer */
     bool whole;                 /* every item of the block is wanted */
     bool covers;                /* every item of the block inside chunk and array is wanted */
-    bool ends;                  /* the last of these items is wanted */
+    bool ends;                  /* the last item inside chunk and array is wanted */
 } cv_block_job;
 
 /* Plans a box in C order. CATERVA_ERANGE unless 0 <= start <= stop <= shape. */

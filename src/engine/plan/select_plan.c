@@ -9,8 +9,7 @@
 
 /* ---- Points -------------------------------------------------------------------
  *
- * A list of points is sorted once by chunk and block. A mask with few items is planned as a
- * list of points. */
+ * A list of points is sorted once by chunk and block. So is a mask that selects few items. */
 
 static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk *out)
 {
@@ -21,7 +20,7 @@ static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk 
     out->spans[0].first = first;
 }
 
-/* Does not check whether the block is covered: points are few. */
+/* Does not find out whether the points cover the block, because they are few. */
 static void points_block(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                          cv_select_block *out)
 {
@@ -43,8 +42,8 @@ static void points_parts(const cv_select_plan *plan, const cv_select_chunk *chun
     visit(context, &part);
 }
 
-/* Returns the item's number, ordered by chunk, block and position in the block; below 2^59 by
- * the limits of the format. */
+/* Returns the number of the item at `point`, ordered by chunk, block and position in the block. It
+ * is below 2^59 by the limits of the format. */
 static int64_t number_of(const cv_grid *grid, const int64_t *point)
 {
     int64_t chunk = 0, block = 0, item = 0;
@@ -111,7 +110,7 @@ static cv_status plan_few(cv_select_plan *plan, cv_error *err)
         }
         buckets->picks[i] = (cv_pick){{number_of(grid, point), i}};
     }
-    plan->mask = NULL; /* planned as a list of points */
+    plan->mask = NULL;
     return group_points(plan, err);
 }
 
@@ -252,10 +251,10 @@ static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
 
 /* ---- The plan ----------------------------------------------------------- */
 
-/* Bytes per point, including the sort. If points need less memory than ranks, they are used. */
+/* Bytes per point, including the sort. A mask is planned as points if they take less than ranks. */
 enum { POINT_BYTES = 2 * sizeof(cv_pick) + 3 * sizeof(int64_t) };
 
-/* Fills ranks[line * segments + segment], and the total after the last. */
+/* Fills ranks[line * n_segments + segment], and the total behind the last of them. */
 static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
 {
     const cv_grid *grid = plan->grid;
@@ -298,10 +297,8 @@ static cv_status plan_mask(cv_select_plan *plan, cv_error *err)
     return CV_OK;
 }
 
-/* ---- Axis by axis: slices with steps, and lists ------------------------------------
- *
- * The items of a chunk or block are the product over its axes, so everything is computed one
- * axis at a time; slices need no memory. */
+/* The items of a chunk or block are the product of the items along each axis, so everything is
+ * computed one axis at a time. Slices need no memory. */
 
 /* ---- Slices: item i is start + i * step, step >= 1 ----------------------- */
 
@@ -321,8 +318,7 @@ static void slice_cut(const cv_axis *axis, int64_t origin, int64_t length, cv_sp
     span->last = cv_min_i64(axis->n, first_behind(axis, origin + length));
 }
 
-/* If the step is longer than a chunk, each item has a chunk of its own; else no chunk is
- * skipped. */
+/* A step longer than a chunk gives each item a chunk of its own; else no chunk is skipped. */
 static int64_t slice_count(const cv_axis *axis, int64_t length)
 {
     if (axis->step > length) return axis->n;
@@ -388,7 +384,7 @@ static void list_chunk(const cv_select_plan *plan, int d, int64_t k, cv_span *sp
     const cv_buckets *buckets = &plan->buckets[d];
     int64_t first = buckets->chunk_starts[k];
     span->index = buckets->blocks[first] / plan->grid->block_counts[d];
-    span->first = first; /* buckets, not items; used by list_block */
+    span->first = first; /* indices of buckets, for list_block */
     span->last = buckets->chunk_starts[k + 1];
     span->n_blocks = span->last - first;
 }
@@ -552,7 +548,7 @@ static cv_status plan_axes(cv_select_plan *plan, cv_error *err)
 static void turn_forward(cv_select_plan *plan, int d)
 {
     cv_axis *axis = &plan->axes[d];
-    if (axis->n == 1) axis->step = 1; /* any step is equivalent; this one makes it a box */
+    if (axis->n == 1) axis->step = 1; /* with step 1 it can be a box */
     if (axis->step > 0) return;
     axis->start += (axis->n - 1) * axis->step;
     axis->step = -axis->step;

@@ -14,7 +14,8 @@ static cv_status check_index(int64_t index, int axis, int64_t length, cv_error *
                    axis, (long long)length);
 }
 
-/* Resolves a bound of a slice: negative ones count from the end; clamped into [lowest, highest]. */
+/* Resolves a bound of a slice: `missing` if it is omitted, else counted from the end if negative,
+ * and clamped into [lowest, highest]. */
 static int64_t clamp_bound(int64_t bound, int64_t missing, int64_t length, int64_t lowest,
                            int64_t highest)
 {
@@ -34,10 +35,10 @@ static void init_slice(const caterva_axis *words, int64_t length, cv_axis *out)
     int64_t span = back ? start - stop : stop - start;
     *out = (cv_axis){.start = start, .step = step};
     if (span > 0) out->n = (span - 1) / (back ? -step : step) + 1;
-    if (out->n <= 1) out->step = 1; /* any step is equivalent; this one makes it a box */
+    if (out->n <= 1) out->step = 1; /* with step 1 it can be a box */
 }
 
-/* A list with a constant step becomes a slice, which needs no memory and copies faster. */
+/* Makes a list with a constant step a slice, which needs no memory and copies faster. */
 static cv_status init_list(const caterva_axis *words, int axis, int64_t length, cv_axis *out,
                            cv_error *err)
 {
@@ -161,7 +162,7 @@ static cv_status init_points(cv_selection *s, const caterva_selection *words, cv
     return CV_OK;
 }
 
-/* Counts in bytes as long as they hold the sum, so that vectors are wide. */
+/* Counts in bytes as long as a byte can hold the sum, so that the compiler uses wide vectors. */
 int64_t cv_count_true(const uint8_t *mask, int64_t n)
 {
     int64_t count = 0;
@@ -200,8 +201,7 @@ static cv_status init_kind(cv_selection *s, const caterva_selection *words, cv_e
                    (int)words->kind);
 }
 
-/* Counts the items of the result; 0 if an axis is empty, even if the product of the others
- * overflows. */
+/* Counts the items of the result. They are 0 if an axis is empty, even if other axes overflow. */
 static cv_status count_items(cv_selection *s, cv_error *err)
 {
     int64_t bytes = s->grid->item_size;

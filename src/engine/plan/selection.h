@@ -4,10 +4,10 @@
 
 #include "base/grid.h"
 
-/* Items along one axis: start + i * step, unless there is a list or a mask. Lists and masks
- * that are equivalent to a slice are stored as slices. */
+/* The selected items of one axis: start + i * step, unless there is a list or a mask. Lists and
+ * masks that are equivalent to a slice become slices. */
 typedef struct cv_axis {
-    int64_t n;           /* items taken */
+    int64_t n;           /* number of items */
     int64_t start, step; /* inside the axis; step is not 0 */
     const int64_t *list; /* n indices; negative ones count from the end */
     const uint8_t *mask; /* one byte per item of the axis, n of them not 0 */
@@ -21,7 +21,7 @@ typedef struct cv_selection {
     int64_t shape[CV_MAX_DIMS];
     int64_t n_items;
     cv_axis axes[CV_MAX_DIMS]; /* AXES: one for each axis of the array */
-    const int64_t *points;     /* POINTS: shape[0] rows; negative ones count from the end */
+    const int64_t *points;     /* POINTS: shape[0] rows; negative: from the end */
     const uint8_t *mask;       /* MASK: shape[0] of its bytes are not 0 */
 } cv_selection;
 

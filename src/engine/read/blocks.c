@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Compressed bytes per fetch: few enough to be in the processor cache when they are decoded.
- * For far stores, a whole wave. */
+/* Compressed bytes per fetch. They are still in the processor cache when they are decoded. From a
+ * far store, a fetch reads a whole wave. */
 enum { FETCH_BUDGET = 512 * 1024 };
 
 typedef struct decode_task {
@@ -92,8 +92,7 @@ static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
     finish(task, tag, t, CV_OK);
 }
 
-/* Decodes to scratch memory a block that is not kept. May stop before undoing the shuffle
- * filter. */
+/* Decodes a block that the cache does not keep. May stop before undoing the shuffle filter. */
 static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
     const cv_block_sink *sink = task->sink;
@@ -137,7 +136,7 @@ static cv_status fetch(const decode_task *task, cv_wanted *wanted, int64_t *n, c
                            packed, err);
 }
 
-/* Decodes blocks that have streams of their own: the usual chunk. */
+/* Decodes blocks that have separate streams, as in most chunks. */
 static cv_status decode_separate(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {
@@ -172,7 +171,7 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
             const uint8_t *block =
                 task->is_placed ? wanted->packed.streams : chunk + CV_CHUNK_HEADER_SIZE + pos;
             CV_TRY(cv_layout_check_block(layout, ref, wanted->block, block, err));
-            if (layout->chunk || task->is_placed) /* was read for this request */
+            if (layout->chunk || task->is_placed) /* the bytes were read for this request */
                 hand_on(task, wanted->tag, block);
             else
                 deliver(task, wanted->tag, block);
@@ -188,8 +187,8 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     return CV_OK;
 }
 
-/* Decodes the whole chunk: for blocks that need the dictionary or block 0, and for a last
- * chunk or blocks whose shape differs from the grid's. */
+/* Decodes the whole chunk: if its blocks need the dictionary or block 0, or have another shape than
+ * the grid's, and for a short last chunk. */
 static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {

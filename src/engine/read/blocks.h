@@ -7,35 +7,35 @@
 
 /* Receives the wanted blocks of a chunk. */
 typedef struct cv_block_sink {
-    /* Returns where to decode the block (block_bytes), or NULL: to scratch memory, followed
-     * by `take`. May be NULL. */
+    /* Returns where to decode the block (block_bytes). NULL, also as a function: the block is
+     * decoded to scratch memory and passed to `take`. */
     uint8_t *(*place)(void *context, int64_t tag);
     void (*take)(void *context, int64_t tag, const uint8_t *block);
-    /* The block is one item repeated; NULL: zero bytes. */
+    /* The block is `item` repeated; NULL: zero bytes. */
     void (*fill)(void *context, int64_t tag, const uint8_t *item);
     void *context;
-    /* Returns cache memory to decode a block without a place into; NULL, also as a function:
-     * the block is not cached. `settle` follows `take`, or a failure with `good` false. */
+    /* Returns cache memory to decode a block into that has no place. NULL, also as a function: the
+     * block is not cached. `settle` follows `take`, or a failure (then `good` is false). */
     uint8_t *(*room)(void *context, int64_t tag);
     void (*settle)(void *context, bool good);
-    /* If `unshuffles` returns true, `take_shuffled` gets the block still shuffled, in place
-     * of `take`. Only for blocks without place and room. May be NULL. */
+    /* If `unshuffles` returns true, `take_shuffled` is called instead of `take` and gets the block
+     * still shuffled. Only for blocks without place and room. May be NULL. */
     bool (*unshuffles)(void *context, int64_t tag);
     void (*take_shuffled)(void *context, int64_t tag, const uint8_t *shuffled);
-    bool in_order; /* blocks come in the order of the list, else as stored */
+    bool in_order; /* blocks are delivered in the order of the list, else as stored */
 } cv_block_sink;
 
-/* Returns in *same whether all blocks are one item: *item, valid until the worker's next
- * chunk, or NULL for zeros. False for small chunks, whose layouts are not cached. */
+/* Returns in *same whether all blocks are one item: *item (NULL: zeros), valid until the worker's
+ * next chunk. *same is false for small chunks, whose layouts are not cached. */
 cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_worker *worker, bool *same,
                              const uint8_t **item, cv_error *err);
 
-/* Most blocks of a list, but see cv_blocks_at_once. */
+/* The most blocks in a list, unless cv_blocks_at_once returns more. */
 enum { CV_BLOCKS_AT_ONCE = 16384 };
 
-/* Returns how many of `n` blocks to list at once. This bounds the list for hostile files.
- * Returns all if the chunk's blocks must be decoded together. */
+/* Returns in *at_once how many of `n` blocks to list at once: few, because a hostile file may claim
+ * many blocks, but all if the chunk's blocks must be decoded together. */
 cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
                             const cv_chunk_ref *ref, cv_worker *worker, int64_t n,
                             int64_t *at_once, cv_error *err);
@@ -44,9 +44,9 @@ cv_status cv_blocks_at_once(cv_frame *frame, const cv_snapshot *snapshot,
 typedef struct cv_block_list {
     cv_wanted *wanted; /* `block` and `tag` are set; reordered, unless the sink is in order */
     int64_t n;
-    const cv_layout *layout; /* of the chunk; NULL: neither it nor the bytes are in memory */
-    bool is_placed;          /* `wanted` was set by cv_fetch_place; or, if CV_ACCESS_CHUNK, */
-    const uint8_t *chunk;    /* all bytes of the chunk; NULL: not read */
+    const cv_layout *layout; /* of the chunk; NULL: layout and bytes are not in memory */
+    bool is_placed;          /* cv_fetch_place has set the bytes of `wanted` */
+    const uint8_t *chunk;    /* for CV_ACCESS_CHUNK: all bytes of the chunk; NULL: not read */
 } cv_block_list;
 
 /* Decodes the listed blocks of the chunk at `ref`. Errors name the chunk. */

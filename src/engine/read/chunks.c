@@ -1,6 +1,5 @@
-/* Room: engine/read. Single chunks and blocks: description, space, and bytes in and out.
- * Incoming bytes are checked like those of a file, and decoded once, before they become part
- * of the array. */
+/* Room: engine/read. Single chunks and blocks: description, space, and stored bytes in and out.
+ * Bytes from the caller are checked like those of a file, and decoded once, before use. */
 #include "engine/read/chunks.h"
 
 #include "base/arith.h"
@@ -140,7 +139,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
                                          snapshot->footer.size + snapshot->trailer.size)};
     const cv_grid *grid = &snapshot->grid;
     const cv_index *index;
-    int64_t same = 0; /* an index entry known to be a valid special one; 0: none yet */
+    int64_t same = 0; /* an index entry that is known to be special and valid; 0: none yet */
     cv_watch_expect(watch, grid->n_chunks * grid->chunk_bytes);
     CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
     CV_TRY(cv_snapshot_check_room(snapshot, frame->store, cv_index_count_stored(index), err));
@@ -196,7 +195,7 @@ cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buf
     cv_status status = cv_fetch_chunk(source->frame, layout, buffer, bytes, err);
     if (status == CV_OK) status = cv_layout_check_chunk(layout, &ref, *bytes, err);
     *size = (size_t)layout->header.cbytes;
-    if (status == CV_OK && *bytes == layout->chunk) { /* which is freed with the layout */
+    if (status == CV_OK && *bytes == layout->chunk) { /* the layout owns these bytes */
         status = cv_buffer_resize(buffer, *size, err);
         if (status == CV_OK) *bytes = memcpy(buffer->data, layout->chunk, *size);
     }
@@ -219,8 +218,9 @@ static cv_status check_structure(const cv_pending *pending, int64_t chunk,
         .max_cbytes = size > INT32_MAX ? INT32_MAX : (int64_t)size,
     };
     if (size < CV_CHUNK_HEADER_SIZE)
-        return cv_fail(err, CATERVA_ECORRUPT, 0, "a chunk of %zu bytes, its header takes %d",
-                       size, CV_CHUNK_HEADER_SIZE);
+        return cv_fail(err, CATERVA_ECORRUPT, 0,
+                       "a chunk of %zu bytes is smaller than its header of %d bytes", size,
+                       CV_CHUNK_HEADER_SIZE);
     CV_TRY(cv_chunk_header_parse(bytes, &expect, header, err));
     if ((size_t)header->cbytes != size)
         return cv_fail(err, CATERVA_ECORRUPT, 0, "chunk %lld takes %d bytes, %zu were given",
@@ -236,7 +236,7 @@ typedef struct new_chunk {
     cv_block_range *ranges;
 } new_chunk;
 
-/* Decodes the block alone and within its chunk: corrupt bytes may pass only one of the two. */
+/* Decodes the block alone and within its chunk: corrupt bytes may pass only one of these tests. */
 static cv_status check_block(const new_chunk *c, int32_t block, cv_worker *worker,
                              cv_error *err)
 {
@@ -302,7 +302,7 @@ static cv_status put_checked(cv_pending *pending, int64_t chunk, const uint8_t *
     switch (header->special) {
     case CV_SPECIAL_ZEROS: kind = CV_REF_ZEROS; break;
     case CV_SPECIAL_NAN: kind = CV_REF_NAN; break;
-    case CV_SPECIAL_UNINIT: /* means the fill value, as long as it is due */
+    case CV_SPECIAL_UNINIT: /* here UNINIT means the fill while the fill is due */
         kind = pending->fill_is_due ? CV_REF_ZEROS : CV_REF_UNINIT;
         break;
     default: return put_stored(pending, chunk, bytes, (size_t)header->cbytes, err);

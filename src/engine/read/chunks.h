@@ -13,18 +13,16 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             caterva_chunk_info *out, cv_error *err);
 
-/* Describes the position and stored size of a block in the snapshot. `chunk` and `block` must
- * be inside the grid. */
+/* Describes the position and stored size of a block of the snapshot. Both numbers are checked. */
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err);
 
-/* Returns a stored chunk in *bytes and *size; it is in `buffer` or lent by the store. Encodes
- * special chunks. Ignores dirty blocks. */
+/* Returns the stored bytes of a chunk, which are in `buffer` or lent by the store. Encodes special
+ * chunks. Ignores dirty blocks. */
 cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,
                           const uint8_t **bytes, size_t *size, cv_error *err);
 
-/* Stores `size` untrusted bytes as chunk `chunk`. Checks header and block starts, and decodes
- * every block. */
+/* Stores `size` untrusted bytes as a chunk, after checking its header and decoding each block. */
 cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
                        cv_error *err);
 

@@ -17,7 +17,7 @@ typedef struct share {
     cv_plan plan;
     int64_t number; /* of the chunk, among the touched ones */
     int64_t first, last;
-    bool special; /* the chunk is not stored, so the cache never has it */
+    bool special; /* the chunk is not stored, so its blocks are never cached */
     bool full;    /* the cache has no room */
 } share;
 
@@ -33,7 +33,7 @@ static int64_t most_room(const cv_source *source)
 
 /* ---- The queue ------------------------------------------------------------ */
 
-/* Cuts the next share off the box; false if nothing is left inside the array. Blocks that are
+/* Cuts the next share off the box; false if no share is left inside the array. Blocks that are
  * decoded with their whole chunk are one share. */
 static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
 {
@@ -86,7 +86,8 @@ static bool take_share(cv_prefetch *p, share *out)
     return taken;
 }
 
-/* Cached blocks count, too, so that repeated boxes end at the same block. */
+/* Gives room back for a share of special chunks. Blocks that were cached before still count, so
+ * that repeated boxes end at the same block. */
 static void return_share(cv_prefetch *p, const share *s)
 {
     cv_mutex_lock(&p->lock);
@@ -114,7 +115,7 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* Ignores errors: the read that needs the blocks will report them. */
+/* Ignores errors, which the read that needs the blocks will report. */
 static bool do_share(cv_prefetch *p, const cv_source *source)
 {
     share s = {.source = source};
@@ -146,7 +147,7 @@ static cv_status list_share(void *context, int64_t i, cv_worker *worker, cv_stag
     return cv_walk_list_missing(&walk, s->number, worker, list, err);
 }
 
-/* The watch is stopped by the exclusive user of the handle. */
+/* Decodes the shares. The exclusive user of the handle may stop the source's watch. */
 static void decode_far(far_shares *f, const cv_source *source, cv_worker *worker)
 {
     const cv_stage_plan plan = {.n_units = f->n,
@@ -195,7 +196,7 @@ static bool do_step(void *context, cv_pool_after *after)
     (void)after;
     cv_prefetch *p = context;
     cv_source source = p->source(p->owner);
-    source.watch = NULL; /* no caller waits for it */
+    source.watch = NULL; /* no caller waits */
     if (source.frame->store->is_far) return do_far_shares(p, &source);
     return do_share(p, &source);
 }
@@ -258,7 +259,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
     if (has_place) cv_pool_post(&p->job);
 }
 
-/* Stops a wave under way; its bytes are not fetched again. */
+/* Stops a wave under way, whose bytes are not fetched again, and waits for steps. */
 static void withdraw(cv_prefetch *p)
 {
     cv_watch_stop(&p->watch);
@@ -293,7 +294,7 @@ void cv_prefetch_cancel(cv_prefetch *p)
 enum {
     SMALLEST_READ = 4096,     /* bytes: smaller reads, such as points, are not tracked */
     STEPS_OF_A_SCAN = 2,      /* three boxes */
-    FRESH_NS = 1000000,       /* accuracy of stored times */
+    FRESH_NS = 1000000,       /* accuracy of the times that are stored */
     SILENT_NS = 20 * FRESH_NS /* a thread silent for this long has stopped */
 };
 
@@ -348,9 +349,8 @@ static void layer_of(const cv_grid *grid, int axis, int64_t i, int64_t *first, i
     *last = chunk + cv_min_i64(block + grid->block_shape[axis], grid->chunk_shape[axis]);
 }
 
-/* Boxes of the scan are at start + k * step. Forwards, finds the first one that ends after
- * the layer of this box's last item; backwards, the first one that begins before the layer of
- * its first item. */
+/* Boxes of the scan are at start + k * step. If step > 0, finds the first that ends behind the
+ * layer of this box's last item; else the first that begins before the layer of its first item. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last)
 {
     int axis = scan->axis;
@@ -373,7 +373,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
 
 /* ---- The scanning thread ------------------------------------------------------ */
 
-/* Returns whether this thread is the scanning one. Another thread replaces it after SILENT_NS. */
+/* Returns whether this thread is the scanning one. It becomes that if the other was silent long. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();
@@ -394,7 +394,7 @@ static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
     return false;
 }
 
-/* Each scan takes two cores: its own and that of its prefetch. */
+/* Returns whether cores are free. A scan takes two: its thread's and that of its prefetch. */
 static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_t now)
 {
     uint64_t crowded = atomic_load_explicit(&ahead->crowded, memory_order_relaxed);
@@ -406,9 +406,9 @@ static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_
 
 /* ---- Reading ahead ------------------------------------------------------------- */
 
-/* Scans of whole blocks are not worth it: they decode to the destination, which costs less
- * than the cache. The next layer must be worth waking a thread, and must fit a request's
- * share of the cache together with this one. */
+/* Returns whether to prefetch. Not for scans of whole blocks: these decode to the destination,
+ * which costs less than the cache. The next layer must be worth waking a thread, and must fit a
+ * request's share of the cache together with the present one. */
 static bool is_worth(const cv_source *source, const cv_plan *plan, const cv_plan *next)
 {
     int64_t n_whole, unused;

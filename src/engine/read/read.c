@@ -15,7 +15,6 @@
 
 /* ---- Reads that skip damaged chunks ------------------------------------------- */
 
-/* A walk on the pool that skips damaged chunks. */
 typedef struct run {
     const cv_walk *walk;
     const cv_skip *skip;
@@ -60,8 +59,7 @@ static cv_status read_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* Reads a chunk. If it is damaged, replaces all its wanted items by the fill, also those
- * already delivered. */
+/* Reads a chunk. If it is damaged, sets all its wanted items to the fill, also those delivered. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     run *r = context;
@@ -85,7 +83,7 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
     return CV_OK;
 }
 
-/* Without an index no chunk can be read; this is an error, not damage of chunks. */
+/* Runs the walk. If the index is damaged, no chunk can be read: that is an error of the read. */
 static cv_status run_skipping(cv_walk *w, cv_error *err)
 {
     run r = {.walk = w, .skip = w->source->skip};
@@ -94,7 +92,7 @@ static cv_status run_skipping(cv_walk *w, cv_error *err)
     if (w->n_chunks == 0) return CV_OK;
     if (!s->pending) CV_TRY(cv_snapshot_index(s->snapshot, s->frame->store, &index, err));
     if (s->watch) cv_watch_expect(s->watch, w->bytes);
-    /* Chunks are not divided: one thread reads or skips each. */
+    /* A chunk is not divided: one thread reads or skips it. */
     int helpers = (int)cv_min_i64(count_helpers(w, w->n_blocks), w->n_chunks - 1);
     cv_stage stage;
     CV_TRY(cv_walk_set_stage(w, helpers + 1, 0, &stage, err));
@@ -108,11 +106,11 @@ static cv_status run_skipping(cv_walk *w, cv_error *err)
 
 /* ---- Walks on threads ---------------------------------------------------------- */
 
-/* Divides the `n_chunks` left into parts and returns how many helpers are useful. */
+/* Divides the `n_chunks` that are left into parts. Returns how many helpers are useful. */
 static int cut_parts(cv_walk *w, int64_t n_chunks)
 {
     int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
-    if (w->first_chunk > 0) /* estimate of the blocks left */
+    if (w->first_chunk > 0) /* estimated blocks of the chunks left */
         n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
     int helpers = count_helpers(w, n_blocks);
     if (helpers > 0 && cv_codec_blocks_independent(&w->source->workers->spec)) {
@@ -123,6 +121,7 @@ static int cut_parts(cv_walk *w, int64_t n_chunks)
     return helpers;
 }
 
+/* Returns whether this thread should first look for leading chunks that are decoded already. */
 static bool looks_alone(const cv_walk *w)
 {
     const cv_request *r = &w->request;
@@ -264,9 +263,7 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
     return run_skipping(&walk, err);
 }
 
-/* ---- Copying selections ----------------------------------------------------------
- *
- * Blocks are copied part by part, and converted before if requested. */
+/* Blocks are copied part by part. For a conversion, the whole block is converted first. */
 
 typedef struct copying {
     const cv_conversion *conversion; /* NULL: none */
@@ -298,7 +295,7 @@ static void visit_parts(cv_walk_chunk *c, int64_t tag, const uint8_t *block, cv_
     plan->ops->parts(plan, &c->at.selection, tag, visit, &b);
 }
 
-/* Returns the worker's memory for converted items; NULL without memory. */
+/* Returns the worker's memory for converted items; NULL if memory runs out. */
 static uint8_t *make_room(cv_walk_chunk *c, int64_t size)
 {
     cv_buffer *room = &c->worker->converted;
@@ -321,7 +318,7 @@ static void take_selected(void *chunk, int64_t tag, const uint8_t *decoded)
     visit_parts(c, tag, decoded, copy_selected);
 }
 
-/* Fills with one item; NULL: zero bytes. Does not build the block. */
+/* Fills the block's parts with one item (NULL: zero bytes), without building the block. */
 static void fill_selected(void *chunk, int64_t tag, const uint8_t *item)
 {
     cv_walk_chunk *c = chunk;
@@ -332,7 +329,7 @@ static void fill_selected(void *chunk, int64_t tag, const uint8_t *item)
         if (!converted) return;
         if (item)
             cv_convert(copy->conversion, item, converted, 1);
-        else /* all bytes 0 are zero in every type */
+        else /* zero bytes are 0 in every type */
             memset(converted, 0, (size_t)size);
         item = converted;
     }
@@ -376,9 +373,9 @@ static const uint8_t zeros[16]; /* as long as the longest number */
 typedef struct folding {
     const cv_fold *fold;
     void *context;
-    const uint8_t *block; /* the parts' block; NULL: all of it is `item` */
+    const uint8_t *block; /* the block of the parts; NULL: it repeats `item` */
     const uint8_t *item;
-    int64_t n_chunks; /* of a box: number of chunks, from the share's on, that hold `item` */
+    int64_t n_chunks; /* of a box: chunks from the share's on that hold `item` */
 } folding;
 
 static void see_even(const folding *f, const cv_part *part)
@@ -391,7 +388,7 @@ static void see_even(const folding *f, const cv_part *part)
 
 /* ---- Parts with uneven steps ------------------------------------------------ */
 
-/* Moves from pick `from` of axis `d` to pick `to`; -1: from none. */
+/* Moves `even` from pick `from` of axis `d` to pick `to`. -1: from the part's position. */
 static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, int64_t to)
 {
     for (int side = 0; side < 2; side++) {
@@ -400,7 +397,7 @@ static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, i
     }
 }
 
-/* Visits each combination of picks; axes without picks stay whole. */
+/* Visits the items of each combination of picks together; axes without picks stay whole. */
 static void see_picks(const folding *f, const cv_part *part)
 {
     cv_part even = *part;
@@ -496,6 +493,7 @@ static void fold_fill(void *chunk, int64_t tag, const uint8_t *item)
     see_block(chunk, tag, NULL, item);
 }
 
+/* Sets `shape`, of the box inside one chunk, to that inside f->n_chunks chunks. */
 static void lengthen(const folding *f, const cv_chunk_job *job, int64_t *shape)
 {
     const cv_plan *plan = &f->fold->box;
@@ -600,7 +598,7 @@ cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *contex
     return fold_share(fold, share, &f, worker, err);
 }
 
-/* Returns whether touched chunks, and so their index entries, are consecutive. */
+/* Returns whether the touched chunks have consecutive numbers, and so consecutive index entries. */
 static bool is_contiguous(const cv_plan *plan)
 {
     bool all = plan->grid->ndim > 0;
@@ -609,8 +607,8 @@ static bool is_contiguous(const cv_plan *plan)
     return all;
 }
 
-/* Returns the size of the largest box within chunks [first, first + n): whole rows, planes
- * and so on, or part of one. */
+/* Returns how many of the touched chunks [first, first + n) form a box from `first` on: whole rows,
+ * planes and so on, or a part of one. */
 static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
 {
     int64_t unit = 1;
@@ -622,8 +620,8 @@ static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
     }
 }
 
-/* Counts chunks from `first` on that are special, equal and form a box; 1: no run. Not for writers,
- * whose chunks may be dirty, nor for small folds, for which reading the index does not pay. */
+/* Counts chunks from `first` on that are special, equal and form a box; 1 if there is no such run.
+ * Not for writers, whose chunks may be dirty, nor for small folds, which need no index. */
 static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
                           cv_error *err)
 {

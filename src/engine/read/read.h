@@ -1,4 +1,4 @@
-/* Reads: copies boxes and selections out, optionally skipping damaged chunks; and folds. */
+/* Reads: copy boxes and selections out, and may skip damaged chunks. Also folds. */
 #ifndef CV_ENGINE_READ_READ_H
 #define CV_ENGINE_READ_READ_H
 
@@ -10,11 +10,11 @@
 /* Copies the planned box to `dst`, in C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
 
-/* The same, skipping damaged chunks as source->skip says. */
+/* The same, but skips damaged chunks as source->skip says. */
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
                                cv_error *err);
 
-/* Copies the selected items to `dst`, the first item of the buffer. With a conversion (or
+/* Copies the selected items to the buffer whose first item is at `dst`. With a conversion (or
  * NULL), the plan has items of the converted size. Any thread. */
 cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err);
@@ -22,9 +22,9 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
                                   const cv_conversion *conversion, uint8_t *dst,
                                   cv_error *err);
 
-/* Folds: pass the selected items to a function, block by block where they are decoded,
- * without copying them. Each item has a cell of a result, as each item of a read has a
- * position in the buffer. A step of 0 between cells folds the items along an axis.
+/* Folds: pass the selected items to a function, block by block, where they are decoded, without
+ * copying them. Each item belongs to a cell of a result, as each item of a read has a position in
+ * the buffer. If the step between cells is 0 along an axis, all items along it have the same cell.
  *
  *     the items       a b c      cells: 1 step along rows, 0 along columns
  *     of a block      d e f      a b c -> cell 0,  d e f -> cell 1
@@ -32,11 +32,12 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
  * Parts come in a fixed order, whether blocks are dirty, cached or still to be decoded. So
  * results are reproducible to the last bit. */
 
-/* Selected items of a block, at least one, at constant steps; the buffer side counts cells. */
+/* Selected items of a block, at least one, at constant steps. part.pos and part.strides of
+ * CV_IN_BUFFER count cells. */
 typedef struct cv_fold_part {
     cv_part part;
     int64_t n_items;
-    const uint8_t *data; /* the first item; NULL: all equal `item` */
+    const uint8_t *data; /* the first item; NULL: all items equal `item` */
     const uint8_t *item;
 } cv_fold_part;
 
@@ -51,7 +52,7 @@ typedef struct cv_fold {
 
 /* Plans a selection of at least one item, without dropped axes or backward slices. `cells` are the
  * steps between cells along each array axis; for points and masks, along the result's axis. The
- * fold must not move. Borrows the source. Release with cv_fold_free, also after a failure. */
+ * fold must not move. Borrows the source. Free the fold also after a failure. */
 cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err);
 void cv_fold_free(cv_fold *fold);
@@ -67,8 +68,8 @@ typedef struct cv_share {
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err);
 
-/* Folds touched chunk `first`, together with following chunks before `last` if all of them
- * are the same item and take no bytes. *n: number of chunks folded. */
+/* Folds touched chunk `first`. If its items are all equal and take no bytes, folds the following
+ * chunks before `last` that are the same together with it. *n: number of chunks folded. */
 cv_status cv_fold_run(const cv_fold *fold, int64_t first, int64_t last, void *context,
                       cv_worker *worker, int64_t *n, cv_error *err);
 

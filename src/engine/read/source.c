@@ -21,7 +21,7 @@ cv_source cv_source_of_pending(cv_pending *pending)
                        .watch = pending->watch};
 }
 
-/* Pending changes have no layout area of their own; the committed state that they change counts. */
+/* Pending changes have no layout area; the committed state that they change counts. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err)
 {
     cv_layout_area area = {.size = 0};
@@ -37,7 +37,7 @@ cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *er
     return status;
 }
 
-/* Chunks are mostly in order, or nearly: threads write them concurrently. */
+/* Compares few neighbours: threads write chunks concurrently, so they are nearly in order. */
 uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
     enum { NEAR = 8, MANY = 2048 };
@@ -112,7 +112,7 @@ static int by_place(const void *a, const void *b)
 
 static need *needs_of(const cv_stage_list *list) { return (need *)(void *)list->needs.data; }
 
-/* Adds the needs of one chunk, needs[0..n); CV_STAGE_ALL and CV_STAGE_LAYOUT come first. */
+/* Adds the needs of one chunk, needs[0..n), sorted: CV_STAGE_LAYOUT and CV_STAGE_ALL come first. */
 static cv_status add_chunk(cv_staged *staged, const cv_source *s, const need *needs, size_t n,
                            cv_error *err)
 {
@@ -179,8 +179,8 @@ static cv_stage_window *find_window(const cv_stage *stage, int64_t number)
     return NULL;
 }
 
-/* Returns the least recently used free window. One exists: there are more windows than
- * threads, and each thread holds one at most. */
+/* Returns the free window that was used longest ago. There is one, because there are more windows
+ * than threads, and each thread holds one at most. */
 static cv_stage_window *free_window(const cv_stage *stage)
 {
     cv_stage_window *found = NULL;
@@ -251,7 +251,7 @@ void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker)
 
 /* ---- All windows ----------------------------------------------------------------- */
 
-/* Estimates the stored bytes of that many decoded bytes. */
+/* Estimates the stored bytes of `decoded` bytes. */
 static double stored_bytes(const cv_snapshot *snapshot, int64_t decoded)
 {
     double all = (double)snapshot->grid.n_items * (double)snapshot->grid.item_size;

@@ -1,5 +1,5 @@
-/* Room: engine/read. The walk. A part is a touched chunk, or a share of its wanted blocks if
- * there are fewer chunks than threads. Parts write disjoint memory, so no lock is taken; all
+/* Room: engine/read. The walk. A part is a touched chunk or, if there are fewer chunks than
+ * threads, a share of its wanted blocks. Parts write disjoint memory, so no lock is taken; all
  * scratch memory belongs to the worker. */
 #include "engine/read/walk.h"
 
@@ -28,8 +28,7 @@ static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
     }
 }
 
-/* Returns false if no item of the touched block is wanted. Without a box, sets only `block`
- * and `covers`. */
+/* Returns false if no item of the block is wanted. Sets only `block` and `covers` without a box. */
 static inline bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
 {
     const cv_request *r = &c->walk->request;
@@ -62,9 +61,9 @@ void cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref, cv_cache_key *
 
 /* ---- Rotated blocks ---------------------------------------------------------
  *
- * A read that is one item thick along the last axis finds its items scattered in a block, one
- * in each line. In a rotated block, whose last axis comes first, they are contiguous. Such
- * reads cache blocks rotated, since the next one likely wants the neighbouring items.
+ * A read that is one item thick along the last axis uses one item of each line of a block. These
+ * items are contiguous in a rotated block, whose last axis comes first. Such a read caches blocks
+ * rotated, because the next read likely wants the neighbouring items.
  *
  *   a block of 2 x 3:  a0 a1 a2 b0 b1 b2      rotated:  a0 b0 a1 b1 a2 b2 */
 
@@ -125,7 +124,7 @@ static void rotate_back(const cv_grid *grid, const uint8_t *rotated, uint8_t *bl
 
 /* ---- Decoded blocks ----------------------------------------------------------
  *
- * Where a block is decoded to, whether the cache keeps it, and in which order of axes. */
+ * Where a block is decoded to, whether the cache keeps it, and whether it is rotated. */
 
 static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -143,8 +142,7 @@ static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
     return room;
 }
 
-/* Thin reads likely continue with the neighbouring items. Their blocks are decoded to scratch
- * memory, then rotated into the cache. */
+/* Returns whether the block is cached rotated. It is then decoded to scratch memory first. */
 static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
 {
     return c->walk->request.box && rotated_is_better(&c->walk->source->snapshot->grid, block);
@@ -157,7 +155,7 @@ static uint8_t *find_room(void *context, int64_t tag)
     if (is_kept_rotated(c, block)) return NULL;
     c->room = reserve(c, block);
     if (!c->room) return NULL;
-    enum { MOST_WARMED = 256 * 1024 }; /* more would evict itself from the processor cache */
+    enum { MOST_WARMED = 256 * 1024 }; /* more would not stay in the processor cache */
     size_t size = (size_t)c->walk->source->snapshot->grid.block_bytes;
     if (size <= MOST_WARMED) cv_warm_to_write(c->room->bytes, size);
     return c->room->bytes;
@@ -196,7 +194,7 @@ static void fill_nothing(void *context, int64_t tag, const uint8_t *item)
     (void)item;
 }
 
-/* Sets worker and sink. If the walk keeps no blocks, calls the delivery directly. */
+/* Sets worker and sink. If the walk keeps no blocks, the sink calls the delivery directly. */
 static void staff(cv_walk_chunk *c, cv_worker *worker)
 {
     const cv_walk *w = c->walk;
@@ -221,8 +219,8 @@ static void staff(cv_walk_chunk *c, cv_worker *worker)
 
 /* ---- Blocks that are dirty or cached -------------------------------------
  *
- * Reading a cached point costs 2,000 instructions in all, a call about 1 % of that, so small
- * functions are inline. */
+ * A read of one cached point costs 2,000 instructions in all, a function call about 1 % of that.
+ * So small functions are inline. */
 
 /* Blocks looked up in the cache together. */
 enum { BATCH = 8 };
@@ -232,12 +230,12 @@ typedef struct found {
     bool is_wanted;
     bool is_rotated;
     const uint8_t *bytes; /* the block; NULL: neither dirty nor cached */
-    cv_strided items;     /* for take_items: the wanted ones */
+    cv_strided items;     /* the wanted ones, for take_items */
     int64_t rotated_strides[CV_MAX_DIMS];
     cv_cached *cached; /* pinned; NULL: not in the cache */
 } found;
 
-/* Prefetches the items: they arrive while other blocks are looked up. */
+/* Finds the wanted items, and prefetches them: they arrive while other blocks are looked up. */
 static inline void find_items(const cv_grid *grid, found *f)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): plan_block has set it */
@@ -252,8 +250,8 @@ static inline void find_items(const cv_grid *grid, found *f)
     if (f->cached) cv_warm_box(grid->ndim, f->block.shape, grid->item_size, f->items);
 }
 
-/* Returns whether the found block can be delivered. A rotated one needs scratch memory to be
- * rotated back, unless the delivery takes items in place. */
+/* Returns whether the found block can be delivered. To rotate a block back needs scratch memory; a
+ * delivery that takes items in place does not need this. */
 static bool can_take(const cv_walk_chunk *c, const found *f)
 {
     if (!f->is_rotated || c->walk->delivery->take_items) return true;
@@ -323,9 +321,9 @@ static inline void release(const cv_walk_chunk *c, const found *f)
                          w->request.box ? &f->block : NULL);
 }
 
-/* Looks up blocks [first, first + n), n <= BATCH, and delivers those found. Lookup and
- * release have atomic operations that wait for earlier writes, so all blocks are looked up,
- * then copied, then released. */
+/* Looks up blocks [first, first + n), n <= BATCH, and delivers those found. Lookup and release have
+ * atomic operations that wait for earlier writes. So first all blocks are looked up, then all are
+ * copied, then all are released. */
 static inline void deliver_found(cv_walk_chunk *c, int64_t first, int64_t n, found *f)
 {
     for (int64_t i = 0; i < n; i++) look_for(c, first + i, &f[i]);
@@ -350,7 +348,7 @@ static void add_wanted(cv_walk_chunk *c, int64_t tag, const found *f)
     c->worker->wanted[c->n_wanted++] = (cv_wanted){.block = f->block.block, .tag = tag};
 }
 
-/* In-order delivery: decodes missing blocks before it delivers a later one that is found. */
+/* In-order delivery: decodes missing blocks before it delivers a later block that is found. */
 static cv_status deliver_in_order(cv_walk_chunk *c, int64_t first, int64_t n, cv_error *err)
 {
     const cv_source *s = c->walk->source;
@@ -469,8 +467,7 @@ cv_status cv_walk_decode(const cv_walk *w, int64_t k, const cv_chunk_ref *ref,
     return check_delivered(&c, err);
 }
 
-/* If the whole chunk is one item, the first share delivers it with one call, however many
- * blocks it has. */
+/* If the chunk repeats one item, the first share delivers all of it with one call. */
 static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_error *err)
 {
     const cv_source *s = c->walk->source;
@@ -560,7 +557,7 @@ cv_status cv_walk_set_stage(cv_walk *w, int threads, int64_t memory, cv_stage *s
 
 /* ---- Without a worker ------------------------------------------------------ */
 
-/* Returns false if a block was neither dirty nor cached; some others may be delivered. */
+/* Returns false if a block was neither dirty nor cached. Other blocks may have been delivered. */
 static bool deliver_chunk(cv_walk_chunk *c)
 {
     for (int64_t first = 0; first < c->n_blocks; first += BATCH) {

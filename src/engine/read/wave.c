@@ -1,6 +1,6 @@
 /* Room: engine/read. A walk in waves.
  *
- *     window    touched chunks, few enough for small lists; dirty and cached blocks are
+ *     window    some touched chunks, so that lists stay small; dirty and cached blocks are
  *        |      delivered at once, the others listed
  *     layouts   of the window's chunks, except those read whole, in one wave or two
  *        |
@@ -11,13 +11,13 @@
  *                 slot 2   [run run run run run run]------------->
  *
  * If the store can borrow memory, one wave reads all runs; bytes wait on the connection until
- * earlier ones are decoded (cv_rooms). Otherwise each slot is a wave: when it is decoded, it
- * takes the next runs while other slots are under way. Slots differ in size, so that they do
- * not end together. One slot suffices if all runs fit the memory, or if the store allows one
- * wave at a time.
+ * memory of earlier bytes, which were decoded, is free (cv_rooms). Otherwise each slot is a wave:
+ * when it is decoded, it takes the next runs while other slots are under way. Slots differ in size,
+ * so that they do not end together. One slot suffices if all runs fit the memory, or if the store
+ * allows one wave at a time.
  *
- * The calling thread plans, reads from the store and receives arrivals. It passes runs to
- * helpers, and decodes runs itself when helpers are busy. */
+ * The calling thread plans, reads from the store and receives arrivals. It passes runs to helpers,
+ * and decodes runs itself when helpers are busy. */
 #include "engine/read/wave.h"
 
 #include "base/arith.h"
@@ -31,13 +31,13 @@
 
 /* ---- The window ------------------------------------------------------------------
  *
- * The chunks of a wave: their missing blocks, layouts, and runs to read, in small lists. */
+ * The chunks that are read together: lists of their missing blocks, layouts and runs. */
 
 typedef struct window_chunk {
     int64_t number;      /* among the touched ones */
     int64_t first, last; /* its blocks in `wanted` */
     bool lacks_layout;   /* the layout is not in memory */
-    bool is_whole;       /* its bytes are read without it */
+    bool is_whole;       /* all its bytes are read, without the layout before */
 } window_chunk;
 
 typedef struct window_run {
@@ -46,11 +46,11 @@ typedef struct window_run {
     cv_object object; /* where its bytes are */
     uint64_t pos;     /* position of the first byte */
     bool is_whole;    /* all bytes of a chunk that is_whole */
-    bool is_apart;    /* of a whole chunk: no two of its blocks share bytes */
+    bool is_apart;    /* of a chunk read whole: no two of its blocks share bytes */
     int n_parts;      /* jobs that its blocks are divided into */
     uint8_t *bytes;   /* NULL: already in memory */
-    atomic_int *left; /* jobs left in its slot, or NULL */
-    atomic_int kept;  /* for lent bytes: jobs left until they are returned */
+    atomic_int *left; /* the slot's count of jobs left, or NULL */
+    atomic_int kept;  /* of lent bytes: jobs left, after which they are returned */
 } window_run;
 
 typedef struct window {
@@ -61,7 +61,7 @@ typedef struct window {
     size_t n_wanted, n_chunks, n_runs;
     size_t n_asked;   /* leading chunks, whose layouts are requested */
     size_t n_at_hand; /* leading runs, which need not be read */
-    uint64_t n_bytes; /* of the other runs, with the room before each */
+    uint64_t n_bytes; /* bytes of the other runs, with the prefix of each */
 } window;
 
 static cv_layout_request *request_at(const window *w, size_t chunk)
@@ -140,8 +140,8 @@ static cv_status fill_window(window *w, cv_error *err)
 
 /* ---- Chunks read whole ------------------------------------------------------------ */
 
-/* A chunk wanted whole can be read without its layout. Reading a larger one takes longer than
- * the round trip saved. */
+/* Most bytes of a chunk that is read whole, without its layout. A larger one takes longer than the
+ * round trip that is saved. */
 enum { MOST_WHOLE = 8 << 20 };
 
 static int64_t blocks_inside(const cv_grid *grid, int64_t chunk)
@@ -180,7 +180,7 @@ static bool is_all_wanted(const window *w, size_t i)
     return count_of(w, i) >= blocks_inside(grid, request_at(w, i)->ref.chunk);
 }
 
-/* Estimates the wanted bytes of a chunk, rounded up: those of its blocks, including padding. */
+/* Estimates the wanted bytes of a chunk, rounded up: of whole blocks, with their padding. */
 static uint64_t needed_of(const window *w, size_t i)
 {
     uint64_t extent = extent_of(request_at(w, i));
@@ -190,8 +190,8 @@ static uint64_t needed_of(const window *w, size_t i)
     return needed < extent ? needed : extent;
 }
 
-/* Marks chunks to be read whole: those wanted whole; and all chunks without a layout, if
- * reading the unwanted bytes is cheaper than waiting for layouts. */
+/* Marks the chunks to read whole: those wanted whole, or all chunks without a layout if reading the
+ * unwanted bytes costs less than waiting for layouts. */
 static void choose_wholes(window *w)
 {
     const cv_source *s = w->walk->source;
@@ -215,7 +215,8 @@ static void choose_wholes(window *w)
         chunk_at(w, i)->is_whole = chunk_at(w, i)->lacks_layout;
 }
 
-/* A window of at most most_whole bytes is read in one wave in any case. */
+/* Returns whether chunks may be read whole. A window of at most most_whole bytes needs no choice:
+ * the store reads it in one wave in any case. */
 static bool may_be_whole(const window *w)
 {
     const cv_source *s = w->walk->source;
@@ -239,7 +240,7 @@ static cv_status move_chunks(window *w, bool wholes, cv_buffer *chunks, cv_buffe
     return CV_OK;
 }
 
-/* Moves chunks that are read whole behind the others. */
+/* Moves chunks that are read whole behind all others. */
 static cv_status find_wholes(window *w, cv_error *err)
 {
     cv_buffer chunks = {0}, requests = {0};
@@ -265,7 +266,7 @@ static bool are_apart(const cv_layout *layout, const cv_wanted *list, int64_t n)
     return apart;
 }
 
-/* The bytes of a chunk that is read whole have arrived: parses its layout. */
+/* Parses the layout of a chunk that is read whole, when its bytes have arrived. */
 static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
 {
     const cv_source *s = w->walk->source;
@@ -275,7 +276,7 @@ static cv_status find_arrived_layout(window *w, window_run *run, cv_error *err)
                               run->run.size, err));
     const cv_layout *layout = request->layout;
     if (layout->header.special != CV_SPECIAL_NONE || layout->access == CV_ACCESS_CHUNK) {
-        int n_parts = run->n_parts; /* the whole chunk is one job */
+        int n_parts = run->n_parts; /* the whole chunk becomes one job */
         run->n_parts = 1;
         atomic_fetch_sub(run->left, n_parts - 1);
         return CV_OK;
@@ -343,8 +344,7 @@ static int by_position(const void *a, const void *b)
     return (x->pos > y->pos) - (x->pos < y->pos);
 }
 
-/* Reads the layouts of chunks not read whole, and cuts all chunks into runs; those already in
- * memory come first. */
+/* Reads the layouts of chunks not read whole. Cuts all chunks into runs, those at hand first. */
 static cv_status cut_window(window *w, cv_error *err)
 {
     const cv_source *s = w->walk->source;
@@ -358,7 +358,7 @@ static cv_status cut_window(window *w, cv_error *err)
     for (size_t i = 0; i < w->n_asked; i++)
         if (!is_at_hand(request_at(w, i)->layout)) CV_TRY(cut_runs(w, i, err));
     for (size_t i = w->n_asked; i < w->n_chunks; i++) CV_TRY(add_whole(w, i, err));
-    if (w->n_runs > w->n_at_hand) /* by position: neighbouring runs are read together */
+    if (w->n_runs > w->n_at_hand) /* so that neighbouring runs are read */
         qsort(run_at(w, w->n_at_hand), w->n_runs - w->n_at_hand, sizeof(window_run),
               by_position);
     return CV_OK;
@@ -375,7 +375,8 @@ static cv_fetch_run part_of(const window_run *run, int part)
     return r;
 }
 
-/* The bytes before the first block of a part belong to another part. */
+/* Tells the decoder where the blocks of the part are. The first block of a part cannot be decoded
+ * in place, because the bytes before it belong to another part. */
 static void place_part(const cv_layout *layout, cv_wanted *list, const window_run *run,
                        const cv_fetch_run *part)
 {
@@ -412,8 +413,8 @@ typedef struct cv_lent_room {
     size_t size;
 } room;
 
-/* HEAD: bytes before lent memory. Sizes are rounded up to UNIT for reuse. Waiting ranges are
- * resumed when 1/RESUME_PART of the limit has been returned, or no other room can be. */
+/* HEAD: bytes before lent memory. Sizes are rounded up to UNIT for reuse. Ranges that wait are
+ * resumed when 1/RESUME_PART of the limit was returned, or when no other room can be returned. */
 enum { HEAD = 64, UNIT = 64 * 1024, RESUME_PART = 8 };
 
 void cv_rooms_init(cv_rooms *r)
@@ -499,13 +500,12 @@ bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
 
 /* ---- The threads -----------------------------------------------------------------
  *
- * At most as many jobs as helpers are queued. The leader does further jobs itself, while more
- * bytes arrive. */
+ * At most one job per helper is queued. The leader does other jobs itself, while bytes arrive. */
 
 typedef struct team {
     cv_watch *watch; /* polled while the leader waits; or NULL */
     cv_thread leader;
-    /* Does a job; a queued job, on any thread. */
+    /* Does a job. A queued job is done on any thread, the others by the leader. */
     cv_status (*work)(void *context, size_t job, cv_worker *worker, cv_error *err);
     void *context;
     int n_helpers;
@@ -520,8 +520,8 @@ typedef struct team {
     cv_error error;
 } team;
 
-/* Initialises a team of up to `helpers` threads. The calling thread leads and waits for far
- * bytes, since callbacks of the program may only be called there. Always destroy the team. */
+/* Initialises a team of up to `helpers` threads. The calling thread leads: it waits for far bytes,
+ * because callbacks of the program may only be called there. Always destroy the team. */
 static cv_status init_team(team *t, int helpers, cv_error *err)
 {
     *t = (team){.leader = cv_thread_self(), .n_helpers = helpers};
@@ -587,7 +587,7 @@ static void help_team(team *t, cv_worker *worker)
     cv_mutex_unlock(&t->lock);
 }
 
-/* Returns true if another thread does the job, or if it is dropped after a failure. */
+/* Returns true if the job is queued for another thread, or dropped after a failure. */
 static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
 {
     if (t->n_helpers == 0) return false;
@@ -603,8 +603,8 @@ static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
     return is_handed || *status != CV_OK;
 }
 
-/* Leader: queues the job for a helper, or does it with `worker` if helpers are busy. Returns
- * the first failure of any thread. */
+/* Leader: queues the job for a helper, or does it with `worker` if helpers are busy. Returns the
+ * first failure of any thread. */
 static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -612,7 +612,7 @@ static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err
     return t->work(t->context, job, worker, err);
 }
 
-/* Leader: waits until all jobs are done or, after a failure such as `status`, dropped. */
+/* Leader: waits until all jobs are done or, after a failure (`status` or another), dropped. */
 static cv_status finish_team(team *t, cv_status status, cv_worker *worker, cv_error *err)
 {
     size_t job;
@@ -644,16 +644,16 @@ static void leave_team(team *t, bool leads, cv_status status, const cv_error *er
 
 /* ---- Slots of a wave ------------------------------------------------------------ */
 
-/* Slots have SMALLEST to SMALLEST + SLOTS - 1 of PARTS equal shares of the memory. */
+/* The memory has PARTS equal shares. Slots have SMALLEST to SMALLEST + SLOTS - 1 of them. */
 enum { SLOTS = 16, SMALLEST = 3, PARTS = SLOTS * (2 * SMALLEST + SLOTS - 1) / 2 };
 
-/* Number range for the jobs of a run. */
+/* The jobs of run i have the numbers i * MOST_JOBS to (i + 1) * MOST_JOBS - 1. */
 enum { MOST_JOBS = 64 };
 
 typedef struct slot {
     struct wave *wave;
     cv_buffer packed, ranges;
-    size_t first;    /* the run in the window of its first range */
+    size_t first;    /* index in the window of its first run */
     atomic_int left; /* jobs left; 0: the slot is free */
     bool is_used;
     cv_reading *reading;
@@ -672,7 +672,7 @@ typedef struct wave {
     size_t memory, held; /* bytes: limit of all slots, and allocated */
     size_t next;         /* next run to read */
     int n_rounds;
-    size_t failed; /* a run that could not be read */
+    size_t failed; /* index of a run that could not be read */
 } wave;
 
 static cv_store *store_of(const wave *w) { return w->window.walk->source->frame->store; }
@@ -713,7 +713,7 @@ static void give_back(wave *w, window_run *run)
     if (resumes && store->ops->resume) store->ops->resume(store);
 }
 
-/* Returns all lent memory after a failure, when no thread reads or decodes. */
+/* Returns memory that is still lent after a failure. No thread reads or decodes any more. */
 static void give_back_all(wave *w)
 {
     for (size_t i = w->window.n_at_hand; w->lends && i < w->window.n_runs; i++) {
@@ -826,7 +826,7 @@ static cv_status place_runs(wave *w, slot *s, size_t last, cv_error *err)
     return CV_OK;
 }
 
-/* Frees the old memory first, so that the slot grows by no more than it needs. */
+/* Frees the old memory before it reserves more, so that both are never allocated together. */
 static cv_status make_room(wave *w, slot *s, size_t size, cv_error *err)
 {
     if (size <= s->packed.capacity) return CV_OK;
@@ -979,8 +979,7 @@ static cv_status run_waves_once(const cv_walk *walk, int helpers, cv_error *err)
     w.team.context = &w;
     w.team.watch = walk->source->watch;
     if (status == CV_OK) {
-        (void)cv_pool_run(helpers, serve, &w, NULL,
-                          NULL); /* the leader waits for no helper */
+        (void)cv_pool_run(helpers, serve, &w, NULL, NULL); /* no watch: helpers have ended */
         status = w.team.status;
         error = w.team.error;
     }
@@ -1002,9 +1001,8 @@ static cv_status read_waves(void *context, cv_error *err)
     return run_waves_once(v->walk, v->helpers, err);
 }
 
-/* Corrupt data may belong to another version of the object, or be damaged in transit, so it
- * is read again. A fold cannot undo what it counted: then a changed version is an error and
- * nothing is read twice. */
+/* Corrupt data may belong to another version of the object, or be damaged in transit, so it is read
+ * again. But a fold cannot undo what it counted: then a changed version is an error. */
 cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 {
     waves v = {w, helpers, 0};
@@ -1023,8 +1021,7 @@ cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 
 /* ---- The decision ------------------------------------------------------------- */
 
-/* Finds a block in the middle of a touched chunk, because earlier requests may have read
- * blocks at its edges. */
+/* Finds a block in the middle of a touched chunk: earlier requests may have read its edges. */
 static bool find_middle(const cv_walk *walk, int64_t k, int64_t *chunk, int64_t *block)
 {
     if (walk->request.box) {
@@ -1064,8 +1061,7 @@ static bool is_near(const cv_walk *walk, int64_t k)
     return cv_store_read_at_once(s->frame->store, &range) != CV_AT_ONCE_NO;
 }
 
-/* Returns true if the last requests found their bytes in memory and one of them checked
- * recently. */
+/* Returns true if the last requests found their bytes in memory, and this one need not check. */
 static bool is_likely_near(cv_store *store)
 {
     unsigned n = atomic_fetch_add_explicit(&store->n_near, 1, memory_order_relaxed);

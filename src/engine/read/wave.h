@@ -1,37 +1,38 @@
-/* A walk in waves, for far stores: reads all layouts, then all wanted blocks, and decodes
+/* A walk in waves, for far stores: reads all layouts together, then all wanted blocks, and decodes
  * blocks as they arrive. */
 #ifndef CV_ENGINE_READ_WAVE_H
 #define CV_ENGINE_READ_WAVE_H
 
 #include "engine/read/walk.h"
 
-/* Returns whether chunks from first_chunk on should be read in waves: the store is far, or
- * the bytes are not in memory. */
+/* Returns whether the chunks from first_chunk on should be read in waves: if the store is far, or
+ * if their bytes are not in memory. */
 bool cv_wave_is_worth(const cv_walk *walk);
 
-/* Reads and delivers these chunks with up to `helpers` threads, in bounded memory and any order. */
+/* Reads and delivers the chunks from first_chunk on, in any order and in bounded memory, with up to
+ * `helpers` other threads. */
 cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err);
 
 /* ---- Memory lent to the store; declared for tests --- */
 
 typedef struct cv_rooms {
     cv_mutex lock;
-    /* Bytes: the limit, now lent, kept for reuse, returned since the last wake. */
+    /* Bytes: the limit, now lent, kept for reuse, returned since ranges were last resumed. */
     size_t most, lent, kept, given;
-    size_t n_lent, stuck; /* rooms; and `stuck` of the range that waits */
+    size_t n_lent, stuck; /* rooms lent; `stuck` (cv_rooms_lend) of the range that waits */
     struct cv_lent_room *spare;
 } cv_rooms;
 
 void cv_rooms_init(cv_rooms *rooms);
 void cv_rooms_destroy(cv_rooms *rooms); /* all have been given back */
 
-/* Lends at least `size` bytes. *out is NULL if the range must wait for others. It never waits
- * if no room is lent, or only the `stuck` rooms that cannot be returned before this range has
- * memory. CATERVA_ENOMEM only in this case. */
+/* Lends at least `size` bytes. *out is NULL if the range that needs them must wait until others are
+ * decoded. `stuck` is the number of rooms that cannot be returned before this range has memory. If
+ * no other room is lent, memory is lent beyond the limit; CATERVA_ENOMEM only in this case. */
 cv_status cv_rooms_lend(cv_rooms *rooms, size_t size, size_t stuck, uint8_t **out,
                         cv_error *err);
 
-/* Takes a room back; NULL does nothing. Returns true if waiting ranges should be resumed. */
+/* Takes a room back; NULL does nothing. Returns true if ranges that wait should be resumed. */
 bool cv_rooms_give(cv_rooms *rooms, uint8_t *room);
 
 #endif

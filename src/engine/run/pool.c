@@ -10,8 +10,7 @@
 /* A waiting thread spins for SPIN_NS before it sleeps, about as long as a wake-up takes. */
 enum { MAX_THREADS = 256, SPIN_NS = 50000 };
 
-static const uint64_t PATIENCE_NS = 10000000000; /* cv_pool_hold_steps waits so long for a
-                                                    step to end */
+static const uint64_t PATIENCE_NS = 10000000000; /* how long cv_pool_hold_steps waits */
 
 typedef struct request {
     void (*body)(void *context);
@@ -206,8 +205,7 @@ static void help(request *r)
     cv_mutex_unlock(&pool.lock);
     r->body(r->context);
     cv_mutex_lock(&pool.lock);
-    bool last = atomic_fetch_sub(&r->running, 1) == 1; /* its caller may free `r` from here
-                                                          on */
+    bool last = atomic_fetch_sub(&r->running, 1) == 1; /* `r` may be freed now */
     if (last) cv_cond_wake_all(&pool.finished);
 }
 
@@ -312,7 +310,7 @@ static void wait_for_steps(void)
 
 /* Called before a fork. A step may hold locks that would stay locked in the child, so the fork
  * waits for steps, but not for ever: a callback of the program may be waiting for the forking
- * thread. Nor does a thread wait that is itself in such a callback. Most such children call
+ * thread. A thread that is itself in such a callback does not wait. Most of these children call
  * exec. */
 static void hold_steps(void)
 {

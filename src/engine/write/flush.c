@@ -28,7 +28,7 @@
 
 enum { PART_BYTES = 256 * 1024, PAGE_BYTES = 4096 };
 
-/* For a store that copies by itself, large parts are fast. */
+/* If the store can copy: larger parts are faster, and shorter runs pass through memory. */
 enum { LARGE_PART_BYTES = 8192 * 1024, LEAST_COPY = 32 * 1024 };
 
 static bool continues(const cv_piece *last, const cv_piece *next)
@@ -61,7 +61,7 @@ static uint64_t part_bytes(const cv_pieces_job *job)
     return store_copies(job) ? LARGE_PART_BYTES : PART_BYTES;
 }
 
-/* Parts end at a page of the store, so that no page is written twice; the first part is shorter. */
+/* Parts end at a page of the store, so that no page is written twice. So the first is shorter. */
 static uint64_t part_start(const cv_pieces_job *job, int64_t part)
 {
     uint64_t start = (uint64_t)part * part_bytes(job);
@@ -142,9 +142,9 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
  *     new  | header | starts | b0 | b1'  | b2 | b3 | table |
  *
  * The dirty blocks are encoded first, by several threads if some are idle. Then the chunk is
- * written as a list of pieces. Old streams are not decoded and are never in memory together, so the
- * cost is that of the dirty blocks and of copying the rest within the file. Old streams are not
- * verified either: their checksums are copied with them, so damage is still detected later. */
+ * written as a list of pieces. Old streams are not decoded and are never in memory together, so
+ * the cost is that of encoding the dirty blocks and of copying the rest within the file. Old
+ * streams are not verified either: their checksums are copied, so later reads still find damage. */
 
 typedef struct share {
     int64_t first, end;
@@ -157,20 +157,20 @@ typedef struct share {
 
 typedef struct splice {
     const cv_splice_job *job;
-    cv_pipeline pipeline; /* of dirty blocks: the clean ones', or what was chosen */
+    cv_pipeline pipeline; /* of dirty blocks: that of the clean blocks, or the job's */
     const cv_grid *grid;
-    cv_layout *layout; /* the stored chunk of the clean blocks, */
-    share clean;       /* or NULL: each clean block has these streams */
+    cv_layout *layout; /* of the stored chunk with the clean blocks; or NULL */
+    share clean;       /* of a special chunk: the streams of each clean block */
     share *shares;
     bool is_larger; /* than storing the chunk uncompressed */
     int64_t n_shares;
-    uint8_t *sizes; /* at the place of the block starts: sizes of new streams */
+    uint8_t *sizes; /* sizes of new streams, where the block starts will be */
     uint32_t *sums; /* checksums of all blocks */
 } splice;
 
 /* ---- Encoding ----------------------------------------------------------- */
 
-/* All blocks of a chunk must be encoded in the same way. */
+/* Returns whether the block was encoded like the others, as all blocks of a chunk must be. */
 static bool same_encoding(share *s, const uint8_t *header)
 {
     if (!s->have_header) memcpy(s->header, header, sizeof s->header);
@@ -252,7 +252,7 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
 
 /* ---- Clean blocks ------------------------------------------------------- */
 
-/* Splices a special chunk: encodes one block of its item, for all clean blocks. */
+/* For a special chunk: encodes one block of its item, whose streams all clean blocks get. */
 static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
                                  cv_error *err)
 {
@@ -274,7 +274,7 @@ static cv_status open_stored(splice *s, const cv_chunk_ref *ref, bool *possible,
     cv_layout *layout;
     CV_TRY(cv_layout_get(pending->frame->layouts, cv_txn_snapshot(pending->txn), ref, &layout,
                          err));
-    s->layout = layout; /* released at the end in any case */
+    s->layout = layout; /* cv_splice_chunk releases it */
     switch (layout->header.special) {
     case CV_SPECIAL_NONE: break;
     case CV_SPECIAL_VALUE: return encode_repeated(s, layout->item, possible, err);
@@ -315,7 +315,7 @@ static bool others_fit(splice *s)
     return fit;
 }
 
-/* Returns the stored chunk of the block; NULL: `clean` has its streams. */
+/* Returns the layout of the chunk that has the block; NULL: `clean` has its streams. */
 static const cv_layout *layout_of(const splice *s, int64_t block)
 {
     if (other(s, block)) return other(s, block)->layout;
@@ -364,7 +364,7 @@ static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 
 /* ---- The new chunk ------------------------------------------------------- */
 
-/* A damaged stream must not be replaced by zeros, so that it is still detected. */
+/* Returns whether the stream is undamaged: a damaged one must stay, not become zeros. */
 static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
 {
     cv_chunk_ref ref = {.chunk = s->job->chunk};
@@ -372,7 +372,7 @@ static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
     return !layout || cv_layout_check_block(layout, &ref, block, bytes, NULL) == CV_OK;
 }
 
-/* Streams of zero blocks are zero bytes, at most four per byte of an item. */
+/* Streams of zero blocks are zero bytes, at most four for each byte of an item. */
 static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
 {
     size_t most = sizeof(int32_t) * (size_t)s->grid->item_size;
@@ -389,7 +389,7 @@ static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
     return CV_OK;
 }
 
-/* A spliced chunk of zero blocks only becomes a special chunk. */
+/* Returns in *zero whether all blocks are zero: then the chunk becomes a special one. */
 static cv_status is_zero(splice *s, bool *zero, cv_error *err)
 {
     *zero = true;
@@ -402,7 +402,7 @@ static cv_status is_zero(splice *s, bool *zero, cv_error *err)
 static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_error *err)
 {
     const share *from = s->shares;
-    size_t taken = 0; /* bytes taken of its streams */
+    size_t taken = 0; /* bytes used of its streams */
     for (int64_t b = 0; b < s->grid->n_blocks; b++) {
         uint8_t *start = s->sizes + b * (int64_t)sizeof(int32_t);
         cv_piece piece;
@@ -428,7 +428,7 @@ static cv_status write_part(void *context, int64_t part, cv_worker *worker, cv_e
     return cv_pieces_write_part(context, part, &worker->packed, err);
 }
 
-/* A chunk object is written from its first byte on, so by one thread. */
+/* A chunk object is written in order, so by one thread. */
 static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err)
 {
     cv_pending *pending = s->job->pending;
@@ -548,22 +548,22 @@ static cv_status try_pipeline(cv_pending *pending, cv_worker *worker, cv_pipelin
     return CV_OK;
 }
 
-/* The last pipeline to try for items of this kind. */
+/* Returns the last pipeline to try for items of this kind. */
 static cv_pipeline last_pipeline(char kind)
 {
     if (kind == 'f' || kind == 'c') return CV_PIPELINE_PLAIN;
     return kind && strchr("biumM", kind) ? CV_PIPELINE_BITSHUFFLE : CV_PIPELINE_LONG_MATCHES;
 }
 
-/* Chooses the pipeline that encodes a sample smallest, if trying costs at most a sixteenth of
- * the encoding. The sample is the larger, encoded, of the first block (never padding) and one
- * inside. The result depends on the items alone.
+/* Chooses the pipeline that encodes a sample smallest, if trying costs at most a sixteenth of the
+ * encoding. The sample is the first block, which is never padding, or one inside the chunk: the one
+ * that is larger when encoded. The result depends on the items alone.
  *
- * - Level 4 must halve it. If the default level shrinks it 16 times, that level found only
- *   short matches, which decode slowly as well.
- * - Other filters must save a twentieth of floats: those with few digits or many zeros repeat
- *   as a whole, which a shuffle hides. They must save a quarter of integers, which a
- *   bitshuffle makes slower to decode. */
+ * - Level 4 is tried if the default level shrinks the sample 16 times: then the default level finds
+ *   only short matches, which also decode slowly. Level 4 must halve the size.
+ * - Other filters must save a twentieth of floats: those with few digits or many zeros repeat as a
+ *   whole, which a shuffle hides. They must save a quarter of integers, because a bitshuffle makes
+ *   integers slower to decode. */
 static cv_status choose_pipeline(cv_pending *pending, cv_worker *worker,
                                  const cv_block_source *source, cv_pipeline *out,
                                  cv_error *err)
@@ -600,7 +600,7 @@ static cv_status choose_pipeline(cv_pending *pending, cv_worker *worker,
 
 /* ---- Whole chunks ---------------------------------------------------------- */
 
-/* Encodes all blocks separately, so that threads can help and the watch can stop it. */
+/* Encodes all blocks separately, so that threads can help and the watch can stop the write. */
 static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_spliced *out,
                                cv_error *err)
 {
@@ -616,7 +616,7 @@ static cv_status put_by_blocks(cv_splice_job *job, const uint8_t *decoded, cv_sp
     return status;
 }
 
-/* Stores the chunk uncompressed, after a splice found it to be larger. */
+/* Stores the chunk uncompressed, because a splice has found that it would be larger. */
 static cv_status put_plainly(cv_pending *pending, cv_worker *worker, int64_t chunk,
                              const uint8_t *decoded, cv_error *err)
 {
@@ -632,8 +632,7 @@ static cv_status put_plainly(cv_pending *pending, cv_worker *worker, int64_t chu
     return cv_txn_put(pending->txn, chunk, encoded, err);
 }
 
-/* Returns whether to encode block by block: threads are idle, or the codec is slow and a
- * watch polls. */
+/* Returns whether to encode by blocks: threads are idle, or the codec is slow and a watch polls. */
 static bool by_blocks(const cv_pending *pending, int idle, bool *slow)
 {
     const cv_codec_spec *spec = &pending->workers->spec;
@@ -661,9 +660,9 @@ static cv_status put_encoded(cv_pending *pending, cv_worker *worker, int64_t chu
     return cv_behind_put(&pending->behind, chunk, &worker->encoded, err);
 }
 
-/* Blocks of a chunk: one by one, or one behind the other. */
+/* The blocks of a chunk, at separate addresses or one behind the other. */
 typedef struct block_list {
-    const uint8_t *const *blocks; /* or NULL and */
+    const uint8_t *const *blocks; /* or NULL, and then */
     const uint8_t *decoded;
     size_t block_bytes;
 } block_list;
@@ -732,7 +731,7 @@ cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_
 
 /* ---- Rebuilding --------------------------------------------------------- */
 
-/* A chunk can be one repeated item only if its first block is. */
+/* Returns whether to gather the dirty blocks. Not if the chunk may be one repeated item. */
 static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
                         const cv_grid *grid, int idle)
 {
@@ -740,7 +739,7 @@ static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
            !cv_all_same(dirty->blocks[0], (size_t)grid->block_bytes, (size_t)grid->item_size);
 }
 
-/* Decoding dependent blocks uses the worker's chunk buffer, so a rebuild has its own. */
+/* Rebuilds a chunk in a buffer of its own, because decoding dependent blocks uses worker->chunk. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
                                const cv_dirty_chunk *dirty, int idle, cv_error *err)
 {
@@ -817,7 +816,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Flushes all `n` dirty chunks, or the `n` that are wholly dirty. */
+/* Flushes the `n` dirty chunks or, if whole_only, the `n` that are wholly dirty. */
 static cv_status flush_chunks(cv_pending *pending, bool whole_only, size_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
@@ -855,7 +854,7 @@ cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err)
 
 /* ---- The commit --------------------------------------------------------- */
 
-/* Stores the fill value, if it is due: one chunk for each that was never written. */
+/* If the fill is due, stores a chunk of it for each chunk that was never written. */
 static cv_status settle(cv_pending *pending, cv_error *err)
 {
     if (!pending->fill_is_due) return CV_OK;

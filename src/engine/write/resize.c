@@ -1,5 +1,4 @@
-/* Room: engine/write. Shape changes: index edits for whole chunks, box copies for chunks that
- * are cut. */
+/* Room: engine/write. Shape changes: whole chunks by the index, cut chunks by copies of boxes. */
 #include "engine/write/resize.h"
 
 #include "base/arith.h"
@@ -30,7 +29,7 @@ static box whole(const cv_grid *grid)
 
 /* ---- Filling ------------------------------------------------------------- */
 
-/* Fills a box with one item, with strides of 0. */
+/* Fills a box with the fill: a write whose buffer has strides of 0. */
 static cv_status fill_box(cv_pending *pending, const cv_grid *grid, const box *b,
                           cv_error *err)
 {
@@ -79,7 +78,7 @@ static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
 
 /* ---- Index edits --------------------------------------------------------- */
 
-/* Stores a fill that no index entry can express, once for each new chunk. */
+/* Stores a fill that no index entry can express in each new chunk. */
 static cv_status store_fill(cv_pending *pending, const cv_reshape *reshape,
                             const cv_grid *from, cv_error *err)
 {
@@ -157,7 +156,7 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 
-/* Returns tile `k` of the moved items, chunk-sized, in an order that overwrites no unread item. */
+/* Returns tile `k`, chunk-sized, of the items to move. Their order overwrites no unread item. */
 static box tile_at(const move *m, const int64_t *counts, int64_t k)
 {
     const cv_grid *grid = grid_of(m->pending);

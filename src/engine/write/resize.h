@@ -1,8 +1,8 @@
 /* Changes the shape of an array with pending changes, on any axis and at any position.
  *
- * Whole chunks keep their bytes: only the index changes. New cells hold the fill (or given
- * data). Removed cells inside an edge chunk are cleared, so that no old value returns when
- * the array grows again. A failure requires a rollback. */
+ * Whole chunks keep their bytes: only the index changes. New cells hold the fill or given data.
+ * Removed cells that are in a chunk at the edge are cleared, so that no old value returns when the
+ * array grows again. A change that fails must be rolled back. */
 #ifndef CV_ENGINE_RESIZE_H
 #define CV_ENGINE_RESIZE_H
 

@@ -15,8 +15,8 @@
 
 /* ---- Bytes of a frame ----------------------------------------------------------
  *
- * Lent by the store if it can. The header is the snapshot's: a later commit may have replaced
- * the stored header, but no other byte of this state. */
+ * The store lends them if it can. The header comes from the snapshot, because a later commit may
+ * have replaced the stored header. No other byte of this state is ever replaced. */
 
 enum { PIECE = 1 << 20 };
 
@@ -71,7 +71,7 @@ static bool is_special(const cv_layout *layout, cv_ref_kind *kind)
     }
 }
 
-/* Copies existing checksums, so that damage is still detected; else computes them. */
+/* Copies existing checksums, so that damage stays detectable; computes missing ones. */
 static cv_status make_table(const cv_source *source, const cv_layout *layout,
                             const uint8_t *chunk, cv_buffer *out, uint32_t *name,
                             cv_error *err)
@@ -83,7 +83,7 @@ static cv_status make_table(const cv_source *source, const cv_layout *layout,
     return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
 }
 
-/* Returns whether the chunk has a file of its own, with its table after it. */
+/* Returns whether the chunk's file may be shared: it has one, with its table at the end. */
 static bool may_share(const cv_source *source, const cv_layout *layout,
                       const cv_chunk_ref *ref)
 {
@@ -180,8 +180,7 @@ static cv_status copy_chunk(copying *c, int64_t chunk, cv_worker *worker, cv_err
     return status;
 }
 
-/* `index` (or NULL) is the source's; `initial` is the index entry that all target chunks have
- * at first. */
+/* `index` is the source's, or NULL. `initial` is the first index entry of all target chunks. */
 static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
                              cv_frame *target, cv_error *err)
 {
@@ -226,7 +225,8 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     return CV_OK;
 }
 
-/* Most arrays of many chunks have many equal special chunks; these need not be put. */
+/* Most arrays of many chunks have many equal special chunks. If the target begins with their entry,
+ * they need not be put. */
 static cv_status find_index(const cv_source *source, const cv_index **out,
                             cv_frame_seed *seed, cv_error *err)
 {
@@ -320,7 +320,7 @@ bool cv_can_move(const cv_move *move)
     const cv_grid *from = &move->source->snapshot->grid, *to = target_grid(move);
     const cv_codec_spec *spec = &move->source->workers->spec;
     int next = 0;                                         /* axis of the source */
-    if (move->source->snapshot->meta.plain) return false; /* its blocks differ */
+    if (move->source->snapshot->meta.plain) return false; /* it has other blocks */
     if (!same_pipeline(spec, &move->target->workers->spec)) return false;
     if (from->item_size != to->item_size) return false;
     if (from->ndim != to->ndim && cv_codec_needs_geometry(spec)) return false;
@@ -370,8 +370,7 @@ bool cv_move_is_clean(const cv_move *move)
 
 /* ---- Moving ---------------------------------------------------------------- */
 
-/* If the fill is stored, UNINIT means "never written": a moved chunk of zeros gets an entry
- * of its own. */
+/* If the fill is due, UNINIT means "never written": gives a moved chunk of zeros a ZEROS entry. */
 static cv_status keep_zeros(cv_pending *target, int64_t chunk, cv_error *err)
 {
     cv_chunk_ref ref;

@@ -1,7 +1,7 @@
 /* Room: engine/write. Writes boxes and selections. Chunks that a box covers are gathered and
- * encoded, in parallel. In other chunks, covered blocks are copied and cut blocks are decoded
- * and patched; both become dirty. If there are fewer chunks than threads, several threads
- * work on the blocks of one chunk; chunks too small for that are queued. */
+ * encoded, in parallel. In other chunks, blocks that the box covers are copied, and blocks that it
+ * cuts are decoded and patched; both become dirty. If there are fewer chunks than threads, several
+ * threads work on the blocks of one chunk; chunks too small for that are queued. */
 #include "engine/write/write.h"
 
 #include "base/arith.h"
@@ -117,8 +117,8 @@ static void gather_block(const void *context, int64_t block, uint8_t *out)
     warm_next(g, j);
 }
 
-/* Returns false if the chunk is certainly not one repeated item. Compares the first item with
- * the last one and with those along the last axis. */
+/* Returns false if the chunk cannot be one repeated item. Compares only the first item with the
+ * last one and with those along the last axis. */
 static bool may_repeat(const write_task *task, const cv_chunk_job *job)
 {
     const cv_plan *plan = task->plan;
@@ -161,7 +161,7 @@ typedef struct patching {
     cv_dirty_chunk *dirty;
 } patching;
 
-/* Makes the touched blocks dirty, and lists in `wanted` those that keep stored items. */
+/* Makes the touched blocks dirty. Lists in `wanted` the blocks that keep stored items. */
 static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n,
                                 cv_error *err)
 {
@@ -176,14 +176,14 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
         CV_TRY(cv_pending_add_block(p->task->pending, p->dirty, job.block, &block, err));
         if (!job.covers)
             worker->wanted[(*n)++] = (cv_wanted){.block = job.block};
-        else if (!job.whole) /* the rest is padding */
+        else if (!job.whole) /* other items are padding */
             memset(block, 0, (size_t)grid->block_bytes);
     }
     return CV_OK;
 }
 
-/* After a failure: blocks that were not decoded or copied are undefined and must not stay
- * dirty. The cells of a covered block belong to the failed write and may be lost. */
+/* After a failure: blocks that were not decoded or copied are undefined and must not stay dirty.
+ * Covered blocks belong to the failed write as a whole, so their items may be lost. */
 static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 {
     cv_pending *pending = p->task->pending;
@@ -197,8 +197,8 @@ static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
     }
 }
 
-/* Returns whether all blocks are dirty and the last cell is written, as after appends. Such a
- * chunk is encoded while it is in the processor cache, and its memory is reused. */
+/* Returns whether all blocks are dirty and the last item is written, as after appends. Such a chunk
+ * is encoded while it is in the processor cache, and its memory is reused. */
 static bool is_done(const patching *p)
 {
     const cv_grid *grid = p->task->plan->grid;
@@ -254,8 +254,7 @@ static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_err
 
 /* ---- The write ---------------------------------------------------------- */
 
-/* Shares per chunk, estimated from the first chunk. Counts only blocks to decode: dirty ones
- * are patched. */
+/* Estimates shares per chunk from the first chunk. Counts blocks to decode, not dirty ones. */
 static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
 {
     if (plan->n_chunks >= pending->threads) return 1;
@@ -301,8 +300,8 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
 
 /* ---- Selections ----------------------------------------------------------------
  *
- * Touched blocks become dirty, decoded first unless covered; then parts are copied in. A job
- * is a whole chunk, so that the last value of an item selected twice wins. */
+ * Touched blocks become dirty; those not covered are decoded first. Then parts are copied in. A job
+ * is a whole chunk, so that the last value of an item that is selected twice wins. */
 
 typedef struct select_task {
     cv_pending *pending;
@@ -320,8 +319,8 @@ typedef struct select_patching {
 
 /* ---- One chunk ----------------------------------------------------------- */
 
-/* Makes touched blocks dirty. Lists those that keep stored items from the beginning of
- * `wanted`, covered ones from its end. */
+/* Makes touched blocks dirty. Lists blocks that keep stored items from the beginning of `wanted`
+ * on, and covered blocks from its end backwards. */
 static cv_status add_blocks(select_patching *p, cv_worker *worker, int64_t *n_stored,
                             int64_t *n_covered, cv_error *err)
 {
@@ -403,7 +402,7 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
         forget_selected(&p, worker, n_stored, n_covered);
         return status;
     }
-    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* were cached */
+    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* from the cache */
     patch_blocks(&p);
     if (!cv_pending_over_budget(pending)) return CV_OK;
     cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);
