@@ -7,7 +7,7 @@
 
 /* ---- The state of a chunk ---------------------------------------------------- */
 
-/* Returns the name that a chunk of the fill gets when the first commit stores it. */
+/* Returns the name of the block table that a chunk of the fill gets when it is stored. */
 static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
 {
     cv_buffer chunk = {0};
@@ -20,9 +20,9 @@ static cv_status name_fill(cv_pending *pending, uint32_t *name, cv_error *err)
     return status;
 }
 
-/* The state is the name of the chunk's block table, which identifies its contents; without a
- * table, the chunk's position. A due fill has the state of a stored one, so that the first
- * commit changes no state. */
+/* The state is the name of the chunk's block table, which identifies its contents or, without a
+ * table, the chunk's position. While the fill is due, a chunk of it has the state of the chunk that
+ * the first commit will store, so that this commit changes no state. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err)
 {
     enum { UNNAMED = 15 };

@@ -47,7 +47,7 @@ static cv_status check_root(const cv_snapshot *s, const cv_part_token *token, cv
                    (unsigned long long)token->frame_size);
 }
 
-/* A part has the shape of its box of chunks, clipped to the array. */
+/* Checks that the part has the shape of its box of chunks, clipped to the array. */
 static cv_status check_grid(const cv_grid *part, const cv_part_token *token,
                             const cv_grid *grid, cv_error *err)
 {
@@ -92,7 +92,7 @@ static bool is_origin(const cv_own *own, const cv_part_token *token)
     return is;
 }
 
-/* Checks that exactly the chunks that the token calls partly written have marks. */
+/* Checks that marks exist for exactly those chunks that the token lists as partly written. */
 static cv_status check_marks(const cv_part_file *file, cv_error *err)
 {
     const cv_part_token *token = file->token;
@@ -220,7 +220,7 @@ void cv_part_files_destroy(cv_part_files *all)
     cv_mutex_destroy(&all->lock);
 }
 
-/* Closes the least recently used file. Called with the lock. */
+/* If MAX_OPEN files are open, closes the one that was used longest ago. Called with the lock. */
 static void make_room(cv_part_files *all)
 {
     int64_t oldest = -1;
@@ -282,10 +282,11 @@ static cv_mark mark_of(const cv_composition *c, int64_t file, int64_t block)
     return cv_mark_of(marks, cv_marks_find(marks, c->chunk), c->chunk, block);
 }
 
+/* Where the items of a block come from. */
 typedef struct origin {
-    int64_t first; /* first file needed; earlier ones are overridden. c->n: none */
-    bool covers;   /* it wrote the whole block */
-    bool alone;    /* and no later file wrote any item */
+    int64_t first; /* the first file whose items are not overridden; c->n: no file */
+    bool covers;   /* this file wrote the whole block */
+    bool alone;    /* and no later file wrote an item of it */
 } origin;
 
 static origin find_origin(const cv_composition *c, int64_t block)
@@ -300,7 +301,7 @@ static origin find_origin(const cv_composition *c, int64_t block)
     return o;
 }
 
-/* Copies the marked items of a part's decoded block over the array's. */
+/* Context of a sink that copies marked items of a part's decoded blocks over `blocks`. */
 typedef struct laying {
     const cv_composition *c;
     int64_t file;
@@ -328,7 +329,7 @@ static void lay_item(void *context, int64_t block, const uint8_t *item)
     lay_block(context, block, repeat(context, item));
 }
 
-/* Decodes the `wanted` blocks of a file's chunk into `sink`. */
+/* Decodes those blocks of a file's chunk that are set in `wanted`, and delivers them to `sink`. */
 static cv_status decode_file(const cv_composition *c, int64_t number, const bool *wanted,
                              const cv_block_sink *sink, cv_error *err)
 {
@@ -360,12 +361,12 @@ typedef struct composing {
     bool *wanted;                    /* per block, for one file */
     origin *origins;                 /* per block */
     cv_buffer scratch;               /* laying.item_block */
-    cv_splice_source *sources;       /* per file; without a layout: cannot be spliced */
+    cv_splice_source *sources;       /* per file; layout NULL: cannot be spliced */
     const cv_splice_source **others; /* per block, as in cv_splice_job */
     int64_t n_others;
 } composing;
 
-/* Makes those blocks dirty that are not copied as stored. */
+/* Makes blocks dirty that a file wrote and that are not copied as stored. */
 static cv_status add_blocks(composing *s, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks, n_stored = 0;
@@ -380,7 +381,7 @@ static cv_status add_blocks(composing *s, cv_error *err)
     return cv_patch_fill(s->c->target, s->dirty, s->worker, &n_stored, err);
 }
 
-/* Copies a file's items over `blocks`, except blocks that later files override. */
+/* Copies a file's marked items over `blocks`, except in blocks that later files override whole. */
 static cv_status lay_file(composing *s, int64_t file, uint8_t *const *blocks, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks;
@@ -417,8 +418,8 @@ static cv_status open_source(composing *s, int64_t number, cv_error *err)
     return CV_OK;
 }
 
-/* Returns the source of a block that is copied as stored, or NULL. Padding is the same in all
- * files. */
+/* Returns the file from which the block is copied as stored; NULL if it is not. A block of padding
+ * is the same in all files. */
 static const cv_splice_source *source_of(const composing *s, int64_t block)
 {
     int64_t shape[CV_MAX_DIMS],
@@ -428,7 +429,7 @@ static const cv_splice_source *source_of(const composing *s, int64_t block)
     return s->sources[number].layout ? &s->sources[number] : NULL;
 }
 
-/* Finds blocks that only one file wrote. */
+/* Finds the blocks that are copied as stored from a file. */
 static cv_status find_others(composing *s, cv_error *err)
 {
     for (int64_t i = 0; i < s->c->n; i++)
@@ -458,7 +459,7 @@ static cv_status splice(composing *s, cv_error *err)
     return CV_OK;
 }
 
-/* Blocks that cannot be spliced are decoded, and the chunk is encoded as usual. */
+/* Splices the chunk if possible, else decodes all its blocks and encodes it anew. */
 static cv_status compose(composing *s, cv_error *err)
 {
     cv_composition *c = s->c;
@@ -513,7 +514,7 @@ cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* Copies the parts' items over a copy of the chunk and compares the blocks. */
+/* Copies the parts' items over a copy of the array's chunk and compares both, block by block. */
 static cv_status compare(composing *s, const uint8_t *chunk, uint8_t *copy, uint8_t **blocks,
                          bool *same, cv_error *err)
 {

@@ -48,7 +48,7 @@ static int remove_files(cv_dir parent, const char *name, cv_watch *watch)
     return error;
 }
 
-/* Deletes a part: a file, or a directory of files. Counts only the files in a directory. */
+/* Deletes a part: a file, or a directory, whose files the watch counts. */
 static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
 {
     int error = cv_dir_remove(dir, name);
@@ -58,7 +58,8 @@ static int part_remove(cv_dir dir, const char *name, cv_watch *watch)
     return error == ENOENT ? 0 : error;
 }
 
-/* Deletes what it can (parts of other users may remain) and returns the first error. */
+/* Deletes all parts in a folder that it can delete (others may belong to other users), but not the
+ * record. Returns the first error. */
 static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
 {
     cv_listing listing;
@@ -77,11 +78,11 @@ static int remove_parts(cv_dir parent, const char *name, cv_watch *watch)
     return failed ? failed : error;
 }
 
-/* Deletes a folder and the parts in it; counts its contents. The record is last: a folder without
- * one would not be listed, so from then on it is too late to stop. */
+/* Deletes a folder with its contents, which the watch counts. The record is deleted last, because a
+ * folder without it is not listed; from then on the watch cannot stop the call. */
 static int parts_remove(cv_dir all, const char *name, cv_watch *watch)
 {
-    int error = ENOTEMPTY; /* twice, since a worker may have added a file meanwhile */
+    int error = ENOTEMPTY; /* twice: a worker may add a file meanwhile */
     for (int i = 0; i < 2 && (error == ENOTEMPTY || error == EEXIST); i++) {
         error = remove_parts(all, name, watch);
         if (!error) error = remove_files(all, name, NULL);
@@ -90,8 +91,8 @@ static int parts_remove(cv_dir all, const char *name, cv_watch *watch)
     return error;
 }
 
-/* Deletes all folders of unfinished or ended jobs with this prefix, and announces their
- * parts. Best effort, until stopped. */
+/* Deletes all folders with this prefix, which are those of unfinished or ended jobs. Adds their
+ * parts to the watch's total. Ignores errors; the watch may stop it. */
 static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 {
     cv_dir again;
@@ -116,8 +117,7 @@ static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 
 enum { ID_DIGITS = 32, MOST_RECORD = 1 << 20 };
 
-/* Follows a symbolic link as opening the array does, unless it is dangling. Free *out with
- * cv_free. */
+/* Resolves a symbolic link, as opening the array does, unless it is dangling. Free with cv_free. */
 static cv_status array_path(const char *path, char **out, cv_error *err)
 {
     cv_file_info info;
@@ -166,14 +166,14 @@ static cv_status fail(cv_error *err, int error, const char *what, const char *pa
     if (error == ENOENT)
         return cv_fail(err, CATERVA_ENOTFOUND, -1, "there is no %s at %s", what,
                        cv_show_path(path).text);
-    if (error == ECANCELED) /* by a watch */
-        return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped at the %s at %s", what,
-                       cv_show_path(path).text);
+    if (error == ECANCELED)
+        return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped while processing the %s at %s",
+                       what, cv_show_path(path).text);
     return cv_fail_sys(err, error, "the %s at %s", what, cv_show_path(path).text);
 }
 
-/* Renames the folder, which ends the job in one step, whatever happens while its parts are
- * deleted. Continues with a job that ended before and could not be deleted. */
+/* Renames the job's folder to `gone`. This ends the job in one step, even if the call fails while
+ * it deletes parts. Succeeds if the job has ended before and its folder still exists. */
 static int take_name(cv_dir all, const char *id, const char *gone)
 {
     char temp[ID_DIGITS + sizeof TEMP];
@@ -190,12 +190,12 @@ struct cv_job_removal {
     cv_dir all;
     char gone[ID_DIGITS + sizeof GONE]; /* present name of the folder */
     cv_mutex lock;                      /* of the listing */
-    cv_listing listing;                 /* of the folder; not open: it cannot be listed */
+    cv_listing listing;                 /* of the folder; not open if that failed */
     cv_watch *watch;
     atomic_bool stopped;
 };
 
-/* Announces the contents of the folder. The last chance to stop before the job ends. */
+/* Adds the folder's contents to the watch's total. The last chance to stop before the job ends. */
 static int announce(const cv_job_removal *r, const char *id)
 {
     if (!r->watch) return 0;
@@ -264,7 +264,7 @@ bool cv_job_removal_step(cv_job_removal *r)
     char name[CV_OS_TEMP_NAME];
     if (atomic_load(&r->stopped) || !next_part(r, name, sizeof name)) return false;
     int error =
-        part_remove(r->listing.dir, name, r->watch); /* cv_job_removal_end retries failures */
+        part_remove(r->listing.dir, name, r->watch); /* cv_job_removal_end tries again */
     if (error != ECANCELED) error = parts_tell(r->watch, CV_FILE_BYTES);
     if (error == ECANCELED) atomic_store(&r->stopped, true);
     return error != ECANCELED;
@@ -345,7 +345,7 @@ static int write_record(cv_dir dir, const cv_buffer *record, bool durable, cv_fi
     error = cv_file_write(*lock, record->data, record->size, 0);
     if (!error && durable) error = cv_file_sync(*lock);
     if (!error && durable) error = cv_dir_sync(dir);
-    if (!error) (void)cv_file_lock(*lock); /* only a sign for other processes */
+    if (!error) (void)cv_file_lock(*lock); /* shows other processes that the job is owned */
     return error;
 }
 

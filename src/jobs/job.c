@@ -1,5 +1,5 @@
-/* Room: jobs. Begins, lists and deletes jobs, and ends them in the commit of the handle that
- * merged them. Does not know parts and merges. */
+/* Room: jobs. Begins, lists and deletes jobs. Ends them in the commit of the handle that merged
+ * them. Does not depend on parts and merges. */
 #include "jobs/job.h"
 
 #include "array/array.h"
@@ -87,13 +87,13 @@ static void remove_parts(void *context)
 
 static void remove_job(const cv_held_job *job, const char *path, int threads, cv_watch *watch)
 {
-    enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond of work */
+    enum { BYTES_PER_HELPER = 8 << 20 }; /* half a millisecond of deleting */
     cv_job_removal *removal;
     uint64_t helpers = job->merged_bytes / BYTES_PER_HELPER;
     if (cv_job_removal_begin(path, job->id, watch, &removal, NULL) != CV_OK) return;
     if (helpers > (uint64_t)threads - 1) helpers = (uint64_t)threads - 1;
     (void)cv_pool_run((int)helpers, remove_parts, removal, watch,
-                      NULL); /* too late to stop */
+                      NULL); /* no longer to be stopped */
     (void)cv_job_removal_end(removal, NULL);
 }
 
@@ -161,7 +161,7 @@ static cv_status grow(caterva_array *array, const int64_t *shape, cv_error *err)
     return status;
 }
 
-/* Writes the header of an empty frame with the state's geometry and pipeline. */
+/* Writes the header of an empty frame that has the geometry and the pipeline of `state`. */
 static cv_status write_header(const cv_snapshot *state, cv_buffer *out, cv_error *err)
 {
     cv_frame_header header = state->header;
@@ -347,7 +347,7 @@ static cv_status look_at(const listing *all, const char *name, listed_job *out, 
     return CV_OK;
 }
 
-/* Skips a job that ends meanwhile. */
+/* Adds a job to the list. Skips a job that has ended since its folder was listed. */
 static cv_status add_job(void *context, const char *name, cv_error *err)
 {
     listing *all = context;

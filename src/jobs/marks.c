@@ -46,7 +46,7 @@ static bool get_bit(const uint8_t *bits, int64_t i) { return bits[i / 8] >> i % 
 
 static void set_bit(uint8_t *bits, int64_t i) { bits[i / 8] |= (uint8_t)(1u << i % 8); }
 
-/* Called with the first item and the length of each line of a box along the last axis. */
+/* Called for each line of a box along the last axis, with its first item and its length. */
 typedef void (*line_fn)(void *context, int64_t first, int64_t n);
 
 static void each_line(const cv_grid *grid, const int32_t *box, line_fn line, void *context)
@@ -79,7 +79,7 @@ static void set_box_bits(const cv_grid *grid, const int32_t *box, uint8_t *bits)
     each_line(grid, box, set_line, bits);
 }
 
-/* Returns the box of the block's items inside the array. */
+/* Sets `box` to the block's items that are inside the array. */
 static void whole_box(const cv_grid *grid, const int64_t *valid, int32_t *box)
 {
     for (int d = 0; d < grid->ndim; d++) {
@@ -88,7 +88,7 @@ static void whole_box(const cv_grid *grid, const int64_t *valid, int32_t *box)
     }
 }
 
-/* A search for a bit in a box. */
+/* A search for a bit of value `wanted` in a box. */
 typedef struct meeting {
     const uint8_t *bits;
     bool wanted;
@@ -109,7 +109,7 @@ static bool has_bit(const cv_grid *grid, const int32_t *box, const uint8_t *bits
     return m.found;
 }
 
-/* Every function below sets ALL as soon as every item is marked. */
+/* Sets the mark ALL. All functions below do so when every item is marked. */
 static void mark_all(cv_mark *mark)
 {
     mark_free(mark);
@@ -122,7 +122,7 @@ static cv_status to_bits(cv_mark *mark, const cv_grid *grid, cv_error *err)
     uint8_t *bits = cv_calloc(1, mark_bits_size(grid));
     if (!bits) return cv_fail_memory(err, mark_bits_size(grid), "marks");
     if (mark->kind == CV_MARK_BOX) set_box_bits(grid, mark->box, bits);
-    cv_free(mark->box); /* at this point there are no bits */
+    cv_free(mark->box); /* the mark has no bits here */
     mark->box = NULL;
     mark->bits = bits;
     mark->kind = CV_MARK_ITEMS;
@@ -137,8 +137,8 @@ static bool is_inside(int ndim, const int32_t *box, const int32_t *other)
     return true;
 }
 
-/* Extends `old` to the union of both boxes if it is a box: they differ on one axis, without a
- * gap, or one contains the other. */
+/* Extends `old` to the union of both boxes and returns true if this union is a box: if they differ
+ * on one axis only, without a gap, or if one contains the other. */
 static bool join_boxes(int ndim, const int32_t *box, int32_t *old)
 {
     int differs = -1;
@@ -193,7 +193,7 @@ static cv_status mark_add_box(cv_mark *mark, const cv_mark_place *place, const i
     return CV_OK;
 }
 
-/* Adds the items whose byte is not 0. */
+/* Marks the items whose byte is not 0. */
 static cv_status mark_add_bytes(cv_mark *mark, const cv_mark_place *place,
                                 const uint8_t *bytes, cv_error *err)
 {
@@ -217,7 +217,7 @@ static void copy_bits(void *context, int64_t first, int64_t n)
         if (get_bit(c->src, i)) set_bit(c->dst, i);
 }
 
-/* Adds bits from a file; the caller has checked the size. Clears bits of padding. */
+/* Marks the items whose bit is set in a file. The caller has checked the size. Skips padding. */
 static cv_status mark_add_bits(cv_mark *mark, const cv_mark_place *place, const uint8_t *bits,
                                cv_error *err)
 {
@@ -303,8 +303,8 @@ bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *
 
 /* ---- Marks of chunks --------------------------------------------------------------- */
 
-/* Access to one block: `*mark` may be changed between enter and leave. Chunks written whole
- * have no marks. */
+/* Access to the blocks of a chunk: `*mark` may be changed between enter and leave, which count open
+ * blocks. A chunk that was written whole has no marks. */
 typedef struct cv_marking {
     cv_marks *marks;
     cv_marked_chunk *chunk;
@@ -377,7 +377,7 @@ static cv_status grow(cv_marks *marks, cv_error *err)
     return set_table(marks, (size_t)max * 2, err);
 }
 
-/* Returns the chunk's entry, created without marks if missing. */
+/* Returns the chunk's entry, which is created with empty marks if it is missing. */
 static cv_status get(cv_marks *marks, int64_t chunk, cv_marked_chunk **out, cv_error *err)
 {
     *out = (cv_marked_chunk *)cv_marks_find(marks, chunk);
@@ -389,7 +389,7 @@ static cv_status get(cv_marks *marks, int64_t chunk, cv_marked_chunk **out, cv_e
     int64_t shape[CV_MAX_DIMS];
     for (int64_t b = 0; b < marks->grid.n_blocks; b++)
         entry.n_open += cv_block_valid(&marks->grid, chunk, b, shape);
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): grow has allocated them */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): grow has allocated the list */
     marks->chunks[marks->n] = entry;
     *out = &marks->chunks[marks->n++];
     marks->table[slot_of(marks, chunk)] = marks->n;
@@ -503,7 +503,7 @@ static void copy_byte(void *context, const cv_part *part)
     cv_part_copy(part, CV_IN_BUFFER, &one, context);
 }
 
-/* A mask may select no item of a chunk, so the marking is opened at the first one. */
+/* Marks the selected items of a chunk. If a mask selects none, the chunk gets no entry. */
 static cv_status add_selected(cv_marks *marks, const cv_select_plan *plan,
                               const cv_select_chunk *chunk, uint8_t *bytes, cv_error *err)
 {

@@ -1,9 +1,9 @@
-/* Which items were written, for each touched chunk, block by block.
+/* Marks: which items were written, for each touched chunk, block by block.
  *
  *     chunk   written whole                  no marks
  *             or, for each block:   none
  *                                   all
- *                                   a box         most writes of boxes leave one
+ *                                   a box         the usual mark after writes of boxes
  *                                   items         one bit each, in C order
  *
  * Padding is never marked. One thread at a time. */
@@ -24,26 +24,26 @@ typedef enum cv_mark_kind {
 
 typedef struct cv_mark {
     cv_mark_kind kind;
-    int32_t *box;  /* BOX: lo of each axis, then hi; in items of the block. Owned */
+    int32_t *box;  /* BOX: start of each axis, then stop, in items of the block; owned */
     uint8_t *bits; /* ITEMS; owned */
 } cv_mark;
 
-/* A block, with the shape of its items inside the array (cv_block_valid). */
+/* A block's grid, and the shape of the block's items that are inside the array (cv_block_valid). */
 typedef struct cv_mark_place {
     const cv_grid *grid;
     int64_t valid[CV_MAX_DIMS];
 } cv_mark_place;
 
-/* Returns false if no item of the block is inside the array. */
+/* Returns in `shape` which items of the block are inside the array. False if there are none. */
 bool cv_block_valid(const cv_grid *grid, int64_t chunk, int64_t block, int64_t *shape);
 
-/* Returns whether an item is marked in both. */
+/* Returns whether an item of a block is marked in both marks. */
 bool cv_marks_meet(const cv_grid *grid, const cv_mark *a, const cv_mark *b);
 
-/* Copies the marked items of a block; for ALL including padding. */
+/* Copies the marked items of a block. For ALL, copies padding, too. */
 void cv_mark_copy(const cv_grid *grid, const cv_mark *mark, const uint8_t *src, uint8_t *dst);
 
-/* Returns whether the items inside the array are equal. */
+/* Returns whether two blocks have equal items inside the array. */
 bool cv_block_same(const cv_mark_place *place, const uint8_t *a, const uint8_t *b);
 
 /* ---- Marks of chunks ---- */
@@ -58,7 +58,7 @@ typedef struct cv_marks {
     cv_grid grid;
     cv_marked_chunk *chunks; /* in the order of their first write, until cv_marks_sort */
     int64_t n, max;
-    int64_t *table; /* index in `chunks` + 1; 0: free */
+    int64_t *table; /* hash table: index in `chunks` plus 1; 0: free */
     size_t n_slots; /* a power of two, or 0 */
 } cv_marks;
 
@@ -68,7 +68,7 @@ void cv_marks_clear(cv_marks *marks);
 cv_status cv_marks_add_box(cv_marks *marks, const cv_plan *plan, cv_error *err);
 cv_status cv_marks_add_chunk(cv_marks *marks, int64_t chunk, cv_error *err);
 
-/* `selection` must be of the grid that cv_marks_grid returns, with items of one byte. */
+/* Marks a selection on the grid that cv_marks_grid returns, which has items of one byte. */
 cv_status cv_marks_add_selection(cv_marks *marks, const cv_selection *selection,
                                  cv_error *err);
 cv_grid cv_marks_grid(const cv_marks *marks);
@@ -76,12 +76,12 @@ cv_grid cv_marks_grid(const cv_marks *marks);
 /* Sorts the chunks by number. */
 cv_status cv_marks_sort(cv_marks *marks, cv_error *err);
 
-/* Returns the smallest box of chunks around all marked ones; n is 0 if there are none. */
+/* Returns the smallest box of chunks that contains all marked ones; n is 0 if there are none. */
 void cv_marks_box(const cv_marks *marks, int64_t *first, int64_t *n);
 
 const cv_marked_chunk *cv_marks_find(const cv_marks *marks, int64_t chunk);
 
-/* Returns the mark of a block; `chunk` NULL: the chunk was written whole. */
+/* Returns the mark of a block of chunk `number`. `chunk` NULL: the chunk was written whole. */
 cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t number,
                    int64_t block);
 
@@ -91,16 +91,15 @@ cv_mark cv_mark_of(const cv_marks *marks, const cv_marked_chunk *chunk, int64_t 
  *
  *     "cvmk" 1         magic and version
  *     n                number of chunks not written whole
- *     for each         the distance from the one before it, and runs of blocks of one kind:
+ *     for each chunk   its distance from the chunk before, and runs of blocks of one kind:
  *                      length * 4 + kind; after BOX and ITEMS each block's box or bits
  *
  * Numbers are varints. */
 
-/* Appends the marks; call cv_marks_sort before. */
+/* Appends the marks, which must be sorted, as bytes. */
 cv_status cv_marks_write(const cv_marks *marks, cv_buffer *out, cv_error *err);
 
-/* Checks the bytes and adds their marks to empty ones. Chunks that are not listed may have
- * been written whole. */
+/* Checks the bytes and adds their marks to empty ones. Chunks that are not listed get no entry. */
 cv_status cv_marks_read(cv_marks *marks, const uint8_t *bytes, size_t size, cv_error *err);
 
 #endif

@@ -1,12 +1,12 @@
-/* Room: jobs. Merges parts: reads tokens, finds their job beside the array and compares it with
- * the array, checks every chunk of every part, and then puts all chunks into the transaction.
- * Nothing changes before everything is checked.
+/* Room: jobs. Merges parts: reads tokens, finds their job beside the array and compares it with the
+ * array, checks every chunk of every part, and then puts all chunks into the transaction. Nothing
+ * is changed before all checks have passed.
  *
  *     one part wrote all of the chunk     it is moved as stored
- *     else, for each block
+ *     otherwise, for each block:
  *         no part wrote it                the array's block, as stored
  *         one part wrote all of it        the part's block, as stored
- *         else                            decoded, with the parts' items copied over it */
+ *         otherwise                       decoded, and the parts' items copied over it */
 #include "array/array.h"
 #include "base/arith.h"
 #include "base/heap.h"
@@ -31,23 +31,23 @@ typedef struct cv_merge {
     int64_t n;
     caterva_overlap overlap;
     bool unchecked;
-    bool keep; /* parts are kept after the commit: they share no files with the array */
-    /* Returns the cv_chunk_state of the chunk when the job began. */
+    bool keep; /* parts are kept after the commit, so they share no files with the array */
+    /* Returns the cv_chunk_state that the chunk had when the job began. */
     cv_status (*base_state)(void *context, int64_t chunk, uint64_t *out, cv_error *err);
     void *context;
     const caterva_progress *progress;
-    cv_watch *also; /* the array's, or NULL */
+    cv_watch *also; /* the array's watch, or NULL */
     caterva_merge_result result;
-    bool changed; /* out: a chunk was put, possibly before a failure */
+    bool changed; /* out: chunks may have been put, even if the merge failed */
 } cv_merge;
 
 /* ---- Entries: the chunks of all parts ----------------------------------- */
 
 typedef struct entry {
     int64_t chunk;
-    int32_t part;
-    bool in_part;
-    bool done; /* in the first entry of a chunk: the array already holds it */
+    int32_t part; /* index of its token */
+    bool in_part; /* the part did not write all items */
+    bool done;    /* in the first entry of a chunk: the array already has all its items */
 } entry;
 
 /* Entries [first, end) of one chunk. */
@@ -105,6 +105,7 @@ static cv_status list_entries(merging *m, cv_error *err)
     return CV_OK;
 }
 
+/* The open parts of a group. */
 typedef struct together {
     cv_composition c;
     cv_part_file **files;
@@ -162,8 +163,7 @@ static cv_status check_apart(merging *m, const group *g, cv_error *err)
     return status;
 }
 
-/* Called if the array's chunk has changed: checks whether it already is what the merge would
- * make. */
+/* Called if the array's chunk has changed: checks whether it is what the merge would make of it. */
 static cv_status check_done(merging *m, const group *g, cv_error *err)
 {
     together t;
@@ -239,8 +239,8 @@ static void count(merging *m, bool moved, const cv_composition *c)
     cv_mutex_unlock(&m->lock);
 }
 
-/* On the handle's watch blocks that are encoded for the chunk count, too: `done` may reach `total`
- * early. */
+/* Counts a chunk. The handle's watch also counts the blocks that are encoded for the chunk, so on
+ * this watch `done` may reach `total` early. */
 static cv_status count_chunk(const merging *m, cv_error *err)
 {
     cv_watch_add(m->watch, m->grid->chunk_bytes);
@@ -260,7 +260,7 @@ static cv_status put_group(void *context, int64_t number, cv_worker *worker, cv_
     return count_chunk(m, err);
 }
 
-/* Compares by part, so that few parts are open at once. */
+/* Orders groups by part, so that few parts are open at once. */
 static int by_part(const void *a, const void *b, const entry *entries)
 {
     const group *x = a, *y = b;
@@ -302,7 +302,7 @@ static cv_status put_all(merging *m, cv_error *err)
 {
     cv_pending *target = m->merge->target;
     int64_t most = cv_min_i64(target->threads, m->n_groups) - 1;
-    int64_t worth = m->n_groups; /* each takes several system calls */
+    int64_t worth = m->n_groups; /* each group takes several system calls */
     sort_groups(m->groups, m->n_groups, m->entries);
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;
@@ -369,7 +369,7 @@ static cv_status fail_in_token(size_t number, cv_status status, cv_error *err)
     return cv_fail(err, status, err->position, "tokens[%zu]: %.200s", number, text);
 }
 
-/* A token without chunks only identifies its job. */
+/* Adds a token to the list. One without chunks is not kept: it only identifies the job. */
 static cv_status add_token(token_list *list, const void *bytes, size_t size, cv_error *err)
 {
     cv_part_token *token = &list->tokens[list->n];
@@ -400,7 +400,7 @@ static bool is_same(const cv_part_token *a, const cv_part_token *b)
            memcmp(a->root, b->root, CV_PART_ROOT) == 0;
 }
 
-/* Keeps the last token of each part. */
+/* Keeps the last of equal tokens of a part. CATERVA_ECORRUPT if two tokens of a part differ. */
 static cv_status drop_twins(token_list *list, cv_error *err)
 {
     size_t n = (size_t)list->n, size = (n + 1) * sizeof(cv_part_token *);
@@ -453,13 +453,13 @@ static bool same_dtype(const cv_array_meta *a, const cv_array_meta *b)
            (a->dtype_size == 0 || memcmp(a->dtype, b->dtype, a->dtype_size) == 0);
 }
 
-/* Checks that the array at the path is still of the job's kind; codecs may differ. */
+/* Checks that chunks and dtype of the array are still those of the job. Codecs may differ. */
 static cv_status check_kind(const cv_snapshot *state, const cv_snapshot *job, cv_error *err)
 {
     const cv_array_meta *is = &state->meta, *was = &job->meta;
     if (!same_partition(state, job))
         return cv_fail(err, CATERVA_ESHAPE, -1,
-                       "the array's chunks, blocks or items differ from its job's");
+                       "the array's chunks, blocks or items differ from those of its job");
     if (same_dtype(is, was)) return CV_OK;
     return cv_fail(err, CATERVA_ESHAPE, -1,
                    "the array's dtype is %.*s, and was %.*s when the job began",
@@ -480,7 +480,7 @@ typedef struct merge_merging {
     cv_merge merge;
 } merge_merging;
 
-/* Checks that the array is the job's, not another one created at its path. */
+/* Checks that the array is the job's, not another one that was created at its path. */
 static cv_status check_array(const merge_merging *m, const cv_held_job *held,
                              const cv_snapshot *job, cv_error *err)
 {
@@ -492,7 +492,7 @@ static cv_status check_array(const merge_merging *m, const cv_held_job *held,
                    m->id);
 }
 
-/* Grows the array to the job's shape unless this has happened. */
+/* Grows the array to the job's shape, unless it has this shape. */
 static cv_status fit_shape(caterva_array *array, const cv_job_record *record,
                            const cv_snapshot *job, cv_error *err)
 {

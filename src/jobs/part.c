@@ -1,5 +1,5 @@
 /* Room: jobs. Parts of a job: opened as new arrays in the job's folder, marked while they are
- * written, and finished. For the core, the handle of a part is like any other. */
+ * written, and finished. The core treats the handle of a part like any other handle. */
 #include "array/create.h"
 #include "array/open.h"
 #include "base/arith.h"
@@ -48,7 +48,7 @@ static cv_status refuse(const cv_attachment *self, const char *what, cv_error *e
 {
     (void)self;
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                   "%s is not for a part of a job: write items, then caterva_part_finish",
+                   "a part of a job does not allow %s: write items, then caterva_part_finish",
                    what);
 }
 
@@ -71,8 +71,8 @@ static const cv_attachment_kind part_kind = {
 
 /* ---- Opening ----------------------------------------------------------------------- */
 
-/* Makes a unique name of host, process and random bytes. Omits special characters of the host
- * name. */
+/* Makes a unique name from host, process and random bytes. Leaves out other characters of the host
+ * name than letters and digits. */
 static void choose_name(char out[CV_PART_NAME])
 {
     enum { HOST = 32 };
@@ -123,7 +123,7 @@ static cv_status begin_marks(caterva_array *array, const cv_job_record *job, con
     return CV_OK;
 }
 
-/* Checks that the job is open and its array exists, without listing a large folder. */
+/* Checks that the job is open and its array was not replaced, without listing a large folder. */
 static cv_status check_folder(const char *path, const char *id, cv_error *err)
 {
     cv_buffer record = {0};
@@ -175,7 +175,7 @@ caterva_status caterva_part_open(const char *url, const void *job, size_t job_si
 
 /* ---- Finishing --------------------------------------------------------------------- */
 
-/* Crops the part to the box of chunks that were written. */
+/* Crops the part to the box around all chunks that were written. */
 static cv_status crop(cv_txn *txn, const cv_marks *marks, cv_part_token *token, cv_error *err)
 {
     const cv_grid *grid = &marks->grid;

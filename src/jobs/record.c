@@ -103,7 +103,7 @@ cv_status cv_part_token_write(const cv_part_token *token, cv_buffer *out, cv_err
     return w.status;
 }
 
-/* Accepts names that are not hidden and cannot lead out of the folder. */
+/* Returns whether the name is not hidden and cannot lead out of the folder. */
 static bool is_name(const uint8_t *name, uint32_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -145,7 +145,7 @@ static void read_box(cv_reader *r, cv_part_token *out)
 static cv_status read_chunks(cv_reader *r, cv_part_token *out, cv_error *err)
 {
     uint32_t n = cv_read_u32(r, "the number of chunks");
-    if (n > r->size - r->at) /* each takes at least a byte */
+    if (n > r->size - r->at) /* each chunk takes at least a byte */
         cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 4, "%u chunks in %zu bytes", n,
                        r->size - r->at);
     CV_TRY(cv_reader_check(r, err));

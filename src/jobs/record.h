@@ -1,14 +1,13 @@
-/* Records of jobs: the bytes that caterva_job_begin returns, which are also in the job's
- * folder. They are untrusted and checked like those of a file.
+/* Records of jobs: the bytes that caterva_job_begin returns, which are also in the job's folder.
+ * They are untrusted, and checked like those of a file.
  *
  *     "cvjob" 0 1 \n     magic and version
  *     id                 16 random bytes
- *     commit, time       of the array's state when the job began; time of the beginning
- *     process, host
- *     ndim, shape        of that state
+ *     commit, time       the number of the array's commit, and the time, when the job began
+ *     process, host      that began it
+ *     ndim, shape        of the array when the job began
  *     header             of a frame of the job's shape: geometry, dtype and codec of its parts
- *     crc                CRC32C of all bytes before it
- */
+ *     crc                CRC32C of all bytes before it */
 #ifndef CV_JOBS_RECORD_H
 #define CV_JOBS_RECORD_H
 
@@ -34,14 +33,14 @@ void cv_job_name(const uint8_t id[CV_JOB_ID], char out[CV_JOB_NAME]);
 
 cv_status cv_job_record_write(const cv_job_record *record, cv_buffer *out, cv_error *err);
 
-/* CATERVA_ECORRUPT describes the defect. `header` borrows from `bytes` and is not checked. */
+/* CATERVA_ECORRUPT; the message names the defect. `header` borrows from `bytes`, not checked. */
 cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out,
                               cv_error *err);
 
 /* ---- Tokens of parts ----
  *
- * The token of a finished part: which file it is, its checksum, and the chunks it holds.
- * Tokens are untrusted and checked like the bytes of a file.
+ * The token of a finished part identifies its file, with a checksum, and lists its chunks. Tokens
+ * are untrusted and checked like the bytes of a file.
  *
  *     "cvtok" 0 1 \n     magic and version
  *     id                 of the job
@@ -52,12 +51,12 @@ cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out
  *                        it; the lowest bit is set if the chunk was not written whole
  *     crc                CRC32C of all bytes before it
  *
- * The part itself contains which items of such chunks were written (format/array_meta.h); its
- * root covers them, too. */
+ * The part itself contains the marks of chunks that were not written whole (format/array_meta.h);
+ * its root covers these marks, too. */
 
 enum { CV_PART_NAME = 96, CV_PART_ROOT = 16 };
 
-/* A chunk that a part holds. */
+/* A chunk that a part contains. */
 typedef struct cv_part_chunk {
     int64_t chunk; /* its number in the array */
     bool in_part;  /* not all of its items were written */
@@ -77,7 +76,7 @@ typedef struct cv_part_token {
 
 cv_status cv_part_token_write(const cv_part_token *token, cv_buffer *out, cv_error *err);
 
-/* CATERVA_ECORRUPT describes the defect. Release with cv_part_token_free. */
+/* CATERVA_ECORRUPT; the message names the defect. Release with cv_part_token_free. */
 cv_status cv_part_token_parse(const void *bytes, size_t size, cv_part_token *out,
                               cv_error *err);
 void cv_part_token_free(cv_part_token *token);

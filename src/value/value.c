@@ -30,7 +30,7 @@ static double load_real(const uint8_t *bytes)
     return real;
 }
 
-/* A value that does not have the form of its type stays an extension. */
+/* Interprets an extension by its type. Bytes that do not fit the type stay an extension. */
 static void fill_extension(const cv_token *token, cv_tokens *t, caterva_value *out)
 {
     out->kind = CATERVA_VALUE_EXTENSION;
@@ -127,7 +127,7 @@ caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
 
 /* ---- Packing ------------------------------------------------------------- */
 
-/* Returns the buffer in *out, never NULL; frees it after a failure. */
+/* Passes the buffer to the caller as *out, which is never NULL. Frees it after a failure. */
 static cv_status hand_out(cv_status status, cv_buffer *buffer, void **out, size_t *size,
                           cv_error *err)
 {
@@ -193,7 +193,8 @@ static cv_status pack_array(const caterva_value *v, cv_packer *p, cv_error *err)
     return CV_OK;
 }
 
-/* Packs a value, or the head of a container that *n_parts values follow. */
+/* Packs a value, or the head of a container. *n_parts: values that follow in the container; -1 if
+ * the value is not a container. */
 static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts,
                           cv_error *err)
 {
@@ -238,7 +239,7 @@ static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts
 static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p,
                              cv_error *err)
 {
-    int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values still to come, per level */
+    int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values that are missing, for each level */
     int depth = 0;
     const char *at = (const char *)values;
     size_t step = values->struct_size;
