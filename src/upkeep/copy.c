@@ -1,6 +1,6 @@
-/* Room: upkeep. Copies of arrays and views: creates a new array with what the options leave
- * open taken from the source, fills it, and commits it. Also whole arrays as bytes: frames in
- * memory, in pieces, and appended to another file. */
+/* Room: upkeep. Copies of arrays and views: creates a new array, like the source where the options
+ * leave members unset, fills it, and commits it. Also whole arrays as bytes: frames in memory, in
+ * pieces, and appended to another file. */
 #include "array/array.h"
 #include "array/attributes.h"
 #include "array/create.h"
@@ -29,8 +29,7 @@ typedef struct cv_repack {
     const cv_source *source;
     const int64_t *start; /* the box, in items of the source */
     cv_pending *target;   /* a new array with the shape of the box */
-    int64_t memory;       /* limit in bytes, without the target's own memory;
-                             at least one chunk is always processed */
+    int64_t memory;       /* limit in bytes, besides the target's own memory */
     cv_watch *watch;      /* counts bytes of the target; or NULL */
 } cv_repack;
 
@@ -42,7 +41,7 @@ typedef struct box {
 
 typedef struct copying {
     const cv_repack *repack;
-    cv_source source; /* with as many threads as the memory allows */
+    cv_source source; /* with at most as many threads as the memory allows */
     cv_pending *target;
     const cv_grid *from;
     const cv_grid *to;
@@ -57,8 +56,8 @@ static bool is_dirty(const copying *c, int64_t chunk)
     return c->source.pending && cv_pending_find(c->source.pending, chunk);
 }
 
-/* Memory that one thread needs to decode or encode a chunk: some blocks of scratch memory in
- * libblosc2, and a few MiB for the tables of its codecs. */
+/* Returns the memory that one thread needs to decode or encode a chunk: some blocks of scratch
+ * memory in libblosc2, and a few MiB for the tables of its codecs. */
 static int64_t thread_memory(const copying *c)
 {
     enum { CODEC_BYTES = 2 << 20, FETCH_BYTES = 512 * 1024, SCRATCH_BLOCKS = 4 };
@@ -69,7 +68,7 @@ static int64_t thread_memory(const copying *c)
     return bytes + 2 * from->chunk_bytes;
 }
 
-/* Chooses as many threads as fit beside a slab of one chunk for each of them. */
+/* Chooses the number of threads: as many as fit the memory, with one chunk of the slab for each. */
 static void share_memory(copying *c)
 {
     int64_t each = thread_memory(c);
@@ -90,7 +89,7 @@ static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
     return CV_OK;
 }
 
-/* Returns how many chunks of the plan must be checked: one if one index entry stands for all. */
+/* Returns how many chunks of the plan to look at: one if they all have the same index entry. */
 static cv_status count_different(const copying *c, const cv_plan *plan, int64_t *n,
                                  cv_error *err)
 {
@@ -102,8 +101,7 @@ static cv_status count_different(const copying *c, const cv_plan *plan, int64_t 
     return CV_OK;
 }
 
-/* Returns whether all source chunks of the plan have the value that unwritten chunks of the
- * target have. */
+/* Returns whether all chunks of the plan have the value of the target's unwritten chunks. */
 static cv_status is_unwritten(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
 {
     int64_t n;
@@ -223,7 +221,7 @@ static cv_status copy_dirty(const moving *m, cv_error *err)
     return CV_OK;
 }
 
-/* Returns whether all source chunks have one index entry, which the target's have already. */
+/* Returns whether all source chunks have the index entry that the target's chunks have already. */
 static cv_status all_are_fill(const copying *c, const cv_plan *plan, bool *out, cv_error *err)
 {
     int64_t n;
@@ -262,8 +260,8 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
     return copy_dirty(&m, err);
 }
 
-/* A chunk that the box cuts must not take along cells outside of it. So the part up to the
- * last chunk edge is moved, and a face may remain to be copied on each axis.
+/* A chunk that the box cuts is not moved, because it has cells outside of the box. So chunks are
+ * moved up to the last chunk edge, and on each axis a face may remain, which is copied.
  *
  *      +-------+--+
  *      | moves |  |      faces: below, on all of the axes after it;
@@ -300,7 +298,7 @@ static bool can_move(const copying *c)
     return cv_can_move(&move);
 }
 
-/* Copies without committing. The source must not change meanwhile. */
+/* Copies the items without committing. The source must not change meanwhile. */
 static cv_status repack_run(const cv_repack *repack, cv_error *err)
 {
     copying c = {
@@ -311,7 +309,7 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
         .from = &repack->source->snapshot->grid,
         .to = &cv_txn_snapshot(repack->target->txn)->grid,
     };
-    c.source.scan = true; /* the memory limit leaves no room for a cache */
+    c.source.scan = true; /* the limit leaves no memory for a cache */
     int threads = c.target->threads;
     share_memory(&c);
     c.target->threads = c.source.threads;
@@ -327,7 +325,7 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
 
 /* ---- The options of the new array -------------------------------------------------- */
 
-/* Complete options, with the data they point to. */
+/* Complete options, with the data that they point to. */
 typedef struct cv_copy_order {
     caterva_copy_options options;
     caterva_create_options create;
@@ -335,14 +333,14 @@ typedef struct cv_copy_order {
     int64_t shape[CATERVA_MAX_DIMS];
     int32_t chunk_shape[CATERVA_MAX_DIMS];
     int32_t block_shape[CATERVA_MAX_DIMS];
-    cv_conversion conversion; /* applied to every item */
+    cv_conversion conversion; /* of every item */
     uint8_t fill[16];         /* the source's fill, converted */
 } cv_copy_order;
 
 enum { DEFAULT_MEMORY = 256 << 20 };
 
-/* Reads the caller's options (or NULL). Completes `create`, except for shape, partition and
- * what copy_set_kind sets. */
+/* Reads the caller's options (or NULL). Completes `create`, except for shape, partition and the
+ * members that copy_set_kind sets. */
 static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_order *order,
                                    cv_error *err)
 {
@@ -398,8 +396,8 @@ static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_
     }
 }
 
-/* Sets `for_remote` to 0 or 1; by default, as the locked source is. CATERVA_EINVAL for a
- * directory. Call after copy_set_kind. */
+/* Sets `for_remote` to 0 or 1; if unset, to 1 if the source has a layout area. CATERVA_EINVAL for a
+ * directory. Call with the source's lock held, after copy_set_kind. */
 static cv_status copy_choose_remote(caterva_array *source, cv_copy_order *order,
                                     cv_error *err)
 {
@@ -432,8 +430,8 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
     return CV_OK;
 }
 
-/* Keeps the source's partition unless the options set a chunk or block shape: then the library
- * chooses the other. It chooses both for a frame of plain items, which has no partition. */
+/* Keeps the source's partition, unless the options set a chunk or block shape: then the library
+ * chooses the other one. It chooses both for a frame of plain items, which has no partition. */
 static void set_partition(const cv_snapshot *source, cv_copy_order *order)
 {
     const cv_grid *grid = &source->grid;
@@ -447,8 +445,7 @@ static void set_partition(const cv_snapshot *source, cv_copy_order *order)
     c->block_shape = order->block_shape;
 }
 
-/* Fills and commits the new array. The URL does not change before the commit. One watch
- * counts reads and writes. */
+/* Fills and commits the new array. One watch counts reads and writes. */
 static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva_array *array,
                           cv_error *err)
 {
@@ -492,7 +489,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     return status;
 }
 
-/* Copies the box through a view that converts items. */
+/* Copies the box through a view, which converts items. */
 static cv_status copy_converted(caterva_array *source, const char *url,
                                 const cv_copy_order *order, caterva_array **out,
                                 cv_error *err)
@@ -535,25 +532,25 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
 
 /* ---- Copies of views --------------------------------------------------------------------
  *
- * Parts whose chunks are valid in the new array are moved as stored; the rest is copied
- * through memory, slab by slab.
+ * Parts whose chunks are valid in the new array are moved as stored. Other parts are copied through
+ * memory, slab by slab.
  *
- *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so what
- *     new array |  :  :  :  :  :  :  :  :  :  |   follows is encoded anew up to the
- *                                                 next part that begins at an edge */
+ *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so from the edge of
+ *     new array |  :  :  :  :  :  :  :  :  :  |   this chunk on, items are encoded anew up to
+ *                                                 the next part that begins at an edge */
 
 typedef struct view_copy {
     const caterva_view *view;
     const cv_copy_order *order;
     caterva_array *to;
     const cv_grid *grid; /* of the new array */
-    int axis;            /* along which the parts are joined */
+    int axis;            /* the axis along which parts are joined */
     uint8_t *slab;       /* grown on demand */
     int64_t slab_size;
     cv_watch *watch; /* counts bytes of the new array; or NULL */
 } view_copy;
 
-/* The parts of the view along the axis. A view of one array is its only part. */
+/* The parts of a view along the axis of its join. A view of one array has one part. */
 typedef struct parts {
     int n;
     int axis;
@@ -579,8 +576,7 @@ static parts parts_of(const caterva_view *const *view)
                    base->starts};
 }
 
-/* Returns the first array below the view, the model of the new one; *over is the view of that
- * array. */
+/* Returns the first array below the view, which the new array is like; *over is its view. */
 static caterva_array *first_array(const caterva_view *view, const caterva_view **over)
 {
     while (!view->base->array) view = view->base->parts[0];
@@ -622,8 +618,8 @@ static cv_status copy_view_reserve_slab(view_copy *c, int64_t size, cv_error *er
     return CV_OK;
 }
 
-/* Copies items [first, last) of the axis; both are chunk edges. The slab takes half of the
- * memory limit, the rest is for threads that decode and encode. */
+/* Copies items [first, last) of the axis; both are chunk edges. The slab takes half of the memory
+ * limit; the other half is for threads that decode and encode. */
 static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_error *err)
 {
     enum { SLAB_BYTES = 8 << 20 };
@@ -653,9 +649,9 @@ static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_erro
 
 /* ---- Moving chunks ---------------------------------------------------------- */
 
-/* Plans the move along axis `d`, where the part begins at item `at` of the new array. Returns
- * false if chunk edges do not coincide. A chunk that the part ends in moves only if both
- * arrays end there; otherwise only the joined axis may end inside a chunk. */
+/* Plans the move along axis `d`, on which the part begins at item `at` of the new array. Returns
+ * false if chunk edges do not coincide. A chunk in which the part ends is moved only if both arrays
+ * end there; otherwise only the joined axis may end inside a chunk. */
 static bool draw_axis(const view_copy *c, const caterva_view *part, int d, int64_t at,
                       cv_move *move)
 {
@@ -688,8 +684,8 @@ static cv_status on_chunk(void *context, cv_error *err)
     return cv_watch_step(c->watch, c->grid->chunk_bytes, err);
 }
 
-/* Moves the chunks that can be moved of the part at item `at` of the axis. *moved is the next
- * item; `at` if nothing moved. */
+/* Moves those chunks of a part that can be moved. The part begins at item `at` of the axis. *moved
+ * is the item after the moved ones; `at` if nothing was moved. */
 static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int64_t at,
                                      int64_t *moved, cv_error *err)
 {
@@ -719,7 +715,7 @@ static cv_status copy_view_fill_new(view_copy *c, cv_error *err)
 {
     parts p = parts_of(&c->view);
     int64_t length = c->grid->ndim > 0 ? c->grid->shape[p.axis] : 1;
-    int64_t copied = 0; /* items of the axis */
+    int64_t copied = 0; /* items along the axis */
     c->axis = p.axis;
     CV_TRY(cv_watch_step(c->watch, 0, err));
     if (c->order->options.for_remote) cv_txn_add_layouts(c->to->pending->txn);
@@ -735,8 +731,7 @@ static cv_status copy_view_fill_new(view_copy *c, cv_error *err)
     return caterva_commit(c->to, err);
 }
 
-/* Takes the partition of the first array, axis by axis; new axes have chunks and blocks of
- * one item. */
+/* Takes the partition of the first array, axis by axis. New axes have chunks of one item. */
 static void copy_view_set_partition(const caterva_view *over, const cv_snapshot *state,
                                     cv_copy_order *order)
 {
@@ -752,7 +747,7 @@ static void copy_view_set_partition(const caterva_view *over, const cv_snapshot 
     create->block_shape = order->block_shape;
 }
 
-/* Names each axis of the view like the axis of the first array that it shows. */
+/* Gives each axis of the new array the name of the first array's axis from which it comes. */
 static cv_status carry_dims(const caterva_view *view, const cv_snapshot *state,
                             caterva_array *to, cv_error *err)
 {
@@ -778,7 +773,7 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     order->create.item_size = 0;
     cv_array_lock_shared(first);
     const cv_snapshot *state = cv_array_state(first);
-    /* A view of a joined view has its own axes; then the library chooses the partition. */
+    /* A view of a join has axes of its own: then the library chooses the partition. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         copy_view_set_partition(over, state, order);
     *out = NULL;
@@ -832,7 +827,7 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
 
 /* ---- Whole arrays as bytes -------------------------------------------------------- */
 
-/* A frame of plain items is copied to an array first. */
+/* Copies a frame of plain items to an array before, so that the bytes are those of an array. */
 static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size,
                                 cv_error *err)
 {
@@ -910,7 +905,7 @@ caterva_status caterva_frame_append(caterva_array *array, const char *path,
                        (int)durability);
     cv_append a = {.path = path, .durable = durability != CATERVA_DURABILITY_NONE};
     a.watch = array->watch;
-    if (a.watch) cv_watch_begin(a.watch); /* counts both steps together */
+    if (a.watch) cv_watch_begin(a.watch); /* counts both steps as one call */
     cv_status status = append(array, &a, offset, err);
     if (a.watch) cv_watch_end(a.watch, status == CV_OK);
     return status;

@@ -1,6 +1,6 @@
-/* Room: upkeep. Reductions along some of the axes, statistics, and histograms. The result of
- * a reduction along axes is divided into tiles, at the chunk or block edges of the axes that
- * are kept. One job folds all items of one tile, so no cell is shared and the order of
+/* Room: upkeep. Reductions along some of the axes, statistics, and histograms. The result of a
+ * reduction along axes is divided into tiles, at chunk or block edges of the axes that are kept. A
+ * job folds all items of one tile, so cells are not shared between jobs, and the order of
  * operations is always the same.
  *
  *   axis 0 is reduced   +---------+---------+
@@ -8,8 +8,7 @@
  *                       +---------+---------+
  *                       | chunk 2 | chunk 3 |
  *                       +---------+---------+
- *      the result       |  tile 0 |  tile 1 |
- */
+ *      the result       |  tile 0 |  tile 1 | */
 #include "upkeep/reduce.h"
 
 #include "base/arith.h"
@@ -24,15 +23,15 @@
 
 /* ---- Rows and slices -----------------------------------------------------------
  *
- * Iterates over the rows of an even part: the last axis runs along each row, an odometer
- * counts the others. With 0 dimensions there is one row of one item. */
+ * Iterates over the rows of a part with constant steps: a row is along the last axis, and an
+ * odometer counts the others. With 0 dimensions there is one row of one item. */
 
 typedef struct row_walk {
     const cv_part *part;
-    int64_t index[CV_MAX_DIMS]; /* of the row, from the part's first item */
-    int64_t pos[2];             /* by cv_side: first item of the row, from the part's */
+    int64_t index[CV_MAX_DIMS]; /* of the row's first item in the part */
+    int64_t pos[2];             /* by cv_side: first item of the row, in the part */
     int64_t length;             /* items */
-    int64_t step[2];            /* by cv_side: from one item to the next */
+    int64_t step[2];            /* by cv_side: between items of the row */
     bool done;
 } row_walk;
 
@@ -64,8 +63,8 @@ static void next_row(row_walk *r)
     r->done = true;
 }
 
-/* Counts the items of a forward, nonempty slice in [lo, hi). *first is the index of the first
- * one among the selected items. */
+/* Counts the items of a forward, nonempty slice that are in [lo, hi). *first is the number of the
+ * first of them in the slice. */
 static int64_t count_in(const cv_axis *axis, int64_t lo, int64_t hi, int64_t *first)
 {
     int64_t last = axis->start + (axis->n - 1) * axis->step;
@@ -124,8 +123,8 @@ static void fold(cv_cell *c, const cv_number_type *type, caterva_reduction what,
     c->n += n;
 }
 
-/* cell_run folds a run into one cell; cells_each folds one value into each of n cells. Both
- * overwrite the values. */
+/* cell_run folds n values into one cell; cells_each folds each of n values into a cell of its own.
+ * Both overwrite the values. */
 static void cell_run(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                      cv_wide *values, int64_t n)
 {
@@ -147,7 +146,7 @@ static void cells_each(cv_cell *cells, const cv_number_type *type, caterva_reduc
             fold(&cells[i], type, what, values[i], 1);
 }
 
-/* Adds the numbers of another cell. */
+/* Adds the numbers of `from` to `cell`. */
 static void cell_add(cv_cell *cell, const cv_number_type *type, caterva_reduction what,
                      const cv_cell *from)
 {
@@ -217,7 +216,7 @@ void cv_reduce_store(const cv_number_type *type, caterva_reduction what, cv_wide
         memcpy(dst, &value, sizeof value);
 }
 
-/* The result if a NaN or NaT is not skipped. */
+/* Returns the result if there is a NaN or NaT that is not skipped. */
 static cv_wide nan_of(const cv_number_type *type)
 {
     return type->is_time ? (cv_wide){.i = INT64_MIN} : (cv_wide){.f = (double)NAN};
@@ -279,16 +278,16 @@ typedef struct axes_task {
     const cv_axes_request *request;
     const cv_grid *grid;
     bool by_block;                    /* tiles end at block edges, else at chunk edges */
-    int64_t n_tiles[CV_MAX_DIMS];     /* along each axis; 1 if it is reduced */
+    int64_t n_tiles[CV_MAX_DIMS];     /* along each axis; 1 if the axis is reduced */
     int64_t first_tile[CV_MAX_DIMS];  /* number of the first tile on its axis */
     int64_t dst_strides[CV_MAX_DIMS]; /* in cells of the result; 0 if the axis is reduced */
     int64_t per_cell;                 /* items folded into each cell */
-    bool by_tile;                     /* whole tiles are read ahead; else chunks of a tile */
-    int64_t memory;                   /* for reading ahead within one tile */
-    cv_stage stage;                   /* its units are tiles */
+    bool by_tile;                     /* whole tiles are read ahead, else chunks */
+    int64_t memory;                   /* bytes for reading ahead within one tile */
+    cv_stage stage;                   /* whose units are tiles */
 } axes_task;
 
-/* One job: a selection of its own, with cells in C order. */
+/* One job: a part of the selection, and its cells in C order. */
 typedef struct tile {
     const axes_task *task;
     cv_selection selection;
@@ -299,7 +298,7 @@ typedef struct tile {
     cv_cell *cells;
 } tile;
 
-/* Folds a repeated value at once into each cell. */
+/* Folds a value that is repeated in the part into each cell, as often as it occurs. */
 static void fold_repeated(const tile *t, const cv_fold_part *part)
 {
     const cv_number_type *type = t->task->reduction->type;
@@ -352,8 +351,8 @@ static void fold_part(void *context, const cv_fold_part *part)
     }
 }
 
-/* Returns the tile's cells as a part of the result, whose cells take `size` bytes; *first is
- * the position of the first. */
+/* Returns the tile's cells as a part of the result, in which a cell takes `size` bytes. *first is
+ * the position of the part's first cell. */
 static cv_part place_tile(const tile *t, int64_t size, int64_t *first)
 {
     const axes_task *task = t->task;
@@ -385,7 +384,7 @@ static void store_tile(const tile *t)
     }
 }
 
-/* Adds the tile to cells that other arrays have been folded into. */
+/* Adds the tile's cells to those of the request, which other arrays have been folded into. */
 static void add_tile(const tile *t)
 {
     const cv_axes_request *request = t->task->request;
@@ -401,7 +400,7 @@ static void add_tile(const tile *t)
                      type, request->what, c++);
 }
 
-/* Items [lo, hi) of tile `number` on axis `d`. */
+/* Sets the items [lo, hi) of tile `number` along axis `d`. */
 static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *lo,
                         int64_t *hi)
 {
@@ -413,6 +412,7 @@ static void tile_bounds(const axes_task *task, int d, int64_t number, int64_t *l
     *hi = cv_min_i64(*lo + length, origin + g->chunk_shape[d]);
 }
 
+/* Returns the length of a tile along an axis with a list, which is cut by index. */
 static int64_t list_tile(const axes_task *task, int d)
 {
     return task->by_block ? task->grid->block_shape[d] : task->grid->chunk_shape[d];
@@ -426,7 +426,7 @@ static int64_t tile_at(const axes_task *task, int d, int64_t item)
            item % g->chunk_shape[d] / g->block_shape[d];
 }
 
-/* Cuts a kept axis to tile `number`; lists are cut by index. False: no item is selected. */
+/* Cuts a kept axis to tile `number`. False if no item of the tile is selected. */
 static bool cut_axis(tile *t, int d, int64_t number)
 {
     const axes_task *task = t->task;
@@ -448,7 +448,7 @@ static bool cut_axis(tile *t, int d, int64_t number)
     return axis->n > 0;
 }
 
-/* Finds the tile of job `job`; false: none of its items is selected. */
+/* Finds the tile of a job. False if no item of the tile is selected. */
 static bool find_tile(const axes_task *task, int64_t job, tile *t)
 {
     *t = (tile){.task = task, .selection = *task->reduction->selection, .n_cells = 1};
@@ -534,7 +534,7 @@ static cv_status list_tile_needs(void *context, int64_t job, cv_worker *worker,
     return status;
 }
 
-/* Small tiles are read ahead as a whole; of large tiles, chunks are. */
+/* Prepares reading ahead: small tiles as a whole, large tiles chunk by chunk. */
 static cv_status init_stage(axes_task *task, int64_t n_jobs, int threads, cv_error *err)
 {
     const cv_selection *selected = task->reduction->selection;
@@ -570,7 +570,8 @@ static int64_t cut_tiles(axes_task *task, bool by_block)
     return total;
 }
 
-/* Cuts at chunk edges; at block edges if chunks are few or wide and blocks decode separately. */
+/* Cuts tiles at chunk edges, or at block edges if there are few or wide chunks and blocks decode
+ * separately. Returns the number of tiles. */
 static int64_t choose_tiles(axes_task *task)
 {
     const cv_source *source = task->reduction->source;
@@ -606,14 +607,14 @@ cv_status cv_reduce_axes(const cv_reduction *r, const cv_axes_request *request, 
 
 /* ---- Over all items ---------------------------------------------------------------------
  *
- * The items are divided into jobs, independent of the number of threads. Each job counts
- * separately, and the counts are added in the order of the jobs. So the same array gives the
- * same result to the last bit. */
+ * The items are divided into jobs, whose number does not depend on the number of threads. Each job
+ * counts separately, and the jobs' counts are added in the order of the jobs. So the same array
+ * gives the same result, to the last bit. */
 
-/* The result has one cell. */
+/* Steps between cells: all items have the same cell. */
 static const int64_t nowhere[CV_MAX_DIMS];
 
-/* Units are the touched chunks, or shares of them if chunks are few. A job is a run of units. */
+/* Units are the touched chunks or, if there are few, shares of them. A job is a run of units. */
 typedef struct job_list {
     int64_t n_shares;
     int64_t n_units;
@@ -662,7 +663,7 @@ static cv_status fold_job(const run_task *task, int64_t job, void *context, cv_w
     return cv_watch_tick(task->reduction->source->watch, 0, err);
 }
 
-/* The tally of a job, and numbers that wait until a run is complete. */
+/* The tally of a job, and numbers that are waiting for a full run of CV_RUN. */
 typedef struct counter {
     const cv_number_type *type;
     cv_tally *tally;
@@ -713,7 +714,7 @@ static cv_status statistics_job(void *context, int64_t job, cv_worker *worker, c
     return CV_OK;
 }
 
-/* Runs the jobs, and reads ahead what they need of a far store. */
+/* Runs the jobs, and reads their bytes ahead from a far store. */
 static cv_status run_jobs(cv_fold *fold, const job_list *list, cv_job_fn job, void *task,
                           cv_error *err)
 {

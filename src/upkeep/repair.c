@@ -1,5 +1,5 @@
 /* Room: upkeep. Repair: finds a state of the frame (rescue.c) and checks each chunk. Then it
- * restores the header, or copies everything readable into a new array. */
+ * restores the header, or copies everything that is readable into a new array. */
 #include "upkeep/upkeep.h"
 
 #include "array/array.h"
@@ -26,11 +26,11 @@
 
 typedef struct cv_salvage {
     const cv_source *source;
-    int64_t n_known;              /* chunks from here on have no known position: lost */
-    bool refound;                 /* chunks not named by the seal are lost, too: no index */
+    int64_t n_known;              /* chunks from here on have no known position */
+    bool refound;                 /* no index: chunks not named in the seal are lost, too */
     const uint8_t *fill;          /* one item for lost chunks; NULL: zeros */
     caterva_verify_options check; /* callbacks for damage and progress */
-    uint8_t *lost; /* one bit per chunk; set by salvage_check, freed by salvage_free */
+    uint8_t *lost; /* one bit per chunk; salvage_check sets it, salvage_free frees it */
     caterva_verify_result result;
 } cv_salvage;
 
@@ -55,8 +55,8 @@ static void lose_unknown(cv_salvage *salvage)
         lose(salvage, i, "has no known position: the index is lost");
 }
 
-/* Loses chunks that were not found by name: special chunks have no names, and those of other
- * writers may have none. */
+/* Marks chunks as lost that were not found by name: special chunks have no names, and chunks of
+ * other writers may have none. */
 static void lose_nameless(cv_salvage *salvage)
 {
     int64_t n = salvage->source->snapshot->grid.n_chunks;
@@ -69,8 +69,8 @@ static void lose_nameless(cv_salvage *salvage)
     }
 }
 
-/* Rejects an index with more chunks than the file has room for: copying the fill for each
- * could take any number of bytes. */
+/* Rejects an index with more chunks than the file has room for: the copy would have the fill for
+ * each of them, in any number of bytes. */
 static cv_status check_room(const cv_salvage *salvage, cv_error *err)
 {
     const cv_source *source = salvage->source;
@@ -99,7 +99,7 @@ static void salvage_free(cv_salvage *salvage)
     salvage->lost = NULL;
 }
 
-/* The library's own attribute must be valid, or the array would not open. */
+/* Checks the library's own attribute: if it is not valid, the array cannot be opened. */
 static cv_status check_own(const cv_buffer *value, int32_t item_size, cv_error *err)
 {
     cv_own own = {0};
@@ -121,7 +121,7 @@ static cv_status check_attribute(const cv_snapshot *state, const cv_metalayer *a
     return status;
 }
 
-/* Moves unreadable attributes of a private state to the end of its list, where
+/* Moves unreadable attributes of a private state behind the end of its list, where
  * salvage_report_attributes finds them. */
 static cv_status salvage_attributes(cv_snapshot *state, int *n_lost, cv_error *err)
 {
@@ -161,9 +161,9 @@ static void salvage_report_attributes(const cv_snapshot *state, int n_lost,
 typedef struct copying {
     const cv_salvage *salvage;
     cv_txn *txn;
-    cv_ref_kind initial; /* kind of the new frame's chunks before they are put */
+    cv_ref_kind initial; /* kind of chunks of the new frame that are not put */
     cv_worker *worker;   /* of the source */
-    cv_buffer filled;    /* the chunk that replaces lost ones; encoded on first use */
+    cv_buffer filled;    /* replaces lost chunks; encoded on first use */
 } copying;
 
 static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
@@ -179,7 +179,7 @@ static cv_status put_fill(copying *c, int64_t chunk, cv_error *err)
     return cv_txn_put(c->txn, chunk, &c->filled, err);
 }
 
-/* Skips chunks that are already right in the new frame. */
+/* Skips chunks that need not be put into the new frame. */
 static int64_t next_chunk(const copying *c, int64_t chunk)
 {
     const cv_snapshot *s = c->salvage->source->snapshot;
@@ -208,7 +208,7 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     const cv_grid *grid = &salvage->source->snapshot->grid;
     int64_t n = grid->n_chunks;
     CV_TRY(cv_txn_begin(target, &c.txn, err));
-    cv_watch watch; /* all chunks are checked; progress is already complete */
+    cv_watch watch; /* stops the copy; its progress is complete from the beginning */
     cv_watch *reporting =
         cv_watch_open_fixed(&watch, &salvage->check.progress, n * grid->chunk_bytes, NULL);
     cv_status status = cv_worker_take(salvage->source->workers, &c.worker, err);
@@ -226,7 +226,8 @@ static cv_status copy_chunks(const cv_salvage *salvage, cv_ref_kind initial, cv_
     return status;
 }
 
-/* Chooses the kind so that the new index needs memory only for chunks unlike the first one. */
+/* Chooses the kind of the first chunk, if it is special: then the new index needs memory only for
+ * chunks unlike the first. */
 static cv_ref_kind initial_kind(const cv_salvage *salvage)
 {
     cv_chunk_ref ref;
@@ -236,8 +237,8 @@ static cv_ref_kind initial_kind(const cv_salvage *salvage)
     return ref.kind == CV_REF_STORED ? CV_REF_ZEROS : ref.kind;
 }
 
-/* Copies everything that is not lost into `store`, which it takes over, and commits: stored
- * chunks, the fill for lost ones, attributes. Call after salvage_check. */
+/* Copies everything that is not lost into `store`, which it takes over, and commits: chunks as
+ * stored, the fill for lost chunks, and attributes. Call after salvage_check. */
 static cv_status salvage_copy(const cv_salvage *salvage, cv_store *store,
                               caterva_durability durability, cv_error *err)
 {
@@ -259,7 +260,7 @@ typedef struct repair {
     caterva_repair_options options;
     caterva_repair_result result;
     cv_store *store;      /* until a frame owns it */
-    cv_rescue rescue;     /* its state, until a frame owns it */
+    cv_rescue rescue;     /* owns the state until a frame does */
     caterva_array *array; /* of the state that was found */
     uint8_t *fill;        /* one item for lost chunks */
 } repair;
@@ -291,7 +292,7 @@ static cv_status open_state(repair *r, cv_error *err)
     return cv_array_new(frame, false, r->options.threads, &r->array, err);
 }
 
-/* Calls on_found before the first report of damage; it may set the fill. */
+/* Calls on_found, which may set the fill, before the first report of damage. */
 static cv_status introduce(repair *r, cv_error *err)
 {
     const cv_description *found;
@@ -361,7 +362,7 @@ static cv_status check_chunks(repair *r, cv_salvage *salvage, const cv_source *s
 
 /* ---- Restoring ----------------------------------------------------------- */
 
-/* Refuses to overwrite the damaged array under any of its names. */
+/* Creates the output. Refuses to replace the damaged array, whatever name it is given by. */
 static cv_status create_output(const repair *r, const char *output, cv_store **out,
                                cv_error *err)
 {

@@ -1,5 +1,5 @@
-/* Room: upkeep. The search for a state of a damaged frame, see rescue.h. Copies of headers
- * have checksums and headers have none; is_torn and is_older decide between them. */
+/* Room: upkeep. The search for a state of a damaged frame, see rescue.h. Copies of headers have
+ * checksums, headers have none. is_torn and is_older decide which of the two is right. */
 #include "upkeep/rescue.h"
 
 #include "base/arith.h"
@@ -14,14 +14,14 @@
 
 /* ---- Header copies and seals ------------------------------------------------------- */
 
-/* The newest copies and seals are kept, this many of each, newest first. */
+/* The newest copies and seals are kept, at most this many of each, the newest first. */
 enum { CV_MAX_COPIES = 16 };
 
 typedef struct cv_found_copy {
     uint64_t commit;
     cv_buffer header;
     uint64_t frame_size;
-    uint64_t end; /* of the copy or of its frame, whichever is larger */
+    uint64_t end; /* end of the copy or of its frame, whichever is larger */
     int64_t cbytes;
 } cv_found_copy;
 
@@ -69,7 +69,7 @@ static void add_seal(cv_copies *c, const cv_found_seal *seal)
     c->n_seals++;
 }
 
-/* Finds seals that begin in the first `fresh` bytes of the window at `pos`. */
+/* Finds seals that begin in the first `fresh` bytes of the window, which is at `pos`. */
 static void find_seals(cv_copies *c, const cv_buffer *window, uint64_t pos, size_t fresh)
 {
     cv_found_seal seal;
@@ -91,7 +91,7 @@ static cv_status search_window(cv_copies *c, const cv_buffer *window, uint64_t p
     return CV_OK;
 }
 
-/* Searches backwards from the end, in windows that overlap by the size of the largest copy. */
+/* Searches the file backwards, in windows that overlap by the size of the largest copy. */
 static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
 {
     enum { STEP = 1 << 20 };
@@ -112,7 +112,7 @@ static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
     return status;
 }
 
-/* Returns whether a frame was appended to the file at byte `pos`. */
+/* Returns whether a frame begins at byte `pos`: it was appended to the file. */
 static bool is_frame_at(cv_store *store, uint64_t pos)
 {
     uint8_t bytes[CV_FRAME_HEADER_MIN];
@@ -137,8 +137,8 @@ static agreement agree(const cv_found_copy *copy, uint64_t frame_size, int64_t c
     return (agreement)((copy->frame_size == frame_size) + (copy->cbytes == cbytes));
 }
 
-/* Compares the stored header, damaged or not, with the copies. *is_other: its sizes match no
- * copy. */
+/* Compares the sizes in the stored header, which may be damaged, with those of the newest copy.
+ * *is_other: they are not those of any copy. */
 static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
 {
     uint8_t bytes[CV_FRAME_HEADER_MIN];
@@ -150,15 +150,15 @@ static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
     if (!cv_frame_header_peek_sizes(bytes, sizeof bytes, &frame_size, &cbytes))
         return NEITHER;
     *is_other = true;
-    for (int i = 0; i < c->n; i++) /* sizes of an older copy: a torn write */
+    for (int i = 0; i < c->n; i++) /* an older copy's sizes are left by a torn write */
         if (agree(&c->items[i], frame_size, cbytes) == BOTH_SIZES) *is_other = false;
     return agree(&c->items[0], frame_size, cbytes);
 }
 
-/* Returns whether the end of the file is from an older commit whose copy was overwritten. A
- * commit leaves the previous tail intact and writes copy, index, seal and trailer in one
- * write. So the end is older if it overlaps the newest copy's frame, has no room for its
- * parts after it, or has a seal that says so. */
+/* Returns whether the end of the file belongs to an older commit, whose copy was overwritten. A
+ * commit leaves the previous tail intact, and writes copy, index, seal and trailer in one write. So
+ * the end is older if it overlaps the newest copy's frame, if there is no room after this frame for
+ * the parts of a tail, or if a seal in it has an older number. */
 static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t stored)
 {
     uint8_t tail[CV_TRAILER_TAIL], bytes[CV_SEAL_FOOTER];
@@ -177,7 +177,7 @@ static bool is_older_rest(const cv_found_copy *newest, cv_store *store, uint64_t
            cv_seal_footer_read(bytes, &footer) && footer.commit <= newest->commit;
 }
 
-/* Returns whether bytes follow the newest copy's frame that no older commit explains. */
+/* Returns whether bytes of no older commit or appended frame follow the newest copy's frame. */
 static bool has_more(const cv_copies *c, cv_store *store)
 {
     uint64_t stored;
@@ -188,10 +188,9 @@ static bool has_more(const cv_copies *c, cv_store *store)
            !is_frame_at(store, c->items[0].end);
 }
 
-/* Returns whether nothing in the file indicates a commit later than the newest copy's.
- * Indications are a seal with a higher number, sizes in the header that no copy has, and
- * bytes after the copy's frame that belong to no older commit or appended frame. False in
- * case of doubt. Call with at least one copy. */
+/* Returns whether the newest copy is that of the last commit. A later commit is indicated by a seal
+ * with a higher number, by sizes in the header that no copy has, or by bytes that follow the copy's
+ * frame (has_more). False in case of doubt. Call with at least one copy. */
 static bool copies_have_last(const cv_copies *c, cv_store *store)
 {
     bool is_other;
@@ -202,8 +201,8 @@ static bool copies_have_last(const cv_copies *c, cv_store *store)
 
 /* ---- Chunks without an index ------------------------------------------------------------
  *
- * All chunk headers contain the same size, which shows where a chunk may begin. Its block
- * table confirms that it is a chunk, and identifies it. */
+ * All chunk headers contain the same number of decoded bytes, which shows where a chunk may begin.
+ * The block table after it confirms that it is a chunk, and has its name. */
 
 /* Bytes [pos, end) of an object. */
 typedef struct cv_range {
@@ -212,24 +211,24 @@ typedef struct cv_range {
 } cv_range;
 
 typedef struct cv_found_table {
-    size_t size; /* bytes; 0: no table of this chunk */
+    size_t size; /* bytes; 0: the chunk has no table */
     uint32_t name;
 } cv_found_table;
 
 typedef struct wanted {
     uint32_t name;
     int64_t chunk;
-    int64_t n_taken; /* in the first of a name: number of entries that have their chunk */
+    int64_t n_taken; /* in the first of a name: entries that have their chunk */
 } wanted;
 
 typedef struct refind {
     cv_snapshot *state;
     cv_store *store;
     cv_index index;
-    cv_strays *strays; /* the index's strays: cv_index_set would drop those of set entries */
+    cv_strays *strays; /* the index's strays: cv_index_set drops some of them */
     wanted *wanted;    /* ascending by name */
     int64_t n_wanted, n_found;
-    uint64_t left; /* bytes of tables that may still be read */
+    uint64_t left; /* how many bytes of tables may still be read */
 } refind;
 
 static int by_name(const void *a, const void *b)
@@ -274,7 +273,7 @@ static wanted *take_wanted(refind *r, uint32_t name)
     return &r->wanted[next];
 }
 
-/* Assigns the entry to the chunk of this name, if one is missing. */
+/* Puts the position `entry` into the index for a chunk of this name, if such a chunk is missing. */
 static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
 {
     wanted *w = name != 0 ? take_wanted(r, name) : NULL;
@@ -284,7 +283,7 @@ static cv_status place(refind *r, uint32_t name, int64_t entry, cv_error *err)
     return cv_index_set_name(&r->index, w->chunk, name, err);
 }
 
-/* Reads the table of the chunk with this header at the beginning of `range`. */
+/* Reads the table at the beginning of `range`, which is that of the chunk with this header. */
 static cv_status refind_table(cv_store *store, const cv_grid *grid,
                               const cv_chunk_header *header, cv_range range,
                               cv_found_table *out, cv_error *err)
@@ -304,7 +303,7 @@ static cv_status refind_table(cv_store *store, const cv_grid *grid,
     return status;
 }
 
-/* Reads a chunk header at the beginning of `range`; false if there is none. */
+/* Reads the chunk header at the beginning of `range`. False if there is no valid header. */
 static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
 {
     const cv_grid *g = &r->state->grid;
@@ -321,8 +320,8 @@ static bool read_header(const refind *r, cv_range range, cv_chunk_header *out)
            cv_chunk_header_parse(bytes, &expect, out, NULL) == CV_OK;
 }
 
-/* Reads the chunk header at the beginning of `range` and the table after the chunk; size 0 if
- * there is none, or the budget is spent. */
+/* Reads the chunk header at the beginning of `range` and the table after the chunk. Its size is 0
+ * if there is no table, or if r->left does not suffice. */
 static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header,
                               cv_found_table *table, cv_error *err)
 {
@@ -334,7 +333,7 @@ static cv_status table_behind(refind *r, cv_range range, cv_chunk_header *header
     return refind_table(r->store, &r->state->grid, header, range, table, err);
 }
 
-/* Places the chunk at the beginning of `range`. *size: bytes of chunk and table; 0: none. */
+/* Places the chunk that begins `range`. *size: bytes of chunk and table; 0: there is no chunk. */
 static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *size,
                          cv_error *err)
 {
@@ -347,7 +346,7 @@ static cv_status look_at(refind *r, cv_range range, int64_t entry, uint64_t *siz
     return place(r, table.name, entry, err);
 }
 
-/* Places chunks that begin in the window at `pos`; *next is where to continue. */
+/* Places chunks that begin in the window, which is at `pos`. *next is where to continue. */
 static cv_status refind_search_window(refind *r, const cv_buffer *window, uint64_t pos,
                                       uint64_t end, uint64_t *next, cv_error *err)
 {
@@ -378,7 +377,7 @@ static cv_status search_area(refind *r, cv_error *err)
 {
     enum { WINDOW = 1 << 20 };
     uint64_t end = r->state->index_pos, pos = r->state->header.header_size;
-    r->left = 2 * (end - pos); /* bounds the time for a file made of headers */
+    r->left = 2 * (end - pos); /* bounds the time if a file consists of headers */
     cv_buffer window = {0};
     cv_status status = CV_OK;
     while (status == CV_OK && pos < end && end - pos >= CV_CHUNK_HEADER_SIZE) {
@@ -411,8 +410,7 @@ static cv_status search_files(refind *r, cv_error *err)
     return status;
 }
 
-/* Places chunks of other writers, which were sealed in place: the seal has the positions of
- * chunk and table. */
+/* Places chunks of other writers: the seal has the positions of these chunks and their tables. */
 static cv_status place_strays(refind *r, cv_error *err)
 {
     const cv_strays *strays = r->strays;
@@ -453,8 +451,8 @@ static cv_status search(refind *r, cv_error *err)
                    "the index is lost, and no chunk named by the seal was found");
 }
 
-/* Gives `state`, which has trailer and seal, an index of the chunks found by name; all others read
- * as zeros. Reads the whole chunk area through a window. CATERVA_ECORRUPT if no chunk is found. */
+/* Gives `state`, which has trailer and seal, an index of chunks found by their names. Others read
+ * as zeros. Reads all chunks through a window. CATERVA_ECORRUPT if no chunk is found. */
 static cv_status refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};
@@ -489,8 +487,8 @@ static cv_status refind_name(refind *r, int64_t chunk, cv_error *err)
     return cv_index_set_name(&r->state->index, chunk, table.name, err);
 }
 
-/* Takes the names from the tables after the chunks, so that their checksums are verified. For
- * a private state that this library wrote, whose seal is lost and whose index is decoded. */
+/* Takes the names of chunks from the tables after them, so that their checksums are verified. For a
+ * private state that this library wrote, whose seal is lost and whose index is decoded. */
 static cv_status refind_names(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};
@@ -498,7 +496,7 @@ static cv_status refind_names(cv_snapshot *state, cv_store *store, cv_error *err
     int64_t n = state->grid.n_chunks;
     if (!index->pages) return CV_OK; /* equal entries: special, or overlapping */
     if (cv_snapshot_check_room(state, store, cv_index_count_stored(index), NULL) != CV_OK)
-        return CV_OK; /* all of them are lost */
+        return CV_OK; /* all chunks are lost */
     r.left = store->has_chunk_objects ? UINT64_MAX
                                       : 2 * (state->index_pos - state->header.header_size);
     for (int64_t i = 0; i < n; i++) CV_TRY(refind_name(&r, i, err));
@@ -511,8 +509,8 @@ typedef struct rescue_search {
     cv_store *store;
     cv_snapshot *standing; /* the header at the beginning of the frame, or NULL */
     cv_copies copies;
-    bool has_last;  /* nothing indicates a commit later than the newest copy's */
-    bool condemned; /* the seal says that the standing header is damaged */
+    bool has_last;  /* no later commit than that of the newest copy is indicated */
+    bool condemned; /* the seal shows that the standing header is damaged */
 } rescue_search;
 
 static cv_status find_copies(rescue_search *s, cv_error *err)
@@ -522,7 +520,7 @@ static cv_status find_copies(rescue_search *s, cv_error *err)
     return CV_OK;
 }
 
-/* Returns what copy `i` is: that of the last commit, or of an older one. */
+/* Returns whether copy `i` is that of the last commit or of an older one. */
 static caterva_found found_by(const rescue_search *s, int i)
 {
     return i == 0 && s->has_last ? CATERVA_FOUND_COPY : CATERVA_FOUND_OLDER;
@@ -533,9 +531,9 @@ static bool is_ours(const cv_snapshot *state)
     return state->header.encode_threads == 0 && state->header.decode_threads == 0;
 }
 
-/* A header that this library wrote has its own copy. If there is another one in its place,
- * the write was torn; also if only the frame size or only the chunk size is that of the
- * newest commit. If the copy itself is damaged, no other copy matches. */
+/* Returns whether a write of the header was torn. A header that this library wrote has a copy of
+ * its own. If it has none, but another copy has the same size of chunks, or the newest copy the
+ * same frame size, the header is a mix. If its own copy is only damaged, no other copy matches. */
 static bool is_torn(const rescue_search *s, const cv_snapshot *state)
 {
     const cv_frame_header *h = &state->header;
@@ -553,8 +551,8 @@ static bool is_torn(const rescue_search *s, const cv_snapshot *state)
     return false;
 }
 
-/* Returns whether the header is newer than all copies and its own copy is lost: its sizes
- * match no copy, or the file indicates a later commit. */
+/* Returns whether all copies are older than the header, whose own copy is lost: no copy has one of
+ * its sizes, or the file indicates a later commit. */
 static bool is_older(const rescue_search *s)
 {
     if (!s->standing) return false;
@@ -567,7 +565,7 @@ static bool is_older(const rescue_search *s)
     return true;
 }
 
-/* How much of a state must be valid. Without its index, the seal still names its chunks. */
+/* What must be valid of a state. Without the index, the seal still has the chunks' names. */
 typedef enum required { ALL_OF_IT, NO_INDEX, NO_TRAILER, NO_SEAL } required;
 
 /* Loads the trailer, or finds the index without it. */
@@ -579,7 +577,7 @@ static cv_status load_end(const rescue_search *s, cv_snapshot *state, required w
     return what == NO_TRAILER ? cv_sealed_find(state, s->store, err) : CV_OK;
 }
 
-/* Loads the end and the decoded index. */
+/* Loads the end of the state, and its index, decoded. */
 static cv_status complete(const rescue_search *s, cv_snapshot *state, required what,
                           cv_error *err)
 {
@@ -592,7 +590,7 @@ static cv_status complete(const rescue_search *s, cv_snapshot *state, required w
     return what == NO_SEAL && is_ours(state) ? refind_names(state, s->store, err) : CV_OK;
 }
 
-/* Loads the state of these header bytes. A failed attempt leaves nothing behind. */
+/* Loads the state of these header bytes. A failure leaves nothing behind. */
 static cv_status try_header(const rescue_search *s, const cv_buffer *header, required what,
                             cv_snapshot **out, cv_error *err)
 {
@@ -616,14 +614,13 @@ static void take(cv_rescue *out, cv_snapshot *state, caterva_found found, requir
     out->n_known = state->grid.n_chunks;
 }
 
-/* Returns whether the failure says nothing about the bytes (a failed read or allocation): it
- * ends the search. */
+/* Returns whether the failure (of a read, of memory, or a stop) ends the search. */
 static bool is_no_answer(cv_status status)
 {
     return status == CATERVA_ENOMEM || status == CATERVA_EIO || status == CATERVA_ESTOPPED;
 }
 
-/* Returns the most complete state for these header bytes, from `first` to `last`. */
+/* Returns the first state of these header bytes that loads, from requirement `first` to `last`. */
 static cv_status try_all(const rescue_search *s, const cv_buffer *header, caterva_found found,
                          required first, required last, cv_rescue *out, cv_error *err)
 {
@@ -636,6 +633,7 @@ static cv_status try_all(const rescue_search *s, const cv_buffer *header, caterv
     }
     return status;
 }
+
 /* Tries the headers in the order given in rescue.h. */
 static cv_status try_states(const rescue_search *s, required first, required last,
                             cv_rescue *out, cv_error *err)
@@ -656,7 +654,7 @@ static cv_status try_states(const rescue_search *s, required first, required las
     return status;
 }
 
-/* Tries states verified by a seal, of any age; then those without a seal. */
+/* Tries states of any age that a seal verifies, then those without a seal. */
 static cv_status try_all_states(const rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_status status = try_states(s, ALL_OF_IT, NO_TRAILER, out, err);
@@ -674,8 +672,7 @@ static cv_status own_index(cv_snapshot *state, cv_error *err)
     return cv_index_share(&zeros, &state->index, err);
 }
 
-/* In an array written in order, each chunk follows the previous one; the first gap ends the
- * known chunks. */
+/* Numbers chunks as in an array written in order, where each follows the last, up to a gap. */
 static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_known,
                                cv_error *err)
 {
@@ -698,7 +695,7 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
         CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, at, bytes, sizeof bytes, err));
         if (cv_chunk_header_parse(bytes, &expect, &header, NULL) != CV_OK) break;
         int64_t offset = (int64_t)(at - state->header.header_size);
-        cv_found_table table; /* follows its chunk */
+        cv_found_table table; /* after the chunk */
         CV_TRY(cv_index_set(&state->index, (*n_known)++, offset, 0, err));
         at += (uint64_t)header.cbytes;
         cv_range behind = {CV_FRAME_OBJECT, at, end};
@@ -708,7 +705,7 @@ static cv_status number_chunks(cv_store *store, cv_snapshot *state, int64_t *n_k
     return CV_OK;
 }
 
-/* In a directory written in order, files are named by the numbers of their chunks. */
+/* Numbers files as in a directory written in order, where they have the numbers of their chunks. */
 static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_known,
                               cv_error *err)
 {
@@ -726,8 +723,8 @@ static cv_status number_files(cv_store *store, cv_snapshot *state, int64_t *n_kn
     return CV_OK;
 }
 
-/* Special chunks are not stored, so it is unknown how many are missing between two others:
- * the numbers are a guess. */
+/* Makes a state from the order of stored chunks. This is a guess, because it is unknown how many
+ * special chunks, which are not stored, are missing between two others. */
 static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state = s->standing;
@@ -746,7 +743,7 @@ static cv_status guess_order(rescue_search *s, cv_rescue *out, cv_error *err)
     return CV_OK;
 }
 
-/* Checks everything that opening the frame would. */
+/* Loads the state of the header, with the checks that opening the frame makes. */
 static cv_status try_standing(rescue_search *s, cv_rescue *out)
 {
     cv_snapshot *state;
@@ -766,7 +763,7 @@ static bool has_own_copy(const cv_snapshot *state, cv_store *store)
     return found;
 }
 
-/* Replaces a state that loads if its header is a mix of two. */
+/* If the header of the state is a mix of two, replaces the state, although it loads. */
 static cv_status doubt_standing(rescue_search *s, cv_rescue *out, cv_error *err)
 {
     cv_snapshot *state = out->state;
@@ -788,7 +785,7 @@ static cv_status doubt_standing(rescue_search *s, cv_rescue *out, cv_error *err)
     return CV_OK;
 }
 
-/* Returns whether a guess, which was not requested, would find a state. */
+/* Returns whether a guess would find a state. */
 static bool would_guess(rescue_search *s)
 {
     cv_rescue out = {0};
@@ -804,21 +801,21 @@ static cv_status find(rescue_search *s, bool guess, cv_rescue *out, cv_error *er
         status = doubt_standing(s, out, err);
         if (status == CV_OK) return CV_OK;
         cv_snapshot_release(out->state);
-        out->state = NULL; /* not owned by the caller any more */
+        out->state = NULL; /* the caller does not own it */
         return status;
     }
     if (is_no_answer(status)) {
         *err = out->reason;
         return status;
     }
-    /* At byte 0, only the checksum of a readable header can be wrong. */
+    /* If a header was readable, only its checksum can be wrong at byte 0. */
     s->condemned = s->standing && out->reason.position == 0;
     status = find_copies(s, err);
     if (status == CV_OK) status = try_all_states(s, out, err);
     if (status != CV_OK && !is_no_answer(status) && guess && s->standing)
         status = guess_order(s, out, err);
     if (status == CV_OK || is_no_answer(status)) return status;
-    /* Reports the damage, not why the last attempt failed. */
+    /* Reports the damage, not the reason why the last attempt failed. */
     (void)cv_fail(
         err, out->reason.code, out->reason.position, "%.150s; no other state was found%s",
         out->reason.message,
@@ -839,14 +836,14 @@ cv_status cv_rescue_find(cv_store *store, bool guess, cv_rescue *out, cv_error *
     return status;
 }
 
-/* In a directory, replaces the whole frame, with the new header. */
+/* In a directory, replaces the whole frame by one with the new header. */
 static cv_status replace_header(cv_store *store, const cv_buffer *header, bool durable,
                                 cv_error *err)
 {
     cv_buffer frame = {0};
     uint64_t size;
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &size, err));
-    if (size < header->size) /* it was longer when the header was found */
+    if (size < header->size) /* the frame was longer when the header was found */
         return cv_fail(err, CATERVA_EIO, (int64_t)size, "the frame was truncated meanwhile");
     cv_status status = cv_buffer_resize(&frame, (size_t)size, err);
     if (status == CV_OK)
@@ -872,7 +869,7 @@ cv_status cv_rescue_write_header(cv_store *store, const cv_snapshot *state, bool
     return cv_store_check_name(store, err);
 }
 
-/* Without chunks there is no commit number; the only copy may have any. */
+/* Appends a copy of the header. Without chunks there is no commit number: the only copy has 1. */
 static cv_status make_copy(const cv_snapshot *state, uint64_t size, cv_buffer *out,
                            cv_error *err)
 {
@@ -892,7 +889,7 @@ cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool d
     CV_TRY(cv_store_check_name(store, err));
     CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
     cv_status status = CV_OK;
-    if (store->has_chunk_objects) { /* its frame is replaced as a whole */
+    if (store->has_chunk_objects) { /* the frame is replaced as a whole */
         status = cv_buffer_resize(&bytes, (size_t)pos, err);
         if (status == CV_OK)
             status = cv_store_read(store, CV_FRAME_OBJECT, 0, bytes.data, bytes.size, err);

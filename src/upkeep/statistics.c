@@ -1,5 +1,5 @@
-/* Room: upkeep. The public functions for statistics and reductions of arrays, views and
- * joined arrays: check arguments and dtypes, take locks, and call reduce.c. */
+/* Room: upkeep. The public functions for statistics and reductions of arrays, views and joins:
+ * check arguments and dtypes, take locks, and call reduce.c. */
 #include "array/array.h"
 #include "array/view.h"
 #include "base/arith.h"
@@ -12,11 +12,11 @@
 
 /* ---- Arguments --------------------------------------------------------------------- */
 
-/* A selection in the form that the engine requires: axes are forward, none is dropped. */
+/* A selection in the form that the engine requires: axes are forward, and none is dropped. */
 typedef struct cv_taken {
     cv_selection selection;
-    int64_t *lists[CV_MAX_DIMS]; /* lists that replace masks, owned */
-    bool falls[CV_MAX_DIMS];     /* a backward axis: its results are stored in reverse */
+    int64_t *lists[CV_MAX_DIMS]; /* owned: lists that replace masks */
+    bool falls[CV_MAX_DIMS];     /* was backward: results are stored in reverse */
 } cv_taken;
 
 typedef struct cv_cells_wanted {
@@ -31,7 +31,7 @@ typedef struct cv_cells_wanted {
 
 static cv_status list_axis(cv_taken *t, cv_axis *axis, int d, cv_error *err)
 {
-    size_t size = (size_t)axis->n * sizeof(int64_t); /* fits: there are that many items */
+    size_t size = (size_t)axis->n * sizeof(int64_t); /* no overflow: as many items exist */
     int64_t *list = t->lists[d] = cv_malloc(size);
     if (!list) return cv_fail_memory(err, size, "a list of indices");
     int64_t n = 0;
@@ -54,7 +54,7 @@ static cv_status take_axis(cv_taken *t, int d, cv_error *err)
     return CV_OK;
 }
 
-/* Estimates the blocks that hold a selected item; an upper bound. */
+/* Returns an upper bound of the number of blocks that hold a selected item. */
 static int64_t count_blocks(const cv_selection *s)
 {
     const cv_grid *grid = s->grid;
@@ -65,7 +65,7 @@ static int64_t count_blocks(const cv_selection *s)
     return n;
 }
 
-/* Prepares the selection and announces its bytes to `watch`. Release it even after a failure. */
+/* Prepares the selection, and adds its bytes to the watch's total. Free *t also after a failure. */
 static cv_status take(cv_taken *t, cv_watch *watch, cv_error *err)
 {
     cv_selection *s = &t->selection;
@@ -82,8 +82,7 @@ static void taken_free(cv_taken *t)
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(t->lists[d]);
 }
 
-/* Marks the axes of the result that are reduced; all if the options name none. An axis named
- * twice is an error. */
+/* Marks the axes of the result that are reduced: those in the options, or all if there are none. */
 static cv_status mark_axes(const caterva_reduce_options *o, int ndim, bool *goes,
                            cv_error *err)
 {
@@ -124,7 +123,7 @@ static cv_status check_bins_of(const cv_number_type *type, cv_error *err)
     return cv_fail(err, CATERVA_EDTYPE, -1, "there is no histogram of times");
 }
 
-/* Checks that the reduction is defined for such items, and that the result fits. */
+/* Checks that the reduction is defined for items of this type, and that its result fits `dst`. */
 static cv_status check_cells(const cv_cells_wanted *w, const cv_number_type *type,
                              cv_error *err)
 {
@@ -153,8 +152,8 @@ static void store_nothing(const cv_cells_wanted *w, const cv_number_type *type)
 
 /* ---- Several arrays as one ---------------------------------------------------------------
  *
- * The share of each array is reduced separately, one after the other, and added to the cells
- * of the result. The shares are mapped to these cells as a read maps items to its buffer; a
+ * The share of each array is reduced separately, one after the other, and its cells are added to
+ * those of the result. A share is mapped to these cells as a read maps items to its buffer; a
  * reduced axis has a stride of 0.
  *
  *     stacked along axis 0      array 0  ->  cells 0, 1, 2     axis 0 is kept
@@ -162,7 +161,7 @@ static void store_nothing(const cv_cells_wanted *w, const cv_number_type *type)
  *     and axis 0 reduced        array 0  ->  cells 0, 1, 2
  *                               array 1  ->  cells 0, 1, 2 */
 
-/* One call; results go to one of tally, bins and cells. */
+/* One call. Its results go to `cells` or `bins`, or if both are NULL to `tally`. */
 typedef struct join_call {
     caterva_reduce_options options;
     cv_number_type type;
@@ -170,20 +169,20 @@ typedef struct join_call {
     cv_tally tally;         /* of all items */
     const cv_bins *bins;
     const cv_cells_wanted *cells;
-    int64_t n_items_done; /* of the arrays that are done */
-    int64_t n_items_here;
+    int64_t n_items_done; /* items of the arrays that are done */
+    int64_t n_items_here; /* items of the present array's share */
 } join_call;
 
 typedef struct share {
     cv_source source;
     cv_taken taken;
     cv_watch watch;
-    cv_cell *first; /* of the cells of the result */
+    cv_cell *first; /* first cell of the share in the result */
     cv_axes_request request;
     bool is_one_cell;
 } share;
 
-/* Converts the bytes of one array's blocks to bytes of the call's items. */
+/* Reports progress of the call in bytes of its items, from that of one array in bytes of blocks. */
 static int report_share(void *context, int64_t done, int64_t total)
 {
     const join_call *call = context;
@@ -194,8 +193,8 @@ static int report_share(void *context, int64_t done, int64_t total)
                             call->selection.n_items * size);
 }
 
-/* Finds the cells of the share; a reduced or missing axis has a stride of 0. Call before
- * `take`, after which no axis is dropped. */
+/* Finds the share's cells: a reduced or dropped axis has a stride of 0. Call before `take`, which
+ * makes dropped axes normal ones. */
 static void place_share(const cv_mapped *m, share *sh)
 {
     const int64_t size = sizeof(cv_cell);
@@ -284,17 +283,17 @@ static cv_status begin(const caterva_view *view, const caterva_reduce_options *o
     return cv_array_selection(&view->grid, call->options.selection, &call->selection, err);
 }
 
-/* `cells` NULL: there is one result for all items. */
+/* Reduces the shares of all arrays. `cells` is NULL if there is one result for all items. */
 static cv_status reduce_all(const caterva_view *view, join_call *call, const cv_memory *cells,
                             cv_error *err)
 {
     const cv_visit visit = {.array = reduce_array, .context = call};
-    const cv_memory nowhere = {.data = (uint8_t *)call}; /* no item is stored there */
+    const cv_memory nowhere = {.data = (uint8_t *)call}; /* nothing is stored there */
     return cv_view_visit(view, &call->selection, cells ? cells : &nowhere, &visit, err);
 }
 
-/* These three do what the public functions do, for a view of several arrays. Bins are checked
- * and added to; of the given cells only what, dst and dst_size are used. */
+/* The next functions join_... do the same as the public functions, for a view of several arrays.
+ * The bins are checked; of `given`, only what, dst and dst_size are used. */
 static cv_status join_statistics(const caterva_view *view,
                                  const caterva_reduce_options *options, caterva_stats *out,
                                  cv_error *err)
@@ -320,7 +319,7 @@ static cv_status join_histogram(const caterva_view *view,
     return reduce_all(view, &call, NULL, err);
 }
 
-/* Sets the strides of the cells; *some_stay false: all axes are reduced. */
+/* Sets the strides of the cells. *some_stay is false if all axes are reduced. */
 static cv_status place_cells(const join_call *call, cv_cells_wanted *wanted, cv_memory *cells,
                              bool *some_stay, cv_error *err)
 {
@@ -398,8 +397,8 @@ static cv_status join_reduce(const caterva_view *view, const caterva_reduce_opti
     return reduce_axes(view, &call, &memory, err);
 }
 
-/* The data of a call that the engine borrows. Axis d of the selection's result is axis
- * kept[d] of the array, unless the result is a list of points. */
+/* The data of a call on one array, which the engine borrows. Axis d of the selection's result is
+ * axis kept[d] of the array, unless the result is a list of points. */
 typedef struct request {
     caterva_reduce_options options;
     const caterva_view *view; /* NULL: the array is reduced directly */
@@ -408,13 +407,12 @@ typedef struct request {
     cv_number_type type;
     cv_taken taken;
     int ndim;              /* of the selection's result */
-    int kept[CV_MAX_DIMS]; /* -1: an axis of one item that only the view has */
-    cv_watch watch;        /* the options' */
+    int kept[CV_MAX_DIMS]; /* -1: a new axis of the view, of one item */
+    cv_watch watch;        /* with the progress function of the options */
     cv_reduction reduction;
 } request;
 
-/* Records the axes of the result and, for each, the array's axis (the view's, if the
- * selection is empty). */
+/* Records the array's axis for each axis of the result; the view's if the selection is empty. */
 static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
 {
     if (s->kind != CATERVA_SELECTION_AXES) {
@@ -435,7 +433,7 @@ static cv_status note_result(request *r, const cv_selection *s, cv_error *err)
     return CV_OK;
 }
 
-/* An empty selection is not mapped, since no item of the array is read. */
+/* Maps the view's selection to the array, unless it is empty: then no item is read. */
 static cv_status map_to_array(request *r, const cv_grid *grid, cv_error *err)
 {
     static const cv_memory nowhere = {.data = NULL};
@@ -462,7 +460,7 @@ static cv_status prepare(request *r, caterva_array *array, cv_error *err)
     r->reduction = (cv_reduction){&r->source, &r->type, &r->taken.selection};
     const cv_grid *grid = &r->source.snapshot->grid;
     if (r->view)
-        CV_TRY(cv_view_check(r->view->base, grid, err)); /* it may have changed since */
+        CV_TRY(cv_view_check(r->view->base, grid, err)); /* the array may have changed */
     CV_TRY(cv_number_type_of(array->type.dtype, &r->type, err));
     return take_selection(r, grid, err);
 }
@@ -477,7 +475,7 @@ static items_of items_below(const caterva_view *view)
     return (items_of){view->base->array, view};
 }
 
-/* Reports a stale view before any other failure. */
+/* Checks the view first of all: CATERVA_ESTALE has precedence over other failures. */
 static cv_status check_view(const caterva_view *view, cv_error *err)
 {
     if (!view) return cv_fail(err, CATERVA_EINVAL, -1, "the view is NULL");
@@ -553,11 +551,13 @@ static cv_status compute_histogram(request *r, void *bins, cv_error *err)
 static cv_status check_bins(const cv_bins *bins, cv_error *err)
 {
     if (bins->n_bins < 1 || bins->n_bins > CATERVA_MAX_BINS)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%lld bins are not in [1, %d]",
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "the number of bins is %lld: it must be in [1, %d]",
                        (long long)bins->n_bins, CATERVA_MAX_BINS);
     if (!(bins->lo <= bins->hi) || !isfinite(bins->hi - bins->lo))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the range [%g, %g] is invalid", bins->lo,
-                       bins->hi);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "the range [%g, %g] must be finite and not end before it begins",
+                       bins->lo, bins->hi);
     return CV_OK;
 }
 
@@ -610,8 +610,8 @@ typedef struct axes_call {
     int64_t first_cell; /* not 0 if an axis is backward */
 } axes_call;
 
-/* Decides for each axis of the array whether it is reduced, and finds the cells. An axis of
- * one item that is not in the result may be either. */
+/* Decides for each axis of the array whether it is reduced, and finds the cells. An axis of one
+ * item that is not in the result may be treated either way. */
 static cv_status reduce_place_cells(const request *r, axes_call *call, cv_error *err)
 {
     bool goes[CV_MAX_DIMS] = {false};

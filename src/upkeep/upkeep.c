@@ -66,7 +66,7 @@ caterva_status caterva_delete(const char *url, const caterva_upkeep_options *opt
     caterva_open_options open = CATERVA_OPEN_INIT;
     caterva_array *array;
     CV_TRY(cv_upkeep_options_read(options, &o, err));
-    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the name is deleted */
+    open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the deletion */
     open.cache_bytes = -1;
     CV_TRY(caterva_open(url, &open, &array, err));
     cv_status status = delete_store(array->frame->store, &o, err);

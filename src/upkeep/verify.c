@@ -1,6 +1,6 @@
-/* Room: upkeep. Verify checks the seal, the copy of the header, the header and block starts of
- * every chunk, that no two chunks share bytes, that every block matches its checksum and decodes,
- * and that every attribute decodes. It continues after damage and reports each to the callback. */
+/* Room: upkeep. Verify checks the seal, the copy of the header and every attribute. It checks that
+ * the header and block starts of every chunk are valid, that no two chunks share bytes, and that
+ * every block matches its checksum and decodes. It continues after damage and reports all of it. */
 #include "upkeep/verify.h"
 
 #include "array/array.h"
@@ -18,12 +18,12 @@
 #include <caterva_upkeep.h>
 #include <stdlib.h>
 
-/* Each pass checks a range of positions with at most that many chunks, which bounds the lists. */
+/* Each pass checks a range of positions with at most this many chunks, to bound the lists. */
 enum { PASS_CHUNKS = 1 << 20 };
 
 typedef struct extent {
     uint64_t pos;
-    uint64_t size; /* 0: none */
+    uint64_t size; /* 0: no extent */
     int64_t chunk;
 } extent;
 
@@ -33,17 +33,17 @@ typedef struct verify_task {
     cv_snapshot *snapshot;
     const caterva_verify_options *options;
     cv_watch watch;     /* its lock also serialises damage reports */
-    cv_watch *progress; /* the same, or the handle's, or NULL */
+    cv_watch *progress; /* `watch`, or the handle's, or NULL */
     const cv_index *index;
-    int64_t *chunks; /* of the pass */
+    int64_t *chunks; /* chunks of the pass */
     int64_t n_chunks, max_chunks;
-    cv_stage stage; /* its units are these chunks */
+    cv_stage stage; /* unit i is chunks[i] */
     cv_mutex lock;  /* protects all members below */
     caterva_verify_result *result;
     uint8_t *lost;   /* one bit per chunk, or NULL */
-    extent *extents; /* of the pass, at most one per chunk */
+    extent *extents; /* where chunks of the pass are; at most one each */
     int64_t n_extents;
-    extent reach; /* of earlier passes: the one that ends last */
+    extent reach; /* the extent of earlier passes that ends last */
 } verify_task;
 
 static void lose(verify_task *task, int64_t chunk)
@@ -62,7 +62,7 @@ static void report(verify_task *task, int64_t chunk, const cv_error *error)
     cv_mutex_unlock(&task->watch.lock);
 }
 
-/* Blocks are decoded only as a check. */
+/* Decoded blocks are not delivered: decoding them is the check. */
 static uint8_t *place_nowhere(void *context, int64_t tag)
 {
     (void)context;
@@ -101,7 +101,7 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
 {
     cv_mutex_lock(&task->lock);
     uint64_t pos = ref->object == CV_FRAME_OBJECT ? ref->pos : (uint64_t)ref->object;
-    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: compares only numbers */
+    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: only numbers count */
     task->extents[task->n_extents++] = (extent){pos, size, ref->chunk};
     cv_mutex_unlock(&task->lock);
 }
@@ -141,7 +141,7 @@ static cv_status check_stored(one_chunk *o, cv_error *err)
     return CV_OK;
 }
 
-/* Checks a chunk; a second attempt reads without the stage. */
+/* Checks a chunk. A second attempt reads without the stage. */
 static cv_status check_chunk(void *context, cv_error *err)
 {
     one_chunk *o = context;
@@ -153,7 +153,7 @@ static cv_status check_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* Counts a chunk. Verify continues after damage; other failures end it. */
+/* Counts a checked chunk. Returns failures other than damage, which end the verification. */
 static cv_status finish_chunk(verify_task *task, int64_t chunk, cv_status status,
                               cv_error *error)
 {
@@ -208,18 +208,18 @@ static void report_overlap(verify_task *task, const extent *of, const extent *wi
     report(task, of->chunk, &error);
 }
 
-/* Finds overlaps in this pass, and with extents of earlier passes. */
+/* Finds overlaps among the extents of this pass, and with those of earlier passes. */
 static void check_overlaps(verify_task *task)
 {
     qsort(task->extents, (size_t)task->n_extents, sizeof task->extents[0], by_pos);
-    extent a = task->reach; /* the extent that ends last so far */
+    extent a = task->reach; /* of those so far, the one that ends last */
     for (int64_t i = 0; i < task->n_extents; i++) {
         const extent b = task->extents[i], last = a;
         bool apart = a.size == 0 || b.pos >= a.pos + a.size;
         if (b.pos + b.size > a.pos + a.size) a = b;
         if (apart) continue;
         report_overlap(task, &b, &last);
-        /* It is unknown which of the two is right, so both are lost. */
+        /* It is unknown which of the two chunks is right, so both are lost. */
         if (task->lost && !cv_is_lost(task->lost, last.chunk))
             report_overlap(task, &last, &b);
     }
@@ -227,7 +227,7 @@ static void check_overlaps(verify_task *task)
     task->n_extents = 0;
 }
 
-/* Counts of the index's stored chunks; special entries of unknown kinds are reported. */
+/* The stored chunks of the index. */
 typedef struct survey {
     int64_t n_stored;
     int64_t low, high; /* lowest and highest entry of a stored chunk */
@@ -244,10 +244,10 @@ static void look_at_special(verify_task *task, int64_t chunk, int64_t *good)
         report(task, chunk, &error);
 }
 
-/* Checks all entries, or one if it stands for all. */
+/* Surveys all entries, or the one that stands for all. Reports special entries of unknown kinds. */
 static void look_over(verify_task *task, survey *s)
 {
-    int64_t n = task->snapshot->grid.n_chunks, good = 0; /* no special entry is 0 */
+    int64_t n = task->snapshot->grid.n_chunks, good = 0; /* special entries are never 0 */
     *s = (survey){.low = INT64_MAX};
     for (int64_t i = 0; i < n; i++) {
         int64_t entry = cv_index_get(task->index, i);
@@ -273,8 +273,8 @@ static int64_t count_in(const verify_task *task, int64_t low, int64_t high)
     return n;
 }
 
-/* Returns the end of a range from `low` with at most PASS_CHUNKS chunks. More chunks at one
- * position were rejected before. */
+/* Returns the end of a range from `low` on that has at most PASS_CHUNKS chunks. An index with more
+ * chunks at one position was rejected before. */
 static int64_t end_of_pass(const verify_task *task, const survey *s, int64_t low)
 {
     if (s->n_stored <= PASS_CHUNKS) return s->high;
@@ -322,7 +322,7 @@ static cv_status check_room(verify_task *task, const survey *s, bool *fits, cv_e
     return status;
 }
 
-/* If there is no room for all stored chunks, it is unknown which are real, so all are lost. */
+/* Marks all stored chunks as lost: the file has no room for all, so any of them may be false. */
 static void lose_stored(verify_task *task, const survey *s)
 {
     for (int64_t i = 0; task->lost && i < task->index->n; i++)
@@ -339,7 +339,7 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
     cv_status status = CV_OK;
     if (!task->extents || !task->chunks)
         status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
-    /* low = high + 1 would overflow if a damaged index has the highest entry. */
+    /* `more` avoids that high + 1 overflows for the highest entry of a damaged index. */
     bool more = s->low <= s->high;
     for (int64_t low = s->low, high; more && status == CV_OK; low = high + more) {
         high = end_of_pass(task, s, low);
@@ -368,7 +368,7 @@ static cv_status check_attributes(verify_task *task, cv_error *err)
     return status;
 }
 
-/* Runs a check of the frame, twice if another read may help, and reports damage. */
+/* Runs a check of the frame, again if reading again may help, and reports damage. */
 static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_error *),
                              cv_error *err)
 {
@@ -383,7 +383,7 @@ static cv_status check_twice(verify_task *task, cv_status (*check)(void *, cv_er
     return status;
 }
 
-/* If the handle already has index and seal in memory, verifies the stored ones. */
+/* Checks index and seal. If the handle has them in memory already, checks the stored ones. */
 static cv_status check_index(void *context, cv_error *err)
 {
     verify_task *task = context;
@@ -395,14 +395,14 @@ static cv_status check_index(void *context, cv_error *err)
     return is_checked || s->refound ? CV_OK : cv_sealed_verify(s, store, err);
 }
 
-/* Readers need the copy only if the header is torn; damage must be found before that. */
+/* Checks the copy of the header: damage must be found before a torn header makes it necessary. */
 static cv_status check_header_copy(void *context, cv_error *err)
 {
     const verify_task *task = context;
     return cv_tail_check_copy(task->snapshot, task->frame->store, err);
 }
 
-/* Counts chunks that need no check of their own. */
+/* Counts `n` chunks as checked that need no check of their own. */
 static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;
@@ -418,7 +418,7 @@ static cv_status check_chunks(verify_task *task, cv_error *err)
     if (n == 0) return CV_OK;
     CV_TRY(check_twice(task, check_index, err));
     if (!atomic_load(&task->snapshot->index_ready))
-        return CV_OK; /* without an index there are no chunks to check */
+        return CV_OK; /* without an index no chunk can be checked */
     look_over(task, &s);
     CV_TRY(check_room(task, &s, &fits, err));
     if (!fits) lose_stored(task, &s);
@@ -436,7 +436,7 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
                         .lost = lost,
                         .result = result};
     *result = (caterva_verify_result){0};
-    /* Checks the stored bytes, not those this handle has cached. */
+    /* Makes reads use the stored bytes, not those that this handle has cached. */
     cv_store_read_anew(source->frame->store);
     cv_layout_cache_clear(source->frame->layouts);
     task.progress = cv_watch_open(&task.watch, &options->progress, source->watch);
@@ -452,10 +452,10 @@ cv_status cv_verify(const cv_source *source, const caterva_verify_options *optio
 
 /* ---- The public call --------------------------------------------------------------------
  *
- * No lock is held while callbacks run, so they may use the array. The gate excludes commits,
- * so that the committed state does not change meanwhile. */
+ * No lock is held while callbacks run, so they may use the array. The gate keeps commits out, so
+ * that the committed state does not change meanwhile. */
 
-/* A call of verify, between the engine and the callbacks. */
+/* A call of caterva_verify: passes reports to the callbacks, and notes them in the gate. */
 typedef struct verification {
     caterva_verify_options options; /* the caller's */
     cv_gate *gate;
@@ -480,14 +480,14 @@ static int on_progress(void *context, int64_t done, int64_t total)
     return stop;
 }
 
-/* Reads the committed state while a writer may be active: it writes elsewhere. */
+/* Verifies the committed state. A writer may be active: it writes other bytes. */
 static cv_status verify(caterva_array *array, const caterva_verify_options *options,
                         caterva_verify_result *result, cv_error *err)
 {
     cv_array_lock_shared(array);
     cv_source source = cv_array_source(array);
     source.snapshot = array->snapshot;
-    source.pending = NULL; /* pending changes are not stored, and may have fewer chunks */
+    source.pending = NULL; /* pending changes may have fewer chunks */
     cv_snapshot_retain(source.snapshot);
     cv_array_unlock(array);
     if (array->watch) cv_watch_begin(array->watch);
