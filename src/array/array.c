@@ -1,5 +1,5 @@
-/* Room: array. The handle: creates, describes, locks, commits and releases it. The engine reads and
- * writes items; open.c opens handles. Does not know what wings attach. */
+/* Room: array. Creates, describes, locks, commits and releases the handle. The engine reads and
+ * writes items, and open.c opens handles. This file does not know what wings attach. */
 #include "array/array.h"
 
 #include "array/wings.h"
@@ -654,7 +654,7 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
     return CV_OK;
 }
 
-enum { MIN_DEAD = 64 * 1024 };
+enum { MIN_DEAD = 64 * 1024 }; /* bytes; fewer are not worth a copy */
 
 /* Whether the options request to compact a file with this share of dead bytes. */
 static bool compacts_at_close(const caterva_array *array)

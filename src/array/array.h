@@ -85,10 +85,10 @@ typedef struct cv_attachment {
 /* What a wing does with its attachments. Each function except `free` may be NULL. */
 typedef struct cv_attachment_kind {
     cv_status (*write)(cv_attachment *self, const cv_written *items, cv_error *err);
-    /* Fails if such a handle does not allow `what` ("a commit", "a change of shape"). */
+    /* Fails if the attachment forbids `what` ("a commit", "a change of shape"). */
     cv_status (*refuse)(const cv_attachment *self, const char *what, cv_error *err);
     void (*roll_back)(cv_attachment *self);
-    /* For caterva_refresh: opens the source of a handle for reading again. Complete options. */
+    /* For caterva_refresh of a handle for reading: opens its source again, with all options. */
     cv_status (*reopen)(const cv_attachment *self, const caterva_array *array,
                         const caterva_open_options *options, caterva_array **out,
                         cv_error *err);
@@ -135,7 +135,7 @@ struct caterva_array {
     uint8_t *fill;                    /* the item that fills new space; NULL: zeros */
     char *path;                       /* absolute, of the file or directory; NULL in memory */
     char *url;                        /* what caterva_refresh opens; NULL: `path` */
-    caterva_open_options opened;      /* the options of that open */
+    caterva_open_options opened;      /* complete; caterva_refresh uses them */
     cv_watch *watch;                  /* progress of long calls; or NULL */
     cv_item_type type;                /* the items' dtype */
     cv_mutex description_lock;        /* guards `description` */
@@ -188,8 +188,8 @@ cv_status cv_array_check(const caterva_array *array, cv_error *err);
 cv_status cv_array_check_compact(int percent, cv_error *err);
 
 /* Replaces the array's file or directory by a compact copy, and keeps writers out. Afterwards the
- * handle can only be released. Call with the lock alone. CATERVA_EBUSY for a directory that is open
- * for reading elsewhere. */
+ * handle can only be released. Call with the lock held alone. CATERVA_EBUSY for a directory that is
+ * open for reading elsewhere. */
 cv_status cv_array_compact(caterva_array *array, cv_error *err);
 
 /* Makes reads use the frame's current state. Call after a commit, with the lock held alone. */

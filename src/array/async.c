@@ -29,7 +29,7 @@ typedef struct cv_read_piece {
 typedef struct cv_turn {
     cv_task task; /* first member: the list holds its address */
     caterva_request *request;
-    cv_read_piece *first; /* of one array */
+    cv_read_piece *first; /* the pieces of one array */
 } cv_turn;
 
 struct caterva_request {
@@ -115,8 +115,7 @@ static void drop_reference(caterva_request *request)
 
 static void free_turn(cv_task *task) { drop_reference(turn_of(task)->request); }
 
-/* Fails if the array has been resized, or its handle refreshed, since the read was begun and its
- * shape or dtype is now different. */
+/* CATERVA_ESTALE if a resize or a refresh has changed shape or dtype since the read was begun. */
 static cv_status check_array(const caterva_array *array, const caterva_info *info,
                              const cv_grid *grid, cv_error *err)
 {

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A new array: everything that is decided and checked before its store is created. */
 typedef struct blueprint {
     caterva_create_options options;
     const cv_snapshot *like; /* source of a copy: provides what the options leave unset */
@@ -37,7 +38,7 @@ typedef struct blueprint {
     uint8_t nan[8];           /* the fill if it is NaN */
     cv_buffer own;            /* value of the library's own attribute */
     cv_metalayer *attributes; /* the library's own and those of `like` */
-    cv_placed placed;         /* the same, if they do not all fit the trailer */
+    cv_placed placed;         /* the same, if some had to be moved */
     cv_frame_seed seed;
 } blueprint;
 
@@ -318,7 +319,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     }
     cv_ref_kind kind = o->fill == CATERVA_FILL_UNINIT ? CV_REF_UNINIT : CV_REF_ZEROS;
     bool is_value = o->fill == CATERVA_FILL_VALUE && !cv_all_zero(o->fill_value, size);
-    if (is_value) /* cv_pending_fill replaces UNINIT */
+    if (is_value) /* cv_pending_fill makes UNINIT mean the fill */
         kind = cv_is_nan(o->fill_value, size) ? CV_REF_NAN : CV_REF_UNINIT;
     b->seed.initial_offset = cv_offset_of_kind(kind);
     if (!is_value) return CV_OK;
@@ -342,7 +343,7 @@ static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_erro
     return CV_OK;
 }
 
-/* Sets the attributes: those of `like`, but the library's own anew, if there is a fill. */
+/* Sets the attributes: those of `like`, with the library's own replaced, or left out if empty. */
 static cv_status set_attributes(blueprint *b, cv_error *err)
 {
     int n = b->like ? b->like->trailer.n_attributes : 0;

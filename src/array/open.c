@@ -168,7 +168,7 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     /* absolute, because the working directory may change */
     char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
-    /* opens a file by the caller's path, for messages */
+    /* opens a file by the caller's path, which messages then show */
     cv_status status = open_url(cv_array_is_leaf_url(url) ? path : url, &o, out, err);
     if (status == CV_OK && !(*out)->path)
         (*out)->path = path;

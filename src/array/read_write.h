@@ -23,7 +23,7 @@ typedef struct cv_result {
     const char *dtype;
 } cv_result;
 
-/* Checks a destination: the result's shape, and no stride of 0 on an axis of several items. */
+/* Checks a destination: it must have the result's shape, and no stride of 0 along several items. */
 cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result *result,
                                    cv_memory *out, cv_error *err);
 

@@ -608,8 +608,8 @@ typedef struct share {
     int64_t stride;
 } share;
 
-/* Visits a part. `axis` selects the part's items, relative to the part, which begin at index
- * `first` of the result. */
+/* Visits a part. `axis` selects items of the part, with indices relative to the part. They begin at
+ * index `first` of the result. */
 static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t first,
                              cv_error *err)
 {

@@ -10,7 +10,7 @@ cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_e
 /* Writes the states of all chunks to a new file. Call with the lock held and no dirty blocks. */
 cv_status cv_job_base_write(caterva_array *array, const char *path, cv_error *err);
 
-/* Reads the states, AT_ONCE chunks at a time. */
+/* Reads the states, those of many chunks at a time. */
 typedef struct cv_job_base {
     caterva_array *array;
     uint64_t *states; /* of chunks [first, first + n) */

@@ -18,7 +18,7 @@ typedef struct cv_part_file {
     uint64_t used; /* clock of cv_part_files when it was last taken */
 } cv_part_file;
 
-/* The parts of one job. `path` is the array's; `grid` is the array's as the job will leave it. */
+/* The parts of one job. `path` is the array's; `grid` is that of the array with the job's shape. */
 typedef struct cv_part_files {
     const char *path;
     const cv_grid *grid;
@@ -45,8 +45,7 @@ void cv_part_files_give(cv_part_files *all, cv_part_file *file); /* NULL is fine
 /* Converts the number of a chunk in the array, which the token lists, to that in the part. */
 int64_t cv_part_file_chunk(const cv_part_file *file, const cv_grid *grid, int64_t chunk);
 
-/* Prefixes a failure's message with the part's name. Returns the status; EUNSUPPORTED as
- * ECORRUPT. */
+/* Prefixes a failure's message with the part's name. Returns `status`; EUNSUPPORTED as ECORRUPT. */
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err);
 
 typedef struct cv_composition {

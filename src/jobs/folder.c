@@ -111,6 +111,8 @@ static int parts_sweep(cv_dir all, const char *prefix, cv_watch *watch)
 
 /* ---- Names and paths --------------------------------------------------------------- */
 
+/* The folder of a job is named by its id: with the prefix TEMP until it is complete, and with GONE
+ * after the job has ended. REPLACED is a file in it, see cv_job_folders_replaced. */
 #define TEMP ".tmp-"
 #define GONE ".gone-"
 #define REPLACED ".replaced"

@@ -93,7 +93,7 @@ static void remove_job(const cv_held_job *job, const char *path, int threads, cv
     if (cv_job_removal_begin(path, job->id, watch, &removal, NULL) != CV_OK) return;
     if (helpers > (uint64_t)threads - 1) helpers = (uint64_t)threads - 1;
     (void)cv_pool_run((int)helpers, remove_parts, removal, watch,
-                      NULL); /* no longer to be stopped */
+                      NULL); /* the job has ended */
     (void)cv_job_removal_end(removal, NULL);
 }
 

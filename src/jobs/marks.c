@@ -109,7 +109,7 @@ static bool has_bit(const cv_grid *grid, const int32_t *box, const uint8_t *bits
     return m.found;
 }
 
-/* Sets the mark ALL. All functions below do so when every item is marked. */
+/* Sets the mark to ALL. The functions below do so when every item is marked. */
 static void mark_all(cv_mark *mark)
 {
     mark_free(mark);

@@ -34,7 +34,7 @@ typedef struct cv_mark_place {
     int64_t valid[CV_MAX_DIMS];
 } cv_mark_place;
 
-/* Returns in `shape` which items of the block are inside the array. False if there are none. */
+/* Sets `shape` to that of the block's items inside the array. Returns false if there are none. */
 bool cv_block_valid(const cv_grid *grid, int64_t chunk, int64_t block, int64_t *shape);
 
 /* Returns whether an item of a block is marked in both marks. */

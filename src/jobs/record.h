@@ -4,7 +4,7 @@
  *     "cvjob" 0 1 \n     magic and version
  *     id                 16 random bytes
  *     commit, time       the number of the array's commit, and the time, when the job began
- *     process, host      that began it
+ *     process, host      that began the job
  *     ndim, shape        of the array when the job began
  *     header             of a frame of the job's shape: geometry, dtype and codec of its parts
  *     crc                CRC32C of all bytes before it */
@@ -33,7 +33,7 @@ void cv_job_name(const uint8_t id[CV_JOB_ID], char out[CV_JOB_NAME]);
 
 cv_status cv_job_record_write(const cv_job_record *record, cv_buffer *out, cv_error *err);
 
-/* CATERVA_ECORRUPT; the message names the defect. `header` borrows from `bytes`, not checked. */
+/* CATERVA_ECORRUPT names the defect. `header` borrows from `bytes` and is not checked. */
 cv_status cv_job_record_parse(const void *bytes, size_t size, cv_job_record *out,
                               cv_error *err);
 
@@ -76,7 +76,7 @@ typedef struct cv_part_token {
 
 cv_status cv_part_token_write(const cv_part_token *token, cv_buffer *out, cv_error *err);
 
-/* CATERVA_ECORRUPT; the message names the defect. Release with cv_part_token_free. */
+/* CATERVA_ECORRUPT names the defect. Release with cv_part_token_free. */
 cv_status cv_part_token_parse(const void *bytes, size_t size, cv_part_token *out,
                               cv_error *err);
 void cv_part_token_free(cv_part_token *token);

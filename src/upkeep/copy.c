@@ -264,9 +264,9 @@ static cv_status move_part(copying *c, const int64_t *stop, cv_error *err)
  * moved up to the last chunk edge, and on each axis a face may remain, which is copied.
  *
  *      +-------+--+
- *      | moves |  |      faces: below, on all of the axes after it;
- *      +-------+--+             beside, on the moved part of those before
- *      |          |
+ *      | moves |  |      Each item of a face is copied once: the face of axis 0 (below) extends
+ *      +-------+--+      along all of the later axes, the face of axis 1 (beside) only along the
+ *      |          |      moved part of axis 0.
  *      +----------+ */
 static cv_status move_and_copy(copying *c, cv_error *err)
 {
@@ -333,7 +333,7 @@ typedef struct cv_copy_order {
     int64_t shape[CATERVA_MAX_DIMS];
     int32_t chunk_shape[CATERVA_MAX_DIMS];
     int32_t block_shape[CATERVA_MAX_DIMS];
-    cv_conversion conversion; /* of every item */
+    cv_conversion conversion; /* applied to every item */
     uint8_t fill[16];         /* the source's fill, converted */
 } cv_copy_order;
 
@@ -396,8 +396,8 @@ static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_
     }
 }
 
-/* Sets `for_remote` to 0 or 1; if unset, to 1 if the source has a layout area. CATERVA_EINVAL for a
- * directory. Call with the source's lock held, after copy_set_kind. */
+/* Sets `for_remote` to 0 or 1; if unset, to 1 if the source has a layout area. CATERVA_EINVAL if
+ * set for a directory. Call with the source's lock held, after copy_set_kind. */
 static cv_status copy_choose_remote(caterva_array *source, cv_copy_order *order,
                                     cv_error *err)
 {

@@ -112,7 +112,7 @@ static cv_status copies_find(cv_store *store, cv_copies *out, cv_error *err)
     return status;
 }
 
-/* Returns whether a frame begins at byte `pos`: it was appended to the file. */
+/* Returns whether a frame begins at byte `pos`, because it was appended to the file. */
 static bool is_frame_at(cv_store *store, uint64_t pos)
 {
     uint8_t bytes[CV_FRAME_HEADER_MIN];
@@ -150,7 +150,7 @@ static agreement ask_header(const cv_copies *c, cv_store *store, bool *is_other)
     if (!cv_frame_header_peek_sizes(bytes, sizeof bytes, &frame_size, &cbytes))
         return NEITHER;
     *is_other = true;
-    for (int i = 0; i < c->n; i++) /* an older copy's sizes are left by a torn write */
+    for (int i = 0; i < c->n; i++) /* a torn write leaves an older copy's sizes */
         if (agree(&c->items[i], frame_size, cbytes) == BOTH_SIZES) *is_other = false;
     return agree(&c->items[0], frame_size, cbytes);
 }

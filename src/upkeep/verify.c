@@ -101,7 +101,7 @@ static void note_extent(verify_task *task, const cv_chunk_ref *ref, uint64_t siz
 {
     cv_mutex_lock(&task->lock);
     uint64_t pos = ref->object == CV_FRAME_OBJECT ? ref->pos : (uint64_t)ref->object;
-    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: only numbers count */
+    if (ref->object != CV_FRAME_OBJECT) size = 1; /* chunk files: compares numbers */
     task->extents[task->n_extents++] = (extent){pos, size, ref->chunk};
     cv_mutex_unlock(&task->lock);
 }
@@ -339,7 +339,7 @@ static cv_status check_passes(verify_task *task, const survey *s, cv_error *err)
     cv_status status = CV_OK;
     if (!task->extents || !task->chunks)
         status = cv_fail_memory(err, n * sizeof task->extents[0], "a list of chunks");
-    /* `more` avoids that high + 1 overflows for the highest entry of a damaged index. */
+    /* Without `more`, high + 1 could overflow for the highest entry of a damaged index. */
     bool more = s->low <= s->high;
     for (int64_t low = s->low, high; more && status == CV_OK; low = high + more) {
         high = end_of_pass(task, s, low);

@@ -25,10 +25,10 @@
 
 typedef struct cv_slab cv_slab;
 
-/* Without slabs at first: all zero except the lock. Any thread may call the functions. */
+/* Memory for blocks. It is empty if all is zero except the lock. Any thread may use it. */
 typedef struct cv_block_memory {
     cv_mutex lock;
-    cv_slab *open; /* slabs with a free piece; full ones are known to their entries only */
+    cv_slab *open; /* slabs with a free piece; full slabs are in no list */
 } cv_block_memory;
 
 /* Smaller blocks come from malloc, because one of them in use would keep a whole slab. Larger
@@ -274,6 +274,7 @@ typedef struct queue_line {
     int64_t bytes;
 } queue_line;
 
+/* The blocks that some of the threads have added, in two lines. */
 typedef struct queue {
     _Alignas(64) cv_mutex lock; /* protects the members up to `evicted` */
     queue_line fresh, used;

@@ -14,9 +14,9 @@
  *
  * Eviction. A queue has two lines, `fresh` and `used`. A new block joins the end of `fresh`. The
  * next block to leave is the head of `used` if `fresh` has at most half of the bytes, else the head
- * that joined its line earlier. So blocks that a program turns to replace all old blocks step by
- * step, not only half of them. If a head has uses left (at most seven), it is not evicted: it loses
- * one use and goes to the end of `used` (CLOCK with a small count).
+ * that joined its line earlier. So when a program turns to other blocks, these replace all old
+ * blocks step by step, not only half of them. If a head has uses left (at most seven), it is not
+ * evicted: it loses one use and goes to the end of `used` (CLOCK with a small count).
  *
  * Hits by a scan (cv_sweep) do not count as uses. A block that a scan has finished is evicted next,
  * and its memory is reused while it is in the processor's cache. A prefetched block has the maximum
@@ -53,7 +53,7 @@ typedef struct cv_sweep {
 
 typedef enum cv_step {
     CV_STEP_ON,   /* the first part, or one that follows in the same direction */
-    CV_STEP_LAST, /* the same, and it reaches the end of the block */
+    CV_STEP_LAST, /* the same, and no items follow in that direction */
     CV_STEP_BACK  /* overlaps what was read before, or changes direction */
 } cv_step;
 
@@ -129,7 +129,7 @@ typedef struct cv_cache_entrant {
 cv_cached *cv_cache_reserve(cv_cache *cache, const cv_cache_key *key,
                             const cv_cache_entrant *entrant);
 
-/* Adds a reserved block if it is `good`, else frees it. The pointer becomes invalid. */
+/* Adds a reserved block if it is `good`, else frees it. `reserved` becomes invalid. */
 void cv_cache_settle(cv_cache *cache, cv_cached *reserved, bool good);
 
 /* Removes all blocks of a frame. None of them may be pinned. */

@@ -13,7 +13,7 @@
 typedef enum cv_behind_place {
     CV_PLACE_FREE,
     CV_PLACE_FULL,
-    CV_PLACE_AT_WORK
+    CV_PLACE_AT_WORK /* a thread puts the chunk */
 } cv_behind_place;
 
 typedef struct cv_behind {

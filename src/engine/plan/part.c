@@ -161,6 +161,7 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
 
 /* ---- Copies ------------------------------------------------------------------ */
 
+/* A copy in progress: an odometer over the first n_outer axes, and the present addresses. */
 typedef struct cursor {
     const cv_part *part;
     cv_side from, to;

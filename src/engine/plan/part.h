@@ -15,7 +15,7 @@ typedef struct cv_pick {
 } cv_pick;
 
 typedef struct cv_buckets {
-    cv_pick *picks;        /* by chunk, block and item; equal ones as requested */
+    cv_pick *picks;        /* by chunk, block and item; repeated items as requested */
     int64_t *blocks;       /* n_blocks numbers: chunk * blocks_per_chunk + block */
     int64_t *block_starts; /* n_blocks + 1 positions in picks */
     int64_t *chunk_starts; /* n_chunks + 1 positions in blocks */
@@ -45,7 +45,7 @@ typedef struct cv_part {
     int64_t item_size;
     int64_t n[CV_MAX_DIMS];            /* items along each axis, >= 1 */
     const cv_pick *picks[CV_MAX_DIMS]; /* n picks, or NULL: constant step */
-    const uint8_t *mask;               /* one axis: the items where it is not 0; or NULL */
+    const uint8_t *mask;               /* one axis: takes items where it is not 0; or NULL */
     int64_t strides[2][CV_MAX_DIMS];   /* by cv_side: bytes per step, or per unit of `at` */
     int64_t pos[2];                    /* by cv_side: byte of the first item, without picks */
 } cv_part;

@@ -271,7 +271,7 @@ static double worth(const search *s, int d, int64_t length)
 
 static bool grow_to_save(search *s)
 {
-    double best = 1.0 / 16;
+    double best = 1.0 / 16; /* least worth of a growth */
     int axis_found = -1;
     int64_t length_found = 0;
     for (int d = 0; d < s->ndim; d++) {

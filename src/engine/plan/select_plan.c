@@ -124,6 +124,7 @@ static cv_status plan_few(cv_select_plan *plan, cv_error *err)
  *
  * If few items are selected, most lines have none: such a mask is planned as points. */
 
+/* The items of a block that are inside the array. A line of the block is along the last axis. */
 typedef struct extent {
     int64_t block;                     /* number in the chunk */
     int64_t start[CV_MAX_DIMS];        /* first item in the array */

@@ -14,8 +14,8 @@ typedef struct cv_block_sink {
     /* The block is `item` repeated; NULL: zero bytes. */
     void (*fill)(void *context, int64_t tag, const uint8_t *item);
     void *context;
-    /* Returns cache memory to decode a block into that has no place. NULL, also as a function: the
-     * block is not cached. `settle` follows `take`, or a failure (then `good` is false). */
+    /* Returns cache memory for a block that has no place. NULL, also as a function: the block is
+     * not cached. `settle` follows `take`, or a failure (then `good` is false). */
     uint8_t *(*room)(void *context, int64_t tag);
     void (*settle)(void *context, bool good);
     /* If `unshuffles` returns true, `take_shuffled` is called instead of `take` and gets the block
@@ -31,7 +31,7 @@ cv_status cv_blocks_are_same(cv_frame *frame, const cv_snapshot *snapshot,
                              const cv_chunk_ref *ref, cv_worker *worker, bool *same,
                              const uint8_t **item, cv_error *err);
 
-/* The most blocks in a list, unless cv_blocks_at_once returns more. */
+/* Most blocks in a list, unless cv_blocks_at_once allows more. */
 enum { CV_BLOCKS_AT_ONCE = 16384 };
 
 /* Returns in *at_once how many of `n` blocks to list at once: few, because a hostile file may claim

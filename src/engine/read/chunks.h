@@ -13,7 +13,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             caterva_chunk_info *out, cv_error *err);
 
-/* Describes the position and stored size of a block of the snapshot. Both numbers are checked. */
+/* Describes the position and stored size of a block, whose numbers the caller has checked. */
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err);
 

@@ -373,7 +373,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
 
 /* ---- The scanning thread ------------------------------------------------------ */
 
-/* Returns whether this thread is the scanning one. It becomes that if the other was silent long. */
+/* Returns whether this thread is the scanning one; it takes over after SILENT_NS of silence. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();

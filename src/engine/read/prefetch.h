@@ -94,7 +94,7 @@ void cv_read_ahead_init(cv_read_ahead *ahead, bool off);
 void cv_read_ahead_note(cv_read_ahead *ahead, cv_prefetch *prefetch, const cv_source *source,
                         const cv_plan *plan);
 
-/* Adds a box to the scan. Returns true if the steps have been equal. Declared for tests. */
+/* Adds a box to the scan. Returns true if the last steps were equal. Declared for tests. */
 bool cv_scan_add(cv_scan *scan, const cv_plan *plan);
 
 /* Returns, along the scan's axis, the items [*first, *last) of a later layer that the scan touches

@@ -59,7 +59,7 @@ static cv_status read_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* Reads a chunk. If it is damaged, sets all its wanted items to the fill, also those delivered. */
+/* Reads a chunk. If it is damaged, sets all its wanted items to the fill, also delivered ones. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     run *r = context;
@@ -83,7 +83,7 @@ static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_e
     return CV_OK;
 }
 
-/* Runs the walk. If the index is damaged, no chunk can be read: that is an error of the read. */
+/* Runs the walk. A damaged index is an error: without the index, no chunk can be read. */
 static cv_status run_skipping(cv_walk *w, cv_error *err)
 {
     run r = {.walk = w, .skip = w->source->skip};
@@ -370,6 +370,7 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
 
 static const uint8_t zeros[16]; /* as long as the longest number */
 
+/* A fold of one share: where its parts are passed, and the present block. */
 typedef struct folding {
     const cv_fold *fold;
     void *context;
@@ -493,7 +494,7 @@ static void fold_fill(void *chunk, int64_t tag, const uint8_t *item)
     see_block(chunk, tag, NULL, item);
 }
 
-/* Sets `shape`, of the box inside one chunk, to that inside f->n_chunks chunks. */
+/* Extends `shape`, that of the box in one chunk, to the box in f->n_chunks chunks. */
 static void lengthen(const folding *f, const cv_chunk_job *job, int64_t *shape)
 {
     const cv_plan *plan = &f->fold->box;
@@ -621,7 +622,7 @@ static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
 }
 
 /* Counts chunks from `first` on that are special, equal and form a box; 1 if there is no such run.
- * Not for writers, whose chunks may be dirty, nor for small folds, which need no index. */
+ * Not for writers, whose chunks may be dirty, nor for small folds: the index costs too much. */
 static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
                           cv_error *err)
 {

@@ -37,7 +37,7 @@ cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *er
     return status;
 }
 
-/* Compares few neighbours: threads write chunks concurrently, so they are nearly in order. */
+/* Looks at few neighbours: threads write chunks concurrently, so they are nearly in order. */
 uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
     enum { NEAR = 8, MANY = 2048 };

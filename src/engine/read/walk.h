@@ -11,7 +11,7 @@
  *   - Blocks wanted whole are kept if most blocks of the box are cut by its faces, because a box
  *     that moves reads them again. If the array fits the cache they are kept, too, but not by a
  *     fold and not by the first request for all blocks.
- *   - Of a request that is larger than the cache, a share of the blocks (cv_cache_entrant).
+ *   - If the request is larger than the cache, a share of its blocks is kept (cv_cache_entrant).
  *   - Nothing is kept if source->scan is set.
  * cv_sweep distinguishes scans from repeated use.
  *

@@ -11,7 +11,7 @@
  *                 slot 2   [run run run run run run]------------->
  *
  * If the store can borrow memory, one wave reads all runs; bytes wait on the connection until
- * memory of earlier bytes, which were decoded, is free (cv_rooms). Otherwise each slot is a wave:
+ * earlier bytes are decoded and their memory is free (cv_rooms). Otherwise each slot is a wave:
  * when it is decoded, it takes the next runs while other slots are under way. Slots differ in size,
  * so that they do not end together. One slot suffices if all runs fit the memory, or if the store
  * allows one wave at a time.
@@ -37,9 +37,10 @@ typedef struct window_chunk {
     int64_t number;      /* among the touched ones */
     int64_t first, last; /* its blocks in `wanted` */
     bool lacks_layout;   /* the layout is not in memory */
-    bool is_whole;       /* all its bytes are read, without the layout before */
+    bool is_whole;       /* all its bytes are read, not its layout first */
 } window_chunk;
 
+/* Blocks of a chunk whose bytes are neighbours and are read together. */
 typedef struct window_run {
     size_t chunk; /* index in the window */
     cv_fetch_run run;

@@ -139,7 +139,7 @@ static void release_job(cv_pool_job *job)
     atomic_store_explicit(&job->posted, false, memory_order_release);
 }
 
-/* Ends this thread of a forked child, which a callback of the program has forked inside a step: the
+/* Ends this thread in a forked child, if a callback of the program has forked inside the step: the
  * job belongs to the parent. */
 _Noreturn static void end_in_child(void)
 {
@@ -310,8 +310,7 @@ static void wait_for_steps(void)
 
 /* Called before a fork. A step may hold locks that would stay locked in the child, so the fork
  * waits for steps, but not for ever: a callback of the program may be waiting for the forking
- * thread. A thread that is itself in such a callback does not wait. Most of these children call
- * exec. */
+ * thread. A thread that is in such a callback does not wait: its child usually calls exec. */
 static void hold_steps(void)
 {
     cv_mutex_lock(&pool.lock);
@@ -334,7 +333,7 @@ static void install_job_handlers(void)
 
 void cv_pool_hold_steps(void)
 {
-    cv_once_run(&pool.once, install_fork_handlers); /* which release a forked child */
+    cv_once_run(&pool.once, install_fork_handlers); /* so that a forked child holds nothing */
     hold_steps();
 }
 
@@ -350,7 +349,7 @@ static void lock_pool(void)
 
 static void unlock_pool(void) { cv_mutex_unlock(&pool.lock); }
 
-/* cv_pool_post with the lock held. Returns false if the pool has no thread and starts none. */
+/* cv_pool_post with the lock held. Returns false if the pool has no thread and can start none. */
 static bool post_locked(cv_pool_job *job)
 {
     bool is_known = job->process == pool.process &&

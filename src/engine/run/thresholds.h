@@ -5,8 +5,8 @@
 #define CV_ENGINE_THRESHOLDS_H
 
 enum {
-    /* Least decoded bytes per helper, least bytes of a layer that is read ahead, and bytes
-     * that a prefetch decodes in one step. */
+    /* Least decoded bytes per helper, least bytes of a layer (read/prefetch.h) that is read ahead,
+     * and bytes that a prefetch decodes in one step. */
     CV_DECODE_PER_HELPER = 256 * 1024,
 
     /* Least bytes per helper that a write copies, encodes or patches. */

@@ -70,7 +70,7 @@ static cv_status new_worker(const cv_workers *workers, cv_worker **out, cv_error
 {
     cv_worker *worker = cv_calloc(1, sizeof *worker);
     if (!worker) return cv_fail_memory(err, sizeof *worker, "a worker");
-    enum { LARGE = 16 << 20 }; /* larger ones only when a block is decoded */
+    enum { LARGE = 16 << 20 }; /* larger buffers are made when a block is decoded */
     size_t size = (size_t)workers->spec.block_bytes;
     cv_status status = cv_decoder_create(&workers->spec, &worker->decoder, err);
     if (status == CV_OK && size <= LARGE)

@@ -61,7 +61,7 @@ static uint64_t part_bytes(const cv_pieces_job *job)
     return store_copies(job) ? LARGE_PART_BYTES : PART_BYTES;
 }
 
-/* Parts end at a page of the store, so that no page is written twice. So the first is shorter. */
+/* Parts end at pages of the store, so that no page is written twice; the first part is shorter. */
 static uint64_t part_start(const cv_pieces_job *job, int64_t part)
 {
     uint64_t start = (uint64_t)part * part_bytes(job);
@@ -146,6 +146,7 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
  * the cost is that of encoding the dirty blocks and of copying the rest within the file. Old
  * streams are not verified either: their checksums are copied, so later reads still find damage. */
 
+/* Blocks [first, end), whose dirty ones one thread encodes. */
 typedef struct share {
     int64_t first, end;
     cv_buffer streams;                    /* one after the other */

@@ -180,7 +180,7 @@ static cv_status copy_chunk(copying *c, int64_t chunk, cv_worker *worker, cv_err
     return status;
 }
 
-/* `index` is the source's, or NULL. `initial` is the first index entry of all target chunks. */
+/* `index`: the source's, or NULL. `initial`: the index entry of target chunks that are not put. */
 static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
                              cv_frame *target, cv_error *err)
 {

@@ -33,7 +33,7 @@ cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *s
 cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *context,
                              cv_error *err);
 
-/* A move copies a box of chunks, as stored, from one array into a new one. This one may have more
+/* A move copies a box of chunks, as stored, from one array into a new one, which may have more
  * axes: chunks of shape (c1, c2) and (1, c1, c2) hold the same bytes. */
 
 typedef struct cv_move {

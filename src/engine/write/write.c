@@ -371,7 +371,7 @@ static void patch_blocks(select_patching *p)
     }
 }
 
-/* A mask may select no item of a chunk. */
+/* Returns whether any item of the chunk is selected. A mask may select none. */
 static bool wants_any(const cv_select_plan *plan, const cv_select_chunk *chunk)
 {
     cv_select_block block = {.wanted = false};
