@@ -636,7 +636,7 @@ void caterva_free(void *memory) { cv_free(memory); }
 cv_status cv_array_check_compact(int percent, cv_error *err)
 {
     if (percent >= 0 && percent <= 100) return CV_OK;
-    return cv_fail(err, CATERVA_EINVAL, -1, "compact_percent is %d: 0 to 100", percent);
+    return cv_fail(err, CATERVA_EINVAL, -1, "compact_percent is %d, not in 0..100", percent);
 }
 
 cv_status cv_array_compact(caterva_array *array, cv_error *err)

@@ -69,7 +69,8 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     if (o->dirty_budget < 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "dirty_budget is %lld, less than 0",
                        (long long)o->dirty_budget);
-    if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
+    if (o->threads < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "threads is %d, less than 0", o->threads);
     CV_TRY(cv_array_check_compact(o->compact_percent, err));
     return cv_array_check_cache(o->cache_bytes, err);
 }
@@ -96,7 +97,8 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         if (o->item_size == 0)
             return cv_fail(err, CATERVA_EINVAL, -1, "neither dtype nor item_size is given");
         if (o->item_size < 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "item_size is %d", o->item_size);
+            return cv_fail(err, CATERVA_EINVAL, -1, "item_size is %d, less than 0",
+                           o->item_size);
         b->item_size = o->item_size;
         snprintf(b->dtype, sizeof b->dtype, "|V%d", o->item_size);
         b->dtype_text = b->dtype;
@@ -231,7 +233,9 @@ static cv_status add_metalayer(cv_frame_header *h, const char *name, const void 
         return cv_fail(err, CATERVA_EINVAL, -1, "the content of metalayer \"%s\" is NULL",
                        name);
     if (size > INT32_MAX)
-        return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" has %zu bytes", name, size);
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "metalayer \"%s\" has %zu bytes, more than a frame can store", name,
+                       size);
     if (cv_metalayers_find(h->metalayers, h->n_metalayers, name))
         return cv_fail(err, CATERVA_EINVAL, -1, "metalayer \"%s\" is given twice", name);
     if (h->n_metalayers == CV_MAX_METALAYERS)

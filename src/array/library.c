@@ -181,7 +181,8 @@ caterva_status caterva_buffer_convert(const caterva_buffer *src, int64_t n,
     CV_TRY(cv_progress_check(&o.progress, err));
     CV_TRY(take_side(src, "source", &from, err));
     CV_TRY(take_side(dst, "destination", &to, err));
-    if (n < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%lld items", (long long)n);
+    if (n < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "n is %lld, less than 0", (long long)n);
     CV_TRY(cv_conversion_init(&s.conversion, from.dtype, to.dtype, to.casting, err));
     bool needed = s.conversion.needed;
     if (!needed && strcmp(from.dtype, "bfloat16") != 0)

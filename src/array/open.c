@@ -26,7 +26,8 @@ cv_status cv_array_open_options(const caterva_open_options *options,
     if (out->mode != CATERVA_MODE_READ && out->mode != CATERVA_MODE_WRITE)
         return cv_fail(err, CATERVA_EINVAL, -1, "open mode %d is neither READ nor WRITE",
                        (int)out->mode);
-    if (out->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", out->threads);
+    if (out->threads < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "threads is %d, less than 0", out->threads);
     if (out->durability < CATERVA_DURABILITY_FULL ||
         out->durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
@@ -215,7 +216,7 @@ caterva_status caterva_store_open(const caterva_store *store,
     CV_TRY(cv_array_open_options(options, &o, err));
     if (o.offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "an offset is for files: the store begins with the frame");
+                       "the offset must be 0: the store begins with the frame");
     CV_TRY(cv_store_custom_open(&given, o.mode == CATERVA_MODE_WRITE, &own, err));
     CV_TRY(cv_array_open_store(own, &o, out, err));
     cv_store_custom_own(own);
@@ -236,7 +237,8 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
         if (a->kind->reopen) return a->kind->reopen(a, array, &o, out, err);
     if (array->path && array->path[0] != '/' && !cv_is_url(array->path))
         return cv_fail(err, CATERVA_EIO, -1,
-                       "the path was relative to a directory that has no name");
+                       "the array cannot be opened again: its path was relative to a "
+                       "directory that has no name");
     if (array->path) return open_url(array->url ? array->url : array->path, &o, out, err);
     CV_TRY(cv_store_custom_again(array->frame->store, &store, err));
     return store ? cv_array_open_store(store, &o, out, err) : CV_OK;
@@ -309,7 +311,7 @@ caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
     CV_TRY(cv_array_open_options(options, &o, err));
     if (o.offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1,
-                       "an offset is for files: pass the address where the frame begins");
+                       "the offset must be 0: pass the address where the frame begins");
     if (o.mode == CATERVA_MODE_WRITE && !copy)
         return cv_fail(err, CATERVA_EINVAL, -1, "borrowed memory is read-only: pass copy 1");
     cv_store *store;

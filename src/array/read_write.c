@@ -40,7 +40,8 @@ static cv_status read_shape(const caterva_buffer *b, const cv_result *result, ax
     for (int d = 0; d < out->ndim; d++) {
         out->shape[d] = b->shape ? b->shape[d] : result->shape[d];
         if (out->shape[d] < 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d of the buffer has %lld items", d,
+            return cv_fail(err, CATERVA_EINVAL, -1,
+                           "axis %d of the buffer has %lld items, less than 0", d,
                            (long long)out->shape[d]);
     }
     return CV_OK;

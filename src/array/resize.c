@@ -31,7 +31,8 @@ typedef struct slab {
 
 static cv_status check_slab(slab *s, cv_error *err)
 {
-    if (s->n < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%lld items", (long long)s->n);
+    if (s->n < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "n is %lld, less than 0", (long long)s->n);
     s->grid.shape[s->axis] = s->n;
     int64_t needed = s->grid.item_size;
     bool fits = true;

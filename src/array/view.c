@@ -433,10 +433,10 @@ cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err)
     const char *dtype = base->array->type.dtype;
     if (grid->ndim != base->grid.ndim || grid->item_size != base->grid.item_size ||
         strcmp(dtype, base->dtype) != 0)
-        return cv_fail(
-            err, CATERVA_ESTALE, -1,
-            "the array has %d axes of %.80s now, %d of %.80s when the view was made",
-            grid->ndim, dtype, base->grid.ndim, base->dtype);
+        return cv_fail(err, CATERVA_ESTALE, -1,
+                       "the array has %d axes and dtype %.80s now, it had %d and %.80s when "
+                       "the view was made",
+                       grid->ndim, dtype, base->grid.ndim, base->dtype);
     for (int d = 0; d < grid->ndim; d++)
         if (grid->shape[d] != base->grid.shape[d])
             return cv_fail(err, CATERVA_ESTALE, -1,
@@ -777,7 +777,7 @@ static cv_status visit_join(const cv_base *base, const cv_selection *selection,
 static cv_status check_parts(const caterva_view *const *views, int n, int axis, cv_error *err)
 {
     if (n < 1 || !views)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to join%s", n,
+        return cv_fail(err, CATERVA_EINVAL, -1, "cannot join %d views%s", n,
                        views ? "" : " at NULL");
     for (int i = 0; i < n; i++)
         if (!views[i]) return cv_fail(err, CATERVA_EINVAL, -1, "view %d is NULL", i);
@@ -798,7 +798,8 @@ static cv_status check_parts(const caterva_view *const *views, int n, int axis, 
                                "axis %d of view %d has %lld items, of view 0 %lld", d, i,
                                (long long)grid->shape[d], (long long)first->shape[d]);
         if (strcmp(views[i]->base->dtype, views[0]->base->dtype) != 0)
-            return cv_fail(err, CATERVA_EDTYPE, -1, "view %d is of %.80s, view 0 of %.80s", i,
+            return cv_fail(err, CATERVA_EDTYPE, -1,
+                           "view %d has dtype %.80s, view 0 has %.80s", i,
                            views[i]->base->dtype, views[0]->base->dtype);
     }
     return CV_OK;
@@ -845,7 +846,7 @@ caterva_status caterva_view_stack(const caterva_view *const *views, int n, int a
                                   caterva_view **out, caterva_error *err)
 {
     if (n < 1 || !views)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d views to stack%s", n,
+        return cv_fail(err, CATERVA_EINVAL, -1, "cannot stack %d views%s", n,
                        views ? "" : " at NULL");
     caterva_view **layers = cv_calloc((size_t)n, sizeof layers[0]);
     if (!layers) return cv_fail_memory(err, (size_t)n * sizeof layers[0], "views to stack");

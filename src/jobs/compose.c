@@ -41,7 +41,7 @@ static cv_status check_root(const cv_snapshot *s, const cv_part_token *token, cv
         memcmp(s->trailer.fingerprint, token->root, CV_PART_ROOT) == 0)
         return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1,
-                   "it differs from the finished part: %llu bytes, its token says %llu, or "
+                   "it is not the finished part: it has %llu bytes and its token %llu, or "
                    "the checksums differ",
                    (unsigned long long)s->header.frame_size,
                    (unsigned long long)token->frame_size);
@@ -62,7 +62,8 @@ static cv_status check_grid(const cv_grid *part, const cv_part_token *token,
                part->shape[d] == cv_min_i64(stop, grid->shape[d]) - start;
     }
     if (fits) return CV_OK;
-    return cv_fail(err, CATERVA_ECORRUPT, -1, "its geometry differs from its job's");
+    return cv_fail(err, CATERVA_ECORRUPT, -1,
+                   "its shape, chunks, blocks or items do not fit its job");
 }
 
 static cv_status check_chunks(const cv_part_token *token, const cv_grid *grid, cv_error *err)

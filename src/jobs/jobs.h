@@ -1,5 +1,5 @@
-/* The face of jobs for the core and other wings: what commits and renames do about jobs. The public
- * functions are in caterva_jobs.h. */
+/* The face of jobs, called through array/wings.h: what commits and renames do about jobs. The
+ * public functions are in caterva_jobs.h. */
 #ifndef CV_JOBS_JOBS_H
 #define CV_JOBS_JOBS_H
 

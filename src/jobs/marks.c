@@ -617,8 +617,8 @@ static cv_status read_box(cv_reader *r, cv_marking *m, cv_error *err)
     for (int d = 0; d < ndim; d++) {
         box[ndim + d] = (int32_t)cv_read_varint(r, (uint64_t)place->valid[d], "a box");
         if (box[d] >= box[ndim + d])
-            cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "a box [%d, %d) of axis %d", box[d],
-                           box[ndim + d], d);
+            cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "the box [%d, %d) on axis %d is empty",
+                           box[d], box[ndim + d], d);
     }
     CV_TRY(cv_reader_check(r, err));
     return mark_add_box(m->mark, place, box, err);
@@ -651,8 +651,10 @@ static cv_status read_blocks(cv_reader *r, cv_marking *m, cv_error *err)
             cv_read_varint(r, (uint64_t)grid->n_blocks << 2 | 3, "a run of blocks");
         int64_t end = b + (int64_t)(run >> 2);
         if (end == b || end > grid->n_blocks)
-            cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "blocks [%lld, %lld) of %lld",
-                           (long long)b, (long long)end, (long long)grid->n_blocks);
+            cv_reader_fail(
+                r, CATERVA_ECORRUPT, r->at,
+                "the run of blocks [%lld, %lld) is empty or exceeds the %lld blocks",
+                (long long)b, (long long)end, (long long)grid->n_blocks);
         CV_TRY(cv_reader_check(r, err));
         for (; b < end; b++) {
             bool exists = cv_block_valid(grid, m->chunk->chunk, b, shape);
@@ -680,7 +682,8 @@ cv_status cv_marks_read(cv_marks *marks, const uint8_t *bytes, size_t size, cv_e
         cv_marking m;
         next += (int64_t)cv_read_varint(&r, (uint64_t)most, "a chunk's number");
         if (next >= most)
-            cv_reader_fail(&r, CATERVA_ECORRUPT, r.at, "chunk %lld of %lld", (long long)next,
+            cv_reader_fail(&r, CATERVA_ECORRUPT, r.at,
+                           "chunk %lld does not exist: there are %lld", (long long)next,
                            (long long)most);
         CV_TRY(cv_reader_check(&r, err));
         CV_TRY(marking_open(&m, marks, next++, err));

@@ -41,13 +41,13 @@ static void read_shape(cv_reader *r, cv_job_record *out)
 {
     out->ndim = cv_read_byte(r, "the number of axes");
     if (out->ndim > CV_MAX_DIMS)
-        cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 1, "%d axes, %d at most", out->ndim,
-                       CV_MAX_DIMS);
+        cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 1, "%d axes, but at most %d are possible",
+                       out->ndim, CV_MAX_DIMS);
     for (int d = 0; d < out->ndim && r->status == CV_OK; d++) {
         out->shape[d] = cv_read_i64(r, "the shape");
         if (out->shape[d] < 0)
-            cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 8, "shape[%d] is %lld", d,
-                           (long long)out->shape[d]);
+            cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 8, "shape[%d] is %lld, less than 0",
+                           d, (long long)out->shape[d]);
     }
 }
 
@@ -129,8 +129,8 @@ static void read_box(cv_reader *r, cv_part_token *out)
 {
     out->ndim = cv_read_byte(r, "the number of axes");
     if (out->ndim > CV_MAX_DIMS)
-        cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 1, "%d axes, %d at most", out->ndim,
-                       CV_MAX_DIMS);
+        cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 1, "%d axes, but at most %d are possible",
+                       out->ndim, CV_MAX_DIMS);
     for (int d = 0; d < out->ndim && r->status == CV_OK; d++)
         out->first[d] = cv_read_i64(r, "the first chunk");
     for (int d = 0; d < out->ndim && r->status == CV_OK; d++)
@@ -138,7 +138,8 @@ static void read_box(cv_reader *r, cv_part_token *out)
     for (int d = 0; d < out->ndim && r->status == CV_OK; d++)
         if (out->first[d] < 0 || out->n[d] < 1 || out->n[d] > CV_MAX_CHUNKS ||
             out->first[d] > CV_MAX_CHUNKS)
-            cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "chunks [%lld, + %lld) of axis %d",
+            cv_reader_fail(r, CATERVA_ECORRUPT, r->at,
+                           "%lld as first chunk and %lld chunks are not valid on axis %d",
                            (long long)out->first[d], (long long)out->n[d], d);
 }
 
@@ -146,8 +147,8 @@ static cv_status read_chunks(cv_reader *r, cv_part_token *out, cv_error *err)
 {
     uint32_t n = cv_read_u32(r, "the number of chunks");
     if (n > r->size - r->at) /* each chunk takes at least a byte */
-        cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 4, "%u chunks in %zu bytes", n,
-                       r->size - r->at);
+        cv_reader_fail(r, CATERVA_ECORRUPT, r->at - 4,
+                       "%u chunks cannot be listed in %zu bytes", n, r->size - r->at);
     CV_TRY(cv_reader_check(r, err));
     out->chunks = cv_malloc(n * sizeof out->chunks[0]);
     if (n > 0 && !out->chunks)
@@ -157,7 +158,7 @@ static cv_status read_chunks(cv_reader *r, cv_part_token *out, cv_error *err)
         uint64_t step = cv_read_varint(r, (uint64_t)CV_MAX_CHUNKS << 1, "a chunk's number");
         next += (int64_t)(step >> 1);
         if (next >= CV_MAX_CHUNKS)
-            cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "chunk %lld, %lld at most",
+            cv_reader_fail(r, CATERVA_ECORRUPT, r->at, "chunk %lld is not below %lld",
                            (long long)next, (long long)CV_MAX_CHUNKS);
         out->chunks[out->n_chunks++] = (cv_part_chunk){next++, (step & 1) != 0};
     }

@@ -352,7 +352,7 @@ static cv_status copy_read_options(const caterva_copy_options *options, cv_copy_
     CV_TRY(cv_options_copy(&order->create, sizeof order->create,
                            create ? create : &like_source, "create options", err));
     if (order->options.memory < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "the memory limit is %lld bytes",
+        return cv_fail(err, CATERVA_EINVAL, -1, "the memory limit is %lld bytes, less than 0",
                        (long long)order->options.memory);
     if (order->options.memory == 0) order->options.memory = DEFAULT_MEMORY;
     if (order->options.convert_to && order->create.dtype)

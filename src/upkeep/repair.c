@@ -270,7 +270,8 @@ static cv_status read_options(repair *r, const caterva_repair_options *options, 
     caterva_repair_options *o = &r->options;
     CV_TRY(cv_options_read(o, sizeof *o, options, "repair options", err));
     CV_TRY(cv_progress_check(&o->progress, err));
-    if (o->threads < 0) return cv_fail(err, CATERVA_EINVAL, -1, "%d threads", o->threads);
+    if (o->threads < 0)
+        return cv_fail(err, CATERVA_EINVAL, -1, "threads is %d, less than 0", o->threads);
     if (o->durability < CATERVA_DURABILITY_FULL || o->durability > CATERVA_DURABILITY_NONE)
         return cv_fail(err, CATERVA_EINVAL, -1, "durability %d is not known",
                        (int)o->durability);

@@ -87,7 +87,7 @@ static cv_status mark_axes(const caterva_reduce_options *o, int ndim, bool *goes
                            cv_error *err)
 {
     if (o->axes && o->n_axes < 0)
-        return cv_fail(err, CATERVA_EINVAL, -1, "%d axes", o->n_axes);
+        return cv_fail(err, CATERVA_EINVAL, -1, "n_axes is %d, less than 0", o->n_axes);
     for (int d = 0; d < ndim; d++) goes[d] = !o->axes;
     for (int i = 0; o->axes && i < o->n_axes; i++) {
         int axis = o->axes[i];

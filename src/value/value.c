@@ -146,19 +146,19 @@ static cv_status set_shape(cv_typed *typed, int ndim, const int64_t *shape, size
 {
     int64_t wanted;
     if (ndim < 0 || ndim > CATERVA_MAX_DIMS || (ndim > 0 && !shape))
-        return cv_fail(err, CATERVA_EINVAL, -1, "the shape has %d axes or is NULL", ndim);
+        return cv_fail(err, CATERVA_EINVAL, -1, "ndim is %d, or the shape is NULL", ndim);
     typed->ndim = ndim;
     if (ndim > 0) memcpy(typed->shape, shape, (size_t)ndim * sizeof shape[0]);
     for (int d = 0; d < ndim; d++)
         if (shape[d] < 0)
-            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d has %lld items", d,
+            return cv_fail(err, CATERVA_EINVAL, -1, "axis %d has %lld items, less than 0", d,
                            (long long)shape[d]);
     if (!cv_typed_count(typed, &wanted))
         return cv_fail(err, CATERVA_EINVAL, -1, "the shape's bytes do not fit 64 bits");
     if ((uint64_t)wanted != size)
         return cv_fail(err, (uint64_t)wanted > size ? CATERVA_ESHORT : CATERVA_EINVAL, -1,
-                       "%zu bytes are not the items of that shape, %lld bytes each", size,
-                       (long long)typed->type.item_size);
+                       "%zu bytes are not the size of this shape with items of %lld bytes",
+                       size, (long long)typed->type.item_size);
     return CV_OK;
 }
 
@@ -271,7 +271,8 @@ caterva_status caterva_value_pack(const caterva_value *values, size_t n, void **
                                   size_t *packed_size, caterva_error *err)
 {
     if (!values || n == 0 || !packed || !packed_size)
-        return cv_fail(err, CATERVA_EINVAL, -1, "values, packed or packed_size is NULL");
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "values, packed or packed_size is NULL, or n is 0");
     cv_packer p = {.status = CV_OK};
     cv_buffer out = {0};
     cv_status status = pack_values(values, n, &p, err);

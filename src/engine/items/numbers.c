@@ -113,7 +113,7 @@ cv_status cv_number_type_of(const char *description, cv_number_type *out, cv_err
     if (kind) return CV_OK;
     return cv_fail(err, CATERVA_EDTYPE, -1,
                    "a reduction needs numbers (bool, integers, floats of 2, 4 or 8 bytes, "
-                   "times), the items are %.100s",
+                   "times), but the items are %.100s",
                    description);
 }
 

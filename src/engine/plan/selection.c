@@ -131,8 +131,8 @@ static cv_status init_axes(cv_selection *s, const caterva_selection *words, cv_e
     static const caterva_axis all = {.kind = CATERVA_AXIS_ALL};
     if (words->n_axes < 0 || words->n_axes > s->grid->ndim)
         return cv_fail(err, words->n_axes < 0 ? CATERVA_EINVAL : CATERVA_ERANGE, -1,
-                       "a selection of %d axes, the array has %d dimensions", words->n_axes,
-                       s->grid->ndim);
+                       "the selection has %d axes, the array has %d dimensions",
+                       words->n_axes, s->grid->ndim);
     if (words->n_axes > 0 && !words->axes)
         return cv_fail(err, CATERVA_EINVAL, -1, "the %d axes of the selection are NULL",
                        words->n_axes);
@@ -197,7 +197,7 @@ static cv_status init_kind(cv_selection *s, const caterva_selection *words, cv_e
     case CATERVA_SELECTION_POINTS: return init_points(s, words, err);
     case CATERVA_SELECTION_MASK: return init_array_mask(s, words, err);
     }
-    return cv_fail(err, CATERVA_EINVAL, -1, "a selection of unknown kind %d",
+    return cv_fail(err, CATERVA_EINVAL, -1, "the selection has the unknown kind %d",
                    (int)words->kind);
 }
 

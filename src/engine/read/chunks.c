@@ -223,7 +223,8 @@ static cv_status check_structure(const cv_pending *pending, int64_t chunk,
                        CV_CHUNK_HEADER_SIZE);
     CV_TRY(cv_chunk_header_parse(bytes, &expect, header, err));
     if ((size_t)header->cbytes != size)
-        return cv_fail(err, CATERVA_ECORRUPT, 0, "chunk %lld takes %d bytes, %zu were given",
+        return cv_fail(err, CATERVA_ECORRUPT, 0,
+                       "the header of chunk %lld says %d bytes, but %zu were given",
                        (long long)chunk, header->cbytes, size);
     return cv_codec_check_chunk(&pending->workers->spec, bytes, err);
 }

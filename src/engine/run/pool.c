@@ -574,7 +574,7 @@ static cv_status make_ready(cv_tasks *list, cv_error *err)
         return cv_fail(err, CATERVA_ESTOPPED, -1, "the array is being closed");
     if (post_locked(&list->job)) return CV_OK;
     return cv_fail(err, CATERVA_ENOMEM, -1,
-                   "the system has no thread for work in the background");
+                   "the system cannot start a thread for work in the background");
 }
 
 static void prepare(cv_task *task)
