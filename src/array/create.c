@@ -347,7 +347,7 @@ static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_erro
     return CV_OK;
 }
 
-/* Sets the attributes: those of `like`, with the library's own replaced, or left out if empty. */
+/* Takes the attributes of `like`, except the library's own; adds b->own unless it is empty. */
 static cv_status set_attributes(blueprint *b, cv_error *err)
 {
     int n = b->like ? b->like->trailer.n_attributes : 0;

@@ -367,7 +367,7 @@ typedef struct composing {
     int64_t n_others;
 } composing;
 
-/* Makes blocks dirty that a file wrote and that are not copied as stored. */
+/* Makes those blocks dirty that were written in a file and cannot be copied as stored. */
 static cv_status add_blocks(composing *s, cv_error *err)
 {
     int64_t n_blocks = grid_of(s->c)->n_blocks, n_stored = 0;

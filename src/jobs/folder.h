@@ -55,7 +55,7 @@ cv_status cv_job_folder_read(const char *path, const char *id, cv_buffer *record
 typedef bool (*cv_job_is_own_fn)(const void *context, const char *id);
 void cv_job_folders_replaced(const char *path, cv_job_is_own_fn is_own, const void *context);
 
-/* CATERVA_ESTALE if the job's folder has this note. */
+/* CATERVA_ESTALE if the job's folder has the note of cv_job_folders_replaced. */
 cv_status cv_job_folder_check(const char *path, const char *id, cv_error *err);
 
 /* Returns the id in a folder's name; `name` itself if the job has not ended. Borrowed. */

@@ -302,7 +302,7 @@ static cv_status put_all(merging *m, cv_error *err)
 {
     cv_pending *target = m->merge->target;
     int64_t most = cv_min_i64(target->threads, m->n_groups) - 1;
-    int64_t worth = m->n_groups; /* each group takes several system calls */
+    int64_t worth = m->n_groups; /* a group takes several system calls: worth a thread */
     sort_groups(m->groups, m->n_groups, m->entries);
     m->n_side = m->n_groups;
     m->merge->changed = m->n_groups > 0;

@@ -41,7 +41,7 @@ typedef struct box {
 
 typedef struct copying {
     const cv_repack *repack;
-    cv_source source; /* with at most as many threads as the memory allows */
+    cv_source source; /* its number of threads is the copy's, which memory limits */
     cv_pending *target;
     const cv_grid *from;
     const cv_grid *to;
@@ -827,7 +827,7 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
 
 /* ---- Whole arrays as bytes -------------------------------------------------------- */
 
-/* Copies a frame of plain items to an array before, so that the bytes are those of an array. */
+/* First copies a frame of plain items to an array, so that the result is the frame of an array. */
 static cv_status plain_to_frame(caterva_array *array, void **frame, size_t *size,
                                 cv_error *err)
 {

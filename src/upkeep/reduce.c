@@ -384,7 +384,7 @@ static void store_tile(const tile *t)
     }
 }
 
-/* Adds the tile's cells to those of the request, which other arrays have been folded into. */
+/* Adds the tile's cells to those of the request, which hold the results of other arrays. */
 static void add_tile(const tile *t)
 {
     const cv_axes_request *request = t->task->request;

@@ -509,7 +509,7 @@ typedef struct rescue_search {
     cv_store *store;
     cv_snapshot *standing; /* the header at the beginning of the frame, or NULL */
     cv_copies copies;
-    bool has_last;  /* no later commit than that of the newest copy is indicated */
+    bool has_last;  /* nothing indicates a commit after the newest copy's */
     bool condemned; /* the seal shows that the standing header is damaged */
 } rescue_search;
 

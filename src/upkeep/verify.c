@@ -41,7 +41,7 @@ typedef struct verify_task {
     cv_mutex lock;  /* protects all members below */
     caterva_verify_result *result;
     uint8_t *lost;   /* one bit per chunk, or NULL */
-    extent *extents; /* where chunks of the pass are; at most one each */
+    extent *extents; /* of the chunks of the pass, at most one for each chunk */
     int64_t n_extents;
     extent reach; /* the extent of earlier passes that ends last */
 } verify_task;

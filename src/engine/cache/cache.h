@@ -53,7 +53,7 @@ typedef struct cv_sweep {
 
 typedef enum cv_step {
     CV_STEP_ON,   /* the first part, or one that follows in the same direction */
-    CV_STEP_LAST, /* the same, and no items follow in that direction */
+    CV_STEP_LAST, /* as CV_STEP_ON, and no items follow in its direction */
     CV_STEP_BACK  /* overlaps what was read before, or changes direction */
 } cv_step;
 

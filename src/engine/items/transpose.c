@@ -1,10 +1,10 @@
 /* Room: engine/items. Transposes tables of items with the widest registers.
  *
  * A square of K rows of K items, 16 bytes a row, is treated as one row of K * K items. A step
- * interleaves the two halves of this row; after log2(K) steps, item j of row i has moved from i * K
- * + j to j * K + i. The instructions interleave within 16-byte lanes, so each lane of the registers
- * holds a square of its own: lane 0 of the first K rows, lane 1 of the next K. At the end a
- * register holds consecutive items of one row of the result. */
+ * interleaves the two halves of this row. After log2(K) steps, item j of row i has moved from
+ * position i * K + j to position j * K + i. The instructions interleave within 16-byte lanes, so
+ * each lane of the registers holds a square of its own: lane 0 of the first K rows, lane 1 of the
+ * next K. At the end a register holds consecutive items of one row of the result. */
 #include "engine/items/transpose.h"
 
 #include "base/cpu.h"

@@ -1,8 +1,8 @@
 /* Room: engine/items. Interleaves the byte planes of shuffled items with the widest registers.
  *
  * K planes of n bytes are interleaved in log2(K) steps. Each step treats the registers as one row
- * of bytes and interleaves the two halves of this row. At the end byte k of item i has moved from k
- * * n + i to i * K + k. */
+ * of bytes and interleaves the two halves of this row. At the end, byte k of item i has moved from
+ * position k * n + i to position i * K + k. */
 #include "engine/items/unshuffle.h"
 
 #include "base/cpu.h"

@@ -86,8 +86,8 @@ static bool take_share(cv_prefetch *p, share *out)
     return taken;
 }
 
-/* Gives room back for a share of special chunks. Blocks that were cached before still count, so
- * that repeated boxes end at the same block. */
+/* Returns the room that a share of special chunks took. Blocks that were cached before still count,
+ * so that repeated boxes end at the same block. */
 static void return_share(cv_prefetch *p, const share *s)
 {
     cv_mutex_lock(&p->lock);

@@ -102,7 +102,7 @@ typedef struct cv_job_queue {
     cv_error error;
 } cv_job_queue;
 
-/* Both are called by the owner; destroy after all bodies have returned. */
+/* The owner calls both. It destroys the queue after all bodies have returned. */
 void cv_job_queue_init(cv_job_queue *queue, int64_t n_jobs);
 void cv_job_queue_destroy(cv_job_queue *queue);
 

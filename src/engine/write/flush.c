@@ -149,7 +149,7 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
 /* Blocks [first, end), whose dirty ones one thread encodes. */
 typedef struct share {
     int64_t first, end;
-    cv_buffer streams;                    /* one after the other */
+    cv_buffer streams;                    /* of these blocks, one after the other */
     uint8_t header[CV_CHUNK_HEADER_SIZE]; /* of a chunk with these streams */
     bool have_header;
     bool possible;
@@ -661,9 +661,9 @@ static cv_status put_encoded(cv_pending *pending, cv_worker *worker, int64_t chu
     return cv_behind_put(&pending->behind, chunk, &worker->encoded, err);
 }
 
-/* The blocks of a chunk, at separate addresses or one behind the other. */
+/* The blocks of a chunk, at separate addresses or in one buffer. */
 typedef struct block_list {
-    const uint8_t *const *blocks; /* or NULL, and then */
+    const uint8_t *const *blocks; /* NULL: the blocks are in `decoded`, one after the other */
     const uint8_t *decoded;
     size_t block_bytes;
 } block_list;

@@ -225,8 +225,8 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     return CV_OK;
 }
 
-/* Most arrays of many chunks have many equal special chunks. If the target begins with their entry,
- * they need not be put. */
+/* Gets the source's index. If chunk 0 is special, the target's index is filled with its entry:
+ * arrays of many chunks often have many equal special chunks, which then need not be put. */
 static cv_status find_index(const cv_source *source, const cv_index **out,
                             cv_frame_seed *seed, cv_error *err)
 {
