@@ -67,7 +67,7 @@ typedef struct cv_bins {
     double lo;
     double hi;
     int64_t n_bins;
-    int64_t *counts; /* the numbers are added to these */
+    int64_t *counts; /* per bin; cv_histogram adds to them */
 } cv_bins;
 cv_status cv_histogram(const cv_reduction *r, const cv_bins *bins, cv_error *err);
 

@@ -801,7 +801,7 @@ static cv_status find(rescue_search *s, bool guess, cv_rescue *out, cv_error *er
         status = doubt_standing(s, out, err);
         if (status == CV_OK) return CV_OK;
         cv_snapshot_release(out->state);
-        out->state = NULL; /* the caller does not own it */
+        out->state = NULL; /* after a failure the caller releases nothing */
         return status;
     }
     if (is_no_answer(status)) {

@@ -5,7 +5,7 @@
 #include "base/grid.h"
 #include "base/status.h"
 
-/* Fills chunk_shape and block_shape (ndim entries); keeps `given_*` (may be NULL).
+/* Fills chunk_shape and block_shape (ndim entries). A given shape is not changed; NULL: not given.
  * CATERVA_EINVAL for impossible shapes and sizes. */
 cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               const int32_t *given_chunk_shape,

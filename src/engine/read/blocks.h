@@ -7,15 +7,15 @@
 
 /* Receives the wanted blocks of a chunk. */
 typedef struct cv_block_sink {
-    /* Returns where to decode the block (block_bytes). NULL, also as a function: the block is
-     * decoded to scratch memory and passed to `take`. */
+    /* Returns where to decode the block (block_bytes). If the function or its result is NULL, the
+     * block is decoded to scratch memory and passed to `take`. */
     uint8_t *(*place)(void *context, int64_t tag);
     void (*take)(void *context, int64_t tag, const uint8_t *block);
     /* The block is `item` repeated; NULL: zero bytes. */
     void (*fill)(void *context, int64_t tag, const uint8_t *item);
     void *context;
-    /* Returns cache memory for a block that has no place. NULL, also as a function: the block is
-     * not cached. `settle` follows `take`, or a failure (then `good` is false). */
+    /* Returns cache memory for a block that has no place. If the function or its result is NULL,
+     * the block is not cached. `settle` follows `take`, or a failure (then `good` is false). */
     uint8_t *(*room)(void *context, int64_t tag);
     void (*settle)(void *context, bool good);
     /* If `unshuffles` returns true, `take_shuffled` is called instead of `take` and gets the block

@@ -266,7 +266,7 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
 /* Blocks are copied part by part. For a conversion, the whole block is converted first. */
 
 typedef struct copying {
-    const cv_conversion *conversion; /* NULL: none */
+    const cv_conversion *conversion; /* NULL: not converted */
     uint8_t *dst;
 } copying;
 

@@ -20,8 +20,8 @@ typedef struct cv_splice_job {
     int64_t n_dirty;              /* blocks that are not NULL */
     int idle;                     /* threads that may help */
     cv_pipeline pipeline;         /* of a chunk without clean blocks */
-    /* Where clean blocks are, one entry per block of the grid; NULL entry: in the stored chunk.
-     * NULL: all are in the stored chunk. n_dirty + n_others is at least 1. */
+    /* Where clean blocks are, one entry per block of the grid. A NULL entry, or NULL instead of the
+     * list, means the stored chunk. n_dirty + n_others is at least 1. */
     const cv_splice_source *const *others;
     int64_t n_others;
 } cv_splice_job;
