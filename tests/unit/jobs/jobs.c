@@ -214,7 +214,7 @@ static void exchanged_parts(void **state)
     uint8_t *bytes = scratch_load(name[1], &size[1]);
     scratch_save(name[0], bytes, size[1]);
     assert_int_equal(merge(&t[0], 1, &err), CATERVA_ECORRUPT);
-    assert_non_null(strstr(err.message, "differs from the finished part"));
+    assert_non_null(strstr(err.message, "is not the finished part"));
     assert_unchanged();
     free(bytes);
     for (int i = 0; i < 2; i++) caterva_free(t[i].bytes);
