@@ -532,7 +532,7 @@ static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *e
     return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
 }
 
-/* Reads the fill value from the library's own attribute. If there is none, as in files of other
+/* Reads the fill value from the library's own attribute. If this is missing, as in files of other
  * programs, the fill is zeros. */
 static cv_status load_fill(caterva_array *array, cv_error *err)
 {

@@ -239,8 +239,8 @@ static cv_status read_one(const cv_snapshot *s, const cv_attribute *a, const cha
     return status;
 }
 
-/* Reads the first attribute that is a list of names. If there is none, *out is NULL. *passed is
- * then the name of an attribute that exists but is not such a list, or NULL. */
+/* Reads the first attribute that is a list of names. If no such attribute exists, *out is NULL, and
+ * *passed is the name of an attribute that exists but is not such a list, or NULL. */
 static cv_status read_dims(const cv_snapshot *s, const char ***out, const char **passed,
                            cv_error *err)
 {

@@ -12,8 +12,8 @@ cv_status cv_array_open_options(const caterva_open_options *options,
                                 caterva_open_options *out, cv_error *err);
 
 /* Splits "TREE::/g/x" into the path "TREE", of *path_size bytes, and the key "/g/x". Returns the
- * key; NULL if there is none. The separator is the first "::" that has a path before it and a slash
- * or nothing behind it. The key of "TREE::" is "/". */
+ * key; NULL if `url` has no key. The separator is the first "::" that has a path before it and a
+ * slash or nothing behind it. The key of "TREE::" is "/". */
 const char *cv_tree_url_key(const char *url, size_t *path_size);
 
 /* True if the URL names an array in a tree ("TREE::/key") and is not the name of a file. */

@@ -65,7 +65,7 @@ cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err);
 cv_status cv_compose_is_done(const cv_composition *c, cv_worker *worker, bool *done,
                              cv_error *err);
 
-/* Finds two files that wrote the same item, and its block. False if there are none. */
+/* Finds two files that wrote the same item, and its block. False if no two files did. */
 bool cv_compose_meet(const cv_composition *c, int64_t *a, int64_t *b, int64_t *block);
 
 #endif

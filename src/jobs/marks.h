@@ -34,7 +34,7 @@ typedef struct cv_mark_place {
     int64_t valid[CV_MAX_DIMS];
 } cv_mark_place;
 
-/* Sets `shape` to that of the block's items inside the array. Returns false if there are none. */
+/* Sets `shape` to that of the block's items inside the array. Returns false without such items. */
 bool cv_block_valid(const cv_grid *grid, int64_t chunk, int64_t block, int64_t *shape);
 
 /* Returns whether an item of a block is marked in both marks. */
@@ -76,7 +76,7 @@ cv_grid cv_marks_grid(const cv_marks *marks);
 /* Sorts the chunks by number. */
 cv_status cv_marks_sort(cv_marks *marks, cv_error *err);
 
-/* Returns the smallest box of chunks that contains all marked ones; n is 0 if there are none. */
+/* Returns the smallest box of chunks that contains all marked ones; n is 0 without marks. */
 void cv_marks_box(const cv_marks *marks, int64_t *first, int64_t *n);
 
 const cv_marked_chunk *cv_marks_find(const cv_marks *marks, int64_t chunk);

@@ -82,7 +82,7 @@ static void taken_free(cv_taken *t)
     for (int d = 0; d < CV_MAX_DIMS; d++) cv_free(t->lists[d]);
 }
 
-/* Marks the axes of the result that are reduced: those in the options, or all if there are none. */
+/* Marks the axes of the result that are reduced: o->axes, or all axes if this is NULL. */
 static cv_status mark_axes(const caterva_reduce_options *o, int ndim, bool *goes,
                            cv_error *err)
 {

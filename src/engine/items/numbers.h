@@ -73,7 +73,7 @@ typedef struct cv_tally {
 
 enum { CV_RUN = 512 };
 
-/* Adds n <= CV_RUN values, and overwrites them. Of times, computes only n and the extremes. */
+/* Adds n <= CV_RUN values, and overwrites them. For times, only n and extremes. */
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n);
 
 bool cv_number_less(cv_number_class number_class, cv_wide a, cv_wide b);

@@ -77,14 +77,14 @@ cv_status cv_pending_create(cv_frame *frame, cv_workers *workers, int threads,
                             cv_pending **out, cv_error *err);
 void cv_pending_free(cv_pending *pending); /* discards all changes */
 
-/* Returns the state that includes pending changes; NULL if there are none. */
+/* Returns the state that includes pending changes; NULL if nothing is pending. */
 cv_snapshot *cv_pending_state(const cv_pending *pending);
 
 /* Returns the dirty blocks of a chunk, or NULL. For readers under the handle's lock, and for
  * the thread that works on the chunk. */
 cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
 
-/* The same, but creates the entry if there is none. */
+/* The same, but creates the entry if it is missing. */
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err);
 

@@ -98,7 +98,7 @@ void cv_read_ahead_note(cv_read_ahead *ahead, cv_prefetch *prefetch, const cv_so
 bool cv_scan_add(cv_scan *scan, const cv_plan *plan);
 
 /* Returns, along the scan's axis, the items [*first, *last) of a later layer that the scan touches
- * first; false if there are none. */
+ * first; false if it touches no items. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last);
 
 #endif

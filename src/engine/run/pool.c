@@ -641,7 +641,7 @@ void cv_tasks_drain(cv_tasks *list)
     }
 }
 
-/* Returns a task that is done and begins its report on this thread; NULL if there is none. */
+/* Returns a task that is done and begins its report on this thread; NULL if no task is done. */
 static cv_task *take_done(cv_tasks *list)
 {
     lock_pool();
