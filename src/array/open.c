@@ -252,7 +252,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     CV_TRY(open_again(array, &fresh, err));
     if (!fresh) return CV_OK;
     cv_tasks_suspend(&array->reads);
-    cv_tasks_drain(&array->reads); /* they use the state in which they began */
+    cv_tasks_drain(&array->reads); /* reads use the state in which they began */
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);

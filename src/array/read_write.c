@@ -538,7 +538,7 @@ static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_e
     iter->done = iter->next >= array->snapshot->grid.n_chunks;
     if (iter->done) return CV_OK;
     CV_TRY(describe_chunk(array, iter->next, &iter->chunk, err));
-    const size_t before = offsetof(caterva_chunk_iter, chunk); /* it may be longer */
+    const size_t before = offsetof(caterva_chunk_iter, chunk); /* *iter may be longer */
     iter->chunk.struct_size = iter->struct_size > before ? iter->struct_size - before : 0;
     iter->next++;
     return CV_OK;

@@ -26,7 +26,7 @@ enum { MAX_OPEN = 48 };
 cv_status cv_fail_in_part(const cv_part_token *token, cv_status status, cv_error *err)
 {
     char text[sizeof err->message];
-    if (status == CATERVA_EUNSUPPORTED) status = CATERVA_ECORRUPT; /* this library wrote it */
+    if (status == CATERVA_EUNSUPPORTED) status = CATERVA_ECORRUPT; /* the library wrote it */
     if (status == CV_OK || !err) return status;
     err->code = status;
     (void)snprintf(text, sizeof text, "%s", err->message);

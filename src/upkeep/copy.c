@@ -431,7 +431,7 @@ static cv_status set_box(const cv_grid *grid, cv_copy_order *order, cv_error *er
 }
 
 /* Keeps the source's partition, unless the options set a chunk or block shape: then the library
- * chooses the other one. It chooses both for a frame of plain items, which has no partition. */
+ * chooses the shape that is not set, or both for plain items, which have no partition. */
 static void set_partition(const cv_snapshot *source, cv_copy_order *order)
 {
     const cv_grid *grid = &source->grid;

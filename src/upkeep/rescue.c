@@ -451,8 +451,8 @@ static cv_status search(refind *r, cv_error *err)
                    "the index is lost, and no chunk named by the seal was found");
 }
 
-/* Gives `state`, which has trailer and seal, an index of chunks found by their names. Others read
- * as zeros. Reads all chunks through a window. CATERVA_ECORRUPT if no chunk is found. */
+/* Gives `state`, which has trailer and seal, an index of chunks found by their names. Other chunks
+ * become zeros. Reads all chunks through a window. CATERVA_ECORRUPT if no chunk is found. */
 static cv_status refind_chunks(cv_snapshot *state, cv_store *store, cv_error *err)
 {
     refind r = {.state = state, .store = store};
@@ -532,8 +532,8 @@ static bool is_ours(const cv_snapshot *state)
 }
 
 /* Returns whether a write of the header was torn. A header that this library wrote has a copy of
- * its own. If it has none, but another copy has the same size of chunks, or the newest copy the
- * same frame size, the header is a mix. If its own copy is only damaged, no other copy matches. */
+ * its own. If it has none, but another copy has the same cbytes, or the newest copy has the same
+ * frame size, the header is a mix. If its own copy is only damaged, no other copy matches. */
 static bool is_torn(const rescue_search *s, const cv_snapshot *state)
 {
     const cv_frame_header *h = &state->header;

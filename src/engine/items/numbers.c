@@ -209,7 +209,7 @@ static double cv_numbers_squares(const cv_wide *values, int64_t n, double mean)
  * Integers are added exactly; floats run by run with the rounding error carried along. The
  * spread uses the update of Chan, Golub and LeVeque (Updating Formulae and a Pairwise
  * Algorithm for Computing Sample Variances, 1979), which is stable for a large mean. For
- * integers, mean and spread are computed from distances to one of them. */
+ * integers, mean and spread are computed from distances to one of the integers. */
 
 /* ---- Sums ----------------------------------------------------------------- */
 

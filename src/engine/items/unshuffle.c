@@ -108,8 +108,8 @@ DEFINE_AVX2(8)
 /* ---- 512 bits --------------------------------------------------------------------- */
 
 /* Interleaving stays inside the four 128-bit lanes of a register. To produce items in order, each
- * plane is cut into 4 K pieces of 16 / K bytes before; piece t of lane g is then piece 4 t + g of
- * the plane. In units of 16 bits: */
+ * plane is first cut into 4 K pieces of 16 / K bytes, and piece t of lane g is piece 4 t + g of the
+ * plane. The orders for K = 2, 4 and 8, in units of 16 bits: */
 static const uint16_t orders[3][32] = {
     {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
      8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31},

@@ -59,7 +59,7 @@ typedef struct cv_pending {
     int64_t budget;         /* bytes of dirty blocks; above it they are flushed */
     uint8_t *fill;          /* the item that unwritten space has */
     cv_ref_kind fill_kind;  /* the index entry that expresses the fill */
-    bool fill_is_stored;    /* no index entry can express it: it is stored in chunks */
+    bool fill_is_stored;    /* no index entry can express the fill: chunks store it */
     bool fill_is_due;       /* new array: UNINIT chunks hold the fill */
     uint32_t fill_name;     /* name of the table of the fill's chunk; 0: not yet known */
     bool broken;            /* a merge or a change of shape failed half-way */

@@ -24,7 +24,7 @@ typedef struct cv_select_chunk {
 /* One touched block of a chunk. */
 typedef struct cv_select_block {
     int64_t block; /* number in the chunk */
-    bool wanted;   /* it holds a selected item */
+    bool wanted;   /* an item of the block is selected */
     bool covers;   /* every item of the block inside chunk and array is selected */
 } cv_select_block;
 

@@ -374,7 +374,7 @@ static const uint8_t zeros[16]; /* as long as the longest number */
 typedef struct folding {
     const cv_fold *fold;
     void *context;
-    const uint8_t *block; /* the block of the parts; NULL: it repeats `item` */
+    const uint8_t *block; /* the block of the parts; NULL: all its items are `item` */
     const uint8_t *item;
     int64_t n_chunks; /* of a box: chunks from the share's on that hold `item` */
 } folding;

@@ -333,7 +333,7 @@ static void install_job_handlers(void)
 
 void cv_pool_hold_steps(void)
 {
-    cv_once_run(&pool.once, install_fork_handlers); /* so that a forked child holds nothing */
+    cv_once_run(&pool.once, install_fork_handlers); /* so that no hold remains in a child */
     hold_steps();
 }
 
@@ -679,7 +679,7 @@ void cv_tasks_close(cv_tasks *list)
     if (!atomic_load(&list->is_used)) return;
     stop_all(list);
     cv_tasks_suspend(list);
-    cv_tasks_drain(list); /* they end at once: their watches are stopped */
+    cv_tasks_drain(list); /* tasks end at once: their watches are stopped */
     cv_tasks_report_drained(list);
     lock_pool();
     while (!is_quiet(list)) cv_cond_wait(&list->ended, &pool.lock);

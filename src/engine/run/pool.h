@@ -33,7 +33,7 @@ typedef struct cv_pool_job {
     /* Owned by the pool, protected by its lock. */
     struct cv_pool_job *next;
     unsigned n_posts;
-    unsigned process; /* that posted it: a forked child has none of its parent's jobs */
+    unsigned process; /* that posted the job: a forked child has none of its parent's jobs */
     int running;      /* steps under way */
     bool done;        /* no further step begins */
     atomic_bool posted;
@@ -50,7 +50,7 @@ void cv_pool_withdraw(cv_pool_job *job);
 
 /* Until cv_pool_resume_steps, no step begins and no pool thread joins a request; calls nest.
  * Returns when no step of any job is under way, or no step has ended for 10 s; at once on a thread
- * that others may be waiting for. A fork does the same. A forked child holds nothing. */
+ * that others may be waiting for. A fork does the same. In a forked child no hold remains. */
 void cv_pool_hold_steps(void);
 void cv_pool_resume_steps(void);
 

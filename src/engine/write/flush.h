@@ -48,8 +48,8 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, int idle, cv_error *err);
 
-/* The same for a chunk whose blocks `source` gathers during encoding. Only if
- * cv_pending_gathers. No thread helps, and the watch is not polled between blocks. Does not
+/* The same for a chunk whose blocks `source` gathers during encoding. Call only if
+ * cv_pending_gathers is true. No thread helps, and the watch is not polled between blocks. Does not
  * recognise repeated items. */
 bool cv_pending_gathers(const cv_pending *pending, int idle);
 cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_t chunk,

@@ -83,7 +83,7 @@ static cv_status make_table(const cv_source *source, const cv_layout *layout,
     return cv_table_make(grid, chunk, (size_t)layout->header.cbytes, out, name, err);
 }
 
-/* Returns whether the chunk's file may be shared: it has one, with its table at the end. */
+/* Returns whether the chunk has a file that may be shared: its block table must end the file. */
 static bool may_share(const cv_source *source, const cv_layout *layout,
                       const cv_chunk_ref *ref)
 {
@@ -320,7 +320,7 @@ bool cv_can_move(const cv_move *move)
     const cv_grid *from = &move->source->snapshot->grid, *to = target_grid(move);
     const cv_codec_spec *spec = &move->source->workers->spec;
     int next = 0;                                         /* axis of the source */
-    if (move->source->snapshot->meta.plain) return false; /* it has other blocks */
+    if (move->source->snapshot->meta.plain) return false; /* its blocks differ */
     if (!same_pipeline(spec, &move->target->workers->spec)) return false;
     if (from->item_size != to->item_size) return false;
     if (from->ndim != to->ndim && cv_codec_needs_geometry(spec)) return false;
