@@ -1,6 +1,6 @@
 /* Room: cli. Options: one table defines the spelling of each option, its value, its field in
- * cli_args and its help text. Parser and help both read the table; a command only lists the options
- * that it accepts. */
+ * cli_args and its help text. The parser and the help read it; a command lists the options it
+ * accepts. */
 #include "cli.h"
 #include "formats/numbers.h"
 #include "words.h"
@@ -23,7 +23,7 @@ typedef struct option {
     uint64_t commands; /* CLI_OPT_* bit of the commands that accept it */
     char letter;
     const char *name;
-    const char *value; /* its name in the help */
+    const char *value; /* placeholder in the help */
     value_kind kind;
     size_t field; /* offset in cli_args */
     int64_t min, max;
@@ -175,7 +175,7 @@ static const option options[] = {
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
-/* The rest of argv while it is parsed. */
+/* argv during parsing; `next` is the first argument that was not parsed yet. */
 typedef struct argument_list {
     const cli_command *command;
     int argc;
@@ -217,7 +217,8 @@ static cli_exit unknown_option(const argument_list *list, const char *text)
 static cli_exit add_text(const option *o, cli_texts *texts, const char *text)
 {
     if (texts->n == CLI_MAX_READS)
-        return cli_fail(CLI_USAGE, "--%s: at most %d", o->name, CLI_MAX_READS);
+        return cli_fail(CLI_USAGE, "--%s may be given at most %d times", o->name,
+                        CLI_MAX_READS);
     texts->text[texts->n++] = text;
     return CLI_OK;
 }
@@ -299,7 +300,7 @@ static cli_exit add_positional(const argument_list *list, const char *text, cli_
                         list->command->name, text, list->command->name,
                         list->command->synopsis);
     if (out->n_positional < CLI_MAX_POSITIONAL) out->positional[out->n_positional] = text;
-    list->argv[out->n_positional++] = (char *)text; /* not after its own place */
+    list->argv[out->n_positional++] = (char *)text; /* already parsed */
     return CLI_OK;
 }
 

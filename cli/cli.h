@@ -12,12 +12,12 @@
  * stderr; callers only pass it on. */
 typedef enum cli_exit {
     CLI_OK = 0,
-    CLI_NO = 1, /* the answer is no */
+    CLI_NO = 1, /* the command worked; its answer is no */
     CLI_USAGE = 2,
     CLI_IO = 3,
     CLI_CORRUPT = 4,
     CLI_UNSUPPORTED = 5,
-    CLI_INTERRUPTED = 130 /* the program ends by the signal, as shells expect */
+    CLI_INTERRUPTED = 130 /* main ends the process by the signal */
 } cli_exit;
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -26,8 +26,7 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
-/* Returns from the calling function unless `expr` is CLI_OK. Use only where nothing needs
- * freeing. */
+/* Returns from the caller unless `expr` is CLI_OK. Use only where nothing needs freeing. */
 #define CLI_TRY(expr)                                                                        \
     do {                                                                                     \
         cli_exit cli_try_code_ = (expr);                                                     \
@@ -39,14 +38,14 @@ typedef enum cli_exit {
 /* Prints "caterva: <sentence>" and returns `code`. */
 cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
-/* Prints "caterva: warning: <sentence>"; the command has done what was requested. */
+/* Prints "caterva: warning: <sentence>", for a command that did what was requested. */
 void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
 
-/* The same as cli_fail for a failed system call: appends the text of errno. Returns CLI_IO, or
+/* Reports a failed system call: like cli_fail, and appends the text of errno. Returns CLI_IO, or
  * CLI_INTERRUPTED if a signal caused the failure. */
 cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 
-/* The same for a failed library call on the array at `path`. */
+/* Reports a failed library call on the array at `path`. Returns the exit status for err->code. */
 cli_exit cli_fail_array(const char *path, const caterva_error *err);
 /* Whether the status means damaged data rather than a failure to read. */
 bool cli_is_damage(caterva_status status);
@@ -57,16 +56,15 @@ typedef struct cli_shown {
 } cli_shown;
 cli_shown cli_show(const char *text);
 
-/* Whether the path is a URL. */
 bool cli_is_url(const char *path);
 
-/* Returns a path in printable form, a URL without user and query, which may be secret. Every path
- * that is printed passes through this function, and every sentence, with the URLs in it, through
- * the second one. */
+/* cli_show_place returns a path in printable form. User and query of a URL are left out, because
+ * they may be secret. Every printed path must pass through this function. cli_show_sentence does
+ * the same for a sentence and the URLs in it. */
 cli_shown cli_show_place(const char *path);
 cli_shown cli_show_sentence(const char *text);
 
-/* malloc of `size` bytes (at least one); reports failure. */
+/* Allocates `size` bytes, at least one. Reports a failure and returns NULL. */
 void *cli_alloc(size_t size);
 char *cli_copy_text(const char *text);
 
@@ -75,20 +73,20 @@ cli_exit cli_flush_stdout(void);
 
 /* ---- Interruption ------------------------------------------------------- */
 
-/* SIGINT, SIGTERM and SIGHUP, unless ignored already, set a flag that loops check. A second one
- * ends the program at once. */
+/* Catches SIGINT, SIGTERM and SIGHUP, except those that the parent process ignores. The first
+ * signal sets a flag that loops check. A second one ends the program at once. */
 void cli_catch_signals(void);
 bool cli_interrupted(void);
 
 /* Ends the process by the received signal; called at the end of main. */
 int cli_end_interrupted(void);
 
-/* Waits until a pipe or terminal can be read or written. CLI_INTERRUPTED: a signal arrived
- * first. */
+/* Waits until a pipe or terminal can be read or written; CLI_INTERRUPTED after a signal. */
 cli_exit cli_wait(int fd, bool to_write);
 
-/* From now on a second signal deletes the library's temporary files, and `path`, which must stay
- * valid until cli_forget_file. */
+/* After cli_mind_temporaries, a second signal deletes the library's temporary files before it ends
+ * the process. After cli_mind_file, it also deletes `path`, which must stay valid until
+ * cli_forget_file. */
 void cli_mind_temporaries(void);
 void cli_mind_file(const char *path);
 void cli_forget_file(const char *path);
@@ -170,27 +168,27 @@ typedef struct cli_args {
 #define CLI_OPT_COMPACT_AT (UINT64_C(1) << 44)
 #define CLI_OPT_LIST (UINT64_C(1) << 45)       /* long, recursive */
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40)     /* astype, casting */
-#define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* the same, to the dtype of FILE */
+#define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* astype, casting: of the input */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command without text output */
-#define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* for URLs: trace, ca-file */
+#define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_FIELD (UINT64_C(1) << 57)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
-#define CLI_OPT_PART (UINT64_C(1) << 53) /* part, and output for its token */
+#define CLI_OPT_PART (UINT64_C(1) << 53) /* part; output for its token */
 #define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* positional arguments */
 
 typedef struct cli_command {
     const char *name;
-    const char *synopsis; /* its arguments: "FILE [SEL]" */
+    const char *synopsis; /* the arguments: "FILE [SEL]" */
     const char *summary;  /* one line, for the list of commands */
-    const char *details;  /* lines of its own help */
+    const char *details;  /* text of its own help */
     uint64_t options;
     int min_args, max_args;
     cli_exit (*run)(const cli_args *args);
@@ -209,7 +207,7 @@ void cli_print_help(const cli_command *command);
 const cli_command *cli_command_at(size_t i);
 
 typedef struct cli_option_info {
-    char letter; /* or 0 */
+    char letter; /* 0: none */
     const char *name;
     const char *value; /* NULL: takes no value */
     const char *help;
@@ -224,13 +222,13 @@ bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out);
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out);
 
-/* How long a command has waited for a busy array; zero at first. */
+/* How long a command has waited for a busy array. Starts at zero. */
 typedef struct cli_patience {
     int64_t waited; /* milliseconds */
 } cli_patience;
 
-/* Whether to repeat a call that ended with `status`: returns true after a pause if the array is
- * busy and --wait has not expired. Pauses grow up to 250 ms. */
+/* Whether to repeat a call that returned `status`. If the array is busy and the time of --wait is
+ * not over, waits for a moment (at most 250 ms) and returns true. */
 bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *patience);
 
 /* Calls `run` for each of args->files. A failure does not stop the others, a signal does. Returns
@@ -238,8 +236,7 @@ bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *pa
 cli_exit cli_each_file(const cli_args *args,
                        cli_exit (*run)(const cli_args *args, const char *path));
 
-/* Commits and closes an array if `code` is CLI_OK; discards pending changes otherwise, or if a
- * signal arrived. */
+/* Commits and closes an array if `code` is CLI_OK and no signal arrived; otherwise discards it. */
 cli_exit cli_finish_array(caterva_array *array, const char *path, cli_exit code);
 
 extern const cli_command cli_command_info, cli_command_get, cli_command_put,

@@ -98,8 +98,9 @@ static cli_exit dispatch(int argc, char **argv)
     return command ? run(command, argc - 2, argv + 2) : unknown_command(name);
 }
 
-/* Occupies the numbers of closed standard streams, so that no file opened later takes one of them.
- * The placeholder rejects reads or writes, which then report an error. */
+/* Opens /dev/null in place of each closed standard stream, so that no file opened later gets the
+ * descriptor 0, 1 or 2. stdin is opened for writing and the others for reading: using them fails,
+ * and the failure is reported. */
 static void hold_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

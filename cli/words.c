@@ -1,4 +1,4 @@
-/* Room: cli. Lists of words, and which one the user may have meant. */
+/* Room: cli. Lists of words, and the search for the word that a misspelled one may stand for. */
 #include "words.h"
 
 #include "commands/tune.h"
@@ -9,8 +9,8 @@
 
 /* ---- Lists ----------------------------------------------------------------- */
 
-/* Returns the i-th name other than `but`, in the order of the numbers in frames, where the constant
- * 256 is 0. */
+/* Returns the i-th name, except `but`, in the order of the numbers in frames. Number 0 of a frame
+ * is the constant 256 of the library. */
 static const char *name_at(const char *(*name_of)(int), const char *but, size_t i)
 {
     for (int number = 0; number <= 255; number++) {
@@ -23,7 +23,7 @@ static const char *name_at(const char *(*name_of)(int), const char *but, size_t 
 
 static const char *codecs(size_t i) { return name_at(caterva_codec_name, "", i); }
 
-/* Omits the old bytedelta, which can only be read. */
+/* Omits the old bytedelta filter, which the library can only decode. */
 static const char *filters(size_t i)
 {
     return name_at(caterva_filter_name, "bytedelta-old", i);
@@ -126,7 +126,8 @@ typedef struct search {
     int distance;
 } search;
 
-/* Begins a search: a third of the letters may differ, or all after the word may be missing. */
+/* Begins a search. offer() accepts a candidate if at most a third of the letters of `word` differ
+ * (one letter in words of 2 to 5), or if the candidate begins with `word`. */
 static search search_for(const char *word)
 {
     size_t size = strlen(word);

@@ -1,4 +1,4 @@
-/* Lists of values for options and arguments: for completion, and for "did you mean". */
+/* Lists of the values that options and arguments accept, for completion and for "did you mean". */
 #ifndef CLI_WORDS_H
 #define CLI_WORDS_H
 
@@ -7,13 +7,13 @@
 /* Returns the i-th word of a list, or NULL after the last. */
 typedef const char *(*words_list)(size_t i);
 
-/* Returns the values that an option accepts; NULL: not a list. `option` has no dashes. */
+/* Returns the values that an option accepts; NULL if there is no list. `option` has no dashes. */
 words_list words_of_option(const char *option);
 
 /* Whether the value is a list of words separated by commas. */
 bool words_are_many(const char *option);
 
-/* Returns the words that a command's first argument may be; NULL: any. */
+/* Returns the words that a command accepts as its first argument; NULL if it accepts any. */
 words_list words_of_command(const char *command);
 
 const char *words_commands(size_t i);
@@ -24,7 +24,7 @@ typedef struct words_hint {
 } words_hint;
 words_hint words_suggest(const char *word, words_list list);
 
-/* The same for an option of a command, without its dashes. */
+/* The same for the options of a command. `word` has no dashes. */
 words_hint words_suggest_option(const char *word, const cli_command *command);
 
 #endif

@@ -1,7 +1,7 @@
 /* Room: cli/commands. `caterva append`: grows an array along one axis and writes the new items,
- * committed once at the end. If the length of the input is known, the array grows first and a
- * transfer fills it; a raw pipe grows it slab by slab. append_paced.c handles --every and
- * --follow. */
+ * with one commit at the end. If the input's length is known, the array grows once and a transfer
+ * writes the items; with a raw pipe it grows slab by slab. --every and --follow: see
+ * append_paced.c. */
 #include "commands/append.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
@@ -40,8 +40,8 @@ static cli_exit measure(growth *g)
     }
     if (empty) g->stride = 0;
     if (fits || empty) return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s: one item of axis %d has more bytes than 64 bits count",
-                    g->path, g->axis);
+    return cli_fail(CLI_USAGE, "%s: the size of one item of axis %d exceeds 64 bits", g->path,
+                    g->axis);
 }
 
 static cli_exit describe_growth(const cli_args *args, growth *g)
@@ -58,7 +58,7 @@ static cli_exit describe_growth(const cli_args *args, growth *g)
 
 /* ---- Inputs with a known length --------------------------------------------------------- */
 
-/* Counts the input's items along the axis. An input without the axis is one item. */
+/* Sets *n to the input's number of items along the axis: 1 if the input lacks this axis. */
 static cli_exit count_items(const growth *g, const array_shape *in, int64_t *n, bool *is_one)
 {
     char have[SHAPE_TEXT_SIZE], got[SHAPE_TEXT_SIZE];
@@ -204,8 +204,8 @@ static cli_exit append_pipe(const cli_args *args, growth *g, const char *path)
 
 /* ---- A row of text ------------------------------------------------------ */
 
-/* Removes the first axis of a single row if the row is items of a 1-d array or a column of a 2-d
- * one. */
+/* Makes a single row of text 1-d if it holds the items of a 1-d array, or one column of a 2-d array
+ * that grows along axis 1. */
 static void fit_row(const growth *g, array_shape *in)
 {
     bool is_row = in->ndim == 2 && in->shape[0] == 1;
@@ -244,8 +244,8 @@ static cli_exit append(const cli_args *args, growth *g, input *in)
         CLI_TRY(source_raw_size(args, in->path, &size));
         if (g->stride == 0)
             return cli_fail(CLI_USAGE,
-                            "items of axis %d of %s have no bytes, so that the number "
-                            "of items in raw input is unknown",
+                            "items of axis %d of %s have no bytes, so the number of "
+                            "items in raw input cannot be computed",
                             g->axis, g->path);
         if (size < 0 || args->follow) return append_pipe(args, g, in->path);
         CLI_TRY(shape_of_raw(g, in->path, size, &raw));

@@ -1,4 +1,4 @@
-/* `caterva append`: the state of a growing array, and commits before the end (append_paced.c). */
+/* `caterva append`: the state of a growing array, and the functions of append_paced.c. */
 #ifndef CLI_APPEND_H
 #define CLI_APPEND_H
 
@@ -11,33 +11,33 @@ typedef struct growth {
     array_shape shape;
     char *dtype;
     int axis;
-    int64_t chunk;  /* its extent along the axis */
+    int64_t chunk;  /* extent of a chunk along the axis */
     int64_t outer;  /* product of the extents before the axis */
-    int64_t stride; /* bytes of one item of the axis: the items at one index */
+    int64_t stride; /* bytes of one item of the axis: all items at one index */
 } growth;
 
-/* Computes the items of the axis in a slab: those that fit in half of --memory, in whole chunks. */
+/* Computes *n, the number of items of the axis in a slab: as many as fit in half of --memory,
+ * rounded down to whole chunks if possible. */
 cli_exit append_slab_length(const cli_args *args, const growth *g, int64_t *n);
 
-/* Appends `size` bytes, whole items of the axis. `name`: the input, for messages. */
+/* Appends `size` bytes, which must be whole items of the axis, from the input `name`. */
 cli_exit append_slab(growth *g, const char *name, const void *items, size_t size);
 
-/* A commit follows after this many items of the axis, or this long after the first uncommitted
- * one. */
+/* When to commit: after `items` items of the axis, or `milliseconds` after the first uncommitted
+ * item arrived, whichever comes first. */
 typedef struct append_pace {
     int64_t items;        /* 0: unlimited */
     int64_t milliseconds; /* -1: never     */
 } append_pace;
 
-/* Reads --every and --follow. *paced: whether one of them is given. */
+/* Reads --every and --follow. Sets *paced to whether one of them was given. */
 cli_exit append_pace_of(const cli_args *args, append_pace *out, bool *paced);
 
-/* Appends a stream of raw items and commits by the pace; the close of the array commits the
- * rest. */
+/* Appends a stream of raw items and commits at this pace. Closing the array commits the rest. */
 cli_exit append_stream(const cli_args *args, growth *g, int fd, const char *name,
                        const append_pace *pace);
 
-/* Same for an input with a known length: `n` items of the axis. */
+/* The same for an input of known length: `n` items of the axis. */
 cli_exit append_source(const cli_args *args, growth *g, source *from, int64_t n,
                        const append_pace *pace);
 

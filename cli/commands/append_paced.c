@@ -1,6 +1,6 @@
 /* Room: cli/commands. `append --every` and `--follow`: one process, many commits. A reader that
- * refreshes sees each commit; a killed process loses only the items after the last one. A partial
- * item waits for its rest and is never written. */
+ * refreshes sees each commit. A killed process loses only the items after the last commit. An
+ * incomplete item stays in the buffer until its other bytes arrive; it is never written. */
 #include "commands/append.h"
 #include "commands/timing.h"
 #include "formats/numbers.h"
@@ -13,19 +13,18 @@
 #include <unistd.h>
 
 enum {
-    FOLLOWED_MS = 1000,
-    LOOK_MS = 100
-}; /* the pace of --follow alone; the interval of
-    * checks for a signal */
+    FOLLOWED_MS = 1000, /* pace of --follow without --every */
+    LOOK_MS = 100       /* interval between checks for a signal */
+};
 
 typedef struct pacer {
     growth *g;
     const char *name;
     append_pace pace;
-    int64_t appended; /* items not committed yet */
+    int64_t appended; /* items appended but not committed */
     int64_t total;    /* items appended */
-    double since;     /* when the first uncommitted byte came; undefined without one */
-    uint8_t *bytes;   /* received, not appended yet */
+    double since;     /* when the first uncommitted byte arrived; else undefined */
+    uint8_t *bytes;   /* received, but not appended */
     size_t used, capacity;
 } pacer;
 
@@ -98,12 +97,13 @@ static cli_exit append_whole(pacer *p)
 
 /* ---- A stream ------------------------------------------------------------------ */
 
-/* Returns the bytes to read until a chunk, a commit or the buffer is full. */
+/* Returns the number of buffered bytes at which the items are appended: those up to the end of a
+ * chunk or to the next commit, at most the capacity. */
 static size_t bytes_wanted(const pacer *p)
 {
     const growth *g = p->g;
     int64_t n = (int64_t)(p->capacity / (size_t)g->stride);
-    if (n >= g->chunk) n -= g->shape.shape[g->axis] % g->chunk; /* end at a chunk boundary */
+    if (n >= g->chunk) n -= g->shape.shape[g->axis] % g->chunk;
     if (p->pace.items > 0 && n > p->pace.items - p->appended) n = p->pace.items - p->appended;
     return (size_t)(n * g->stride);
 }
@@ -137,7 +137,7 @@ static cli_exit take_bytes(pacer *p, int fd, bool *ended)
     return p->used == wanted ? append_whole(p) : CLI_OK;
 }
 
-/* The stream ended inside an item: commits the whole items before it, and fails. */
+/* Called if the stream ends inside an item: commits the whole items before it, and fails. */
 static cli_exit keep_whole(pacer *p)
 {
     CLI_TRY(commit(p));
@@ -179,7 +179,7 @@ cli_exit append_stream(const cli_args *args, growth *g, int fd, const char *name
 
 /* ---- An input with a known length ------------------------------------------------------- */
 
-/* The box of items [first, first + n) of the axis, in the input's axes. */
+/* Returns the box of items [first, first + n) along the axis, in the axes of the input. */
 static box box_of_items(const growth *g, const array_shape *in, int64_t first, int64_t n)
 {
     box b = {0};

@@ -1,5 +1,6 @@
-/* Room: cli/commands. `caterva attr`: user metadata as JSON. The file holds MessagePack, as
- * python-blosc2 stores it; other bytes are shown as base64. The array's items are not changed. */
+/* Room: cli/commands. `caterva attr`: lists, prints, sets and deletes attributes as JSON. The file
+ * stores a value as MessagePack, like python-blosc2; bytes that are not MessagePack appear as
+ * base64. Items of the array are not changed. */
 #include "formats/value.h"
 #include "sources/attributes.h"
 #include "terminal/stream.h"
@@ -31,7 +32,8 @@ static cli_exit fetch(attributes *all, const char *name, attribute *out)
 
 /* ---- Reports ------------------------------------------------------------ */
 
-/* A list shows only the size of a long value; 'caterva attr get' prints it whole. */
+/* If the value is too long for a list, prints only its size and sets *is_long. 'caterva attr get'
+ * prints the whole value. */
 static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_long)
 {
     enum { LONGEST_VALUE = 1 << 20 };
@@ -47,7 +49,7 @@ static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_l
     return CLI_OK;
 }
 
-/* Prints a line "name: value" for each attribute, or with `j` the members of an object. */
+/* Prints a line "name: value" for each attribute, or if `j` is not NULL, members of an object. */
 static cli_exit list_values(attributes *all, json *j)
 {
     const char *name;
@@ -121,7 +123,8 @@ static cli_exit run_get(const cli_args *args)
 
 /* ---- Changes ------------------------------------------------------------ */
 
-/* The hint shows a text that only lacks quotes with them, otherwise an example. */
+/* Packs VALUE of the command line. If it is not JSON, the message gives a hint: VALUE in double
+ * quotes if it is one plain word, otherwise an example. */
 static cli_exit pack_argument(const cli_args *args, void **value, size_t *size)
 {
     const char *text = args->positional[3];
@@ -150,7 +153,7 @@ static cli_exit pack_input(const cli_args *args, void **value, size_t *size)
     return code;
 }
 
-/* Reads the value before opening the file, which takes the lock. */
+/* Reads the value before opening the file, because opening takes the writer's lock. */
 static cli_exit run_set(const cli_args *args)
 {
     const char *path = args->positional[1];
@@ -188,7 +191,7 @@ static cli_exit run_delete(const cli_args *args)
 
 typedef struct attr_verb {
     const char *name, *arguments;
-    int n_args; /* with the verb */
+    int n_args; /* including the verb */
     cli_exit (*run)(const cli_args *args);
 } attr_verb;
 
@@ -210,7 +213,7 @@ static cli_exit run_attr(const cli_args *args)
         return cli_fail(CLI_USAGE, "usage: caterva attr %s %s", v->name, v->arguments);
     }
     return cli_fail(CLI_USAGE,
-                    "attr: unknown verb '%s'; known are list, get, set and delete%s",
+                    "attr: unknown verb '%s'; verbs are list, get, set and delete%s",
                     args->positional[0],
                     words_suggest(args->positional[0], words_of_command("attr")).text);
 }

@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva bench`: times the common reads on the user's own array: all of it, a
- * box, planes and lines along each axis, points. */
+/* Room: cli/commands. `caterva bench`: times common reads of the user's own array: the whole array,
+ * a box, planes and lines along each axis, and points. */
 #include "commands/timing.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -20,7 +20,7 @@
 typedef struct kind {
     char name[16];
     int64_t lengths[CATERVA_MAX_DIMS];
-    bool part; /* a larger read would exceed --memory */
+    bool part; /* the read was cut to fit in --memory */
     timed_reads result;
 } kind;
 
@@ -55,7 +55,8 @@ static void cut_to_memory(const bench *b, kind *k)
     }
 }
 
-/* The read has `here` items along `axis` and `elsewhere` along the others; 0: the whole axis. */
+/* Adds a kind of read with `here` items along `axis` and `elsewhere` items along each other axis; 0
+ * stands for the whole axis. With `axis` -1, all axes have `elsewhere` items. */
 static void add_kind(bench *b, const char *name, int axis, int64_t here, int64_t elsewhere)
 {
     kind *k = &b->kinds[b->n++];
@@ -71,7 +72,7 @@ static void add_kind(bench *b, const char *name, int axis, int64_t here, int64_t
     cut_to_memory(b, k);
 }
 
-/* With two axes a plane across one is a line along the other. */
+/* Leaves out planes of a 2-d array: a plane across one axis is a line along the other. */
 static void choose_kinds(bench *b)
 {
     int ndim = b->info->ndim;
@@ -176,8 +177,8 @@ static cli_exit report_all(const cli_args *args, bench *b, caterva_array *array,
     return CLI_OK;
 }
 
-/* The timed reads do not check for signals: a signal takes effect after one read, which --memory
- * bounds. With `cache_bytes` -1 every read decodes. */
+/* Opens the array for timed reads. These do not check for signals: a signal takes effect after the
+ * current read, whose size --memory limits. If `cache_bytes` is -1, every read decodes. */
 static cli_exit open_timed(const cli_args *args, const char *path, int64_t cache_bytes,
                            caterva_array **out)
 {

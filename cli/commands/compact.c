@@ -49,7 +49,7 @@ static cli_exit count_bytes(const char *path, int64_t *bytes)
     struct stat st;
     *bytes = 0;
     if (tree_part_is_within(path)) return count_frame(path, bytes);
-    if (cli_is_url(path)) return CLI_OK; /* the library refuses it */
+    if (cli_is_url(path)) return CLI_OK; /* the library reports the error */
     if (stat(path, &st) != 0) return cli_fail_sys("cannot stat %s", path);
     if (S_ISDIR(st.st_mode)) return count_directory(path, bytes);
     *bytes = st.st_size;

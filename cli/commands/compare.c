@@ -8,7 +8,7 @@
 
 /* ---- dtypes ---------------------------------------------------------------- */
 
-/* Returns the next named field from *i on, or NULL; fields without a name are padding. */
+/* Returns the next field from *i on that has a name, or NULL. Padding has no name. */
 static const caterva_field *next_field(const caterva_dtype *dtype, int *i)
 {
     while (*i < dtype->n_fields)
@@ -49,7 +49,7 @@ static bool close_reals(double a, double b, const tolerance *close)
     return isfinite(b) && fabs(a - b) <= close->absolute + close->relative * fabs(b);
 }
 
-/* True if both parts are equal, or the distance in the complex plane is within the tolerance. */
+/* True if both parts are equal, or if the distance in the complex plane is within the tolerance. */
 static bool close_complex(const caterva_dtype *dtype, const uint8_t *a, const uint8_t *b,
                           const tolerance *close)
 {

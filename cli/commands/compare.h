@@ -12,7 +12,7 @@ typedef struct tolerance {
 bool compare_dtypes(const caterva_dtype *a, const caterva_dtype *b);
 
 /* True if the items at `a` and `b` are equal, field by field. NaN equals NaN, and NaT equals NaT;
- * numbers may differ within the tolerance. Bytes between fields do not count. */
+ * numbers may differ within the tolerance. Bytes between fields are not compared. */
 bool compare_items(const caterva_dtype *dtype, const uint8_t *a, const uint8_t *b,
                    const tolerance *close);
 

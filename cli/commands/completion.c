@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Prints `text` with a backslash before each of `special`. */
+/* Prints `text` with a backslash before each character of `special`. */
 static void print_escaped(const char *text, const char *special)
 {
     for (; *text; text++) {
@@ -20,7 +20,7 @@ static void print_words(words_list list)
     for (size_t i = 0; (word = list(i)); i++) printf("%s%s", i ? " " : "", word);
 }
 
-/* True if `command` is the first in the table that accepts the option: it is printed only once. */
+/* True for the first command that accepts the option. Only this one prints the option's values. */
 static bool is_first_with(const cli_command *command, const char *option)
 {
     const cli_command *other;
@@ -61,7 +61,7 @@ static void print_bash_values(void)
     }
 }
 
-/* bash splits at "=", so "=" is a word of its own, also in "--codec=z". */
+/* bash splits words at "=": "--codec=z" arrives as the three words "--codec", "=" and "z". */
 static void print_bash_head(void)
 {
     fputs("# Completion of caterva for bash: source it, or put it where bash-completion\n"
@@ -126,14 +126,14 @@ static void print_bash(void)
           "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
           "    return 0\n"
           "}\n"
-          "complete -o default -F _caterva caterva\n", /* without a match: files */
+          "complete -o default -F _caterva caterva\n", /* no match: completes files */
           stdout);
 }
 
 /* ---- zsh -------------------------------------------------------------------- */
 
-/* Prints text inside '...': a quote ends and begins the string; _arguments needs [, ] and :
- * escaped. */
+/* Prints text for a string in single quotes: a quote in it is printed as '\''. [, ] and : get a
+ * backslash, as _arguments requires. */
 static void print_zsh_text(const char *text)
 {
     for (; *text; text++) {
@@ -146,7 +146,7 @@ static void print_zsh_text(const char *text)
     }
 }
 
-/* Prints what completes a value: words, words separated by commas, or files. */
+/* Prints the zsh action that completes a value: words, words separated by commas, or files. */
 static void print_zsh_action(words_list list, bool many)
 {
     if (!list) {
@@ -283,7 +283,7 @@ static cli_exit run_completion(const cli_args *args)
     }
     words_hint hint = words_suggest(shell, shells);
     return cli_fail(CLI_USAGE, "no completion for '%s'%s", shell,
-                    hint.text[0] ? hint.text : "; known are bash, zsh and fish");
+                    hint.text[0] ? hint.text : "; shells are bash, zsh and fish");
 }
 
 const cli_command cli_command_completion = {

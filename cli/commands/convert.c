@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva convert`: raw, npy and b2nd in both directions, in constant
- * memory. Chooses a source and a sink by format. Rejects impossible requests before it touches
- * the output. */
+/* Room: cli/commands. `caterva convert`: converts between raw, npy and b2nd, and from text, in
+ * constant memory. Chooses source and sink by format. Checks requests before it touches the
+ * output. */
 #include "formats/numbers.h"
 #include "sources/array_copy.h"
 #include "sources/cast.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Raw items need --shape and --dtype; the other formats describe themselves and reject them. */
+/* Opens raw input. It requires --shape and --dtype, which all other formats know and reject. */
 static cli_exit open_raw(const cli_args *args, input *in)
 {
     array_shape shape = {0};
@@ -64,7 +64,7 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     return CLI_OK;
 }
 
-/* The order: --view-dtype, then the selection, then --astype. */
+/* Opens the input, then applies --view-dtype, the selection and --astype, in this order. */
 static cli_exit prepare(const cli_args *args, input *in)
 {
     CLI_TRY(open_input(args, in));
@@ -75,13 +75,13 @@ static cli_exit prepare(const cli_args *args, input *in)
     return source_apply_dtypes(&rest, &in->from);
 }
 
-/* Array to array, if the selection is a box: the library copies. */
+/* Copies a box of an array to a new array, with the library's copy. */
 static cli_exit copy_array(const cli_args *args, caterva_array *array, const selection *sel)
 {
     creation c = {0};
     cli_exit code = array_copy_init(&c, args, array, sel);
     if (code == CLI_OK && !c.options.chunk_shape && !c.options.block_shape)
-        code = creation_choose_partition(&c); /* not the array's */
+        code = creation_choose_partition(&c); /* not that of `array` */
     if (code == CLI_OK) code = array_copy_run(args, array, sel, &c);
     creation_free(&c);
     return code;
@@ -92,13 +92,13 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
     sink *to;
     caterva_array *array = in->array;
     source *from = in->from;
-    bool twice = args->view_dtype && args->astype; /* not in one copy */
+    bool twice = args->view_dtype && args->astype; /* one library copy cannot do both */
     if (array && format == FORMAT_ARRAY && !twice) {
         const caterva_info *info = info_of(array);
         selection sel;
         CLI_TRY(selection_parse(args->select, info->ndim, info->shape, &sel));
         if (array_copy_fits(&sel)) return copy_array(args, array, &sel);
-        selection_free(&sel); /* `from` has its own */
+        selection_free(&sel); /* `from` has its own selection */
     }
     CLI_TRY(sink_open(args, args->positional[1], format, from, array, &to));
     return transfer(args, from, to);

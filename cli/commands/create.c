@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva create`: a new array filled with one value. The library keeps such
- * chunks without storing them, so that no item is written and any shape takes the same time.
- * creation.c documents the options. */
+/* Room: cli/commands. `caterva create`: creates an array filled with one value. No item is written,
+ * because the library does not store chunks that hold only the fill. So the time does not depend on
+ * the shape. creation.c documents the options. */
 #include "formats/numbers.h"
 #include "sources/creation.h"
 

@@ -1,5 +1,4 @@
-/* Room: cli/commands. `caterva diff`: compares two arrays box by box; compare.c compares the
- * items. */
+/* Room: cli/commands. `caterva diff`: compares two arrays box by box. compare.c compares items. */
 #include "commands/compare.h"
 #include "commands/diff_attributes.h"
 #include "commands/diff_tree.h"
@@ -25,11 +24,11 @@ typedef struct difference {
     tolerance close;
     json *j; /* NULL: text */
     int64_t n_items, n_different;
-    int64_t n_attributes; /* with different values */
-    double largest;       /* difference of numbers */
+    int64_t n_attributes; /* attributes that differ */
+    double largest;       /* largest difference of two numbers */
 } difference;
 
-/* True for kinds of numbers with a distance. */
+/* True for numbers that have a difference |a - b|: integers, floats and complex numbers. */
 static bool has_distance(const caterva_dtype *dtype)
 {
     return item_is_number(dtype) && strchr("iufc", dtype->kind);
@@ -190,8 +189,8 @@ static bool same_number(const caterva_number *a, const caterva_number *b)
     }
 }
 
-/* Sets *out to the statistics of an array whose items are all one number. Returns false if they
- * differ, or if finding out requires reading chunks. */
+/* Returns true, and the statistics in *out, if all items of the array are the same number. Also
+ * returns false if the answer would require reading chunks. */
 static bool one_number(caterva_array *array, caterva_stats *out)
 {
     caterva_space space = CATERVA_SPACE_INIT;
@@ -208,7 +207,7 @@ static bool one_number(caterva_array *array, caterva_stats *out)
            (out->n_nan == 0 && same_number(&out->min, &out->max));
 }
 
-/* Whether both sides are one number everywhere; without stored chunks this reads no chunk. */
+/* Whether all items of both sides are the same number. False if this requires reading chunks. */
 static bool are_one_number(const difference *d)
 {
     caterva_stats a, b;
@@ -265,7 +264,7 @@ static cli_exit same_dtype(const difference *d, bool *same)
     return CLI_OK;
 }
 
-/* Only b2nd arrays have attributes; other inputs are not compared. */
+/* Compares the attributes of two b2nd arrays; other inputs have none. */
 static cli_exit compare_attributes(difference *d)
 {
     attributes side[2];
@@ -352,7 +351,8 @@ static cli_exit diff_arrays(const cli_args *args, const char *const paths[2],
     return finish(&d, code);
 }
 
-/* Reports a missing or damaged second input first. */
+/* Reports that `tree` is a tree but `other` is not. If `other` cannot be opened, reports that
+ * instead. */
 static cli_exit refuse_pair(const cli_args *args, const char *tree, const char *other)
 {
     input in = {.path = NULL};

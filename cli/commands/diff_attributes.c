@@ -1,6 +1,6 @@
-/* Room: cli/commands. `caterva diff`: compares attributes by name, in any order, and the names of
- * dimensions, whichever attribute holds them. Values are equal if their JSON is equal: the width of
- * a MessagePack number does not count. */
+/* Room: cli/commands. `caterva diff`: compares attributes by name, in any order, and dimension
+ * names, whichever attribute holds them. Two values are equal if they convert to the same JSON, so
+ * the width of a MessagePack number does not matter. */
 #include "commands/diff_attributes.h"
 
 #include "formats/value.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value of one side. Only the size of a long value is kept, and its bytes are compared in pieces:
- * a few bytes of a file can decompress to gigabytes. */
+/* A value of one side. A long value is never read as a whole, because a few bytes of a file can
+ * decompress to gigabytes: only its size is kept, and its bytes are compared in pieces. */
 typedef struct value {
     void *bytes; /* NULL: the value is long */
     size_t size;
@@ -23,7 +23,7 @@ enum { LONG_VALUE = 1 << 20, PIECE = 1 << 20 };
 
 typedef struct comparison {
     const attribute_sides *sides;
-    const char **dims[2]; /* of arrays; may be NULL */
+    const char **dims[2]; /* dimension names of each side; NULL: none */
     bool is_listed;       /* a JSON list is open */
     int64_t n;
 } comparison;
@@ -168,7 +168,7 @@ static cli_exit compare_values(comparison *c, const char *name)
 
 /* ---- Dimensions ------------------------------------------------------------- */
 
-/* True for the attributes that hold dimension names of an array: they are compared as names. */
+/* True for attributes that hold the array's dimension names: same_dims compares these. */
 static bool holds_dims(const comparison *c, int side, const char *name)
 {
     static const char *const names[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};

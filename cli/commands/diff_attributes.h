@@ -1,4 +1,4 @@
-/* `caterva diff`: attributes and names of dimensions. */
+/* `caterva diff`: compares attributes and dimension names. */
 #ifndef CLI_DIFF_ATTRIBUTES_H
 #define CLI_DIFF_ATTRIBUTES_H
 
@@ -12,7 +12,7 @@ typedef struct attribute_sides {
     bool quiet; /* print nothing and stop at the first difference */
 } attribute_sides;
 
-/* Reports each attribute that differs, and different dimension names; counts them. */
+/* Reports attributes and dimension names that differ, and sets *n_different to their number. */
 cli_exit diff_attributes(const attribute_sides *sides, int64_t *n_different);
 
 #endif

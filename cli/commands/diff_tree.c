@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva diff` of two trees: walks both sorted lists side by side. Empty
- * groups count. Entries other than arrays are compared by kind. */
+/* Room: cli/commands. `caterva diff` of two trees: walks both sorted lists side by side. An empty
+ * group is compared like an array. Entries of other kinds are compared by kind only. */
 #include "commands/diff_tree.h"
 
 #include "commands/diff_attributes.h"
@@ -14,7 +14,7 @@ typedef struct comparison {
     tree_part side[2];
     diff_open_arrays *arrays;
     cli_exit worst;
-    bool is_over; /* one side was deleted */
+    bool is_over; /* the tree of one side was deleted */
 } comparison;
 
 static void note(comparison *c, cli_exit code)
@@ -22,7 +22,7 @@ static void note(comparison *c, cli_exit code)
     if (code > c->worst) c->worst = code;
 }
 
-/* The order of tree lists: a slash sorts before all other characters. */
+/* Compares names in the order of tree lists, where a slash sorts before all other characters. */
 static int compare_names(const char *a, const char *b)
 {
     while (*a && *a == *b) a++, b++;
@@ -88,7 +88,7 @@ static cli_exit list_attributes(const tree_part *part, const char *group, const 
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(url, &err);
 }
 
-/* Prints an object for each group that differs. */
+/* Compares the attributes of two groups and prints a JSON object if any differ. */
 static cli_exit put_attributes(attributes side[2])
 {
     int64_t n;
@@ -128,7 +128,7 @@ static void compare_groups(comparison *c, const char *const keys[2],
     caterva_free(side[1].names);
 }
 
-/* The named groups themselves, which the lists do not contain. */
+/* Compares the two groups named on the command line, which the lists do not contain. */
 static void compare_roots(comparison *c, const char *a, const char *b)
 {
     compare_groups(c, (const char *const[]){c->side[0].group, c->side[1].group},
@@ -137,7 +137,7 @@ static void compare_roots(comparison *c, const char *a, const char *b)
 
 /* ---- The walk ---------------------------------------------------------------- */
 
-/* Reports a deleted tree once, instead of each of its arrays. */
+/* Checks whether a tree was deleted during the walk. Reports that once, not for each array. */
 static bool check_gone(comparison *c, const cli_exit code[2])
 {
     for (int i = 0; i < 2 && !c->is_over; i++) {
@@ -149,7 +149,7 @@ static bool check_gone(comparison *c, const cli_exit code[2])
     return c->is_over;
 }
 
-/* An array that a writer deleted since it was listed counts as missing. */
+/* Compares two arrays of the same name. An array deleted after it was listed counts as missing. */
 static void compare_arrays(comparison *c, const caterva_tree_entry *const entries[2],
                            const char *const urls[2])
 {
@@ -187,7 +187,7 @@ static void compare_pair(comparison *c, const caterva_tree_entry *const entries[
     free(urls[1]);
 }
 
-/* A group with listed members needs no line of its own. */
+/* Whether to report the entry if the other side lacks it. False for a group with listed members. */
 static bool counts(const tree_part *part, size_t i)
 {
     const caterva_tree_entry *entry = part->list->entries[i];

@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva get`: prints a selection of an array as text, or writes it to a file
- * of any format. Joins a source, a selection and a sink; items pass in boxes, so that an array
+ * of any format. Connects a source, a selection and a sink. Items are moved box by box, so an array
  * larger than memory can be printed. */
 #include "formats/descr.h"
 #include "formats/item.h"
@@ -23,7 +23,7 @@ static const char *picture_hint(const char *name)
                                                : "";
 }
 
-/* Text, unless --to, --csv or the output's name chooses another format. */
+/* Determines the output's format: text, unless --to, --csv or the output's name chooses another. */
 static cli_exit output_format(const cli_args *args, data_format *format)
 {
     bool standard = !args->output || strcmp(args->output, "-") == 0;
@@ -84,7 +84,7 @@ static cli_exit parse_selection(const cli_args *args, caterva_array *array, sele
     return selection_parse(text, info->ndim, info->shape, sel);
 }
 
-/* *all: the array's own source, which the selection owns. */
+/* Opens the selected items as *from. *all is the source of the whole array; *from owns it. */
 static cli_exit open_selection(const cli_args *args, caterva_array *array, source **all,
                                source **from)
 {
@@ -106,7 +106,7 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
     return code;
 }
 
-/* Reports attributes that cannot be read and are missing in a copy. */
+/* Reports attributes that cannot be read, which a copy will lack. Returns whether there are any. */
 static bool report_lost_attributes(const cli_args *args, caterva_array *array)
 {
     bool lost = false;
@@ -144,7 +144,6 @@ static cli_exit get(const cli_args *args, caterva_array *array)
     return code;
 }
 
-/* Reads a NumPy file, in boxes like an array. */
 static cli_exit get_npy(const cli_args *args, input *in)
 {
     data_format format;

@@ -1,5 +1,6 @@
-/* Room: cli/commands. `caterva info`: reads the header and, for the counts, one header per chunk;
- * decodes no item. Damage behind the header is reported last, after everything that can be read. */
+/* Room: cli/commands. `caterva info`: reads the header and, to count stored chunks and dead bytes,
+ * one header per chunk; decodes no item. Damage found after the header is reported last, after
+ * everything that can be read. */
 #include "commands/info_json.h"
 #include "commands/info_line.h"
 #include "commands/info_report.h"
@@ -186,7 +187,7 @@ static void print_transfers(const report *r)
            t.requests == 1 ? "request" : "requests");
 }
 
-/* Omits the array's own metalayer. */
+/* Prints nothing if the array has only its own metalayer. */
 static void print_metalayers(const report *r)
 {
     const char *name;
@@ -253,7 +254,7 @@ static void print_chunk(const caterva_chunk_info *chunk, const caterva_info *inf
     putchar('\n');
 }
 
-/* `j` NULL: text */
+/* Prints text if `j` is NULL. */
 static cli_exit list_chunks(const report *r, json *j)
 {
     caterva_error err;
@@ -274,7 +275,7 @@ static cli_exit list_chunks(const report *r, json *j)
 
 /* ---- Jobs ----------------------------------------------------------------- */
 
-/* Lists the jobs that have not ended; prints nothing if there are none. `j` NULL: text. */
+/* Lists the jobs of the array; prints nothing if there are none. Prints text if `j` is NULL. */
 static cli_exit list_jobs(const report *r, json *j)
 {
     caterva_error err;
@@ -339,7 +340,7 @@ static cli_exit info(const cli_args *args, const char *path)
     caterva_error err;
     r.info = info_of(r.array);
     cli_exit code = report_gather(&r);
-    bool is_far = cli_is_url(path); /* measuring would take a request per chunk */
+    bool is_far = cli_is_url(path); /* measuring needs a request per chunk */
     r.measured = !is_far && caterva_measure(r.array, &r.space, &err) == CATERVA_OK;
     if (code == CLI_OK) code = print_report(&r, args);
     if (code == CLI_OK && !r.measured && !is_far) code = cli_fail_array(r.path, &err);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* null if the array has no dimension names; null for an unnamed axis. */
+/* Puts the dimension names: null if there are none, null in the list for an unnamed axis. */
 static void put_dims(json *j, const report *r)
 {
     const char **names = dims_of(r->array);
@@ -78,7 +78,8 @@ static void put_codec(json *j, const caterva_info *info)
     json_end_array(j);
 }
 
-/* Numbers and booleans as in JSON; NaN and other values as text, as `get` prints them. */
+/* Puts the fill: numbers and booleans as such; NaN and other values as text, as `get` prints
+ * them. */
 static cli_exit put_fill(json *j, const report *r)
 {
     const caterva_dtype *dtype = r->dtype;

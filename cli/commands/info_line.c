@@ -1,6 +1,6 @@
-/* Room: cli/commands. The line of `info --short`. The columns have fixed widths, so that lines are
- * printed as the files are read. A column, except the last (the name), starts with a non-blank
- * character. */
+/* Room: cli/commands. The line of `info --short`. The columns have fixed widths, so that a line can
+ * be printed as soon as its file is read. Every column except the last (the name) starts with a
+ * non-blank character. */
 #include "commands/info_line.h"
 
 #include "commands/info_report.h"
@@ -26,7 +26,7 @@ static codec_text add(codec_text before, const char *mark, const char *name, int
     return after;
 }
 
-/* Returns "zstd 5, shuffle": as in the long report, without the codec's and filters' parameters. */
+/* Returns a text such as "zstd 5, shuffle": without the parameters that the long report has. */
 static codec_text codec_of(const caterva_info *info)
 {
     codec_text text = {""};

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* Prints the line. `info` NULL: the file could not be read. `dtype` NULL: an unknown dtype. */
+/* Prints the line. `info` is NULL for a file that cannot be read, `dtype` if it is unknown. */
 void info_line_print(const char *path, const caterva_info *info, const caterva_dtype *dtype);
 
 #endif

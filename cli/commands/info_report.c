@@ -31,7 +31,7 @@ cli_exit report_gather(report *r)
     return CLI_OK;
 }
 
-/* A longer item is not printed. */
+/* Longer items, in bytes, are not printed. */
 enum { LONGEST_ITEM = 1 << 16 };
 
 kind_name report_kind(caterva_metalayer_kind kind)
@@ -70,7 +70,7 @@ cli_exit report_fill_text(const report *r, char **text, size_t *size)
     return cli_fail_sys("no memory for the fill");
 }
 
-/* Longer values are not decoded: a few bytes of a file can decompress to gigabytes. */
+/* Longer values, in bytes, are not decoded: a few bytes of a file can decompress to gigabytes. */
 enum { LONGEST_VALUE = 1 << 20 };
 
 cli_exit report_measure_attribute(const report *r, const char *name, int64_t *size)
@@ -81,7 +81,6 @@ cli_exit report_measure_attribute(const report *r, const char *name, int64_t *si
     return CLI_OK;
 }
 
-/* Puts only the size of a long value, as {"$bytes": size}. */
 cli_exit report_attribute_json(const report *r, const char *name, json *j)
 {
     void *value;

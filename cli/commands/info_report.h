@@ -14,16 +14,16 @@ typedef struct report {
     caterva_dtype *dtype; /* NULL: unknown */
     uint8_t *fill;        /* one item */
     caterva_space space;
-    bool measured; /* false: a chunk header is damaged, `space` is invalid */
+    bool measured; /* `space` is valid; not for URLs or damaged chunk headers */
 } report;
 
 /* Fills dtype and fill from r->info. The caller frees both, also on failure. */
 cli_exit report_gather(report *r);
 
-/* Returns 0 if nothing is stored. */
+/* Returns data / stored, or 0 if nothing is stored. */
 double report_ratio(int64_t data, int64_t stored);
 
-/* Returns `name`, or `number` as text if it is NULL. */
+/* Returns `name`, or if `name` is NULL, `number` as text. */
 const char *report_name(const char *name, int number, char text[16]);
 
 /* The names of a metalayer in text and in JSON. */
@@ -33,17 +33,18 @@ typedef struct kind_name {
 
 kind_name report_kind(caterva_metalayer_kind kind);
 
-/* The level in the form that --level accepts. */
+/* Returns the level in the form that --level accepts. */
 int report_level(const caterva_info *info);
 
-/* The codec's meta as given at creation: the file holds only the low byte of a negative
- * exponent. */
+/* Returns the codec's meta as given at creation. The file holds only the low byte, from which a
+ * negative meta is restored. */
 int report_codec_meta(const caterva_info *info);
 
-/* The fill as `get` prints it. Release *text with free. */
+/* Makes the text of the fill, as `get` prints it. Release *text with free. */
 cli_exit report_fill_text(const report *r, char **text, size_t *size);
 
-/* Return the size of an attribute's value, and put the value; a long one as {"$bytes": size}. */
+/* The first function returns the size of an attribute's value. The second puts the value, or only
+ * {"$bytes": size} if it is long. */
 cli_exit report_measure_attribute(const report *r, const char *name, int64_t *size);
 cli_exit report_attribute_json(const report *r, const char *name, json *j);
 

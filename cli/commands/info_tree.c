@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dimension name, and the size of its axes. */
+/* A dimension name, and the size of its axes. `varies`: they have different sizes. */
 typedef struct dimension {
     char *name;
     int64_t size;
@@ -73,7 +73,8 @@ static cli_exit fail_entry(const tree_part *part, const caterva_tree_entry *entr
     return code;
 }
 
-/* Counts damaged arrays; any other failure to read one ends the command. */
+/* Adds an entry to the totals. A damaged array is counted as unread; any other failure to open an
+ * array ends the command. */
 static cli_exit note_entry(contents *c, const tree_part *part,
                            const caterva_tree_entry *entry)
 {
@@ -100,7 +101,7 @@ static cli_exit note_entry(contents *c, const tree_part *part,
 
 /* ---- Reporting -------------------------------------------------------------------------- */
 
-/* Prints a line "name: value" for each attribute, or with `j` the members of an object. */
+/* Prints a line "name: value" for each attribute, or if `j` is not NULL, members of an object. */
 static cli_exit put_attributes(const tree_part *part, json *j)
 {
     size_t n;

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* Describes a tree or group as a whole; with --short, each of its arrays by `array`. */
+/* Describes a tree or group as a whole or, with --short, calls `array` for each of its arrays. */
 cli_exit info_tree(const cli_args *args, const char *text,
                    cli_exit (*array)(const cli_args *args, const char *path));
 

@@ -1,6 +1,5 @@
 /* Room: cli/commands. `caterva jobs`: many writers of one array, for scripts. A job begun here has
- * no running coordinator; it consists of its folder next to the array until it is merged or
- * deleted. */
+ * no running coordinator: until its merge or deletion it is only a folder next to the array. */
 #include "sources/jobs.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -21,7 +20,7 @@
 
 static const char *file_of(const cli_args *args) { return args->files[1]; }
 
-/* Shows a progress bar: with many parts listing takes long. */
+/* Lists the jobs, with a progress bar: listing takes long if there are many parts. */
 static cli_exit list_of(const cli_args *args, const caterva_job_list **out)
 {
     caterva_error err;
@@ -72,7 +71,8 @@ static cli_exit print_id(const char *path, const void *job, size_t size)
                           : cli_fail(code, "%s: the new job has already been deleted", path);
 }
 
-/* Discards the pending growth: the merge repeats it. */
+/* Begins a job and prints its id. With --shape the array grows in this handle only: the growth is
+ * discarded here, and the merge repeats it. */
 static cli_exit run_begin(const cli_args *args)
 {
     caterva_array *array;
@@ -188,7 +188,8 @@ static void free_tokens(tokens *t)
     free(t->sizes);
 }
 
-/* The command line was valid, so the files are at fault. */
+/* Reports a failed merge. Returns CLI_IO instead of CLI_USAGE: the command line was valid, so the
+ * token files are wrong. */
 static cli_exit fail_merge(const char *path, const caterva_error *err)
 {
     cli_exit code = cli_fail_array(path, err);
@@ -224,7 +225,8 @@ static void warn_of_rest(const char *path, const caterva_job_entry *job)
              path, job->id, (long long)job->n_parts, number_bytes(job->part_bytes, bytes));
 }
 
-/* A merge succeeds even if parts of other users cannot be deleted; they keep taking space. */
+/* Warns of merged jobs whose parts could not be deleted because other users own them. The merge has
+ * succeeded, but the parts still take space. */
 static void look_for_rest(const char *path, const caterva_job_list *before)
 {
     const caterva_job_list *after;
@@ -300,7 +302,7 @@ static cli_exit run_delete(const cli_args *args)
 
 typedef struct jobs_verb {
     const char *name, *arguments;
-    int min_args, max_args; /* with the verb */
+    int min_args, max_args; /* including the verb */
     cli_exit (*run)(const cli_args *args);
 } jobs_verb;
 
@@ -321,7 +323,7 @@ static cli_exit run_jobs(const cli_args *args)
         return cli_fail(CLI_USAGE, "usage: caterva jobs %s %s", v->name, v->arguments);
     }
     return cli_fail(
-        CLI_USAGE, "jobs: unknown verb '%s'; known are begin, list, merge and delete%s",
+        CLI_USAGE, "jobs: unknown verb '%s'; verbs are begin, list, merge and delete%s",
         args->files[0], words_suggest(args->files[0], words_of_command("jobs")).text);
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without -r lists only the direct members of the group. */
+/* Whether an entry is listed. Without -r, only the direct members of the group are. */
 static bool is_listed(const cli_args *args, const char *name)
 {
     return args->recursive || !strchr(name, '/');

@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva publish`: uploads upload a finished file to a server. */
+/* Room: cli/commands. `caterva publish`: uploads a finished file to a server. */
 #include "formats/json.h"
 #include "sources/probe.h"
 #include "sources/remote.h"
@@ -62,7 +62,7 @@ static caterva_status publish(const cli_args *args, const caterva_publish_option
     return status;
 }
 
-/* A file that is not an array is not reported as damaged. */
+/* Reports a failed upload. For a file that is not an array, reports its kind instead of damage. */
 static cli_exit explain(const cli_args *args, const caterva_error *err)
 {
     const char *path = args->positional[0];

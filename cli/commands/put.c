@@ -1,6 +1,6 @@
 /* Room: cli/commands. `caterva put`: writes a selection, committed as a whole or not at all. The
- * input must have the shape and dtype of the selection: nothing is broadcast, and only --casting
- * converts. */
+ * input must have the shape and dtype of the selection: nothing is broadcast, and items are
+ * converted only with --casting or --astype. */
 #include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/input.h"
@@ -70,7 +70,7 @@ static cli_exit open_source(const cli_args *args, const target *to, input *in)
     return input_open(args, &to->shape, to->dtype, in);
 }
 
-/* Opens the array, or a new part of one of its jobs. */
+/* Opens the array or, with --part, a new part of a job of the array. */
 static cli_exit open_target(const cli_args *args, caterva_array **out)
 {
     const char *path = args->positional[0];
@@ -92,7 +92,7 @@ static cli_exit run_put(const cli_args *args)
     if (code == CLI_OK) {
         code = args->part ? sink_of_part(array, args->output, &place.sel, &to)
                           : sink_of_array(array, place.path, &place.sel, &to);
-        array = NULL; /* owned by the sink, like the selection */
+        array = NULL; /* the sink owns it, and the selection */
         if (code == CLI_OK) code = transfer(args, in.from, to);
     } else {
         selection_free(&place.sel);

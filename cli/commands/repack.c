@@ -15,15 +15,16 @@ static cli_exit parse_box(const cli_args *args, const caterva_info *info, select
                     args->select);
 }
 
-/* Repacking in place loses nothing. With --select or --astype the output would replace the input
- * for good, so that it must be another file. */
+/* With --select or --astype the output must not be the input, whose other items or precision would
+ * be lost. Repacking in place without these options loses nothing. */
 static cli_exit check_output(const cli_args *args)
 {
     if (!args->select && !args->astype) return CLI_OK;
     return output_check_input(args->positional[1], args->positional[0]);
 }
 
-/* Keeps storage and metalayer, which creation_init does not know. */
+/* Takes storage and metalayer from the source unless an option sets them; creation_init does
+ * not. */
 static void keep_kind(const cli_args *args, const caterva_info *info,
                       caterva_create_options *options)
 {

@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva repair`: saves what can be read of a damaged array. The library
- * searches and decides; this file parses the fill and reports the findings and losses. */
+/* Room: cli/commands. `caterva repair`: saves the readable items of a damaged array. The library
+ * searches and decides; this file parses the fill and reports findings and losses. */
 #include "commands/repair_tree.h"
 #include "formats/descr.h"
 #include "formats/item.h"
@@ -15,10 +15,10 @@
 typedef struct repairing {
     const cli_args *args;
     const char *path;
-    char *output; /* the path of a new array */
+    char *output; /* path of the new array */
     json *j;      /* NULL: text */
     int ndim;
-    cli_exit code; /* of a --fill that could not be parsed */
+    cli_exit code; /* set if --fill cannot be parsed */
     progress bar;
 } repairing;
 
@@ -162,7 +162,7 @@ static cli_exit repair(void *context)
     return result.complete ? CLI_OK : CLI_NO;
 }
 
-/* Same name as in the library. */
+/* Returns the path of the new array: OUT, or the library's default FILE.repaired. */
 static char *output_name(const cli_args *args)
 {
     static const char suffix[] = ".repaired";

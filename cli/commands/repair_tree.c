@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva repair` of a tree: the library repairs each member, this file
- * reports the results. Undamaged members have no line. */
+ * reports the results. Undamaged members are not listed. */
 #include "commands/repair_tree.h"
 
 #include "sources/creation.h"
@@ -20,7 +20,7 @@ typedef struct repairing {
     json *j;       /* NULL: text */
     bool is_begun; /* the object of a member is open */
     int ndim;      /* of the array under repair */
-    cli_exit code; /* of a --fill that could not be parsed */
+    cli_exit code; /* set if --fill cannot be parsed */
     progress bar;
 } repairing;
 
@@ -31,7 +31,7 @@ static bool ends_with(const char *text, const char *ending)
     return size > length && memcmp(text + size - length, ending, length) == 0;
 }
 
-/* A sparse array can be a directory with that name too. */
+/* Whether the directory is a sparse array, whose name can end like that of a tree. */
 static bool is_array_directory(const char *path)
 {
     static const char frame[] = "/chunks.b2frame";
@@ -240,7 +240,7 @@ static cli_exit repair(void *context)
     return result.complete ? CLI_OK : CLI_NO;
 }
 
-/* An existing archive may be replaced, a directory may not. */
+/* Checks OUT: an existing archive may be replaced with --force, a directory may not. */
 static cli_exit check_output(const cli_args *args)
 {
     struct stat st;

@@ -5,17 +5,18 @@
 #include "cli.h"
 #include "formats/json.h"
 
-/* Whether `path` names a tree, however damaged: neither an array nor a key in a tree. */
+/* Whether `path` names a tree, even a damaged one. False for an array, and for a key in a tree. */
 bool repair_is_tree(const cli_args *args, const char *path);
 
-/* Repairs the tree in the arguments. */
+/* Repairs the tree that the arguments name. */
 cli_exit repair_tree_run(const cli_args *args);
 
-/* Parses the value of lost items with the dtype in `info`. */
+/* Parses --fill, the value that lost items get, as one item of the dtype in `info`. */
 cli_exit repair_parse_fill(const char *text, const caterva_info *info, void *item);
 
-/* Runs `body`, which puts the members of the list, and ends the list and the object in *slot.
- * Prints the object when it is complete. */
+/* Sets *slot to a JSON object with an open list and calls `body`, which puts the members of the
+ * list, then ends the list and the object. Prints the object after that, if `body` returned CLI_OK
+ * or CLI_NO. */
 cli_exit repair_as_json(const char *path, const char *list, json **slot,
                         cli_exit (*body)(void *context), void *context);
 

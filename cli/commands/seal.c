@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva seal`: adds checksums to arrays of other writers. */
+/* Room: cli/commands. `caterva seal`: adds checksums to arrays that other programs wrote. */
 #include "formats/json.h"
 #include "terminal/progress.h"
 #include <caterva_upkeep.h>

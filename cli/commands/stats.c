@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva stats`: statistics of the items. The library counts, block by block;
- * this file handles selections and output. */
+/* Room: cli/commands. `caterva stats`: statistics of the items. The library computes them block by
+ * block; this file handles selections and output. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "formats/json.h"
@@ -21,7 +21,7 @@
 #define LABEL_SIZE 64
 #define COPY_MEMORY (INT64_C(64) << 20)
 
-/* A running library call, and its results. */
+/* The arguments of a library call that computes statistics, and its results. */
 typedef struct statistics {
     const cli_args *args;
     const char *path;
@@ -78,7 +78,7 @@ static cli_exit count(statistics *s)
 
 /* ---- Text ----------------------------------------------------------------- */
 
-/* The lower edge of bin `i`, as in numpy.histogram. */
+/* Returns the lower edge of bin `i`, as numpy.histogram does. The last edge is i = n_bins. */
 static double edge(const statistics *s, int64_t i)
 {
     double lo = s->range[0], hi = s->range[1];
@@ -177,7 +177,7 @@ static void put_number(json *j, const char *key, const caterva_number *n)
     }
 }
 
-/* Booleans and numbers as such, times as `get` prints them. */
+/* Puts a boolean or number as such, and a time as text, as `get` prints it. */
 static cli_exit put_item(const statistics *s, json *j, const char *key,
                          const caterva_number *n)
 {
@@ -214,7 +214,7 @@ static void put_bins(const statistics *s, json *j)
     json_end_object(j);
 }
 
-/* null without items and for times. */
+/* Puts `value`, or null if there are no items or the items are times. */
 static void put_moment(json *j, const char *key, const caterva_stats *f, double value)
 {
     if (f->min.kind && f->sum.kind)
@@ -273,7 +273,7 @@ static cli_exit stats(statistics *s)
     return code;
 }
 
-/* Writes all items of `from` to a new array in memory, encoded. */
+/* Writes all items of `from` to a new array in memory, which stores them compressed. */
 static cli_exit fill_array(source *from, caterva_array *array)
 {
     walk w;

@@ -15,8 +15,8 @@ double timing_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
- * generators", 2014. A number in [0, limit). */
+/* Returns a random number in [0, limit). SplitMix64: Steele, Lea, Flood, "Fast splittable
+ * pseudorandom number generators", 2014. */
 static int64_t random_below(uint64_t *state, int64_t limit)
 {
     *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -119,7 +119,7 @@ static cli_exit time_all(caterva_array *array, caterva_array *other, const char 
                          moving_box *b, double budget, timed_reads *out)
 {
     double first[MAX_READS], again[MAX_READS], spent = 0, blocks = 0;
-    CLI_TRY(time_place(array, other, path, b, first, again)); /* touches the memory */
+    CLI_TRY(time_place(array, other, path, b, first, again)); /* warms up, not timed */
     for (int64_t n = 0; n < MAX_READS && (n < MIN_READS || spent < budget); n++) {
         CLI_TRY(time_place(array, other, path, b, &first[n], &again[n]));
         spent += first[n];

@@ -11,10 +11,10 @@ enum { DEEPEST = 66 };
 typedef struct drawing {
     const tree_part *part;
     leaf_infos infos;
-    bool goes_on[DEEPEST]; /* at each depth: whether another entry follows below */
+    bool goes_on[DEEPEST]; /* at each depth: another entry follows */
 } drawing;
 
-/* The length of the group's part of the name, with the slash. */
+/* Returns the length of the group's path in the name, including its last slash. */
 static size_t parent_size(const char *name)
 {
     const char *slash = strrchr(name, '/');

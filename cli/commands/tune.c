@@ -1,6 +1,6 @@
 /* Room: cli/commands. `caterva tune`: finds a partition and codec that make the given reads of this
- * array fast. Tries candidates on a sample, prints them best first, and prints the command for the
- * best. */
+ * array fast. Tries candidates on a sample, prints them best first, and then prints the command
+ * that converts the array to the best one. */
 #include "commands/tune.h"
 #include "commands/timing.h"
 #include "formats/json.h"
@@ -28,7 +28,8 @@ typedef struct tuning {
 
 /* ---- Arguments ----------------------------------------------------------- */
 
-/* Only the size of the read counts; for steps, that of the smallest box around them. */
+/* Takes the lengths of the read from its selection; the position does not matter. A selection with
+ * steps counts as the smallest box that contains its items. */
 static cli_exit parse_read(const tune_task *task, const char *text, tune_read *out)
 {
     selection sel;
@@ -127,7 +128,7 @@ static void append_name(char *text, const char *name, int number, int meta)
     if (meta) snprintf(text + used, CODEC_TEXT_SIZE - used, ":%d", meta);
 }
 
-/* The form that --codec accepts. */
+/* Returns the codec in the form that --codec accepts. */
 static const char *codec_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
 {
     text[0] = '\0';
@@ -135,7 +136,7 @@ static const char *codec_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
     return text;
 }
 
-/* The form that --filters accepts. */
+/* Returns the filters in the form that --filters accepts. */
 static const char *filters_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
 {
     text[0] = '\0';
@@ -149,7 +150,7 @@ static const char *filters_text(const tune_codec *c, char text[CODEC_TEXT_SIZE])
     return text;
 }
 
-/* "16,32,64", the form that --chunks and --blocks accept. */
+/* Returns "16,32,64", the form that --chunks and --blocks accept. */
 static const char *extents_text(const int32_t *extents, int ndim, char text[SHAPE_TEXT_SIZE])
 {
     size_t used = 0;

@@ -8,7 +8,7 @@
 
 #define TUNE_MAX_PARTITIONS 5
 #define TUNE_MAX_CODECS 8
-#define TUNE_MAX_CHUNKS 64 /* that blocks are picked from */
+#define TUNE_MAX_CHUNKS 64 /* chunks from which blocks are picked */
 
 /* A read to optimise: a box of this size, at any position. */
 typedef struct tune_read {
@@ -19,25 +19,26 @@ typedef struct tune_read {
 /* A picked chunk of a partition. Padding outside of the array does not count as items. */
 typedef struct tune_chunk {
     double n_items;   /* items of the array in the chunk */
-    double n_sampled; /* of these, in the picked blocks */
+    double n_sampled; /* those of n_items that lie in the picked blocks */
     double density;   /* bytes per item in the present file */
 } tune_chunk;
 
-/* Blocks of a partition from all parts of the array, in the form its chunks hold them. */
+/* Blocks picked from all parts of the array. Each is laid out as the chunks of the partition hold
+ * it, with padding. */
 typedef struct tune_blocks {
     uint8_t *items;       /* n_chunks times per_chunk blocks */
-    int64_t n_chunks;     /* picked and not all zeros */
-    int64_t per_chunk;    /* picked blocks of each chunk */
-    double stored_chunks; /* expected number of chunks, of all, that are not zeros */
+    int64_t n_chunks;     /* picked chunks that are not all zeros */
+    int64_t per_chunk;    /* picked blocks in each of these chunks */
+    double stored_chunks; /* expected chunks of the array that are not zeros */
     int64_t blocks_of_chunk;
-    tune_chunk chunks[TUNE_MAX_CHUNKS]; /* the n_chunks, then those of zeros */
+    tune_chunk chunks[TUNE_MAX_CHUNKS]; /* first these n_chunks, then those of zeros */
     int n_picked;
     bool is_all; /* all blocks were picked */
 } tune_blocks;
 
 typedef struct tune_partition {
     int32_t chunk[CATERVA_MAX_DIMS], block[CATERVA_MAX_DIMS];
-    bool current, automatic; /* the file's own; the library's choice */
+    bool current, automatic; /* is the file's own; is the library's choice */
     tune_blocks blocks;
 } tune_partition;
 
@@ -55,7 +56,7 @@ typedef struct tune_sample {
     size_t size;
 } tune_sample;
 
-/* The score weighs the logarithm of the size with size_weight, those of the times with the rest. */
+/* Weights of the score: size_weight for the logarithm of the size, the rest for those of times. */
 typedef struct tune_preference {
     const char *name;
     double size_weight;
@@ -79,14 +80,14 @@ typedef struct tune_task {
     double density; /* bytes per item in the present file, mean */
 } tune_task;
 
-/* One combination and its results. */
+/* One combination of partition and codec, and its results. */
 typedef struct tune_trial {
     const tune_partition *partition;
     const tune_codec *codec;
     double bytes;                        /* expected, whole file */
     double ratio;                        /* expected, whole file */
     double write_seconds;                /* of the sample */
-    double seconds[CLI_MAX_READS];       /* expected, one read of the whole array */
+    double seconds[CLI_MAX_READS];       /* expected, one read in the whole array */
     double amplification[CLI_MAX_READS]; /* bytes decoded per byte delivered */
     double score; /* weighted logarithms of times and size: smaller is better */
 } tune_trial;
@@ -103,19 +104,21 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
 /* Fills task->density: the bytes of the stored chunks per item of the array. */
 cli_exit tune_measure_density(tune_task *task, caterva_array *array);
 
-/* Adds the present size of the block with `item` to *bytes, and its number of items to *n_items. */
+/* Finds the block of the present file that contains `item`. Adds its size to *bytes, and its number
+ * of items to *n_items. */
 cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int64_t *item,
                           double *bytes, double *n_items);
 
-/* Returns the expected bytes of the whole array in a candidate's blocks. `bytes`: of the n_chunks
- * picked chunks. Corrects for a file density there that differs from the mean. */
+/* Returns the expected bytes of all blocks of the array in a candidate's partition and codec.
+ * `bytes` has the sizes of the n_chunks picked chunks. Corrects the estimate if the density of the
+ * present file there differs from its mean density. */
 double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes);
 
-/* Fills trial->bytes: the size of the present file, otherwise an estimate. *tried is false if the
- * library rejects such an array. */
+/* Fills trial->bytes: the file's size if the candidate is its present partition and codec,
+ * otherwise an estimate. *tried is false if the library rejects such an array. */
 cli_exit tune_estimate(const tune_task *task, tune_trial *trial, bool *tried);
 
-/* Options for an array with the trial's partition and codec, in memory, without the shape. */
+/* Returns options for an array in memory with the trial's partition and codec, but no shape. */
 caterva_create_options tune_options(const tune_task *task, const tune_trial *trial);
 
 /* Writes the sample with this partition and codec, and times every read on it for about `budget`

@@ -1,13 +1,13 @@
 /* Room: cli/commands. The partitions and codecs that `tune` tries. There are too many possible
- * partitions to measure, so a model of a read's cost picks a few block shapes of different size,
- * and measurements decide between those. */
+ * partitions to measure all. A model of a read's cost picks a few block shapes of different size,
+ * and measurements decide between them. */
 #include "commands/timing.h"
 #include "commands/tune.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The model: a fixed time to find a block and call the decoder, and a rate of decoding. */
+/* The model of a read's cost: a time to find a block and call the decoder, and a decoding rate. */
 #define SECONDS_PER_BLOCK 1e-6
 #define BYTES_PER_SECOND 1.5e9
 
@@ -22,7 +22,7 @@ static double cost_of_read(const tune_task *task, const tune_read *read, const i
     return blocks * (SECONDS_PER_BLOCK + bytes / BYTES_PER_SECOND);
 }
 
-/* Adds logarithms, so that a long read does not outweigh a short one. */
+/* Adds the logarithms of the costs, so that a long read does not outweigh a short one. */
 static double cost_of_all(const tune_task *task, const int64_t *block)
 {
     double cost = 0;
@@ -31,8 +31,9 @@ static double cost_of_all(const tune_task *task, const int64_t *block)
     return cost;
 }
 
-/* Starts with a single item and doubles the axis that makes the reads cheapest, while the block
- * stays within `bytes`. Among equals the last axis wins: its items are adjacent in memory. */
+/* Starts with a block of one item. While the block stays within `bytes`, doubles it along the axis
+ * that makes the reads cheapest. Among equal axes the last one wins, because its items are adjacent
+ * in memory. */
 static void grow_block(const tune_task *task, int64_t bytes, int32_t *out)
 {
     int ndim = task->info->ndim;
@@ -68,7 +69,7 @@ static bool same_partition(const tune_task *task, const tune_partition *a,
     return memcmp(a->chunk, b->chunk, size) == 0 && memcmp(a->block, b->block, size) == 0;
 }
 
-/* `block` NULL: the library chooses it. */
+/* Adds a partition with this block shape, or one that the library chooses if `block` is NULL. */
 static cli_exit add_partition(tune_task *task, const int32_t *block, bool automatic)
 {
     const caterva_info *info = task->info;
@@ -121,8 +122,9 @@ static void choose_codecs(tune_task *task)
                       .level = info->level > 0 ? info->level : 0,
                       .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
-    /* A file may have gaps between filters; without them equal codecs compare equal. A meta in the
-     * first gap means that the library chooses: see caterva_info. */
+    /* Removes the empty entries of `filters`, so that equal pipelines compare equal. A meta in the
+     * first entry, if this has no filter, means that the library chose filters for each chunk: see
+     * caterva_info. */
     own.automatic = info->filters[0] == CATERVA_FILTER_NONE && info->filters_meta[0] != 0;
     for (int i = 0, n = 0; i < CATERVA_MAX_FILTERS; i++) {
         if (info->filters[i] == CATERVA_FILTER_NONE) continue;

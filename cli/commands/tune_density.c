@@ -1,14 +1,15 @@
 /* Room: cli/commands. The blocks that `caterva tune` picks may compress better or worse than the
- * rest of the array. The present file tells by how much, because it holds the sizes of all chunks
- * and blocks. A regression over the picked chunks applies that to a candidate's size (the
- * regression estimator of sampling theory: Cochran, Sampling Techniques, 1977, chapter 7); if the
- * two sizes are not correlated, it changes nothing. */
+ * rest of the array. The present file shows by how much, because the sizes of all its chunks and
+ * blocks are known. A linear regression of the candidate's sizes on the present sizes, over the
+ * picked chunks, corrects the candidate's total (the regression estimator of sampling theory:
+ * Cochran, Sampling Techniques, 1977, chapter 7). Without a correlation the total stays as it
+ * is. */
 #include "commands/tune.h"
 #include "sources/described.h"
 #include <caterva_upkeep.h>
 
 enum { CHUNK_HEADER = 32, BLOCK_START = 4, MIN_PLACES = 8 };
-#define MOST 4.0 /* bound of the correction; beyond it the estimate is worthless */
+#define MOST 4.0 /* limit of the correction factor, and its inverse */
 
 cli_exit tune_measure_density(tune_task *task, caterva_array *array)
 {
@@ -49,7 +50,8 @@ cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int
     return CLI_OK;
 }
 
-/* Weighs chunks by their items: those at the edge have fewer. Chunks of zeros have 0 bytes. */
+/* Weighs chunks by their numbers of items, because chunks at the edge have fewer. each[i] is the
+ * candidate's density of chunk i, 0 for a chunk of zeros. */
 double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes)
 {
     double all = 0, x = 0, y = 0, xx = 0, xy = 0, each[TUNE_MAX_CHUNKS] = {0};

@@ -1,16 +1,16 @@
 /* Room: cli/commands. Estimates the size of the whole file in a candidate's partition and codec.
  * Blocks are encoded independently, so a sample of them suffices: chunks are picked at random, one
- * from each of equal stretches of the array, and blocks from each of those in the same way. They
- * are packed into an array in memory, whose size is measured.
+ * from each of equal stretches of the array, and blocks from each picked chunk in the same way. The
+ * picked blocks become an array in memory, whose size is measured.
  *
- *       the candidate's chunks      | . . a . | . . . b | . c . . | . d . . | ...
- *       blocks of the picked ones   a: 3 of 128, b: 3 of 128, ...
- *       the array in memory         chunk 0: a a a   chunk 1: b b b   ...
+ *     the candidate's chunks       | . . a . | . . . b | . c . . | . d . . | ...
+ *     blocks of the picked chunks  a: 3 of 128, b: 3 of 128, ...
+ *     the array in memory          chunk 0: a a a   chunk 1: b b b   ...
  *
  * tune_density.c corrects for picked blocks that compress better or worse than the whole. The
- * overhead of a chunk (header, a start and a checksum for each block) is included. Blocks outside
- * of the array are never picked; each takes a start and a checksum. A chunk of zeros is stored as
- * such and takes nothing. */
+ * overhead of a chunk (header, a start and a checksum for each block) is included. A block outside
+ * of the array is never picked: it takes only a start and a checksum. A chunk of zeros is stored
+ * without blocks and takes no bytes. */
 #include "commands/tune.h"
 #include "sources/described.h"
 
@@ -19,9 +19,9 @@
 #include <string.h>
 
 enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32, EMPTY_BLOCK = 8 };
-#define BLOCKS_BYTES ((int64_t)24 << 20) /* for a partition's blocks */
-#define FEW_BYTES ((int64_t)64 << 20)    /* for MIN_CHUNKS large blocks */
-#define WHOLE_CHUNK ((int64_t)16 << 20)  /* a chunk up to this size is checked as a whole */
+#define BLOCKS_BYTES ((int64_t)24 << 20) /* limit for the picked blocks of a partition */
+#define FEW_BYTES ((int64_t)64 << 20)    /* higher limit, to have MIN_CHUNKS large blocks */
+#define WHOLE_CHUNK ((int64_t)16 << 20)  /* larger chunks are not read as a whole */
 
 /* A partition of the array, counted in chunks and blocks along each axis. */
 typedef struct cut {
@@ -57,9 +57,9 @@ static cut cut_up(const caterva_info *info, const tune_partition *p)
     return c;
 }
 
-/* SplitMix64, as in timing.c: the same picks in every run. Returns one position of the i-th of `n`
- * equal stretches of `total`. The ends of a stretch may be fractions, so that all positions are
- * equally likely. */
+/* Returns a random position in the i-th of `n` equal stretches of `total`. The ends of a stretch
+ * may be fractions, so all positions are equally likely. SplitMix64: the same picks in every
+ * run. */
 static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 {
     if (n >= total) return i * total / n;
@@ -74,7 +74,7 @@ static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 
 /* ---- Reading blocks ------------------------------------------------------ */
 
-/* The index of chunk or block `number` in a grid of `counts`. */
+/* Sets `place` to the index of chunk or block `number` in a grid of `counts`. */
 static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *place)
 {
     for (int d = ndim - 1; d >= 0; d--) {
@@ -84,8 +84,8 @@ static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *p
     }
 }
 
-/* Moves the rows of a box that the array's end cuts off to their positions in a whole block, in
- * place, and from the last row on, so that no row is overwritten before it is moved. */
+/* Expands a box that was cut off at the end of the array to a whole block, in place: moves each row
+ * to its position in the block, beginning with the last row, so that none is overwritten. */
 static void spread(const tune_task *task, const int32_t *block, const int64_t *lengths,
                    uint8_t *items)
 {
@@ -136,7 +136,8 @@ static double items_of_chunk(const cut_array *from, int64_t chunk)
     return n;
 }
 
-/* Reads a block as a chunk holds it: zeros outside of the array. *n_items: those inside. */
+/* Reads a block as a chunk holds it, with zeros outside of the array. Sets *n_items to the number
+ * of items inside. */
 static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *at_block,
                            uint8_t *items, double *n_items)
 {
@@ -165,7 +166,8 @@ static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *
     return CLI_OK;
 }
 
-/* Adds the present size of the block at the middle of this one. */
+/* Finds the block of the present file that contains the middle of this block. Adds its size to
+ * *bytes, and its number of items to *n_items. */
 static cli_exit add_density(const cut_array *from, int64_t chunk, const int64_t *at_block,
                             double *bytes, double *n_items)
 {
@@ -188,8 +190,8 @@ static bool is_zeros(const uint8_t *bytes, size_t size)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Whether a chunk whose picked blocks are zeros is all zeros; assumed of a chunk too large to
- * read. */
+/* Sets *empty to whether the whole chunk is zeros; called if all its picked blocks are. A chunk
+ * larger than WHOLE_CHUNK is assumed to be, without reading it. */
 static cli_exit chunk_is_empty(const cut_array *from, int64_t chunk, bool *empty)
 {
     const cut *c = &from->c;
@@ -219,7 +221,7 @@ static int64_t at_least(int64_t value, int64_t least)
     return value > least ? value : least;
 }
 
-/* Reads blocks of a chunk, one from each of equal stretches. */
+/* Reads per_chunk blocks of a chunk, one from each of equal stretches of its blocks. */
 static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, tune_chunk *out)
 {
     int64_t n = from->p->blocks.per_chunk, counts[CATERVA_MAX_DIMS], at[CATERVA_MAX_DIMS];
@@ -237,7 +239,7 @@ static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, tune_chu
     return CLI_OK;
 }
 
-/* Chunks of zeros come last, the others in order. */
+/* Picks and reads chunks. In b->chunks, those of zeros come last, the others in order. */
 static cli_exit take_chunks(cut_array *from, tune_blocks *b, int64_t n_chunks)
 {
     size_t chunk_size = (size_t)(b->per_chunk * from->c.block_bytes);
@@ -265,7 +267,7 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
     int64_t few = at_most(FEW_BYTES / c->block_bytes, MIN_CHUNKS);
     int64_t n_chunks = at_most(c->n_chunks, at_most(at_least(wanted, few), TUNE_MAX_CHUNKS));
     b->per_chunk = at_most(c->n_blocks, ceil_div(wanted, n_chunks));
-    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* then all are read */
+    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* reads all */
     b->items = cli_alloc((size_t)(n_chunks * b->per_chunk * c->block_bytes));
     if (!b->items) return CLI_IO;
     CLI_TRY(take_chunks(&from, b, n_chunks));
@@ -291,7 +293,7 @@ static cli_exit sizes_of_chunks(caterva_array *array, double *sizes, double *sum
     return CLI_OK;
 }
 
-/* The blocks of the whole array that hold items. */
+/* Returns the number of blocks of the whole array that hold items. */
 static double n_filled(const tune_task *task, const tune_partition *p)
 {
     double n = 1;
@@ -303,7 +305,8 @@ static double n_filled(const tune_task *task, const tune_partition *p)
     return n;
 }
 
-/* Streams scale with the items, checksums with the blocks; the headers are fixed. */
+/* Computes the size of the whole array from the array in memory. The compressed blocks grow with
+ * the number of items, checksums with the number of blocks; headers have a fixed size. */
 static cli_exit scale(const tune_task *task, const tune_partition *p, caterva_array *array,
                       double *bytes)
 {

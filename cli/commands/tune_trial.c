@@ -1,6 +1,6 @@
-/* Room: cli/commands. The sample of `tune`, and one trial on it. A candidate is written and read
- * like any array, in memory. Its times on the sample are scaled by the ratio of the blocks that the
- * read touches in the whole array and in the sample. */
+/* Room: cli/commands. The sample of `tune`, and one trial on it. A candidate is written and read in
+ * memory like any array. The time of a read in the whole array is its time on the sample, times the
+ * blocks that it touches in the whole array, divided by those that it touches in the sample. */
 #include "commands/timing.h"
 #include "commands/tune.h"
 #include "terminal/progress.h"
@@ -13,7 +13,8 @@
 
 /* ---- The sample ---------------------------------------------------------- */
 
-/* Doubles the shortest axis while the sample fits: as close to a cube as the array allows. */
+/* Doubles the shortest axis while the sample stays within SAMPLE_BYTES. The result is as close to a
+ * cube as the array allows. */
 static void choose_shape(const caterva_info *info, int64_t *shape)
 {
     int64_t size = info->item_size;
@@ -52,7 +53,7 @@ cli_exit tune_take_sample(tune_task *task, caterva_array *array)
 
 /* ---- One trial ----------------------------------------------------------- */
 
-/* The mean number of blocks that a read touches in an array of `shape`. */
+/* Returns the mean number of blocks that a read touches in an array of `shape`. */
 static double blocks_of_read(const tune_task *task, const tune_partition *p,
                              const int64_t *shape, const int64_t *lengths)
 {
@@ -71,7 +72,7 @@ static double block_bytes(const tune_task *task, const tune_partition *p)
     return bytes;
 }
 
-/* Times a read, cut to the sample, and scales the result. */
+/* Times a read, cut to the size of the sample, and scales its time to the whole array. */
 static cli_exit try_read(const tune_task *task, caterva_array *array, double budget, int i,
                          tune_trial *trial)
 {
@@ -114,8 +115,8 @@ caterva_create_options tune_options(const tune_task *task, const tune_trial *tri
     return o;
 }
 
-/* Adds logarithms, so that a long read does not outweigh a short one, and halving the size counts
- * as much as halving the times. */
+/* Computes the score. The mean of the logarithms of the times is used, so that a long read does not
+ * outweigh a short one, and halving the size has the same weight as halving all times. */
 static void judge(const tune_task *task, tune_trial *trial)
 {
     double times = 0;

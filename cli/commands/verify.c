@@ -1,6 +1,6 @@
 /* Room: cli/commands. `caterva verify`: checks every byte. The library finds the damage; this file
- * prints each place as a line or a JSON object. The library calls back from any of its threads, but
- * never concurrently. */
+ * prints each damaged place as a line or a JSON object. The library calls back on any of its
+ * threads, but never concurrently. */
 #include "commands/verify_tree.h"
 #include "sources/damage.h"
 #include "sources/described.h"
@@ -88,7 +88,7 @@ static void print_verdict(const verification *v, const caterva_verify_result *re
     }
 }
 
-/* Returns the bytes of the file after the frame, which may be another frame or none. */
+/* Returns the number of bytes after the frame in the file: another frame, or anything else. */
 static int64_t bytes_behind(const verification *v)
 {
     struct stat st;

@@ -16,9 +16,9 @@ typedef struct verification {
     const cli_args *args;
     const tree_part *part;
     json j;
-    char *url;       /* of the member under report; NULL: none yet */
+    char *url;       /* of the current member; NULL: nothing reported yet */
     int ndim;        /* of that member */
-    cli_exit unread; /* the exit status of its damage if it cannot be opened */
+    cli_exit unread; /* exit status of a member that cannot be opened */
     progress bar;
     cli_exit worst;
 } verification;
@@ -78,7 +78,7 @@ static void on_damage(void *context, const char *key, const caterva_damage *dama
         damage_print(stdout, v->url, v->ndim, damage);
 }
 
-/* Whether a member should be an array but cannot be opened. */
+/* Whether a member is an array that cannot be opened. */
 static bool is_unread(const caterva_tree_member *m)
 {
     bool is_array =

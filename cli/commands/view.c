@@ -16,9 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXACT_ITEMS (INT64_C(1) << 24) /* up to this number all items are read */
+#define EXACT_ITEMS (INT64_C(1) << 24) /* a selection with more items is sampled */
 
-/* Bytes of colours are shown as they are; other numbers are mapped to their range. */
+/* Sets the values of the first and last colour: those of --range, or 0 and 255 for colours in
+ * uint8, or the smallest and largest value. */
 static cli_exit choose_range(const cli_args *args, const picture *p, colormap *map)
 {
     if (args->range) return number_range(args->range, &map->lo, &map->hi);
@@ -45,10 +46,10 @@ typedef struct viewing {
     caterva_dtype *dtype;
     selection sel;
     array_shape shape;                  /* of the selection */
-    const char **dims;                  /* of the array; NULL: unnamed */
-    const char *axes[CATERVA_MAX_DIMS]; /* their names in the selection; NULL: unnamed */
+    const char **dims;                  /* names of the array's axes; or NULL */
+    const char *axes[CATERVA_MAX_DIMS]; /* names of the selection's axes; or NULL */
     int channels;
-    int64_t step[2]; /* along rows and columns, in items */
+    int64_t step[2]; /* of the sample, along rows and columns */
 } viewing;
 
 /* Decides whether a last axis of three or four items holds the channels of a colour. */
@@ -72,7 +73,7 @@ static cli_exit find_channels(viewing *v)
     return CLI_OK;
 }
 
-/* Names the axes after the shape "(5, 20, 30)", if they have names. */
+/* Reports a selection that is not 2-d, with its shape and, if its axes have names, these names. */
 static cli_exit fail_axes(const viewing *v, const char *shape)
 {
     char names[400] = "";
@@ -103,7 +104,8 @@ static cli_exit check_viewing(viewing *v, const char *dtype)
                     dtype);
 }
 
-/* Reads about two items along each side of a pixel; more would not change the picture. */
+/* Chooses the step of a sample, so that about two items along each axis make a pixel. More items
+ * would not change the picture. */
 static void thin(viewing *v)
 {
     int64_t pixels[2];
@@ -120,7 +122,7 @@ static void thin(viewing *v)
     }
 }
 
-/* " (time)", or empty */
+/* axis_name returns " (time)", or "" if the axis has no name. */
 enum { AXIS_NAME_SIZE = 64 };
 
 static const char *axis_name(const viewing *v, int r, char text[AXIS_NAME_SIZE])
@@ -156,7 +158,7 @@ static cli_exit view_source(viewing *v, source *from)
     return CLI_OK;
 }
 
-/* Shows a single axis as one row. */
+/* Parses the selection. A selection with a single axis becomes one row. */
 static cli_exit parse_viewing(viewing *v, const source *of)
 {
     const char *text = v->args->n_positional > 1 ? v->args->positional[1] : NULL;

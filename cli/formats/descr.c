@@ -1,6 +1,6 @@
-/* Room: cli/formats. Spellings of dtypes. All are made from the parsed dtype, so that quoting and
- * offsets are implemented once. Recursion follows nested structures, whose depth is bounded by the
- * library's parser. */
+/* Room: cli/formats. Texts that describe dtypes. All are printed from a parsed dtype, so that
+ * quoting and offsets are implemented once. The functions recurse into nested structures, whose
+ * depth the library's parser limits. */
 #include "formats/descr.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 cli_exit descr_parse(cli_exit code, const char *where, const char *text, caterva_dtype **out)
 {
-    static const char prefix[] = "dtype, "; /* `where` states it */
+    static const char prefix[] = "dtype, "; /* `where` names the dtype's origin */
     caterva_error err;
     if (caterva_dtype_parse(text, out, &err) == CATERVA_OK) return CLI_OK;
     bool prefixed = strncmp(err.message, prefix, sizeof prefix - 1) == 0;
@@ -148,7 +148,7 @@ static void print_type(FILE *stream, const caterva_dtype *type, bool as_list)
     }
 }
 
-/* Returns the output of `print` as text, to be freed. */
+/* Sets *out to the output of `print`. Release *out with free. */
 static cli_exit respell(const caterva_dtype *type,
                         void (*print)(FILE *, const caterva_dtype *), char **out)
 {

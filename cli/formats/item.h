@@ -11,19 +11,20 @@ typedef struct item_style {
     bool csv;      /* quotes text only where CSV requires it */
 } item_style;
 
-/* Prints the item at `bytes`: fields in ( ), sub-arrays in [ ], items without a form as
- * hexadecimal. */
+/* Prints the item at `bytes`: fields in ( ), sub-arrays in [ ], unknown kinds as hexadecimal. */
 void item_print(FILE *stream, const caterva_dtype *dtype, const uint8_t *bytes,
                 const item_style *style);
 
-/* Returns the item as a real number (complex: its absolute value), if item_is_number is true. */
+/* item_number returns the item as a real number: of a complex number, the absolute value. It may be
+ * called only if item_is_number is true. */
 bool item_is_number(const caterva_dtype *dtype);
 double item_number(const caterva_dtype *dtype, const uint8_t *bytes);
 
-/* Parses `text` as one item into `bytes`, of item_size. False if the dtype cannot hold it. */
+/* Parses `text` as one item into `bytes`, which has dtype->item_size bytes. Returns false if the
+ * dtype cannot hold the value. */
 bool item_read(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
 
-/* The same, but reports CLI_USAGE with a message that begins with `where`. */
+/* The same, but a failure is reported with CLI_USAGE and a message that begins with `where`. */
 cli_exit item_parse(const char *where, const caterva_dtype *dtype, const char *text,
                     uint8_t *bytes);
 
@@ -38,8 +39,8 @@ void item_store_real(const caterva_dtype *dtype, double value, uint8_t *bytes, i
 /* Prints the datetime64 or timedelta64 `value` in units of `unit`. */
 void item_print_time(FILE *stream, char kind, const char *unit, int64_t value);
 
-/* Makes the name that info prints: "uint8", "float64, big-endian", "S8", "datetime64[ns]".
- * `described` is used for other dtypes. */
+/* Makes the name that info prints: "uint8", "float64, big-endian", "S8", "datetime64[ns]". For a
+ * dtype without such a name, copies `described`. */
 #define ITEM_NAME_SIZE 64
 void item_type_name(const caterva_dtype *dtype, const char *described,
                     char name[ITEM_NAME_SIZE]);

@@ -1,6 +1,6 @@
-/* Room: cli/formats. Parses text as one item, for --fill and cells of text. Rejects values out of
- * the dtype's range; floats are rounded as in C. Accepts the forms that item_print.c writes, except
- * durations, which are counts of their unit. */
+/* Room: cli/formats. Parses text as one item, for --fill and for cells of text. Rejects values out
+ * of the dtype's range; rounds floats as C does. Accepts the forms that item_print.c writes, except
+ * durations: of these it accepts only counts of the unit. */
 #include "formats/item.h"
 #include "formats/moment.h"
 #include "formats/numbers.h"
@@ -74,12 +74,12 @@ static bool parse_real(const caterva_dtype *dtype, const char *text, uint8_t *by
 static bool parse_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if ((int64_t)strlen(text) > dtype->item_size) return false;
-    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): items are padded, not ended */
+    /* items are padded with NULs */
     memcpy(bytes, text, strlen(text));
     return true;
 }
 
-/* Returns one character of valid UTF-8; 0 at the end and if invalid. */
+/* Returns the next character of UTF-8 text; 0 at the end, and if the text is not valid UTF-8. */
 static uint32_t next_character(const uint8_t **text)
 {
     uint8_t lead = *(*text)++;

@@ -1,6 +1,5 @@
-/* Room: cli/formats. Prints items as text. Every scalar kind of NumPy has a form; floats are as
- * short as possible and read back the same. Bytes from files reach a terminal only escaped (except
- * in CSV). */
+/* Room: cli/formats. Prints items as text. Every scalar kind of NumPy has a form. Floats are as
+ * short as possible, but read back the same. Except in CSV, bytes from files are escaped. */
 #include "formats/item.h"
 #include "formats/json.h"
 
@@ -24,7 +23,8 @@ static bool reads_back(const char *text, double value, int64_t size)
     return item_load_real(&little, rounded, size) == value;
 }
 
-/* `size` of the stored float, 2, 4 or 8 bytes, determines which text reads back the same. */
+/* Prints a float. With `precision` -1, prints the shortest text that reads back as the same float
+ * of `size` bytes (2, 4 or 8). */
 static void print_real(FILE *stream, double value, int64_t size, int precision, bool sign)
 {
     int first = size == 2 ? 3 : size == 4 ? 6 : 15;
@@ -52,8 +52,8 @@ static void print_complex(FILE *stream, const caterva_dtype *dtype, const uint8_
     fputc('j', stream);
 }
 
-/* Prints text for CSV: with a comma, quote or line end it is quoted, and its quotes are doubled
- * (RFC 4180). */
+/* Prints text for CSV (RFC 4180): text with a comma, a quote or a line end is put in quotes, and
+ * each quote in it is doubled. */
 static void print_csv_text(FILE *stream, const char *text, size_t size)
 {
     bool plain = true;

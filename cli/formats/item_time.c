@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Units below a day: their length, and the digits after the second. */
+/* A unit shorter than a day. Seconds are printed with `digits` decimals. */
 typedef struct time_unit {
     const char *name;
-    int64_t per_second; /* 0: longer than a second */
-    int64_t seconds;
+    int64_t per_second; /* counts in a second; 0: fewer than one */
+    int64_t seconds;    /* in a count; 1 if a count is shorter */
     int digits;
 } time_unit;
 
@@ -31,7 +31,7 @@ typedef struct civil_date {
     int month, day;
 } civil_date;
 
-/* Returns the quotient rounded down: 0 <= a - quotient * b < b. Cannot overflow. */
+/* Returns a / b rounded down, and the remainder in *rest, which is in [0, b). Cannot overflow. */
 static int64_t floor_div(int64_t a, int64_t b, int64_t *rest)
 {
     *rest = a % b;
@@ -127,7 +127,7 @@ void item_print_time(FILE *stream, char kind, const char *unit, int64_t value)
     char *name;
     long long multiple = strtoll(unit, &name, 10); /* 25 for "25s" */
     int64_t factor = name == unit ? 1 : multiple;
-    if (strcmp(name, "W") == 0 && kind == 'M') { /* weeks count in days */
+    if (strcmp(name, "W") == 0 && kind == 'M') { /* weeks are printed as days */
         factor *= 7;
         name = day;
     }

@@ -12,7 +12,7 @@ typedef struct json {
     bool needs_comma;
 } json;
 
-/* `key` is NULL inside arrays and at the top. */
+/* `key` is NULL inside arrays and at the top level. */
 void json_begin_object(json *j, const char *key);
 void json_end_object(json *j);
 void json_begin_array(json *j, const char *key);
@@ -31,16 +31,16 @@ void json_put_place(json *j, const char *key, const char *path); /* uses cli_sho
 void json_put_text_n(json *j, const char *key, const char *text, size_t size);
 void json_put_ints(json *j, const char *key, const int64_t *values, int n);
 
-/* Puts the key of the next value, if it is not NUL-terminated. */
+/* Puts a key that is not NUL-terminated. The next call puts the value, with NULL as its key. */
 void json_put_key(json *j, const char *key, size_t size);
 
-/* Begins a value that the caller prints itself. */
+/* Prints the comma before a value, if one is needed. The caller then prints the value itself. */
 void json_begin_value(json *j);
 
 /* Quotes and escapes `size` bytes, without a comma; also used for text output. */
 void json_quote(FILE *stream, const char *text, size_t size);
 
-/* Returns the bytes of the valid UTF-8 sequence at `bytes`, or 0. `size` is at least 1. */
+/* Returns the size of the UTF-8 sequence at `bytes`, or 0 if it is invalid. `size` is not 0. */
 size_t json_utf8_length(const char *bytes, size_t size);
 
 /* Returns the shortest decimal form of a finite double that reads back the same. */

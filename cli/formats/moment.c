@@ -1,4 +1,4 @@
-/* Room: cli/formats. Calendars and moments in integers; years are bounded, so nothing overflows. */
+/* Room: cli/formats. Calendars and moments, in integers. No overflow: years are bounded. */
 #include "formats/moment.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static int64_t days_before_year(calendar of, int64_t year, bool julian)
     return 365 * year + leaps - floor_div(year + 99, 100) + floor_div(year + 399, 400);
 }
 
-/* Returns the day's number; false if the calendar has no such day. */
+/* Sets *out to a day's number, from the calendar's year 0 on. Returns false for an invalid day. */
 static bool day_number(calendar of, int64_t year, int64_t month, int64_t day, int64_t *out)
 {
     bool skipped =
@@ -94,7 +94,7 @@ typedef struct scanner {
     const char *at, *end;
 } scanner;
 
-/* Takes `least` to `most` digits. */
+/* Reads a number of `least` to `most` digits. */
 static bool take_digits(scanner *s, int least, int most, int64_t *out)
 {
     int n = 0;
@@ -112,7 +112,7 @@ static bool take(scanner *s, char c)
     return true;
 }
 
-/* Takes the digits after the point; ignores those after the ninth. */
+/* Reads the digits after the decimal point; ignores those after the ninth. */
 static bool take_fraction(scanner *s, int32_t *nanoseconds, int64_t *unit)
 {
     int n = 0;
@@ -130,11 +130,12 @@ typedef struct civil {
     int64_t year, month, day, hour, minute, second;
     int32_t nanoseconds;
     int64_t zone; /* seconds ahead of UTC */
-    int parts;    /* number of given parts: 1 the year, ..., 6 the second, 7 its fraction */
+    int parts;    /* given parts: 1 the year, ..., 6 the second, 7 its fraction */
     int64_t unit; /* nanoseconds of the last digit of a fraction */
 } civil;
 
-/* Takes "Z", "UTC", "+01:00", "-3" or "+0130", with blanks before it. */
+/* Reads a zone: "Z", "UTC", "+01:00", "-3" or "+0130", with or without blanks before it. The end of
+ * the text is a valid zone too. */
 static bool take_zone(scanner *s, civil *c)
 {
     int64_t hours, minutes = 0;
@@ -158,7 +159,7 @@ static bool take_zone(scanner *s, civil *c)
     return s->at == s->end && hours < 24 && minutes < 60;
 }
 
-/* Takes the time after the date. `least`: digits of each number. */
+/* Reads the time after the date. Each number has `least` to two digits. */
 static bool take_clock(scanner *s, int least, civil *c)
 {
     c->parts = 4;
@@ -176,8 +177,8 @@ static bool take_clock(scanner *s, int least, civil *c)
     return take_zone(s, c);
 }
 
-/* Takes a date and time. `least`: digits of each number except the year, which has four or, if
- * `least` is 1, up to seven. */
+/* Reads a date and time. Each number has `least` to two digits; the year has four or, if `least` is
+ * 1, one to seven. */
 static bool take_civil(const char *text, size_t size, int least, civil *c)
 {
     scanner s = {text, text + size};
@@ -222,8 +223,8 @@ static moment later(moment m, int64_t seconds, int64_t nanoseconds)
     return (moment){m.seconds + seconds + sum / GIGA, (int32_t)(sum % GIGA)};
 }
 
-/* Returns the end of the denoted time. Years and months have no fixed length: they end at the next
- * one's first day. */
+/* Sets *until to the end of the period that `c` denotes, which begins at `from`. A year or month
+ * ends where the next one begins, because its length varies. */
 static bool end_of(const civil *c, calendar of, moment from, moment *until)
 {
     civil next = *c;
@@ -314,7 +315,7 @@ bool time_count_of_datetime(const char *unit, time_count *out)
 
 bool time_count_of(const time_count *count, moment at, int64_t *whole, double *rest)
 {
-    int64_t seconds = at.seconds - count->origin.seconds; /* years are bounded */
+    int64_t seconds = at.seconds - count->origin.seconds; /* no overflow: years are bounded */
     int64_t nanoseconds = at.nanoseconds - count->origin.nanoseconds;
     if (nanoseconds < 0) {
         nanoseconds += GIGA;
@@ -335,7 +336,7 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
         *rest = (double)(nanoseconds % count->nanoseconds) / (double)count->nanoseconds;
         return true;
     }
-    /* A second is not a whole number of counts, as with 30 ms: count in nanoseconds. */
+    /* A count may not divide a second (30 ms), so this counts in nanoseconds. */
     if (seconds > INT64_MAX / GIGA - 1 || seconds < INT64_MIN / GIGA + 1) return false;
     int64_t all = seconds * GIGA + nanoseconds;
     *whole = floor_div(all, count->nanoseconds);
@@ -343,7 +344,8 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
     return true;
 }
 
-/* Counts years or months since 1970; one count has `many` of them. */
+/* Sets *out to the time since 1970 in counts of `many` years or months. Returns false if it is not
+ * a whole number of counts. */
 static bool count_months(const civil *c, int64_t many, bool years, int64_t *out)
 {
     int64_t months = (c->year - 1970) * 12 + c->month - 1, each = many * (years ? 12 : 1);

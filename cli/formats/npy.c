@@ -1,5 +1,5 @@
 /* Room: cli/formats. Headers of .npy files: six magic bytes, a version, a length, and a Python
- * dictionary with three keys. Reads all versions, and writes the oldest one that can hold the
+ * dictionary with three keys. Reads all versions, and writes the oldest that can hold the
  * header. */
 #include "formats/npy.h"
 #include "formats/descr.h"
@@ -68,7 +68,7 @@ static char *copy_span(const char *begin, const char *end)
     return text;
 }
 
-/* Takes 'descr', a quoted string or a list. A list is used unchanged. */
+/* Sets out->dtype to the value of 'descr': a string without its quotes, or a list unchanged. */
 static cli_exit take_dtype(const scanner *s, const char *begin, const char *end,
                            npy_header *out)
 {
@@ -151,7 +151,9 @@ cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
     size_t size =
         start[8] | (size_t)start[9] << 8 | (size_t)start[10] << 16 | (size_t)start[11] << 24;
     if (size > MAX_HEADER)
-        return cli_fail(CLI_CORRUPT, "%s: the npy header claims %zu bytes", path, size);
+        return cli_fail(CLI_CORRUPT,
+                        "%s: the npy header claims %zu bytes; the limit is 16 MiB", path,
+                        size);
     char *text = cli_alloc(size + 1);
     if (!text) return CLI_IO;
     text[size] = '\0';
@@ -183,8 +185,8 @@ static void print_shape(FILE *stream, int ndim, const int64_t *shape)
     fputs(ndim == 1 ? ",)" : ")", stream);
 }
 
-/* Writes magic bytes, version and length before the text, and spaces after it, so that the items
- * are aligned. */
+/* Makes the header: magic bytes, version and length, then the text, then spaces up to a multiple of
+ * ALIGNMENT, so that the items are aligned. */
 static cli_exit frame_header(const char *text, size_t text_size, char **out, size_t *size)
 {
     int version = version_for(text, text_size);

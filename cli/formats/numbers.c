@@ -23,7 +23,7 @@ bool number_scan(const char **text, int64_t *out)
     return true;
 }
 
-/* Returns the factor of a suffix; 0 if it is unknown. */
+/* Returns the number of bytes that the suffix of a size stands for; 0 if the suffix is unknown. */
 static int64_t size_factor(const char *suffix)
 {
     static const char letters[] = "KMGT";
@@ -63,7 +63,6 @@ bool number_real(const char *text, double *out)
     return end != text && !*end;
 }
 
-/* With a negative LO the option must be written as --range=-5,5. */
 cli_exit number_range(const char *text, double *lo, double *hi)
 {
     char low[64];

@@ -4,8 +4,8 @@
 
 #include "cli.h"
 
-/* Parses an integer at *text and moves *text past it. False, with *text unchanged, if there is none
- * or it does not fit. */
+/* Parses an integer at *text and moves *text past it. Returns false, with *text unchanged, if there
+ * is no integer or it does not fit in 64 bits. */
 bool number_scan(const char **text, int64_t *out);
 
 /* Parses bytes: "65536", "64KiB", "64K", "1M", "1GB". K, M, G, T and KiB.. are powers of 1024;

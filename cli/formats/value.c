@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MOST_DEPTH = 64, EXT_FRAME = 42, EXT_REFERENCE = 43, EXT_SET = 45 };
-enum { MOST_BYTES = 256 << 20 }; /* maximum bytes of an array */
+enum { MOST_BYTES = 256 << 20 }; /* of the items of an array */
 
 typedef enum word { BINARY, COMPLEX, TUPLE, SET, ARRAY, MAP, EXT, N_WORDS } word;
 
@@ -104,8 +104,8 @@ static bool has_parts(const caterva_value *v)
            v->kind == CATERVA_VALUE_SET || v->kind == CATERVA_VALUE_MAP;
 }
 
-/* Skips one value. False if the bytes are not one, are nested too deeply, or have a container as
- * the key of a map. */
+/* Skips one value. Returns false if the bytes are not a value, are nested too deeply, or have a
+ * container as the key of a map. */
 static bool skip_value(reader *r, int depth, bool is_key)
 {
     caterva_value v;
@@ -154,7 +154,7 @@ static void print_extension(json *j, const char *key, int type, const caterva_va
 
 /* ---- Items of arrays ------------------------------------------------------ */
 
-/* Returns the characters of a text item, without the NULs that pad it. */
+/* Returns the number of characters of a text item, without the NULs that pad it. */
 static int64_t count_units(const caterva_dtype *d, const uint8_t *item)
 {
     int64_t width = d->kind == 'U' ? 4 : 1, n = d->item_size / width;
@@ -162,7 +162,8 @@ static int64_t count_units(const caterva_dtype *d, const uint8_t *item)
     return n;
 }
 
-/* Whether the value survives conversion to JSON. Only NumPy's own NaN keeps its bits as "NaN". */
+/* Whether converting a float to JSON and back gives the same bits. "NaN" in JSON becomes NumPy's
+ * own NaN, so every other NaN would change. */
 static bool is_plain_real(const caterva_dtype *d, const uint8_t *bytes, int64_t size)
 {
     uint64_t bits = item_load_uint(d, bytes, size);
@@ -185,8 +186,7 @@ static bool is_plain_text(const caterva_dtype *d, const uint8_t *item)
     return true;
 }
 
-/* Whether JSON has a form for items of this dtype. Half and long floats, for instance, have
- * none. */
+/* Whether JSON has a form for items of this dtype; not for half and long floats, for instance. */
 static bool has_json_form(const caterva_dtype *d)
 {
     int64_t size = d->kind == 'c' ? d->item_size / 2 : d->item_size;
@@ -370,8 +370,8 @@ char *value_text(const void *packed, size_t size)
 
 /* ---- JSON to MessagePack -------------------------------------------------- */
 
-/* Jansson's integers are int64. Larger ones that fit uint64 are passed to it as text with a mark
- * before it that does not occur elsewhere in the input. */
+/* Jansson's integers are int64. A larger integer that fits uint64 is passed to Jansson as text that
+ * begins with a mark, which does not occur elsewhere in the input. */
 typedef struct big_mark {
     char text[24];
     size_t size; /* 0: the input has no such integers */
@@ -382,7 +382,7 @@ typedef struct translation {
     caterva_value *values;
     size_t n, capacity;
     bool no_memory;
-    char wrong[160]; /* what is missing; empty: nothing */
+    char wrong[160]; /* the first error: "expected ..."; or empty */
     big_mark mark;
     int depth; /* of the current value */
 } translation;
@@ -392,7 +392,7 @@ static void expected(translation *t, const char *what)
     if (!t->wrong[0]) snprintf(t->wrong, sizeof t->wrong, "expected %s", what);
 }
 
-/* Appends a value; its bytes are borrowed if it is text, else owned by the translation. */
+/* Appends a value. The bytes of a text are borrowed; the translation owns those of other kinds. */
 static void put(translation *t, caterva_value value)
 {
     value.struct_size = sizeof value;
@@ -417,7 +417,7 @@ static void free_translation(translation *t)
     free(t->values);
 }
 
-/* True for an integer; *negative: *value is a negative int64. */
+/* Returns true for an integer. If *negative, *value is a negative int64, converted to uint64. */
 static bool load_integer(const translation *t, const json_t *v, bool *negative,
                          uint64_t *value)
 {
@@ -493,7 +493,7 @@ static void take_text(translation *t, const caterva_dtype *d, const json_t *v, u
         expected(t, "text that fits the dtype");
 }
 
-/* Stores one item at `item`, which has item_size zeros. */
+/* Converts one item and stores it at `item`, which has item_size zeros. */
 static void take_item(translation *t, const caterva_dtype *d, const json_t *v, uint8_t *item)
 {
     int64_t size = d->item_size;
@@ -603,7 +603,7 @@ static void take_shape(translation *t, const json_t *v, caterva_value *out)
     }
 }
 
-/* Takes the items of an array of known shape, from a list or from base64. */
+/* Converts the items of an array of known shape, which are given as a list or as base64. */
 static void take_items(translation *t, const caterva_dtype *d, const json_t *data,
                        caterva_value *value)
 {
@@ -680,7 +680,7 @@ static void put_object(translation *t, const json_t *object)
     const char *name = first ? json_object_iter_key(first) : "";
     const json_t *v = json_object_iter_value(first);
     word w = first ? find_word(name, strlen(name)) : N_WORDS;
-    if (w != N_WORDS && n != (w == EXT ? 2 : 1)) expected(t, "'}' after the value of a word");
+    if (w != N_WORDS && n != (w == EXT ? 2 : 1)) expected(t, "no other key beside \"$...\"");
     switch (w) {
     case BINARY: take_binary(t, v); return;
     case COMPLEX: take_complex(t, v); return;
@@ -732,7 +732,7 @@ static void put_json(translation *t, const json_t *v)
 
 /* ---- Arrays of one dtype -------------------------------------------------- */
 
-/* Takes nested lists of one shape; stores their items in C order from *at on. */
+/* Converts nested lists of the array's shape, and stores the items at *at in C order. */
 static void take_nested(translation *t, const caterva_dtype *d, const json_t *v, int axis,
                         const caterva_value *array, uint8_t **at)
 {
@@ -774,7 +774,7 @@ static bool holds(const char *text, size_t size, const char *part, size_t part_s
 }
 
 /* Replaces the integer that ends at byte `end` by a text with the mark, in a copy of the input.
- * False if it does not fit uint64. */
+ * Returns false if the integer does not fit uint64. */
 static bool mark_integer(big_mark *mark, char **text, size_t *size, size_t end)
 {
     size_t start = end;
@@ -802,7 +802,7 @@ static bool mark_integer(big_mark *mark, char **text, size_t *size, size_t end)
     return true;
 }
 
-/* Parses the text; NULL after a failure, which `why` describes. */
+/* Parses the text. Returns NULL after a failure, which `why` describes. */
 static json_t *load(const value_input *in, big_mark *mark, json_error_t *why)
 {
     size_t size = in->size;

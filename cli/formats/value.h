@@ -2,14 +2,14 @@
  * widths and extension types that python-blosc2 writes. Values that JSON lacks become an object
  * with one reserved word, which is converted back:
  *
- *     {"$binary": base64}               bytes, and anything that is not one value
- *     {"$complex": [real, imaginary]}   extension 44
- *     {"$tuple": [...]}, {"$set": [...]}
- *     {"$array": {"dtype": "<i2", "shape": [2], "data": [1, 2]}}   extension 46; data in C
- *                                       order, {"$binary"} if JSON cannot represent the items
- *     {"$map": [[key, value], ...]}     a map with keys that are not text, or whose first key
- *                                       is one of these words
- *     {"$ext": number, "data": base64}  any other extension
+ *   {"$binary": base64}               bytes, and anything that is not one MessagePack value
+ *   {"$complex": [real, imaginary]}   extension 44
+ *   {"$tuple": [...]}, {"$set": [...]}
+ *   {"$array": {"dtype": "<i2", "shape": [2], "data": [1, 2]}}   extension 46; data in C
+ *                                     order, {"$binary"} if JSON cannot represent the items
+ *   {"$map": [[key, value], ...]}     a map with keys that are not text, or whose first key
+ *                                     is one of these words
+ *   {"$ext": number, "data": base64}  any other extension
  *
  * NaN and infinities become the texts "NaN", "Infinity" and "-Infinity". */
 #ifndef CLI_VALUE_H
@@ -27,7 +27,7 @@ char *value_text(const void *packed, size_t size);
 typedef struct value_input {
     const char *text;
     size_t size;
-    const char *dtype; /* the value becomes a NumPy array of this dtype; NULL: unchanged */
+    const char *dtype; /* make a NumPy array of this dtype; NULL: no */
     const char *what, *hint;
 } value_input;
 

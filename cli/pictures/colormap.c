@@ -1,5 +1,5 @@
-/* Room: cli/pictures. Colour maps, stored as a few anchors of the well-known tables (matplotlib's,
- * Google's turbo) and interpolated between them, which looks the same as tables of 256 rows. */
+/* Room: cli/pictures. Colour maps. Each is stored as a few anchors of a well-known table
+ * (matplotlib's, Google's turbo), and interpolated: this looks the same as a table of 256 rows. */
 #include "pictures/colormap.h"
 
 #include "words.h"
@@ -71,7 +71,7 @@ cli_exit colormap_init(colormap *map, const char *name)
         words_hint hint = words_suggest(name, colormap_name);
         return cli_fail(CLI_USAGE, "--cmap: unknown '%s'%s", name,
                         hint.text[0] ? hint.text
-                                     : "; known are gray, viridis, magma, inferno, plasma, "
+                                     : "; choose from gray, viridis, magma, inferno, plasma, "
                                        "turbo, hot, coolwarm");
     }
     *map = (colormap){.gray = found == &maps[0], .lo = 0, .hi = 1};
@@ -81,7 +81,7 @@ cli_exit colormap_init(colormap *map, const char *name)
 
 int colormap_index(const colormap *map, double value)
 {
-    /* Halved, so that a range as large as the double scale does not overflow. */
+    /* Operands are halved, so that the difference of two large doubles does not overflow. */
     double part = (value / 2 - map->lo / 2) / (map->hi / 2 - map->lo / 2);
     if (part <= 0) return 0;
     return part >= 1 ? 255 : (int)(part * 255 + 0.5);

@@ -1,5 +1,5 @@
-/* Room: cli/pictures. Reads rows of numbers from a source: as many at once as the memory allows,
- * cut at chunk boundaries. A picture is never in memory as a whole; it is drawn row by row. */
+/* Room: cli/pictures. Reads rows of numbers from a source, as many at once as the memory allows, in
+ * groups that end at chunk boundaries. The picture is drawn row by row, never kept as a whole. */
 #include "pictures/picture.h"
 
 #include "formats/item.h"
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Returns the rows of one read: within a quarter of the memory, whole chunk rows if possible. */
+/* Returns the number of rows of one read: those that fit in a quarter of --memory, and whole rows
+ * of chunks if possible. */
 static int64_t rows_at_once(const picture *p)
 {
     const source *s = p->from;

@@ -13,7 +13,7 @@ typedef struct png_file {
     output out;
     png_structp png;
     png_infop info;
-    cli_exit code; /* status of the write that made libpng fail */
+    cli_exit code; /* status of the write that failed in libpng */
     const colormap *map;
     int64_t width;
     int channels; /* of the picture */

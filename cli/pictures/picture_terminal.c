@@ -1,6 +1,6 @@
 /* Room: cli/pictures. Pictures in the terminal. Each character shows two pixels, one above the
- * other, as a half block in two colours; without colours, its density represents the value. A pixel
- * is the mean of its items. */
+ * other, as a half block in two colours. Without colours it shows one pixel, whose value determines
+ * the character. A pixel is the mean of its items. */
 #include "pictures/picture.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ typedef enum color_depth { DEPTH_NONE, DEPTH_256, DEPTH_TRUE } color_depth;
 typedef struct canvas {
     const colormap *map;
     color_depth depth;
-    int64_t items_high, items_wide; /* of the picture */
+    int64_t items_high, items_wide; /* size of the picture in items */
     int channels;
     int64_t height, width; /* in pixels */
     double *sums;          /* of the finite items of each pixel, for each channel */
@@ -52,7 +52,7 @@ void picture_terminal_size(int64_t height, int64_t width, int64_t *rows, int64_t
     *rows = (int64_t)fmax(1, ceil((double)height / high - 1e-9));
 }
 
-/* Adds a row. An item counts if all its channels are finite. */
+/* Adds a row of items to the pixels. Leaves out items with a channel that is not finite. */
 static cli_exit add_row(void *context, int64_t row, const double *values)
 {
     canvas *c = context;
@@ -78,7 +78,7 @@ static color mix_channels(const canvas *c, const double *sums, int64_t count)
     return (color){(uint8_t)level[0], (uint8_t)level[1], (uint8_t)level[2]};
 }
 
-/* False if the pixel has no finite items, or is below the edge. */
+/* Returns false if the pixel has no finite items, or lies below the last row of pixels. */
 static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
 {
     int64_t pixel = y * c->width + x;
@@ -91,8 +91,8 @@ static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
     return true;
 }
 
-/* Returns the nearest of the 256 terminal colours: for grays black, white or the ramp 232 to 255,
- * which goes from 8 to 238 in steps of 10; else one of the 6 x 6 x 6 cube. */
+/* Returns the number of the nearest of the 256 terminal colours: for grays black, white or the ramp
+ * from 232 to 255, whose levels go from 8 to 238 in steps of 10; else one of the 6 x 6 x 6 cube. */
 static int nearest_of_256(color k)
 {
     if (k.r == k.g && k.g == k.b) {
@@ -128,8 +128,8 @@ static void print_half_blocks(const canvas *c, int64_t y, int64_t x)
     }
 }
 
-/* Prints a character for a colour's brightness (ITU-R BT.601), or for a number's position in the
- * map. */
+/* Prints the character for a pixel without colours. It represents the brightness of a colour (ITU-R
+ * BT.601), or the position of a number in the range of the map. */
 static void print_density(const canvas *c, int64_t y, int64_t x)
 {
     static const char ramp[] = " .:-=+*#%@";

@@ -1,5 +1,4 @@
-/* Room: cli/sources. Copies arrays with caterva_copy, which determines what the new array
- * inherits. */
+/* Room: cli/sources. Copies arrays with caterva_copy, which decides what the copy inherits. */
 #include "sources/array_copy.h"
 
 #include "sources/cast.h"
@@ -33,7 +32,8 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
     return CLI_OK;
 }
 
-/* Reports the error for the input if it is damage or names it, else for the new array. */
+/* Reports an error of the copy. If it is damage or its message contains the input's path, it is
+ * reported for the input, otherwise for the new array. */
 static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
 {
     const char *from = args->positional[0], *to = args->positional[1];

@@ -8,12 +8,13 @@
 /* Whether the selection's result is a box of the array with all of its axes. */
 bool array_copy_fits(const selection *sel);
 
-/* Fills the options for a copy of this selection of `from`, as creation_init does, with --astype or
- * --view-dtype, but not both. Release `c` with creation_free, also after a failure. */
+/* Fills the options for a copy of this selection of `from`, like creation_init. --astype and
+ * --view-dtype are applied; only one of them may be given. Release `c` with creation_free, also
+ * after a failure. */
 cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
                          const selection *sel);
 
-/* Copies to args->positional[1] with a progress bar. CLI_INTERRUPTED leaves nothing. */
+/* Copies to args->positional[1] with a progress bar. After CLI_INTERRUPTED there is no new file. */
 cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
                         creation *c);
 

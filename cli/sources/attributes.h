@@ -1,4 +1,4 @@
-/* Attributes of an array or a group, by the same functions. */
+/* The same functions for the attributes of an array and of a group. */
 #ifndef CLI_ATTRIBUTES_H
 #define CLI_ATTRIBUTES_H
 
@@ -11,7 +11,7 @@ typedef struct attributes {
     caterva_tree *tree;
     char *tree_path;
     const char *group;
-    const char **names; /* of a group, n entries */
+    const char **names; /* of a group's attributes, n entries */
     size_t n;
 } attributes;
 
@@ -20,13 +20,13 @@ typedef struct attributes {
 cli_exit attributes_open(const cli_args *args, const char *path, caterva_mode mode,
                          attributes *out);
 
-/* Commits changes if `code` is CLI_OK, else drops them; and releases `all`. */
+/* Commits changes if `code` is CLI_OK, otherwise discards them. Releases `all`. */
 cli_exit attributes_close(attributes *all, cli_exit code);
 
 /* Returns the i-th name; NULL after the last. */
 const char *attributes_name(const attributes *all, size_t i);
 
-/* As the library's functions, but attributes_measure reads the whole value if it is a group's. */
+/* Like the library's functions, but attributes_measure reads the whole value for a group. */
 caterva_status attributes_get(attributes *all, const char *name, void **value, size_t *size,
                               caterva_error *err);
 caterva_status attributes_measure(attributes *all, const char *name, int64_t *size,

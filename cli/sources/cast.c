@@ -1,5 +1,5 @@
 /* Room: cli/sources. Casts: the library converts each box after the source has delivered it.
- * Whether the cast is allowed is checked before the first item moves. */
+ * Whether the cast is allowed is checked before the first item is read. */
 #include "sources/cast.h"
 
 #include "formats/descr.h"
@@ -43,7 +43,8 @@ static caterva_buffer side(void *items, size_t size, const char *dtype)
     return b;
 }
 
-/* Reports a cast that is not allowed as a usage error, whatever it failed on. */
+/* Reports a failed cast: CLI_UNSUPPORTED for a dtype that cannot be cast, otherwise CLI_USAGE. If
+ * --casting unsafe would allow the cast, the message says so. */
 static cli_exit fail_cast(const caterva_buffer *to, const caterva_error *err)
 {
     cli_exit code = err->code == CATERVA_EDTYPE ? CLI_UNSUPPORTED : CLI_USAGE;
@@ -84,8 +85,8 @@ static void close_cast(source *self)
     free(s->scratch);
 }
 
-/* Accounts for the second box in memory, whose items may differ in size, by the stretch of the axis
- * along which boxes grow first. */
+/* Counts the scratch box, whose items may have another size, against the memory limit: increases
+ * the stretch of the axis along which boxes grow first. */
 static void count_scratch(cast_source *s)
 {
     int ndim = s->base.shape.ndim;

@@ -4,14 +4,14 @@
 
 #include "sources/source.h"
 
-/* Parses --casting; CATERVA_CASTING_SAME_KIND if it was not given. */
+/* Parses --casting. The default is CATERVA_CASTING_SAME_KIND. */
 cli_exit casting_find(const cli_args *args, caterva_casting *out);
 
 /* Replaces *from by a source that converts it to `dtype` and owns it; does nothing if the items
  * have that dtype. A failure leaves *from unchanged. */
 cli_exit source_cast(source **from, const char *dtype, caterva_casting casting);
 
-/* Sets the dtype of `from` to `text`, of the same size; the bytes stay. */
+/* Sets the dtype of `from` to `text`; bytes stay the same. CLI_USAGE if the item sizes differ. */
 cli_exit source_view_as(source *from, const char *text);
 
 /* Applies --view-dtype and --astype, in this order, if given. */

@@ -1,5 +1,6 @@
-/* Room: cli/sources. Reads a coordinate once, piece by piece, so that any length takes bounded
- * memory. Values are compared in their own type, so that 0.1 finds the float32 nearest to 0.1. */
+/* Room: cli/sources. Reads a coordinate once, piece by piece, in bounded memory for any length.
+ * Values are compared in the coordinate's own type, so that 0.1 finds the float32 nearest to
+ * 0.1. */
 #include "sources/coordinate.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 
 /* ---- Parsing ---------------------------------------------------------------------------- */
 
-/* A position on the axis: `whole` and `rest` for integers, `real` for floats. */
+/* A wanted value. Integer coordinates use whole + rest, float coordinates use real. */
 typedef struct point {
     int64_t whole;
     double rest; /* [0, 1) */
@@ -17,10 +18,10 @@ typedef struct point {
 } point;
 
 typedef struct wanted {
-    const char *text; /* of the value, for messages */
+    const char *text; /* as given, for messages */
     int size;
     bool is_range, has_from, has_until;
-    bool until_is_open; /* the end itself is excluded */
+    bool until_is_open; /* `until` itself is excluded */
     point from, until;
 } wanted;
 
@@ -32,7 +33,8 @@ static cli_exit fail_value(const coordinate *c, const char *text, size_t size)
                     cli_show(c->name).text, (int)size, text, expected);
 }
 
-/* Returns a tolerance: times stored as floats were computed and may be off in the last digit. */
+/* Returns the tolerance for comparisons with `value`. Times stored as floats are results of a
+ * computation and may differ in the last digit. Other values are compared exactly. */
 static double slack_of(const coordinate *c, double value)
 {
     if (!c->is_time || c->kind == COORDINATE_WHOLE) return 0;
@@ -59,7 +61,7 @@ static bool begins_number(char c)
     return c == '+' || c == '-' || c == '.' || (c >= '0' && c <= '9');
 }
 
-/* Parses a decimal number; integers exactly. */
+/* Parses a decimal number; an integer is parsed exactly. */
 static bool read_number(const coordinate *c, const char *text, size_t size, point *out)
 {
     char copy[64], *end;
@@ -81,7 +83,7 @@ static bool read_number(const coordinate *c, const char *text, size_t size, poin
     return true;
 }
 
-/* Parses a value, which lasts until the next one: a date for a day, a number for no time. */
+/* Parses a value as [*from, *until): a date lasts until the next day; a number has no length. */
 static bool read_value(const coordinate *c, const char *text, size_t size, point *from,
                        point *until)
 {
@@ -95,7 +97,7 @@ static bool read_value(const coordinate *c, const char *text, size_t size, point
            set_moment(c, first, from) && set_moment(c, last, until);
 }
 
-/* Parses "from:to" at this colon; either side may be missing. */
+/* Parses "from:to" with its colon at byte `colon`. Either side may be empty. */
 static bool read_range(const coordinate *c, const char *text, size_t size, size_t colon,
                        wanted *out)
 {
@@ -109,7 +111,8 @@ static bool read_range(const coordinate *c, const char *text, size_t size, size_
             read_value(c, text + colon + 1, behind, &ignored, &out->until));
 }
 
-/* Parses a value or a range. Times contain colons; a range is split where both sides are values. */
+/* Parses a value or a range. Because times contain colons, a range is split at the first colon that
+ * has a value, or nothing, on both sides. */
 static cli_exit read_wanted(const coordinate *c, const char *text, size_t size, wanted *out)
 {
     *out = (wanted){.text = text, .size = (int)size};
@@ -129,8 +132,8 @@ typedef struct search {
     const coordinate *c;
     const wanted *w;
     coordinate_value last;
-    int64_t falls, rises;          /* first item below, and above, the previous one; or -1 */
-    int64_t n_found, first, final; /* matching items */
+    int64_t falls, rises;          /* first item below (above) the previous one; or -1 */
+    int64_t n_found, first, final; /* matching items: number, first and last one */
     int64_t nearest;
     double distance;
 } search;
@@ -212,7 +215,7 @@ static cli_exit fail_search(const search *s, const char *why)
                     s->w->text, why);
 }
 
-/* Whether the ends are reversed. If values fall, the larger one may come first, as in the file. */
+/* Whether a range's first value is greater than its second, which suits a falling coordinate. */
 static bool is_backwards(const wanted *w, const coordinate *c)
 {
     if (!w->is_range || !w->has_from || !w->has_until) return false;
@@ -257,7 +260,8 @@ static cli_exit answer_one(const search *s, bool nearest, selection_axis *out)
     return CLI_OK;
 }
 
-/* Exchanges the ends. The end of a time is then that of the later one. */
+/* Exchanges the ends of a range. Parses both again, because a range extends to the end of the later
+ * value (the end of its day). */
 static cli_exit turn_round(const coordinate *c, const char *text, size_t size, wanted *w)
 {
     const char *colon = NULL;

@@ -11,7 +11,7 @@ typedef enum coordinate_kind {
     COORDINATE_REAL
 } coordinate_kind;
 
-/* A value; its kind determines the member. */
+/* A value; the coordinate's kind determines the member. */
 typedef union coordinate_value {
     int64_t whole;
     double real; /* also for float32 */
@@ -28,15 +28,15 @@ typedef struct coordinate {
     void *context;
 } coordinate;
 
-/* Finds the items denoted by `text` of `size` bytes:
+/* Finds the items that `text` of `size` bytes denotes:
  *
- *     45.5, 2020-01-01           the one item with this value; with `nearest` the nearest one.
- *                                The axis is dropped
- *     40:50, 2020-01:2020-02     all items from the first to the last value, inclusive: a month,
- *     :50, 40:                   a day or a second up to its end
+ *   45.5, 2020-01-01         the one item with this value; with `nearest` the nearest one.
+ *                            The axis is dropped
+ *   40:50, 2020-01:2020-02   all items from the first value to the second, inclusive: a month,
+ *   :50, 40:                 a day or a second is included up to its end
  *
- * A range requires that values only rise or only fall. CLI_USAGE with a message if there is no such
- * item, or more than one. */
+ * A range requires that the coordinate only rises or only falls. CLI_USAGE with a message if there
+ * is no such item, or if a single value has several. */
 cli_exit coordinate_match(const coordinate *c, const char *text, size_t size, bool nearest,
                           selection_axis *out);
 

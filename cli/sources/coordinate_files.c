@@ -1,6 +1,6 @@
-/* Room: cli/sources. Coordinates that are arrays in the same directory as the selected one. A tree
- * of arrays is a directory with the file embed.b2e; there a dimension belongs to the nearest
- * enclosing group that has a 1-d array of its name. */
+/* Room: cli/sources. Coordinates that are arrays next to the array from which items are selected:
+ * in the same directory or, in a tree, in the nearest enclosing group that has a 1-d array with the
+ * dimension's name. A directory with the file embed.b2e is a tree too. */
 #include "formats/descr.h"
 #include "formats/item.h"
 #include "sources/coordinates.h"
@@ -17,7 +17,7 @@
 
 enum { MAX_GROUPS = 64 };
 
-/* An open coordinate, kept for the lifetime of the finder. */
+/* An open coordinate. The finder keeps it until it is closed. */
 typedef struct opened {
     coordinate coordinate;
     caterva_array *array;
@@ -31,7 +31,7 @@ struct coordinate_files {
     const cli_args *args;
     char *folder; /* of the array; "." if the path has none; or "TREE::/group" */
     bool is_tree;
-    int n_groups; /* folders to search, from this one upwards */
+    int n_groups; /* folders to search, from `folder` upwards */
     opened *found[CATERVA_MAX_DIMS];
     int n_found;
 };
@@ -78,7 +78,7 @@ static cli_exit read_values(void *context, int64_t start, int64_t n, coordinate_
     return CLI_OK;
 }
 
-/* Returns the text of an attribute; NULL if it does not exist or is not text. */
+/* Returns the value of a text attribute, to be freed; NULL if there is none. */
 static char *attribute_text(caterva_array *array, const char *name)
 {
     void *packed;
@@ -99,7 +99,8 @@ static char *attribute_text(caterva_array *array, const char *name)
     return text;
 }
 
-/* Sets the time unit of numbers with units such as "days since 2000-01-01". */
+/* If `units` is a text such as "days since 2000-01-01", makes the numbers of the coordinate times.
+ * `named` is the calendar, or NULL. */
 static cli_exit set_time(opened *o, const char *units, const char *named)
 {
     coordinate *c = &o->coordinate;
@@ -148,7 +149,7 @@ static bool exists(const char *folder, const char *name)
     return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
-/* Changes "a/b/c" to "a/b"; false at the top. */
+/* Changes "a/b/c" to "a/b". Returns false if there is no folder above. */
 static bool cut_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -157,7 +158,7 @@ static bool cut_folder(char *path)
     return true;
 }
 
-/* Counts the folders up to the top of the tree; without a tree only this one. */
+/* Returns the number of folders from `folder` up to the top of its tree; 1 without a tree. */
 static int count_groups(const char *folder)
 {
     char *path = cli_copy_text(folder);
@@ -170,7 +171,7 @@ static int count_groups(const char *folder)
     return n > 0 ? n : 1;
 }
 
-/* Counts the groups: three for "TREE::/a/b", namely this, "TREE::/a" and "TREE::". */
+/* Returns the number of groups from `folder` up to the root: 3 for "TREE::/a/b". */
 static int depth_in_tree(const char *folder)
 {
     int n = 1;
@@ -207,7 +208,8 @@ static bool is_in_tree(const cli_args *args, const char *url)
     return found;
 }
 
-/* Opens the array of this name; *found: it has one axis, which has its own name. */
+/* Opens the array of this name in the folder. Sets *found if it exists and is a coordinate: it has
+ * one axis, whose dimension name is `name`. */
 static cli_exit open_at(const coordinate_files *files, const char *folder, const char *name,
                         opened *o, bool *found)
 {
@@ -280,7 +282,8 @@ cli_exit coordinate_files_open(const cli_args *args, const char *path, coordinat
     files->is_tree = tree_part_is_within(path);
     files->folder = files->is_tree ? cli_copy_text(path) : realpath(path, NULL);
     if (!files->folder) files->folder = cli_copy_text("./array");
-    if (files->folder && !cut_folder(files->folder)) files->folder[0] = '\0'; /* "/array" */
+    if (files->folder && !cut_folder(files->folder))
+        files->folder[0] = '\0'; /* array in "/" */
     if (!files->folder) {
         free(files);
         return CLI_IO;

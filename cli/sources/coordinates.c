@@ -1,12 +1,12 @@
-/* Room: cli/sources. Parses "name=value,...". coordinate.c interprets the values, the finder
- * locates coordinates. */
+/* Room: cli/sources. Parses "name=value,...". coordinate.c interprets the values; the finder
+ * locates the coordinate arrays. */
 #include "sources/coordinates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A "name=value" of the text, without surrounding blanks. */
+/* One "name=value" of the text, without surrounding blanks. */
 typedef struct part {
     const char *name, *value;
     size_t name_size, value_size;
@@ -18,7 +18,7 @@ static void trim(const char **at, size_t *size)
     while (*size > 0 && strchr(" \t", **at)) ++*at, --*size;
 }
 
-/* Returns the bytes of the value: up to a comma, except inside brackets. */
+/* Returns the size of a value, which ends at a comma outside of brackets. */
 static size_t value_size(const char *at)
 {
     size_t size = 0;
@@ -74,7 +74,7 @@ static cli_exit find_axis(const part *p, int ndim, const char *const *names, int
     return *out >= 0 ? CLI_OK : fail_unknown(p, ndim, names);
 }
 
-/* Parses NumPy's syntax for an axis without a coordinate. */
+/* Parses the value for an axis without a coordinate: an index or slice in NumPy's syntax. */
 static cli_exit take_indices(const part *p, int64_t extent, selection_axis *out)
 {
     char *text = cli_alloc(p->value_size + 1);

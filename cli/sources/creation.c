@@ -1,6 +1,6 @@
 /* Room: cli/sources. Converts arguments to caterva_create_options. Only their syntax is checked
- * here; the library checks the numbers against each other. Options that were not given stay the
- * library's choice, or come from another array. */
+ * here; the library checks whether the numbers fit each other. An option that was not given is left
+ * to the library or taken from another array. */
 #include "sources/creation.h"
 
 #include "formats/descr.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of codecs or filters in the library. */
+/* The library's names of codecs, or of filters. */
 typedef struct naming {
     const char *option;
     int (*number_of)(const char *name);
@@ -34,13 +34,13 @@ static cli_exit fail_name(const naming *names, const char *name)
     size_t size = 0;
     for (int i = 0; i <= LAST && size < sizeof list; i++) {
         const char *one = names->name_of(i == 0 ? LAST + 1 : i);
-        if (one && strcmp(one, "bytedelta-old") != 0) /* can only be read */
+        if (one && strcmp(one, "bytedelta-old") != 0) /* the library can only decode it */
             size += (size_t)snprintf(list + size, sizeof list - size, "%s%s",
                                      size > 0 ? ", " : "", one);
     }
     words_hint hint = words_suggest(name, words_of_option(names->option + 2));
-    return cli_fail(CLI_USAGE, "%s: unknown '%s'; known are %s%s", names->option, name, list,
-                    hint.text);
+    return cli_fail(CLI_USAGE, "%s: unknown '%s'; choose from %s%s", names->option, name,
+                    list, hint.text);
 }
 
 /* Parses "name" or "name:meta" at *text, and moves *text past it and a comma. */
@@ -77,7 +77,8 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
     memset(o->filters_meta, 0, sizeof o->filters_meta);
     for (int n = 0; *text; n++) {
         if (n == CATERVA_MAX_FILTERS)
-            return cli_fail(CLI_USAGE, "--filters: at most %d", CATERVA_MAX_FILTERS);
+            return cli_fail(CLI_USAGE, "--filters takes at most %d filters",
+                            CATERVA_MAX_FILTERS);
         CLI_TRY(scan_named_meta(&text, &filter_names, &o->filters[n], &o->filters_meta[n]));
         if (o->filters[n] == CATERVA_FILTER_DELTA)
             cli_warn("with the filter delta, C-Blosc2 reads parts of chunks wrongly");
@@ -86,8 +87,9 @@ static cli_exit set_filters(caterva_create_options *o, const char *text)
     return CLI_OK;
 }
 
-/* Refuses a lossy codec without its number: the library takes 0 for a tolerance of 1, or for no
- * bits. It refuses the other codecs that need one itself. */
+/* Rejects zfp-accuracy and zfp-precision without a parameter. The library would take 0, which is a
+ * tolerance of 1 or a precision of no bits. For other codecs that need a parameter, the library
+ * reports a missing one. */
 static cli_exit check_meta(const char *text, int codec)
 {
     if (strchr(text, ':')) return CLI_OK;
@@ -102,12 +104,13 @@ static cli_exit check_meta(const char *text, int codec)
     return CLI_OK;
 }
 
-/* Sets the codec. Options not given stay those of the other array, or the library's default. */
+/* Sets codec, level and filters. Options that were not given keep the values of the other array, or
+ * the library's defaults. */
 static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
     if (args->level >= 0) {
         o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
-        /* The other array's chunks may choose theirs: see caterva_info. */
+        /* Meta 99 lets chunks have another level (see caterva_info), which --level forbids. */
         if (o->filters[0] == CATERVA_FILTER_NONE) o->filters_meta[0] = 0;
     }
     if (args->filters) CLI_TRY(set_filters(o, args->filters));
@@ -118,8 +121,8 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
     CLI_TRY(scan_named_meta(&text, &codec_names, &o->codec, &o->codec_meta));
     CLI_TRY(check_meta(args->codec, o->codec));
     if (o->codec != codec_before && args->level < 0) o->level = 0;
-    if (o->codec_meta < 0) o->codec_meta += 256; /* as the stored byte */
-    /* n-d codecs use the values, which filters would rearrange. */
+    if (o->codec_meta < 0) o->codec_meta += 256; /* as in the stored byte */
+    /* n-d codecs need the values in order; filters would rearrange their bytes. */
     bool is_nd = o->codec >= CATERVA_CODEC_NDLZ && o->codec != CATERVA_CODEC_BLOSCLZ;
     if (is_nd && !args->filters) CLI_TRY(set_filters(o, ""));
     return *text ? cli_fail(CLI_USAGE, "--codec takes one codec") : CLI_OK;
@@ -159,7 +162,7 @@ static cli_exit set_fill(creation *c, const char *text)
 {
     if (!text) return CLI_OK;
     caterva_create_options *o = &c->options;
-    /* NaN chunks store the machine's NaN: only for floats in its byte order. */
+    /* CATERVA_FILL_NAN is the machine's NaN: only for floats in the machine's byte order. */
     bool plain_float = c->dtype->kind == 'f' && c->dtype->ndim == 0 &&
                        c->dtype->byte_order == '<' &&
                        (c->dtype->item_size == 4 || c->dtype->item_size == 8);
@@ -171,7 +174,7 @@ static cli_exit set_fill(creation *c, const char *text)
         o->fill = CATERVA_FILL_NAN;
         return CLI_OK;
     }
-    free(c->fill_value); /* that of the other array */
+    free(c->fill_value); /* a fill copied from the other array */
     c->fill_value = cli_alloc((size_t)c->dtype->item_size);
     if (!c->fill_value) return CLI_IO;
     o->fill = CATERVA_FILL_VALUE;
@@ -186,12 +189,13 @@ static void copy_codec(caterva_create_options *o, const caterva_info *info)
     o->codec = info->codec;
     o->codec_meta = info->codec_meta;
     o->level = info->level;
-    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* others have none */
+    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* only zstd has one */
     memcpy(o->filters, info->filters, sizeof o->filters);
     memcpy(o->filters_meta, info->filters_meta, sizeof o->filters_meta);
 }
 
-/* Copies chunks and blocks from an array of the same shape; a selection gets its own. */
+/* Copies chunk and block shapes from an array of the same shape. For a selection of it, with
+ * another shape, the library chooses them. */
 static void copy_partition(creation *c, const caterva_info *info)
 {
     if (info->ndim != c->shape.ndim) return;
@@ -241,7 +245,7 @@ static cli_exit copy_like(creation *c, const cli_args *args, caterva_array *like
     return copy_metalayers(c, like);
 }
 
-/* Checks the number of axes: a usage error if --shape gave them, else unsupported. */
+/* Rejects too many axes: with CLI_USAGE if --shape gave them, otherwise with CLI_UNSUPPORTED. */
 static cli_exit check_ndim(const cli_args *args, int ndim)
 {
     if (ndim <= CATERVA_MAX_WRITE_DIMS) return CLI_OK;

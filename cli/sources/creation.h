@@ -17,9 +17,9 @@ typedef struct creation {
     caterva_metalayer metalayers[CATERVA_MAX_DIMS];
 } creation;
 
-/* Fills `c` for an array of this shape and dtype. Options that were not given are chosen by the
- * library or, with `like` (not NULL), taken from that array. Release with creation_free, also after
- * a failure. `c` must not be moved. */
+/* Fills `c` for an array of this shape and dtype. Options that were not given are left to the
+ * library or, if `like` is not NULL, taken from that array. Release `c` with creation_free, also
+ * after a failure. `c` must not be moved, because it contains pointers to itself. */
 cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
                        const char *dtype, caterva_array *like);
 void creation_free(creation *c);
@@ -27,13 +27,13 @@ void creation_free(creation *c);
 /* Leaves codec, level and filters to the library. */
 void creation_drop_codec(creation *c);
 
-/* Lets the library choose chunks and blocks now. */
+/* Lets the library choose chunk and block shapes now, instead of those of another array. */
 cli_exit creation_choose_partition(creation *c);
 
 /* Checks that a new array may be created at `path`. */
 cli_exit creation_check(const creation *c, const char *path);
 
-/* CLI_USAGE if `path` is standard output, or a name that denotes another format. */
+/* Rejects a `path` that is standard output, or whose extension is that of another format. */
 cli_exit creation_check_name(const char *path);
 
 /* Creates the array at `path`. */

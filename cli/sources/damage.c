@@ -1,4 +1,4 @@
-/* Room: cli/sources. Reports of damage by verify, repair and get. Does not detect it. */
+/* Room: cli/sources. Reports damage for verify, repair and get. The library detects it. */
 #include "sources/damage.h"
 
 #include <caterva_upkeep.h>

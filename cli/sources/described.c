@@ -1,4 +1,4 @@
-/* Room: cli/sources. Descriptions of arrays: each requested state is held once. */
+/* Room: cli/sources. Keeps the infos of arrays, each once, however often it is requested. */
 #include "sources/described.h"
 
 #include <stdlib.h>

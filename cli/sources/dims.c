@@ -1,4 +1,4 @@
-/* Room: cli/sources. Names of dimensions after selections. */
+/* Room: cli/sources. Dimension names of arrays and of selections. */
 #include "sources/dims.h"
 
 #include "sources/described.h"

@@ -4,8 +4,8 @@
 
 #include "sources/source.h"
 
-/* Returns one name for each axis, NULL for an axis without one; NULL if the array has none. Release
- * with caterva_free. */
+/* Returns one name for each axis, NULL for an axis without a name; or NULL if no axis has a name.
+ * Release with caterva_free. */
 const char **dims_of(caterva_array *array);
 
 /* Returns the name of axis `r` of a selection's result, or NULL. `names` may be NULL. */

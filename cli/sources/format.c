@@ -1,5 +1,5 @@
-/* Room: cli/sources. Formats by name, and shapes as text. Only the two tables define extensions.
- * Contents are never guessed, so that a file is always read in the same way. */
+/* Room: cli/sources. Determines formats by the names of files, and prints shapes. Only the two
+ * tables define extensions. Contents are not examined: a file name always means the same format. */
 #include "sources/source.h"
 #include "sources/trees.h"
 #include "words.h"

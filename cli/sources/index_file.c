@@ -1,5 +1,5 @@
-/* Room: cli/sources. Reads masks and indices from files into memory, for the lifetime of a
- * selection. Accepts any input with a dtype of its own. */
+/* Room: cli/sources. Reads masks and lists of indices from files into memory, where they stay as
+ * long as their selection. Accepts the formats that contain a dtype. */
 #include "sources/index_file.h"
 
 #include "formats/descr.h"

@@ -1,5 +1,5 @@
-/* Room: cli/sources. Inputs of any format with items. The first bytes determine the format; --from
- * and the name are used if they do not, as for raw items. The command determines the shape. */
+/* Room: cli/sources. Inputs of any format that contains items. The first bytes determine the format
+ * or, for raw items, --from or the name. The command determines the shape of raw items. */
 #include "sources/input.h"
 
 #include "formats/descr.h"
@@ -18,7 +18,8 @@ static const char *format_word(data_format format)
     return format == FORMAT_ARRAY ? "a b2nd array" : "a NumPy file";
 }
 
-/* Whether the path is a pipe, from which no raw items may be consumed. */
+/* Whether the path is a pipe. If raw items are expected from it, its first bytes must not be read
+ * to find the format. */
 static bool is_pipe(const char *path)
 {
     struct stat st;
@@ -26,7 +27,8 @@ static bool is_pipe(const char *path)
            !S_ISDIR(st.st_mode);
 }
 
-/* Determines the format of bytes without known magic bytes; `named`: by --from or the name. */
+/* Determines the format of an input without known magic bytes. `named` is the format according to
+ * --from or the name. */
 static cli_exit find_unmarked(const cli_args *args, const input *in, data_format named,
                               data_format *out)
 {
@@ -34,7 +36,7 @@ static cli_exit find_unmarked(const cli_args *args, const input *in, data_format
     *out = named;
     if (named == FORMAT_RAW) return CLI_OK;
     if (in->probe.other) {
-        CLI_TRY(probe_explain(args, in->path)); /* it may be a tree */
+        CLI_TRY(probe_explain(args, in->path)); /* the path may be a tree */
         return probe_refuse(name, in->probe.other);
     }
     if (in->probe.empty && named != FORMAT_NONE)
@@ -46,7 +48,7 @@ static cli_exit find_unmarked(const cli_args *args, const input *in, data_format
     if (named == FORMAT_CSV || named == FORMAT_TEXT) return CLI_OK;
     bool standard = strcmp(in->path, "-") == 0;
     if (named == FORMAT_ARRAY && !standard)
-        return CLI_OK; /* the library's is more specific */
+        return CLI_OK; /* the library reports a more specific error */
     if (named == FORMAT_ARRAY)
         return cli_fail(CLI_CORRUPT, "%s does not begin like a b2nd array", name);
     return cli_fail(
@@ -110,8 +112,8 @@ void input_close(input *in)
     in->array = NULL;
 }
 
-/* Whether the dtypes are equal, also if spelled differently: compares the parsed kinds. Opaque
- * items accept any of their size. */
+/* Whether two dtypes are equal, even if written differently: compares the parsed dtypes. If `a` is
+ * opaque (V without fields), every `b` of the same item size is equal. */
 static cli_exit same_dtype(const char *a, const char *b, bool *same)
 {
     caterva_dtype *x, *y;

@@ -14,21 +14,21 @@ typedef struct input {
     source *from;
 } input;
 
-/* Determines the format of `path` by its first bytes, else by --from or its name. Other known
- * formats are refused by name; --from raw accepts any bytes. Release with input_close, also after a
- * failure. */
+/* Determines the format of `path` by its first bytes or, if these are not known, by --from or its
+ * name. Other known formats are rejected by name; --from raw accepts any bytes. Release with
+ * input_close, also after a failure. */
 cli_exit input_find(const cli_args *args, const char *path, input *out);
 
-/* Opens the input. Raw bytes, after --offset, are items of `dtype` and have the shape `raw`; for
- * text both may be NULL, see source_of_text. */
+/* Opens the input. Raw bytes after --offset are items of `dtype`, with the shape `raw`. For text
+ * both may be NULL: see source_of_text. */
 cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dtype,
                     input *in);
 
-/* CLI_USAGE if raw items, which have the array's dtype, are to be cast. */
+/* Rejects --astype and --casting for raw items, which have the array's dtype. */
 cli_exit input_check_cast(const cli_args *args, const input *in);
 
-/* Converts the items to the dtype of the array at `path` if --astype or --casting was given; else
- * CLI_USAGE with a message if they have another dtype. */
+/* Converts the items as --astype and --casting request. After that, CLI_USAGE with a message if
+ * they do not have `dtype`, the dtype of the array at `path`. */
 cli_exit input_fit_dtype(const cli_args *args, input *in, const char *path,
                          const char *dtype);
 

@@ -1,4 +1,4 @@
-/* Room: cli/sources. Jobs by the first digits of their ids, and their parts. */
+/* Room: cli/sources. Finds jobs by the first digits of their ids, and opens and finishes parts. */
 #include "sources/jobs.h"
 
 #include "terminal/output.h"
@@ -20,7 +20,7 @@ cli_exit jobs_find(const caterva_job_list *list, const char *path, const char *w
     if (n == 1) return CLI_OK;
     return cli_fail(CLI_NO,
                     n == 0 ? "%s has no job '%s'"
-                           : "the ids of several jobs of %s begin with '%s'",
+                           : "%s has several jobs whose ids begin with '%s'",
                     path, word);
 }
 

@@ -1,4 +1,5 @@
-/* Room: cli/sources. A window of entries, whose arrays are opened by threads that mostly wait. */
+/* Room: cli/sources. Opens the arrays of a window of entries on several threads, which mostly wait
+ * for the server. */
 #include "sources/leaf_infos.h"
 
 #include <caterva_tree.h>
@@ -16,8 +17,8 @@ static bool is_wanted(const leaf_infos *all, size_t i)
     return all->below || !strchr(tree_part_name(all->part, entry), '/');
 }
 
-/* Gets the info. Damaged arrays, and those deleted since they were listed, have none; other
- * failures are errors of the command. */
+/* Gets the info of entry `i`. *out is NULL for an array that is damaged or was deleted after it was
+ * listed. Any other failure is an error of the command. */
 static caterva_status info_at(const leaf_infos *all, size_t i, const caterva_info **out,
                               caterva_error *err)
 {
@@ -56,7 +57,8 @@ static void *open_some(void *context)
     return NULL;
 }
 
-/* Opens a window of entries, also on this thread, so that it works if no other can be started. */
+/* Opens the arrays of a window. This thread opens some too, so that it works even if no other
+ * thread can be started. */
 static void open_window(leaf_infos *all)
 {
     window w = {.all = all};

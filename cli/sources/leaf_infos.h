@@ -1,4 +1,4 @@
-/* Infos of a tree's arrays, in order. Behind a URL, many are opened concurrently. */
+/* Infos of a tree's arrays, in order. At a URL, many arrays are opened concurrently. */
 #ifndef CLI_LEAF_INFOS_H
 #define CLI_LEAF_INFOS_H
 
@@ -13,14 +13,14 @@ typedef struct leaf_looked {
 } leaf_looked;
 
 typedef struct leaf_infos {
-    const tree_part *part; /* set by the owner, with `below`; the rest is zero */
-    bool below;            /* also arrays in groups below the group */
+    const tree_part *part; /* the caller sets `part` and `below`, zeroes the rest */
+    bool below;            /* include arrays in groups below */
     size_t first, stop;    /* entries that were opened together */
     leaf_looked looked[LEAF_INFOS_AT_ONCE];
 } leaf_infos;
 
-/* Sets *out to the info of entry `i` of the list, valid until the next call. NULL: it is not an
- * array, or is damaged. Reports any other failure to open it. */
+/* Sets *out to the info of entry `i` of the list, which is valid until the next call, or to NULL if
+ * the entry is not an array or is damaged. Reports any other failure to open it. */
 cli_exit leaf_info(leaf_infos *all, size_t i, const caterva_info **out);
 void leaf_infos_free(leaf_infos *all);
 

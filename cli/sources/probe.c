@@ -1,5 +1,5 @@
-/* Room: cli/sources. Recognizes formats by magic bytes. Reads only a few bytes, and keeps those of
- * a pipe for the reader. Formats that are recognized but cannot be read are named. */
+/* Room: cli/sources. Recognizes formats by magic bytes. Reads only a few bytes; those of a pipe are
+ * kept for the reader. Formats that are recognized but cannot be read have a name for messages. */
 #include "sources/probe.h"
 
 #include "sources/trees.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_SIZE 352 /* the magic bytes of NIfTI are the last ones */
+#define HEAD_SIZE 352 /* the last magic bytes are those of NIfTI, at 344 */
 
 typedef struct mark {
     size_t position, size;
@@ -84,7 +84,7 @@ static void look_at_directory(const char *path, probe *out)
         out->other = "a Zarr store";
 }
 
-/* Examines a file or pipe. Does not move the position of a file. */
+/* Examines a file or pipe. The read position of a file does not change. */
 static cli_exit look_at_file(const char *name, const struct stat *st, probe *out)
 {
     uint8_t head[HEAD_SIZE];
@@ -134,7 +134,7 @@ bool probe_is_npy(const char *path)
     return found.format == FORMAT_NPY;
 }
 
-/* Refuses "tree.b2d::key", whose key lacks a slash, with a hint. */
+/* Rejects a path such as "tree.b2d::key", whose key lacks the slash, with a hint. */
 static cli_exit explain_key(const char *path)
 {
     struct stat st;
@@ -169,7 +169,7 @@ cli_exit probe_refuse(const char *path, const char *other)
                     advice);
 }
 
-/* Refuses a tree, or reports what is wrong with it. */
+/* Reports that the path is a tree and not an array, or what is wrong with the tree. */
 static cli_exit refuse_tree(const cli_args *args, const char *path)
 {
     tree_part part;

@@ -1,6 +1,6 @@
-/* Room: cli/sources. Parses selections. Their geometry is in selection_box.c, their files in
- * index_file.c. A parsed selection lies inside the array: bounds of slices are clamped as in NumPy,
- * single indices are not. */
+/* Room: cli/sources. Parses selections. selection_box.c computes their geometry; index_file.c reads
+ * masks and indices from files. A parsed selection lies inside the array: bounds of slices are
+ * clamped as in NumPy, but a single index out of range is an error. */
 #include "sources/selection.h"
 
 #include "formats/numbers.h"
@@ -35,8 +35,8 @@ static bool scan_number(part *p, int64_t *out)
     return true;
 }
 
-/* Parses a bound of a slice, which may be missing. Negative values count from the end; clamped to
- * [lowest, highest] as in NumPy. */
+/* Parses a bound of a slice; a missing one has the value `missing`. A negative value counts from
+ * the end. The result is clamped to [lowest, highest] as in NumPy. */
 static cli_exit scan_bound(part *p, int64_t missing, int64_t lowest, int64_t highest,
                            int64_t *out)
 {
@@ -50,7 +50,7 @@ static cli_exit scan_bound(part *p, int64_t missing, int64_t lowest, int64_t hig
     return CLI_OK;
 }
 
-/* Parses the step ahead, because it determines the meaning of missing bounds. */
+/* Looks ahead for the step of a slice, because its sign determines the values of missing bounds. */
 static cli_exit scan_step(const part *p, int64_t *step)
 {
     part ahead = *p;
@@ -87,7 +87,7 @@ static cli_exit scan_slice(part *p, selection_axis *out)
     if (*p->at == ':') {
         int64_t step;
         p->at = skip_blanks(p->at + 1);
-        scan_number(p, &step); /* its value is known from scan_step */
+        scan_number(p, &step); /* scan_step has returned its value */
     }
     out->count = slice_count(out->start, stop, out->step);
     if (out->count <= 1) out->step = 1;
@@ -125,7 +125,7 @@ static cli_exit check_mask_length(const part *p, int64_t n)
                     (long long)n, p->axis, (long long)p->extent);
 }
 
-/* Returns the text after "True" or "False", and sets *out to the value; NULL for other text. */
+/* Returns the text after "True" or "False", and sets *out to this value; NULL for other text. */
 static const char *behind_truth(const char *at, bool *out)
 {
     *out = strncmp(at, "True", 4) == 0;
@@ -133,7 +133,8 @@ static const char *behind_truth(const char *at, bool *out)
     return strncmp(at, "False", 5) == 0 ? at + 5 : NULL;
 }
 
-/* Parses "1" or, in a mask, "True", and appends the index to the list. */
+/* Parses entry `n` of a list and appends an index to out->list: the entry itself or, in a mask, `n`
+ * if the entry is "True". */
 static cli_exit scan_entry(part *p, bool is_mask, int64_t n, selection_axis *out)
 {
     bool wanted;
@@ -184,7 +185,7 @@ static cli_exit take_indices(const part *p, const index_file *file, selection_ax
     return CLI_OK;
 }
 
-/* Sets the points to the true items of a mask of the whole array, in C order. */
+/* Sets out->points to the indices of the true items of a mask of the whole array, in C order. */
 static cli_exit take_points(const index_file *file, selection *out)
 {
     int64_t index[CATERVA_MAX_DIMS] = {0}, n = 0;
@@ -227,7 +228,7 @@ static cli_exit take_file(part *p, const index_file *file, const int64_t *shape,
 
 static const char *end_of_part(const char *at);
 
-/* Parses "@mask.npy": a mask of an axis or of the whole array, or a list of indices. */
+/* Parses "@mask.npy": a mask of an axis or of the whole array, or a list of indices, in a file. */
 static cli_exit scan_file(part *p, const int64_t *shape, selection *out)
 {
     const char *comma = end_of_part(p->at);
@@ -274,7 +275,7 @@ static const char *behind_new_axis(const char *at)
     return NULL;
 }
 
-/* Returns the comma after a part, or NULL; ignores those inside a list. */
+/* Returns the comma after a part, or NULL. Skips commas inside a list. */
 static const char *end_of_part(const char *at)
 {
     at += *at == '[' ? strcspn(at, "]") : 0;
@@ -304,7 +305,8 @@ static part_counts count_parts(const char *text)
     return n;
 }
 
-/* Sets *covered to the number of axes that the ellipsis, or the end, stands for. */
+/* Checks the number of parts. Sets *covered to the number of axes that no part names: "..." stands
+ * for them, or the end of the text. */
 static cli_exit check_parts(const char *text, int ndim, int *covered)
 {
     part_counts n = count_parts(text);
@@ -321,7 +323,7 @@ static cli_exit check_parts(const char *text, int ndim, int *covered)
     return CLI_OK;
 }
 
-/* Adds the next `n` axes of the array to the result. */
+/* Adds the next `n` axes of the array to the result, except dropped ones. */
 static void keep_axes(part *p, int n, selection *out)
 {
     for (; n > 0; n--, p->axis++)

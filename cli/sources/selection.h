@@ -10,15 +10,15 @@
  * one item and drops the axis from the result. */
 typedef struct selection_axis {
     int64_t start, step, count;
-    int64_t *list; /* owned by the selection; NULL: by start and step */
+    int64_t *list; /* owned by the selection; NULL: use start and step */
     bool dropped;
 } selection_axis;
 
 typedef struct selection {
     int ndim; /* of the array */
     selection_axis axis[CATERVA_MAX_DIMS];
-    int n_result; /* axes of the result: an axis of the array, or -1 for a new one */
-    int result[CATERVA_MAX_DIMS];
+    int n_result;                 /* number of axes of the result */
+    int result[CATERVA_MAX_DIMS]; /* axes of the array; -1: a new axis */
     int64_t *points; /* NULL, or for a mask of the whole array: n_points rows of ndim
                       * indices; the result has one axis. Owned */
     int64_t n_points;
@@ -29,15 +29,15 @@ typedef struct box {
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
 } box;
 
-/* Parses `text` for an array of this shape; NULL selects everything. CLI_USAGE with a message that
- * shows the position if it is malformed or out of range. Release with selection_free, unless a
+/* Parses `text` for an array of this shape; NULL selects everything. CLI_USAGE if the text is
+ * malformed or out of range; the message gives the position. Release with selection_free, unless a
  * source or sink took ownership. */
 cli_exit selection_parse(const char *text, int ndim, const int64_t *shape, selection *out);
 void selection_free(selection *sel);
 
 void selection_whole(int ndim, const int64_t *shape, selection *out);
 
-/* Selects the single item `index` of an axis, which is dropped from the result. */
+/* Selects the single item `index` of an axis, and drops the axis from the result. */
 void selection_drop(selection *sel, int axis, int64_t index);
 
 /* Adds a new first axis of one item. */
@@ -50,15 +50,15 @@ bool selection_is_whole(const selection *sel, const int64_t *shape);
 
 /* Whether every step is 1, so that a box of the result is a box of the array. */
 bool selection_is_box(const selection *sel);
-bool selection_has_list(const selection *sel); /* or points */
+bool selection_has_list(const selection *sel); /* or has points */
 
 /* Sets the shape of the result and returns its ndim. */
 int selection_shape(const selection *sel, int64_t *shape);
 
-/* Finds the smallest box of the array with all items of a box of the result; not for points. */
+/* Computes the smallest box of the array with all items of a box of the result. Not for points. */
 void selection_bounds(const selection *sel, const box *result, box *bounds);
 
-/* Converts a box of the result for the library. *out borrows from `axes` and `sel`. */
+/* Converts a box of the result to a library selection. *out borrows from `axes` and `sel`. */
 void selection_of_box(const selection *sel, const box *result,
                       caterva_axis axes[CATERVA_MAX_DIMS], caterva_selection *out);
 

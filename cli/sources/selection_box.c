@@ -1,5 +1,5 @@
-/* Room: cli/sources. The geometry of selections: shapes, bounds, and conversion of boxes of the
- * result for the library. Independent of text. */
+/* Room: cli/sources. The geometry of selections: shapes, bounds, and the conversion of boxes of the
+ * result to selections of the library. Knows nothing of their text. */
 #include "sources/selection.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ int selection_shape(const selection *sel, int64_t *shape)
     return sel->n_result;
 }
 
-/* Finds the items of a box of the result along each axis of the array. */
+/* Converts a box of the result to ranges of selected items along each axis of the array. */
 static void ranges_of_box(const selection *sel, const box *result, box *ranges)
 {
     for (int d = 0; d < sel->ndim; d++) {
@@ -124,7 +124,7 @@ static caterva_axis words_of_axis(const selection_axis *a, int64_t first, int64_
     return (caterva_axis){
         .kind = CATERVA_AXIS_SLICE,
         .start = a->start + first * a->step,
-        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* backwards to the first item */
+        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* backwards to item 0 */
         .step = a->step,
     };
 }

@@ -1,4 +1,4 @@
-/* Destinations of items. Each opener returns a sink that its `finish` or `abandon` releases,
+/* Destinations of items. Each function here opens a sink; `finish` or `abandon` releases it,
  * including its own memory. */
 #ifndef CLI_SINK_H
 #define CLI_SINK_H
@@ -11,11 +11,10 @@
  * lists of `sel`, also on failure. `finish` commits, `abandon` leaves the file unchanged. */
 cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, sink **out);
 
-/* The same for a part of a job: `finish` writes its token to `token`, like jobs_finish_part. */
+/* The same for a part of a job. `finish` writes its token to `token`, like jobs_finish_part. */
 cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out);
 
-/* Writes the items of `from` to a new array. `like`: as for creation_init, and its attributes are
- * copied. */
+/* Writes the items of `from` to a new array, with the attributes of `like` (see creation_init). */
 cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
                            caterva_array *like, sink **out);
 
@@ -27,7 +26,7 @@ cli_exit sink_of_file(const cli_args *args, const char *path, data_format format
 cli_exit sink_of_text(const cli_args *args, const char *path, bool csv, const source *from,
                       sink **out);
 
-/* Opens one of the last three, by format. */
+/* Opens one of the last three sinks, by format. */
 cli_exit sink_open(const cli_args *args, const char *path, data_format format,
                    const source *from, caterva_array *like, sink **out);
 

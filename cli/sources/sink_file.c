@@ -1,5 +1,5 @@
-/* Room: cli/sources. Raw and npy files as sinks. Files take boxes in any order, standard output
- * only forward; both get the same bytes. The file appears at finish. */
+/* Room: cli/sources. Raw and npy files as sinks. A file takes boxes in any order, standard output
+ * only in order; the bytes are the same. The file appears at `finish`. */
 #include "formats/npy.h"
 #include "sources/sink.h"
 #include "sources/strided.h"
@@ -21,7 +21,7 @@ static cli_exit write_forward(sink *self, const box *b, const void *src)
                         (size_t)(box_items(b, s->shape.ndim) * s->shape.item_size));
 }
 
-/* Returns the bytes of a contiguous run: the axes after `*axis` are whole in the box. */
+/* Returns the size of the contiguous runs of a box in the file. All axes after *axis are whole. */
 static int64_t run_of_box(const file_sink *s, const box *b, int *axis)
 {
     int64_t run = s->shape.item_size;

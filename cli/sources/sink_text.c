@@ -1,6 +1,6 @@
-/* Room: cli/sources. Text as a sink: items in C order, a line for each row. Lines are collected in
- * memory and passed to the output, so that a failed write is detected. item_print.c formats the
- * items. */
+/* Room: cli/sources. Text as a sink: items in C order, a line for each row, formatted by
+ * item_print.c. Lines are collected in memory and passed to the output, so that a failed write is
+ * detected. */
 #include "formats/descr.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
@@ -35,7 +35,7 @@ static int64_t row_length(const array_shape *shape)
     return shape->ndim ? shape->shape[shape->ndim - 1] : 1;
 }
 
-/* Prints "# [i,j,:,:]" before each page of rows, above two axes. */
+/* Prints "# [i,j,:,:]" before each page of rows, if there are more than two axes. */
 static void print_page_title(text_sink *s)
 {
     int last = s->shape.ndim - 2; /* the axes before it name the page */

@@ -1,4 +1,4 @@
-/* Sources of items. Each opener returns a source that source_close releases. */
+/* Sources of items. Each opener returns a source in *out; release it with source_close. */
 #ifndef CLI_SOURCE_H
 #define CLI_SOURCE_H
 
@@ -13,23 +13,24 @@ typedef enum data_format {
     FORMAT_CSV
 } data_format;
 
-/* Determines the format of `path` by its name, or by `named` (the value of `option`, --from or
- * --to). A directory is an array. FORMAT_NONE: unknown. For inputs the first bytes are more
- * reliable: input.h. */
+/* Determines the format of `path` by its name, or by `named` if not NULL: the value of `option`
+ * (--from or --to). A directory is an array. The result is FORMAT_NONE if the format is unknown.
+ * For inputs the first bytes are more reliable: see input.h. */
 cli_exit format_find(const char *path, const char *named, const char *option,
                      data_format *out);
 
-/* Reads an open array, which stays the caller's. */
+/* Reads an open array, which the caller still owns. */
 cli_exit source_of_array(caterva_array *array, const char *path, source **out);
 
-/* The same, with the item `fill` (copied; NULL: the array's own) for items that cannot be read.
- * Reports each skipped chunk once on stderr; source_skipped returns their number so far. */
+/* The same, but replaces items that cannot be read by the item `fill`, which is copied; NULL is the
+ * array's own fill. Reports each skipped chunk once on stderr. source_skipped returns the number of
+ * chunks skipped so far. */
 cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t *fill,
                            source **out);
 int64_t source_skipped(const source *damaged);
 
-/* Reads an npy file, or standard input ("-", only in order), that probe_open opened. The source
- * takes ownership of the descriptor. */
+/* Reads an npy file that probe_open opened; or standard input ("-"), which can be read only in
+ * order. The source takes ownership of the descriptor. */
 typedef struct probe probe;
 cli_exit source_of_npy(const char *path, probe *opened, source **out);
 
@@ -40,28 +41,28 @@ typedef struct raw_items {
     int64_t offset; /* bytes before the first item */
 } raw_items;
 
-/* Reads raw items in the same way; opens `path` if `opened` has no descriptor. A file must have
- * exactly the bytes of the items. */
+/* The same for raw items. Opens `path` if `opened` has no descriptor. A file must have exactly as
+ * many bytes as the items need. */
 cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, source **out);
 
-/* Reads CSV, or text whose cells are separated by blanks, into memory. `dtype` NULL: int64, or
- * float64 if a number is not an integer or is missing. `shape` (NULL: none) is used if it has as
- * many items; else a single column becomes one axis, others two. A first row of words, without a
- * number or other item, is a header. */
+/* Reads CSV, or text with blanks between cells, into memory. `dtype` NULL means int64, or float64
+ * if a cell is empty or not an integer. If `shape` is not NULL and has as many items, the result
+ * has this shape; otherwise a single column becomes one axis, several become two. A first row of
+ * words, without a number or other item, is a header. */
 cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_shape *shape,
                         const char *dtype, source **out);
 
-/* Reduces the items of an open array to their field `name`. */
+/* Makes a source of an open array deliver only the field `name` of each item. */
 cli_exit source_take_field(source *of_array, const char *name);
 
-/* Returns the bytes of items in a raw file, after --offset; -1: a pipe of unknown size. */
+/* Sets *size to the bytes of items in a raw file after --offset, or to -1 for a pipe. */
 cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size);
 
-/* Reads the selected items of `inner`. Takes ownership of it and the lists of `sel`, also on
+/* Reads the selected items of `inner`. Takes ownership of `inner` and the lists of `sel`, also on
  * failure. */
 cli_exit source_select(source *inner, selection *sel, source **out);
 
-/* Repeats `item`, which is copied. */
+/* Delivers `item`, which is copied, for every position of the shape. */
 cli_exit source_of_value(const array_shape *shape, const char *dtype, const void *item,
                          source **out);
 

@@ -1,5 +1,5 @@
 /* Room: cli/sources. Sources without a file of their own: an open array, a repeated value, and the
- * selected items of another source. None copies more than the requested box, or its bounds. */
+ * selected items of another source. Scratch memory holds at most the bounds of one box. */
 #include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/source.h"
@@ -160,7 +160,7 @@ typedef struct select_source {
     source base;
     source *inner;
     selection sel;
-    uint8_t *scratch; /* bounds of a box whose items are not contiguous */
+    uint8_t *scratch; /* the bounds of a box that is not contiguous */
     size_t scratch_size;
 } select_source;
 
@@ -198,7 +198,7 @@ static bool is_list(const selection *sel, int r)
     return sel->result[r] >= 0 && sel->axis[sel->result[r]].list;
 }
 
-/* Advances the indices of axes with lists in C order; false after the last. */
+/* Advances the indices of the axes with lists, in C order. Returns false after the last ones. */
 static bool next_listed(const selection *sel, const box *b, int64_t *index)
 {
     for (int r = sel->n_result - 1; r >= 0; r--) {
@@ -210,7 +210,7 @@ static bool next_listed(const selection *sel, const box *b, int64_t *index)
     return false;
 }
 
-/* Reads once for each combination of listed indices. */
+/* Reads a box of a selection with lists: one read for each combination of listed indices. */
 static cli_exit read_lists(select_source *s, const box *b, uint8_t *dst)
 {
     const selection *sel = &s->sel;
@@ -265,7 +265,7 @@ static void describe_selection(select_source *s)
     base->shape.ndim = selection_shape(&s->sel, base->shape.shape);
     base->first_axis_fastest = s->inner->first_axis_fastest;
     base->decodes = s->inner->decodes;
-    bool holds_bounds = !s->inner->read_selected; /* of the delivered items */
+    bool holds_bounds = !s->inner->read_selected; /* scratch holds the bounds of a box */
     for (int r = 0; r < s->sel.n_result; r++) {
         if (s->sel.result[r] < 0) continue;
         const selection_axis *a = &s->sel.axis[s->sel.result[r]];

@@ -13,7 +13,7 @@ typedef struct damaged_source {
     caterva_array *array;
     const char *path;
     uint8_t *fill; /* or NULL */
-    uint8_t *told; /* a bit for each chunk */
+    uint8_t *told; /* a bit for each chunk: it was reported */
     int64_t n_skipped;
 } damaged_source;
 
@@ -84,7 +84,7 @@ cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t
     s->base.read_selected = NULL;
     s->base.takes_lists = true;
     s->base.close = close_damaged;
-    free(sound); /* its members are now ours */
+    free(sound); /* its members were moved to s->base */
     cli_exit code = add_memory(s, fill);
     if (code != CLI_OK) {
         source_close(&s->base);

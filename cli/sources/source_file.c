@@ -1,6 +1,6 @@
-/* Room: cli/sources. Raw and npy files as sources. Files are read at any position, in C or Fortran
- * order, with memory for one run of items; pipes only forward. Sizes are checked against the shape
- * before the first item is read. */
+/* Room: cli/sources. Raw and npy files as sources. A file is read at any position, in C or Fortran
+ * order, with memory for one run of items; a pipe is read only in order. Sizes are checked against
+ * the shape before the first item is read. */
 #include "formats/descr.h"
 #include "formats/npy.h"
 #include "formats/numbers.h"
@@ -28,7 +28,7 @@ typedef struct file_source {
     uint8_t *run;     /* scratch, Fortran order only */
     size_t run_size;
     int64_t box_size, box_done;    /* bytes of the current box */
-    uint8_t head[PROBE_PIPE_SIZE]; /* bytes that were read from a pipe before */
+    uint8_t head[PROBE_PIPE_SIZE]; /* bytes that probe_open read from a pipe */
     size_t head_size, head_used;
     cli_exit misfit; /* status if bytes and shape disagree: for raw items the arguments are
                       * wrong, for an npy file its bytes */
@@ -70,7 +70,7 @@ static cli_exit read_at(file_source *s, void *dst, size_t size, int64_t position
 
 /* ---- Boxes -------------------------------------------------------------- */
 
-/* A box in the order of the file: axis 0 is the slowest one of the file. */
+/* A box with its axes in the order of the file, the slowest one first. */
 typedef struct file_box {
     int ndim;
     int64_t start[CATERVA_MAX_DIMS], count[CATERVA_MAX_DIMS];
@@ -104,8 +104,8 @@ static void describe_box(const file_source *s, const box *b, file_box *out)
     }
 }
 
-/* Reads one run and copies its items to their positions; in C order these are contiguous, and the
- * run is read into them. */
+/* Reads one run of the file. In C order its items are contiguous in `dst` and are read directly;
+ * otherwise they are copied there from scratch memory. */
 static cli_exit read_run(file_source *s, const file_box *fb, int64_t position, uint8_t *dst)
 {
     size_t size = (size_t)fb->run_size;
@@ -274,7 +274,7 @@ cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size)
     return CLI_OK;
 }
 
-/* Makes the source. Opens the path if that was not done before. */
+/* Makes the source. Opens the path if `opened` has no descriptor. */
 static cli_exit make_source(const char *path, probe *opened, cli_exit misfit,
                             file_source **out)
 {

@@ -20,12 +20,12 @@ typedef struct text_source {
     uint8_t *items;
 } text_source;
 
-/* Parser that reads a text cell by cell; each one overwrites `cell`. */
+/* A parser that reads a text cell by cell. Each new cell overwrites `cell`. */
 typedef struct cells {
     const char *path;
     const char *at;
     bool csv;
-    int64_t line, column; /* of the cell, from 1 */
+    int64_t line, column; /* of the next cell, from 1 */
     bool ends_row;
     char *cell;
     size_t room;
@@ -71,7 +71,7 @@ static bool add_character(cells *c, size_t *size, char character)
     return true;
 }
 
-/* Takes a quoted cell, from its opening quote to the closing one. Two quotes inside it mean one. */
+/* Reads a quoted cell, from its opening to its closing quote. Two quotes inside stand for one. */
 static cli_exit take_quoted(cells *c, size_t *size)
 {
     int64_t line = c->line;
@@ -116,7 +116,7 @@ static void rewind_to(cells *c, const char *text)
 
 typedef struct table {
     int64_t n_rows, n_columns;
-    bool has_header; /* the first row has words, and no cell that is a number or an item */
+    bool has_header; /* the first row has words and no number or item */
     bool integers;   /* all numbers are integers that fit int64 */
 } table;
 
@@ -174,7 +174,8 @@ static const char *text_of(const cells *c, const caterva_dtype *dtype)
     return missing ? "nan" : c->cell;
 }
 
-/* Removes the header if the first row has an item of `dtype`, such as a date. Text has none. */
+/* Decides again whether the first row is a header: not if one of its cells is an item of `dtype`,
+ * such as a date. An array of text has no header. */
 static cli_exit check_header(cells *c, const caterva_dtype *dtype, table *t)
 {
     if (!strchr("biufcmM", dtype->kind)) t->has_header = false;
@@ -240,8 +241,8 @@ static int64_t count_items(const array_shape *shape)
     return n;
 }
 
-/* Sets the shape: the wanted one (NULL: none) if it has as many items; else one axis for a single
- * column, two for several. The number of axes does not depend on the number of rows. */
+/* Sets the shape: `wanted`, if it is not NULL and has as many items; otherwise one axis for a
+ * single column and two for several. The number of axes does not depend on the number of rows. */
 static void take_shape(text_source *s, const table *t, const array_shape *wanted)
 {
     array_shape *shape = &s->base.shape;
@@ -255,7 +256,7 @@ static void take_shape(text_source *s, const table *t, const array_shape *wanted
     shape->shape[1] = t->n_columns;
 }
 
-/* Parses all items; as numbers unless a dtype is given. */
+/* Parses all items. `described` is their dtype; NULL means that they are numbers. */
 static cli_exit parse_text(text_source *s, cells *c, const char *text,
                            const array_shape *wanted, const char *described)
 {

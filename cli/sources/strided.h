@@ -18,9 +18,8 @@ typedef struct strided_copy {
 
 void strided_copy_run(const strided_copy *copy, const uint8_t *src, uint8_t *dst);
 
-/* Computes the positions of the items in a box of the result among those of its bounds in the
- * array: the byte strides of the result's axes, and returns the position of the first item. Not for
- * lists. */
+/* For a box of the result and its bounds in the array, without lists: sets `strides` to the byte
+ * strides of the result's axes within the bounds, and returns the position of the first item. */
 int64_t strides_of_selection(const selection *sel, const box *result, const box *bounds,
                              int64_t item_size, int64_t *strides);
 

@@ -1,6 +1,6 @@
 /* Room: cli/sources. Moves items from any source to any sink. Boxes are as large as the memory
- * allows and are cut at chunk boundaries, so that no chunk is decoded or encoded twice. Independent
- * of formats. */
+ * allows and end at chunk boundaries, so that no chunk is decoded or encoded twice. Independent of
+ * formats. */
 #include "sources/transfer.h"
 
 #include "terminal/progress.h"
@@ -24,7 +24,8 @@ void source_close(source *s)
 
 static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Returns the length of axis `d` with which the stretched tile has at most `items`; at least 1. */
+/* Returns the greatest length of axis `d` with which the stretched tile has at most `items` items;
+ * at least 1. */
 static int64_t longest_reach(const walk *w, const int64_t *stretch, int d, int64_t items)
 {
     for (int e = 0; e < w->ndim; e++)
@@ -45,8 +46,8 @@ static void start_tile(walk *w, const walk_plan *plan, int64_t items)
     for (int d = 0; d < w->ndim; d++) w->tile[d] = 1;
 }
 
-/* Lengthens the tile axis by axis, the fastest first, until one does not fit as a whole; that one
- * ends at a multiple of the alignment if possible. */
+/* Lengthens the tile axis by axis, beginning with the fastest one, until an axis does not fit as a
+ * whole. That axis gets a multiple of the alignment if possible. */
 static void grow_tile(walk *w, const walk_plan *plan, int64_t items)
 {
     for (int i = 0; i < w->ndim; i++) {
@@ -61,7 +62,7 @@ static void grow_tile(walk *w, const walk_plan *plan, int64_t items)
     }
 }
 
-/* Shifts tiles to end at chunk boundaries, also if the first chunk is partial. */
+/* Shifts the tiles so that they end at chunk boundaries even if the first chunk is partial. */
 static void shift_tiles(walk *w, const walk_plan *plan)
 {
     for (int d = 0; d < w->ndim; d++)
@@ -112,8 +113,8 @@ size_t walk_box_size(const walk *w, int64_t item_size)
 
 /* ---- Moving ----------------------------------------------------------------------------- */
 
-/* Plans boxes with half of the memory. The other half is for source, sink and library; half of that
- * is the block cache. */
+/* Plans boxes for half of --memory. The other half is for source, sink and library; half of that is
+ * the block cache. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
@@ -134,8 +135,8 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
     caterva_cache_set_limit(args->memory / 4, NULL);
 }
 
-/* Returns the share of reading in a box's time: decoding is faster than encoding, files than
- * both. */
+/* Returns the share of a box's time that is spent on reading, for the progress bar. Decoding is
+ * faster than encoding; raw files are faster than both. */
 static double share_of_reading(const source *from, const sink *to)
 {
     if (from->decodes) return to->encodes ? 0.25 : 0.9;
@@ -183,7 +184,7 @@ cli_exit transfer_items(const cli_args *args, source *from, sink *to)
 
 cli_exit transfer(const cli_args *args, source *from, sink *to)
 {
-    progress bar; /* shown until the rest is encoded and committed */
+    progress bar; /* shown until the sink has committed */
     cli_exit code = move_items(args, from, to, &bar);
     if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
     if (code == CLI_OK)

@@ -1,4 +1,4 @@
-/* Room: cli/sources. Opens and lists trees by the text that names one. */
+/* Room: cli/sources. Opens and lists the tree or group that a command-line argument names. */
 #include "sources/trees.h"
 
 #include "sources/remote.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Finds the "::" before a key. As in the library, a file of that whole name takes precedence. */
+/* Returns the "::" before a key, or NULL. A file with the whole text as its name has precedence. */
 static const char *find_key(const char *text)
 {
     if (access(text, F_OK) == 0) return NULL;
@@ -65,7 +65,8 @@ void tree_part_close(tree_part *part)
     *part = (tree_part){.path = NULL};
 }
 
-/* Whether the member may be in any archive: an .npz file is not a tree. */
+/* Whether any zip archive may have such a member. An archive with only these, such as .npz, is not
+ * a tree. */
 static bool is_anything(const caterva_tree_entry *entry)
 {
     static const char *const kinds[] = {"file", "deflated", "encrypted"};
@@ -82,13 +83,13 @@ static bool has_ending(const char *text, const char *ending)
     return size > length && memcmp(text + size - length, ending, length) == 0;
 }
 
-/* Whether a URL is an array by its name; looking would take requests. */
+/* Whether a URL is taken for an array because of its name. Examining it would take requests. */
 static bool is_array_url(const char *text)
 {
     return cli_is_url(text) && !find_key(text) && !has_ending(text, ".b2z");
 }
 
-/* Whether the name should be a tree. If that is damaged or missing, opening it reports why. */
+/* Whether the name is that of a tree. If the tree is damaged or missing, opening it reports why. */
 static bool is_named_tree(const char *text)
 {
     if (find_key(text)) return false;
@@ -102,7 +103,8 @@ bool tree_part_is(const cli_args *args, const char *text)
     caterva_status status = CATERVA_EUNSUPPORTED;
     if (tree_part_split(text, &part.path, &part.group) == CLI_OK)
         status = open_and_list(args, &part, NULL);
-    bool is_unread = status == CATERVA_EIO && part.tree; /* listing it reports why */
+    bool is_unread =
+        status == CATERVA_EIO && part.tree; /* listing the tree again reports why */
     bool is_it = status == CATERVA_OK || is_unread ||
                  (status != CATERVA_EUNSUPPORTED && is_named_tree(text));
     struct stat st;

@@ -19,24 +19,26 @@ void tree_part_close(tree_part *part);
 /* Splits the text into the tree's path, owned, and the group in it; "/" if there is none. */
 cli_exit tree_part_split(const char *text, char **path, const char **group);
 
-/* Whether `text` names a tree or a group, not an array. Also true for the name of a damaged or
- * missing archive or directory, which tree_part_open then reports. */
+/* Whether `text` names a tree or a group, not an array. Also true if it has the name of a tree that
+ * is damaged or missing: tree_part_open reports that. */
 bool tree_part_is(const cli_args *args, const char *text);
 
-/* Whether a writer has deleted an array of a directory since it was listed. */
+/* Whether the array of the entry was deleted after the tree was listed. Only for a tree in a
+ * directory; otherwise false. */
 bool tree_part_lacks(const tree_part *part, const caterva_tree_entry *entry);
 
-/* Whether a writer has deleted the directory since it was listed, and no tree replaced it. */
+/* Whether the whole tree was deleted after it was listed, and no other tree has its name. */
 bool tree_part_is_gone(const tree_part *part);
 
-/* Opens an array of it for reading. CLI_NO without a message: deleted since it was listed. */
+/* Opens the array of the entry for reading. Returns CLI_NO without a message if it was deleted
+ * after the tree was listed. */
 cli_exit tree_part_open_array(const cli_args *args, const tree_part *part,
                               const caterva_tree_entry *entry, caterva_array **out);
 
 /* Whether the text has the form "TREE::/key", and is not the name of a file. */
 bool tree_part_is_within(const char *text);
 
-/* Makes "TREE::/key" for an entry; owned. Without memory, reports that and returns NULL. */
+/* Returns "TREE::/key" for an entry, to be freed; NULL after a reported lack of memory. */
 char *tree_part_url(const tree_part *part, const caterva_tree_entry *entry);
 
 /* Returns the entry's name relative to the listed group: "x", "g/x". */

@@ -1,5 +1,5 @@
 /* Room: cli/terminal. Output files are written under a temporary name, synced and renamed, so that
- * an interrupted run leaves no incomplete file. Devices and pipes are written directly, never
+ * an interrupted run leaves no incomplete file. Devices and pipes are written directly and never
  * replaced. Independent of formats. */
 #include "terminal/output.h"
 
@@ -41,9 +41,9 @@ static cli_exit open_directly(output *out, const char *path)
     return CLI_OK;
 }
 
-/* Makes ".NAME.tmp-XXXXXX" in the target's directory, as for all temporary files of the library: on
- * the same file system, so that the rename is atomic. Writes a name that is probably free to
- * `text`, which must have room for 32 bytes more than the target. */
+/* Writes a temporary name ".NAME.tmp-XXXXXX" that is probably free to `text`, which must have room
+ * for 32 bytes more than the target. The file is in the target's directory, so that the rename
+ * stays on one file system and is atomic. The library names its temporary files in the same way. */
 static void choose_temporary(char *text, size_t size, const char *target)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -58,7 +58,7 @@ static void choose_temporary(char *text, size_t size, const char *target)
     snprintf(text, size, "%.*s.%.200s.tmp-%s", (int)(name - target), target, name, suffix);
 }
 
-/* Returns -1 and sets errno if no name was free or the file cannot be created. */
+/* Returns the descriptor; or -1 with errno, if no name was free or the file cannot be created. */
 static int create_temporary(output *out, mode_t mode)
 {
     enum { TRIES = 100 };
@@ -86,7 +86,8 @@ static void keep_access(int fd, const struct stat *old)
     fchmod(fd, mode);
 }
 
-/* `old`: the replaced file, or NULL. The new file is private until it has the old permissions. */
+/* Opens the temporary file. `old` is the file to be replaced, or NULL. The new file is private
+ * until it gets the permissions of `old`. */
 static cli_exit open_temporary(output *out, const struct stat *old)
 {
     out->fd = create_temporary(out, old ? 0600 : 0666);
@@ -103,8 +104,8 @@ static cli_exit open_temporary(output *out, const struct stat *old)
     return CLI_OK;
 }
 
-/* Takes the writer's lock of the target, held while *fd is open, so that an array being written is
- * not replaced. A file that does not exist or cannot be opened counts as unlocked. */
+/* Takes the writer's lock of the target, which is held while *fd is open, so that an array open for
+ * writing is not replaced. A file that does not exist or cannot be opened counts as unlocked. */
 static cli_exit lock_target(const output *out, int *fd)
 {
     *fd = open(out->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -131,7 +132,7 @@ static cli_exit open_path(output *out, const char *path, bool force)
     if (!out->target) return cli_fail_sys("cannot write %s", path);
     if (there) {
         int lock;
-        CLI_TRY(lock_target(out, &lock)); /* checked early, and again at the end */
+        CLI_TRY(lock_target(out, &lock)); /* taken again before the rename */
         unlock_target(lock);
     }
     return open_temporary(out, there ? &st : NULL);
@@ -196,8 +197,8 @@ cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t po
     return CLI_OK;
 }
 
-/* Gives the temporary file its name. Without -f by a link, which fails if the file appeared
- * meanwhile; on file systems without links by a rename. */
+/* Gives the temporary file its final name. Without -f this is a link, which fails if a file of that
+ * name has appeared meanwhile. On a file system without links it is a rename. */
 static cli_exit publish(output *out)
 {
     if (fsync(out->fd) != 0) return cli_fail_sys("cannot write to %s", out->path);
@@ -244,7 +245,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Examines the directory that contains `path`. */
+/* Calls stat for the directory that contains `path`. */
 static bool stat_folder(const char *path, struct stat *st)
 {
     char folder[PATH_MAX];

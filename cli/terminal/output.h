@@ -20,7 +20,7 @@ typedef struct output {
  * `force` is false. */
 cli_exit output_open(output *out, const char *path, bool force);
 
-/* Appends; buffered. */
+/* Appends bytes, buffered. */
 cli_exit output_write(output *out, const void *bytes, size_t size);
 
 /* Writes at a position from the beginning; only if `seekable`. */

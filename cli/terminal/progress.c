@@ -12,7 +12,7 @@
 
 enum { BAR_WIDTH = 24, UPDATE_MS = 100, LINE_SIZE = 160, TEXT_SIZE = 80 };
 
-/* The current bar. A thread that finds the lock taken skips its report. */
+/* The current bar. If another thread holds the lock, a report is skipped. */
 static progress *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -33,7 +33,7 @@ void progress_start(progress *bar, const cli_args *args, int64_t total)
 
 /* ---- The line ---------------------------------------------------------------- */
 
-/* Returns the columns of a line; the last one stays free, because writing there may scroll. */
+/* Returns the number of columns to use: all but the last, where writing may scroll. */
 static int columns(void)
 {
     struct winsize window;
@@ -54,7 +54,7 @@ static void put_cells(char *line, int most, double part)
     int filled = (int)(part * BAR_WIDTH);
     for (int i = 0; i < BAR_WIDTH; i++) cells[1 + i] = i < filled ? '#' : '.';
     cells[1 + BAR_WIDTH] = ']';
-    if (most >= BAR_WIDTH + 7) put(line, most, cells); /* with the percentage after it */
+    if (most >= BAR_WIDTH + 7) put(line, most, cells); /* leaves room for the percentage */
 }
 
 static void put_time_left(char *line, int most, double seconds)
@@ -106,7 +106,7 @@ static void draw(progress *bar, int64_t now)
 
 /* ---- Steps ------------------------------------------------------------------- */
 
-/* Requires the lock. */
+/* Moves and redraws the bar. The caller holds the lock. */
 static void step(progress *bar, int64_t done)
 {
     if (done > bar->done) bar->done = done;

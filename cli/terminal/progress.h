@@ -7,29 +7,29 @@
 
 typedef struct progress {
     bool shown;
-    bool hides_bytes; /* the amount is not meaningful to users: shows only the percentage */
+    bool hides_bytes; /* shows only the percentage */
     int64_t total;    /* bytes; 0: unknown */
     int64_t done;
-    int64_t base, share;          /* the range of the current call: [base, base + share) */
+    int64_t base, share;          /* range of the current call: [base, base + share) */
     int64_t started, last_update; /* ms */
     int width;                    /* of the drawn line; 0: none */
 } progress;
 
-/* `total`: bytes, or 0 if it is unknown or set by the reports of progress_of. */
+/* Starts a bar. `total` is in bytes; 0 if unknown, or if reports of progress_of will set it. */
 void progress_start(progress *bar, const cli_args *args, int64_t total);
 void progress_step(progress *bar, int64_t done);
 void progress_end(progress *bar); /* erases the line */
 
-/* Maps the reports of handles, until the next phase, to [base, base + share). */
+/* Until the next phase, maps the reports of progress_tell to [base, base + share). */
 void progress_phase(progress *bar, int64_t base, int64_t share);
 
-/* Starts a bar for the reports of handles. */
+/* Starts a bar that only progress_tell moves; it shows the percentage. */
 void progress_start_telling(progress *bar, const cli_args *args);
 
-/* Returns reports that move this bar. */
+/* Returns a caterva_progress whose reports move this bar and set its total. */
 caterva_progress progress_of(progress *bar);
 
-/* The caterva_progress.report of every handle: moves the current bar; returns whether to stop. */
+/* The caterva_progress.report of every handle: moves the current bar; returns 1 after a signal. */
 int progress_tell(void *unused, int64_t done, int64_t total);
 
 #endif

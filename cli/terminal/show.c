@@ -1,5 +1,5 @@
 /* Room: cli/terminal. Printable forms of names. The name of a file, key or field may contain any
- * bytes; those that a terminal would interpret, or that are not UTF-8, are escaped. */
+ * bytes. Bytes that a terminal would interpret, or that are not UTF-8, are escaped. */
 #include "cli.h"
 #include "formats/json.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Whether the character is C0, DEL, or C1, which has two bytes. */
+/* Whether the character is a control character: C0, DEL, or C1 (two bytes in UTF-8). */
 static bool is_control(const char *at, size_t length)
 {
     unsigned char first = (unsigned char)at[0];
@@ -47,7 +47,7 @@ static bool is_web(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* Returns the bytes of a URL in a sentence: up to a blank, without the sentence's punctuation. */
+/* Returns the size of a URL in a sentence: up to a blank, without punctuation after the URL. */
 static size_t url_size(const char *text)
 {
     size_t size = strcspn(text, " ");
@@ -62,8 +62,8 @@ static char *last_at(char *text, size_t size)
     return size > 0 ? text + size - 1 : NULL;
 }
 
-/* Skips user and password. These may contain unescaped characters: if no host and port precede the
- * first slash, they extend to the last @. */
+/* Returns the host of a URL after user and password. These may contain unescaped characters: if the
+ * text before the first slash is not a host and port, they extend to the last @. */
 static char *skip_user(char *host, size_t size)
 {
     size_t authority = strcspn(host, "/?#");
@@ -77,7 +77,7 @@ static char *skip_user(char *host, size_t size)
 }
 
 /* Removes the user and the query of a URL of `size` bytes, but keeps the key of an array in a tree.
- * Returns the remaining size. */
+ * Returns the new size. */
 static size_t cut_url(char *text, size_t size)
 {
     char *host = strstr(text, "://") + 3, *end = text + size;

@@ -1,10 +1,10 @@
 /* Room: cli/terminal. Interruption. The first SIGINT, SIGTERM or SIGHUP sets a flag that every loop
- * and every library call checks; the program then cleans up and ends by that signal. A second one
- * deletes temporary files and ends the process at once. Signals that the parent set to be ignored
- * (nohup) stay ignored.
+ * and every library call checks; the program then cleans up and ends by that signal. A second
+ * signal deletes temporary files and ends the process at once. Signals that the parent process
+ * ignores (nohup) stay ignored.
  *
- * A signal handler may neither lock nor read directories, so the second signal wakes a thread that
- * does. The flag, its pipes and the temporary names are process-wide state. */
+ * A signal handler may neither lock nor read directories. So the second signal wakes a thread that
+ * deletes the files. The flag, its pipes and the temporary names are process-wide state. */
 #include "cli.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum { N_STOPPING = sizeof stopping / sizeof stopping[0] };
 static atomic_int first;          /* the first signal; 0: none */
 static int woken[2] = {-1, -1};   /* readable after the first signal */
 static int hurried[2] = {-1, -1}; /* readable after the second one */
-static atomic_bool minded;        /* a thread reads `hurried` */
+static atomic_bool minded;        /* a thread waits for `hurried` */
 
 static void end_by(int signal_number)
 {
@@ -46,7 +46,7 @@ static void on_signal(int signal_number)
     errno = saved;
 }
 
-/* Opens a pipe for the life of the process; its ends never block. */
+/* Opens a pipe that stays open until the process ends. Its ends never block. */
 static bool open_pipe(int pipe_ends[2])
 {
     if (pipe(pipe_ends) != 0) return false;
@@ -69,7 +69,7 @@ void cli_catch_signals(void)
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     signal(SIGXFSZ, SIG_IGN);      /* a file that grows too large is an error: EFBIG */
-    if (!open_pipe(woken)) return; /* signals then end the program by default */
+    if (!open_pipe(woken)) return; /* signals keep their default action */
     for (int i = 0; i < N_STOPPING; i++)
         if (!is_ignored(stopping[i])) sigaction(stopping[i], &action, NULL);
 }
@@ -90,13 +90,13 @@ cli_exit cli_wait(int fd, bool to_write)
     struct pollfd fds[2] = {{.fd = fd, .events = to_write ? POLLOUT : POLLIN},
                             {.fd = woken[0], .events = POLLIN}};
     while (!cli_interrupted())
-        if (poll(fds, 2, -1) >= 0 || errno != EINTR) break; /* read reports others */
+        if (poll(fds, 2, -1) >= 0 || errno != EINTR) break; /* read reports errors */
     return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
 }
 
 /* ---- The second signal ------------------------------------------------------ */
 
-/* Temporary files. The lock is held while such a file is created or renamed. */
+/* Files of cli_mind_file. The lock is held while such a file is created or renamed. */
 enum { MAX_FILES = 4 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *files[MAX_FILES];
@@ -112,7 +112,7 @@ static void *wait_for_second(void *unused)
     caterva_delete_temporaries();
     signal(atomic_load(&first), SIG_DFL);
     kill(getpid(), atomic_load(&first));
-    poll(NULL, 0, 1000); /* another thread gets the signal: this one blocks it */
+    poll(NULL, 0, 1000); /* another thread gets the signal; this thread blocks it */
     _exit(128 + atomic_load(&first));
 }
 
@@ -122,8 +122,7 @@ void cli_mind_temporaries(void)
     pthread_t thread;
     if (atomic_load(&minded) || woken[0] < 0 || !open_pipe(hurried)) return;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all,
-                    &before); /* for the new thread: handlers run in others */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits the mask */
     if (pthread_create(&thread, NULL, wait_for_second, NULL) == 0) {
         pthread_detach(thread);
         atomic_store(&minded, true);

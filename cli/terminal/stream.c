@@ -1,5 +1,5 @@
-/* Room: cli/terminal. Sequential reading from sources that may deliver any number of bytes at a
- * time. A signal ends a read that waits. Independent of formats. */
+/* Room: cli/terminal. Sequential reading from files and pipes that may deliver any number of bytes
+ * at a time. A signal ends a waiting read. Independent of formats. */
 #include "terminal/stream.h"
 
 #include "terminal/progress.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A slow disk delivers this well within a second. */
+/* A slow disk reads this much in far less than a second. */
 #define PIECE_SIZE ((size_t)4 << 20)
 
 size_t stream_piece(size_t size) { return size < PIECE_SIZE ? size : PIECE_SIZE; }

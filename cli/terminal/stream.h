@@ -4,17 +4,18 @@
 
 #include "cli.h"
 
-/* Reads `size` bytes, fewer (*got) only at the end. Error messages name `path`. */
+/* Reads `size` bytes, and sets *got to their number, which is smaller only at the end of the input.
+ * Messages name `path`. */
 cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *got);
 
-/* Returns how much of `size` to transfer at once, so that signals and the clock are checked. */
+/* Returns how many of `size` bytes to transfer between two checks for signals and the clock. */
 size_t stream_piece(size_t size);
 
-/* The same, but discards the bytes. */
+/* Like stream_read, but discards the bytes. */
 cli_exit stream_discard(int fd, const char *path, int64_t size, int64_t *got);
 
-/* Reads all of standard input, with a NUL; CLI_USAGE: over `limit` bytes. Release *out with
- * free. */
+/* Reads all of standard input and appends a NUL. CLI_USAGE if there are more than `limit` bytes.
+ * Release *out with free. */
 cli_exit stream_read_input(size_t limit, char **out, size_t *size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: cli/terminal. Prints one line for each request in a single call, as threads print
- * concurrently. */
+/* Room: cli/terminal. Prints one line for each request. Each line is a single call of fprintf,
+ * because several threads print concurrently. */
 #include "terminal/trace.h"
 
 #include "cli.h"

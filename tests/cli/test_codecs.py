@@ -7,8 +7,8 @@ import numpy as np
 from tool_cli import Case, main, run
 
 REFUSED = [
-    ("--codec foo", "unknown 'foo'; known are blosclz, lz4, lz4hc, zlib, zstd, ndlz"),
-    ("--filters shuffle,foo:3", "unknown 'foo'; known are none, shuffle, bitshuffle"),
+    ("--codec foo", "unknown 'foo'; choose from blosclz, lz4, lz4hc, zlib, zstd, ndlz"),
+    ("--filters shuffle,foo:3", "unknown 'foo'; choose from none, shuffle, bitshuffle"),
     ("--codec ndlz", "ndlz needs a number, the edge of its cells: 4 or 8, not 0"),
     ("--codec ndlz:4", "ndlz takes items of 1 byte, these have 4"),
     ("--codec zfp-rate", "zfp-rate needs a number, 1 to 100 percent of the size, not 0"),
