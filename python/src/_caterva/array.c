@@ -46,7 +46,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     return NULL;
 }
 
-/* Warns of pending changes, as Python's files warn. dealloc then commits or drops them. */
+/* Warns of pending changes, as Python does of unclosed files. dealloc commits or drops them. */
 static void finalize(PyObject *object)
 {
     array_object *self = (array_object *)object;
@@ -58,7 +58,7 @@ static void finalize(PyObject *object)
         PyErr_ResourceWarning(object, 1,
                               atomic_load(&self->drops)
                                   ? "<caterva.Array %A> loses its changes: its last commit "
-                                    "failed, or making it was interrupted"
+                                    "failed, or its creation was interrupted"
                                   : "<caterva.Array %A> has changes that were not committed "
                                     "when it was dropped: close it, or use it in a with "
                                     "block",

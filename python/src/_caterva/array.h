@@ -7,7 +7,7 @@
 /* What array_wrap needs. All members except the handle may be NULL. */
 typedef struct array_birth {
     caterva_array *handle;
-    caterva_open_options again; /* to reopen it after a fork or upkeep */
+    caterva_open_options again; /* to reopen the array after a fork or upkeep */
     PyObject *place, *frame, *progress;
     PyObject *remote; /* the Remote of a URL; `again` points into it */
     PyObject *source; /* the Python source, see source.h             */
@@ -15,7 +15,7 @@ typedef struct array_birth {
     bool drops;       /* as in array_object                          */
 } array_birth;
 
-/* Makes an object of `type` for a handle; takes the handle over, also on failure. */
+/* Makes an object of `type` for a handle. Takes ownership of the handle, also on failure. */
 PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth *birth);
 
 /* Returns `object` as an array (borrowed), or NULL with TypeError. */

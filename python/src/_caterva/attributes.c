@@ -1,8 +1,8 @@
 /* Attributes and metalayers, as stored bytes. */
 #include "array.h"
 
-/* Parses a name, and with format "Uy#" also a value, and enters the gate. *name gets the name's
- * bytes, a new reference. Returns false with an exception. */
+/* Parses a name, and also a value if the format is "Uy#"; then enters the gate. *name gets the
+ * name's bytes, a new reference. Returns false with an exception. */
 static bool parse_and_enter(array_object *self, PyObject *args, const char *format,
                             PyObject **name, const char **value, Py_ssize_t *size)
 {

@@ -1,6 +1,6 @@
-/* Calls of the library: signals, progress and exceptions. A thread that is in a call finds it
- * in a thread-local variable. On the library's threads that variable is NULL, and Python is not
- * called: signals are handled on the calling thread only. */
+/* Calls of the library: signals, progress and exceptions. On a thread that is in a call, the
+ * thread-local variable `current` points to the call. On the library's threads it is NULL, and
+ * Python is not called: signals are handled on the calling thread only. */
 #include "call.h"
 
 #include "source.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PATIENCE_NS = 50 * 1000 * 1000 };
+enum { PATIENCE_NS = 50 * 1000 * 1000 }; /* between two calls of Python */
 
 static _Thread_local call *current;
 
@@ -42,7 +42,7 @@ void call_begin(call *c, const void *owner, PyObject *progress)
     c->thread = PyEval_SaveThread();
 }
 
-/* Calls the progress function, with the GIL. Non-zero stops the call. */
+/* Calls the progress function; the caller has the GIL. A result other than 0 stops the call. */
 static int report_numbers(call *c)
 {
     if (!c->progress || c->total == 0) return 0; /* total 0: no numbers yet */
@@ -125,7 +125,7 @@ int raise_error(module_state *state, const caterva_error *err, PyObject *place)
     return -1;
 }
 
-/* Adds the library's message, which names what was left unfinished, to the exception. */
+/* Adds the library's message to the current exception as a note: it names what was not finished. */
 static void add_note(const caterva_error *err)
 {
     PyObject *type, *value, *trace;
@@ -141,7 +141,7 @@ int call_end(module_state *state, call *c, caterva_status status)
 {
     PyEval_RestoreThread(c->thread);
     int result = PyErr_Occurred() ? -1 : 0;
-    bool all_reported = c->reported && c->done == c->total; /* not if a pool thread was last */
+    bool all_reported = c->reported && c->done == c->total; /* false if a pool thread was last */
     if (result == 0 && status == CATERVA_OK && c->progress && !all_reported && c->total > 0) {
         c->done = c->total;
         if (report_numbers(c) < 0) result = -1;
@@ -182,7 +182,7 @@ PyObject *call_get_progress(PyObject *owner, void *unused)
 int call_check_progress(PyObject *value)
 {
     if (!value || value == Py_None || PyCallable_Check(value)) return 0;
-    PyErr_SetString(PyExc_TypeError, "progress is a function (done, total), or None");
+    PyErr_SetString(PyExc_TypeError, "progress must be a function (done, total) or None");
     return -1;
 }
 

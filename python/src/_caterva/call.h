@@ -39,28 +39,29 @@ typedef struct call {
  * the members of call_owner, or is NULL. */
 void call_begin(call *c, const void *owner, PyObject *progress);
 
-/* Ends the call with the GIL: 0, or -1 with the exception of the status, of a signal handler or
- * of the progress function. */
+/* Ends the call and takes the GIL back. Returns 0, or -1 with the exception of the status, of a
+ * signal handler or of the progress function. */
 int call_end(module_state *state, call *c, caterva_status status);
 
-/* Returns the progress for options: of array handles (context NULL), of trees (CALL_TREE), or of
- * one call (context: the call, which then sets `reporter` to itself). The library must report every
- * step: reports on other threads never call Python, and this side limits the rate of calls. */
+/* Returns the caterva_progress for options. `context` is NULL for array handles, CALL_TREE for
+ * trees, or the call for options of a single call; in this case set its `reporter` to the call. The
+ * library must report every step: reports on other threads never call Python, and hook() limits the
+ * rate of calls. */
 #define CALL_TREE ((void *)&call_tree)
 extern const char call_tree;
 caterva_progress call_progress(void *context);
 
-/* True if this thread is in a call with the owner: in its progress function or in the handler of
- * a signal. */
+/* True if this thread is in a call with this owner, which means: in the call's progress function,
+ * or in a signal handler that ran during the call. */
 bool call_is_under_way(const void *owner);
 
 /* Reports the exception of a destructor, which has no caller to receive it. KeyboardInterrupt is
  * raised again in the main thread. */
 void call_report(PyObject *type);
 
-/* The property `progress`. To set it, check the value before the gate is shut (calls in progress
- * borrow the old one), swap while it is shut, and release the result, a reference or NULL, after
- * it is open again. */
+/* Functions of the property `progress`. To set it: check the value; shut the gate, because calls in
+ * progress borrow the old value; swap; open the gate; then release the old value that the swap
+ * returned (a reference, or NULL). */
 PyObject *call_get_progress(PyObject *owner, void *unused);
 int call_check_progress(PyObject *value); /* -1 with an exception */
 PyObject *call_swap_progress(PyObject *owner, PyObject *value);

@@ -1,4 +1,4 @@
-/* Descriptions of an array and its chunks; stored chunks. */
+/* Infos of an array and its chunks, and reading and writing chunks as stored. */
 #include "array.h"
 #include "options.h"
 
@@ -18,7 +18,8 @@ static PyObject *names_of(const caterva_info *info)
     return names;
 }
 
-/* Sets dict[name], where `name` is a stored name. Takes the value over; it may be NULL. */
+/* Sets dict[name], where `name` is a stored name. Steals the reference to `value`, which may be
+ * NULL with an exception. */
 static int set_item(PyObject *dict, const char *name, PyObject *value)
 {
     PyObject *key = value ? name_decoded(name) : NULL;
@@ -39,7 +40,8 @@ static PyObject *metalayers_of(const caterva_info *info)
     return dict;
 }
 
-/* Python numbers as frames do: level 0 is no compression, filter 0 no filter. */
+/* Returns the level as frames and the Python side number it: 0 is no compression. In the same way,
+ * filter 0 is no filter. */
 static int level_of(const caterva_info *info)
 {
     return info->level == CATERVA_NONE ? 0 : info->level;
@@ -61,7 +63,7 @@ static PyObject *fill_of(const caterva_info *info)
     return PyBytes_FromStringAndSize(info->fill_value, info->item_size);
 }
 
-/* Returns the description as a dict. A part that could not be made is NULL and fails it. */
+/* Returns the info as a dict; NULL with an exception if one of its values is NULL. */
 static PyObject *dict_of(const caterva_info *i)
 {
     return Py_BuildValue(
@@ -115,7 +117,7 @@ typedef struct stored {
     size_t *sizes;
 } stored;
 
-/* Loads everything that describes a variable. Called without the GIL. */
+/* Loads the info and all attributes. Called without the GIL. */
 static caterva_status load_stored(caterva_array *array, stored *s, caterva_error *err)
 {
     caterva_status status = caterva_info_get(array, &s->info, err);
@@ -148,7 +150,7 @@ static PyObject *values_of(const stored *s)
     return dict;
 }
 
-/* (shape, chunks, blocks, (codec, codec_meta, level, filters, filters_meta), {attribute:
+/* () to (shape, chunks, blocks, (codec, codec_meta, level, filters, filters_meta), {attribute:
  * bytes}) */
 static PyObject *describe_stored(PyObject *object, PyObject *unused)
 {
@@ -184,7 +186,7 @@ static PyObject *has_pending(PyObject *object, PyObject *unused)
     return PyBool_FromLong(pending);
 }
 
-/* (stored, special, live bytes, dead bytes, unverified) */
+/* () to (stored, special, live bytes, dead bytes, unverified) */
 static PyObject *measure(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -204,7 +206,7 @@ static PyObject *measure(PyObject *object, PyObject *unused)
 
 /* ---- Chunks ------------------------------------------------------------------------ */
 
-/* (index, start, stop, kind, position, stored bytes, memcpyed) */
+/* (chunk) to (index, start, stop, kind, position, stored bytes, memcpyed) */
 static PyObject *chunk_info(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -224,7 +226,7 @@ static PyObject *chunk_info(PyObject *object, PyObject *args)
                          i.memcpyed ? Py_True : Py_False);
 }
 
-/* (index, start, stop, stored bytes) */
+/* (chunk, block) to (index, start, stop, stored bytes) */
 static PyObject *block_info(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -242,7 +244,8 @@ static PyObject *block_info(PyObject *object, PyObject *args)
                          tuple_of_int64s(i.stop, self->ndim), (long long)i.stored_bytes);
 }
 
-/* Asks for the size, then the bytes. Repeats if a writer has changed the chunk in between. */
+/* Reads the bytes of a stored chunk: asks for the size, then for the bytes. Repeats this if a
+ * writer has changed the chunk in between. */
 static int read_stored(array_object *self, long long chunk, char **bytes, size_t *size)
 {
     call c;

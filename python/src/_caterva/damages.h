@@ -1,4 +1,4 @@
-/* Damaged places, collected on any thread and converted to Python at the end. */
+/* A list of damaged places. Any thread can add to it; at the end it is converted to Python. */
 #ifndef DAMAGES_H
 #define DAMAGES_H
 
@@ -11,10 +11,10 @@ typedef struct damages {
     bool lost; /* an allocation failed: the list is incomplete */
 } damages;
 
-/* Is an on_damage function. `context` is a damages, initially all zeros. */
+/* An on_damage function. `context` points to a damages struct, initially all zeros. */
 void damages_add(void *context, const caterva_damage *found);
 
-/* Returns a list of (chunk, index, position, code, message), and frees the places. */
+/* Returns a Python list of (chunk, index, position, code, message), and frees the places. */
 PyObject *damages_take(damages *d, int ndim);
 
 /* Frees the places. Called with or without the GIL. */

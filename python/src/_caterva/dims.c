@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Returns a tuple of a name or None for each axis; None if the array has no names. */
+/* () to a tuple with a name or None for each axis, or to None if the array has no names */
 static PyObject *dims_get(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -30,7 +30,7 @@ static PyObject *dims_get(PyObject *object, PyObject *unused)
     return tuple;
 }
 
-/* Gets the texts of the tuple's items, borrowed. */
+/* Sets names[d] to the text of item d of the tuple, borrowed, or to NULL for None. */
 static int parse_names(const array_object *self, PyObject *tuple, const char **names)
 {
     if (PyTuple_Size(tuple) != self->ndim) {
@@ -64,13 +64,13 @@ static int set_names(array_object *self, const char *const *names)
     return call_end(self->state, &c, status);
 }
 
-/* (a tuple of a name or None for each axis, or None to remove all names) */
+/* (a tuple with a name or None for each axis; or None, which removes all names) */
 static PyObject *dims_set(PyObject *object, PyObject *value)
 {
     array_object *self = (array_object *)object;
     const char *names[CATERVA_MAX_DIMS] = {NULL};
     if (value != Py_None && !PyTuple_Check(value)) {
-        PyErr_SetString(PyExc_TypeError, "the names of dimensions are a tuple");
+        PyErr_SetString(PyExc_TypeError, "the names of dimensions must be a tuple");
         return NULL;
     }
     if (value != Py_None && parse_names(self, value, names) < 0) return NULL;

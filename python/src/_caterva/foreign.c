@@ -1,5 +1,5 @@
-/* See foreign.h. The lock is taken by hooks of os.register_at_fork, which run before the
- * interpreter's own preparations for a fork: newer Pythons hold their lock from then on. */
+/* See foreign.h. Hooks of os.register_at_fork take the lock. They run before the interpreter
+ * prepares a fork, when newer Pythons take a lock of their own. */
 #include "foreign.h"
 
 #include <caterva_store.h>
@@ -13,11 +13,11 @@ enum { PATIENCE = 10 }; /* seconds to wait at exit for calls of Python that do n
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static PyInterpreterState *interpreter; /* the main one, see module.c         */
-static int n_inside;                    /* threads with states from make_state */
-static bool is_over;                    /* no other thread may enter           */
+static int n_inside;                    /* threads with a state of make_state */
+static bool is_over;                    /* no further thread may enter        */
 static _Thread_local bool is_inside;
 
-/* Makes a state for this thread and counts it; NULL if the thread may not enter Python. */
+/* Makes and counts a thread state for this thread. Returns NULL if it may not enter Python. */
 static PyThreadState *make_state(void)
 {
     pthread_mutex_lock(&lock);
@@ -60,8 +60,8 @@ void foreign_leave(foreign f)
 
 /* ---- Exit ------------------------------------------------------------------------ */
 
-/* Runs before the interpreter is finalized: from now on arrays work on the calling threads only.
- * Waits for library threads that are still inside Python. */
+/* Runs before the interpreter is finalized. From then on arrays work on the calling threads only.
+ * Waits, for at most PATIENCE seconds, until library threads have left Python. */
 static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     struct timespec until;
@@ -100,7 +100,7 @@ static PyObject *before_fork(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     PyThreadState *thread = PyEval_SaveThread();
     hold();
-    pthread_mutex_lock(&lock); /* without the GIL, which its holder may be waiting for */
+    pthread_mutex_lock(&lock); /* without the GIL: a holder of the lock may need it */
     PyEval_RestoreThread(thread);
     is_forking = true;
     Py_RETURN_NONE;
@@ -125,9 +125,9 @@ static PyObject *after_in_child(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* subprocess forks with the GIL and without these hooks if it changes the user or cannot use
- * vfork. Whether a thread has the GIL is not part of the stable ABI, and the function for it has
- * had two names; if neither exists, such forks are not handled. */
+/* subprocess forks with the GIL but without these hooks if it changes the user or cannot use vfork.
+ * To find out whether a thread has the GIL is not part of the stable ABI, and the function has had
+ * two names. If neither exists, such forks are not handled. */
 static PyThreadState *(*current_state)(void);
 
 static void find_current_state(void)
@@ -156,7 +156,8 @@ static void after_any_fork(void)
     if (!is_forking) resume();
 }
 
-/* Added after the library's own handlers: of these "prepare" handlers the last runs first. */
+/* Calls the library first, so that it has added its own handlers: of the "prepare" handlers, the
+ * last one added runs first, and ours must run before the library's. */
 static void watch_any_fork(void)
 {
     find_current_state();

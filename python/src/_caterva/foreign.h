@@ -20,8 +20,7 @@ typedef struct foreign {
 foreign foreign_enter(void);
 void foreign_leave(foreign f);
 
-/* Called once in a process, with the GIL: makes forks and exit wait. Returns -1 with an
- * exception. */
+/* Makes forks and exit wait. Call once per process, with the GIL. Returns -1 with an exception. */
 int foreign_init(void);
 
 #endif

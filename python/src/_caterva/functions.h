@@ -6,8 +6,8 @@
 
 module_state *module_state_of(PyObject *module);
 
-/* Returns 0 in the main interpreter, the only one that the library's threads can enter; else -1
- * with an exception, whose message says that a subinterpreter cannot do `what`. */
+/* Returns 0 in the main interpreter, the only one that the library's threads can enter. In others
+ * returns -1 with an exception, whose message is that a subinterpreter cannot do `what`. */
 int interpreter_check(const char *what);
 
 extern PyMethodDef module_functions[]; /* functions.c: the functions of all files */
@@ -32,11 +32,13 @@ PyObject *function_open_source(PyObject *module, PyObject *args);
 
 /* ---- paths.c ------------------------------------------------------------------- */
 
-PyObject *function_compact(PyObject *module,
-                           PyObject *args);                  /* (url, durability, progress) */
-PyObject *function_seal(PyObject *module, PyObject *args);   /* the same                    */
-PyObject *function_delete(PyObject *module, PyObject *args); /* (url)                       */
-PyObject *function_repair(PyObject *module, PyObject *args); /* (url, options, progress)    */
+/* (url, durability, progress) */
+PyObject *function_compact(PyObject *module, PyObject *args);
+PyObject *function_seal(PyObject *module, PyObject *args);
+PyObject *function_delete(PyObject *module, PyObject *args);
+
+/* arguments and result: see paths.c */
+PyObject *function_repair(PyObject *module, PyObject *args);
 
 /* ---- publish.c ----------------------------------------------------------------- */
 

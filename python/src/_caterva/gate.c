@@ -1,4 +1,4 @@
-/* The gate of a handle; see gate.h. Must not know what a handle is. */
+/* The gate of a handle; see gate.h. Independent of what a handle is. */
 #include "gate.h"
 
 #include "extension.h"
@@ -25,7 +25,7 @@ void gate_init(gate *g)
 
 void gate_destroy(gate *g)
 {
-    if (g->forks != atomic_load(&gate_forks)) return; /* threads of the parent may hold it */
+    if (g->forks != atomic_load(&gate_forks)) return; /* the parent's threads may hold it */
     pthread_cond_destroy(&g->changed);
     pthread_mutex_destroy(&g->lock);
 }

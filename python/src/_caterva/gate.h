@@ -1,5 +1,5 @@
-/* A shared lock with cheap entry: calls through a handle enter and leave it, close and refresh
- * shut it. Entering and leaving cost one atomic addition each.
+/* A shared lock with cheap entry. Calls through a handle enter and leave the gate; close and
+ * refresh shut it. Entering and leaving cost one atomic addition each.
  *
  * All functions are called with the GIL and release it while they wait. In a forked child,
  * gate_lost_threads must be called before all others. */
@@ -47,7 +47,7 @@ static inline void gate_enter(gate *g)
         gate_wait(g);
 }
 
-/* Enters if it need not wait; else returns false. */
+/* Enters the gate and returns true, or returns false if this would have to wait. */
 bool gate_enter_at_once(gate *g);
 
 static inline bool gate_is_shut(gate *g) { return atomic_load(&g->inside) >= GATE_SHUT; }

@@ -32,7 +32,8 @@ static int get_info(array_object *self, const caterva_info **info)
     return call_end(self->state, &c, status);
 }
 
-/* Returns the dtype. A metalayer of this package names dtypes of ml_dtypes. */
+/* Returns the dtype. If the array has this package's metalayer "ml_dtype", the metalayer names a
+ * dtype of the package ml_dtypes. */
 static PyObject *descr_of(array_object *self, const caterva_info *info)
 {
     const char *name = NULL;
@@ -86,7 +87,8 @@ int handle_look_first(array_object *self)
 
 _Thread_local int handle_calls_back;
 
-/* A handle to be closed by the main thread, and the Remote with the functions it may call. */
+/* A handle to be closed by the main thread. `remote` is kept alive because closing the handle may
+ * call its functions. */
 typedef struct leftover {
     caterva_array *handle;
     PyObject *remote;
@@ -109,7 +111,7 @@ static int close_leftovers(void *unused)
     return 0;
 }
 
-/* Returns false if an allocation fails. */
+/* Queues the handle for the main thread to close. Returns false if an allocation fails. */
 static bool leave_for_later(array_object *self, caterva_array *handle)
 {
     leftover *l = PyMem_Calloc(1, sizeof *l);
@@ -118,7 +120,7 @@ static bool leave_for_later(array_object *self, caterva_array *handle)
     Py_XINCREF(l->remote = self->remote);
     l->next = atomic_load(&leftovers);
     while (!atomic_compare_exchange_weak(&leftovers, &l->next, l)) continue;
-    (void)Py_AddPendingCall(close_leftovers, NULL); /* if full: a later call closes it */
+    (void)Py_AddPendingCall(close_leftovers, NULL); /* queue full: a later call closes l */
     return true;
 }
 
@@ -126,7 +128,7 @@ int handle_discard(array_object *self)
 {
     caterva_array *handle = self->handle;
     self->handle = NULL;
-    if (!handle || gate_lost_threads(&self->gate)) return 0; /* locks may be held forever */
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* a lock may be held forever */
     if (handle_calls_back > 0 && !self->writable && leave_for_later(self, handle)) return 0;
     call c;
     call_begin(&c, self, self->progress);
@@ -222,7 +224,8 @@ static int look_or_abandon(array_object *self)
     return -1;
 }
 
-/* A lock of the source may be held forever, too: renew it first. */
+/* Reopens an array that reads a Python object. A lock of that object may be held forever too, so
+ * its method `renew` runs first. */
 static int reopen_source(array_object *self)
 {
     PyObject *renewed = PyObject_CallMethod(self->source, "renew", NULL);
@@ -240,9 +243,9 @@ static int reopen_source(array_object *self)
     return result < 0 ? -1 : look_or_abandon(self);
 }
 
-/* In a forked child whose parent was using the handle in other threads: the locks that these
- * held are held forever. So the handle is abandoned and the file opened again. Pending changes
- * of the parent, and arrays that are only in memory, are lost to the child. */
+/* Reopens the file in a forked child whose parent was using the handle in other threads. The locks
+ * that those threads held are held forever here, so the old handle is abandoned. Pending changes of
+ * the parent, and arrays that are only in memory, are lost to the child. */
 static int reopen(array_object *self)
 {
     if (!self->handle) return 0;

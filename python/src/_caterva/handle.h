@@ -1,5 +1,5 @@
-/* The Python object around a handle. Its calls go through the gate, so that it can be closed and
- * refreshed at any time, whatever other threads are doing. */
+/* The Python object around a handle. All calls through the handle enter the object's gate, so that
+ * it can be closed and refreshed at any time, whatever other threads are doing. */
 #ifndef HANDLE_H
 #define HANDLE_H
 
@@ -17,16 +17,16 @@ typedef struct array_object {
     int ndim;
     int32_t item_size;
     atomic_int_least64_t shape[CATERVA_MAX_DIMS];
-    uint8_t state_id[CATERVA_STATE_ID]; /* reading: identifies the commit that it sees */
+    uint8_t state_id[CATERVA_STATE_ID]; /* readers: identifies the commit that they see */
     bool writable;
     bool is_part;               /* a part of a job: it has no path of its own */
     atomic_bool drops; /* its release drops pending changes: the last commit failed, or the
                           array is still being created */
     caterva_open_options again; /* to reopen it                                             */
-    unsigned n_opened;          /* times that it was reopened: a view is bound to one handle */
-    pid_t process;              /* that opened it: others leave pending changes alone       */
+    unsigned n_opened;          /* times it was reopened: a view belongs to one handle      */
+    pid_t process;              /* opened it; no other process commits                      */
     PyObject *frame;            /* bytes that a frame in memory borrows, or NULL            */
-    PyObject *remote; /* options that `again` points into, or NULL                         */
+    PyObject *remote; /* the Remote that `again` points into, or NULL                       */
     PyObject *source; /* Python object from which it is read, or NULL                      */
     PyObject *weak;
 } array_object;
@@ -35,8 +35,8 @@ typedef struct array_object {
  * at a gate: the thread that has shut it may be waiting for this report. */
 extern _Thread_local bool handle_reports;
 
-/* More than 0 on a thread from which the library is calling Python, and for which it waits. If
- * the garbage collector drops an array there, the main thread closes it later. */
+/* Greater than 0 on a thread on which the library is calling Python and waits for the result. If
+ * the garbage collector destroys an array there, the main thread closes its handle later. */
 extern _Thread_local int handle_calls_back;
 
 /* Encodes a path as Python's open does: a new reference, or NULL with an exception. */
@@ -46,44 +46,42 @@ PyObject *place_encoded(PyObject *place);
 int array_enter(array_object *self);
 static inline void array_leave(array_object *self) { gate_leave(&self->gate); }
 
-/* Updates the shape from the handle, inside the gate. -1 with an exception. */
+/* Updates the shape from the handle. Call inside the gate. Returns 0, or -1 with an exception. */
 int array_look(array_object *self);
 
 /* True if the array is in memory, or read from a Python object. */
 bool handle_in_memory(const array_object *self);
 
-/* True in a forked child of the process that opened it. */
+/* True in a forked child of the process that opened the array. */
 bool handle_is_a_parents(const array_object *self);
 
-/* Sets shape and dtype from a new handle. -1 with an exception. */
+/* Sets shape and dtype from a new handle. Returns 0, or -1 with an exception. */
 int handle_look_first(array_object *self);
 
-/* Updates the shape after the handle has changed to another state. -1 with an exception if dtype
- * or number of axes differ, which are fixed for the life of an object. */
+/* Updates the shape after the handle has changed to another state. Returns -1 with an exception if
+ * dtype or number of axes differ: they cannot change during the life of an object. */
 int handle_look_again(array_object *self);
 
-/* Shuts the gate; open it with gate_open. -1 with an exception if called by a progress function,
- * whose call is inside. */
+/* Shuts the gate; open it with gate_open. Returns -1 with an exception if called by a progress
+ * function, because the call of this function is inside the gate. */
 int handle_shut_gate(array_object *self);
 
-/* Call the following while the gate is shut, or when the object has no references left. They
+/* Call the functions below while the gate is shut, or when the object has no references left. They
  * implement a section of docs/reliability.md: "What close, exit and interruption do". */
 
-/* Commits pending changes and releases the handle. If the commit fails or is interrupted: -1
- * with an exception, and the handle stays open with its pending changes. Only releases a handle
- * that has nothing to commit: for reading, in memory, a part of a job, or the parent's in a
- * forked child. */
+/* Commits pending changes and releases the handle. If the commit fails or is interrupted: -1 with
+ * an exception, and the handle stays open with its pending changes. Commits nothing if the handle
+ * is for reading, in memory, a part of a job, or the parent's in a forked child. */
 int handle_close(array_object *self);
 
 /* Releases the handle, if there is one, and drops pending changes. */
 int handle_discard(array_object *self);
 
-/* Called when the object is destroyed: commits pending changes, unless the last commit failed,
- * and releases the handle in any case. Signals wait until the commit has ended. -1 with an
- * exception. */
+/* Called when the object is destroyed: commits pending changes, unless the last commit failed, and
+ * always releases the handle. Signals wait for the commit. Returns 0, or -1 with an exception. */
 int handle_drop(array_object *self);
 
-/* Is handle_discard for a handle that cannot be used any more; keeps the current exception. */
+/* Like handle_discard, for a handle that cannot be used any more. Keeps the current exception. */
 void handle_abandon(array_object *self);
 
 #endif

@@ -12,14 +12,14 @@ typedef struct box {
     int64_t start[CATERVA_MAX_DIMS], count[CATERVA_MAX_DIMS], step[CATERVA_MAX_DIMS];
     bool dropped[CATERVA_MAX_DIMS];
     bool stepped; /* some axis has a step other than 1 */
-    bool item;    /* every axis has an index, without an ellipsis: a scalar */
+    bool item;    /* the result is a scalar: an index for every axis */
     int ndim;     /* of the result */
     npy_intp shape[2 * CATERVA_MAX_DIMS + MAX_KEY];
 } box;
 
 /* ---- Keys ----------------------------------------------------------------------- */
 
-/* Returns a Python int in [-n, n) as one in [0, n), else -1. */
+/* Converts a Python int in [-n, n) to an index in [0, n). Returns -1 for any other int. */
 static int64_t index_in(PyObject *number, int64_t n)
 {
     int overflow;
@@ -89,7 +89,7 @@ static void add_whole(box *b, int axis, int64_t length)
     b->shape[b->ndim++] = (npy_intp)length;
 }
 
-/* Returns the number of axes that the key names; -1 if a part of it is not basic. */
+/* Returns the number of axes that the key names, or -1 if a part of the key is not basic. */
 static int count_axes(PyObject *const *parts, int n, bool *ellipsis)
 {
     int axes = 0;
@@ -152,7 +152,8 @@ static void stop_of(const array_object *self, const box *b, int64_t *stop)
     for (int d = 0; d < self->ndim; d++) stop[d] = b->start[d] + b->count[d];
 }
 
-/* Makes the selection for a box with steps. It drops no axis: the buffer has one of length 1. */
+/* Makes the selection for a box with steps. It drops no axis: where the key drops one, the buffer
+ * has an axis of length 1. */
 static void select_box(const array_object *self, const box *b, transfer *t)
 {
     for (int d = 0; d < self->ndim; d++) {
@@ -262,8 +263,8 @@ static bool fits(const array_object *self, const box *b, PyObject *value)
            PyArray_EquivTypes(PyArray_DESCR(array), self->descr);
 }
 
-/* (key, out) to True if `key` is basic and `out` suits it and was read into; else to False: the
- * caller handles the key, or raises. */
+/* (key, out) to True if `key` is basic, `out` has its shape and dtype, and the items were read into
+ * `out`; otherwise to False, and the caller handles the key or raises. */
 static PyObject *read_basic(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;

@@ -1,5 +1,5 @@
-/* Many writers: jobs and merges, which are methods of an Array; opening and finishing parts;
- * listing and deleting the jobs at a path. */
+/* Many writers: methods of an Array that begin and merge jobs; functions that open and finish
+ * parts, and that list and delete the jobs at a path. */
 #include "array.h"
 #include "functions.h"
 #include "options.h"
@@ -8,7 +8,7 @@
 
 /* ---- Bytes ------------------------------------------------------------------------- */
 
-/* Converts bytes of the library, and frees them. */
+/* Converts bytes that the library has allocated to a Python object, and frees them. */
 static PyObject *take_bytes(void *bytes, size_t size)
 {
     PyObject *out = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
@@ -16,7 +16,8 @@ static PyObject *take_bytes(void *bytes, size_t size)
     return out;
 }
 
-/* Updates the shape: a job and a merge may grow the array even if they fail later. */
+/* Updates the shape after a call that returned `result`, and returns it: a job or a merge may have
+ * grown the array even if it failed later. */
 static int look_again(array_object *self, int result)
 {
     PyObject *kind, *value, *traceback;
@@ -29,7 +30,7 @@ static int look_again(array_object *self, int result)
 
 /* ---- The coordinator ----------------------------------------------------------------- */
 
-/* (the shape to grow to, or None) to the job */
+/* (the shape to grow to, or None) to the job's token */
 static PyObject *job_begin(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;
@@ -60,12 +61,12 @@ static PyObject *job_begin(PyObject *object, PyObject *args)
 }
 
 typedef struct merging {
-    const void **tokens; /* release with PyMem_Free, as `sizes` */
+    const void **tokens; /* free with PyMem_Free, like `sizes` */
     size_t *sizes;
     size_t n;
 } merging;
 
-/* Lists the tokens of the tuple, which owns the bytes and must live as long. */
+/* Fills *out with pointers to the tokens of the tuple, which must live as long as *out. */
 static int list_tokens(PyObject *tuple, merging *out)
 {
     out->n = (size_t)PyTuple_Size(tuple);

@@ -1,5 +1,4 @@
-/* Methods of an Array that change its state as a whole: commit, rollback, refresh, upkeep,
- * close. */
+/* Methods of an Array that change its whole state: commit, rollback, refresh, upkeep, close. */
 #include "array.h"
 #include <caterva_upkeep.h>
 
@@ -34,7 +33,7 @@ static PyObject *commit(PyObject *object, PyObject *unused)
 
 typedef caterva_status turn_function(caterva_array *array, caterva_error *err);
 
-/* Changes the handle to another state, maybe of another shape. */
+/* Calls rollback or refresh, which change the handle's state, perhaps with another shape. */
 static PyObject *turn(array_object *self, turn_function *function)
 {
     if (handle_shut_gate(self) < 0) return NULL;
@@ -76,7 +75,8 @@ static PyObject *refresh(PyObject *self, PyObject *unused)
 typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_options *options,
                                        caterva_error *err);
 
-/* Refuses arrays in memory, and parts, whose place is that of the array. */
+/* Rejects arrays in memory, which have no file, and parts of a job, whose place is that of the
+ * whole array. */
 static int check_keeps_up(array_object *self)
 {
     if (handle_in_memory(self)) {

@@ -13,7 +13,7 @@ int array_type_check(module_state *state, PyObject *type)
 {
     if (PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, state->array_type))
         return 0;
-    PyErr_SetString(PyExc_TypeError, "the first argument is a type of arrays");
+    PyErr_SetString(PyExc_TypeError, "the first argument must be a subclass of Array");
     return -1;
 }
 
@@ -140,7 +140,7 @@ static PyObject *item_of(PyObject *dict, const char *name)
     return item == Py_None ? NULL : item;
 }
 
-/* Parses the box, memory, convert_to, casting and for_remote. */
+/* Parses the options of a copy: start, stop, memory, convert_to, casting and for_remote. */
 static int parse_copy(PyObject *dict, copying *out)
 {
     PyObject *start = item_of(dict, "start"), *stop = item_of(dict, "stop");

@@ -21,7 +21,7 @@ typedef struct entry {
         name, kind, offsetof(STRUCT, member)                                                 \
     }
 
-/* Options that new and opened arrays share. */
+/* Entries for the options that created and opened arrays share. */
 #define AT_HANDLES                                                                           \
     AT("threads", INT, threads), AT("durability", INT, durability),                          \
         AT("dirty_budget", INT64, dirty_budget), AT("cache_bytes", INT64, cache_bytes),      \
@@ -128,7 +128,7 @@ static int store(PyObject *value, const entry *e, void *place)
     return store_int(value, e, place);
 }
 
-/* Returns 1 if the table has the name and the value was stored, 0 if it does not, or -1. */
+/* Stores a named value. Returns 1, 0 if the table lacks the name, or -1 with an exception. */
 static int store_named(const entry *table, const char *name, PyObject *value, void *out)
 {
     for (const entry *e = table; e->name; e++)
@@ -225,7 +225,8 @@ static int parse_metalayers(PyObject *list, create_parts *parts, caterva_create_
     return 0;
 }
 
-/* Stores an option that is not a single number: 1 done, 0 unknown name, -1 with an exception. */
+/* Stores an option that is not a single number. Returns 1, 0 for an unknown name, or -1 with an
+ * exception. */
 static int store_compound(const char *name, PyObject *value, create_parts *parts,
                           caterva_create_options *out)
 {

@@ -1,4 +1,4 @@
-/* Options of the library from dicts. The Python side has converted its words; the values here are
+/* Option structs of the library, filled from dicts. The Python side has converted its words to
  * numbers, bytes and text. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -20,11 +20,10 @@ int open_options_parse(PyObject *dict, caterva_open_options *out);
 int remote_options_parse(PyObject *dict, caterva_remote_options *out);
 int publish_options_parse(PyObject *dict, caterva_publish_options *out);
 
-/* Returns options that reopen for writing an array that was created with `o`. */
+/* Returns the options with which an array created with `o` is reopened for writing. */
 caterva_open_options open_options_like(const caterva_create_options *o);
 
-/* Parse a sequence of at most CATERVA_MAX_DIMS numbers; return its length, or -1 with an
- * exception. */
+/* Parse at most CATERVA_MAX_DIMS numbers. Return their number, or -1 with an exception. */
 int parse_int64s(PyObject *sequence, const char *what, int64_t *out);
 int parse_int32s(PyObject *sequence, const char *what, int32_t *out);
 

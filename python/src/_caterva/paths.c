@@ -62,7 +62,8 @@ static void on_damage(void *context, const caterva_damage *damage)
     damages_add(&((repairing *)context)->found, damage);
 }
 
-/* A structured dtype can have several texts, so only its size is compared. */
+/* Whether the fill is one item of the array. Only the size is compared for a structured dtype,
+ * because several texts can describe it. */
 static bool fits(const repairing *r, const caterva_info *info)
 {
     const char *dtype = r->fill_dtype;

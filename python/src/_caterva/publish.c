@@ -8,7 +8,7 @@
 #include <caterva_remote.h>
 #include <string.h>
 
-/* Messages from servers contain the URL, without its query; other messages are about the file. */
+/* Returns the name for the exception: the URL if the message contains one, else the file. */
 static PyObject *place_of_error(const caterva_error *err, PyObject *place, PyObject *url)
 {
     return strstr(err->message, "://") ? url : place;

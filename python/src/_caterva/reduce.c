@@ -6,11 +6,11 @@
 
 typedef struct reduction {
     caterva_reduce_options options;
-    transfer what; /* its selection; its buffer is unused */
+    transfer what; /* only its selection is used */
     int axes[CATERVA_MAX_DIMS];
 } reduction;
 
-/* Parses a tuple of a selection for each axis, or a mask. -1 with an exception. */
+/* Parses a tuple with a selection for each axis, or a mask. Returns -1 with an exception. */
 static int parse_selection(PyObject *what, reduction *out)
 {
     out->options = (caterva_reduce_options)CATERVA_REDUCE_INIT;
@@ -73,7 +73,7 @@ static PyObject *histogram(const origin *from, PyObject *args)
         return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
     if (!PyArray_ISCARRAY(array) || PyArray_ITEMSIZE(array) != 8) {
-        PyErr_SetString(PyExc_TypeError, "the counts are contiguous int64");
+        PyErr_SetString(PyExc_TypeError, "the counts must be contiguous int64");
         return NULL;
     }
     int64_t n = (int64_t)PyArray_SIZE(array), *counts = PyArray_DATA(array);
@@ -110,7 +110,7 @@ static int parse_reduction(PyObject *args, int *what, reduction *r, PyArrayObjec
     r->options.skip_nan = skip_nan;
     *out = (PyArrayObject *)destination;
     if (PyArray_IS_C_CONTIGUOUS(*out)) return 0;
-    PyErr_SetString(PyExc_TypeError, "the destination is contiguous");
+    PyErr_SetString(PyExc_TypeError, "the destination must be contiguous");
     return -1;
 }
 

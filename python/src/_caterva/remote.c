@@ -1,5 +1,6 @@
-/* The type Remote: options for URLs with their texts and functions; transfer counts. It has no
- * tp_clear: its functions may be called until the handle is closed. */
+/* The type Remote: options for URLs, and the texts and functions that they point to. Also the
+ * transfer counts of arrays. The type has no tp_clear, because the library may call the functions
+ * until the handle is closed. */
 #include "remote.h"
 
 #include "array.h"
@@ -44,7 +45,7 @@ static void get_headers(void *context, void (*add)(void *token, const char *head
     remote_object *self = context;
     foreign gil = foreign_enter();
     if (!gil.is_in) {
-        add(token, ""); /* an invalid header: no request is sent without the others */
+        add(token, ""); /* an invalid header, so that no request is sent */
         return;
     }
     in_callback = true;
@@ -94,7 +95,7 @@ static void report_request(void *context, const caterva_transfer *transfer)
 
 /* ---- Creation and release --------------------------------------------------------- */
 
-/* Returns a new reference, or NULL for None. */
+/* Returns a new reference to the function, or NULL for None. */
 static PyObject *function_or_null(PyObject *object)
 {
     if (object == Py_None) return NULL;
@@ -222,7 +223,8 @@ int remote_add_type(PyObject *module, module_state *state)
 
 /* ---- Transfer counts ---------------------------------------------------------------- */
 
-/* (requests, bytes, round trips, joined, retried, cached), or None if the array has no URL */
+/* () to (requests, bytes, round trips, joined, retried, cached), or to None if the array has no
+ * URL */
 static PyObject *transfers(PyObject *object, PyObject *unused)
 {
     (void)unused;

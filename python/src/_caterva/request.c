@@ -10,7 +10,7 @@ typedef struct request_object {
     PyObject_HEAD module_state *state;
     caterva_request *request;
     PyObject *owner, *memory, *callback; /* owner: array or view; all NULL after the read */
-    PyObject *place;                     /* of the array, or of the view's first one      */
+    PyObject *place;                     /* of the array, or of the first one of the view */
     bool keeps_itself;
 } request_object;
 
@@ -67,7 +67,7 @@ static caterva_status read_async(const origin *from, const transfer *t,
                               err);
 }
 
-/* Begins the read; the request holds a reference to itself until on_done. */
+/* Begins the read. The request holds a reference to itself until on_done is called. */
 static int begin(request_object *self, const origin *from, const transfer *t)
 {
     caterva_async_options options = CATERVA_ASYNC_INIT;
@@ -145,7 +145,7 @@ static PyObject *cancel(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Waits until `callback` has returned. */
+/* Waits until the read has ended and `callback` has returned. */
 static PyObject *wait_for(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -156,7 +156,7 @@ static PyObject *wait_for(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* In a forked child, where on_done will not be called: releases the references. */
+/* For a forked child, where on_done will not be called: releases the references. */
 static PyObject *forget(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -170,7 +170,7 @@ static PyObject *forget(PyObject *object, PyObject *unused)
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(Py_TYPE(object)); /* a read in progress has a reference that cannot be found */
+    Py_VISIT(Py_TYPE(object)); /* the self-reference of a read is not visited */
     (void)arg;
     return 0;
 }

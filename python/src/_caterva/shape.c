@@ -3,7 +3,7 @@
 #include "options.h"
 #include "transfer.h"
 
-/* Ends a call that changes the shape, and updates the shape. Call inside the gate. */
+/* Ends a call that has changed the shape, and updates the object's shape. Call inside the gate. */
 static int end_change(array_object *self, call *c, caterva_status status)
 {
     int result = call_end(self->state, c, status);

@@ -1,6 +1,6 @@
-/* A store of the library that reads a Python object. Any thread may call its functions; they take
- * the GIL while Python's methods run. An exception of a method is kept in a dict by a number. The
- * library passes the number on as errno, and the end of the call raises the exception again. */
+/* A store that reads a Python object. The library may call its functions on any thread; they take
+ * the GIL while Python's methods run. If a method raises an exception, a dict keeps it under a
+ * number, which the library passes on as errno; the end of the call raises the exception again. */
 #include "source.h"
 
 #include "array.h"
@@ -14,7 +14,7 @@
 
 typedef struct source {
     PyObject *object;
-    module_state *state; /* of the module, which outlives its arrays */
+    module_state *state; /* the module outlives its arrays */
 } source;
 
 /* Takes the GIL, unless the interpreter is shutting down. */
@@ -34,8 +34,8 @@ static void leave(foreign gil)
 
 enum { FIRST_NUMBER = 1 << 30, MOST_KEPT = 64 };
 
-/* A KeyboardInterrupt during read_many, raised by the next read of the thread: failed ranges of
- * read_many are read again one by one. */
+/* A KeyboardInterrupt that ended read_many. The library then reads the missing ranges one by one,
+ * and the first of these reads on this thread raises it again. */
 static _Thread_local PyObject *interrupt;
 
 static PyObject *take_exception(void)
@@ -49,7 +49,7 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* Keeps the exception, whose reference it steals, and returns its number. */
+/* Keeps the exception (steals the reference) and returns its number. */
 static int keep_exception(module_state *state, PyObject *exception)
 {
     static atomic_uint n;
@@ -75,7 +75,7 @@ static void describe(PyObject *exception, caterva_error *err)
     PyErr_Clear();
 }
 
-/* Fails with the current exception. */
+/* Fills *err from the current exception, and returns CATERVA_EIO. */
 static caterva_status fail(const source *s, caterva_error *err)
 {
     PyObject *exception = take_exception();
@@ -122,7 +122,8 @@ static caterva_status get_size(void *context, uint64_t *size, caterva_error *err
     return status;
 }
 
-/* Copies the bytes, which must be at most `size`; -1 with an exception. */
+/* Copies the bytes that a method returned and sets *done to their number. Returns -1 with an
+ * exception if there are more than `size`. */
 static int copy_bytes(PyObject *bytes, uint64_t pos, void *dst, size_t size, size_t *done)
 {
     Py_buffer view;
@@ -171,7 +172,7 @@ static PyObject *list_of(const caterva_store_range *ranges, size_t n)
     return list;
 }
 
-/* Copies and reports the ranges. A range with too few bytes is skipped: a read gets the rest. */
+/* Copies the ranges and reports complete ones. The library reads the others one by one. */
 static int hand_on(PyObject *each, const caterva_store_range *ranges, size_t n,
                    int (*arrived)(void *token, size_t range), void *token)
 {
@@ -192,8 +193,8 @@ static int hand_on(PyObject *each, const caterva_store_range *ranges, size_t n,
     return stop;
 }
 
-/* Discards an exception of read_many: a read of each range will raise it again. Interrupts are
- * kept for that read. */
+/* Discards an exception of read_many, because reading each range alone will raise it again. An
+ * interrupt is kept for the next of these reads. */
 static void give_up_wave(void)
 {
     if (!PyErr_Occurred()) return;

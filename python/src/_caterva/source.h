@@ -11,8 +11,8 @@ caterva_status source_open(module_state *state, PyObject *object, const char *na
                            const caterva_open_options *options, caterva_array **out,
                            caterva_error *err);
 
-/* Returns the exception of a source's method for the sys_errno with which a call failed: a new
- * reference, or NULL. *is_ours: the number is from a source, not from the system. */
+/* Returns the exception of a source's method that belongs to the sys_errno of a failed call: a new
+ * reference, or NULL. Sets *is_ours if the number was assigned by source.c, not by the system. */
 PyObject *source_failure(module_state *state, int sys_errno, bool *is_ours);
 
 #endif

@@ -1,5 +1,5 @@
-/* Moving items between an array and NumPy arrays. The Python side has checked the users'
- * arguments; this file checks what is needed for memory safety. */
+/* Moves items between an array and NumPy arrays. The Python side has checked the user's arguments;
+ * this file checks what memory safety requires. */
 #include "transfer.h"
 
 #include "options.h"
@@ -14,7 +14,7 @@ static int list_parse(PyArrayObject *list, caterva_axis *out)
     bool mask = type == NPY_BOOL;
     if (PyArray_NDIM(list) != 1 || !PyArray_ISCARRAY_RO(list) ||
         (!mask && (!PyTypeNum_ISSIGNED(type) || PyArray_ITEMSIZE(list) != 8))) {
-        PyErr_SetString(PyExc_TypeError, "a list of indices is contiguous int64 or bool");
+        PyErr_SetString(PyExc_TypeError, "a list of indices must be contiguous int64 or bool");
         return -1;
     }
     out->kind = mask ? CATERVA_AXIS_MASK : CATERVA_AXIS_LIST;
@@ -70,7 +70,7 @@ static int parse_points(PyObject *object, transfer *out)
     PyArrayObject *points = (PyArrayObject *)object;
     if (!PyArray_Check(object) || PyArray_NDIM(points) != 2 || !PyArray_ISCARRAY_RO(points) ||
         !PyTypeNum_ISSIGNED(PyArray_TYPE(points)) || PyArray_ITEMSIZE(points) != 8) {
-        PyErr_SetString(PyExc_TypeError, "points are rows of int64");
+        PyErr_SetString(PyExc_TypeError, "points must be rows of int64");
         return -1;
     }
     out->selection.kind = CATERVA_SELECTION_POINTS;
@@ -84,7 +84,7 @@ int mask_parse(PyObject *object, transfer *out)
     out->selection = (caterva_selection)CATERVA_SELECTION_INIT;
     PyArrayObject *mask = (PyArrayObject *)object;
     if (!PyArray_Check(object) || !PyArray_ISCARRAY_RO(mask) || PyArray_TYPE(mask) != NPY_BOOL) {
-        PyErr_SetString(PyExc_TypeError, "a mask is a contiguous array of bool");
+        PyErr_SetString(PyExc_TypeError, "a mask must be a contiguous array of bool");
         return -1;
     }
     out->selection.kind = CATERVA_SELECTION_MASK;
@@ -95,7 +95,7 @@ int mask_parse(PyObject *object, transfer *out)
 
 /* ---- Buffers ------------------------------------------------------------------- */
 
-/* Returns the bytes from the lowest item to the end of the highest. */
+/* Returns the bytes from the beginning of the first item in memory to the end of the last. */
 static size_t extent_of(PyArrayObject *array)
 {
     size_t extent = (size_t)PyArray_ITEMSIZE(array);

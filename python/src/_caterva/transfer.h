@@ -1,5 +1,5 @@
-/* Selections and buffers of the library from NumPy objects, and the calls that move items with
- * them, of an array or a view. */
+/* Selections and buffers of the library, made from NumPy objects, and the calls that move items of
+ * an array or view with them. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 

@@ -12,7 +12,7 @@
 
 /* ---- Creation and release -------------------------------------------------- */
 
-/* Makes the object for a handle; takes the handle over, also on failure. */
+/* Makes the object for a handle. Takes ownership of the handle, also on failure. */
 static PyObject *wrap(module_state *state, caterva_tree *handle,
                       const caterva_tree_options *again, PyObject *place, PyObject *remote,
                       PyObject *progress)
@@ -41,13 +41,13 @@ static int release(tree_object *self, bool interruptible)
 {
     caterva_tree *handle = self->handle;
     self->handle = NULL;
-    if (!handle || gate_lost_threads(&self->gate)) return 0; /* locks may be held forever */
+    if (!handle || gate_lost_threads(&self->gate)) return 0; /* a lock may be held forever */
     call c;
     call_begin(&c, self, interruptible ? self->progress : NULL);
     c.defers_signals = !interruptible;
     caterva_status status = caterva_tree_close(handle, &c.err);
     if (status == CATERVA_EBUSY && self->process != getpid())
-        status = CATERVA_OK; /* pending changes belong to the parent, as those of arrays */
+        status = CATERVA_OK; /* the pending changes are the parent's, as for arrays */
     return call_end(self->state, &c, status);
 }
 
@@ -88,7 +88,7 @@ static int clear(PyObject *object)
 
 /* ---- Entering ---------------------------------------------------------------- */
 
-/* Opens an archive again. Archives do not change, but another one may have its name by now. */
+/* Opens an archive again. An archive never changes, but another one may be at its path now. */
 static caterva_status open_same(tree_object *self, const char *path, caterva_tree *old,
                                 caterva_error *err)
 {
@@ -110,7 +110,8 @@ static caterva_status open_same(tree_object *self, const char *path, caterva_tre
     return CATERVA_ESTALE;
 }
 
-/* In a forked child whose parent was using the handle in other threads; see handle.c. */
+/* Opens the tree again in a forked child whose parent was using the handle in other threads; see
+ * reopen in handle.c. */
 static int reopen(tree_object *self)
 {
     caterva_tree *old = self->handle;
@@ -140,7 +141,7 @@ static int recover(tree_object *self)
     return result;
 }
 
-/* Checks that this thread may enter or shut the gate; `done` is the verb for the message. */
+/* Checks that this thread may enter or shut the gate. `done` is the verb for messages. */
 static int check_gate(tree_object *self, const char *done)
 {
     if (!call_is_under_way(self)) return gate_lost_threads(&self->gate) ? recover(self) : 0;
@@ -271,7 +272,7 @@ int tree_add_type(PyObject *module, module_state *state)
 typedef caterva_status tree_function(const char *path, const caterva_tree_options *options,
                                      caterva_tree **out, caterva_error *err);
 
-/* Opens or creates the tree at the place, as `function` does. */
+/* Opens or creates the tree at the place by calling `function`. */
 static PyObject *tree_at(module_state *state, PyObject *place, tree_function *function,
                          caterva_tree_options *options, PyObject *remote, PyObject *progress)
 {

@@ -11,9 +11,9 @@ typedef struct tree_object {
     PyObject *progress;   /* callable or NULL */
     caterva_tree *handle; /* NULL: closed; changes only while the gate is shut */
     gate gate;
-    caterva_tree_options again; /* to reopen it                              */
-    pid_t process;              /* that opened it                            */
-    PyObject *remote;           /* options that `again` points into, or NULL */
+    caterva_tree_options again; /* to open the tree again */
+    pid_t process;              /* opened the tree */
+    PyObject *remote;           /* the Remote that `again` points into, or NULL */
     PyObject *weak;
 } tree_object;
 

@@ -4,7 +4,7 @@
 
 /* ---- Commits ------------------------------------------------------------------- */
 
-/* Shuts the gates of all arrays; -1 with an exception and no gate shut. */
+/* Shuts the gates of all arrays. After -1 with an exception, no gate is shut. */
 static int shut_all(module_state *state, PyObject *arrays)
 {
     Py_ssize_t n = PyTuple_Size(arrays), i = 0;
@@ -63,7 +63,7 @@ static PyObject *rollback(PyObject *object, PyObject *args)
 
 /* ---- Attributes of groups --------------------------------------------------------- */
 
-/* As in attributes.c, with a group before the name. */
+/* Like the function in attributes.c, with a group before the name. */
 static bool parse_and_enter(tree_object *self, PyObject *args, const char *format,
                             const char **group, PyObject **name, const char **value,
                             Py_ssize_t *size)

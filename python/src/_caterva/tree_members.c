@@ -39,7 +39,7 @@ static PyObject *list_members(PyObject *object, PyObject *args)
     return entries;
 }
 
-/* Returns bytes that identify an archive's contents; None for a directory, which has no state. */
+/* () to bytes that identify the contents of an archive, or to None for a directory */
 static PyObject *state_id(PyObject *object, PyObject *unused)
 {
     static const uint8_t none[CATERVA_STATE_ID];
@@ -96,7 +96,7 @@ static PyObject *open_array(PyObject *object, PyObject *args)
     if (parse_request(self, args, &r) < 0 || open_options_parse(r.dict, &birth.again) < 0 ||
         tree_enter(self) < 0)
         return NULL;
-    birth.remote = self->remote; /* keep alive: the array's store uses the tree's options */
+    birth.remote = self->remote; /* kept alive: the array's store uses these options */
     birth.again.remote = self->again.remote;
     call_begin(&c, self, self->progress);
     caterva_status status =

@@ -1,5 +1,5 @@
-/* Repairing the tree at a path. The results of members are collected without the GIL and
- * converted to Python at the end. */
+/* Repairs the tree at a path. The results of members are collected without the GIL and converted to
+ * Python at the end. */
 #include "call.h"
 #include "damages.h"
 #include "functions.h"
@@ -21,8 +21,8 @@ typedef struct member {
 typedef struct repairing {
     PyObject *place, *output; /* str; None without an output */
     damages found;            /* in the current member */
-    int ndim;                 /* of the current member, if it is an array with a readable header */
-    member *list;             /* the members that were not sound */
+    int ndim;                 /* of the current member; 0: no readable header */
+    member *list;             /* the members that were damaged */
     size_t n, room;
     bool lost; /* an allocation failed */
 } repairing;
@@ -154,8 +154,8 @@ static PyObject *repair_at(PyObject *module, const char *path, caterva_tree_repa
 }
 
 /* (path, output or None, overwrite, guess, threads, durability, progress) to (complete, settled,
- * members, [(key, kind's name, outcome, reason or None, beside or None, the first eight results
- * of function_repair, [damages])]); the list has the members that were not sound */
+ * members, [(key, kind's name, outcome, reason or None, beside or None, the first eight results of
+ * function_repair, [damages])]). The list contains the damaged members. */
 PyObject *function_tree_repair(PyObject *module, PyObject *args)
 {
     PyObject *progress;

@@ -1,4 +1,4 @@
-/* Verifying a tree. The results of damaged members are collected without the GIL and converted to
+/* Verifies a tree. The results of damaged members are collected without the GIL and converted to
  * Python at the end. */
 #include "damages.h"
 #include "tree.h"
@@ -93,9 +93,9 @@ static void release(verifying *v)
     free(v->list);
 }
 
-/* (group or None, quick, threads, progress) to (members, unsealed members, skipped members,
- * [(key, kind's name, sealed, (checked, damaged, unverified chunks, [damages]))]); the list has
- * the damaged members */
+/* (group or None, quick, threads, progress) to (members, unsealed members, skipped members, [(key,
+ * kind's name, sealed, (checked, damaged, unverified chunks, [damages]))]). The list contains the
+ * damaged members. */
 static PyObject *verify(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;

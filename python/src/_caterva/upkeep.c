@@ -1,4 +1,4 @@
-/* Verifying, reading damaged arrays, frames in memory, cache counts. */
+/* Verifies arrays, reads damaged ones, makes and appends frames, returns cache counts. */
 #include "array.h"
 #include "damages.h"
 #include "functions.h"
@@ -72,7 +72,7 @@ static PyObject *read_skipping(PyObject *object, PyObject *args)
     call c;
     if (fill != Py_None && !(options.fill = PyBytes_AsString(fill))) return NULL;
     if (fill != Py_None && PyBytes_Size(fill) != self->item_size)
-        return PyErr_Format(PyExc_ValueError, "the fill is one item of %d bytes",
+        return PyErr_Format(PyExc_ValueError, "the fill must be one item of %d bytes",
                             (int)self->item_size);
     options.on_damage = damages_add;
     options.context = &found;

@@ -1,6 +1,6 @@
-/* The type View: a lazy selection of an array, or several arrays joined. A call through a view is
- * inside the gates of all its arrays, so that none of them is closed meanwhile; if one is closed
- * already, the call raises ValueError. */
+/* The type View: a lazy selection of an array, or of several arrays joined. A call through a view
+ * is inside the gates of all its arrays, so that none of them is closed during the call. If one was
+ * closed before, the call raises ValueError. */
 #include "view.h"
 
 #include "functions.h"
@@ -33,7 +33,7 @@ static unsigned n_opened(const view_object *self)
     return n;
 }
 
-/* Enters the gates of all arrays: 0, or -1 with an exception. */
+/* Enters the gates of all arrays. Returns 0; or -1 with an exception, outside of all gates. */
 static int enter_all(view_object *self)
 {
     Py_ssize_t n = PyTuple_Size(self->arrays);
@@ -45,15 +45,15 @@ static int enter_all(view_object *self)
     return 0;
 }
 
-/* In a forked child that has reopened the arrays at their old states: makes the view again, of
- * the new handles. Returns 1 if it did, 0 outside of a child, or -1 with an exception. Call
- * outside the gates, because making the view enters them. */
+/* In a forked child whose arrays were opened again, in their old states: makes the view again from
+ * the new handles. Returns 1 if this was necessary, 0 in any other process, or -1 with an
+ * exception. Call it outside the gates, because making the view enters them. */
 static int renew(view_object *self)
 {
     if (self->forks == atomic_load(&gate_forks)) return 0;
     PyObject *again = PyObject_CallMethod((PyObject *)self, "_made_again", NULL);
     if (!again) return -1;
-    if (n_opened(self) != self->n_opened) { /* else another thread has done it */
+    if (n_opened(self) != self->n_opened) { /* if equal, another thread has done it */
         view_object *other = (view_object *)again;
         caterva_view *old = self->view;
         self->view = other->view;
@@ -65,7 +65,8 @@ static int renew(view_object *self)
     return 1;
 }
 
-/* Enters all gates. A view is bound to the handles that its arrays had when it was made. */
+/* Enters all gates. If an array was opened again since the view was made, the view belongs to an
+ * old handle: makes it again in a forked child, and fails otherwise. */
 static int enter(view_object *self)
 {
     int renewed;
@@ -106,7 +107,7 @@ void origin_leave(const origin *from)
 
 /* ---- Objects ----------------------------------------------------------------------- */
 
-/* Makes the object; takes over the view and a reference to `arrays`, also on failure. */
+/* Makes the object. Takes ownership of the view and of a reference to `arrays`, also on failure. */
 static PyObject *wrap(module_state *state, PyTypeObject *type, caterva_view *view,
                       PyObject *arrays)
 {
@@ -154,7 +155,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-/* Makes the object for a view that the library derived from this one. */
+/* Makes the object for a view that the library has derived from `self`. */
 static PyObject *derived(view_object *self, caterva_view *view)
 {
     Py_INCREF(self->arrays);
@@ -310,7 +311,7 @@ typedef caterva_status transfer_function(const caterva_view *view,
                                          const caterva_selection *selection,
                                          const caterva_buffer *buffer, caterva_error *err);
 
-/* Begins a call. With several arrays the file at fault is unknown, so exceptions name none. */
+/* Begins a call. With several arrays, exceptions name no file: which one failed is not known. */
 static void begin(call *c, const view_object *self, PyObject *progress)
 {
     Py_ssize_t n = PyTuple_Size(self->arrays);

@@ -8,15 +8,15 @@
 typedef struct view_object {
     PyObject_HEAD module_state *state;
     caterva_view *view;
-    PyObject *arrays;  /* tuple of its arrays                              */
-    unsigned n_opened; /* sum over the arrays, when the view was made      */
-    unsigned forks;    /* gate_forks at that time                          */
+    PyObject *arrays;  /* tuple of its arrays                               */
+    unsigned n_opened; /* sum of the arrays' n_opened when the view was made */
+    unsigned forks;    /* gate_forks when the view was made                */
     PyArray_Descr *descr;
     PyObject *shape; /* tuple */
     PyObject *weak;
 } view_object;
 
-/* The origin of items: an array, or a view. */
+/* An array or a view, from which items are read. */
 typedef struct origin {
     array_object *first; /* the array, or the first one of the view */
     view_object *view;   /* or NULL */

@@ -1,4 +1,4 @@
-/* Names of codecs and filters, partitions, conversion of buffers, the shared cache. */
+/* Names of codecs and filters, choice of partitions, conversion of buffers, the shared cache. */
 #include "call.h"
 #include "functions.h"
 #include "options.h"
@@ -90,7 +90,7 @@ PyObject *function_convert(PyObject *module, PyObject *args)
         return NULL;
     if (!PyArray_IS_C_CONTIGUOUS(from) || !PyArray_IS_C_CONTIGUOUS(to) ||
         PyArray_SIZE(from) != PyArray_SIZE(to)) {
-        PyErr_SetString(PyExc_TypeError, "both arrays are contiguous and of the same size");
+        PyErr_SetString(PyExc_TypeError, "both arrays must be contiguous and of the same size");
         return NULL;
     }
     src.data = PyArray_DATA(from);
