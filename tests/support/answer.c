@@ -1,4 +1,4 @@
-/* Test support: descriptions of arrays by helper programs, in JSON. */
+/* Test support: writes descriptions of arrays as JSON, for helper programs. */
 #include "answer.h"
 #include "info.h"
 
@@ -54,7 +54,7 @@ void put_info(FILE *to, const caterva_info *info)
     put_list(to, "shape", info->ndim, info->shape, NULL);
     put_list(to, "chunks", info->ndim, NULL, info->chunk_shape);
     put_list(to, "blocks", info->ndim, NULL, info->block_shape);
-    /* codec numbers and level as in the frame */
+    /* numbers as in the frame: 0 is no filter, level 0 no compression */
     int filters[CATERVA_MAX_FILTERS];
     for (int i = 0; i < CATERVA_MAX_FILTERS; i++)
         filters[i] = info->filters[i] == CATERVA_FILTER_NONE ? 0 : info->filters[i];

@@ -4,8 +4,8 @@
 
 #include "array/array.h"
 
-/* Makes the writer gather each chunk while encoding it, and put it in one other thread while
- * encoding the next chunk. */
+/* Makes the writer gather the blocks of each chunk while it encodes them, and put the chunk into
+ * the store in one other thread while it encodes the next chunk. */
 static inline void put_behind(caterva_array *array)
 {
     cv_pending *pending = array->pending;

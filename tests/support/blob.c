@@ -19,7 +19,7 @@ void blob_free(blob *b)
     free(b->bytes);
 }
 
-/* Counts the call. True: the call fails. */
+/* Counts the call. Returns whether it must fail. */
 static bool begin(blob *b, caterva_error *err)
 {
     CHECK(err, "an error of NULL");
@@ -73,7 +73,7 @@ static caterva_status blob_read(void *context, uint64_t pos, void *dst, size_t s
     return end(b, failed);
 }
 
-/* Reads one range after the other, in an order that the library cannot predict. */
+/* Reads the ranges one by one, in an order that the library cannot predict. */
 static caterva_status blob_read_many(void *context, const caterva_store_range *ranges,
                                      size_t n, int (*arrived)(void *token, size_t range),
                                      void *token, caterva_error *err)

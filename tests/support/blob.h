@@ -1,4 +1,4 @@
-/* A program's own store, in memory, with faults for tests. */
+/* A caterva_store in memory, as a program would implement it, with faults for tests. */
 #ifndef SUPPORT_BLOB_H
 #define SUPPORT_BLOB_H
 
@@ -17,20 +17,20 @@ typedef struct blob {
     bool short_reads; /* reads return fewer bytes than requested, at least 1 */
     bool slow;        /* some calls are slow */
     bool has_readers;
-    atomic_int at_once, most_at_once; /* concurrent calls */
+    atomic_int at_once, most_at_once; /* calls in progress: now, and at most */
     atomic_long calls;
-    long fail_at;    /* the number of the call that fails; -1: none */
+    long fail_at;    /* number of the call that fails; -1: none */
     bool half;       /* a failing write writes half of its bytes */
     int status;      /* the status of the failure */
     const char *why; /* NULL: no message */
     int n_syncs, n_closed;
-    /* With `waves` it reads many ranges at once; they arrive in an arbitrary order. */
+    /* With `waves` the store has read_many; the ranges arrive in an arbitrary order. */
     bool waves;
     bool leaves_out; /* leaves out every third range of a wave, and returns CATERVA_OK */
     bool lies;       /* ranges arrive twice, and some that were not requested */
     uint64_t bad;    /* the byte at this position cannot be read; 0: all can */
-    atomic_long n_waves, n_ranges, n_reads, n_bytes; /* by waves and reads */
-    atomic_long n_stopped;                           /* waves that were asked to stop */
+    atomic_long n_waves, n_ranges, n_reads, n_bytes; /* requested from this store */
+    atomic_long n_stopped;                           /* waves that `arrived` stopped */
 } blob;
 
 void blob_init(blob *b);

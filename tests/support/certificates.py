@@ -1,6 +1,6 @@
 """Certificates for tests, made by the openssl program.
 
-    authority = Authority(folder)               # issues certificates; its own is authority.file
+    authority = Authority(folder)     # issues certificates; authority.file is its own one
     pem, key = authority.certify("name", "DNS:localhost", days=2)
 """
 
@@ -23,7 +23,8 @@ class Authority:
              "-days", "2")
 
     def certify(self, name, subject, days=2):
-        """Files of a certificate and its key. Negative days: it expired that long ago."""
+        """Makes the files of a certificate and its key. It is valid for `days`; with a negative
+        number it has expired that many days ago."""
         pem, key, request, more = (self.folder / ("%s-%s.%s" % (self.name, name, end))
                                    for end in ("pem", "key", "csr", "ext"))
         more.write_text("subjectAltName=" + subject)

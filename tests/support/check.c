@@ -1,4 +1,4 @@
-/* Test support: failing with a message. Knows nothing of what is tested. */
+/* Test support: ends a failed test with a message. Independent of what is tested. */
 #include "check.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Test programs that fail print place, condition and context, and exit with 1. CHECK takes printf
- * arguments after the condition. */
+/* Checks for test programs. A failed check prints place, condition and message, and exits with
+ * status 1. CHECK takes the condition, then printf arguments. */
 #ifndef SUPPORT_CHECK_H
 #define SUPPORT_CHECK_H
 
@@ -21,7 +21,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what, const 
         if (!(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);         \
     } while (0)
 
-/* Runs `call`, which fills `err`, and fails with its message unless it returns OK. */
+/* Runs `call`, which fills `err`. Unless it returns CATERVA_OK, fails with the message of `err`. */
 #define CHECK_OK(call, err)                                                                  \
     do {                                                                                     \
         caterva_status check_status_ = (call);                                               \
@@ -30,7 +30,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what, const 
                          caterva_status_name(check_status_), (err).message);                 \
     } while (0)
 
-/* Never returns NULL, also for 0 bytes. A failing allocation fails the test. */
+/* Allocates zeroed memory, even for 0 bytes. Never returns NULL: a failure fails the test. */
 void *check_alloc(size_t size);
 
 #endif

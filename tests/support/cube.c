@@ -1,4 +1,4 @@
-/* Uses the public API only; copies boxes line by line. */
+/* Test support: see cube.h. Uses the public API only; copies boxes line by line. */
 #include "cube.h"
 
 #include "buffer.h"
@@ -58,7 +58,7 @@ int32_t *cube_new(uint64_t seed)
     int32_t *model = check_alloc(CUBE_ITEMS * sizeof *model);
     rng r = rng_from_seed(seed);
     for (int i = 0; i < CUBE_ITEMS; i++)
-        model[i] = (int32_t)((unsigned)i / 3 + (rng_next(&r) & 7)); /* compresses */
+        model[i] = (int32_t)((unsigned)i / 3 + (rng_next(&r) & 7)); /* compressible */
     return model;
 }
 
@@ -141,7 +141,7 @@ void cube_create(const char *url, int32_t *model, int64_t cache_bytes, bool even
                                                              : CATERVA_LAYOUT_CONTIGUOUS;
     o.codec = CATERVA_CODEC_ZSTD;
     o.level = rng_one_in(&r, 4) ? CATERVA_NONE : 1;
-    o.use_dict = o.level > 0 && rng_one_in(&r, 3); /* blocks that need their chunk */
+    o.use_dict = o.level > 0 && rng_one_in(&r, 3); /* blocks then need a dictionary */
     o.filters[0] = CATERVA_FILTER_SHUFFLE;
     CHECK_OK(
         caterva_create_from_memory(url, &o, model, CUBE_ITEMS * sizeof *model, out, &err),

@@ -1,5 +1,6 @@
-/* A cube of int32 and a plain copy of it, for tests in which several threads or background work use
- * one array: they read boxes in every way and compare. */
+/* A cube of int32, and its model, which is the same items in plain memory. For tests in which
+ * several threads or background work use one array: they read boxes in every way and compare them
+ * with the model. */
 #ifndef SUPPORT_CUBE_H
 #define SUPPORT_CUBE_H
 
@@ -13,8 +14,8 @@
 enum {
     CUBE_SIDE = 64,
     CUBE_ITEMS = CUBE_SIDE * CUBE_SIDE * CUBE_SIDE,
-    CUBE_BLOCK_BYTES = 16 * 16 * 16 * 4, /* of a cube with even chunks */
-    CUBE_CACHE_ALL = 16 << 20            /* a cache for all blocks */
+    CUBE_BLOCK_BYTES = 16 * 16 * 16 * 4, /* if the cube is created with `even` */
+    CUBE_CACHE_ALL = 16 << 20            /* holds all blocks of the cube */
 };
 
 extern const int64_t cube_shape[3], cube_origin[3];
@@ -30,18 +31,18 @@ cube_box cube_plane(int axis, int64_t at, int64_t thick);
 /* A random box in rows [first, last). */
 cube_box cube_random_box(rng *r, int64_t first, int64_t last);
 
-/* The copy of the array: CUBE_ITEMS items that compress. Release with free. */
+/* Makes a model: CUBE_ITEMS items that compress. Release with free. */
 int32_t *cube_new(uint64_t seed);
 
-/* Copies between a buffer and the copy. */
+/* Copies a box from the model to a buffer, or from the buffer to the model if `to_model`. */
 void cube_copy(int32_t *model, const cube_box *b, int32_t *buffer, bool to_model);
 
-/* Creates an array with the items of the copy, and commits. `even`: chunks and blocks divide the
- * shape. `pipeline` selects layout and level. */
+/* Creates an array with the items of the model, and commits. With `even`, chunks and blocks divide
+ * the shape. `pipeline` determines layout and level. */
 void cube_create(const char *url, int32_t *model, int64_t cache_bytes, bool even,
                  const rng *pipeline, caterva_array **out);
 
-/* Opens for reading; `off`: without read-ahead. */
+/* Opens the array for reading. With `off`, read-ahead is off. */
 caterva_array *cube_open(const char *path, int threads, int64_t cache_bytes, bool off);
 
 void cube_prefetch(caterva_array *array, const cube_box *b);
@@ -55,7 +56,7 @@ typedef enum cube_way {
     CUBE_WAYS
 } cube_way;
 
-/* Reads the box, and fails unless it equals the copy. */
+/* Reads the box in the given way, and fails unless it equals that of the model. */
 void cube_check_read_by(cube_way how, caterva_array *array, int32_t *model,
                         const cube_box *b);
 void cube_check_read(caterva_array *array, int32_t *model, const cube_box *b); /* as box */

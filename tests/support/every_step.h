@@ -1,4 +1,4 @@
-/* Progress that is reported at every step: tests count the calls, and stop at one of them. */
+/* A caterva_progress reported at every step, so that tests can count reports or stop at one. */
 #ifndef SUPPORT_EVERY_STEP_H
 #define SUPPORT_EVERY_STEP_H
 

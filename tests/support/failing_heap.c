@@ -1,5 +1,4 @@
-/* Implements the library's allocator only: allocations of libblosc2 and the C library are not
- * tested. */
+/* Test support: an allocator for the library only. libblosc2 and the C library use their own. */
 #include "failing_heap.h"
 
 #include "check.h"
@@ -12,7 +11,7 @@ enum { MAX_LIVE = 4096 };
 
 static struct {
     bool armed;
-    long countdown; /* allocations until one fails */
+    long countdown; /* allocations before the one that fails */
     long n_failed;
     void *live[MAX_LIVE]; /* allocated while armed */
     int n_live;

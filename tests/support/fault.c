@@ -1,6 +1,7 @@
-/* For tests: the store that fails on demand and keeps a journal of every successful change. A lock
- * is held during each change, so the journal's order is the order of the changes. Sees bytes only:
- * the test knows what a frame is and which images are valid. fault_journal.c makes the images. */
+/* Test support: the store that fails on demand and keeps a journal of every successful change. A
+ * lock is held during each change, so that the journal has the order of the changes. The store
+ * knows only bytes; the test knows what a frame is and which images are valid. fault_journal.c
+ * makes the images. */
 #include "support/fault.h"
 
 #include "base/heap.h"
@@ -13,7 +14,7 @@
 typedef struct fault_store {
     cv_store base;
     cv_store *inner;
-    cv_mutex lock; /* guards the following; held during a change */
+    cv_mutex lock; /* guards the members below; held during a change */
     cv_fault_kind kind;
     int sys_errno;
     int64_t fail_at; /* value of n_changes, or of n_reads for a read fault */
@@ -66,7 +67,7 @@ cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store)
     return result;
 }
 
-/* Whether this read must fail. Call with the lock. */
+/* Counts a read and returns whether it must fail. The caller holds the lock. */
 static bool read_fails(fault_store *f)
 {
     bool fails = f->kind == CV_FAULT_READ && f->n_reads == f->fail_at;
@@ -75,7 +76,7 @@ static bool read_fails(fault_store *f)
     return fails;
 }
 
-/* Whether this change must fail. Call with the lock. */
+/* Counts a change and returns whether it must fail. The caller holds the lock. */
 static bool change_fails(fault_store *f)
 {
     bool at = f->n_changes == f->fail_at;
@@ -94,8 +95,8 @@ static cv_status fail_on_purpose(const fault_store *f, const char *what, cv_erro
 
 /* ---- Journal ------------------------------------------------------------ */
 
-/* Reserves one more entry before the change: a change that cannot be recorded is not made. Call
- * with the lock. */
+/* Reserves an entry of the journal before the change is made, so that no change is made that cannot
+ * be recorded. The caller holds the lock. */
 static cv_status reserve_entry(fault_store *f, cv_error *err)
 {
     if (f->journal.n_entries < f->journal.capacity) return CV_OK;
@@ -184,7 +185,7 @@ static const char *entry_name(cv_fault_entry_kind kind)
     return names[kind];
 }
 
-/* Applies and records a change. Owns entry->bytes. Call with the lock. */
+/* Applies and records a change. Takes ownership of entry->bytes. The caller holds the lock. */
 static cv_status apply_and_record(fault_store *f, cv_fault_entry entry, cv_error *err)
 {
     cv_status status = reserve_entry(f, err);
@@ -277,7 +278,7 @@ static cv_status fault_read(cv_store *store, cv_object object, uint64_t pos, voi
     return fails ? status : cv_store_read(f->inner, object, pos, dst, size, err);
 }
 
-/* No views while a read fault is armed: they would bypass it. */
+/* Returns no view while a read fault is armed, because a view would bypass the fault. */
 static const uint8_t *fault_view(cv_store *store, cv_object object, uint64_t pos, size_t size)
 {
     fault_store *f = as_fault(store);
@@ -312,7 +313,7 @@ static bool fault_has_others(cv_store *store, uint64_t state)
     return cv_store_has_others(as_fault(store)->inner, state);
 }
 
-/* The new store, and deletions, are not recorded in a journal. */
+/* The changes of the new store are not recorded, and neither are deletions. */
 static cv_status fault_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     return cv_store_create_over(as_fault(old)->inner, out, err);
@@ -357,7 +358,7 @@ static const cv_store_ops fault_ops = {
     .close = fault_close,
 };
 
-/* Loads the frame object as it is before the journal begins. */
+/* Loads the contents of the frame object from which the journal starts. */
 static cv_status load_initial(fault_store *f, cv_error *err)
 {
     uint64_t size = 0;

@@ -19,12 +19,11 @@ typedef enum cv_fault_kind {
 /* Wraps `inner`, and owns it even on failure. */
 cv_status cv_store_fault_create(cv_store *inner, cv_store **out, cv_error *err);
 
-/* Arms a fault: the n-th operation from now on (0: the next) fails with `sys_errno`. */
+/* Arms a fault: the n-th operation from now on (0: the next one) fails with `sys_errno`. */
 void cv_store_fault_arm(cv_store *store, cv_fault_kind kind, int64_t n, int sys_errno);
 
 int64_t cv_store_fault_count(const cv_store *store); /* changing operations so far */
-int64_t cv_store_fault_hits(const cv_store *store);  /* number of operations that failed on
-                                                        demand */
+int64_t cv_store_fault_hits(const cv_store *store);  /* operations failed on demand */
 
 /* The changing operation that failed last on demand; CV_FAULT_ENTRY_MARK if none did. */
 cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store);
@@ -32,15 +31,14 @@ cv_fault_entry_kind cv_store_fault_last_hit(const cv_store *store);
 /* Records a mark of the test ("acknowledged commit k") in the journal. */
 void cv_store_fault_mark(cv_store *store, int64_t token);
 
-/* The changes so far; valid until the next one. */
+/* Returns the changes so far; valid until the next change. */
 const cv_fault_journal *cv_store_fault_journal(const cv_store *store);
 
 int64_t cv_store_fault_journal_size(const cv_store *store);
-int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: not a
-                                                                               write */
+int64_t cv_store_fault_journal_bytes(const cv_store *store, int64_t entry); /* 0: no write */
 
-/* Makes a possible state of the frame object after the crash; contiguous stores only. *mark: the
- * last token marked before its point, or -1. Release *bytes with cv_free. */
+/* Makes a possible state of the frame object after the crash; contiguous stores only. Sets *mark to
+ * the last token marked before the crash point, or to -1. Release *bytes with cv_free. */
 cv_status cv_store_fault_image(const cv_store *store, const cv_crash *crash, uint8_t **bytes,
                                size_t *size, int64_t *mark, cv_error *err);
 

@@ -1,6 +1,6 @@
-/* For tests: rebuilds the frame object's bytes at a crash point from a fault store's journal. An
- * image is the initial bytes with entries applied in order. The models differ in which entries, and
- * in how much of a write. */
+/* Test support: rebuilds the frame object's bytes at a crash point from a fault store's journal. An
+ * image consists of the initial bytes with journal entries applied in order. The crash models
+ * differ in which entries they apply, and in how much of a write. */
 #include "support/fault_journal.h"
 #include "base/heap.h"
 
@@ -15,7 +15,7 @@ typedef struct image {
     uint64_t random; /* state of the generator */
 } image;
 
-/* splitmix64; true for half of the calls. */
+/* SplitMix64. Returns true in half of the calls. */
 static bool flip(image *im)
 {
     uint64_t x = im->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -65,8 +65,8 @@ static cv_status apply(image *im, const cv_fault_entry *e, cv_error *err)
     return put(im, 0, e->bytes, e->size, err);
 }
 
-/* Applies an entry that no sync covers: each sector of a write with probability 1/2, other changes
- * completely or not at all. */
+/* Applies an entry that no sync covers: each sector of a write with probability 1/2; any other
+ * change completely or not at all. */
 static cv_status apply_by_chance(image *im, const cv_fault_entry *e, cv_error *err)
 {
     if (!changes_frame(e)) return CV_OK;
@@ -130,7 +130,7 @@ static cv_status make(const cv_fault_journal *j, image *im, const cv_crash *cras
         return cv_fail(err, CATERVA_EINVAL, -1, "point %lld of a journal of %zu entries",
                        (long long)crash->point, j->n_entries);
     size_t point = (size_t)crash->point;
-    CV_TRY(resize(im, 1, err)); /* the caller gets memory even for an empty image */
+    CV_TRY(resize(im, 1, err)); /* even an empty image has memory */
     im->size = 0;
     CV_TRY(put(im, 0, j->initial, j->initial_size, err));
     switch (crash->model) {

@@ -1,4 +1,4 @@
-/* The changes of a fault store, and the states that a crash may leave. */
+/* The journal of a fault store, and the states that a crash may leave. */
 #ifndef CV_SUPPORT_FAULT_JOURNAL_H
 #define CV_SUPPORT_FAULT_JOURNAL_H
 
@@ -14,12 +14,12 @@ typedef enum cv_fault_entry_kind {
     CV_FAULT_ENTRY_MARK
 } cv_fault_entry_kind;
 
-/* One successful change (of a short write: the part that was written). */
+/* One successful change. For a short write, it contains the part that was written. */
 typedef struct cv_fault_entry {
     cv_fault_entry_kind kind;
     bool durable; /* replace, publish */
     cv_object object;
-    uint64_t pos; /* of a truncate: the new size */
+    uint64_t pos; /* for a truncate: the new size */
     size_t size;
     uint8_t *bytes; /* write, replace: owned copy */
     int64_t token;  /* mark */
@@ -32,21 +32,21 @@ typedef struct cv_fault_journal {
     size_t initial_size;
 } cv_fault_journal;
 
-/* A crash model: which journal entries are in the store after a crash.
+/* A crash model determines which journal entries are in the store after a crash.
  *   prefix: all entries before `point`, in order.
- *   torn:   those, and the first `part` bytes of the write at `point`.
- *   power:  everything before the last sync before `point`; of each later write before
- *           `point`, each 512-byte sector is kept or lost at random, by `seed`. */
+ *   torn:   these, and the first `part` bytes of the write at `point`.
+ *   power:  all entries before the last sync before `point`. Of each later write before `point`,
+ *           each 512-byte sector is kept or lost at random, by `seed`. */
 typedef enum cv_crash_model { CV_CRASH_PREFIX, CV_CRASH_TORN, CV_CRASH_POWER } cv_crash_model;
 typedef struct cv_crash {
     cv_crash_model model;
-    int64_t point; /* a number of entries, up to the journal's size */
+    int64_t point; /* number of entries before the crash */
     size_t part;
     uint64_t seed;
 } cv_crash;
 
-/* Makes a possible state of the frame object after the crash; contiguous stores only. *mark: the
- * last token marked before its point, or -1. Release *bytes with cv_free. */
+/* Makes a possible state of the frame object after the crash; contiguous stores only. Sets *mark to
+ * the last token marked before the crash point, or to -1. Release *bytes with cv_free. */
 cv_status cv_fault_journal_image(const cv_fault_journal *journal, const cv_crash *crash,
                                  uint8_t **bytes, size_t *size, int64_t *mark, cv_error *err);
 

@@ -48,7 +48,7 @@ static void clear_low_bits(int32_t item_size, int n_items, uint8_t *block)
     for (int i = 0; i < n_items; i++, block += item_size) {
         uint8_t *low = (uint8_t *)&item;
         item = 1;
-        if (low[0] == 0) low += (int32_t)sizeof item - item_size; /* a big-endian machine */
+        if (low[0] == 0) low += (int32_t)sizeof item - item_size; /* big-endian */
         item = 0;
         memcpy(low, block, (size_t)item_size);
         item &= ~((UINT64_C(1) << cleared_bits(item_size)) - 1);

@@ -1,5 +1,5 @@
-/* The documented effect of filters on items, computed the plain way: the oracle for all pipelines.
- * Filters that only rearrange bytes have no effect on items. */
+/* The documented effect of filters on items, computed in the simplest way: the oracle for all
+ * pipelines. Filters that only rearrange bytes have no effect on items. */
 #ifndef SUPPORT_FILTER_MODEL_H
 #define SUPPORT_FILTER_MODEL_H
 
@@ -10,15 +10,14 @@
 enum { N_FILTERS = 8 };
 extern const int all_filters[N_FILTERS];
 
-/* The number of pipelines of `length` filters, and the k-th of them. */
+/* Return the number of pipelines of `length` filters, and the k-th of these pipelines. */
 int64_t count_pipelines(int length);
 void number_pipeline(int64_t k, int length, int *filters);
 
-/* A meta value of the filter that suits items of this size: cells of 4, some bits cleared. */
+/* Returns a meta value that suits items of this size: a cell edge of 4, or some bits cleared. */
 int filter_number_for(int filter, int32_t item_size);
 
-/* Applies filters[0..n) to `block`, which has 2-d shape `edge` x `edge`; edge is a multiple of
- * 4. */
+/* Applies filters[0..n) to `block`, which has `edge` x `edge` items; edge is a multiple of 4. */
 void apply_filters(const int *filters, int n, int32_t item_size, int edge, uint8_t *block);
 
 #endif

@@ -1,4 +1,4 @@
-/* Hostile files: the operations done with each, and their limits. */
+/* Test support: the operations that run on each hostile file, their memory and time limits. */
 #include "support/hostile.h"
 
 #include "caterva.h"
@@ -24,7 +24,7 @@
 enum {
     MEMORY = 256 << 20, /* in addition to the memory at the start */
 #ifdef __OPTIMIZE__
-    SECONDS = 6, /* of processor time: three times what slow machines need */
+    SECONDS = 6, /* of processor time: three times the need of slow machines */
 #else
     SECONDS = 30,
 #endif
@@ -42,7 +42,7 @@ static double seconds(void)
 
 static double begun;
 
-/* Any result is accepted except a lack of memory. */
+/* Checks one result. Any result is accepted except a lack of memory. */
 static void step(const char *what, caterva_status status, const caterva_error *err)
 {
     double now = seconds();
@@ -90,7 +90,7 @@ static void ask_chunks(caterva_array *array)
     step("next_chunk", caterva_chunk_next(array, &chunks, &err), &err);
 }
 
-/* Reads one item, and descriptions of the whole array. */
+/* Reads one item, and calls the functions that examine the whole array. */
 static void ask_items(caterva_array *array)
 {
     const caterva_info *info = info_of(array);
@@ -111,7 +111,7 @@ static void ask_items(caterva_array *array)
     step("statistics", caterva_statistics(array, &options, &stats, &err), &err);
 }
 
-/* Nothing compares the copy, so it may be stopped. */
+/* Makes copies. The calls may be stopped early, because no copy is compared. */
 static void ask_copies(caterva_array *array)
 {
     caterva_error err;
@@ -151,8 +151,8 @@ static void ask_reader(const hostile *h)
     caterva_discard(array);
 }
 
-/* Writes one item if the chunk, its parts, and the memory for each of its blocks are not large: a
- * writer needs that much. */
+/* Writes one item. Does nothing if the chunk, its segments or the memory for each of its blocks are
+ * large, because a writer needs that much memory. */
 static void ask_writer(const hostile *h)
 {
     caterva_error err;
@@ -212,7 +212,7 @@ static void ask_library(const hostile *h)
 
 /* ---- Under limits ------------------------------------------------------- */
 
-/* Current size of private writable memory. */
+/* Returns the current size of private writable memory. */
 static rlim_t data_size(void)
 {
     char line[256];
@@ -255,7 +255,7 @@ void hostile_run_library(const hostile *h)
     check_end(status, h->name, "the library");
 }
 
-/* `all`: reads every item, which may take long, but may not use more memory. */
+/* Runs a command. With `all`, it may exceed the time limit, but not the memory limit. */
 static void run_program(const hostile *h, const char *const *words, bool all, const char *log)
 {
     int status;
@@ -292,7 +292,7 @@ void hostile_run_programs(const hostile *h)
     const char *program = getenv("CATERVA_CLI"), *path = h->path;
     char log[SCRATCH_PATH], output[SCRATCH_PATH];
     if (!program) return;
-    enum { N_WHOLE = 5 }; /* the later ones read items */
+    enum { N_WHOLE = 5 }; /* runs before those that read all items */
     scratch_path(log, "said");
     scratch_path(output, "output.b2nd");
     const char *const runs[][6] = {

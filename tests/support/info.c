@@ -1,4 +1,4 @@
-/* Test support: keeps descriptions in a ring. */
+/* Test support: keeps the last infos in a ring. */
 #include "info.h"
 
 #include <pthread.h>

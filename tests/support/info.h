@@ -1,11 +1,11 @@
-/* Descriptions of arrays that need no release. */
+/* Infos of arrays that need no release. */
 #ifndef SUPPORT_INFO_H
 #define SUPPORT_INFO_H
 
 #include "caterva.h"
 
-/* The array's current description; NULL for NULL. Any thread. Valid until about a thousand other
- * states were described. */
+/* Returns the array's current info; NULL for NULL. It stays valid until about a thousand other
+ * infos were requested. Call on any thread. */
 const caterva_info *info_of(caterva_array *array);
 
 #endif

@@ -1,4 +1,4 @@
-/* Test support: lines with instructions for a helper program. */
+/* Test support: parses the lines that tell a helper program what to do. */
 #include "job.h"
 
 #include "check.h"
@@ -9,7 +9,7 @@
 
 enum { MAX_LINE = 1 << 20 };
 
-/* Divides the line, which must live as long as the job. */
+/* Splits the line into words. They point into the line, which must live as long as the job. */
 static void split_line(char *line, job *j)
 {
     j->n_words = 0;
@@ -153,8 +153,8 @@ static void parse_storage(const job *j, caterva_create_options *o)
     o->dirty_budget = find_number(j, "dirty_budget");
 }
 
-/* Numbers and level as in a frame: 0 is blosclz, no filter, no compression. Level -1 is the
- * default. */
+/* Parses numbers and level as they are in a frame: codec 0 is blosclz, filter 0 no filter, level 0
+ * no compression. Level -1 is the default. */
 static void parse_codec(const job *j, caterva_create_options *o)
 {
     int level = (int)find_number(j, "level");

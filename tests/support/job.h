@@ -1,6 +1,6 @@
-/* Lines with instructions for a helper program: tab-separated key=value words. Lists are a,b,c; a
- * box is 0:5,2:3 ("." with 0 dimensions); boxes are separated by `;`; bytes are hexadecimal. A line
- * that does not parse fails the program. */
+/* Lines that tell a helper program what to do (here: jobs): key=value words, separated by tabs.
+ * Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions); boxes are separated by `;`; bytes are
+ * hexadecimal. A line that cannot be parsed fails the program. */
 #ifndef SUPPORT_JOB_H
 #define SUPPORT_JOB_H
 
@@ -25,7 +25,8 @@ typedef struct bounds {
 /* Runs each line of stdin as a job. */
 void serve_jobs(void (*run)(const job *j));
 
-/* The value of the word. If it is missing: NULL, 0, or failure of the program. */
+/* Return the value of a key. If the key is missing, find_word returns NULL, find_number 0, and
+ * need_word fails the program. */
 const char *find_word(const job *j, const char *key);
 int64_t find_number(const job *j, const char *key);
 const char *need_word(const job *j, const char *key);
@@ -52,12 +53,12 @@ typedef struct spec {
     caterva_metalayer metalayer;
 } spec;
 
-/* The words shape, chunks, blocks, dtype, item_size, codec, codec_meta, level,
- * use_dict, filters, filters_meta, kind, layout, fill, fill_value, meta,
- * threads, durability and dirty_budget. The options point into `s`. */
+/* Parses the keys shape, chunks, blocks, dtype, item_size, codec, codec_meta, level, use_dict,
+ * filters, filters_meta, kind, layout, fill, fill_value, meta, threads, durability and
+ * dirty_budget. The options point into `s`. */
 caterva_create_options parse_options(const job *j, spec *s);
 
-/* The word durability; the default if it is missing. */
+/* Parses the key durability; returns the default if it is missing. */
 caterva_durability parse_durability(const job *j);
 
 #endif

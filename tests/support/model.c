@@ -4,7 +4,7 @@
 #include "info.h"
 #include "random.h"
 
-/* cmocka also has a print_error */
+/* cmocka declares a print_error too */
 #define print_error blosc2_print_error
 #include <b2nd.h>
 #include <blosc2.h>
@@ -16,7 +16,7 @@
 
 enum { ROWS = 40, COLUMNS = 30, CHUNK_ROWS = 16, CHUNK_COLUMNS = 12, MOST_ROWS = 90 };
 
-/* One operation on the model, and on an array unless NULL. */
+/* One operation on the model and, unless `array` is NULL, on the array. */
 typedef struct step {
     rng random;
     model *m;
@@ -72,13 +72,14 @@ static bool same_shape(const model *a, const model *b)
 bool model_is_mixture(const model *m, const model *a, const model *b)
 {
     if (!same_shape(m, a) && !same_shape(m, b)) return false;
-    if (!same_shape(a, b)) return true; /* the shape of one with items of the other */
+    if (!same_shape(a, b)) return true; /* one's shape with the other's items */
     for (int64_t i = 0; i < m->shape[0] * m->shape[1]; i++)
         if (m->items[i] != a->items[i] && m->items[i] != b->items[i]) return false;
     return true;
 }
 
-/* Moves rows from `from` on by `shift` (negative: over the rows before them). New rows are zero. */
+/* Moves the rows from `from` on by `shift`; if that is negative, they replace the rows before them.
+ * New rows are zero. */
 static void reshape(model *m, int64_t rows, int64_t columns, int64_t from, int64_t shift)
 {
     int64_t shape[2] = {rows, columns};
@@ -180,7 +181,7 @@ static caterva_status remove_rows(step *s)
     return s->array ? caterva_remove(s->array, 0, start, start + n, s->err) : CATERVA_OK;
 }
 
-/* An array that grew too large starts again. */
+/* Shrinks the array to one row of chunks if it has become too large. */
 static caterva_status keep_small(step *s)
 {
     return s->m->shape[0] > MOST_ROWS ? resize_to(s, CHUNK_ROWS, COLUMNS) : CATERVA_OK;
@@ -237,7 +238,7 @@ static const struct kind {
 } kinds[] = {
     {"append", append},       {"aligned", aligned}, {"unaligned", unaligned},
     {"resize", resize},       {"insert", insert},   {"remove", take_away},
-    {"attributes", set_note}, {"compact", aligned}, /* its driver also compacts */
+    {"attributes", set_note}, {"compact", aligned}, /* the test also compacts the file */
     {"mixed", mixed},
 };
 

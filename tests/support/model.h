@@ -1,5 +1,5 @@
-/* A small 2-d array of int32 with one attribute. Its state after each of a series of operations
- * depends only on the kind of series and a number, so the working and the checking process need not
+/* A small 2-d array of int32 with one attribute. Operations are random, but determined by the kind
+ * of a series and the number of the operation. So the writing and the checking process need not
  * communicate. */
 #ifndef SUPPORT_MODEL_H
 #define SUPPORT_MODEL_H
@@ -18,19 +18,18 @@ typedef struct model {
     size_t note_size; /* 0: no attribute "note" */
 } model;
 
-/* The kinds of series: append, aligned, unaligned, resize, insert, remove, attributes, compact or
- * mixed. False for others. */
+/* Whether `kind` is a kind of series: append, aligned, unaligned, resize, insert, remove,
+ * attributes, compact or mixed. */
 bool model_knows(const char *kind);
 
 model model_begin(const char *kind); /* the state before the first operation */
 void model_free(model *m);
 bool model_equal(const model *a, const model *b);
 
-/* Whether every item is one of `a` or of `b`, and both occur: half of a change. */
+/* Whether the model is a half-applied change: each item is that of `a` or of `b`; both occur. */
 bool model_is_mixture(const model *m, const model *a, const model *b);
 
-/* Applies operation `i` (from 0) to the model and, unless NULL, to an array open for writing; does
- * not commit. */
+/* Applies operation `i` (from 0) to the model and to `array`, if not NULL. Does not commit. */
 caterva_status model_step(model *m, const char *kind, int i, caterva_array *array,
                           caterva_error *err);
 
@@ -38,7 +37,7 @@ caterva_status model_step(model *m, const char *kind, int i, caterva_array *arra
 caterva_status model_create(const model *m, const char *path, caterva_layout layout,
                             caterva_error *err);
 
-/* Loads a file, with this library or with C-Blosc2's b2nd. */
+/* Load a file with this library, or with C-Blosc2's b2nd. `why` gets the message of a failure. */
 typedef enum model_fault { MODEL_OK, MODEL_NO_OPEN, MODEL_NO_READ } model_fault;
 model_fault model_load(model *out, const char *path, char why[256]);
 model_fault model_load_b2nd(model *out, const char *path, char why[256]);

@@ -1,10 +1,10 @@
-/* Finds the newest of all header copies in some bytes, as repair does. */
+/* Finds the newest header copy in a range of bytes, as repair does. */
 #ifndef TEST_NEWEST_COPY_H
 #define TEST_NEWEST_COPY_H
 
 #include "format/frame_header.h"
 
-/* False if `bytes`, at frame position `pos`, contain none. */
+/* `bytes` begin at frame position `pos`. Returns false if they contain no header copy. */
 static inline bool newest_copy(const uint8_t *bytes, size_t size, uint64_t pos,
                                cv_header_copy *out)
 {

@@ -1,11 +1,11 @@
-"""nginx on loopback, for tests: serves a folder on a port of the system's choice.
+"""nginx on loopback, for tests: serves a folder on a port that the system chooses.
 
-    server = Nginx(find(), scratch, folder, "gzip on;")    # with more lines in the server block
+    server = Nginx(find(), scratch, folder, "gzip on;")    # adds lines to the server block
     server.url("a.b2nd")
     server.close()
     Nginx(..., tls=(certificate, key), http2=True)         # https, for the host "localhost"
 
-Its log `access.log` in the scratch folder has a line for each request: status, bytes of the
+The log `access.log` in the scratch folder has a line for each request: status, bytes of the
 body, protocol, number of the connection.
 """
 
@@ -17,7 +17,7 @@ import time
 
 
 def find():
-    """Path of the program, or None."""
+    """Returns the path of the program, or None."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 

@@ -1,5 +1,5 @@
-/* Test support: the naive n-d oracle and random geometries. Shares no ideas with the library: no
- * chunks, no stored strides, one item at a time. */
+/* Test support: the naive n-d oracle and random geometries. The oracle works in another way than
+ * the library: no chunks, no stored strides, one item at a time. */
 #include "oracle.h"
 
 #include "check.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Mostly sizes of NumPy types, some odd ones, and one above the chunk header's limit. */
+/* Mostly sizes of NumPy types, some odd ones, and one above the chunk header's limit of 255. */
 static const int32_t item_sizes[] = {1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 3, 5, 7, 12, 16, 24, 300};
 
-/* The longest axis that keeps the padded array within `room` items. */
+/* Returns the greatest length of an axis: the usual one for this ndim, at most `room` items. */
 static int64_t axis_limit(int ndim, int64_t room)
 {
     static const int64_t usual[] = {1, 4000, 70, 20, 11, 7, 5, 4, 3};
@@ -60,7 +60,7 @@ box random_box(rng *r, const geometry *g)
 {
     box b;
     memset(&b, 0, sizeof(b));
-    int kind = rng_int(r, 0, 9); /* 0 whole, 1 point, 2 line, others any */
+    int kind = rng_int(r, 0, 9); /* 0: whole array, 1: point, 2: line, 3 to 9: any */
     int line = g->ndim > 0 ? rng_int(r, 0, g->ndim - 1) : 0;
     for (int axis = 0; axis < g->ndim; axis++) {
         int64_t n = g->shape[axis];
@@ -165,7 +165,7 @@ void oracle_fill(oracle *o, const void *item)
     for (size_t at = 0; at < o->size; at += item_size) memcpy(o->bytes + at, item, item_size);
 }
 
-/* Position of item number `n` (C order) of the box in the array's bytes. */
+/* Returns the position, in the array's bytes, of item `n` of the box in C order. */
 static size_t item_position(const geometry *g, const box *b, int64_t n)
 {
     int64_t position = 0;

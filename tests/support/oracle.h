@@ -1,5 +1,5 @@
 /* The naive n-d array with which every other implementation is compared: plain memory in C order,
- * moved item by item. Slow and obviously right. */
+ * moved item by item. Slow and obviously correct. */
 #ifndef SUPPORT_ORACLE_H
 #define SUPPORT_ORACLE_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The parameters of an array; chunk and block shape matter only to others. */
+/* The parameters of an array. The oracle does not use chunk and block shape. */
 typedef struct geometry {
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
@@ -29,22 +29,22 @@ typedef struct oracle {
     size_t size;
 } oracle;
 
-/* A shape of at most `max_items` items (with padding), with partitions that divide neither it nor
- * each other, and sometimes an axis of length 0. */
+/* Returns a shape of at most `max_items` items (with padding). Its chunk and block shapes usually
+ * divide neither the shape nor each other; sometimes an axis has length 0. */
 geometry random_geometry(rng *r, int max_ndim, int64_t max_items);
 
-/* A box inside the shape; sometimes empty, a point, a line or the whole array. */
+/* Returns a box inside the shape: sometimes empty, a point, a line or the whole array. */
 box random_box(rng *r, const geometry *g);
 box whole_box(const geometry *g);
 
 int64_t box_items(const box *b, int ndim);
 size_t box_size(const box *b, const geometry *g);
 
-/* "(4, 5) chunks (3, 2) blocks (2, 2) items of 4 bytes", for messages. */
+/* Returns "shape (4,5) chunks (3,2) blocks (2,2) items of 4 bytes", for messages. */
 const char *geometry_text(const geometry *g, char *text, size_t size);
 const char *box_text(const box *b, int ndim, char *text, size_t size);
 
-/* All bytes are zero. Release with oracle_free. */
+/* Makes an array of zero bytes. Release it with oracle_free. */
 oracle oracle_new(const geometry *g);
 void oracle_free(oracle *o);
 void oracle_copy(oracle *to, const oracle *from);

@@ -13,13 +13,13 @@ typedef struct pipeline {
     int filters_meta[CATERVA_MAX_FILTERS];
 } pipeline;
 
-/* Any built-in codec, level and filters that restore their input. */
+/* Chooses any built-in codec and level, and filters that restore their input. */
 pipeline random_pipeline(rng *r, int32_t item_size);
 
-/* Creation options for the geometry, which must outlive them; opaque items. */
+/* Returns options for an array of opaque items. The geometry must live as long as the options. */
 caterva_create_options options_for(const geometry *g, const pipeline *p);
 
-/* Fills `size` bytes like real data: noise, a ramp, one value, or zeros. */
+/* Fills `size` bytes with contents like those of real data: noise, a ramp, one value, or zeros. */
 void random_data(rng *r, void *bytes, size_t size, int32_t item_size);
 
 #endif

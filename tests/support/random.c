@@ -1,5 +1,4 @@
-/* Test support: seeded random numbers (SplitMix64: one multiply-xor chain per number, no warm-up),
- * and arguments for the seed. */
+/* Test support: seeded random numbers (SplitMix64), and arguments for the seed. */
 #include "random.h"
 
 #include <stdio.h>

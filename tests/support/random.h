@@ -22,11 +22,11 @@ int rng_one_in(rng *r, int n);
 
 void rng_fill(rng *r, void *bytes, size_t size);
 
-/* argv[index] as a number (decimal or 0x...), or `otherwise` if it is missing. */
+/* Returns argv[index] as a number (decimal or 0x...), or `otherwise` without this argument. */
 uint64_t number_argument(int argc, char **argv, int index, uint64_t otherwise);
 
-/* The seed: argv[index], or the clock if it is missing. Prints it to stdout, so that a failing run
- * can be repeated. */
+/* Returns the seed: argv[index] or, if this is missing, the time. Prints it to stdout, so that a
+ * failed run can be repeated. */
 uint64_t seed_argument(int argc, char **argv, int index);
 
 #endif

@@ -1,4 +1,4 @@
-/* Test support: one function checks refusals, for all tests of misuse. */
+/* Test support: checks of refused calls, for all tests of misuse. */
 #include "refuse.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Checks of refusals, and the small array that the tests of misuse use. */
+/* Checks of calls that the library must refuse, and the small array that these tests use. */
 #ifndef SUPPORT_REFUSE_H
 #define SUPPORT_REFUSE_H
 
@@ -25,12 +25,11 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Fails unless `status` is one of the `allowed` bits and `err`, if given, has the same status and a
- * message. */
+/* Fails unless `status` is one of the `allowed` bits, and `err` (if any) has it and a message. */
 void check_refusal(unsigned allowed, caterva_status status, const caterva_error *err,
                    int line, const char *call);
 
-/* `call` uses the error struct `err`. It is made twice, with one and without. */
+/* Checks that `call` is refused. It passes `err`: once with an error struct, once with NULL. */
 #define REFUSE(allowed, call)                                                                \
     do {                                                                                     \
         caterva_error detail_ = {.code = CATERVA_OK};                                        \

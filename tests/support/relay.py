@@ -1,8 +1,8 @@
 """A relay between a client and a server on loopback, which can hold back responses.
 
     relay = Relay(server.port)
-    relay.holds = True         # holds back responses from now on
-    relay.holds = False
+    relay.holds = True         # from now on, responses wait in the relay
+    relay.holds = False        # passes them on
 """
 
 import socket

@@ -1,5 +1,5 @@
-/* Samples are written by this library in three ways and by C-Blosc2. Results are judged through the
- * public API and through libblosc2. */
+/* Test support: see repaired.h. The samples are written by this library in three ways, and by
+ * C-Blosc2. The results are checked through the public API and through libblosc2. */
 #include "repaired.h"
 
 #include "check.h"
@@ -19,7 +19,7 @@ const char *const writer_names[] = {"one handle", "reopened", "sparse", "C-Blosc
 
 repair_counts repairs_judged;
 
-/* Reports of a repair. */
+/* The callbacks of a repair, counted. */
 typedef struct report {
     int lost[REPAIRED_CHUNKS];
     int64_t n_lost, n_elsewhere;
@@ -198,8 +198,8 @@ static void read_with_b2nd(const char *path, const oracle *expected, const char 
     free(bytes);
 }
 
-/* An unsealed index is believed after a bit flip, even if a chunk is then uninitialised: it reads
- * differently each time. */
+/* Whether the array has uninitialised chunks, which read differently each time. An unsealed index
+ * has no checksum, so a bit flip can make a chunk uninitialised. */
 static bool holds_anything(const char *path)
 {
     caterva_array *array;
@@ -233,8 +233,8 @@ static oracle read_repaired(const sample *s, const char *path, const char *what)
     return got;
 }
 
-/* Checks that kept chunks are from one state: the last, unless the repair reports an older one.
- * Chunk `hit` may contain anything that decodes (-2: any chunk). */
+/* Checks that the kept chunks are from one state: the last one, unless the repair reports an older
+ * one. Chunk `hit` may contain anything that decodes; with `hit` -2, any chunk may. */
 static void check_chunks(const sample *s, const oracle *got, const report *reported,
                          const caterva_repair_result *result, int64_t hit, const char *what)
 {
@@ -251,8 +251,8 @@ static void check_chunks(const sample *s, const oracle *got, const report *repor
             if (!fits) wrong = i;
         }
     }
-    /* In this library's files the same or the next handle reuses dead chunks of an older commit;
-     * the position of other writers' chunks is unknown here. */
+    /* In files of this library, the same or the next handle reuses the space of chunks that only an
+     * older commit needs. In files of other writers, the position of chunks is not known here. */
     bool reused = s->writer == ONE_HANDLE || s->writer == REOPENED;
     bool may_mix = result->found == CATERVA_FOUND_OLDER && (reused || hit != -1);
     repairs_judged.mixed += !fits;
@@ -280,7 +280,7 @@ static void check_step(const sample *s, const char *path, const char *what)
     caterva_discard(array);
 }
 
-/* Whether all differing bytes are within `most` bytes and none is before `first`. */
+/* Whether all bytes that differ lie in `most` consecutive bytes, none of them before `first`. */
 static bool differs_within(const uint8_t *a, const uint8_t *b, size_t size, size_t first,
                            size_t most)
 {
@@ -290,8 +290,8 @@ static bool differs_within(const uint8_t *a, const uint8_t *b, size_t size, size
     return low >= first && high - low <= most;
 }
 
-/* Checks that only the header changed, or only its copy if the header is good, and that a second
- * repair finds nothing to do. */
+/* Checks that a repair in place changed only the header, or only the copy of a good header, and
+ * that a second repair changes nothing. */
 static void check_in_place(const sample *s, const uint8_t *before, size_t size,
                            caterva_found found, const char *what)
 {
@@ -306,7 +306,7 @@ static void check_in_place(const sample *s, const uint8_t *before, size_t size,
     size_t most = header + COPY_HAS_MORE;
     bool is_good =
         now_size == size && memcmp(now + header, before + header, size - header) == 0;
-    if (is_copy) /* a directory's copy is at the end, which may have been truncated */
+    if (is_copy) /* the copy is at the end, which may have been cut off */
         is_good = now_size >= size && now_size - size <= most &&
                   differs_within(now, before, size, header, most);
     CHECK(is_good, "%s: more than the header%s changed", what, is_copy ? "'s copy" : "");
@@ -351,7 +351,7 @@ verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t
     repairs_judged.older += v.result.found == CATERVA_FOUND_OLDER;
     repairs_judged.guessed += v.result.found == CATERVA_FOUND_ORDER;
     oracle got = read_repaired(s, v.result.written ? repaired : s->path, what);
-    /* A file that was not changed may be unreadable for C-Blosc2 only. */
+    /* If the repair did not change a damaged file, C-Blosc2 may be unable to read it. */
     const char *now = v.result.written ? repaired : s->path;
     bool is_ours = hit == -1 || v.result.in_place || v.result.written;
     if (is_ours && !(hit != -1 && holds_anything(now))) read_with_b2nd(now, &got, what);

@@ -44,11 +44,11 @@ typedef struct sample {
 sample sample_make(rng *r, writer w);
 void sample_free(sample *s);
 
-/* One more commit through `array`: a random box (the whole array the first time), and the attribute
- * "step", the number of the state. */
+/* Makes one more commit through `array`: writes a random box (the whole array the first time), and
+ * the attribute "step" with the number of the state. */
 void sample_change(rng *r, sample *s, caterva_array *array);
 
-/* The path of the frame: the file, or the directory's chunks.b2frame. */
+/* Returns the path of the frame: the file, or chunks.b2frame in the directory. */
 const char *sample_frame_path(const sample *s, char path[SCRATCH_PATH]);
 
 typedef struct verdict {
@@ -56,10 +56,10 @@ typedef struct verdict {
     caterva_repair_result result;
 } verdict;
 
-/* Saves `bytes` as the sample's frame (NULL: unchanged) and repairs it. Checks that the reports are
- * consistent, that kept chunks equal committed ones, and that libblosc2 reads the same. `hit`: the
- * chunk that may contain anything that decodes, -1 for none, -2 for any. `guess`: the option of
- * repair. */
+/* Saves `bytes` as the sample's frame (NULL: leaves it unchanged) and repairs it. Checks that the
+ * callbacks match the result, that kept chunks equal committed ones, and that libblosc2 reads the
+ * same. `hit` is the chunk that may contain anything that decodes; -1: none, -2: any chunk. `guess`
+ * is the repair option of this name. */
 verdict judge_repair(const sample *s, const uint8_t *bytes, size_t size, int64_t hit,
                      int guess, const char *what);
 

@@ -1,4 +1,4 @@
-"""How much a test runs: the number and seed of random runs, and the share of its cases."""
+"""How much of a test runs: the number and seed of random runs, and the share of the cases."""
 
 import argparse
 import os
@@ -11,8 +11,8 @@ SANITIZED = bool(os.environ.get("CATERVA_SANITIZE"))    # the build's sanitizers
 
 
 def some(cases, plain=1, sanitized=4):
-    """Returns one in `plain` of the cases, or one in `sanitized` under a sanitizer, beginning at
-    a random one, which is printed; all of them if CATERVA_TEST_LONG is set."""
+    """Returns every `plain`-th of the cases, or every `sanitized`-th under a sanitizer. The first
+    one is random and is printed. Returns all cases if CATERVA_TEST_LONG is set."""
     cases = list(cases)
     step = 1 if LONG else sanitized if SANITIZED else plain
     if step == 1:
@@ -23,8 +23,8 @@ def some(cases, plain=1, sanitized=4):
 
 
 def main(module):
-    """Runs the tests of a module; --runs N and --seed N set its RUNS and SEED. Under a sanitizer
-    there are a third of the RUNS."""
+    """Runs the tests of a module. --runs N and --seed N set its RUNS and SEED. Under a sanitizer
+    RUNS is divided by 3."""
     n = module.RUNS if LONG or not SANITIZED else max(1, module.RUNS // 3)
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=n)
@@ -36,7 +36,8 @@ def main(module):
 
 
 def seeded(module):
-    """Runs the tests of a module; --seed N sets its SEED, else it is random. Prints the seed."""
+    """Runs the tests of a module. --seed N sets its SEED, which is otherwise random, and is
+    printed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     given, rest = parser.parse_known_args()

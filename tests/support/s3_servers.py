@@ -1,4 +1,4 @@
-"""Object stores of S3 on loopback, for tests: existing programs.
+"""S3 object stores on loopback, for tests: existing programs.
 
     for kind in KINDS:
         reason = kind.why_not()       # a sentence if it cannot be started
@@ -7,10 +7,10 @@
         server.client()               # of boto3, with those keys; or others
         server.close()
 
-versitygw is taken from $VERSITYGW, the PATH or build/deps/bin (scripts/versitygw builds it there);
-moto from this Python's packages. A store has the empty buckets BUCKET and PUBLIC. With
-`checks_all` it checks presigned URLs and every permission; PUBLIC can then be read without
-credentials. With `domain` the host names begin with the bucket.
+versitygw is the program $VERSITYGW, or that on the PATH, or that in build/deps/bin (built there by
+scripts/versitygw); moto is a package of this Python. A store has the empty buckets BUCKET and
+PUBLIC. If `checks_all` is set, it checks presigned URLs and every permission, and PUBLIC can be
+read without credentials. If `domain` is set, host names begin with the bucket.
 """
 
 import importlib.util
@@ -92,7 +92,7 @@ class Versitygw(_Server):
         root, sidecar = self.scratch / "root", self.scratch / "sidecar"
         root.mkdir()
         sidecar.mkdir()
-        # Not every file system has extended attributes: they are stored in a folder.
+        # Stores extended attributes in a folder, because some file systems have none.
         self.start(self.program(), "--port", "127.0.0.1:%d" % self.port, "--quiet",
                    "--virtual-domain", "localhost:%d" % self.port, "posix", "--sidecar", sidecar,
                    root, ROOT_ACCESS_KEY=self.access, ROOT_SECRET_KEY=self.secret)
@@ -127,7 +127,7 @@ class Moto(_Server):
         client = self.client()
         client.create_bucket(Bucket=BUCKET)
         client.create_bucket(Bucket=PUBLIC)
-        # Signatures are checked from now on.
+        # From now on moto checks signatures.
         urllib.request.urlopen(urllib.request.Request(
             self.endpoint + "/moto-api/reset-auth", data=b"0",
             headers={"Content-Type": "text/plain"})).close()

@@ -6,7 +6,7 @@ import re
 
 
 def signature(request, access, secret):
-    """The expected Authorization field of the request, from the fields that it names."""
+    """Returns the Authorization field that the request should have, from its signed fields."""
     given = request.headers["authorization"]
     names = re.search("SignedHeaders=([^,]*)", given).group(1).split(";")
     day, region = re.search("Credential=[^/]*/([0-9]*)/([^/]*)/s3/", given).groups()
@@ -28,7 +28,7 @@ def signature(request, access, secret):
 
 
 def is_right(request, access, secret):
-    """Whether signature and body of the request are valid."""
+    """Returns whether signature and body of the request are valid."""
     wanted = request.headers["x-amz-content-sha256"]
     return signature(request, access, secret) == request.headers["authorization"] and \
         hashlib.sha256(request.body).hexdigest() == wanted

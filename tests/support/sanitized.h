@@ -1,6 +1,6 @@
-/* Whether this program runs under a sanitizer. A forked child of a process with busy threads may
- * find locks of the sanitizer taken, also of its allocator, and hang; without a sanitizer the C
- * library handles its locks. */
+/* Whether this program runs under a sanitizer. Under a sanitizer, a forked child of a process with
+ * busy threads may find a lock of the sanitizer (or of its allocator) taken, and hang. Without one,
+ * the C library handles its locks in a fork. */
 #ifndef SUPPORT_SANITIZED_H
 #define SUPPORT_SANITIZED_H
 
@@ -18,11 +18,11 @@
 #define SANITIZED 0
 #endif
 
-/* Whether a test is to run a share of its cases: under a sanitizer, where each takes several
+/* Whether a test runs only a share of its cases: under a sanitizer, where each case takes several
  * times as long, unless scripts/soak has set CATERVA_TEST_LONG. */
 static inline bool is_shortened(void) { return SANITIZED && !getenv("CATERVA_TEST_LONG"); }
 
-/* How often a test repeats something: `n` times, or `fewer` if it is shortened. */
+/* Returns how often a test repeats something: `n` times, `fewer` if tests are shortened. */
 static inline int few_if_sanitized(int n, int fewer) { return is_shortened() ? fewer : n; }
 
 /* For tests with cmocka. */

@@ -1,5 +1,5 @@
-/* Test support: a temporary directory and whole files. The process that made the directory removes
- * it, never a forked child. */
+/* Test support: a temporary directory, and loading and saving whole files. Only the process that
+ * made the directory removes it, never a forked child. */
 #include "scratch.h"
 
 #include "check.h"

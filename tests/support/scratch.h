@@ -7,14 +7,14 @@
 
 enum { SCRATCH_PATH = 512 };
 
-/* Stores the path of `name` in the scratch directory in `path`. The directory is created at first
- * use under $TMPDIR or /tmp. */
+/* Writes the path of `name` in the scratch directory to `path`, and returns it. The directory is
+ * created at first use under $TMPDIR or /tmp. */
 const char *scratch_path(char path[SCRATCH_PATH], const char *name);
 
 /* Removes a file or a whole directory, if it exists. */
 void scratch_remove(const char *path);
 
-/* Loads the whole file (release with free); NULL if it cannot be read. */
+/* Loads a whole file. Returns NULL if it cannot be read. Release with free. */
 uint8_t *scratch_load(const char *path, size_t *size);
 
 void scratch_save(const char *path, const void *bytes, size_t size);

@@ -5,10 +5,10 @@
     server.url("/a.b2nd")
     server.script = lambda request: Reply(...) # or None: a correct response
 
-A correct response serves one or several ranges (with `parts=False` the whole object instead of
-several), uses ETags and If-Match, and keeps connections. The server accepts conditional PUT and
-multipart uploads of S3. `before_body` is called after the fields of a request and before its body;
-it may sleep, or return False, which resets the connection.
+A correct response has one or several ranges (with `parts=False` the whole object instead of
+several), supports ETags and If-Match, and keeps the connection open. The server accepts
+conditional PUT and S3 multipart uploads. `before_body` is called after the fields of a request
+and before its body; it may sleep, or return False, which resets the connection.
 """
 
 import email.utils
@@ -37,8 +37,8 @@ class Request:
 
 @dataclass
 class Reply:
-    """A response. `cut`: bytes of the body after which the connection is reset (or closed);
-    `drip`: seconds before each `piece` bytes; `delay`: before the response."""
+    """A response. `cut`: after this many bytes of the body the connection is closed, or reset if
+    `resets`. `drip`: seconds before each `piece` bytes. `delay`: seconds before the response."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -60,7 +60,7 @@ BOUNDARY = "THIS_IS_BETWEEN"
 
 
 def spans_of(request):
-    """The ranges of a request as (first, end); [] if it has none, or another form."""
+    """Returns the ranges of a request as (first, end); [] if it has none, or in another form."""
     text = request.headers.get("range", "")
     if not re.fullmatch(r"bytes=\d+-\d+(,\d+-\d+)*", text):
         return []
@@ -68,7 +68,7 @@ def spans_of(request):
 
 
 def parts_of(parts, boundary=BOUNDARY, line=b"\r\n", last=True):
-    """A multipart body of parts (first, bytes, size of the object)."""
+    """Returns a multipart body of parts (first, bytes, size of the object)."""
     pieces = []
     for first, data, total in parts:
         pieces += [line, b"--", boundary.encode(), line, b"Content-Type: application/octet-stream", line,
@@ -103,7 +103,7 @@ class ScriptedServer:
         return "%s:%d%s" % ("https://localhost" if self._tls else "http://127.0.0.1", self.port, path)
 
     def certify(self, certificate, key):
-        """Sets or replaces the certificate, for new connections, without TLS sessions."""
+        """Sets or replaces the certificate for new connections. Old TLS sessions cannot resume."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         self._tls = context
@@ -169,7 +169,7 @@ class ScriptedServer:
         return request
 
     def _read_body(self, connection, stream, request):
-        """Whether the whole body arrived."""
+        """Reads the body of a request. Returns whether it has arrived completely."""
         headers = request.headers
         if self.before_body and self.before_body(request) is False:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -196,7 +196,7 @@ class ScriptedServer:
             request.ended = time.monotonic()
 
     def settle(self):
-        """Waits until all requests so far have ended, also of clients that disconnected."""
+        """Waits until all requests so far have ended, even those of clients that are gone."""
         end = time.monotonic() + 60
         while not all(request.ended for request in list(self.requests)):
             assert time.monotonic() < end

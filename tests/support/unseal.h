@@ -1,4 +1,4 @@
-/* Changes a frame as other writers do: it has no valid checksums any more. */
+/* Changes a frame as other writers do: afterwards its checksums are not valid. */
 #ifndef SUPPORT_UNSEAL_H
 #define SUPPORT_UNSEAL_H
 
