@@ -1,4 +1,4 @@
-/* What the benchmark programs share: a clock, random numbers, error exits. */
+/* Shared by the benchmark programs: a clock, random numbers, error exits. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -46,7 +46,7 @@ static inline void bench_need_ok(caterva_status status, const caterva_error *err
     bench_need(status == CATERVA_OK, what, status == CATERVA_OK ? "" : err->message);
 }
 
-/* Only the numbers of the result are valid: its pointers are not. */
+/* Returns the array's info. Only its numbers are valid, not its pointers. */
 static inline caterva_info bench_info(caterva_array *array)
 {
     const caterva_info *held;

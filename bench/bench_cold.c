@@ -1,6 +1,6 @@
-/* Reads of a file that is not in the page cache: how many bytes the medium delivers, compared
- * with the size of the blocks that the box touches, and how long it takes, compared with fio
- * reading the same ranges with 32 requests in flight. The block cache is off.
+/* Reads of a file that is not in the page cache. Two numbers count: the bytes that the medium
+ * delivers, compared with the size of the blocks that the box touches; and the time, compared
+ * with fio reading the same ranges with 32 requests in flight. The block cache is off.
  *
  *   usage: bench_cold [--quick] [--rows REGEX] [--json FILE] [--clock wall|cpu] */
 #include "bench_rows.h"
@@ -27,7 +27,7 @@ typedef struct cold_range {
     int64_t first, last;
 } cold_range;
 
-/* Bytes that the medium delivered to this process; -1: the system does not count them. */
+/* Returns the bytes that the medium has delivered to this process; -1 if they are not counted. */
 static int64_t delivered(void)
 {
     char key[64];
@@ -66,7 +66,7 @@ static void make(const cold_file *file)
     free(items);
 }
 
-/* Removes the file's bytes from the system's page cache; they are already on the medium. */
+/* Removes the file's bytes from the system's page cache, after a sync. */
 static void cool(const cold_file *file)
 {
     int fd = open(file->path, O_RDONLY);
@@ -95,7 +95,7 @@ static int by_first(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* The bytes of the file that hold block `block` of a chunk. */
+/* Returns the bytes of the file that contain block `block` of a chunk. */
 static cold_range find_block(caterva_array *array, const cold_file *file, int64_t chunk,
                              int64_t block)
 {
@@ -114,7 +114,7 @@ static cold_range find_block(caterva_array *array, const cold_file *file, int64_
     return (cold_range){info.position + start, info.position + start + stored.stored_bytes};
 }
 
-/* The bytes of all blocks of the box, in the order of the file; free the array. */
+/* Returns the bytes of all blocks of the box, in the order of the file. Release with free. */
 static cold_range *find_blocks(const cold_file *file, const cold_box *box, int64_t *n)
 {
     caterva_array *array = open_file(file);
@@ -145,8 +145,7 @@ static double kib_of(const cold_range *ranges, int64_t n)
     return (double)total / 1024;
 }
 
-/* Rounds ranges to whole pages and joins adjacent ones: the least that a page cache can
- * read. */
+/* Rounds ranges to whole pages and joins adjacent ones: a page cache cannot read less. */
 static int64_t round_to_pages(cold_range *ranges, int64_t n)
 {
     int64_t kept = 0;
@@ -164,8 +163,8 @@ static int64_t round_to_pages(cold_range *ranges, int64_t n)
 
 /* ---- fio ------------------------------------------------------------------------------ */
 
-/* The ranges in pieces of the size of a disk request, FIO_LOOPS times, since fio measures in
- * whole milliseconds. */
+/* Writes the reads for fio: the ranges in pieces of the size of a disk request, FIO_LOOPS times,
+ * because fio measures in whole milliseconds. */
 static void write_log(const cold_file *file, const char *log, const cold_range *ranges,
                       int64_t n)
 {
@@ -183,8 +182,7 @@ static void write_log(const cold_file *file, const char *log, const cold_range *
     fclose(out);
 }
 
-/* Seconds in which fio reads the ranges, without the page cache; INFINITY if it cannot be
- * run. */
+/* Returns fio's seconds for the ranges, without the page cache; INFINITY if fio cannot be run. */
 static double time_fio(const cold_file *file, const cold_range *ranges, int64_t n)
 {
     char log[300], command[700], line[512];
@@ -216,7 +214,8 @@ static double read_once(caterva_array *array, const cold_box *box, void *items, 
     return bench_now() - begun;
 }
 
-/* Seconds without, and then with the file in the page cache. */
+/* Reads the box twice: first without and then with the file in the page cache. Returns the seconds
+ * of the first read; *warm keeps the shortest time of the second. */
 static double read_cold(const cold_file *file, const cold_box *box, void *items, size_t size,
                         double *kib, double *warm)
 {

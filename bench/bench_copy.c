@@ -1,7 +1,7 @@
-/* Copies of an array larger than the memory that they may use: what copying stored chunks as
- * they are saves, compared with decoding and encoding them; what a second thread gains; and
- * the memory that each copy takes at most. Our column is always caterva_copy; each row names
- * its rival. */
+/* Copies of an array that is larger than the memory they may use. The rows measure what copying
+ * stored chunks as they are saves, compared with decoding and encoding them; what a second thread
+ * gains; and how much memory each copy takes. Our column is always caterva_copy; each row names its
+ * rival. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
@@ -10,7 +10,7 @@
 
 enum { CHUNK = 64, BLOCK = 16, MEMORY_MIB = 64, MIB = 1 << 20 };
 
-/* One kind of copy; 0: the same as in the source. */
+/* One kind of copy. A number 0 means: the same as in the source. */
 typedef struct copy_kind {
     const char *name;
     int32_t block; /* of the target */
@@ -71,7 +71,7 @@ static double copy_theirs(void *context)
     return copy(d->rivals, &d->theirs);
 }
 
-/* Copies the bytes of the file alone: no copy can be much faster. */
+/* Copies the bytes of the file and nothing else: no copy can be much faster. */
 static double copy_bytes(void *context)
 {
     static char bytes[MIB];

@@ -1,7 +1,7 @@
-/* The speed of each kind of cv_crc32c that this processor supports: GB/s from each level of
- * memory, in pieces of the size of compressed blocks. The best of the turns counts. In the
- * rows of a cache the pieces are contiguous and together fit into it, and each is read again
- * only after all others. */
+/* The speed of each kind of cv_crc32c that this processor supports, from each level of memory, in
+ * pieces of the size of compressed blocks. The best of the turns counts. In the rows of a cache the
+ * pieces are contiguous and together fit into the cache, and each piece is read again only after
+ * all others. */
 #include "bench_rows.h"
 
 #include "base/cpu.h"
@@ -27,7 +27,7 @@ static const place places[] = {
 };
 enum { N_PLACES = sizeof(places) / sizeof(places[0]), MOST_KINDS = 16 };
 
-/* Bytes per second of one pass over them. */
+/* Returns the bytes per second of one kind. */
 static double pace(const cv_crc32c_kind *kind, const uint8_t *bytes, const place *at)
 {
     enum { LEAST = 4 * MIB }; /* enough for the clock's resolution */

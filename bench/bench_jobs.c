@@ -1,5 +1,5 @@
 /* Many writers of one array: processes that write parts, compared with one process that
- * writes the whole array; what merging the parts costs, when they are aligned and when they
+ * writes the whole array; the cost of merging the parts, if they are aligned and if they
  * share blocks; and the memory that a merge of very many parts takes.
  *
  * Every process has one thread. Nothing is synced: the rows measure work, not the medium. */
@@ -52,8 +52,7 @@ static caterva_array *create(int threads)
     caterva_array *array;
     caterva_create_options o = options();
     o.threads = threads;
-    (void)caterva_delete(path, NULL,
-                         NULL); /* not timed: a commit would delete the old file */
+    (void)caterva_delete(path, NULL, NULL); /* not timed, unlike a commit that does it */
     bench_need_ok(caterva_create(path, &o, &array, &err), &err, "create");
     return array;
 }
@@ -107,7 +106,7 @@ static job write_part(const job *j, int64_t first, int64_t end)
     return token;
 }
 
-/* The most that the machine allows: no file, and nothing to merge. */
+/* Encodes rows into memory: no file, and nothing to merge. No writer can be faster. */
 static void encode_into_memory(int64_t first, int64_t end)
 {
     caterva_error err;
@@ -118,16 +117,16 @@ static void encode_into_memory(int64_t first, int64_t end)
     caterva_discard(array);
 }
 
-/* Processes that exist before the clock starts, as those of a pool do: with a parent that
- * uses so much memory, creating a process takes 10 ms, and ending it as much. */
+/* Processes that exist before the clock starts, like those of a pool. The parent uses so much
+ * memory that creating a process takes 10 ms, and ending it another 10 ms. */
 typedef struct writers {
     int n;
     int start[2];            /* the writers start when this pipe is closed */
     int tokens[MAX_WRITERS]; /* one pipe from each of them */
 } writers;
 
-/* What a writer does: writes its rows, and sends the token through the pipe; without a job,
- * it writes into memory. */
+/* Runs in a writer's process: writes its rows and sends the token; without a job, writes to
+ * memory. */
 static void be_writer(const job *j, int64_t first, int64_t end, const int start[2], int to)
 {
     char sign;
@@ -158,7 +157,7 @@ static writers make_writers(const job *j, int n, int64_t split)
         w.tokens[i] = pipes[0];
     }
     close(w.start[0]);
-    usleep(20000); /* until all of them wait for the start */
+    usleep(20000); /* until all writers wait for the start */
     return w;
 }
 
@@ -172,7 +171,7 @@ static job take_token(int from)
     return token;
 }
 
-/* Seconds from the start until all tokens have arrived. */
+/* Starts the writers. Returns the seconds until all tokens have arrived. */
 static double let_write(writers *w, job *tokens)
 {
     double before = bench_now();
@@ -209,7 +208,7 @@ static run write_into_memory(int n, int64_t split)
     return r;
 }
 
-/* `split`: the first row of the second writer. */
+/* Writes the rows with `n` writers and merges them. The second writer begins at row `split`. */
 static run write_together(int n, int64_t split)
 {
     caterva_error err;
@@ -255,8 +254,8 @@ static run write_so(way how)
     }
 }
 
-/* The best of some turns, in which all ways take part, for each step separately: the steps do
- * not depend on each other, but much on whether the machine has free memory. */
+/* Runs all ways in several turns, and keeps the shortest time of each step separately: the steps
+ * are independent, and their times depend much on the free memory of the machine. */
 static void write_all(run best[WAYS])
 {
     for (int i = 0; i < table.max_turns; i++)
@@ -301,7 +300,7 @@ static void bench_writers(void)
         1.05 * alone, 1, "bytes");
 }
 
-/* Very many parts of a few rows each. */
+/* A merge of very many parts of a few rows each. */
 typedef struct many {
     int n;
     int rows;

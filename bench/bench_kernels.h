@@ -1,5 +1,5 @@
-/* --kernels NAME: measures with the kernels of an older processor. Only for programs that are
- * linked with the static library. */
+/* The option --kernels NAME: measures with the kernels of an older processor. Only for programs
+ * that are linked with the static library. */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 

@@ -1,10 +1,10 @@
-/* How close a read comes to the limit: the same boxes through caterva, and through nothing
- * but C-Blosc2's decoder, run on exactly the blocks that they touch. The limit reads no file,
- * looks nothing up, and copies no item to its place in the box: each block is held as a chunk
- * of its own.
+/* How close a read comes to the limit: the same boxes are read through caterva and decoded by
+ * C-Blosc2's decoder alone, which runs on exactly the blocks that the boxes touch. The limit
+ * reads no file, looks nothing up, and copies no item to its place in the box: each block is
+ * held as a chunk of its own.
  *
- * One thread, in memory, no cache. What our side reads is compared with the array; also that
- * the limit decodes the right blocks. */
+ * One thread, in memory, no cache. The items that our side reads are compared with the array,
+ * and so is the last block that the limit decodes. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -51,7 +51,8 @@ static int32_t load_int32(const uint8_t *at)
     return value;
 }
 
-/* Streams may be stored in any order: a block ends where the next one begins. */
+/* Copies a block out of a chunk. Blocks are stored in any order; each ends where the next
+ * begins. */
 static packed_block pack_block(const uint8_t *chunk, int32_t block, int32_t n_blocks,
                                int32_t block_bytes)
 {
@@ -73,7 +74,8 @@ static packed_block pack_block(const uint8_t *chunk, int32_t block, int32_t n_bl
     return packed;
 }
 
-/* C order in both: of chunks in the array, of blocks in the chunk. */
+/* Makes a chunk of each block of the array. Chunks are in C order in the array, and blocks in C
+ * order in the chunk. */
 static void pack_blocks(limit *l)
 {
     int64_t n_chunks = l->side / CHUNK;
@@ -149,8 +151,8 @@ static double read_limit(void *context)
     return (bench_now() - started) / l->boxes.kind->count;
 }
 
-/* The last box that our side read, and the last block that the limit decoded: the one of the
- * box's last corner. */
+/* Checks the last box that our side read, and the last block that the limit decoded, which is that
+ * of the box's last corner. */
 static void compare(void *context)
 {
     const limit *l = context;
@@ -171,9 +173,9 @@ static void compare(void *context)
                "the limit", "decodes another block");
 }
 
-/* Noisy: at most 1.10 times the limit with 128 KiB blocks, 1.25 with 16 KiB. Not for the
- * whole array: the limit decodes into one block again and again, and filling memory for all
- * items takes as long as the decoder. */
+/* Returns the bar of a row. For noisy data: at most 1.10 times the limit with 128 KiB blocks, 1.25
+ * with 16 KiB. None for the whole array: the limit decodes into one block again and again, and
+ * filling memory for all items takes as long as decoding. */
 static double bar_of(int noisy, int32_t block, const bench_kind *kind)
 {
     if (!noisy || kind == &kinds[0]) return 0;

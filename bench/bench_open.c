@@ -1,6 +1,6 @@
-/* Files of a hundred thousand and a million chunks, made by our writer: how long opening
- * takes, the first point and the points after it, and how much memory; the same through b2nd.
- * Each side runs in a process of its own, so that its memory is measured alone. */
+/* Files of a hundred thousand and a million chunks, made by our writer: the time of opening, of the
+ * first point and of the points after it, and the memory; the same through b2nd. Each side runs in
+ * a process of its own, so that its memory is measured alone. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -10,7 +10,7 @@ enum { WIDTH = 16, SLAB = 50000, N_SERIES = 21, N_POINTS = 1000, MIB_IN_KIB = 10
 
 static bench_table table;
 
-/* What one side took: seconds, and KiB of the process. */
+/* The results of one side: seconds, and KiB of the process. */
 typedef struct measures {
     double open, first_point;
     double first_series, series; /* mean of a point in the first series, and the median
@@ -173,8 +173,7 @@ static measures measure_side(const side *s, const char *path)
     return m;
 }
 
-/* One side, in a new process that runs nothing else: forked children would count the pages of
- * their parent. */
+/* Runs one side in a new program: a forked child alone would count the pages of its parent. */
 static measures run_side(int number, char *path)
 {
     int ends[2];
@@ -208,7 +207,7 @@ static void answer(int number, const char *path, int fd)
 typedef struct bars {
     int64_t n_chunks;
     double open, point;
-    double memory_kib; /* our process's limit after opening; 0: none */
+    double memory_kib; /* limit of our process after opening; 0: none */
 } bars;
 
 static void add(int64_t n_chunks, const char *what, double ours, double theirs, double bar)

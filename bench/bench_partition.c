@@ -1,10 +1,10 @@
-/* Is the partition that the library chooses a good one? Typical arrays, each in the automatic
- * partition and in blocks of 4 KiB to 256 KiB and chunks of 1 MiB to 16 MiB, as close to
- * cubes as the shape allows. For each the geometric mean of the times of common reads: all, a
- * box, planes and lines along each axis, points; and the compression ratio.
+/* Compares the partition that the library chooses with others. Typical arrays are read in the
+ * automatic partition, and in blocks of 4 KiB to 256 KiB and chunks of 1 MiB to 16 MiB, as
+ * close to cubes as the shape allows. Each row has the geometric mean of the times of common
+ * reads (all, a box, planes and lines along each axis, points) and the compression ratio.
  *
  * One thread, in memory, zstd 5 with shuffle, no cache. A row's "rival" is the automatic
- * partition: below 1 its reads are faster than the row's. */
+ * partition: if the ratio is below 1, reads are faster with the automatic partition. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 #include <caterva_store.h>
@@ -43,7 +43,7 @@ typedef struct measure {
 
 /* ---- The arrays --------------------------------------------------------------- */
 
-/* A smooth field along every axis, with some noise in the last bits. */
+/* Makes items: a smooth field along every axis, with some noise in the last bits. */
 static uint8_t *make_items(const sample *s, int64_t n_items)
 {
     uint8_t *items = bench_alloc((size_t)(n_items * s->item_size));
@@ -86,8 +86,7 @@ static caterva_array *make_array(const sample *s, const int32_t *chunk, const in
     return array;
 }
 
-/* Copies an array to memory and opens it for reading with the options of the other
- * benchmarks. */
+/* Copies an array to memory and opens it for reading like the other benchmarks. */
 static caterva_array *open_frame(caterva_array *made, void **frame)
 {
     caterva_error err;
@@ -101,7 +100,8 @@ static caterva_array *open_frame(caterva_array *made, void **frame)
 
 /* ---- The reads ------------------------------------------------------------------ */
 
-/* `here` items on `axis`, `elsewhere` on the others; 0: the whole axis. */
+/* Sets lengths of a read: `here` items along `axis`, `elsewhere` along each other axis; 0 is the
+ * whole axis. */
 static void set_lengths(const sample *s, int axis, int64_t here, int64_t elsewhere,
                         int64_t *lengths)
 {
@@ -122,7 +122,7 @@ static int choose_reads(const sample *s, int64_t lengths[MAX_KINDS][MAX_DIMS])
     return n;
 }
 
-/* The shortest time of one such read, over several places. */
+/* Returns the shortest time of a read of these lengths, over several places. */
 static double time_read(caterva_array *array, const sample *s, const int64_t *lengths,
                         uint8_t *dst)
 {
@@ -158,7 +158,7 @@ static measure measure_partition(const sample *s, const int32_t *chunk, const in
     double sum = 0;
     for (int i = 0; i < n; i++) {
         double seconds = time_read(array, s, lengths[i], dst);
-        if (i == 0) bench_need(memcmp(dst, items, size) == 0, s->name, "reads otherwise");
+        if (i == 0) bench_need(memcmp(dst, items, size) == 0, s->name, "has other items");
         sum += log(seconds);
     }
     measure m = {exp(sum / n), (double)size / (double)bench_info(array).frame_bytes};

@@ -1,8 +1,7 @@
-/* Read-ahead and prefetch, compared with the same handle without them: two threads scan a
- * cube in planes and in slabs of whole blocks, without a pause or with work on each before
- * the next read; and boxes at random places, each prefetched during the work on the one
- * before. The rival is caterva itself. Every turn begins with new handles and an empty
- * cache. */
+/* Read-ahead and prefetch, compared with the same reads without them. Two threads scan a cube in
+ * planes and in slabs of whole blocks, without a pause, or with work on each box before the next
+ * read. Also boxes at random places, each prefetched during the work on the previous box. The rival
+ * is caterva itself. Every turn begins with new handles and an empty cache. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 

@@ -11,7 +11,7 @@
 typedef struct barred_kind {
     bench_kind boxes;
     double bars[2][2]; /* [128, 16 KiB blocks][compressible, noisy] */
-    int bar_threads;   /* the bars apply to this number; 0: to any */
+    int bar_threads;   /* number of threads to which the bars apply; 0: any */
 } barred_kind;
 
 static const barred_kind kinds[] = {
@@ -103,7 +103,7 @@ static void run_row(bench_readers *readers, const barred_kind *kind, int noisy,
     bench_fight(&table, name, bar_of(kind, block, noisy, threads), &duel);
 }
 
-/* All sizes of boxes in 128 KiB and 16 KiB blocks; in smaller ones only points. */
+/* Adds the rows of a file: boxes of all sizes for 128 KiB and 16 KiB blocks, else only points. */
 static void run_file(bench_readers *r, const float *data, int64_t side, int32_t block,
                      int noisy)
 {

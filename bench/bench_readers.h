@@ -1,4 +1,4 @@
-/* The two sides, which read the same bytes, and the arrays that they read. */
+/* The two sides, caterva and b2nd, which read the same bytes; and the arrays that they read. */
 #ifndef BENCH_READERS_H
 #define BENCH_READERS_H
 
@@ -20,8 +20,8 @@ typedef struct bench_readers {
 
 /* ---- The arrays --------------------------------------------------------------- */
 
-/* side^3 items. Noisy: a smooth field whose 16 low mantissa bits are random.
- * Compressible: small cubes of one value. */
+/* Makes side^3 items. Noisy: a smooth field whose 16 low mantissa bits are random. Otherwise
+ * compressible: small cubes of one value. */
 static inline float *bench_field(int noisy, int64_t side, uint64_t *random)
 {
     float *data = bench_alloc((size_t)(side * side * side) * sizeof(float));
@@ -61,8 +61,7 @@ static inline void bench_scratch_path(char path[512], const char *what)
              (int)getpid(), what);
 }
 
-/* Writes `size` bytes of items to r->path according to r->spec; returns the size of the
- * file. */
+/* Writes `size` bytes of items to r->path as r->spec requires. Returns the size of the file. */
 static inline int64_t bench_make_file(const bench_readers *r, const void *data, int64_t size,
                                       int by_us)
 {
@@ -99,7 +98,7 @@ static inline uint8_t *bench_load_file(const char *path, size_t *size)
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
-/* The options of our side: the only place where they are set. */
+/* Returns the options of our side. They are set only here. */
 static inline caterva_open_options bench_reading(int threads, int64_t cache_bytes)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
@@ -170,7 +169,7 @@ typedef struct bench_boxes {
     bench_box at[BENCH_MAX_BOXES];
 } bench_boxes;
 
-/* Moves all boxes to new random places. */
+/* Moves all boxes of a turn to new random places. */
 static inline void bench_move_boxes(bench_boxes *boxes, const bench_spec *spec,
                                     uint64_t *random)
 {
@@ -181,7 +180,7 @@ static inline void bench_move_boxes(bench_boxes *boxes, const bench_spec *spec,
         boxes->at[i] = bench_random_box(spec, lengths, random);
 }
 
-/* The mean seconds in which our side reads one of them. */
+/* Returns the mean seconds in which our side reads one of the boxes. */
 static inline double bench_read_boxes(const bench_boxes *boxes, caterva_array *array,
                                       uint8_t *bytes)
 {

@@ -1,4 +1,4 @@
-/* An array of ours and one of b2nd's: created, opened, written, read, compared. Items are
+/* Functions that create, open, write, read and compare an array of ours and one of b2nd. Items are
  * float32 unless stated otherwise. */
 #ifndef BENCH_RIVALS_H
 #define BENCH_RIVALS_H
@@ -63,7 +63,7 @@ static inline bench_box bench_box_at(const int64_t *start, const int64_t *shape)
     return bench_box_of(start, shape, sizeof(float));
 }
 
-/* A ramp whose `bits` low mantissa bits are random. */
+/* Fills `to` with a ramp whose `bits` low mantissa bits are random. */
 static inline void bench_noise(float *to, int64_t n, int bits, uint64_t *random)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -136,7 +136,7 @@ static inline void bench_close_ours(caterva_array *array)
 
 /* ---- Theirs ---------------------------------------------------------------------- */
 
-/* `data` NULL: an array of zeros. */
+/* Creates an array with `data`, or with zeros if `data` is NULL. */
 static inline b2nd_array_t *bench_create_theirs(const char *path, const bench_spec *spec,
                                                 const void *data, int64_t size)
 {
@@ -162,7 +162,8 @@ static inline b2nd_array_t *bench_create_theirs(const char *path, const bench_sp
     return array;
 }
 
-/* An open array uses the process's default number of threads, not its creator's. */
+/* Sets the threads of an open array: it would use the process's default, not its creator's
+ * number. */
 static inline void bench_set_their_threads(b2nd_array_t *array, int threads)
 {
     blosc2_cparams *cparams = NULL;
@@ -244,8 +245,8 @@ static inline void bench_close_both(bench_rivals *r)
     r->theirs = NULL;
 }
 
-/* Both arrays are closed: reads every item of both files through b2nd and compares them, and
- * those of our file also through caterva. */
+/* Call this when both arrays are closed. Reads every item of both files through b2nd and compares
+ * them; compares our file also as caterva reads it. */
 static inline void bench_compare_files(const bench_rivals *r, const char *name)
 {
     enum { SLAB_BYTES = 32 << 20 };

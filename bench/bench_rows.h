@@ -1,7 +1,7 @@
-/* Rows of a benchmark: two sides do the same work in turns, the minimum over the turns
- * counts, and each row may have a bar that its ratio must reach. Each program prints its rows
- * as they are measured and, with --json, writes them to a file; scripts/bench makes one table
- * of the rows of all programs. */
+/* Rows of a benchmark. Two sides do the same work in turns, and the shortest turn of each counts. A
+ * row may have a bar that its ratio must reach. Each program prints its rows as they are measured
+ * and, with --json, writes them to a file; scripts/bench makes one table of the rows of all
+ * programs. */
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
@@ -23,7 +23,7 @@ typedef struct bench_row {
     const char *rival;   /* NULL: C-Blosc2's b2nd                  */
     const char *unit;    /* NULL: microseconds for one operation   */
     double ours, theirs; /* less is better                         */
-    double bar;          /* for theirs / ours; 0: none */
+    double bar;          /* least theirs / ours; 0: none */
     int estimated;       /* theirs was extrapolated from a sample  */
     char note[32];       /* additional text, or "" */
 } bench_row;
@@ -38,8 +38,7 @@ typedef struct bench_table {
     const char *json; /* path, or NULL */
 } bench_table;
 
-/* A row's work. Each side returns the seconds that one operation took, or INFINITY when this
- * turn gives no result. */
+/* The work of a row. Each side returns the seconds of one operation, or INFINITY for no result. */
 typedef struct bench_duel {
     void *context;
     void (*prepare)(void *context); /* the next turn, not timed; may be NULL */
@@ -77,8 +76,8 @@ static inline void bench_add(bench_table *table, const char *name, double ours, 
     bench_add_row(table, &row);
 }
 
-/* Runs the turns of one row and adds it; which side is first alternates. `row` has its name,
- * its bar and its rival. */
+/* Runs the turns of one row and adds the row. The sides alternate in being first. `row` has its
+ * name, its bar and its rival. */
 static inline void bench_fight_row(bench_table *table, bench_row *row, const bench_duel *duel)
 {
     double ours = INFINITY;
@@ -145,8 +144,8 @@ static inline void bench_write_json(const bench_table *table, const char *path)
     bench_need(fclose(file) == 0, path, "cannot be written");
 }
 
-/* Parses --rows REGEX, --json FILE and --clock wall|cpu, which every program takes; returns 0
- * for another option. The processor time of the process suits busy machines; it is
+/* Parses the options that every program takes: --rows REGEX, --json FILE and --clock wall|cpu.
+ * Returns 0 for any other option. The processor time of the process suits busy machines; it is
  * meaningless for rows with several threads. */
 static inline int bench_common_option(bench_table *table, const char *name, const char *value)
 {
@@ -156,13 +155,13 @@ static inline int bench_common_option(bench_table *table, const char *name, cons
     }
     if (strcmp(name, "--clock") == 0) {
         bench_need(strcmp(value, "cpu") == 0 || strcmp(value, "wall") == 0, value,
-                   "is no clock: cpu or wall");
+                   "is not a clock: cpu or wall");
         bench_clock = value[0] == 'c' ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
         return 1;
     }
     if (strcmp(name, "--rows") != 0) return 0;
     bench_need(regcomp(&table->filter, value, REG_EXTENDED | REG_NOSUB) == 0, value,
-               "is no regular expression");
+               "is not a regular expression");
     table->has_filter = 1;
     return 1;
 }
@@ -195,7 +194,7 @@ static inline void bench_print_title(const char *arrays)
            "rival", "ratio");
 }
 
-/* A line of /proc/self/status, in KiB; 0 if there is none. */
+/* Returns the number of a line of /proc/self/status, in KiB; 0 if there is no such line. */
 static inline long bench_memory(const char *key)
 {
     char line[256];
@@ -207,7 +206,7 @@ static inline long bench_memory(const char *key)
     return kib;
 }
 
-/* The most KiB that one side of a duel adds to a process of its own. */
+/* Runs one side of a duel in a forked child. Returns the KiB that it adds at most. */
 static inline double bench_memory_of(double (*side)(void *context), void *context)
 {
     int ends[2];

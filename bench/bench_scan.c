@@ -3,10 +3,10 @@
  * One thread, the process's cache of 64 MiB, compared with C-Blosc2's b2nd, which decodes
  * every time.
  *
- * Every turn begins with a new handle, none of whose blocks are decoded, and with a cache
- * full of another handle's blocks: as in a process that has run for a while, a block that
- * enters takes the memory of one that leaves. With an empty cache the rows would measure how
- * fast the system provides 64 MiB. */
+ * Every turn begins with a new handle, of which no block is decoded, and with a cache full of
+ * another handle's blocks. This is the state of a process that has run for a while: a block
+ * that enters the cache takes the memory of one that leaves. With an empty cache the rows
+ * would measure how fast the system provides 64 MiB. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -20,11 +20,11 @@ typedef struct scan {
     bench_readers *readers;
     bench_box *boxes;
     int n;
-    int step;         /* b2nd reads only each step-th: its time is extrapolated */
-    int n_before;     /* our side reads all boxes this often before, not timed */
-    int keep;         /* each keep-th box is kept and compared */
+    int step;         /* b2nd reads every step-th box; its time is extrapolated */
+    int n_before;     /* times our side reads all boxes before, not timed */
+    int keep;         /* every keep-th box is kept and compared */
     uint8_t *kept[2]; /* ours, theirs */
-    uint8_t *scratch; /* destination of the others */
+    uint8_t *scratch; /* destination of boxes that are not kept */
     uint8_t *plane;   /* destination of the other handle */
 } scan;
 
@@ -96,8 +96,7 @@ static void compare_kept(void *context)
                "scan", "the two sides read different bytes");
 }
 
-/* Every keep-th box is kept, with `keep` a multiple of `step`, so that b2nd reads all of
- * those. */
+/* Runs a row. `keep` is made a multiple of `step`, so that b2nd reads all boxes that are kept. */
 static void run_scan(const char *name, double bar, scan s)
 {
     bench_row row = {.bar = bar, .estimated = s.step > 1};
@@ -118,7 +117,7 @@ typedef struct slices {
     int axis, step, n_before; /* as in scan */
 } slices;
 
-/* All slices of thickness 1 along an axis. */
+/* Adds a row that reads all slices of thickness 1 along an axis. */
 static void slice_row(bench_readers *r, const char *name, double bar, slices which)
 {
     int axis = which.axis;
@@ -143,7 +142,7 @@ static void slice_row(bench_readers *r, const char *name, double bar, slices whi
     free(boxes);
 }
 
-/* A box that moves by up to WALK_STEP items along each axis, within the array. */
+/* Adds a row for a box that moves by up to WALK_STEP items along each axis, within the array. */
 static void walk_row(bench_readers *r, const char *name, double bar)
 {
     static bench_box boxes[WALK];

@@ -1,5 +1,5 @@
-/* What checksums cost: the same boxes of the same sealed file, through a handle that checks
- * what it reads and through one that does not.
+/* The cost of checksums: the same boxes of the same sealed file, through a handle that
+ * verifies the checksums and through one that does not.
  *
  * One thread, the file in the page cache, no block cache. --kernels NAME restricts the
  * library to the kernels of older processors; the bars apply to all kernels. */
@@ -9,7 +9,7 @@
 
 static bench_table table = {.budget = 0.4, .min_turns = 9, .max_turns = 400};
 static uint64_t random_state = 42;
-static int lesser; /* not all kernels of this processor */
+static int lesser; /* some kernels of this processor are not used */
 
 static const bench_kind kinds[] = {
     {"full", {0, 0, 0}, 1},
@@ -31,7 +31,7 @@ static void prepare(void *context)
     bench_move_boxes(&c->boxes, &c->readers->spec, &random_state);
 }
 
-/* Both read into the same memory: its address matters more than the check. */
+/* Both sides read into the same memory: its address affects the time more than the checks. */
 static double read_checked(void *context)
 {
     const contest *c = context;
@@ -53,10 +53,10 @@ static void compare(void *context)
     bench_need_same(c->readers, box);
 }
 
-/* No row above 6 percent, above 12 with fewer kernels. */
+/* The bar of a row: at most 6 percent more time, 12 with fewer kernels. */
 static double bar_of(void) { return lesser ? 1 / 1.12 : 1 / 1.06; }
 
-/* At most 3 percent in the mean over all rows, 5 with fewer kernels. */
+/* Prints the mean over all rows: it must be at most 3 percent, 5 with fewer kernels. */
 static void print_mean(void)
 {
     double sum = 0;

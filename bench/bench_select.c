@@ -1,9 +1,9 @@
 /* Selections of the same array through caterva and through C-Blosc2's b2nd, in one process:
  * steps, lists of indices, points, masks.
  *
- * b2nd has a function only for lists; for the others the rival does what its users do: single
- * reads for points, and for steps and masks a read of the enclosing box and then a pick. The
- * results are compared after each turn. */
+ * b2nd has a function only for lists. For the others the rival does what its users do: single
+ * reads for points; for steps and masks, a read of the enclosing box from which the items are
+ * copied. The results are compared after each turn. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
@@ -31,7 +31,7 @@ typedef struct select_duel {
 
 static bench_table table = {.budget = 0.6, .min_turns = 4, .max_turns = 60};
 
-/* ---- New selections, off the clock ------------------------------------------- */
+/* ---- New selections, not timed ----------------------------------------------- */
 
 static void prepare_steps(select_duel *d)
 {

@@ -1,6 +1,6 @@
-/* Random points through one handle by two threads at once, compared with one thread: what a
- * lock in the read path would cost. The rival is caterva itself, since b2nd allows only one
- * thread on a handle. Each request runs on its caller's thread. */
+/* Random points read through one handle by two threads at once, compared with one thread: shows the
+ * cost of a lock in the read path. The rival is caterva itself, because b2nd allows only one thread
+ * on a handle. Each request runs on its caller's thread. */
 #include "bench_readers.h"
 #include "bench_rows.h"
 
@@ -43,7 +43,7 @@ static void *read_points(void *context)
     return NULL;
 }
 
-/* Not timed: looking up the array's items costs as much as reading the file. */
+/* Compares the items. Not timed, because this costs as much as reading the file. */
 static void check_points(void *context)
 {
     const crowd *c = context;

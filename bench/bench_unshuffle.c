@@ -1,6 +1,6 @@
-/* The speed at which each kind of cv_unshuffle_for that this processor supports moves items,
- * compared with the portable kind: runs of blocks of 128 KiB, in the lengths that reads have,
- * and whole blocks. The best of the turns counts. */
+/* The speed of each kind of cv_unshuffle_for that this processor supports, compared with the
+ * portable kind: runs of blocks of 128 KiB, in lengths that occur in reads, and whole blocks. The
+ * best of the turns counts. */
 #include "bench_rows.h"
 
 #include "base/cpu.h"

@@ -1,10 +1,10 @@
 /* Changes the same array through caterva and through C-Blosc2's b2nd, in one process, with
  * the same number of threads, and prints both times.
  *
- * Each side writes a file of its own. They take turns at the same changes, new ones in each
- * turn; the minimum over the turns counts; at the end both files are read back, ours also
- * through b2nd, and compared. b2nd never syncs: rows whose name says "durable" include our
- * syncs, all others compare the same work. */
+ * Each side writes a file of its own. They make the same changes in turns, new ones in each
+ * turn, and the shortest turn counts. At the end both files are read back, ours also through
+ * b2nd, and compared. b2nd never syncs: rows with "durable" in their name include our syncs,
+ * all others compare the same work. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 
@@ -156,7 +156,7 @@ static void overwrite_row(bench_rivals *r, const float *data, const change_kind 
     fight_overwrite(&o, name, durable ? 0 : bar);
 }
 
-/* All kinds of changes with 32^3 blocks; with smaller ones only points. */
+/* Adds the rows of all kinds of changes for 32^3 blocks, and only of points for smaller blocks. */
 static void overwrite_rows(bench_rivals *r, const settings *s, const float *data,
                            int32_t block, int zstd)
 {
@@ -175,7 +175,7 @@ static void overwrite_rows(bench_rivals *r, const settings *s, const float *data
 
 /* ---- One point in a big file ----------------------------------------------------- */
 
-/* 1 MiB chunks, incompressible except the first one, where the points are. */
+/* A file of 1 MiB chunks, which are incompressible except the first one, where the points are. */
 static void big_row(bench_rivals *r, int64_t size, int zstd)
 {
     int64_t n_chunks = size / MIB;
@@ -211,12 +211,12 @@ static void big_row(bench_rivals *r, int64_t size, int zstd)
 
 /* ---- Creating -------------------------------------------------------------------- */
 
-/* Before each turn that creates its files; `rivals` is the first member of `context`. */
+/* Deletes the files before a turn creates them. `rivals` is the first member of `context`. */
 static void unlink_both(void *context) { bench_unlink_both(*(bench_rivals **)context); }
 
 typedef struct creation {
     bench_rivals *rivals;
-    const float *data; /* of each write  */
+    const float *data; /* of each write */
     int64_t rows;      /* in each write  */
 } creation;
 
@@ -240,7 +240,7 @@ static double create_ours(void *context)
     return bench_now() - started;
 }
 
-/* All rows at once. */
+/* Writes all rows at once. */
 static double create_theirs(void *context)
 {
     const creation *c = context;
@@ -344,7 +344,7 @@ static void append_row(bench_rivals *r, appending *a, const char *what, double b
     bench_add_row(&table, &row);
 }
 
-/* (1, 128, 128) at a time, and one tiny chunk at a time. */
+/* Adds rows that append (1, 128, 128) items at a time, and one tiny chunk at a time. */
 static void append_rows(bench_rivals *r, const settings *s, int zstd)
 {
     bench_spec planes = {.ndim = 3,
@@ -374,7 +374,7 @@ static void append_rows(bench_rivals *r, const settings *s, int zstd)
 
 /* ---- Memory ---------------------------------------------------------------------- */
 
-/* In slabs; create_theirs writes all rows at once. */
+/* Writes in slabs, while create_theirs writes all rows at once. */
 static double create_theirs_by_rows(void *context)
 {
     const creation *c = context;
@@ -389,7 +389,7 @@ static double create_theirs_by_rows(void *context)
     return bench_now() - started;
 }
 
-/* The second row's "theirs" is our limit: the memory budget and some chunks. */
+/* In the second row, "theirs" is our limit: the memory budget and some chunks. */
 static void memory_rows(bench_rivals *r, int64_t rows)
 {
     enum { BUDGET_KIB = 64 << 10, CHUNK_KIB = 8 << 10, CHUNKS = 8 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What reads behind a URL cost: requests, bytes and seconds of some reads, from a server of our
-own that delays each response. Each row is a separate process: nothing is cached.
+"""Measures reads at a URL: requests, bytes and seconds of some reads, from a server of our own
+that delays each response. Each row is a separate process, so nothing is cached.
 
 usage: bench/remote.py [--delay MS] [--file FILE]
        with the program in CATERVA_CLI"""

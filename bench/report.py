@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One table of the rows that the benchmark programs wrote with --json.
+"""Makes one table of the rows that the benchmark programs wrote with --json.
 
     report.py [--json OUT] FILE...
 

@@ -1,13 +1,13 @@
-"""The sizes of files with default options and what reads of them decode, compared with
-python-blosc2's defaults.
+"""Measures the sizes of files with default options, and the bytes that reads of them decode,
+compared with python-blosc2's defaults.
 
     CATERVA_CLI=build/release/bin/caterva build/venv/bin/python bench/sizes.py [--large] [--all]
 
-For each kind of data and item type the geometric mean and the largest of our file's bytes
-divided by theirs (all files, our seal included), and for a point, planes and a box of a tenth
-of each axis the bytes decoded divided by those read, ours and theirs. `--large` takes arrays of
-8 to 80 MiB; `--all` prints each array. Takes minutes. No time is measured, so the machine may
-be busy; but python-blosc2 chooses blocks according to the processor's caches."""
+For each kind of data and item type, prints the geometric mean and the largest ratio of our file's
+bytes to theirs (all files, our seal included); and for a point, planes and a box of a tenth of
+each axis the bytes decoded per byte read, ours and theirs. `--large` uses arrays of 8 to 80 MiB;
+`--all` prints each array. Takes minutes. Measures no time, so the machine may be busy; but
+python-blosc2 chooses blocks by the processor's caches."""
 
 import argparse
 import os
@@ -33,8 +33,8 @@ def mean(values):
 
 
 def touched(n, chunk, block, length):
-    """The items of an axis in the blocks that a run of `length` touches, mean over all
-    positions."""
+    """Returns the mean, over positions, of the items of an axis in the blocks that a run of
+    `length` items touches."""
     places = np.unique(np.linspace(0, n - length, 50).astype(int))
     def at(i):
         return i // chunk * -(-chunk // block) + i % chunk // block
@@ -58,7 +58,7 @@ class Measure:
         self.npy, self.ours, self.theirs = (str(folder / n) for n in ("x.npy", "x.b2nd", "y.b2nd"))
 
     def __call__(self, values):
-        """The ratio of sizes, and of each read (name, amplification of ours, of theirs)."""
+        """Returns the ratio of sizes, and for each read (name, our amplification, theirs)."""
         np.save(self.npy, values)
         subprocess.run([CLI, "convert", self.npy, self.ours, "-f", "--no-progress"], check=True)
         theirs = blosc2.asarray(values, urlpath=self.theirs, mode="w")

@@ -1,6 +1,6 @@
-/* The C library's own time, to compare with the Python package: the same calls in a C loop.
- * Built as a library by scripts/bench-python, called by run.py. Each function returns the
- * mean seconds of one call; an error ends the process. */
+/* The time of the C library alone, for comparison with the Python package: the same calls in a C
+ * loop. scripts/bench-python builds this file as a library, and run.py calls it. Each function
+ * returns the mean seconds of one call; an error ends the process. */
 #include "../bench.h"
 
 #include <pthread.h>
@@ -26,8 +26,7 @@ void *calls_open(const char *path, int threads, int64_t cache_bytes)
 CATERVA_API void calls_close(void *array);
 void calls_close(void *array) { caterva_discard(array); }
 
-/* Reads a box n times: into `out`, or, if that is NULL, into memory allocated for each
- * call. */
+/* Reads a box n times: into `out` or, if `out` is NULL, into memory allocated for each call. */
 CATERVA_API double calls_read(void *array, const int64_t *start, const int64_t *stop,
                               void *out, size_t size, int n);
 double calls_read(void *array, const int64_t *start, const int64_t *stop, void *out,
@@ -65,7 +64,7 @@ static void *read_points(void *context)
     return NULL;
 }
 
-/* n points of three coordinates for each of at most 8 threads, which share the handle. */
+/* Reads n points of three coordinates on each of at most 8 threads, which share the handle. */
 CATERVA_API double calls_points(void *array, int threads, const int64_t *points, int n);
 double calls_points(void *array, int threads, const int64_t *points, int n)
 {
@@ -83,8 +82,8 @@ double calls_points(void *array, int threads, const int64_t *points, int n)
 
 /* ---- Writing ------------------------------------------------------------------------ */
 
-/* Creates an array of three axes of `side` items in chunks of `chunk`, as run.py does, and
- * writes it in slabs of whole chunks. */
+/* Creates an array with three axes of `side` items in chunks of `chunk`, like run.py, and writes it
+ * in slabs of whole chunks. */
 CATERVA_API double calls_write(const char *path, int64_t side, int chunk, const char *items);
 double calls_write(const char *path, int64_t side, int chunk, const char *items)
 {

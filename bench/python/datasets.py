@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Times xarray over trees, compared with zarr, h5netcdf and netCDF4: a data set of 50 variables
-is opened, and maps and series of one of 1 GB are read. The same items in the same chunks, all
-in one process; results are compared before they count.
+"""Times xarray over trees, compared with zarr, h5netcdf and netCDF4: opens a data set of 50
+variables, and reads maps and time series of one of 1 GB. All libraries have the same items in the
+same chunks, in one process; results are compared before they count.
 
     datasets.py [--folder FOLDER] [--prepare] [--runs N] [--json FILE]
 
@@ -55,7 +55,7 @@ def many_variables() -> xr.Dataset:
 
 
 def large() -> xr.Dataset:
-    """Smooth with noise: it compresses about as well as measured data."""
+    """Smooth data with noise, which compresses about as well as measured data."""
     rng = np.random.default_rng(11)
     t, lat, lon = (np.linspace(0, 20, n, dtype="f4") for n in SHAPE)
     wave = np.cos(lat)[:, None] * np.sin(lon)[None]

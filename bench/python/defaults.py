@@ -5,18 +5,19 @@ back.
     defaults.py [--folder FOLDER] [--kinds REGEX] [--stores REGEX] [--runs N] [--head FILE.npy]
                 [--check] [--json FILE]
 
-Without --check two kinds of data are written and read by every store that is installed:
-creation, size, the whole array, a plane of each axis, and a series of points. --check writes
-all kinds by Caterva, python-blosc2 and zarr, compares Caterva's reads with those of its former
-default, zstd at level 5, and ends with 1 if a default is worse:
+Without --check, every installed store writes and reads two kinds of data. Measured are the time
+of creation, the size, and the times of reading the whole array, a plane of each axis and a series
+of points. --check writes all kinds of data with Caterva, python-blosc2 and zarr, also compares
+Caterva's reads with those of its former default (zstd level 5), and exits with 1 if one of these
+limits is exceeded:
 
 - writing takes at most 1 / 0.95 times as long as the faster of python-blosc2 and zarr,
 - the file is at most 3 % larger than python-blosc2's, 6 % if items have one byte,
 - no read takes more than 1.1 times as long as with the former default.
 
-Stores take turns and the minimum of --runs turns counts. All read the same places, which change
-from turn to turn, and open their file anew in each turn. Wall-clock times are meaningful only
-on a quiet machine."""
+Stores take turns, and the shortest of --runs turns counts. All read the same places, which
+change from turn to turn, and open their file again in each turn. Wall-clock times are meaningful
+only on a quiet machine."""
 
 from __future__ import annotations
 
@@ -147,7 +148,7 @@ class Store:
         raise NotImplementedError
 
     def open(self, path: str) -> tuple[Any, Callable[[], object]]:
-        """Returns what is indexed, and what closes it."""
+        """Returns the object to index, and a function that closes it."""
         raise NotImplementedError
 
 
@@ -277,7 +278,7 @@ def size_of(path: str) -> int:
 
 
 def places(shape: tuple[int, ...], turn: int) -> dict[str, list[tuple[Any, ...]]]:
-    """The boxes of each read, new ones in each turn."""
+    """Returns the boxes of each read, new ones in each turn."""
     rng = np.random.default_rng(turn)
 
     def boxes(n: int, lengths: list[int]) -> list[tuple[Any, ...]]:

@@ -6,12 +6,13 @@ bytes and seconds, from a server of our own that delays each response.
               [--turns N] [--prepare] [--json FILE] [--server-field NAME]
 
 --prepare writes the files and measures nothing; a folder that has them is used as it is. Each
-read is one of a process of its own, the four of a row "open, info, point, next point" share
-one. Results are compared before they count. Round trips are the longest chain of requests each
-of which begins after the response to the one before: with 16 connections, 64 files are four.
+read runs in a process of its own, except that the four reads "open, info, point, next point"
+share one. Results are compared before they count. The number of round trips is the length of the
+longest chain of requests in which each begins after the response to the previous one: with 16
+connections, 64 files take four round trips.
 
-The server sends several parts in one response, as nginx does, without a Server field;
---server-field nginx adds one, which readers who know nginx recognise."""
+The server sends several parts in one response, as nginx does, but without a Server field.
+--server-field nginx adds one, for readers that treat nginx in a special way."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ def make(data: str) -> Any:
 
 
 class Server(ScriptedServer):
-    """Also answers HEAD, which some readers use to get a size. ETags are computed once, and not
-    for each response."""
+    """Also answers HEAD requests, with which some readers get the size. Computes an ETag once,
+    and not for each response."""
 
     def fill(self, objects: dict[str, bytes]) -> None:
         self.objects, self.etags = objects, False
@@ -70,8 +71,9 @@ class Server(ScriptedServer):
 
 
 def trips(requests: list[Any], delay: float) -> int:
-    """The longest chain: of all requests that can be next, the one with the first response. A
-    client may send its next request before the server has read its clock."""
+    """Returns the length of the longest chain of requests: after each response, the next request
+    of the chain is the one that ends first among those that began later. They may begin slightly
+    earlier, because a client can send a request before the server has read its clock."""
     count, free = 0, 0.0
     for request in sorted(requests, key=lambda r: r.ended):
         if request.began >= free - delay / 4:
@@ -83,8 +85,8 @@ def trips(requests: list[Any], delay: float) -> int:
 
 
 def read_for(name: str, url: str) -> None:
-    """Opens, and then reads what each line of the input names. Libraries are imported
-    before."""
+    """Opens the array, then makes the read that each line of the input names. The libraries are
+    imported before the clock starts."""
     reader = next(r for r in remote_readers.READERS if r.name == name)
     remote_readers.why_not(reader)
     values = None

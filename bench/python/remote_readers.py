@@ -1,9 +1,8 @@
-"""The stores that bench/python/remote.py reads behind a URL: each writes the array into a
-folder, whose files are then served, and opens it from there. At most 16 requests are in flight
-at once.
+"""The stores that bench/python/remote.py reads at a URL. Each writes the array into a folder,
+whose files the server then serves, and opens it there. At most 16 requests are in flight at once.
 
-A reader has `write(folder, values)` and `open(url)`, which returns an object with `shape`,
-`dtype`, `describe()` (its whole description) and `[box]`, a NumPy array."""
+A reader has `write(folder, values)` and `open(url)`. The opened object has `shape`, `dtype`,
+`describe()`, which returns the whole description, and `[box]`, which returns a NumPy array."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class Caterva:
     def write(self, folder: Path, values: Any) -> None:
         import caterva
 
-        # One thread: the chunks are stored in order, as those of the others are.
+        # One thread, so that the chunks are stored in order, like those of the other stores.
         array = caterva.asarray(
             values,
             path=folder / "near.b2nd",
@@ -87,7 +86,7 @@ class CatervaReadingOver(CatervaForRemote):
 
 
 class Blosc2:
-    """Its own reading of byte ranges, through fsspec, from a file that it wrote."""
+    """python-blosc2, which reads byte ranges through fsspec, from a file that it wrote."""
 
     needs, also = "blosc2", ("fsspec.implementations.http",)
     name = "python-blosc2"
@@ -319,7 +318,7 @@ READERS = [
 
 
 def why_not(reader: Any) -> str | None:
-    """A sentence if it cannot take part."""
+    """Returns why the reader cannot be used, or None if it can."""
     try:
         module = importlib.import_module(reader.needs)
         for name in reader.also:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times the Python package against h5py, zarr, tensorstore and python-blosc2, all in one
-process, on the same items in the same chunks; results are compared before they are timed.
+"""Times the Python package and h5py, zarr, tensorstore and python-blosc2, all in one process,
+on the same items in the same chunks. Results are compared before they are timed.
 
     run.py --c LIBRARY [--runs N] [--rows REGEX] [--json FILE] [--side N]
 
@@ -35,14 +35,14 @@ Rows = dict[str, dict[str, float]]
 
 
 def items_of(side: int) -> Items:
-    """Smooth with noise: it compresses about as well as measured data."""
+    """Smooth data with noise, which compresses about as well as measured data."""
     random = np.random.default_rng(11)
     axis = np.linspace(0, 20, side)
     wave = np.sin(axis)[:, None, None] + np.cos(axis)[None, :, None] * np.sin(axis)[None, None]
     return (wave * 1000 + random.integers(0, 8, (side,) * 3)).astype("i4")
 
 
-# ---- Libraries: each writes a file and gives what reads and writes it -------------------
+# ---- Libraries: each writes a file and opens it for reading and writing -----------------
 
 
 class Caterva:
@@ -179,7 +179,7 @@ LIBRARIES = (Caterva, H5py, Zarr, Tensorstore, Blosc2)
 
 
 class Calls:
-    """The C library's own calls, in C loops (calls.c), on our file."""
+    """Calls of the C library in C loops (calls.c), on our file."""
 
     name = "C"
 
@@ -229,17 +229,17 @@ Loop = Callable[[int], float]  # the seconds of n calls
 
 
 def loop_of(statement: str, **names: Any) -> Loop:
-    """A statement, repeated without a function call."""
+    """Returns a loop that repeats a statement without a function call."""
     return timeit.Timer(statement, globals=names).timeit
 
 
 def once(call: Callable[[], Any]) -> Loop:
-    """A call that takes long enough to be timed alone."""
+    """Returns a loop of a call that takes long enough to be timed alone."""
     return timeit.Timer(call).timeit
 
 
 def seconds(loop: Loop, least: float) -> float:
-    """The seconds of one call, in a loop that takes at least `least` seconds."""
+    """Returns the seconds of one call, measured in a loop of at least `least` seconds."""
     n = 1
     while True:
         took = loop(n)
@@ -249,7 +249,7 @@ def seconds(loop: Loop, least: float) -> float:
 
 
 def in_turns(loops: dict[str, Loop], runs: int, least: float) -> dict[str, float]:
-    """Medians; in each round every loop has its turn."""
+    """Returns the median of each loop. Every round runs each loop once."""
     found: dict[str, list[float]] = {name: [] for name in loops}
     for loop in loops.values():
         loop(1)
@@ -261,7 +261,7 @@ def in_turns(loops: dict[str, Loop], runs: int, least: float) -> dict[str, float
 
 
 def import_seconds(module: str) -> float:
-    """What an import takes in addition to NumPy's, in a separate process."""
+    """Returns the seconds of an import, in a separate process that has imported NumPy."""
     text = (f"import numpy, time; b = time.perf_counter(); import {module}; "
             "print(time.perf_counter() - b)")  # fmt: skip
     out = subprocess.run(
@@ -271,7 +271,7 @@ def import_seconds(module: str) -> float:
 
 
 def read_points(array: Any, points: Items) -> float:
-    """Seconds of one point, read by as many threads as there are lists of points."""
+    """Returns the seconds of one point, read by one thread for each list of points."""
 
     def work(own: list[tuple[int, ...]]) -> None:
         for key in own:
@@ -362,7 +362,7 @@ def import_rows(libraries: list[Any], options: Any) -> Rows:
 
 
 def thread_rows(libraries: list[Any], calls: Calls, options: Any) -> Rows:
-    """Points through one handle without a cache: each point decodes a block."""
+    """Measures points read through one handle without a cache: each point decodes a block."""
     if not wanted("points by threads", options):
         return {}
     module, path = libraries[0].module, libraries[0].path

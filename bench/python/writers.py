@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Processes that write one array: how fast, and what is lost.
+"""Processes that write one array: their speed, and the items that are lost.
 
 writers.py speed [--rows REGEX] 1 and 2 processes: Caterva, zarr and tensorstore, aligned regions;
                               Caterva's unaligned ones and those of a directory, and the share
                               of merge and commit
 writers.py loss               zarr and Caterva: regions that share chunks, written by processes,
                               of a whole array and after one that grows
-writers.py tokens [--parts N] what the tokens of N tasks take, and their merge
+writers.py tokens [--parts N] bytes of the tokens of N tasks, and the time of their merge
 
-On a quiet machine. zarr and tensorstore are left out if they are not installed."""
+Needs a quiet machine. Skips zarr and tensorstore if they are not installed."""
 
 import argparse
 import contextlib
@@ -35,13 +35,13 @@ whole = None
 
 
 def begin_worker(side):
-    """Creates the items once per process: noise that compresses by a quarter."""
+    """Makes the items once per process: noise that compresses by a quarter."""
     global whole
     whole = np.random.default_rng(1).integers(0, 1 << 12, (side, side, side), "i2")
 
 
 def bands(side, n, shift):
-    """The rows of each of `n` tasks; a shift moves their edges into chunks."""
+    """Returns the rows of each of `n` tasks. A `shift` moves their edges into chunks."""
     edges = [0, *(min(side, side * i // n + shift) for i in range(1, n)), side]
     return [(slice(a, b),) for a, b in zip(edges, edges[1:], strict=False)]
 
@@ -85,7 +85,7 @@ def make_zarr(path, side):
 
 
 def store(name, pool, boxes, side):
-    """Seconds in total, of the tasks' writing, and of merge and commit."""
+    """Returns the seconds in total, of all tasks' writing, and of merge and commit."""
     n = len(boxes)
     what, _, how = name.partition(", ")
     if what != "caterva":
@@ -147,8 +147,8 @@ def put_caterva(job, box):
 
 
 def loss():
-    """Blocks of a whole array, as in dask#12583; and rows appended after half a chunk, as in
-    xarray#8371."""
+    """Counts lost items: of blocks that together fill an array, as in dask#12583, and of rows
+    appended after half a chunk, as in xarray#8371."""
     n = 20_000
     with ProcessPoolExecutor(4, get_context("forkserver")) as pool:
         for what, before in (("store", 0), ("append", 370)):

@@ -1,7 +1,7 @@
 """Caterva through ctypes: the part of <caterva.h> that the comparison needs.
 
-Each call includes Python's way into C, as the rivals' do; items are read into a NumPy array
-created for the call, as theirs."""
+Like the calls of the rivals, each call includes the overhead of calling C from Python, and reads
+into a NumPy array created for the call."""
 
 import ctypes
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
@@ -85,8 +85,8 @@ class Library:
             raise OSError(f"caterva: {error.message.decode()}")
 
     def create(self, path, values, chunks, threads, blocks=None):
-        """Writes `values`, LZ4 level 5 with shuffle; the library chooses the blocks if none are
-        given."""
+        """Writes `values` with LZ4 level 5 and shuffle. The library chooses the blocks if `blocks`
+        is None."""
         error, handle = Error(), c_void_p()
         ndim = values.ndim
         options = CreateOptions(ndim=ndim, shape=(c_int64 * ndim)(*values.shape),
@@ -128,7 +128,7 @@ class Array:
         self.error_pointer = ctypes.pointer(self.error)
 
     def read(self, start, stop):
-        """The box [start, stop) as a new NumPy array."""
+        """Returns the box [start, stop) as a new NumPy array."""
         out = np.empty([b - a for a, b in zip(start, stop)], self.dtype)
         status = self.read_box(self.handle, self.bounds(*start), self.bounds(*stop),
                                out.__array_interface__["data"][0], out.nbytes,
@@ -149,7 +149,7 @@ class Array:
         return out
 
     def read_slices(self, slices):
-        """a[slices]: one slice with start and step for each axis, without stop."""
+        """Returns a[slices]: for each axis one slice with start and step, without stop."""
         axes = (Axis * len(slices))(*[Axis(kind=AXIS_SLICE, start=s.start, stop=OMIT,
                                            step=s.step) for s in slices])
         shape = [len(range(s.start, n, s.step)) for s, n in zip(slices, self.shape)]
@@ -157,7 +157,7 @@ class Array:
                                              n_axes=len(axes)), shape)
 
     def read_lists(self, lists):
-        """a[np.ix_(*lists)], arrays of int64; None takes a whole axis."""
+        """Returns a[np.ix_(*lists)]. The lists are int64 arrays; None selects a whole axis."""
         axes = (Axis * len(lists))()
         shape = list(self.shape)
         for i, indices in enumerate(lists):
@@ -168,12 +168,12 @@ class Array:
                                              n_axes=len(axes)), shape)
 
     def read_points(self, points):
-        """a[points[:, 0], points[:, 1], ...], int64 in C order."""
+        """Returns a[points[:, 0], points[:, 1], ...]. The points are int64 in C order."""
         return self.read_selection(Selection(kind=SELECT_POINTS, points=points.ctypes.data,
                                              n_points=len(points)), [len(points)])
 
     def read_mask(self, mask):
-        """a[mask]; counting the selected items is part of the work."""
+        """Returns a[mask]. Counting the selected items is part of the work."""
         return self.read_selection(Selection(kind=SELECT_MASK, mask=mask.ctypes.data,
                                              mask_size=mask.nbytes), [np.count_nonzero(mask)])
 

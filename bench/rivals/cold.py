@@ -5,8 +5,8 @@
 
 The same noisy float32 cube in chunks of the same shape, with Blosc (LZ4 5 and shuffle) on both
 sides. Before each read both files are removed from the system's page cache and both handles are
-opened anew; HDF5 has its own chunk cache, ours is off. A row has the best time of each side
-and, if the system counts them, the KiB that the medium delivered."""
+opened again. HDF5 uses its chunk cache, our cache is off. A row has the shortest time of each
+side and, if the system counts them, the KiB that the medium delivered."""
 
 import argparse
 import json
@@ -26,7 +26,8 @@ TURNS = 5
 
 
 def delivered():
-    """Bytes that the medium delivered to this process; 0 if the system does not count them."""
+    """Returns the bytes that the medium has delivered to this process; 0 if they are not
+    counted."""
     try:
         lines = Path("/proc/self/io").read_text().split()
     except OSError:
@@ -41,7 +42,7 @@ def cool(path):
 
 
 def read_cold(path, opened, close, read, box):
-    """Seconds and KiB of one read."""
+    """Returns the seconds and KiB of one read."""
     cool(path)
     array = opened()
     before = delivered()
@@ -54,7 +55,7 @@ def read_cold(path, opened, close, read, box):
 
 
 def duel(library, rival, folder, values, chunk, threads):
-    """Rows of one chunk shape."""
+    """Returns the rows of one chunk shape."""
     ours, theirs, side = folder / "ours.b2nd", folder / "theirs.h5", values.shape[0]
     library.create(ours, values, (chunk,) * 3, threads)
     rival.create(theirs, values, (chunk,) * 3, threads)

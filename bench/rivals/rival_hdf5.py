@@ -1,5 +1,5 @@
-"""HDF5 through h5py: chunked, with no filter, gzip 1 and shuffle, and Blosc (LZ4 5
-and shuffle) from hdf5plugin; each with HDF5's own chunk cache and with 64 MiB."""
+"""HDF5 through h5py: chunked; without a filter, with gzip 1 and shuffle, and with Blosc (LZ4 5
+and shuffle) from hdf5plugin; each with HDF5's default chunk cache and with one of 64 MiB."""
 
 import h5py
 
@@ -17,7 +17,7 @@ class Hdf5:
 
     def __init__(self, name, filters, cache):
         self.name = f"hdf5 {name}" + (f", {cache} MiB cache" if cache else "")
-        self.family = f"hdf5 {name}"  # filters that can read the same file
+        self.family = f"hdf5 {name}"  # stores of one family read the same file
         self.filters, self.cache = filters, cache
         self.big_cache = cache > 0
 
@@ -26,7 +26,7 @@ class Hdf5:
             file.create_dataset("a", data=values, chunks=chunks, **self.filters)
 
     def open(self, path, threads):
-        # Slots: a prime near a hundred for each chunk that fits, as HDF5's manual recommends.
+        # Slots: a prime of about 100 times the chunks that fit, as HDF5's manual recommends.
         cache = {"rdcc_nbytes": self.cache * MIB, "rdcc_nslots": 100003} if self.cache else {}
         self.file = h5py.File(path, "r", **cache)
         self.dataset = self.file["a"]

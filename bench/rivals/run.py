@@ -4,9 +4,9 @@
     run.py --library libcaterva.so [--json OUT] [--quick] [--creation] [--only REGEX]
 
 Each store holds the same float32 cube in chunks of the same shape. Both sides then read the
-same boxes, in turns; the minimum counts, and the results are compared with the array. Scans end
-after a time limit: their time for one plane is marked with ~ if not all planes were read. See
-README.md."""
+same boxes, in turns; the shortest turn counts, and the results are compared with the array. Scans
+end after a time limit. If this ends them before the last plane, their time per plane is marked
+with ~. See README.md."""
 
 import argparse
 import importlib
@@ -31,7 +31,7 @@ FITTING = 192  # side of a cube that fits twice into 64 MiB
 
 
 def make_cube(noisy, side):
-    """As in the C benchmarks: a smooth field with 16 random low bits; small cubes."""
+    """As in the C benchmarks: a smooth field with 16 random low bits, or small cubes."""
     i, j, k = np.ogrid[:side, :side, :side]
     if not noisy:
         return np.ascontiguousarray((i // 8 + j // 8 + k // 8) % 19).astype("<f4")
@@ -55,7 +55,7 @@ def random_boxes(lengths, side, n, chance):
 
 
 def time_reads(read, boxes):
-    """Seconds for one box; and the last items read."""
+    """Returns the seconds for one box, and the items of the last one."""
     started = perf_counter()
     for start, stop in boxes:
         out = read(start, stop)
@@ -69,8 +69,8 @@ def need_same(out, values, box, who):
 
 
 def duel(ours, theirs, values, lengths, n, budget):
-    """Turns with new positions in each; the minimum of both sides. With few turns and a large
-    cache the result would depend on which side happens to have decoded a turn's blocks."""
+    """Runs turns, each with new positions, and returns the shortest time of each side. With few
+    turns and a large cache, the result would depend on which side has blocks of a turn cached."""
     chance, best, spent, turns = random.Random(7), [float("inf")] * 2, 0, 0
     least = 12 if getattr(theirs, "big_cache", False) else 3
     while spent < budget or turns < least:
@@ -88,8 +88,8 @@ def duel(ours, theirs, values, lengths, n, budget):
 
 
 def scan(read, values, axis, budget):
-    """All planes along an axis, within the time limit: seconds for one plane, and whether all
-    were read."""
+    """Reads all planes along an axis, within the time limit. Returns the seconds for one plane,
+    and whether all planes were read."""
     side = values.shape[0]
     took = 0.0
     for i in range(side):
@@ -122,8 +122,8 @@ class Comparison:
               f"{row['ratio']:8.2f}x", file=sys.stderr, flush=True)
 
     def create(self, setting, values, rival):
-        """Both write the array, in turns, each time to a new path; the minimum counts. Ours is
-        timed again for each rival."""
+        """Both sides write the array in turns, each time to a new path; the shortest turn counts.
+        Ours is timed again for each rival."""
         chunks = (setting["chunk"],) * 3
         sides = ((0, self.library.create, self.folder / "ours.b2nd"),
                  (1, rival.create, self.folder / "theirs"))
@@ -149,7 +149,7 @@ class Comparison:
         rival.open(path, threads)
         if setting.get("fits"):
             for side in (ours, rival):
-                for start in (0, 1, 0):  # most boxes, so that they stay in the cache, and all
+                for start in (0, 1, 0):  # fills the cache: all items, most of them, all again
                     side.read([start] * 3, list(values.shape))
         for name, lengths, n in READS:
             self.add(setting, rival, threads, name,
@@ -167,8 +167,8 @@ class Comparison:
         rival.close()
 
     def run_fitting(self, setting, values, rivals):
-        """Both sides have a cache of 64 MiB, more than twice the array's size: everything has
-        been read before, and nothing is decoded."""
+        """Both sides have a cache of 64 MiB, more than twice the array's size, and have read
+        everything before. So nothing is decoded."""
         self.run({**setting, "fits": True}, values, [r for r in rivals if r.big_cache])
 
     def run(self, setting, values, rivals):
@@ -195,7 +195,7 @@ def remove(path):
 
 
 def find_rivals():
-    """The modules that can be imported, and why the others are skipped."""
+    """Returns the modules that can be imported, and why the others are skipped."""
     found, versions, skipped = [], {}, {}
     for name in MODULES:
         try:

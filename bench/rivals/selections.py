@@ -3,9 +3,9 @@
 
     selections.py --library libcaterva.so [--json OUT] [--quick] [--cpu] [--only REGEX]
 
-Steps, lists of indices, points and masks, as NumPy has them; both sides take turns at the same
-selection, a new one in each turn; the minimum counts, and the results are compared with what
-NumPy selects from the array. Ends with 1 if a row is slower than the rival's."""
+Steps, lists of indices, points and masks, with NumPy's meaning. Both sides read the same
+selection in turns, a new one in each turn; the shortest turn counts, and the results are compared
+with what NumPy selects from the array. Exits with 1 if a row is slower than the rival's."""
 
 import argparse
 import json
@@ -26,8 +26,8 @@ CHUNK, N_POINTS = 128, 10_000
 
 
 class Blosc2:
-    """python-blosc2 as its manual recommends: slices and fancy indices in brackets, lists of
-    every combination through `oindex`."""
+    """python-blosc2, used as its manual recommends: slices and fancy indices in brackets, lists
+    that select every combination through `oindex`."""
 
     ordered = False
 

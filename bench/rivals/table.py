@@ -13,7 +13,7 @@ def ratio(row):
 
 
 def tables(rows):
-    """Yields a title and lines of cells for each kind of data and chunk."""
+    """Yields a title and lines of cells for each kind of data and chunk shape."""
     def setting_of(row):
         return row["data"], row["chunk"], row.get("fits", False)
 

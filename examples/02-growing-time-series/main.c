@@ -9,8 +9,8 @@
 
 enum { HOURS = 24, STATIONS = 8 };
 
-/* A chunk holds a month, so that the last chunk, which every commit rewrites, stays small.
- * The first axis has length 0 at first and grows. */
+/* A chunk holds a month, so that the last chunk, which every commit rewrites, stays small. The
+ * first axis begins with length 0 and grows. */
 static caterva_status create(const char *path, caterva_array **out, caterva_error *err)
 {
     const int64_t shape[] = {0, STATIONS};

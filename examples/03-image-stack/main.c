@@ -23,16 +23,16 @@ static int read_pgm(const char *path, int *rows, int *columns, uint8_t **pixels)
         for (int i = 0; i < n && fscanf(file, "%d", &value) == 1; i++, good = i == n)
             (*pixels)[i] = (uint8_t)value;
     }
-    if (!good) fprintf(stderr, "image-stack: %s is no plain PGM\n", path);
+    if (!good) fprintf(stderr, "image-stack: %s is not a plain PGM\n", path);
     if (file) fclose(file);
     return good;
 }
 
 static int32_t at_most(int32_t most, int n) { return n < most ? n : most; }
 
-/* Blocks of 8 frames x 64 x 64 pixels are a compromise between flat ones, which favour
- * frames, and long ones, which favour pixels: reading a frame decodes 8 times, reading a
- * pixel's line 4096 times what it returns. */
+/* Blocks of 8 frames x 64 x 64 pixels are a compromise: flat blocks would favour frames, long ones
+ * pixels. Reading a frame decodes 8 times as much as it returns, and reading one pixel in all
+ * frames 4096 times as much. */
 static caterva_status create(const char *path, int rows, int columns, caterva_array **out,
                              caterva_error *err)
 {
@@ -49,7 +49,7 @@ static caterva_status create(const char *path, int rows, int columns, caterva_ar
     return caterva_create(path, &options, out, err);
 }
 
-/* One commit, when the array is closed: the stack appears completely or not at all. */
+/* Makes one commit, when the array is closed: the stack appears completely or not at all. */
 static caterva_status pack(const char *path, int n, char **images, caterva_error *err)
 {
     caterva_array *array = NULL;
@@ -93,7 +93,7 @@ static caterva_status print_frame(caterva_array *stack, int64_t frame, caterva_e
     return status;
 }
 
-/* stack[:, row, column], one item per frame; -1 is the last row or column. */
+/* Prints stack[:, row, column], one item per frame; -1 is the last row or column. */
 static caterva_status print_pixel(caterva_array *stack, int64_t row, int64_t column,
                                   caterva_error *err)
 {

@@ -18,7 +18,7 @@ typedef struct reader {
     pthread_t thread;
 } reader;
 
-/* Counted by all threads of the library at the same time. */
+/* Atomic, because all threads of the library change them at the same time. */
 static atomic_long n_allocated, n_released;
 
 static void *allocate(void *context, size_t size, size_t alignment)
@@ -93,7 +93,7 @@ int main(void)
     caterva_allocator allocator = CATERVA_ALLOCATOR_INIT;
     allocator.allocate = allocate;
     allocator.release = release;
-    caterva_status status = caterva_set_allocator(&allocator, &err); /* the first call */
+    caterva_status status = caterva_set_allocator(&allocator, &err); /* must be the first call */
     if (status == CATERVA_OK) status = create(&array, &err);
     if (status != CATERVA_OK) goto failed;
 

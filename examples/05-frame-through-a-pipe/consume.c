@@ -1,10 +1,10 @@
-/* Reads a frame from standard input, and items of it, without a file. */
+/* Reads a frame from standard input, and then some of its items, without a file. */
 #include <caterva.h>
 #include <caterva_store.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Reads all of standard input; NULL if there is not enough memory. */
+/* Reads all of standard input. Returns NULL if there is not enough memory. */
 static unsigned char *read_all(size_t *size)
 {
     size_t room = 1 << 16;
@@ -40,7 +40,7 @@ int main(void)
     else
         fprintf(stderr, "consume: %s\n", err.message);
 
-    caterva_discard(array); /* before the bytes that it uses are freed */
+    caterva_discard(array); /* before its bytes are freed */
     free(frame);
     return status == CATERVA_OK ? 0 : 1;
 }

@@ -80,7 +80,7 @@ static caterva_status create(const char *path, caterva_error *err)
     return status == CATERVA_OK ? caterva_close(array, err) : status;
 }
 
-/* The item at a longitude and a latitude. */
+/* Prints the item at a longitude and a latitude. */
 static caterva_status look_up(const char *path, double longitude, double latitude,
                               caterva_error *err)
 {

@@ -1,8 +1,8 @@
 /* Arrays stored in a SQLite database, beside its other tables.
  *
  * A custom store is a few functions that read and write a sequence of bytes. Here the bytes
- * of each array are divided into pages, one row of a table each, and a commit of the array is
- * a commit of the database: sync ends the transaction that the first write began. */
+ * of each array are divided into pages, one row of a table for each page. A commit of the
+ * array is a commit of the database: sync ends the transaction that the first write began. */
 #include <caterva.h>
 #include <caterva_store.h>
 #include <sqlite3.h>
@@ -15,7 +15,7 @@ enum { PAGE = 16384 };
 typedef struct table {
     sqlite3 *db;
     const char *name; /* of the array */
-    int is_changing;  /* in a transaction */
+    int is_changing;  /* a transaction is open */
 } table;
 
 static const char schema[] =
@@ -31,7 +31,8 @@ static caterva_status fail(const table *t, caterva_error *err)
     return CATERVA_EIO;
 }
 
-/* Prepares the statement with ?1, the name, and ?2; every use of a NULL statement fails. */
+/* Prepares a statement and binds the name to ?1 and the number to ?2. If this fails, every use of
+ * the NULL statement fails. */
 static sqlite3_stmt *prepare(const table *t, const char *sql, uint64_t number)
 {
     sqlite3_stmt *s = NULL;
@@ -55,7 +56,7 @@ static caterva_status begin(table *t, caterva_error *err)
     return CATERVA_OK;
 }
 
-/* A page; zeros if it was never written. */
+/* Loads a page: zeros if it was never written. */
 static caterva_status load(const table *t, uint64_t page, unsigned char bytes[PAGE],
                            caterva_error *err)
 {
@@ -92,7 +93,7 @@ static caterva_status set_size(table *t, uint64_t size, caterva_error *err)
     return run(t, prepare(t, "insert or replace into arrays values(?1, ?2)", size), err);
 }
 
-/* Reads from one page only: the library calls again for the rest. */
+/* Reads from one page only. The library calls again for the other bytes. */
 static caterva_status read_bytes(void *context, uint64_t pos, void *dst, size_t size,
                                  size_t *done, caterva_error *err)
 {
@@ -158,8 +159,8 @@ static void close_table(void *context)
     free(context);
 }
 
-/* The array `name` of the database at `path`. Others may read it, so that has_readers is left
- * out; SQLite runs one operation at a time. */
+/* Makes the store of array `name` in the database at `path`. has_readers is NULL, which means that
+ * others may be reading. SQLite runs one operation at a time. */
 static caterva_store open_table(const char *path, const char *name)
 {
     caterva_store store = CATERVA_STORE_INIT;

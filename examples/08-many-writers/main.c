@@ -3,8 +3,8 @@
  *   usage: many-writers FILE
  *
  * Rows are divided without regard to chunks: some chunks are shared by two workers. Each
- * sends its token back through a pipe; with MPI it would be a gather, in a batch system a
- * file. */
+ * worker sends its token back through a pipe. An MPI program would gather the tokens, and
+ * batch jobs would write them to files. */
 #include <caterva.h>
 #include <caterva_jobs.h>
 
@@ -37,7 +37,7 @@ static void work(const char *path, const void *job, size_t job_size, int64_t fir
     caterva_error err;
     caterva_array *part;
     caterva_open_options options = CATERVA_OPEN_INIT;
-    options.threads = 1; /* this program already runs one process per worker */
+    options.threads = 1; /* the program already uses one process per worker */
     need(caterva_part_open(path, job, job_size, &options, &part, &err), &err);
     for (int64_t row = first; row < end; row++) {
         const int64_t start[2] = {row, 0}, stop[2] = {row + 1, COLUMNS};

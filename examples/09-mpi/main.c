@@ -18,7 +18,7 @@ static void check(caterva_status status, const caterva_error *err)
 
 static int32_t item(int64_t row, int64_t column) { return (int32_t)(1000 * row + column); }
 
-/* The first row of a rank: not a multiple of the chunks' 64. */
+/* Returns the first row of a rank, which need not be a multiple of 64, the rows of a chunk. */
 static int64_t first_row(int of) { return (int64_t)ROWS * of / n_ranks; }
 
 static caterva_array *begin(const char *path, void **job, size_t *size)
@@ -38,7 +38,7 @@ static caterva_array *begin(const char *path, void **job, size_t *size)
     return array;
 }
 
-/* Sends bytes of rank 0 to all ranks; free the result. */
+/* Sends bytes of rank 0 to all ranks. Release the result with free. */
 static void *share(const void *bytes, size_t *size)
 {
     unsigned long n = *size;
@@ -66,7 +66,7 @@ static void write_rows(const char *path, const void *job, size_t job_size, void 
     free(rows);
 }
 
-/* On rank 0: the tokens of all ranks, concatenated. */
+/* Returns, on rank 0, the tokens of all ranks, concatenated. */
 static char *gather(const void *token, size_t size, int *sizes)
 {
     int mine = (int)size, places[MAX_RANKS] = {0};
