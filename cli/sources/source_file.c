@@ -80,6 +80,8 @@ typedef struct file_box {
     int64_t run_size;                       /* bytes */
 } file_box;
 
+/* Converts a box to the order of the file. In Fortran order, axis i of the file is axis ndim - 1 - i
+ * of the array. */
 static void describe_box(const file_source *s, const box *b, file_box *out)
 {
     const array_shape *shape = &s->base.shape;

@@ -73,6 +73,8 @@ static void note(call *c, int64_t done, int64_t total)
 
 const char call_tree;
 
+/* The caterva_progress.report of all handles and calls; runs without the GIL on any thread. Keeps
+ * the numbers of the reporter, and calls Python only on the calling thread. */
 static int hook(void *context, int64_t done, int64_t total)
 {
     call *c = current;
