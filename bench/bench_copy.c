@@ -1,7 +1,7 @@
-/* Copies of an array that is larger than the memory they may use. The rows measure what copying
- * stored chunks as they are saves, compared with decoding and encoding them; what a second thread
- * gains; and how much memory each copy takes. Our column is always caterva_copy; each row names its
- * rival. */
+/* Copies of an array that is larger than the memory they may use. The rows measure how much time it
+ * saves to copy stored chunks as they are, instead of decoding and encoding them; what a second
+ * thread gains; and how much memory each copy takes. Our column is always caterva_copy; each row
+ * names its rival. */
 #include "bench_rivals.h"
 #include "bench_rows.h"
 

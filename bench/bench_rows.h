@@ -41,10 +41,10 @@ typedef struct bench_table {
 /* The work of a row. Each side returns the seconds of one operation, or INFINITY for no result. */
 typedef struct bench_duel {
     void *context;
-    void (*prepare)(void *context); /* the next turn, not timed; may be NULL */
+    void (*prepare)(void *context); /* prepares a turn, not timed; may be NULL */
     double (*ours)(void *context);
     double (*theirs)(void *context);
-    void (*compare)(void *context); /* the results of both sides, not timed; may be NULL */
+    void (*compare)(void *context); /* compares the results, not timed; may be NULL */
 } bench_duel;
 
 static inline int bench_wanted(const bench_table *table, const char *name)

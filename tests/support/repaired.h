@@ -15,8 +15,8 @@ enum { REPAIRED_COMMITS = 5, REPAIRED_CHUNKS = 16 };
 
 /* How a file was written. */
 typedef enum writer {
-    ONE_HANDLE, /* overwrites, and reuses dead space */
-    REOPENED,   /* one handle for each commit: reuses nothing */
+    ONE_HANDLE, /* one handle for all commits */
+    REOPENED,   /* a new handle for each commit */
     SPARSE,
     BLOSC2 /* written at once by C-Blosc2 */
 } writer;
