@@ -680,7 +680,8 @@ static void put_object(translation *t, const json_t *object)
     const char *name = first ? json_object_iter_key(first) : "";
     const json_t *v = json_object_iter_value(first);
     word w = first ? find_word(name, strlen(name)) : N_WORDS;
-    if (w != N_WORDS && n != (w == EXT ? 2 : 1)) expected(t, "no other key beside \"$...\"");
+    if (w == EXT && n != 2) expected(t, "the keys \"$ext\" and \"data\", and no others");
+    if (w != N_WORDS && w != EXT && n != 1) expected(t, "no other key beside \"$...\"");
     switch (w) {
     case BINARY: take_binary(t, v); return;
     case COMPLEX: take_complex(t, v); return;
