@@ -65,8 +65,9 @@ typedef struct watcher {
 static struct {
     cv_once once;
     cv_mutex lock; /* held from before a fork until after it */
-    int n_waiting, n_locking;
+    int n_waiting, n_locking, n_held;
     watcher waiting[MOST_WATCHERS], locking[MOST_WATCHERS];
+    cv_mutex *held[MOST_WATCHERS];
 } forks = {.once = CV_ONCE_INIT, .lock = CV_MUTEX_INIT};
 
 static void call(void (*function)(void))
@@ -79,10 +80,17 @@ static void before_fork(void)
     cv_mutex_lock(&forks.lock);
     for (int i = forks.n_waiting - 1; i >= 0; i--) call(forks.waiting[i].before);
     for (int i = forks.n_locking - 1; i >= 0; i--) call(forks.locking[i].before);
+    for (int i = forks.n_held - 1; i >= 0; i--) cv_mutex_lock(forks.held[i]);
+}
+
+static void release_held(void)
+{
+    for (int i = 0; i < forks.n_held; i++) cv_mutex_unlock(forks.held[i]);
 }
 
 static void after_fork_in_parent(void)
 {
+    release_held();
     for (int i = 0; i < forks.n_locking; i++) call(forks.locking[i].in_parent);
     for (int i = 0; i < forks.n_waiting; i++) call(forks.waiting[i].in_parent);
     cv_mutex_unlock(&forks.lock);
@@ -90,6 +98,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+    release_held();
     for (int i = 0; i < forks.n_locking; i++) call(forks.locking[i].in_child);
     for (int i = 0; i < forks.n_waiting; i++) call(forks.waiting[i].in_child);
     cv_mutex_unlock(&forks.lock);
@@ -109,5 +118,16 @@ void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_par
     int *n = waits ? &forks.n_waiting : &forks.n_locking;
     assert(*n < MOST_WATCHERS); /* few files add watchers, one each */
     (waits ? forks.waiting : forks.locking)[(*n)++] = (watcher){before, in_parent, in_child};
+    cv_mutex_unlock(&forks.lock);
+}
+
+void cv_thread_hold_on_fork(cv_mutex *mutex)
+{
+    int i = 0;
+    cv_once_run(&forks.once, watch_forks);
+    cv_mutex_lock(&forks.lock);
+    while (i < forks.n_held && forks.held[i] != mutex) i++;
+    assert(i < MOST_WATCHERS);
+    if (i == forks.n_held) forks.held[forks.n_held++] = mutex;
     cv_mutex_unlock(&forks.lock);
 }

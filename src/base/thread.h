@@ -140,4 +140,8 @@ typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
 void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
                        void (*in_child)(void));
 
+/* Holds the mutex around each fork, behind all watchers, so that no child inherits it locked. The
+ * last one added is locked first. Call without any lock, as often as you like. */
+void cv_thread_hold_on_fork(cv_mutex *mutex);
+
 #endif

@@ -39,6 +39,7 @@ static cv_status list_writer(custom_store *c, cv_error *err)
     const char *identity = c->program->identity;
     bool is_open = false;
     if (!identity) return CV_OK;
+    cv_thread_hold_on_fork(&lock);
     cv_mutex_lock(&lock);
     for (const custom_store *w = writers; w && !is_open; w = w->next)
         is_open = strcmp(w->program->identity, identity) == 0;

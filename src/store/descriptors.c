@@ -8,19 +8,12 @@
 
 static struct {
     cv_mutex lock;
-    cv_once once;
     cv_fd_holder *first, *last; /* the first was asked longest ago */
-} holders = {CV_MUTEX_INIT, CV_ONCE_INIT, NULL, NULL};
+} holders = {CV_MUTEX_INIT, NULL, NULL};
+
+static void hold_on_fork(void);
 
 /* ---- The list ------------------------------------------------------------- */
-
-static void before_fork(void) { cv_mutex_lock(&holders.lock); }
-static void after_fork(void) { cv_mutex_unlock(&holders.lock); }
-
-static void install_fork_handlers(void)
-{
-    cv_thread_on_fork(CV_FORK_LOCKS, before_fork, after_fork, after_fork);
-}
 
 static void append(cv_fd_holder *holder)
 {
@@ -38,7 +31,7 @@ static void take_out(cv_fd_holder *holder)
 
 void cv_fd_holder_add(cv_fd_holder *holder)
 {
-    cv_once_run(&holders.once, install_fork_handlers);
+    hold_on_fork();
     cv_mutex_lock(&holders.lock);
     append(holder);
     cv_mutex_unlock(&holders.lock);
@@ -140,15 +133,13 @@ static struct {
     cv_fd_holder holder;
 } awake = {.lock = CV_MUTEX_INIT, .once = CV_ONCE_INIT, .holder = {.give_up = give_up}};
 
-static void lock_rest_before_fork(void) { cv_mutex_lock(&awake.lock); }
-static void unlock_rest_after_fork(void) { cv_mutex_unlock(&awake.lock); }
-
-static void install(void)
+static void hold_on_fork(void)
 {
-    cv_thread_on_fork(CV_FORK_LOCKS, lock_rest_before_fork, unlock_rest_after_fork,
-                      unlock_rest_after_fork);
-    cv_fd_holder_add(&awake.holder);
+    cv_thread_hold_on_fork(&awake.lock);
+    cv_thread_hold_on_fork(&holders.lock); /* locked before the other, as in give_up_some */
 }
+
+static void install(void) { cv_fd_holder_add(&awake.holder); }
 
 static void append_awake(cv_resting *rest)
 {

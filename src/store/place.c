@@ -22,6 +22,7 @@ static cv_temporary *list;
 /* Adds a temporary, which must not move until it is taken off the list. */
 static void temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
+    cv_thread_hold_on_fork(&list_lock);
     cv_mutex_lock(&list_lock);
     temporary->remove = remove;
     temporary->is_listed = true;

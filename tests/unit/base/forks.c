@@ -1,0 +1,62 @@
+/* A child never inherits a mutex that cv_thread_hold_on_fork has, whatever another thread does. */
+#include "base/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { HOLD_US = 50000 };
+
+static cv_mutex first = CV_MUTEX_INIT, second = CV_MUTEX_INIT;
+static atomic_bool is_held;
+
+/* Takes both in the order that the fork must keep. */
+static void *hold(void *unused)
+{
+    (void)unused;
+    cv_mutex_lock(&second);
+    atomic_store(&is_held, true);
+    usleep(HOLD_US);
+    cv_mutex_lock(&first);
+    usleep(HOLD_US);
+    cv_mutex_unlock(&first);
+    cv_mutex_unlock(&second);
+    return NULL;
+}
+
+static int child(void)
+{
+    return cv_mutex_try_lock(&first) && cv_mutex_try_lock(&second) ? 0 : 1;
+}
+
+static void a_child_gets_them_unlocked(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) { /* a second addition changes nothing */
+        cv_thread_hold_on_fork(&first);
+        cv_thread_hold_on_fork(&second);
+    }
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hold, NULL), 0);
+    while (!atomic_load(&is_held)) usleep(100);
+    pid_t pid = fork();
+    if (pid == 0) _exit(child());
+    assert_true(pid > 0);
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(child(), 0); /* the parent has them back */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_gets_them_unlocked)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
