@@ -1,6 +1,7 @@
 /* Room: engine/items. Kernels over short runs of numbers, a few cache lines per call. */
 #include "engine/items/numbers.h"
 
+#include "base/arith.h"
 #include "engine/items/convert.h"
 
 #include <caterva_upkeep.h>
@@ -283,12 +284,15 @@ DEFINE_EXTREMES(extremes_int, i)
 DEFINE_EXTREMES(extremes_uint, u)
 DEFINE_EXTREMES(extremes_real, f)
 
-/* Adds `value` n times; n < 2^32 unless `value` is 0. */
+/* Adds `value` n times, in steps that do not overflow. */
 static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide value,
                       int64_t n)
 {
     int64_t high = number_class == CV_INT ? value.i >> 32 : (int64_t)(value.u >> 32);
-    add_halves(sum, high * n, (value.u & UINT32_MAX) * (uint64_t)n);
+    for (int64_t step; n > 0 && value.u != 0; n -= step) {
+        step = cv_min_i64(n, UINT32_MAX);
+        add_halves(sum, high * step, (value.u & UINT32_MAX) * (uint64_t)step);
+    }
 }
 
 /* Replaces each value by its distance from the least value and adds the distances: `low` sums

@@ -102,6 +102,21 @@ static void test_ends(void **state)
     assert_int_equal(stats.sum.i, -4);
 }
 
+/* Chunks of equal items are counted together: their sum may need more than 64 bits. */
+static void test_many_equal(void **state)
+{
+    (void)state;
+    const int64_t values[] = {0x7fc00000, -3, INT64_MIN, INT64_MAX, 0};
+    const cv_number_type type = {.number_class = CV_INT, .item_size = 8};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        caterva_stats stats;
+        cv_tally all = {0};
+        cv_tally_repeat(&all, &type, (cv_wide){.i = values[i]}, (INT64_C(1) << 34) + 5);
+        cv_tally_public(&all, &type, &stats);
+        assert_true(stats.mean == (double)values[i]);
+    }
+}
+
 /* The sum of 0.1s is rounded, but their spread is 0. */
 static void test_equal_floats(void **state)
 {
@@ -123,6 +138,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_many_equal),
         cmocka_unit_test(test_equal_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
