@@ -35,8 +35,7 @@ static const char *filters(size_t i)
         static const char *const words[] = {__VA_ARGS__};                                    \
         return i < sizeof words / sizeof words[0] ? words[i] : NULL;                         \
     }
-LIST(input_formats, "b2nd", "npy", "raw")
-LIST(output_formats, "b2nd", "npy", "raw", "text", "csv")
+LIST(formats, "b2nd", "npy", "raw", "text", "csv")
 LIST(metalayers, "b2nd", "caterva")
 LIST(castings, "safe", "same_kind", "unsafe")
 LIST(occasions, "auto", "yes", "no")
@@ -69,7 +68,7 @@ words_list words_of_option(const char *option)
     static const named_list lists[] = {
         {"codec", codecs},         {"filters", filters},
         {"cmap", colormap_name},   {"prefer", tune_preference_name},
-        {"from", input_formats},   {"to", output_formats},
+        {"from", formats},         {"to", formats},
         {"metalayer", metalayers}, {"fill", fills},
         {"casting", castings},     {"rgb", occasions},
     };

@@ -54,7 +54,7 @@ class Completion(Case):
               "filters": {"none", "shuffle", "bitshuffle", "bytedelta", "trunc-prec"},
               "cmap": {"gray", "viridis", "turbo"}, "prefer": {"size", "speed", "balance"},
               "metalayer": {"b2nd", "caterva"}, "to": {"raw", "npy", "b2nd"},
-              "from": {"raw", "npy", "b2nd"}}
+              "from": {"raw", "npy", "b2nd", "text", "csv"}}
     TAKES = {"codec": "convert", "filters": "create", "cmap": "view", "prefer": "tune",
              "metalayer": "repack", "to": "get", "from": "put"}
 
