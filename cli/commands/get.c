@@ -153,7 +153,7 @@ static cli_exit get_npy(const cli_args *args, input *in)
     if (args->sel || args->skip_damaged || args->field || args->fill)
         return cli_fail(
             CLI_USAGE,
-            "%s is a NumPy file, but --sel, --field and --skip-damaged require b2nd",
+            "%s is a NumPy file, but --sel, --field, --skip-damaged and --fill require b2nd",
             in->path);
     CLI_TRY(output_format(args, &format));
     CLI_TRY(output_check_input(args->output, in->path));
