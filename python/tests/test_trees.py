@@ -232,7 +232,8 @@ def test_open_knows_trees_from_arrays() -> None:
     assert len(caterva.open("new.b2d")) == 0
     caterva.save("other.b2d::/k", [1, 2])
     assert caterva.load("other.b2d::/k").tolist() == [1, 2]
-    caterva.zeros(3, path="sparse.b2d", layout="sparse").close()
+    caterva.zeros(3, path="sparse", layout="sparse").close()
+    os.rename("sparse", "sparse.b2d")
     assert isinstance(caterva.open("sparse.b2d"), caterva.Array)
 
 
