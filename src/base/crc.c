@@ -19,40 +19,69 @@
 #include "base/cpu.h"
 #include "base/thread.h"
 
-/* ---- CRC-32 of zip archives ----
- *
- * Uses tables and takes eight bytes at a time. This is as fast as a disk, which suffices. */
+/* ---- By tables ---- */
 
-enum { SLICES = 8 };
-static uint32_t tables[SLICES][256];
-static cv_once tables_once = CV_ONCE_INIT;
+/* For each of eight bytes, what it adds to the register. */
+typedef struct slices {
+    uint32_t of[8][256];
+} slices;
 
-static void make_tables(void)
+/* a x; in polynomials the highest power is bit 0. */
+static uint32_t times_x(uint32_t a, uint32_t modulus)
+{
+    return a >> 1 ^ (a & 1 ? modulus : 0);
+}
+
+static void make_slices(slices *out, uint32_t modulus)
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t crc = i;
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-        tables[0][i] = crc;
+        for (int bit = 0; bit < 8; bit++) crc = times_x(crc, modulus);
+        out->of[0][i] = crc;
     }
-    for (int k = 1; k < SLICES; k++)
-        for (uint32_t i = 0; i < 256; i++)
-            tables[k][i] = tables[k - 1][i] >> 8 ^ tables[0][tables[k - 1][i] & 0xff];
+    for (int k = 1; k < 8; k++)
+        for (int i = 0; i < 256; i++)
+            out->of[k][i] = out->of[k - 1][i] >> 8 ^ out->of[0][out->of[k - 1][i] & 0xff];
 }
+
+static inline uint32_t fold_word(const slices *s, uint32_t low, uint32_t high)
+{
+    return s->of[7][low & 0xff] ^ s->of[6][low >> 8 & 0xff] ^ s->of[5][low >> 16 & 0xff] ^
+           s->of[4][low >> 24] ^ s->of[3][high & 0xff] ^ s->of[2][high >> 8 & 0xff] ^
+           s->of[1][high >> 16 & 0xff] ^ s->of[0][high >> 24];
+}
+
+static uint32_t crc_by_slices(const slices *s, uint32_t crc, const uint8_t *p, size_t size)
+{
+    crc = ~crc;
+    for (; size >= 8; size -= 8, p += 8)
+        crc = fold_word(s, crc ^ cv_load_le32(p), cv_load_le32(p + 4));
+    for (; size > 0; size--) crc = crc >> 8 ^ s->of[0][(crc ^ *p++) & 0xff];
+    return ~crc;
+}
+
+/* The CRC-32 of zip archives: this is as fast as a disk, which suffices. */
+static slices zip_slices;
+static cv_once zip_slices_once = CV_ONCE_INIT;
+
+static void make_zip_slices(void) { make_slices(&zip_slices, 0xedb88320u); }
 
 uint32_t cv_crc32(uint32_t crc, const void *bytes, size_t size)
 {
-    const uint8_t *at = bytes;
-    cv_once_run(&tables_once, make_tables);
-    crc = ~crc;
-    for (; size >= SLICES; at += SLICES, size -= SLICES) {
-        uint32_t low = crc ^ cv_load_le32(at), high = cv_load_le32(at + 4);
-        crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^
-              tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^ tables[3][high & 0xff] ^
-              tables[2][high >> 8 & 0xff] ^ tables[1][high >> 16 & 0xff] ^
-              tables[0][high >> 24];
-    }
-    for (; size > 0; at++, size--) crc = crc >> 8 ^ tables[0][(crc ^ *at) & 0xff];
-    return ~crc;
+    cv_once_run(&zip_slices_once, make_zip_slices);
+    return crc_by_slices(&zip_slices, crc, bytes, size);
+}
+
+static const uint32_t polynomial = 0x82f63b78;
+static slices own_slices;
+static cv_once own_slices_once = CV_ONCE_INIT;
+
+static void make_own_slices(void) { make_slices(&own_slices, polynomial); }
+
+static uint32_t crc_portable(uint32_t crc, const void *bytes, size_t size)
+{
+    cv_once_run(&own_slices_once, make_own_slices);
+    return crc_by_slices(&own_slices, crc, bytes, size);
 }
 
 /* ---- CRC32C: common to all implementations -------------------------------- */
@@ -84,44 +113,7 @@ static inline piece cut_of(size_t size, size_t step, size_t lanes, size_t words)
     return cut;
 }
 
-#define POLYNOMIAL UINT32_C(0x82f63b78) /* reflected: the highest power is bit 0 */
-
-/* ---- Portable: eight bytes at a time, a table for each -------------------- */
-
-static uint32_t slices[8][256];
-static cv_once slices_once = CV_ONCE_INIT;
-
-static uint32_t times_x(uint32_t a) { return a >> 1 ^ (a & 1 ? POLYNOMIAL : 0); }
-
-static void make_slices(void)
-{
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t crc = i;
-        for (int bit = 0; bit < 8; bit++) crc = times_x(crc);
-        slices[0][i] = crc;
-    }
-    for (int k = 1; k < 8; k++)
-        for (int i = 0; i < 256; i++)
-            slices[k][i] = slices[k - 1][i] >> 8 ^ slices[0][slices[k - 1][i] & 0xff];
-}
-
-static uint32_t fold(uint32_t low, uint32_t high)
-{
-    return slices[7][low & 0xff] ^ slices[6][low >> 8 & 0xff] ^ slices[5][low >> 16 & 0xff] ^
-           slices[4][low >> 24] ^ slices[3][high & 0xff] ^ slices[2][high >> 8 & 0xff] ^
-           slices[1][high >> 16 & 0xff] ^ slices[0][high >> 24];
-}
-
-static uint32_t crc_portable(uint32_t crc, const void *bytes, size_t size)
-{
-    const uint8_t *p = bytes;
-    cv_once_run(&slices_once, make_slices);
-    crc = ~crc;
-    for (; size >= 8; size -= 8, p += 8)
-        crc = fold(crc ^ cv_load_le32(p), cv_load_le32(p + 4));
-    for (; size > 0; size--) crc = crc >> 8 ^ slices[0][(crc ^ *p++) & 0xff];
-    return ~crc;
-}
+#if CV_CPU_IS_X86 || CV_CPU_IS_ARM
 
 /* ---- Powers of x ------------------------------------------------------------ */
 
@@ -134,16 +126,16 @@ static cv_once shifts_once = CV_ONCE_INIT;
 static uint32_t power_of_x(int n)
 {
     uint32_t power = UINT32_C(1) << 31;
-    for (int i = 0; i < n; i++) power = times_x(power);
+    for (int i = 0; i < n; i++) power = times_x(power, polynomial);
     return power;
 }
 
 static void make_shifts(void)
 {
-    cv_once_run(&slices_once, make_slices);
+    cv_once_run(&own_slices_once, make_own_slices);
     shift_table[1] = power_of_x(64 - 33);
     for (int i = 2; i < N_SHIFTS; i++)
-        shift_table[i] = fold(shift_table[i - 1], 0); /* by x^64 */
+        shift_table[i] = fold_word(&own_slices, shift_table[i - 1], 0); /* by x^64 */
 }
 
 /* Returns the table of x^(64i - 33) mod P, for i from 1 to the number of words in all lanes. */
@@ -169,6 +161,90 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
     return product;
 }
 
+/* ---- Instructions for CRC32C ---------------------------------------------- */
+
+#if CV_CPU_IS_X86
+
+#include <immintrin.h>
+
+#if defined(__clang__) && __clang_major__ >= 14 /* a feature of its own */
+#define CRC_TARGET "sse4.2,crc32"
+#else
+#define CRC_TARGET "sse4.2"
+#endif
+#define WITH_CRC __attribute__((target(CRC_TARGET)))
+#define WITH_128 __attribute__((target(CRC_TARGET ",pclmul")))
+#define WITH_256 __attribute__((target(CRC_TARGET ",avx2,vpclmulqdq,pclmul")))
+#define WITH_512                                                                             \
+    __attribute__((target(CRC_TARGET ",avx512f,avx512vl,avx512dq,avx2,vpclmulqdq,pclmul")))
+#define CRC_8(crc, word) _mm_crc32_u64(crc, word)
+#define CRC_1(crc, byte) _mm_crc32_u8((uint32_t)(crc), byte)
+typedef uint64_t crc_register; /* its upper half is 0 */
+
+#else
+
+#include <arm_neon.h>
+
+/* Clang's headers hide intrinsics that the build's target lacks; the builtins work. */
+#if defined(__clang__)
+#define WITH_CRC __attribute__((target("crc")))
+#define WITH_128 __attribute__((target("crc,aes")))
+#define CRC_8(crc, word) __builtin_arm_crc32cd(crc, word)
+#define CRC_1(crc, byte) __builtin_arm_crc32cb(crc, byte)
+#else
+#include <arm_acle.h>
+#define WITH_CRC __attribute__((target("+crc")))
+#define WITH_128 __attribute__((target("+crc+crypto")))
+#define CRC_8(crc, word) __crc32cd(crc, word)
+#define CRC_1(crc, byte) __crc32cb(crc, byte)
+#endif
+typedef uint32_t crc_register;
+
+#endif
+
+#define PART static inline __attribute__((always_inline))
+
+typedef struct lanes {
+    crc_register a, b, c;
+} lanes;
+
+WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words)
+{
+    for (int i = 0; i < words; i++, p += 8) {
+        l->a = CRC_8(l->a, cv_load_le64(p));
+        l->b = CRC_8(l->b, cv_load_le64(p + lane));
+        l->c = CRC_8(l->c, cv_load_le64(p + 2 * lane));
+    }
+}
+
+WITH_CRC PART uint32_t finish_rest(crc_register crc, const uint8_t *p, size_t size)
+{
+    for (; size >= 8; size -= 8, p += 8) crc = CRC_8(crc, cv_load_le64(p));
+    for (; size > 0; size--) crc = CRC_1(crc, *p++);
+    return ~(uint32_t)crc;
+}
+
+WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
+{
+    enum { SHORT = 3 * 128 }; /* below this joining lanes costs more than they save */
+    const uint8_t *p = bytes;
+    crc_register sum = ~crc;
+    while (size >= SHORT) {
+        size_t lane = size / 3 < LANE_BYTES ? size / 24 * 8 : LANE_BYTES;
+        lanes l = {.a = sum};
+        for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
+        const uint32_t *shifts = get_shifts();
+        uint64_t joined = product_by_bits((uint32_t)l.a, shifts[2 * lane / 8]) ^
+                          product_by_bits((uint32_t)l.b, shifts[lane / 8]);
+        sum = CRC_8(0, joined) ^ l.c;
+        p += 2 * lane;
+        size -= 3 * lane;
+    }
+    return finish_rest(sum, p, size);
+}
+
+#endif
+
 /* ---- CRC32C on x86-64 ----
  *
  * The crc instruction takes 8 bytes per cycle with a latency of three cycles: three lanes keep it
@@ -185,30 +261,6 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 
 #if CV_CPU_IS_X86
 
-#include <immintrin.h>
-
-#define WITH_CRC __attribute__((target("sse4.2")))
-#define WITH_128 __attribute__((target("sse4.2,pclmul")))
-#define WITH_256 __attribute__((target("avx2,vpclmulqdq,sse4.2,pclmul")))
-#define WITH_512                                                                             \
-    __attribute__((target("avx512f,avx512vl,avx512dq,avx2,vpclmulqdq,sse4.2,pclmul")))
-#define PART static inline __attribute__((always_inline))
-
-/* ---- Lanes ------------------------------------------------------------------ */
-
-typedef struct lanes {
-    uint64_t a, b, c;
-} lanes;
-
-WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words)
-{
-    for (int i = 0; i < words; i++, p += 8) {
-        l->a = _mm_crc32_u64(l->a, cv_load_le64(p));
-        l->b = _mm_crc32_u64(l->b, cv_load_le64(p + lane));
-        l->c = _mm_crc32_u64(l->c, cv_load_le64(p + 2 * lane));
-    }
-}
-
 /* One or two sets of three lanes; all lanes of the first precede those of the second. */
 typedef struct sets {
     lanes first, second;
@@ -220,34 +272,6 @@ WITH_CRC PART void step_sets(sets *s, const uint8_t *p, size_t lane, int n_sets,
         step_lanes(&s->first, p, lane, 1);
         if (n_sets == 2) step_lanes(&s->second, p + LANES * lane, lane, 1);
     }
-}
-
-WITH_CRC PART uint32_t finish_rest(uint64_t crc, const uint8_t *p, size_t size)
-{
-    for (; size >= 8; size -= 8, p += 8) crc = _mm_crc32_u64(crc, cv_load_le64(p));
-    for (; size > 0; size--) crc = _mm_crc32_u8((uint32_t)crc, *p++);
-    return ~(uint32_t)crc;
-}
-
-/* ---- The instruction alone ---------------------------------------------------- */
-
-WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
-{
-    enum { SHORT = 3 * 128 }; /* below this joining lanes costs more than they save */
-    const uint8_t *p = bytes;
-    uint64_t sum = ~crc;
-    while (size >= SHORT) {
-        size_t lane = size / 3 < LANE_BYTES ? size / 24 * 8 : LANE_BYTES;
-        lanes l = {.a = sum};
-        for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
-        const uint32_t *shifts = get_shifts();
-        uint64_t joined = product_by_bits((uint32_t)l.a, shifts[2 * lane / 8]) ^
-                          product_by_bits((uint32_t)l.b, shifts[lane / 8]);
-        sum = _mm_crc32_u64(0, joined) ^ l.c;
-        p += 2 * lane;
-        size -= 3 * lane;
-    }
-    return finish_rest(sum, p, size);
 }
 
 /* ---- Folding -------------------------------------------------------------------- */
@@ -510,66 +534,6 @@ WITH_512 static uint32_t crc_512_six(uint32_t crc, const void *bytes, size_t siz
  * optional on ARMv8, so the processor is asked at run time. */
 
 #if CV_CPU_IS_ARM
-
-#include <arm_neon.h>
-
-/* Clang's headers hide intrinsics that the build's target lacks; the builtins work. */
-#if defined(__clang__)
-#define WITH_CRC __attribute__((target("crc")))
-#define WITH_128 __attribute__((target("crc,aes")))
-#define CRC_8(crc, word) __builtin_arm_crc32cd(crc, word)
-#define CRC_1(crc, byte) __builtin_arm_crc32cb(crc, byte)
-#else
-#include <arm_acle.h>
-#define WITH_CRC __attribute__((target("+crc")))
-#define WITH_128 __attribute__((target("+crc+crypto")))
-#define CRC_8(crc, word) __crc32cd(crc, word)
-#define CRC_1(crc, byte) __crc32cb(crc, byte)
-#endif
-#define PART static inline __attribute__((always_inline))
-
-typedef struct lanes {
-    uint32_t a, b, c;
-} lanes;
-
-WITH_CRC PART void step_lanes(lanes *l, const uint8_t *p, size_t lane, int words)
-{
-    for (int i = 0; i < words; i++, p += 8) {
-        l->a = CRC_8(l->a, cv_load_le64(p));
-        l->b = CRC_8(l->b, cv_load_le64(p + lane));
-        l->c = CRC_8(l->c, cv_load_le64(p + 2 * lane));
-    }
-}
-
-WITH_CRC PART uint32_t finish_rest(uint32_t crc, const uint8_t *p, size_t size)
-{
-    for (; size >= 8; size -= 8, p += 8) crc = CRC_8(crc, cv_load_le64(p));
-    for (; size > 0; size--) crc = CRC_1(crc, *p++);
-    return ~crc;
-}
-
-/* ---- The instruction alone ---------------------------------------------------- */
-
-WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
-{
-    enum { SHORT = 3 * 128 }; /* below this joining lanes costs more than they save */
-    const uint8_t *p = bytes;
-    crc = ~crc;
-    while (size >= SHORT) {
-        size_t lane = size / 3 < LANE_BYTES ? size / 24 * 8 : LANE_BYTES;
-        lanes l = {.a = crc};
-        for (const uint8_t *end = p + lane; p < end; p += 8) step_lanes(&l, p, lane, 1);
-        const uint32_t *shifts = get_shifts();
-        uint64_t joined = product_by_bits(l.a, shifts[2 * lane / 8]) ^
-                          product_by_bits(l.b, shifts[lane / 8]);
-        crc = CRC_8(0, joined) ^ l.c;
-        p += 2 * lane;
-        size -= 3 * lane;
-    }
-    return finish_rest(crc, p, size);
-}
-
-/* ---- Folding -------------------------------------------------------------------- */
 
 enum { STEP = 64 };
 
