@@ -82,4 +82,12 @@ static inline void cv_store_le64(uint8_t *p, uint64_t v)
     cv_store_le32(p + 4, (uint32_t)(v >> 32));
 }
 
+/* Mixes the bits of a number (the finaliser of splitmix64). */
+static inline uint64_t cv_mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
 #endif

@@ -1,6 +1,8 @@
 /* Room: base. The machine and its clocks on POSIX. A port rewrites os*.c and thread.c. */
 #include "base/os.h"
 
+#include "base/arith.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -83,24 +85,16 @@ void cv_os_host(char *out, size_t size)
     out[size - 1] = '\0';
 }
 
-/* Mixes the bits of a number (the finaliser of splitmix64). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 void cv_os_random(void *out, size_t size)
 {
     uint8_t *bytes = out;
-    uint64_t seed =
-        cv_os_clock_ns() ^ mix(cv_os_time_ns()) ^ mix((uint64_t)getpid()) ^ (uintptr_t)&seed;
+    uint64_t seed = cv_os_clock_ns() ^ cv_mix(cv_os_time_ns()) ^ cv_mix((uint64_t)getpid()) ^
+                    (uintptr_t)&seed;
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = 0;
         if (fd >= 0 && read(fd, &byte, 1) != 1) byte = 0;
-        seed = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+        seed = cv_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
         bytes[i] = byte ^ (uint8_t)seed;
     }
     if (fd >= 0) close(fd);

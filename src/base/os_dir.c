@@ -2,6 +2,7 @@
  * close-on-exec. */
 #include "base/os_dir.h"
 
+#include "base/arith.h"
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_posix.h"
@@ -168,7 +169,7 @@ int cv_dir_sync(cv_dir dir)
 {
     int failed;
     do {
-        failed = fsync(cv_posix_dir(dir));
+        failed = cv_posix_flush(cv_posix_dir(dir));
     } while (failed && errno == EINTR);
     return failed && errno != EINVAL && errno != ENOTSUP ? errno : 0;
 }
@@ -321,21 +322,14 @@ int cv_dir_make(cv_dir dir, const char *name)
 
 /* ---- Temporary names ---------------------------------------------------- */
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME])
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     enum { LETTERS = sizeof letters - 1, SUFFIX = 6, MAX_NAME = 200 };
 
     /* Time, process and stack address distinguish concurrent callers. */
-    uint64_t seed = mix(cv_os_clock_ns()) + mix((uint64_t)getpid()) + (uintptr_t)&seed;
-    uint64_t bits = mix(seed);
+    uint64_t seed = cv_mix(cv_os_clock_ns()) + cv_mix(cv_os_process()) + (uintptr_t)&seed;
+    uint64_t bits = cv_mix(seed);
     char suffix[SUFFIX + 1] = {0};
     for (int i = 0; i < SUFFIX; i++, bits /= LETTERS) suffix[i] = letters[bits % LETTERS];
     (void)snprintf(temp, CV_OS_TEMP_NAME, ".%.*s.%.16s-%s", (int)MAX_NAME, name, tag, suffix);

@@ -4,11 +4,25 @@
 
 #include "base/os_handle.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* -1 for a file that is not open, which every call refuses. */
 static inline int cv_posix_fd(cv_file file) { return file.number - 1; }
 static inline int cv_posix_dir(cv_dir dir) { return dir.number - 1; }
+
+/* fsync, with the drive's cache: on macOS fsync does not flush it. Some file systems there support
+ * only fsync. */
+static inline int cv_posix_flush(int fd)
+{
+#ifdef __APPLE__
+    int failed = fcntl(fd, F_FULLFSYNC);
+    if (!failed || errno == EINTR) return failed;
+#endif
+    return fsync(fd);
+}
 
 static inline cv_file_kind cv_posix_kind(mode_t mode)
 {
