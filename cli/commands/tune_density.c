@@ -45,7 +45,7 @@ cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int
     for (int d = 0; d < info->ndim; d++) items *= (double)(found.stop[d] - found.start[d]);
     *n_items += items;
     if (found.stored_bytes > 0)
-        *bytes += (double)found.stored_bytes + BLOCK_START +
+        *bytes += (double)(found.stored_bytes + BLOCK_START) +
                   (double)CHUNK_HEADER / (double)info->n_blocks;
     return CLI_OK;
 }

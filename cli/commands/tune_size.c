@@ -314,17 +314,17 @@ static cli_exit scale(const tune_task *task, const tune_partition *p, caterva_ar
     const tune_blocks *b = &p->blocks;
     double sizes[TUNE_MAX_CHUNKS], chunks;
     CLI_TRY(sizes_of_chunks(array, sizes, &chunks));
-    for (int64_t i = 0; i < b->n_chunks; i++) sizes[i] -= CHUNK_HEADER;
+    for (int64_t i = 0; i < b->n_chunks; i++) sizes[i] -= (double)CHUNK_HEADER;
     double blocks = b->stored_chunks * (double)b->blocks_of_chunk;
     double filled = n_filled(task, p);
     double fixed = 3 * (double)info->header_bytes; /* with its copy and the trailer */
     double rest = (double)info->frame_bytes - chunks;
     double of_blocks = rest > fixed ? rest - fixed : 0;
     *bytes = (rest < fixed ? rest : fixed) + tune_expected(task, b, sizes) +
-             b->stored_chunks * CHUNK_HEADER +
+             b->stored_chunks * (double)CHUNK_HEADER +
              of_blocks / (double)(b->n_chunks * b->per_chunk) *
                  (blocks < filled ? blocks : filled) +
-             EMPTY_BLOCK * (blocks > filled ? blocks - filled : 0);
+             (double)EMPTY_BLOCK * (blocks > filled ? blocks - filled : 0);
     return CLI_OK;
 }
 

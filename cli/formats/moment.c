@@ -325,7 +325,7 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
         int64_t length = count->nanoseconds / GIGA;
         *whole = floor_div(seconds, length);
         int64_t left = seconds - *whole * length;
-        *rest = ((double)left + (double)nanoseconds / GIGA) / (double)length;
+        *rest = ((double)left + (double)nanoseconds / (double)GIGA) / (double)length;
         return true;
     }
     if (GIGA % count->nanoseconds == 0) {

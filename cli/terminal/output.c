@@ -78,12 +78,12 @@ static int create_temporary(output *out, mode_t mode)
  * group gets no more permissions than others. */
 static void keep_access(int fd, const struct stat *old)
 {
-    mode_t mode = old->st_mode & 0777;
+    unsigned mode = old->st_mode & 0777;
     bool kept =
         fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
-    mode_t all = mode & mode >> 3 & 07;
+    unsigned all = mode & mode >> 3 & 07;
     if (!kept) mode = (mode & 0700) | all << 3 | all;
-    fchmod(fd, mode);
+    fchmod(fd, (mode_t)mode);
 }
 
 /* Opens the temporary file. `old` is the file to be replaced, or NULL. The new file is private

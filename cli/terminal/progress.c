@@ -51,7 +51,7 @@ static void put(char *line, int most, const char *part)
 static void put_cells(char *line, int most, double part)
 {
     char cells[BAR_WIDTH + 3] = "[";
-    int filled = (int)(part * BAR_WIDTH);
+    int filled = (int)(part * (double)BAR_WIDTH);
     for (int i = 0; i < BAR_WIDTH; i++) cells[1 + i] = i < filled ? '#' : '.';
     cells[1 + BAR_WIDTH] = ']';
     if (most >= BAR_WIDTH + 7) put(line, most, cells); /* leaves room for the percentage */

@@ -550,7 +550,7 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
 
 /* ---- The copy of the header ---- */
 
-static const uint8_t magic[8] = "cv-head\x01";
+static const uint8_t magic[8] = {'c', 'v', '-', 'h', 'e', 'a', 'd', 1};
 
 enum {
     COMMIT_AT = sizeof magic,

@@ -216,7 +216,7 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
 /* Chunks with larger records have no layout area. */
 enum { CV_MOST_RECORD = 1 << 20 };
 
-static const uint8_t magic[CV_LAYOUTS_MARK] = "cv-lays\x01";
+static const uint8_t magic[CV_LAYOUTS_MARK] = {'c', 'v', '-', 'l', 'a', 'y', 's', 1};
 
 enum { COUNT_AT = 8, SIZE_AT = 16, NAMES_AT = 20, CHECKSUM_AT = 24 };
 

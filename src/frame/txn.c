@@ -607,7 +607,7 @@ cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *s
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err)
 {
     size_t size = encoded->size;
-    uint32_t name;
+    uint32_t name = 0;
     CV_TRY(cv_table_make(&txn->state->grid, encoded->data, size, encoded, &name, err));
     cv_status status = put_bytes(txn, chunk, encoded, name, err);
     encoded->size = size;

@@ -35,7 +35,7 @@ typedef struct range_folder {
     uint64_t left;  /* bytes that may be written before the next sweep */
 } range_folder;
 
-static const char magic[8] = "cvpack\0\1";
+static const char magic[8] = {'c', 'v', 'p', 'a', 'c', 'k', 0, 1};
 static const char suffix[] = ".pack";
 
 enum {

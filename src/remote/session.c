@@ -328,13 +328,13 @@ cv_session_mark cv_session_now(cv_session *s)
 void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
                            const cv_session_mark *ended)
 {
-    enum { ENOUGH = 1 << 20 };
+    const double enough = 1 << 20;
     cv_mutex_lock(&s->lock);
     bool is_along = s->measured.ns > began->ns;
     const cv_session_mark *from = is_along ? &s->measured : began;
     double bytes = (double)(ended->bytes - from->bytes);
     double moving = (double)(ended->ns - from->ns) - (is_along ? 0 : s->round_trip_ns);
-    if (bytes >= ENOUGH) {
+    if (bytes >= enough) {
         mix(&s->bytes_per_ns, bytes / (moving > 1e5 ? moving : 1e5));
         s->measured = *ended;
     }
@@ -352,21 +352,21 @@ static const double slow_guess = 0.1, quick_guess = 0.4;
 
 uint64_t cv_session_gap(cv_session *s)
 {
-    enum { LEAST = 4096, MOST = 8 << 20 };
+    const double least = 4096, most = 8 << 20;
     cv_mutex_lock(&s->lock);
     double gap = bytes_in_a_trip(s, slow_guess) / s->options.connections;
     cv_mutex_unlock(&s->lock);
-    return gap < LEAST ? LEAST : gap > MOST ? MOST : (uint64_t)gap;
+    return (uint64_t)(gap < least ? least : gap > most ? most : gap);
 }
 
 /* One bandwidth-delay product keeps the connections busy; four allow for a slow reader. */
 size_t cv_session_wave(cv_session *s)
 {
-    enum { MOST = 64 << 20 };
+    const double most = 64 << 20;
     cv_mutex_lock(&s->lock);
     double bytes = 4 * bytes_in_a_trip(s, quick_guess);
     cv_mutex_unlock(&s->lock);
-    return bytes > MOST ? MOST : (size_t)bytes;
+    return (size_t)(bytes > most ? most : bytes);
 }
 
 /* Allows the bytes that arrive in one round trip; if over_read_percent is above 100, a multiple of

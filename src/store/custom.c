@@ -234,9 +234,9 @@ static cv_status custom_read_many(cv_store *store, const cv_store_range *ranges,
  * than another request. */
 static uint32_t join_gap_of(const caterva_store *s)
 {
-    enum { MOST = 1 << 20, LEAST = 4096 };
+    const double most = 1 << 20, least = 4096;
     double gap = 1e-9 * (double)s->latency_ns * (double)s->bytes_per_second;
-    return gap > MOST ? MOST : gap > LEAST ? (uint32_t)gap : LEAST;
+    return (uint32_t)(gap > most ? most : gap > least ? gap : least);
 }
 
 /* ---- Changing ------------------------------------------------------------------- */

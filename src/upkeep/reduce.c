@@ -633,7 +633,7 @@ static job_list cut_jobs(const cv_source *source, const cv_walk *walk)
     list.n_units = walk->n_chunks * list.n_shares;
     list.n_jobs = cv_min_i64(list.n_units, CV_MOST_TALLIES);
     double bytes = (double)walk->n_chunks * (double)grid->chunk_bytes;
-    double worth = bytes / CV_DECODE_PER_HELPER;
+    double worth = bytes / (double)CV_DECODE_PER_HELPER;
     int64_t most = cv_min_i64(source->threads, list.n_jobs) - 1;
     list.helpers = worth < (double)most ? (int)worth : (int)most;
     return list;

@@ -274,7 +274,8 @@ cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage
     stage->most = (size_t)(2 * memory / stage->n_windows);
     double each = stored_bytes(source->snapshot, plan->bytes) / (double)plan->n_units;
     double fits = (double)memory / stage->n_windows / (each > 1 ? each : 1);
-    stage->per_window = fits < 1 ? 1 : fits < CV_WAVE_CHUNKS ? (int64_t)fits : CV_WAVE_CHUNKS;
+    const double most = CV_WAVE_CHUNKS;
+    stage->per_window = (int64_t)(fits < 1 ? 1 : fits < most ? fits : most);
     stage->windows = cv_calloc((size_t)stage->n_windows, sizeof stage->windows[0]);
     if (!stage->windows) return cv_fail_memory(err, size, "a list of windows");
     for (int i = 0; i < stage->n_windows; i++) stage->windows[i].number = -1;
