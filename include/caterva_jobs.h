@@ -39,8 +39,8 @@ extern "C" {
 
 typedef struct caterva_job_options {
     size_t struct_size;
-    const int64_t *shape; /* the array grows to this shape, ndim entries, at least the
-                             current ones: resized at once, as by caterva_resize, and
+    const int64_t *shape; /* new shape of the array: ndim entries, none less than now. The
+                             array grows at once, as by caterva_resize; the change is
                              pending. NULL: the shape that the handle sees */
 } caterva_job_options;
 #define CATERVA_JOB_INIT CATERVA_INIT_(caterva_job_options)
@@ -103,7 +103,7 @@ typedef struct caterva_merge_result {
     int64_t moved_chunks;   /* of these, moved as stored                      */
     int64_t spliced_chunks; /* assembled from compressed blocks               */
     int64_t decoded_blocks; /* decoded to assemble spliced and encoded chunks */
-    int64_t merged_before;  /* chunks that already held the same              */
+    int64_t merged_before;  /* chunks that already held the same items        */
 } caterva_merge_result;
 #define CATERVA_MERGE_RESULT_INIT CATERVA_INIT_(caterva_merge_result)
 

@@ -72,8 +72,8 @@ typedef struct caterva_tree_options {
     const caterva_remote_options *remote; /* for a URL; copied. For the tree and arrays opened
                                        from it; its `context` must stay valid until these
                                        are closed. NULL: the defaults      */
-    /* For opening and all calls through the handle. A commit counts 4 KiB for each array
-     * and group, as for files, and the bytes of the items that it encodes. */
+    /* For opening and all calls through the handle. A commit counts 4 KiB for each array,
+     * 8 KiB for each group with pending attributes, and the bytes of items that it encodes. */
     caterva_progress progress;
 } caterva_tree_options;
 #define CATERVA_TREE_INIT CATERVA_INIT_(caterva_tree_options)
@@ -102,10 +102,10 @@ CATERVA_API caterva_status caterva_tree_open(const char *path,
  * Thread: alone. */
 CATERVA_API caterva_status caterva_tree_close(caterva_tree *tree, caterva_error *err);
 
-/* Identifies the contents of an archive or of a file with all leaves, as state_id of
- * caterva_info does for an array: an archive by names, positions, sizes and checksums of its
- * members, a file by its inode, time and size. For a directory, which has no state of its own
- * (its arrays have), the id is all zeros.
+/* Identifies the contents of a tree, as state_id of caterva_info does for an array: an archive
+ * by names, positions, sizes and checksums of its members, a `.b2e` file by its inode, time
+ * and size. For a directory, which has no state of its own (its arrays have), the id is all
+ * zeros.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_state_id(caterva_tree *tree,
                                                  uint8_t out[CATERVA_STATE_ID],
@@ -129,11 +129,11 @@ CATERVA_API caterva_status caterva_tree_get_list(caterva_tree *tree, const char 
                                                  caterva_error *err);
 CATERVA_API void caterva_tree_list_release(const caterva_tree_list *list); /* NULL is fine */
 
-/* Opens the array with that key; `options` as in caterva_open, except that a tree behind a
- * URL has its own `remote`. The array outlives the tree's handle. For an archive this reads
- * the file that the tree was opened from, even if it has been replaced. Returns
- * CATERVA_ENOTFOUND if the key does not exist, CATERVA_EUNSUPPORTED if it is not an array,
- * CATERVA_EREADONLY for CATERVA_MODE_WRITE if it is read-only. Release *out with
+/* Opens the array with that key; `options` as in caterva_open, except that their `remote` is
+ * ignored: the array uses that of the tree. The array outlives the tree's handle. For an
+ * archive this reads the file that the tree was opened from, even if it has been replaced.
+ * Returns CATERVA_ENOTFOUND if the key does not exist, CATERVA_EUNSUPPORTED if it is not an
+ * array, CATERVA_EREADONLY for CATERVA_MODE_WRITE if it is read-only. Release *out with
  * caterva_close or caterva_discard.
  * Thread: any. */
 CATERVA_API caterva_status caterva_tree_open_array(caterva_tree *tree, const char *key,
@@ -172,14 +172,14 @@ CATERVA_API caterva_status caterva_tree_create_array(caterva_tree *tree, const c
 CATERVA_API caterva_status caterva_tree_create_group(caterva_tree *tree, const char *key,
                                                      caterva_error *err);
 
-/* Deletes the array or other leaf with that key, or a group with all its members, which
- * disappears at once.
+/* Deletes the array or other leaf with that key, or a group with all its members. A group
+ * disappears as a whole, in one step.
  *
  * - CATERVA_EEXIST: the group contains files that are not the tree's; nothing is deleted.
  * - CATERVA_EREADONLY: the key is inside embed.b2e, or is one of python-blosc2's objects.
- * - CATERVA_EBUSY, if nothing else prevents it: an array is open for writing, also a new one
- *   that is not committed yet; or an array has an open job, active or not: merge the job, or
- *   end it with caterva_job_delete.
+ * - CATERVA_EBUSY, only if neither of the above applies: an array is open for writing, also a
+ *   new one that is not committed yet; or an array has an open job, active or not: merge the
+ *   job, or end it with caterva_job_delete.
  *
  * If the handle's progress stops the call (CATERVA_ESTOPPED) while it looks for foreign files,
  * writers and jobs, nothing is deleted. If it stops the call later, while files are deleted,
@@ -284,7 +284,8 @@ typedef struct caterva_tree_member {
     int64_t damages;       /* calls of on_damage                                      */
     int sealed;            /* 1: checksums of this library cover its contents         */
     const caterva_verify_result *result; /* of an array; all zeros of other members   */
-    int ndim;              /* of an array that opens: entries of the damages' `index` */
+    int ndim;              /* entries used in `index` of its damages; 0 unless it is an
+                              array that can be opened                                */
     int skipped;           /* 1: its bytes were not checked: it is deflated, encrypted, or a
                               reference to another place                              */
 } caterva_tree_member;
@@ -308,7 +309,7 @@ typedef struct caterva_tree_verify_result {
     int64_t members;         /* checked                                           */
     int64_t damaged_members;
     int64_t damages;
-    int64_t unsealed_members; /* in these, only what does not decode was detected */
+    int64_t unsealed_members; /* `sealed` 0: damage that still decodes is missed  */
     int64_t skipped_members;  /* not checked, and not among the damaged           */
 } caterva_tree_verify_result;
 #define CATERVA_TREE_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_tree_verify_result)
@@ -381,12 +382,12 @@ typedef struct caterva_tree_repair_options {
 
 typedef struct caterva_tree_repair_result {
     size_t struct_size;
-    int complete;           /* 1: nothing is lost                      */
-    int settled;            /* 1: an unfinished commit was completed   */
-    int64_t members;        /* checked                                 */
-    int64_t whole_members;  /* with each outcome; all others are sound */
-    int64_t partly_members;
-    int64_t lost_members;
+    int complete;           /* 1: nothing is lost                       */
+    int settled;            /* 1: an unfinished commit was completed    */
+    int64_t members;        /* checked; all but the following are sound */
+    int64_t whole_members;  /* with CATERVA_OUTCOME_WHOLE               */
+    int64_t partly_members; /* with CATERVA_OUTCOME_PARTLY              */
+    int64_t lost_members;   /* with CATERVA_OUTCOME_LOST                */
 } caterva_tree_repair_result;
 #define CATERVA_TREE_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_tree_repair_result)
 
@@ -430,9 +431,9 @@ typedef struct caterva_tree_pack_options {
 
 /* Writes the tree, a directory or an archive, as an archive (.b2z) at `path`: all files that
  * are not hidden, uncompressed, embed.b2e last. The archive appears whole, and with `overwrite`
- * replaces an older one, whose readers can continue. Takes a buffer of memory and 100 bytes for
- * each file. `options` NULL: the defaults. Returns CATERVA_EBUSY while the tree or an array in
- * it is open for writing elsewhere, or the file at `path` is; CATERVA_ECORRUPT if a member's
+ * replaces an older one, whose readers can continue. Needs memory for one buffer, and 100 bytes
+ * for each file. `options` NULL: the defaults. Returns CATERVA_EBUSY while the tree or an array
+ * in it is open for writing elsewhere, or the file at `path` is; CATERVA_ECORRUPT if a member's
  * checksum in the source is wrong.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,

@@ -109,9 +109,9 @@ const cli_command cli_command_put = {
     .details =
         "Writes IN (npy, raw, b2nd, CSV or text; '-' for standard input), or the value of\n"
         "--fill, to the selected items of FILE. The input must have the shape and dtype of\n"
-        "the selection: without --casting or --astype nothing is converted. Raw input has\n"
-        "FILE's dtype, and CSV and text are read as it. The change is committed at the end;\n"
-        "until then, and after a failure, FILE is unchanged.\n\n"
+        "the selection: without --casting or --astype nothing is converted. Raw, CSV\n"
+        "and text input is read with FILE's dtype. The change is committed at the end.\n"
+        "Until then, and after a failure, FILE is unchanged.\n\n"
         "With --part nothing is committed and FILE is not locked: the items become a part\n"
         "of a job, and others can be written at the same time. 'caterva jobs merge' takes\n"
         "the token of the part. JOB is the id that 'caterva jobs begin' printed, or its "

@@ -32,10 +32,9 @@ const cli_command cli_command_resize = {
     .summary = "grow or shrink an array",
     .details =
         "Changes the shape of FILE to SHAPE (N,N,...), with the same number of axes. Each\n"
-        "axis grows or shrinks at its end. New items have the array's fill; items outside "
-        "of\n"
-        "the new shape are lost, also if the array grows again. The change is committed at\n"
-        "the end, as a whole or not at all.",
+        "axis grows or shrinks at its end. New items have the array's fill. Items outside\n"
+        "the new shape are lost: growing the array again does not restore them. The change\n"
+        "is committed at the end, as a whole or not at all.",
     .options = CLI_OPT_THREADS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,

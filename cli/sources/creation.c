@@ -110,7 +110,7 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
     if (args->level >= 0) {
         o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
-        /* Meta 99 lets chunks have another level (see caterva_info), which --level forbids. */
+        /* 99 allows chunks of other levels (see caterva_info); --level is for all chunks. */
         if (o->filters[0] == CATERVA_FILTER_NONE) o->filters_meta[0] = 0;
     }
     if (args->filters) CLI_TRY(set_filters(o, args->filters));

@@ -242,7 +242,7 @@ def refuse_words(place: str | None, remote: object, storage_options: object = No
 def refuse_write(place: str, mode: str) -> None:
     """Refuse to open a URL for writing."""
     if mode != "r" and is_remote(place):
-        message = f"{shown(place)}: a URL can be read only"
+        message = f"{shown(place)}: a URL can only be read"
         raise make(Status.EREADONLY, 0, -1, message, place)
 
 

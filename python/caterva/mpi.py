@@ -68,7 +68,7 @@ class _Coordinator:
         return self.job
 
     def end(self, outcome: Any, overlap: Overlap) -> None:
-        """Merge the tokens of all ranks and commit; if any rank failed, discard its writes."""
+        """Merge the tokens of all ranks and commit; if any rank failed, commit nothing."""
         outcomes = self.comm.gather(outcome, root=self.root)
         if self.comm.rank != self.root:
             _check(self.comm.bcast(None, root=self.root))

@@ -492,7 +492,7 @@ def test_writing_to_a_url_is_refused_in_one_sentence(server: Any) -> None:
         lambda: caterva.repair(url),
         lambda: caterva.delete(url),
     ):
-        with pytest.raises(caterva.ReadOnlyError, match="a URL can be read only"):
+        with pytest.raises(caterva.ReadOnlyError, match="a URL can only be read"):
             write()
 
 

@@ -557,7 +557,7 @@ def test_one_process_saves_at_a_time(
 def test_nothing_is_saved_to_a_url(url: str) -> None:
     ds = xr.Dataset({"first": ("x", [1])})
     for mode in ("w", "x", "a", "r+"):
-        with pytest.raises(caterva.ReadOnlyError, match="a URL can be read only"):
+        with pytest.raises(caterva.ReadOnlyError, match="a URL can only be read"):
             ds.to_caterva(url, mode=mode)
     assert os.listdir() == []
 

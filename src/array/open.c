@@ -117,7 +117,7 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
     if (frame->current->meta.plain && o->mode == CATERVA_MODE_WRITE) {
         cv_frame_close(frame);
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "a Blosc2 frame without the b2nd metalayer can be read only: "
+                       "a Blosc2 frame without the b2nd metalayer can only be read: "
                        "caterva_copy or `caterva convert` makes an n-d array of it");
     }
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_MODE_WRITE, o->threads, out, err));

@@ -85,13 +85,13 @@ typedef struct cv_seal_head {
     uint32_t *pages;        /* checksums of the pages of the chunk list */
 } cv_seal_head;
 
-/* Returns a page's checksum: 0 for zeros, which are omitted; else its CRC32C, with 1 for 0. */
+/* Returns a page's checksum: 0 for zeros, which are omitted; else its CRC32C, or 1 if that is 0. */
 uint32_t cv_seal_page_sum(const uint8_t *names, size_t size);
 
 /* Number of pages of a list of `n_chunks` names. */
 int64_t cv_seal_pages(int64_t n_chunks);
 
-/* Return the bytes of page `p`, if it is stored, and its position in the stored chunk list. */
+/* Return the size of page `p` when stored, and the position of a stored page in the chunk list. */
 size_t cv_seal_page_size(int64_t n_chunks, int64_t p);
 uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p);
 

@@ -289,7 +289,7 @@ static cv_status decode_map(const cv_metalayer *layer, cv_buffer *map, int64_t *
     CV_TRY(cv_frame_attribute_size(layer, &size, err));
     if (size > MAX_MAP_BYTES)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "attribute \"%s\" has %lld bytes, a map of attributes may have %d",
+                       "attribute \"%s\" has %lld bytes; an attribute map has at most %d",
                        layer->name, (long long)size, MAX_MAP_BYTES);
     CV_TRY(cv_frame_attribute(layer, map, NULL, err));
     *n = count_names(map);

@@ -1,6 +1,6 @@
 /* Room: remote. Sessions: the checked options of remote reading, what is known of the server and
  * the network, delays of retries, and the cost of a request in bytes, which is measured while
- * requests are made. Independent of the requests themselves. Thread: any. */
+ * requests are made. This file makes no requests itself. Thread: any. */
 #include "remote/server.h"
 
 #include "base/os.h"

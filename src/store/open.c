@@ -153,8 +153,8 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 
 /* ---- Another header ----
  *
- * A store whose first bytes read as another header, which a commit of several frames has decided on
- * but not yet written. */
+ * A store that replaces its first bytes by another header when they are read: the one that a commit
+ * of several frames has decided on but not yet written. */
 
 typedef struct headed_store {
     cv_store base;

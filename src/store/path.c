@@ -147,6 +147,6 @@ cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path)
 cv_status cv_refuse_url(const char *path, cv_error *err)
 {
     if (!has_scheme(path)) return CV_OK;
-    return cv_fail(err, CATERVA_EREADONLY, -1, "%s: a URL can be read only",
+    return cv_fail(err, CATERVA_EREADONLY, -1, "%s: a URL can only be read",
                    cv_show_path(path).text);
 }

@@ -108,7 +108,7 @@ static cv_status find_directory(const cv_zip_source *source, uint64_t file_size,
     if (status == CATERVA_EUNSUPPORTED && is_whole(source, out))
         return cv_fail(
             err, CATERVA_ECORRUPT, why.position,
-            "the zip archive's end is damaged: it states one of several parts, but the "
+            "the zip archive's end is damaged: it calls this one of several parts, but the "
             "archive is whole; repair finds the members without the end");
     if (status != CV_OK && err) *err = why;
     return status;

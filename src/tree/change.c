@@ -236,7 +236,7 @@ static cv_status check_parents(const cv_contents *c, const char *key, cv_error *
     size_t size = strlen(key);
     while ((size = cv_tree_parent(key, size)) > 0) {
         const cv_member *file = find_file(c, key, size);
-        for (size_t i = 0; i < c->members.n && !file; i++) /* "/q.b2nd/z" beside "/q" */
+        for (size_t i = 0; i < c->members.n && !file; i++) /* "/q.b2nd/z": q.b2nd is a file */
             if (strlen(c->members.list[i].path) == size - 1 &&
                 memcmp(c->members.list[i].path, key + 1, size - 1) == 0)
                 file = &c->members.list[i];
@@ -264,7 +264,7 @@ static cv_status check_free(const cv_tree *tree, const cv_contents *c, const cha
 }
 
 /* Whether a file may prevent a new array at the key: a leaf at a parent of the key, anything with
- * the key's name, or a leaf of the key. Lists nothing. With `overwrite` the key may be an array. */
+ * the key's name, or a leaf of the key. Lists no directory. `overwrite`: the key may be an array. */
 static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
 {
     cv_file_info info;
@@ -428,7 +428,7 @@ static cv_status check_not_written(const cv_tree *tree, const cv_member *member,
 }
 
 /* Checks that all files of the group are leaves, and not being written. Writers are checked last:
- * then CATERVA_EBUSY, which the caller's own writers may cause, is the only obstacle. */
+ * so CATERVA_EBUSY, which the caller's own writers may cause, means that nothing else is wrong. */
 static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
                              cv_error *err)
 {

@@ -122,8 +122,8 @@ static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t t
     if (locator.disk > wide.disk || !is_last)
         return cv_fail(
             err, CATERVA_ECORRUPT, (int64_t)(tail_pos + at),
-            "the zip archive's end is damaged: one record states part %llu of %llu, another "
-            "one part %llu; repair finds the members without these records",
+            "the zip archive's end is damaged: one record calls this part %llu of %llu, "
+            "another calls it part %llu; repair finds the members without these records",
             (unsigned long long)locator.disk + 1, (unsigned long long)locator.disks,
             (unsigned long long)wide.disk + 1);
     *end -= LOCATOR_SIZE + END64_SIZE;
@@ -144,9 +144,9 @@ static cv_status check_parts(const numbers *end, uint64_t end_pos, cv_error *err
                        (unsigned long long)end->disk + 1);
     return cv_fail(
         err, CATERVA_ECORRUPT, (int64_t)end_pos,
-        "the zip archive's end is damaged: it states part %llu, a directory that begins in "
-        "part %llu, and %llu of %llu members in this part; repair finds the members without "
-        "the end",
+        "the zip archive's end is damaged: according to it, this is part %llu, the directory "
+        "begins in part %llu, and this part has %llu of %llu members; repair finds the "
+        "members without the end",
         (unsigned long long)end->disk + 1, (unsigned long long)end->disks + 1,
         (unsigned long long)end->disk_n, (unsigned long long)end->n);
 }
@@ -288,7 +288,7 @@ cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
     return CV_OK;
 }
 
-/* Whether the header or its extra fields, of which `bytes` may lack the end, state the sizes. */
+/* Whether the header or its extra fields state the sizes. `bytes` may end inside these fields. */
 static bool says_sizes(const uint8_t *bytes, size_t size, numbers *n)
 {
     size_t begin = CV_ZIP_LOCAL_SIZE + (size_t)n->name_size, left = size - begin;

@@ -1,5 +1,5 @@
-/* Room: upkeep. Copies of arrays and views: creates a new array, like the source where the options
- * leave members unset, fills it, and commits it. Also whole arrays as bytes: frames in memory, in
+/* Room: upkeep. Copies of arrays and views: creates a new array, fills it, and commits it. Options
+ * that are not set are taken from the source. Also whole arrays as bytes: frames in memory, in
  * pieces, and appended to another file. */
 #include "array/array.h"
 #include "array/attributes.h"
@@ -41,7 +41,7 @@ typedef struct box {
 
 typedef struct copying {
     const cv_repack *repack;
-    cv_source source; /* its number of threads is the copy's, which memory limits */
+    cv_source source; /* share_memory limits its threads */
     cv_pending *target;
     const cv_grid *from;
     const cv_grid *to;
@@ -535,9 +535,9 @@ caterva_status caterva_copy(caterva_array *source, const char *url,
  * Parts whose chunks are valid in the new array are moved as stored. Other parts are copied through
  * memory, slab by slab.
  *
- *     parts     |  moves  |e|      moves      |   e: ends inside a chunk, so from the edge of
- *     new array |  :  :  :  :  :  :  :  :  :  |   this chunk on, items are encoded anew up to
- *                                                 the next part that begins at an edge */
+ *     parts     |  moves  |e|      moves      |   The first part ends inside a chunk. From the
+ *     new array |  :  :  :  :  :  :  :  :  :  |   edge of this chunk on, items are encoded (e)
+ *                                                 up to the next part that begins at an edge */
 
 typedef struct view_copy {
     const caterva_view *view;
@@ -576,7 +576,7 @@ static parts parts_of(const caterva_view *const *view)
                    base->starts};
 }
 
-/* Returns the first array below the view, which the new array is like; *over is its view. */
+/* Returns the first array below the view: the new array's model. *over is the view of it. */
 static caterva_array *first_array(const caterva_view *view, const caterva_view **over)
 {
     while (!view->base->array) view = view->base->parts[0];
@@ -651,7 +651,7 @@ static cv_status copy_between(view_copy *c, int64_t first, int64_t last, cv_erro
 
 /* Plans the move along axis `d`, on which the part begins at item `at` of the new array. Returns
  * false if chunk edges do not coincide. A chunk in which the part ends is moved only if both arrays
- * end there; otherwise only the joined axis may end inside a chunk. */
+ * end there too. Otherwise, on the joined axis it is left out; on another axis, returns false. */
 static bool draw_axis(const view_copy *c, const caterva_view *part, int d, int64_t at,
                       cv_move *move)
 {
@@ -773,7 +773,7 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
     order->create.item_size = 0;
     cv_array_lock_shared(first);
     const cv_snapshot *state = cv_array_state(first);
-    /* A view of a join has axes of its own: then the library chooses the partition. */
+    /* For stacks and selections from joins, the library chooses the partition. */
     if (over->grid.ndim == view->grid.ndim && (view == over || is_whole_base(view)))
         copy_view_set_partition(over, state, order);
     *out = NULL;

@@ -182,7 +182,7 @@ typedef struct share {
     bool is_one_cell;
 } share;
 
-/* Reports progress of the call in bytes of its items, from that of one array in bytes of blocks. */
+/* Receives the progress of one array, in bytes of blocks. Reports the call's, in bytes of items. */
 static int report_share(void *context, int64_t done, int64_t total)
 {
     const join_call *call = context;
@@ -293,7 +293,7 @@ static cv_status reduce_all(const caterva_view *view, join_call *call, const cv_
 }
 
 /* The next functions join_... do the same as the public functions, for a view of several arrays.
- * The bins are checked; of `given`, only what, dst and dst_size are used. */
+ * Their caller has checked the bins. Of `given`, only what, dst and dst_size are used. */
 static cv_status join_statistics(const caterva_view *view,
                                  const caterva_reduce_options *options, caterva_stats *out,
                                  cv_error *err)

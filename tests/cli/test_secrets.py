@@ -136,7 +136,7 @@ class Secrets(unittest.TestCase):
                          "attr set URL a 1", "pack tree.b2d URL", "unpack tree.b2z URL",
                          "repack local.b2nd URL --for-remote"):
                 done = run(*(place if w == "URL" else w for w in line.split()), cwd=self.folder)
-                self.assertIn("a URL can be read only", done.stderr, line)
+                self.assertIn("a URL can only be read", done.stderr, line)
                 self.assertEqual(done.returncode, 2, (line, done.stderr))
         self.assertEqual(sorted(self.folder.iterdir()), before)
 

@@ -269,8 +269,8 @@ class Writing(CatervaStore):
         new = [k for k in variables if k not in old]
         if self._mode == "r+" and new:
             raise ValueError(
-                f"the data set has variables {new!r} that are not in {self._path}, "
-                "which mode 'r+' does not write: use mode 'a'"
+                f"variables {new!r} are not in {self._path}, and mode 'r+' creates none: "
+                "use mode 'a'"
             )
         if self._append_dim is not None and self._append_dim not in self.get_dimensions():
             raise ValueError(

@@ -15,12 +15,13 @@ typedef struct foreign {
     bool is_in;
 } foreign;
 
-/* Takes the GIL, on any thread. If `is_in` is false it does not: the interpreter is shutting
- * down, and the library's threads must not touch Python objects any more. */
+/* Takes the GIL, on any thread. While the interpreter is shutting down, returns `is_in` false
+ * instead: the library's threads must not touch Python objects any more. */
 foreign foreign_enter(void);
 void foreign_leave(foreign f);
 
-/* Makes forks and exit wait. Call once per process, with the GIL. Returns -1 with an exception. */
+/* Adds hooks: a fork waits for background reads, and exit for the threads that entered. Call once
+ * per process, with the GIL. Returns -1 with an exception. */
 int foreign_init(void);
 
 #endif

@@ -263,8 +263,8 @@ static bool fits(const array_object *self, const box *b, PyObject *value)
            PyArray_EquivTypes(PyArray_DESCR(array), self->descr);
 }
 
-/* (key, out) to True if `key` is basic, `out` has its shape and dtype, and the items were read into
- * `out`; otherwise to False, and the caller handles the key or raises. */
+/* (key, out) to bool: reads the items into `out` if `key` is basic and `out` has the result's shape
+ * and dtype. Otherwise returns False; the caller then handles the key or raises. */
 static PyObject *read_basic(PyObject *object, PyObject *args)
 {
     array_object *self = (array_object *)object;

@@ -402,7 +402,7 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
         forget_selected(&p, worker, n_stored, n_covered);
         return status;
     }
-    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* from the cache */
+    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* were cached */
     patch_blocks(&p);
     if (!cv_pending_over_budget(pending)) return CV_OK;
     cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);
