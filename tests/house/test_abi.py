@@ -16,7 +16,8 @@ caterva_kind caterva_open(const caterva_options *options);
 int caterva_close(void);
 """
 SOURCE = """#include "caterva.h"
-caterva_kind caterva_open(const caterva_options *options) { return options->level ? CATERVA_A : CATERVA_A; }
+caterva_kind caterva_open(const caterva_options *options)
+{ return options->level ? CATERVA_A : CATERVA_A; }
 int caterva_close(void) { return 0; }
 """
 SUPPRESSED = "[suppress_type]\n  name = caterva_options\n"
@@ -30,8 +31,9 @@ class Abi(unittest.TestCase):
         library = folder / "liba.so"
         subprocess.run(["cc", "-g", "-shared", "-fPIC", "-Wl,-soname,liba.so.1", "-o", library,
                         folder / "a.c"], check=True)
-        out = subprocess.run([ROOT / "scripts/abi", "--describe", library], check=True, text=True,
-                             capture_output=True, env=dict(os.environ, CATERVA_ABI_HEADERS=str(folder)))
+        out = subprocess.run([ROOT / "scripts/abi", "--describe", library], check=True,
+                             text=True, capture_output=True,
+                             env=dict(os.environ, CATERVA_ABI_HEADERS=str(folder)))
         (folder / "abi.xml").write_text(out.stdout)
         return folder / "abi.xml"
 
@@ -44,7 +46,8 @@ class Abi(unittest.TestCase):
             ("a new value", HEADER.replace("A = 0", "A = 0, CATERVA_B = 1"), SOURCE, "", True),
             ("a struct has grown", grown, SOURCE, "", False),
             ("a struct has grown, which is listed", grown, SOURCE, SUPPRESSED, True),
-            ("a member in between", HEADER.replace("int level;", "long limit; int level;"), SOURCE, "", False),
+            ("a member in between", HEADER.replace("int level;", "long limit; int level;"), SOURCE,
+             "", False),
             ("another type", HEADER.replace("int level;", "long level;"), SOURCE, "", False),
             ("another argument", HEADER.replace("close(void)", "close(int how)"),
              SOURCE.replace("close(void)", "close(int how)"), "", False),
