@@ -171,8 +171,8 @@ cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progr
     return CV_OK;
 }
 
-/* Sets the members one by one: a struct that is built and then copied stalls its first reader,
- * because vector loads cannot be forwarded from narrower stores. */
+/* Sets the members one by one. To build a struct and copy it would be slower: the vector loads of
+ * the copy would wait for the narrower stores before them. */
 static inline void set_source(caterva_array *array, cv_source *out)
 {
     cv_snapshot *changed = array->pending ? cv_pending_state(array->pending) : NULL;
@@ -245,8 +245,8 @@ static void describe_header(const caterva_array *array, caterva_info *info)
     info->sealed = s->seal == CV_SEAL_WHOLE;
 }
 
-/* The block of a description: the struct, then what the struct points to. While the size is
- * measured, `at` is NULL and only `used` changes. */
+/* The memory of a description: the struct, followed by everything that it points to. While the size
+ * is measured, `at` is NULL and only `used` changes. */
 typedef struct arena {
     uint8_t *at;
     size_t used;
@@ -341,8 +341,8 @@ void cv_description_release(const cv_description *description)
     if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1) cv_free(d);
 }
 
-/* Makes the description at once, so that cv_array_describe need not wait for the lock during a long
- * write. If memory runs out here, the next cv_array_describe makes it. */
+/* Makes the new description here, because cv_array_describe would have to wait for the lock during
+ * a long write. If memory runs out here, the next cv_array_describe makes the description. */
 void cv_array_changed(caterva_array *array)
 {
     cv_description *fresh = NULL;
@@ -399,7 +399,7 @@ caterva_status caterva_info_get(caterva_array *array, const caterva_info **out,
 
 void caterva_info_release(const caterva_info *info)
 {
-    cv_description_release((const cv_description *)(const void *)info); /* its first member */
+    cv_description_release((const cv_description *)(const void *)info); /* first member */
 }
 
 const caterva_metalayer *caterva_info_metalayer(const caterva_info *info, const char *name)
@@ -448,7 +448,7 @@ void cv_gate_leave(cv_gate *gate, const cv_passing *self)
     cv_mutex_unlock(&gate->lock);
 }
 
-/* On success the gate's mutex stays locked until cv_gate_open: threads wait in cv_gate_enter. */
+/* On success the gate's mutex stays locked until cv_gate_open: cv_gate_enter waits for it. */
 cv_status cv_gate_close(cv_gate *gate, cv_error *err)
 {
     bool own = false;
@@ -508,8 +508,8 @@ static void roll_back_attached(caterva_array *array)
         if (a->kind->roll_back) a->kind->roll_back(a);
 }
 
-/* Frees in the order of attaching: `free` of the first attachment may wait for a commit of the
- * tree, which uses all attachments. */
+/* Frees the attachments in the order in which they were added: the `free` of the first attachment
+ * may wait for a commit of the tree, and the commit uses all attachments. */
 static void free_attached(caterva_array *array)
 {
     for (cv_attachment *a; (a = atomic_load(&array->attached)) != NULL;) {
@@ -532,8 +532,8 @@ static cv_status set_fill(caterva_array *array, const uint8_t *item, cv_error *e
     return array->pending ? cv_pending_set_fill(array->pending, item, err) : CV_OK;
 }
 
-/* Reads the fill value from the library's own attribute. If this is missing, as in files of other
- * programs, the fill is zeros. */
+/* Reads the fill value from the library's own attribute. The fill is zeros if the attribute does
+ * not exist, as in files of other programs. */
 static cv_status load_fill(caterva_array *array, cv_error *err)
 {
     const cv_trailer *t = &array->snapshot->trailer;
@@ -645,7 +645,7 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
     bool sparse = source.snapshot->header.sparse;
     cv_store *store;
     cv_frame *frame;
-    /* A reader would lose the files of its chunks. */
+    /* A reader would lose the files of the chunks that it reads. */
     if (sparse && cv_store_has_readers(array->frame->store))
         return cv_fail(err, CATERVA_EBUSY, -1, "the directory is open for reading elsewhere");
     CV_TRY(cv_store_create_over(array->frame->store, &store, err));
@@ -654,9 +654,9 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
     return CV_OK;
 }
 
-enum { MIN_DEAD = 64 * 1024 }; /* bytes; fewer are not worth a copy */
+enum { MIN_DEAD = 64 * 1024 }; /* bytes; freeing fewer bytes is not worth a copy */
 
-/* Whether the options request to compact a file with this share of dead bytes. */
+/* Returns whether the file has so many dead bytes that the options request a compact copy. */
 static bool compacts_at_close(const caterva_array *array)
 {
     uint64_t dead, size;
@@ -665,8 +665,8 @@ static bool compacts_at_close(const caterva_array *array)
     return (double)dead * 100 >= (double)size * array->compact_percent;
 }
 
-/* Tidies up before the handle is released, and ignores errors. Takes the lock, because another
- * thread may be committing or rolling back the array's tree. */
+/* Removes unused space before the handle is released. Ignores errors. Takes the lock, because
+ * another thread may be committing or rolling back the array's tree. */
 static void tidy_at_close(caterva_array *array)
 {
     cv_array_lock_alone(array);
@@ -703,7 +703,7 @@ caterva_status caterva_commit(caterva_array *array, caterva_error *err)
     CV_TRY(cv_gate_close(&array->gate, err));
     cv_array_lock_alone(array);
     const cv_store *store = array->frame->store;
-    /* Only stores with this function can have jobs. */
+    /* only stores that have create_over can have jobs */
     bool is_new = !store->published && store->ops->create_over;
     cv_status status = CV_OK;
     if (cv_pending_state(array->pending)) {

@@ -16,11 +16,11 @@
 cv_status cv_options_copy(void *out, size_t size, const void *options, const char *what,
                           cv_error *err);
 
-/* The same, but `options` may be NULL: then all members except struct_size are zero. */
+/* Like cv_options_copy, but `options` may be NULL: then all members except struct_size are zero. */
 cv_status cv_options_read(void *out, size_t size, const void *options, const char *what,
                           cv_error *err);
 
-/* Makes the same checks for a struct that the library will fill. Call before the work begins. */
+/* Makes the checks of cv_options_copy for a struct that the library will fill after its work. */
 cv_status cv_output_check(const void *out, size_t size, const char *what, cv_error *err);
 
 /* Fills the checked struct `out` from `full`, the library's struct of `size` bytes. Writes at most
@@ -34,7 +34,7 @@ typedef struct cv_description {
     atomic_int references;
 } cv_description;
 
-/* Gets the current description. The caller releases *out. Any thread; call without the lock. */
+/* Gets the current description; the caller releases *out. Any thread, without the lock. */
 cv_status cv_array_describe(caterva_array *array, const cv_description **out, cv_error *err);
 void cv_description_release(const cv_description *description); /* NULL is fine */
 
@@ -57,7 +57,7 @@ typedef struct cv_gate {
 } cv_gate;
 
 /* Waits until no thread verifies, and lets no thread begin to verify. Call before taking the
- * handle's lock. CATERVA_EBUSY if a callback of verify calls it. */
+ * handle's lock. CATERVA_EBUSY if the caller is a callback of verify. */
 cv_status cv_gate_close(cv_gate *gate, cv_error *err);
 void cv_gate_open(cv_gate *gate);
 
@@ -88,7 +88,7 @@ typedef struct cv_attachment_kind {
     /* Fails if the attachment forbids `what` ("a commit", "a change of shape"). */
     cv_status (*refuse)(const cv_attachment *self, const char *what, cv_error *err);
     void (*roll_back)(cv_attachment *self);
-    /* For caterva_refresh of a handle for reading: opens its source again, with all options. */
+    /* For caterva_refresh. Opens the source of a handle for reading again, with all options. */
     cv_status (*reopen)(const cv_attachment *self, const caterva_array *array,
                         const caterva_open_options *options, caterva_array **out,
                         cv_error *err);
@@ -103,7 +103,7 @@ void cv_array_attach(caterva_array *array, const cv_attachment_kind *kind,
 /* The handle's attachment of this kind, or NULL. */
 cv_attachment *cv_array_attached(const caterva_array *array, const cv_attachment_kind *kind);
 
-/* Call the `write` or `refuse` function of all attachments. */
+/* cv_array_note_write calls `write` of all attachments; cv_array_refuse calls `refuse`. */
 cv_status cv_array_note_write(caterva_array *array, const cv_written *items, cv_error *err);
 cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error *err);
 
@@ -111,7 +111,7 @@ cv_status cv_array_refuse(const caterva_array *array, const char *what, cv_error
 
 /* The dtype of the items, fixed when the array is created. */
 typedef struct cv_item_type {
-    char *dtype;    /* matches the item size */
+    char *dtype;    /* the dtype in use, which matches the item size */
     char *stored;   /* the dtype in the file; NULL if it has none */
     bool disagrees; /* the stored dtype contradicts the item size */
 } cv_item_type;
@@ -121,26 +121,26 @@ struct caterva_array {
     cv_workers workers;
     cv_cache *own_cache; /* NULL if workers.cache is the shared cache or NULL */
     cv_pending *pending; /* NULL on handles for reading */
-    bool is_guarded;     /* has `pending` or `watch`; else locking does nothing */
+    bool is_guarded;     /* `pending` or `watch` is set; else locking does nothing */
     int threads;
     cv_prefetch prefetch;
     cv_read_ahead ahead; /* decides when reads prefetch */
     cv_tasks reads;      /* background reads, see async.c */
-    /* Used on handles for writing only. Reads share it; a write or a commit holds it alone. */
+    /* Handles for writing use the lock: a read shares it, a write or a commit holds it alone. */
     cv_rwlock lock;
     cv_gate gate;
     cv_snapshot *snapshot;            /* the committed state; replaced by a commit */
     caterva_layout layout;            /* never changes: needs no lock */
     caterva_metalayer_kind metalayer; /* never changes: needs no lock */
-    uint8_t *fill;                    /* the item that fills new space; NULL: zeros */
-    char *path;                       /* absolute, of the file or directory; NULL in memory */
-    char *url;                        /* what caterva_refresh opens; NULL: `path` */
-    caterva_open_options opened;      /* complete; caterva_refresh uses them */
-    cv_watch *watch;                  /* progress of long calls; or NULL */
+    uint8_t *fill;                    /* the item that fills new space; NULL for zeros */
+    char *path;                       /* absolute path of file or directory; or NULL */
+    char *url;                        /* caterva_refresh opens it; or NULL: `path` */
+    caterva_open_options opened;      /* complete options, for caterva_refresh */
+    cv_watch *watch;                  /* reports the progress of long calls; or NULL */
     cv_item_type type;                /* the items' dtype */
     cv_mutex description_lock;        /* guards `description` */
-    cv_description *description;      /* the latest; NULL: not made yet */
-    /* A list, the latest attachment first. Changed with the lock held; read also without it. */
+    cv_description *description;      /* the latest one; NULL before it is made */
+    /* A list, the latest attachment first. Changes only with the lock held; reads need no lock. */
     _Atomic(cv_attachment *) attached;
     int compact_percent; /* as in caterva_open_options */
 };
@@ -152,15 +152,15 @@ cv_status cv_array_new(cv_frame *frame, bool writable, int threads, caterva_arra
 /* Releases everything. Discards pending changes. */
 void cv_array_free(caterva_array *array);
 
-/* The state that calls on the handle use: the committed one, or the one with pending shape,
- * attributes and metalayers. */
+/* Returns the state that calls on the handle use: the committed state, or the state that includes
+ * pending changes of shape, attributes and metalayers. */
 const cv_snapshot *cv_array_state(const caterva_array *array);
 
 /* If `progress` has a function, long calls through the handle report to it. */
 cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progress,
                              cv_error *err);
 
-/* Take and release the handle's lock; a handle for reading has none. cv_array_lock_alone also
+/* Take and release the handle's lock, which only handles for writing use. cv_array_lock_alone also
  * suspends prefetches and background reads. The watch counts the time between as one call. */
 void cv_array_lock_shared(caterva_array *array);
 void cv_array_lock_alone(caterva_array *array);
@@ -178,7 +178,7 @@ cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *er
 /* CATERVA_EREADONLY unless the handle is open for writing. */
 cv_status cv_array_check_writable(const caterva_array *array, cv_error *err);
 
-/* The same for a call that writes items: also fails if codec and filters would change the items. */
+/* Like cv_array_check_writable. Also fails if codec and filters would change items on writing. */
 cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err);
 
 /* CATERVA_EINVAL for a NULL handle. */
@@ -187,9 +187,9 @@ cv_status cv_array_check(const caterva_array *array, cv_error *err);
 /* CATERVA_EINVAL unless `percent` is 0 to 100. */
 cv_status cv_array_check_compact(int percent, cv_error *err);
 
-/* Replaces the array's file or directory by a compact copy, and keeps writers out. Afterwards the
- * handle can only be released. Call with the lock held alone. CATERVA_EBUSY for a directory that is
- * open for reading elsewhere. */
+/* Replaces the array's file or directory by a compact copy. Other writers stay excluded. Afterwards
+ * the handle can only be released. Call with the lock held alone. CATERVA_EBUSY for a directory
+ * that is open for reading elsewhere. */
 cv_status cv_array_compact(caterva_array *array, cv_error *err);
 
 /* Makes reads use the frame's current state. Call after a commit, with the lock held alone. */

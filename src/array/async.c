@@ -22,7 +22,7 @@
 typedef struct cv_read_piece {
     struct cv_read_piece *next;
     caterva_array *array;
-    const cv_base *base; /* of a view: the array is compared with it; or NULL */
+    const cv_base *base; /* for a view: the base, with which the array is compared; or NULL */
     cv_mapped mapped;
 } cv_read_piece;
 
@@ -36,8 +36,8 @@ struct caterva_request {
     atomic_int references; /* one for each turn, and one for the caller */
     atomic_int n_left;     /* turns that have not ended */
     caterva_async_options options;
-    const cv_description *description; /* of the array at the call; NULL for a view */
-    cv_base *base;                     /* of the view; NULL for an array */
+    const cv_description *description; /* the array's, at the call; NULL for a view */
+    cv_base *base;                     /* the view's base; NULL for an array */
     int n_turns;
     cv_turn *turns;
     cv_read_piece *pieces;
@@ -49,8 +49,8 @@ struct caterva_request {
 
 static cv_turn *turn_of(cv_task *task) { return (cv_turn *)(void *)task; }
 
-/* Makes a request. `is_held`: the caller of the API gets it. Free it with request_free unless
- * request_begin succeeds. */
+/* Makes a request. `is_held`: the program receives the request. The caller must free the request
+ * with request_free, unless request_begin succeeds. */
 static cv_status request_new(const caterva_async_options *options, bool is_held,
                              caterva_request **out, cv_error *err)
 {
@@ -204,7 +204,7 @@ static cv_status make_turns(caterva_request *request, cv_read_piece *const *piec
 static cv_status share_out(caterva_request *request, cv_error *err)
 {
     size_t n = 0;
-    assert(request->pieces); /* an empty selection has one, too */
+    assert(request->pieces); /* even an empty selection has a piece */
     for (const cv_read_piece *piece = request->pieces; piece; piece = piece->next) n++;
     cv_read_piece **pieces = cv_malloc(n * sizeof(cv_read_piece *));
     if (!pieces) return cv_fail_memory(err, n * sizeof *pieces, "a read in the background");
@@ -217,8 +217,8 @@ static cv_status share_out(caterva_request *request, cv_error *err)
     return status;
 }
 
-/* Begins the request. If `out` is not NULL, sets *out first, because on_done may be called at once.
- * On failure sets *out to NULL, and the caller frees the request. */
+/* Begins the request. If `out` is not NULL, sets *out first, because on_done may be called before
+ * this function returns. On failure sets *out to NULL, and the caller frees the request. */
 static cv_status request_begin(caterva_request *request, caterva_request **out, cv_error *err)
 {
     CV_TRY(share_out(request, err));
@@ -244,7 +244,7 @@ void caterva_request_cancel(caterva_request *request)
         cv_task_cancel(&request->turns[i].task);
 }
 
-/* True if the calling thread is in the request's own on_done. */
+/* Returns true if the calling thread is inside the on_done of this request. */
 static bool is_reported_here(const caterva_request *request)
 {
     for (int i = 0; i < request->n_turns; i++)
@@ -331,7 +331,7 @@ static void keep_borrowed(cv_selection *s, uint8_t *at)
     s->mask = keep(&at, s->mask, (size_t)s->grid->n_items);
 }
 
-/* Adds the only piece of a read of one array: checks the arguments and copies them. */
+/* Checks and copies the arguments of a read of one array, as the only piece of the request. */
 static cv_status add_selected(caterva_request *request, caterva_array *array,
                               const caterva_selection *words, const caterva_buffer *dst,
                               cv_error *err)
@@ -392,7 +392,7 @@ static cv_status add_rest(void *context, const cv_rest *rest, cv_error *err)
     return CV_OK;
 }
 
-/* For an empty selection: adds a piece without items for one array, whose turn ends the request. */
+/* Adds a piece without items, for an empty selection. The turn of this piece ends the request. */
 static cv_status add_nothing(caterva_request *request, const cv_selection *s, cv_error *err)
 {
     const cv_base *base = request->base;

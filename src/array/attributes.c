@@ -78,7 +78,7 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
 
 /* ---- Changing attributes ------------------------------------------------ */
 
-/* Finds the library's own attribute and its index in the trailer; NULL if it does not exist. */
+/* Finds the library's own attribute and its index in the trailer. Returns NULL if there is none. */
 static const cv_metalayer *find_own(const cv_trailer *t, int *at)
 {
     const cv_metalayer *own =
@@ -100,7 +100,7 @@ static cv_status change(caterva_array *array, const cv_attribute *list, int n, c
     return status;
 }
 
-/* Ends a call. One new description shows all its changes. */
+/* Ends a call, and makes one new description, which includes all changes of the call. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     cv_array_changed(array);
@@ -169,15 +169,15 @@ caterva_status caterva_metalayer_update(caterva_array *array, const char *name,
 
 /* ---- Names of dimensions ----------------------------------------------------------------
  *
- * Stored in one attribute, whose name follows one of three conventions: a list with text for each
- * axis, or nil for an axis without a name. If another program stored something else under such a
- * name, it is ignored. */
+ * The names are the value of one attribute: a list with a text for each axis, or nil for an axis
+ * without a name. Three conventions exist for the name of this attribute. If another program stored
+ * something else under such a name, the attribute is ignored. */
 
 static const char *const conventions[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
 enum { N_CONVENTIONS = 3, LONGEST = 1 << 20 };
 
-/* Adds up the sizes of `ndim` names with their NULs; `t` is behind the list's head. False if the
- * entries are not names. */
+/* Adds up the sizes of `ndim` names with their NULs. `t` begins with the first name. Returns false
+ * if an entry is not a name. */
 static bool measure(cv_tokens t, int ndim, size_t *size)
 {
     *size = 0;
@@ -191,7 +191,7 @@ static bool measure(cv_tokens t, int ndim, size_t *size)
     return t.at == t.end;
 }
 
-/* Makes one block: the pointers, and the names behind them. */
+/* Allocates one block of memory with the pointers, followed by the names. */
 static cv_status keep_names(cv_tokens t, int ndim, size_t size, const char ***out,
                             cv_error *err)
 {
@@ -323,7 +323,7 @@ static cv_status set_names(caterva_array *array, const char *const *names, int n
     return status;
 }
 
-/* Sets `dims` first. If a later step fails, readers prefer it to the other conventions. */
+/* Sets `dims` first: if a later step fails, readers find the new names, as they prefer `dims`. */
 static cv_status set_dims(caterva_array *array, const char *const *names, cv_error *err)
 {
     int ndim = cv_array_state(array)->grid.ndim;

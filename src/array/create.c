@@ -25,7 +25,7 @@
 /* A new array: everything that is decided and checked before its store is created. */
 typedef struct blueprint {
     caterva_create_options options;
-    const cv_snapshot *like; /* source of a copy: provides what the options leave unset */
+    const cv_snapshot *like; /* of a copy: the source, for all that the options leave unset */
     char dtype[24];          /* "|V<n>" if the options have no dtype */
     const char *dtype_text;
     size_t dtype_size;
@@ -35,10 +35,10 @@ typedef struct blueprint {
     int32_t block_shape[CV_MAX_DIMS];
     cv_grid grid;
     cv_buffer meta;           /* the b2nd or caterva metalayer */
-    uint8_t nan[8];           /* the fill if it is NaN */
+    uint8_t nan[8];           /* the item that fills the array, if it is NaN */
     cv_buffer own;            /* value of the library's own attribute */
-    cv_metalayer *attributes; /* the library's own and those of `like` */
-    cv_placed placed;         /* the same, if some had to be moved */
+    cv_metalayer *attributes; /* the library's own attribute and those of `like` */
+    cv_placed placed;         /* `attributes`, if some of them had to be moved */
     cv_frame_seed seed;
 } blueprint;
 
@@ -75,7 +75,7 @@ static cv_status check_choices(const caterva_create_options *o, cv_error *err)
     return cv_array_check_cache(o->cache_bytes, err);
 }
 
-/* Takes the dtype of `like`. Does not check it, because a copy keeps an unknown dtype, too. */
+/* Takes the dtype of `like` without a check, because a copy keeps even an unknown dtype. */
 static void copy_dtype(blueprint *b)
 {
     const cv_snapshot *like = b->like;
@@ -117,7 +117,7 @@ static cv_status check_item_size(blueprint *b, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "item_size is %d, but items of dtype %.100s have %lld bytes",
                        o->item_size, o->dtype, (long long)b->item_size);
-    bool converts = o->item_size != 0; /* item_size is set by a copy that converts */
+    bool converts = o->item_size != 0; /* only a copy that converts sets item_size */
     if (b->like && !converts && b->item_size != b->like->grid.item_size)
         return cv_fail(
             err, CATERVA_EDTYPE, -1,
@@ -161,8 +161,8 @@ static cv_status set_filters(const caterva_create_options *o, cv_frame_header *h
     return CV_OK;
 }
 
-/* Sets a shuffle. N-d codecs get none, because they work on whole numbers; nor do items of one
- * byte, which a shuffle does not change. */
+/* Sets a shuffle, except for n-d codecs, which work on whole numbers, and for items of one byte,
+ * which a shuffle does not change. */
 static void set_default_filters(cv_frame_header *h, int64_t item_size)
 {
     if (h->codec < CATERVA_CODEC_NDLZ && item_size > 1)
@@ -179,7 +179,7 @@ static cv_status set_level(const blueprint *b, cv_frame_header *h, cv_error *err
     return CV_OK;
 }
 
-/* Codec, level and filters: from the options, else from `like`, else the defaults. */
+/* Sets codec, level and filters: from the options, else from `like`, else to the defaults. */
 static cv_status set_codec(const blueprint *b, cv_frame_header *h, cv_error *err)
 {
     const caterva_create_options *o = &b->options;
@@ -309,7 +309,7 @@ static void swap_bytes(uint8_t *bytes, size_t size)
     }
 }
 
-/* Sets the fill. A value other than zeros, also a NaN, is stored in the library's own attribute. */
+/* Sets the fill. A value other than zeros, even NaN, is stored in the library's own attribute. */
 static cv_status set_fill(blueprint *b, cv_error *err)
 {
     caterva_create_options *o = &b->options;
@@ -336,7 +336,7 @@ static cv_status set_fill(blueprint *b, cv_error *err)
     return status;
 }
 
-/* Moves some attributes of `like` to make room for the library's own in the trailer. */
+/* Moves some attributes of `like`, to make room for the library's own attribute in the trailer. */
 static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_error *err)
 {
     const cv_attributes *all;
@@ -347,7 +347,7 @@ static cv_status place_attributes(blueprint *b, const cv_metalayer *own, cv_erro
     return CV_OK;
 }
 
-/* Takes the attributes of `like`, except the library's own; adds b->own unless it is empty. */
+/* Takes the attributes of `like`, except the library's own attribute; adds b->own unless empty. */
 static cv_status set_attributes(blueprint *b, cv_error *err)
 {
     int n = b->like ? b->like->trailer.n_attributes : 0;
@@ -473,7 +473,7 @@ cv_status cv_array_create(const char *url, const caterva_create_options *options
                           const cv_snapshot *like, caterva_array **out, cv_error *err)
 {
     blueprint b = {.options = *options, .like = like};
-    char *place = NULL; /* for a leaf of a tree */
+    char *place = NULL; /* the path of a leaf in a tree; or NULL */
     cv_status status = draw(&b, err);
     if (status == CV_OK && cv_array_is_leaf_url(url))
         status = place_leaf(url, options, &place, err);

@@ -1,4 +1,4 @@
-/* Creating arrays, also as copies of others. */
+/* Creates arrays, also as copies of other arrays. */
 #ifndef CV_ARRAY_CREATE_H
 #define CV_ARRAY_CREATE_H
 

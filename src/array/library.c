@@ -134,14 +134,14 @@ static cv_status check_size(const caterva_buffer *b, const char *side, int64_t n
     return CV_OK;
 }
 
-/* Items that are converted between two ticks of the watch: about one millisecond. */
+/* Number of items converted between two polls of the watch. They take about one millisecond. */
 enum { PIECE = 1 << 18 };
 
 typedef struct sides {
     cv_conversion conversion;
     const uint8_t *src;
     uint8_t *dst;
-    int64_t from_size, to_size; /* of one item */
+    int64_t from_size, to_size; /* bytes of one item */
 } sides;
 
 static cv_status convert_pieces(const sides *s, int64_t n, cv_watch *watch, cv_error *err)

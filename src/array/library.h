@@ -4,7 +4,7 @@
 
 #include "array/array.h"
 
-/* Selects the block cache of the handle: `cache_bytes` as in caterva_open_options. */
+/* Selects the block cache of the handle; `cache_bytes` is as in caterva_open_options. */
 cv_status cv_array_set_cache(caterva_array *array, int64_t cache_bytes, cv_error *err);
 cv_status cv_array_check_cache(int64_t cache_bytes, cv_error *err);
 

@@ -77,7 +77,7 @@ cv_status cv_array_open_session(const char *url, const caterva_remote_options *g
     return cv_wings.remote->begin(url, &remote, out, err);
 }
 
-/* Opens the store of a URL with complete options. */
+/* Opens the store of a URL. The options `o` are complete. */
 static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
                              cv_error *err)
 {
@@ -94,13 +94,13 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
 
 enum { KEEP_BYTES = 16 << 20 };
 
-/* The opening may take long, so the progress function of the options counts it, too. */
+/* Opens the frame. Reports to the progress function of the options, because this may take long. */
 static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_frame **out,
                             cv_error *err)
 {
     cv_watch watch;
     cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
-    if (store->is_far) store->watch = reporting; /* during the opening */
+    if (store->is_far) store->watch = reporting; /* reset after the opening */
     cv_status status = cv_frame_open(store, o->durability, o->unchecked != 0, out, err);
     if (status == CV_OK) (*out)->store->watch = NULL;
     cv_watch_destroy(&watch);
@@ -166,10 +166,10 @@ caterva_status caterva_open(const char *url, const caterva_open_options *options
     if (!*url) return cv_fail(err, CATERVA_EINVAL, -1, "the path is empty");
     if (o.mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     bool is_remote = cv_is_url(url);
-    /* absolute, because the working directory may change */
+    /* The path is absolute, because the working directory may change. */
     char *path = is_remote ? cv_strdup(url) : cv_os_absolute(url);
     if (!path) return cv_fail_memory(err, strlen(url), "a path");
-    /* opens a file by the caller's path, which messages then show */
+    /* A file is opened by the caller's path, because messages show this path. */
     cv_status status = open_url(cv_array_is_leaf_url(url) ? path : url, &o, out, err);
     if (status == CV_OK && !(*out)->path)
         (*out)->path = path;
@@ -252,7 +252,7 @@ caterva_status caterva_refresh(caterva_array *array, caterva_error *err)
     CV_TRY(open_again(array, &fresh, err));
     if (!fresh) return CV_OK;
     cv_tasks_suspend(&array->reads);
-    cv_tasks_drain(&array->reads); /* reads use the state in which they began */
+    cv_tasks_drain(&array->reads); /* reads end with the state in which they began */
     cv_prefetch_cancel(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     swap_state(array, fresh);

@@ -16,7 +16,7 @@ cv_status cv_array_open_options(const caterva_open_options *options,
  * slash or nothing behind it. The key of "TREE::" is "/". */
 const char *cv_tree_url_key(const char *url, size_t *path_size);
 
-/* True if the URL names an array in a tree ("TREE::/key") and is not the name of a file. */
+/* Returns true if the URL names an array in a tree ("TREE::/key") and is not the name of a file. */
 bool cv_array_is_leaf_url(const char *url);
 
 /* Makes a session from the caller's remote options (or NULL). The caller releases *out, which is

@@ -47,7 +47,7 @@ static cv_status read_shape(const caterva_buffer *b, const cv_result *result, ax
     return CV_OK;
 }
 
-/* Sets the given strides, or those of C order. The stride of an axis of one item is not used. */
+/* Sets the buffer's strides, or those of C order. The strides of axes of one item are not used. */
 static cv_status read_strides(const caterva_buffer *b, int64_t item_size, axes *a,
                               cv_error *err)
 {
@@ -82,8 +82,7 @@ static cv_status check_size(const caterva_buffer *b, int64_t item_size, const ax
     return CV_OK;
 }
 
-/* Prepares the conversion from the array's dtype to the buffer's, or from the buffer's to the
- * array's if `to_array`. */
+/* Prepares the conversion from the array's dtype to the buffer's, or the opposite if `to_array`. */
 static cv_status init_conversion(const caterva_buffer *b, const cv_result *result,
                                  bool to_array, cv_conversion *out, cv_error *err)
 {
@@ -105,7 +104,7 @@ static cv_status take_buffer(const caterva_buffer *buffer, caterva_buffer *out, 
     return cv_options_copy(out, sizeof *out, buffer, "buffer", err);
 }
 
-/* Whether the buffer has no items. Then any strides are accepted (NumPy's are often 0). */
+/* Returns whether the buffer is empty. Empty buffers may have any strides (NumPy's are often 0). */
 static bool is_empty(axes *a)
 {
     bool empty = false;
@@ -173,7 +172,7 @@ static cv_status broadcast(const axes *a, const cv_result *result, int64_t *stri
     return CV_OK;
 }
 
-/* Converts the buffer's items to the array's dtype, in C order; a broadcast item only once. */
+/* Converts the buffer's items to the array's dtype, in C order. Converts a broadcast item once. */
 static cv_status convert_source(const cv_conversion *c, const cv_result *result, cv_memory *m,
                                 void **converted, cv_error *err)
 {
@@ -219,7 +218,7 @@ cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *res
     return c.needed ? convert_source(&c, result, out, converted, err) : CV_OK;
 }
 
-/* ---- Selections: those that are boxes are read and written as boxes -------------- */
+/* ---- Selections. A selection that is a box is read and written as a box ----------- */
 
 cv_status cv_array_selection(const cv_grid *grid, const caterva_selection *words,
                              cv_selection *out, cv_error *err)
@@ -260,8 +259,8 @@ caterva_status caterva_selection_shape(caterva_array *array,
     return CV_OK;
 }
 
-/* Makes the same selection on `grid`, which gets the sizes of converted items: reads convert whole
- * blocks before they copy items. */
+/* Returns the selection on `grid`, which this function makes for items of the converted size: reads
+ * convert whole blocks before they copy items. */
 static cv_selection convert_selection(const cv_selection *selection, int64_t item_size,
                                       cv_grid *grid)
 {
@@ -538,7 +537,7 @@ static cv_status next_chunk(caterva_array *array, caterva_chunk_iter *iter, cv_e
     iter->done = iter->next >= array->snapshot->grid.n_chunks;
     if (iter->done) return CV_OK;
     CV_TRY(describe_chunk(array, iter->next, &iter->chunk, err));
-    const size_t before = offsetof(caterva_chunk_iter, chunk); /* *iter may be longer */
+    const size_t before = offsetof(caterva_chunk_iter, chunk); /* `chunk` may be longer */
     iter->chunk.struct_size = iter->struct_size > before ? iter->struct_size - before : 0;
     iter->next++;
     return CV_OK;
@@ -558,7 +557,7 @@ caterva_status caterva_chunk_next(caterva_array *array, caterva_chunk_iter *iter
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Encodes the chunk if it has dirty blocks, because these have no stored bytes yet. */
+/* Encodes the chunk if it has dirty blocks, because dirty blocks have no stored bytes yet. */
 static cv_status flush(caterva_array *array, int64_t chunk, cv_error *err)
 {
     if (!array->pending || !cv_pending_find(array->pending, chunk)) return CV_OK;

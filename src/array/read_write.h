@@ -12,7 +12,7 @@ typedef struct cv_memory {
     uint8_t *data;
     int64_t strides[CV_MAX_DIMS];
     int64_t item_size;        /* of the items in memory */
-    cv_conversion conversion; /* of items that are read; applied while copying */
+    cv_conversion conversion; /* for reads: applied to items while they are copied */
 } cv_memory;
 
 /* The shape and the dtype of a selection's items. */
@@ -23,16 +23,17 @@ typedef struct cv_result {
     const char *dtype;
 } cv_result;
 
-/* Checks a destination: it must have the result's shape, and no stride of 0 along several items. */
+/* Checks a destination. It must have the result's shape, and no stride of 0 on axes of many
+ * items. */
 cv_status cv_memory_of_destination(const caterva_buffer *buffer, const cv_result *result,
                                    cv_memory *out, cv_error *err);
 
-/* Checks a source, which may be broadcast to the result. If items are converted, *converted is
- * their memory and the caller frees it; otherwise *converted is NULL. */
+/* Checks a source, which may be broadcast to the result. If its items must be converted, *converted
+ * is the memory of the converted items, which the caller frees; otherwise *converted is NULL. */
 cv_status cv_memory_of_source(const caterva_buffer *buffer, const cv_result *result,
                               cv_memory *out, void **converted, cv_error *err);
 
-/* The result of a selection; `dtype` is borrowed. */
+/* Returns shape and dtype of a selection's items; `dtype` is borrowed. */
 cv_result cv_result_of(const cv_selection *selection, const char *dtype);
 
 /* Read or write the items of a selection. Call with the handle's lock held. The selection must be

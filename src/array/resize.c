@@ -44,7 +44,7 @@ static cv_status check_slab(slab *s, cv_error *err)
 }
 
 /* Ends a change of shape. A change that fails half-way leaves an undefined state, which must be
- * rolled back. So callers make all checks before it begins. */
+ * rolled back. So callers make all checks before the change begins. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     if (status != CV_OK) array->pending->broken = true;

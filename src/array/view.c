@@ -254,12 +254,12 @@ static cv_status map_axis(const caterva_view *view, const cv_axis *axis, int d, 
 }
 
 /* Sets shape and strides of the result in the order of the base's axes. New axes of the view are
- * left out: on them the memory begins at the last selected index. */
+ * left out: on each new axis, the memory begins at the last selected index. */
 static cv_status map_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *memory, cv_mapped *m, cv_error *err)
 {
     const cv_grid *base = &view->base->grid;
-    int64_t strides[CV_MAX_DIMS] = {0}; /* by axis of the base */
+    int64_t strides[CV_MAX_DIMS] = {0}; /* indexed by axis of the base */
     for (int b = 0; b < base->ndim; b++)
         m->selection.axes[b] =
             (cv_axis){.n = 1, .start = view->start[b], .step = 1, .dropped = true};
@@ -297,12 +297,12 @@ static void place_points(const cv_rest *rest)
     }
 }
 
-/* Fills the new axes, one after the other: copies all items that are present so far to the other
- * indices of the axis. */
+/* Fills the new axes, one after the other. For each axis, copies the items that were already copied
+ * or read to the other indices of the axis. */
 static void repeat_new_axes(const cv_rest *rest)
 {
     const cv_memory *dst = &rest->memory;
-    int64_t shape[CV_MAX_DIMS]; /* of the items present so far */
+    int64_t shape[CV_MAX_DIMS]; /* shape of the items that were already copied or read */
     uint8_t *data = dst->data;
     for (int r = 0; r < rest->ndim; r++) {
         shape[r] = rest->is_new[r] ? 1 : rest->shape[r];
@@ -334,7 +334,7 @@ void cv_rest_free(cv_rest *rest)
     cv_free(rest->items);
 }
 
-/* Performs the rest of a read, or passes it to visit->later. Takes over what `rest` owns. */
+/* Performs `rest`, or passes it to visit->later. Takes over the memory that `rest` owns. */
 static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -348,8 +348,8 @@ static cv_status visit_end(const cv_visit *visit, cv_rest *rest, cv_error *err)
     return status;
 }
 
-/* If a list selects the only item of a new axis several times, copies the item to all of them: the
- * arrays delivered it for the last index only. */
+/* If a list selects the only item of a new axis several times, copies the item to all its places in
+ * the result. The arrays have delivered the item only for the last place. */
 static cv_status end_axes(const caterva_view *view, const cv_selection *s,
                           const cv_memory *dst, const cv_visit *visit, cv_error *err)
 {
@@ -604,12 +604,12 @@ typedef struct share {
     const cv_selection *selection;
     const cv_memory *memory;
     const cv_visit *visit;
-    int result_axis; /* the join's axis in the result, unless it is dropped */
+    int result_axis; /* the join's axis in the result; not used if the axis is dropped */
     int64_t stride;
 } share;
 
-/* Visits a part. `axis` selects items of the part, with indices relative to the part. They begin at
- * index `first` of the result. */
+/* Visits a part. `axis` selects items of the part, with indices relative to the part. The first of
+ * these items has index `first` in the result. */
 static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t first,
                              cv_error *err)
 {
@@ -625,8 +625,7 @@ static cv_status visit_share(const share *sh, int part, cv_axis axis, int64_t fi
     return cv_view_visit(sh->base->parts[part], &s, &memory, sh->visit, err);
 }
 
-/* Counts the items of a slice that are below `bound`. They are the slice's first items if step > 0,
- * else its last ones. */
+/* Counts a slice's items below `bound`: its first items if step > 0, else its last items. */
 static int64_t count_below(const cv_axis *axis, int64_t bound)
 {
     int64_t step = axis->step < 0 ? -axis->step : axis->step;
@@ -664,8 +663,8 @@ static int find_part(const cv_base *base, int64_t at)
     return low;
 }
 
-/* Visits a list of indices in runs that are within one part. A reduction of a part that has one
- * item on the axis gets runs of one item, because the axis may be new. */
+/* Visits a list of indices in runs, each within one part. If the visit is not a read and the part
+ * has one item on the axis, each run has one item, because the axis may be a new one. */
 static cv_status visit_list(const share *sh, cv_error *err)
 {
     const cv_axis *all = &sh->selection->axes[sh->base->axis];
@@ -693,8 +692,8 @@ static cv_status visit_list(const share *sh, cv_error *err)
 
 /* ---- Points ------------------------------------------------------------- */
 
-/* The points of one part. For a read, `places` (in the result) and `items` also have those of
- * earlier parts, which are the first n_before. */
+/* The points of one part. For a read, `places` (indices in the result) and `items` begin with the
+ * n_before points of earlier parts. */
 typedef struct chosen {
     int64_t *points;
     int64_t *places;

@@ -10,24 +10,24 @@
 struct cv_visit;
 
 typedef struct cv_base {
-    atomic_int n_views; /* number of views that use it */
-    cv_grid grid;       /* ndim, shape, n_items and item_size only */
+    atomic_int n_views; /* number of views that use the base */
+    cv_grid grid;       /* only ndim, shape, n_items and item_size are set */
     char *dtype;
-    caterva_array *array; /* borrowed; NULL: a join */
+    caterva_array *array; /* borrowed; NULL for a join */
     /* For a join: part i contains items [starts[i], starts[i + 1]) of axis `axis`. */
     int n_parts;
     int axis;
     int64_t *starts;
     caterva_view **parts;
-    /* Visits each part with its share of the selection, which is not a mask. */
+    /* For a join: visits each part with the part's share of the selection, which is not a mask. */
     cv_status (*visit)(const struct cv_base *join, const cv_selection *selection,
                        const cv_memory *memory, const struct cv_visit *visit, cv_error *err);
 } cv_base;
 
 struct caterva_view {
     cv_base *base;
-    cv_grid grid;               /* only the members that the base's grid has, too */
-    int base_axis[CV_MAX_DIMS]; /* for each axis of the view; -1: a new axis */
+    cv_grid grid;               /* only the members that are set in the base's grid */
+    int base_axis[CV_MAX_DIMS]; /* axis of the base; -1 for a new axis of the view */
     /* Index i of an axis of the view is index start[b] + i * step[b] of axis b of the base. An axis
      * of the base that no axis of the view maps to has the fixed index start[b]. */
     int64_t start[CV_MAX_DIMS];
@@ -39,11 +39,11 @@ void cv_base_release(cv_base *base);
 typedef struct cv_mapped {
     cv_selection selection;
     cv_memory memory;
-    int64_t *lists[CV_MAX_DIMS]; /* owned; for points only lists[0] */
+    int64_t *lists[CV_MAX_DIMS]; /* owned; for points, only lists[0] is used */
 } cv_mapped;
 
 /* Maps a nonempty selection and the memory of its result to the base. The caller frees *m with
- * cv_mapped_free, also after a failure. */
+ * cv_mapped_free, even after a failure. */
 cv_status cv_view_map(const caterva_view *view, const cv_selection *s,
                       const cv_memory *memory, cv_mapped *m, cv_error *err);
 void cv_mapped_free(cv_mapped *mapped);
@@ -51,11 +51,11 @@ void cv_mapped_free(cv_mapped *mapped);
 /* CATERVA_ESTALE if the array's grid or dtype has changed since the base was made. */
 cv_status cv_view_check(const cv_base *base, const cv_grid *grid, cv_error *err);
 
-/* Makes the same check for all arrays below `base`. Call without their locks. */
+/* Makes the check of cv_view_check for all arrays below `base`. Call without their locks. */
 cv_status cv_view_check_arrays(const cv_base *base, cv_error *err);
 
-/* Begin and end one call on the watch of each array below `base`, so that all its reads count as
- * one call. cv_view_finish returns `status`. */
+/* Begin and end one call on the watch of each array below `base`, so that all reads of an array
+ * count as one call. cv_view_finish returns `status`. */
 void cv_view_begin(const cv_base *base);
 cv_status cv_view_finish(const cv_base *base, cv_status status);
 
@@ -65,22 +65,22 @@ typedef struct cv_rest {
     struct cv_rest *next;
     cv_memory memory; /* of the result */
     int64_t n_points; /* item i of `items` goes to index places[i] */
-    int64_t *places;  /* `places` and `items` are owned; NULL: no points */
+    int64_t *places;  /* owned, like `items`; both are NULL if there are no points */
     uint8_t *items;
-    int ndim; /* of the result; on a new axis the last index was read */
+    int ndim; /* of the result; of a new axis, only the last index was read */
     int64_t shape[CV_MAX_DIMS];
     bool is_new[CV_MAX_DIMS];
 } cv_rest;
 
 void cv_rest_do(const cv_rest *rest);
-void cv_rest_free(cv_rest *rest); /* frees what it owns */
+void cv_rest_free(cv_rest *rest); /* frees the memory that `rest` owns */
 
-/* What is done with the arrays below a view. `array` is called for one array after the other, with
- * the array's nonempty share of the selection and the memory of that share. */
+/* The functions that visit the arrays below a view. `array` is called for one array after the
+ * other, with the array's nonempty share of the selection and the memory of that share. */
 typedef struct cv_visit {
     cv_status (*array)(void *context, const cv_base *base, cv_mapped *share, cv_error *err);
-    /* Keeps `rest`, to be performed later in the order of the calls. On success takes over what
-     * `rest` owns. If `later` is NULL, each rest is performed at once. */
+    /* Keeps `rest` and performs it later, in the order of the calls. On success takes over the
+     * memory that `rest` owns. If `later` is NULL, each rest is performed immediately. */
     cv_status (*later)(void *context, const cv_rest *rest, cv_error *err);
     void *context;
     bool is_read; /* points of a join get memory of their own, and a list may select the

@@ -1,6 +1,6 @@
-/* The registry of the wings that a build may leave out, with the functions of these wings that the
- * core and other wings call. src/wings.c fills it. The pointer to a wing that was left out is NULL:
- * check it with cv_check_built before a call. */
+/* The registry of the wings that a build may leave out. It lists the functions that the core and
+ * other wings call. src/wings.c fills it. The pointer to a wing that was left out is NULL: check it
+ * with cv_check_built before a call. */
 #ifndef CV_ARRAY_WINGS_H
 #define CV_ARRAY_WINGS_H
 
@@ -10,7 +10,7 @@
 
 #include <caterva_remote.h>
 
-/* What the stores of one opening share. */
+/* The state that all stores of one opening share. */
 typedef struct cv_session cv_session;
 
 /* Stores behind URLs; remote/remote.h has the contracts. */
@@ -32,7 +32,7 @@ typedef struct cv_archive {
     struct cv_tree *tree;
     cv_store *store;   /* contains all bytes of the archive */
     uint64_t size;     /* of the archive */
-    uint64_t vouching; /* size of its tail, which has checksums of all other bytes */
+    uint64_t vouching; /* size of the archive's tail, with checksums of all other bytes */
 } cv_archive;
 
 /* Arrays in trees, and archives of them; tree/tree.h has the contracts. */
