@@ -28,7 +28,7 @@ static inline bool cv_add_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* a / b rounded up; a >= 0, b > 0. Cannot overflow. */
+/* Returns a / b, rounded up. Requires a >= 0 and b > 0. Cannot overflow. */
 static inline int64_t cv_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 static inline int64_t cv_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -12,9 +12,9 @@
 #include <cpuid.h>
 #include <string.h>
 
-/* Whether this is an AMD processor of family 1A (hexadecimal; Zen 5) or later. These start two crc
- * instructions per cycle, but CPUID has no bit for that. bench_crc32c measures 49 GB/s with six
- * lanes, 28 GB/s with three. */
+/* Whether this is an AMD processor of family 1A (hexadecimal; Zen 5) or later. Such processors
+ * start two crc instructions per cycle, but CPUID has no bit for that. bench_crc32c measures
+ * 49 GB/s with six lanes (see crc.c) and 28 GB/s with three. */
 static bool is_zen_5(void)
 {
     enum { ZEN_5 = 0x1A, BASE_FAMILY_FULL = 15 };
@@ -49,7 +49,7 @@ static unsigned found(void)
 
 static unsigned found(void)
 {
-    enum { PMULL = 1 << 4, CRC32 = 1 << 7 }; /* AT_HWCAP, part of the kernel's ABI */
+    enum { PMULL = 1 << 4, CRC32 = 1 << 7 }; /* bits of AT_HWCAP, from the kernel's ABI */
     unsigned long has = getauxval(AT_HWCAP);
     return CV_CPU_NEON | (has & CRC32 ? CV_CPU_CRC : 0U) | (has & PMULL ? CV_CPU_CLMUL : 0U);
 }
@@ -68,7 +68,7 @@ static unsigned found(void) { return 0; }
 
 #endif
 
-/* Bit 30 is set when the features were detected. Threads that race store the same value. */
+/* Bit 30 of `features`: the features are detected. Threads that race store the same value. */
 enum { ASKED = 1 << 30 };
 static atomic_uint features;
 

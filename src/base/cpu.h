@@ -22,9 +22,9 @@
 typedef enum cv_cpu_feature {
     CV_CPU_CRC = 1 << 0,    /* an instruction for CRC32C: SSE4.2, ARM's crc            */
     CV_CPU_CLMUL = 1 << 1,  /* carry-less products of 64 bits: PCLMULQDQ, PMULL        */
-    CV_CPU_VCLMUL = 1 << 2, /* the same in wider registers: VPCLMULQDQ                 */
+    CV_CPU_VCLMUL = 1 << 2, /* carry-less products in wider registers: VPCLMULQDQ      */
     CV_CPU_AVX2 = 1 << 3,   /* AVX2 and F16C, which every CPU with AVX2 has */
-    CV_CPU_AVX512 = 1 << 4, /* F, VL, BW and DQ                                        */
+    CV_CPU_AVX512 = 1 << 4, /* AVX-512 F, VL, BW and DQ                                */
     CV_CPU_NEON = 1 << 5,
     CV_CPU_CRC_TWICE = 1 << 6 /* the CPU starts several crc instructions per cycle */
 } cv_cpu_feature;
@@ -38,8 +38,8 @@ static inline bool cv_cpu_can(unsigned wanted)
     return (cv_cpu_features() & wanted) == wanted;
 }
 
-/* For tests and benchmarks: from now on only features in `wanted` are used. 0 leaves the portable
- * kernels; ~0u allows all features. */
+/* For tests and benchmarks: from now on cv_cpu_features returns no feature outside `wanted`. 0
+ * leaves the portable kernels; ~0u allows all features. */
 void cv_cpu_allow(unsigned wanted);
 
 #endif

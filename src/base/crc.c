@@ -1,6 +1,6 @@
-/* Room: base. CRC-32 of zip archives by tables, and CRC32C of frames by the fastest instructions of
- * the processor. All implementations return the same value, for any alignment. Tables are computed
- * when they are first needed.
+/* Room: base. Computes CRC-32 for zip archives by tables, and CRC32C for frames by the processor's
+ * fastest instructions. All implementations return the same value, for any alignment. Tables are
+ * computed when they are first needed.
  *
  * In these formulas a crc is the content of the register, without the inversions at both ends. It
  * is a polynomial over GF(2) modulo P, the generator polynomial; bit 0 is the highest power, x^31.
@@ -21,12 +21,12 @@
 
 /* ---- By tables ---- */
 
-/* For each of eight bytes, what it adds to the register. */
+/* of[k][b]: what a byte with value b adds to the register when k more bytes follow it. */
 typedef struct slices {
     uint32_t of[8][256];
 } slices;
 
-/* a x; in polynomials the highest power is bit 0. */
+/* Returns the product of the polynomial `a` and x. Bit 0 of `a` is its highest power. */
 static uint32_t times_x(uint32_t a, uint32_t modulus)
 {
     return a >> 1 ^ (a & 1 ? modulus : 0);
@@ -60,7 +60,7 @@ static uint32_t crc_by_slices(const slices *s, uint32_t crc, const uint8_t *p, s
     return ~crc;
 }
 
-/* The CRC-32 of zip archives: this is as fast as a disk, which suffices. */
+/* Tables for CRC-32 of zip archives. They are as fast as a disk, which suffices. */
 static slices zip_slices;
 static cv_once zip_slices_once = CV_ONCE_INIT;
 
@@ -86,7 +86,7 @@ static uint32_t crc_portable(uint32_t crc, const void *bytes, size_t size)
 
 /* ---- CRC32C: common to all implementations -------------------------------- */
 
-/* A lane takes at most LANE_BYTES, a few words in each step. LANES crcs are joined together. */
+/* A lane takes at most LANE_BYTES bytes, a few words in each step. join() joins LANES crcs. */
 enum { LANES = 3, LANE_BYTES = 8192 };
 
 /* How a piece of the input is divided. The vector registers take the bytes of the first 1 + more +
@@ -122,7 +122,7 @@ enum { N_SHIFTS = LANES * LANE_BYTES / 8 + 1 };
 static uint32_t shift_table[N_SHIFTS];
 static cv_once shifts_once = CV_ONCE_INIT;
 
-/* x^n mod P. */
+/* Returns x^n mod P. */
 static uint32_t power_of_x(int n)
 {
     uint32_t power = UINT32_C(1) << 31;
@@ -135,7 +135,7 @@ static void make_shifts(void)
     cv_once_run(&own_slices_once, make_own_slices);
     shift_table[1] = power_of_x(64 - 33);
     for (int i = 2; i < N_SHIFTS; i++)
-        shift_table[i] = fold_word(&own_slices, shift_table[i - 1], 0); /* by x^64 */
+        shift_table[i] = fold_word(&own_slices, shift_table[i - 1], 0); /* times x^64 */
 }
 
 /* Returns the table of x^(64i - 33) mod P, for i from 1 to the number of words in all lanes. */
@@ -145,8 +145,8 @@ static const uint32_t *get_shifts(void)
     return shift_table;
 }
 
-/* Computes the factors that shift the two halves of 128 bits by `bytes` bytes. They are shifted
- * left by one bit because the product of 64 by 64 bits has 127 bits. */
+/* Computes the factors that shift the two halves of 128 bits by `bytes` bytes. The factors are
+ * shifted left by one bit because the product of 64 by 64 bits has 127 bits. */
 static void make_fold_factors(int bytes, uint64_t factors[2])
 {
     factors[0] = (uint64_t)power_of_x(8 * bytes + 32) << 1;
@@ -167,7 +167,7 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
 
 #include <immintrin.h>
 
-#if defined(__clang__) && __clang_major__ >= 14 /* a feature of its own */
+#if defined(__clang__) && __clang_major__ >= 14 /* crc32 is a separate feature */
 #define CRC_TARGET "sse4.2,crc32"
 #else
 #define CRC_TARGET "sse4.2"
@@ -179,13 +179,13 @@ static inline uint64_t product_by_bits(uint32_t a, uint32_t b)
     __attribute__((target(CRC_TARGET ",avx512f,avx512vl,avx512dq,avx2,vpclmulqdq,pclmul")))
 #define CRC_8(crc, word) _mm_crc32_u64(crc, word)
 #define CRC_1(crc, byte) _mm_crc32_u8((uint32_t)(crc), byte)
-typedef uint64_t crc_register; /* its upper half is 0 */
+typedef uint64_t crc_register; /* the upper half is 0 */
 
 #else
 
 #include <arm_neon.h>
 
-/* Clang's headers hide intrinsics that the build's target lacks; the builtins work. */
+/* Clang's headers hide intrinsics that the build's target lacks; Clang's builtins work. */
 #if defined(__clang__)
 #define WITH_CRC __attribute__((target("crc")))
 #define WITH_128 __attribute__((target("crc,aes")))
@@ -226,7 +226,7 @@ WITH_CRC PART uint32_t finish_rest(crc_register crc, const uint8_t *p, size_t si
 
 WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
 {
-    enum { SHORT = 3 * 128 }; /* below this joining lanes costs more than they save */
+    enum { SHORT = 3 * 128 }; /* below this size, joining lanes costs more than lanes save */
     const uint8_t *p = bytes;
     crc_register sum = ~crc;
     while (size >= SHORT) {
@@ -250,18 +250,18 @@ WITH_CRC static uint32_t crc_word(uint32_t crc, const void *bytes, size_t size)
  * The crc instruction takes 8 bytes per cycle with a latency of three cycles: three lanes keep it
  * busy. Meanwhile carry-less multiplication folds another part of the input into registers (V.
  * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel,
- * 2009). The two instructions use different units of the processor. So one loop does both: it folds
- * two registers while each lane takes three or four words. Measurements show that two registers
- * suffice, because the lanes hide the latency of the products.
+ * 2009). The two instructions use different units of the processor. So one loop folds two registers
+ * and gives each lane three or four words. Measurements show that two registers suffice, because
+ * the lanes hide the latency of the products.
  *
- * Zen 5 starts two or more crc instructions per cycle. On it six lanes, two sets of three, run
- * beside the same registers. Measured in GB/s: 38 -> 62 with registers of 128 bits, 54 -> 74 with
- * 256, 78 -> 92 with 512. On processors that start one crc instruction per cycle six lanes would be
- * 8 to 31 % slower. */
+ * Zen 5 starts two or more crc instructions per cycle. There, six lanes (two sets of three) run
+ * beside the two registers. Measured in GB/s, three lanes -> six: 38 -> 62 with registers of 128
+ * bits, 54 -> 74 with 256, 78 -> 92 with 512. On processors that start one crc instruction per
+ * cycle, six lanes would be 8 to 31 % slower. */
 
 #if CV_CPU_IS_X86
 
-/* One or two sets of three lanes; all lanes of the first precede those of the second. */
+/* One or two sets of three lanes. In the input, the first set precedes the second. */
 typedef struct sets {
     lanes first, second;
 } sets;
@@ -511,7 +511,7 @@ WITH_512 PART uint32_t run_512(uint32_t crc, const void *bytes, size_t size, int
     return finish_rest(sum, p, size);
 }
 
-/* Below this many bytes, there are too few steps of 512 bits. */
+/* Inputs below these sizes in bytes have too few steps of 512 bits. */
 enum { SHORT = 1024, SHORT_OF_512_FOR_SIX = 4096 };
 
 WITH_512 static uint32_t crc_512(uint32_t crc, const void *bytes, size_t size)
@@ -530,8 +530,8 @@ WITH_512 static uint32_t crc_512_six(uint32_t crc, const void *bytes, size_t siz
 
 /* ---- CRC32C on ARMv8 ----
  *
- * As on x86-64, but with four registers, since PMULL is as fast as the crc instruction. Both are
- * optional on ARMv8, so the processor is asked at run time. */
+ * Works as on x86-64, but with four registers, because PMULL is as fast as the crc instruction.
+ * Both instructions are optional on ARMv8, so their presence is checked at run time. */
 
 #if CV_CPU_IS_ARM
 
@@ -548,7 +548,7 @@ static void make_factors(void)
 
 WITH_128 PART uint64x2_t load(const uint8_t *p) { return vreinterpretq_u64_u8(vld1q_u8(p)); }
 
-/* Return the carry-less products of the lower and of the upper 64 bits. */
+/* product_low multiplies the lower 64 bits (carry-less), product_high the upper 64 bits. */
 WITH_128 PART uint64x2_t product_low(uint64x2_t a, uint64x2_t b)
 {
     uint64x2_t product;
@@ -652,7 +652,7 @@ const cv_crc32c_kind *cv_crc32c_kinds(int *n)
 uint32_t cv_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
     const cv_crc32c_kind *kind = kinds;
-    unsigned missing = ~cv_cpu_features(); /* once: six calls are measurable */
+    unsigned missing = ~cv_cpu_features(); /* read once: six calls take measurable time */
     while ((kind->needs | kind->suits) & missing) kind++;
     return kind->run(crc, bytes, size);
 }

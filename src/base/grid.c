@@ -30,7 +30,7 @@ static cv_status init_axis(cv_grid *g, int axis, int64_t shape, int32_t chunk, i
 }
 
 /* Computes strides and products, last axis first. Returns false if the bytes of a chunk exceed
- * int64. Sets *counts_fit to whether the array's numbers of chunks, items and bytes fit. */
+ * int64. Sets *counts_fit to whether the array's numbers of chunks, items and bytes fit int64. */
 static bool multiply(cv_grid *g, bool *counts_fit)
 {
     int64_t chunks = 1, blocks = 1, items = 1, block = g->item_size, chunk = g->item_size;
@@ -105,7 +105,7 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
     if (grid->n_chunks > CV_MAX_CHUNKS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",
                        (long long)grid->n_chunks, (long long)CV_MAX_CHUNKS);
-    grid->n_all_blocks = grid->n_chunks > 0; /* at most n_chunks * chunk_bytes, below 2^59 */
+    grid->n_all_blocks = grid->n_chunks > 0; /* the product stays below 2^59 */
     for (int d = 0; d < ndim && grid->n_chunks > 0; d++)
         grid->n_all_blocks *= count_blocks(grid, d);
     return CV_OK;

@@ -18,8 +18,8 @@ bool cv_heap_set(const cv_heap_functions *functions)
     return true;
 }
 
-/* Returns whether the system allocates, which the first call decides. While another thread is
- * inside cv_heap_set, waits for its result, which is brief. */
+/* Returns whether the memory comes from the system. The first call decides this. While another
+ * thread is inside cv_heap_set, waits briefly for that thread's decision. */
 static bool uses_system(void)
 {
     int kind = CV_HEAP_UNSETTLED;
@@ -50,7 +50,7 @@ void cv_heap_release(void *memory)
 void *cv_calloc(size_t n, size_t size)
 {
     size_t all;
-    if (cv_heap_is_system()) return calloc(n, size); /* which need not clear new pages */
+    if (cv_heap_is_system()) return calloc(n, size); /* need not clear new pages */
     if (__builtin_mul_overflow(n, size, &all)) return NULL;
     void *memory = cv_malloc(all);
     if (memory) memset(memory, 0, all);

@@ -1,6 +1,6 @@
 /* Allocates all memory of the library from the system, or from functions that the program sets.
- * C-Blosc2 and the C library allocate their own memory. Without such functions the first allocation
- * selects the system; an allocation then costs one load more than malloc. Any thread. */
+ * C-Blosc2 and the C library allocate their own memory. If the program sets no functions, the first
+ * allocation selects the system; each allocation costs one load more than malloc. Any thread. */
 #ifndef CV_BASE_HEAP_H
 #define CV_BASE_HEAP_H
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions that replace the system's, as in caterva_allocator. */
+/* Functions that replace malloc, realloc and free, as in caterva_allocator. */
 typedef struct cv_heap_functions {
     void *context;
     void *(*allocate)(void *context, size_t size, size_t alignment);
@@ -43,14 +43,14 @@ static inline bool cv_heap_is_system(void)
     return atomic_load_explicit(&cv_heap_settled, memory_order_acquire) == CV_HEAP_SYSTEM;
 }
 
-/* Returns `size` bytes aligned for any C type, or NULL. For 0 bytes the memory may only be
- * freed. */
+/* Returns `size` bytes aligned for any C type, or NULL. If `size` is 0, the result has no bytes to
+ * access, but must be freed. */
 static inline void *cv_malloc(size_t size)
 {
     return cv_heap_is_system() ? malloc(size) : cv_heap_allocate(size, CV_HEAP_ALIGNMENT);
 }
 
-/* The same for `n` times `size` bytes, zeroed. */
+/* Returns `n` times `size` zeroed bytes aligned for any C type, or NULL. */
 void *cv_calloc(size_t n, size_t size);
 
 /* Resizes `memory` (or NULL), keeping its first `old` bytes; may move it. On failure returns NULL
@@ -58,8 +58,8 @@ void *cv_calloc(size_t n, size_t size);
 void *cv_realloc(void *memory, size_t old, size_t size);
 
 /* Makes room for one more item in a list of `n` items with capacity *room. Doubles the capacity if
- * the list is full. Returns the list, which may have moved. NULL if out of memory: nothing has
- * changed. */
+ * the list is full. Returns the list, which may have moved. If out of memory, returns NULL and
+ * changes nothing. */
 void *cv_grow(void *list, size_t n, size_t *room, size_t item_size);
 
 /* Returns `size` bytes aligned to `alignment`, a power of 2. */
@@ -69,7 +69,7 @@ void *cv_aligned_alloc(size_t alignment, size_t size);
 enum { CV_LARGE_PAGE = 2 << 20 };
 void *cv_large_pages(size_t size);
 
-/* Copies a text, or at most `most` bytes of it. NULL if out of memory. */
+/* cv_strdup copies `text`, cv_strndup at most `most` bytes of it. NULL if out of memory. */
 char *cv_strdup(const char *text);
 char *cv_strndup(const char *text, size_t most);
 
@@ -81,7 +81,7 @@ static inline void *cv_unconst(const void *memory)
     return own;
 }
 
-/* Releases what these functions returned. NULL is fine. */
+/* Releases memory that a function above returned. NULL is fine. */
 static inline void cv_free(void *memory)
 {
     if (cv_heap_is_system())
@@ -98,13 +98,13 @@ typedef struct cv_buffer {
     size_t capacity;
 } cv_buffer;
 
-/* Makes the capacity at least `capacity` bytes in all. Keeps the first `size` bytes. */
+/* Makes the capacity at least `capacity` bytes. Keeps the first `size` bytes. */
 cv_status cv_buffer_reserve(cv_buffer *buffer, size_t capacity, cv_error *err);
 
 /* Sets `size`, growing if needed; new bytes are undefined. */
 cv_status cv_buffer_resize(cv_buffer *buffer, size_t size, cv_error *err);
 
-/* The slower part of cv_buffer_append: for many bytes, or if the buffer must grow. */
+/* The slow path of cv_buffer_append, for many bytes or a buffer that must grow. */
 cv_status cv_buffer_append_more(cv_buffer *buffer, const void *bytes, size_t size,
                                 cv_error *err);
 

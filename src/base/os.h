@@ -8,7 +8,7 @@
 /* Number of processors that this process may use; at least 1. */
 int cv_os_cores(void);
 
-/* Bytes of a core's level 2 cache, and of the shared level 3 cache; 0: unknown. */
+/* Sizes in bytes of a core's level 2 cache and of the shared level 3 cache; 0 if unknown. */
 size_t cv_os_l2_cache(void);
 size_t cv_os_l3_cache(void);
 
@@ -18,15 +18,16 @@ uint64_t cv_os_clock_ns(void);
 /* Nanoseconds since 1970 by the system's clock, which may be set back. */
 uint64_t cv_os_time_ns(void);
 
-/* The id of this process; and the host name, truncated to `size` bytes including the NUL. */
+/* cv_os_process returns the id of this process. cv_os_host copies the host name to `out`, truncated
+ * to `size` bytes including the NUL. */
 uint32_t cv_os_process(void);
 void cv_os_host(char *out, size_t size);
 
 /* Fills `out` with random bytes of the system, combined with a hash of clocks, process id and an
- * address. If the system gives none, the hash is used alone. */
+ * address. If the system provides no random bytes, `out` holds only the hash. */
 void cv_os_random(void *out, size_t size);
 
-/* Sleeps for approximately this time, or less if a signal arrives. */
+/* Sleeps for approximately `ns` nanoseconds, or less if a signal arrives. */
 void cv_os_sleep_ns(uint64_t ns);
 
 /* Hint: back these bytes with large pages. */

@@ -45,7 +45,7 @@ static int keep_off_streams(int *fd)
     return error;
 }
 
-/* Opens with close-on-exec. Does not block on a pipe. */
+/* Opens `name` with close-on-exec. Does not block on a pipe. */
 static int open_at(cv_dir dir, const char *name, int flags, uint32_t mode, int *number)
 {
     int fd;
@@ -111,7 +111,7 @@ int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out)
 }
 
 /* Does not query the file's times: since Linux 6.13 a write after such a query sets new times, and
- * also writes them to the journal. A write and fstatat take 2.9 us, without times 1.9 us. */
+ * also writes them to the journal. A write and fstatat take 2.9 us with times, 1.9 us without. */
 bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode)
 {
     cv_file_info info = {0};
@@ -146,7 +146,7 @@ bool cv_os_same_file(const char *a, const char *b)
 
 char *cv_os_absolute(const char *path)
 {
-    char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* with memory for any length */
+    char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* allocates for any length */
     if (!parent) return cv_strdup(path);
     size_t size = strlen(parent) + strlen(path) + 2;
     char *joined = cv_malloc(size);
@@ -239,13 +239,13 @@ void cv_listing_close(cv_listing *listing)
 
 typedef enum rename_how { RENAME_TO_NEW, RENAME_BOTH_WAYS } rename_how;
 
-/* Renames without replacing, or exchanges names. ENOTSUP if the (file) system cannot. */
+/* Renames without replacing `to`, or exchanges names. ENOTSUP if the (file) system cannot. */
 static int rename_specially(cv_dir dir, const char *from, const char *to, rename_how how)
 {
     int failed = -1;
     errno = ENOTSUP;
 #if defined(__linux__) && defined(SYS_renameat2)
-    /* Flag 1 is RENAME_NOREPLACE, 2 is RENAME_EXCHANGE: some headers lack them. */
+    /* Flag 1 is RENAME_NOREPLACE, 2 is RENAME_EXCHANGE: some headers lack these names. */
     unsigned flags = how == RENAME_TO_NEW ? 1u : 2u;
     failed =
         (int)syscall(SYS_renameat2, cv_posix_dir(dir), from, cv_posix_dir(dir), to, flags);
@@ -264,7 +264,8 @@ int cv_dir_rename(cv_dir dir, const char *from, const char *to)
     return renameat(cv_posix_dir(dir), from, cv_posix_dir(dir), to) ? errno : 0;
 }
 
-/* A rename may replace an empty directory, so one created exclusively reserves the name first. */
+/* A rename may replace an empty directory. So an empty directory, created exclusively, first
+ * reserves `to`. */
 static int rename_directory_new(cv_dir dir, const char *from, const char *to)
 {
     if (mkdirat(cv_posix_dir(dir), to, 0777)) return errno;

@@ -1,5 +1,5 @@
 /* Open directories, and operations on names in them. A name in an open directory keeps its meaning
- * after chdir, and after a rename of the directory or of those above it. Functions that return int
+ * after chdir, and after renames of this directory or of its parents. Functions that return int
  * return 0 or an errno number. Names may be paths; cv_dir_here is the current working directory. */
 #ifndef CV_BASE_OS_DIR_H
 #define CV_BASE_OS_DIR_H
@@ -15,36 +15,36 @@ void cv_dir_close(cv_dir *dir);
 
 /* ---- Opening ------------------------------------------------------------ */
 
-/* How to open a file: one of the first three, with any of the others. */
+/* Flags for opening a file: one of the first three, combined with any of the others. */
 enum {
     CV_OPEN_READ = 1,
     CV_OPEN_WRITE = 2, /* for writing only */
     CV_OPEN_BOTH = CV_OPEN_READ | CV_OPEN_WRITE,
-    CV_OPEN_CREATE = 4,  /* if it does not exist */
-    CV_OPEN_NEW = 8,     /* with CREATE: EEXIST if it exists */
-    CV_OPEN_EMPTY = 16,  /* truncate it */
+    CV_OPEN_CREATE = 4,  /* create the file if it does not exist */
+    CV_OPEN_NEW = 8,     /* with CREATE: EEXIST if the file exists */
+    CV_OPEN_EMPTY = 16,  /* truncate the file */
     CV_OPEN_NO_LINK = 32 /* ELOOP if the name is a symbolic link */
 };
 
-/* Opens a file, or a directory for reading. `mode`: the permissions of a file that is created,
+/* Opens a file, or a directory for reading. If the file is created, its permissions are `mode`
  * without the umask's bits. */
 int cv_dir_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 
 /* Opens a directory; `how` is 0 or CV_OPEN_NO_LINK. */
 int cv_dir_open(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
-/* Opens a directory for operations on names in it, which excludes listing and sync. Needs only
- * search permission if the system supports that. */
+/* Opens a directory for operations on names in it, but not for listing or sync. If the system
+ * supports it, search permission suffices. */
 int cv_dir_open_names(const char *path, cv_dir *out);
 
 /* ---- Information -------------------------------------------------------- */
 
-/* Get information about the file to which the name leads, or about the link itself. */
+/* cv_dir_get_info follows symbolic links; cv_dir_get_link_info describes the link itself. */
 int cv_dir_get_info(cv_dir dir, const char *name, cv_file_info *out);
 int cv_dir_get_link_info(cv_dir dir, const char *name, cv_file_info *out);
 
-/* Whether `name` leads to this file, following links. Cheaper than other queries for a file that is
- * being written. */
+/* Whether `name` (links are followed) leads to the file with these numbers. For a file that is
+ * being written, this is cheaper than other queries. */
 bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t inode);
 
 /* Whether `name` currently leads to the open `file`. */
@@ -63,7 +63,7 @@ char *cv_os_real_path(const char *path);
 
 /* ---- Changing ----------------------------------------------------------- */
 
-/* Makes the names in the directory durable. Returns 0 also if the system cannot do it. */
+/* Makes the names in the directory durable. Does nothing if the system cannot do that. */
 int cv_dir_sync(cv_dir dir);
 
 /* Syncs the whole file system, for callers that wrote many files. ENOTSUP if the system cannot. */
@@ -76,15 +76,15 @@ int cv_dir_remove_directory(cv_dir dir, const char *name);
 
 /* Iterates over the names in a directory, without "." and "..". */
 typedef struct cv_listing {
-    void *system; /* the system's handle; NULL: not open */
+    void *system; /* the system's handle; NULL if not open */
     cv_dir dir;   /* the listed directory; belongs to the listing */
 } cv_listing;
 
 /* Opens a listing of `dir`. Takes ownership of `dir`, and closes it on failure. */
 int cv_listing_open(cv_dir dir, cv_listing *out);
 
-/* Returns the next name, valid until the next call. At the end, returns NULL and sets *error to 0;
- * on an error, to its number. */
+/* Returns the next name, valid until the next call. At the end or on an error, returns NULL and
+ * sets *error to 0 or to the errno number. */
 const char *cv_listing_next(cv_listing *listing, int *error);
 
 void cv_listing_close(cv_listing *listing);
@@ -96,17 +96,17 @@ void cv_listing_close(cv_listing *listing);
 /* Renames, replacing `to`. */
 int cv_dir_rename(cv_dir dir, const char *from, const char *to);
 
-/* Renames atomically without replacing: EEXIST if `to` exists. */
+/* Renames atomically without replacing `to`: EEXIST if it exists. */
 int cv_dir_rename_new(cv_dir dir, const char *from, const char *to);
 
-/* cv_dir_rename_new for systems without such a call: links and unlinks a file, or first reserves
- * `to` by an exclusively created file or directory. */
+/* Implements cv_dir_rename_new without a special system call: links and unlinks a file, or first
+ * reserves `to` by an exclusively created file or directory. */
 int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to);
 
 /* Makes `to` in `other` a hard link of `from`. EEXIST if `to` exists; EXDEV and others. */
 int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to);
 
-/* Exchanges two names atomically. ENOTSUP if the system cannot; then nothing has changed. */
+/* Exchanges two names atomically. If the system cannot, returns ENOTSUP and changes nothing. */
 int cv_dir_exchange(cv_dir dir, const char *a, const char *b);
 
 /* Creates a directory with mode 0777 without the umask's bits. EEXIST if the name exists. */
@@ -114,11 +114,11 @@ int cv_dir_make(cv_dir dir, const char *name);
 
 enum { CV_OS_TEMP_NAME = 256 };
 
-/* Makes ".<name>.<tag>-XXXXXX", truncating long names; XXXXXX is random. If in use, call again. */
+/* Makes ".<name>.<tag>-XXXXXX" with a random XXXXXX; truncates long names. The name may exist. */
 void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME]);
 
-/* Creates and opens a temporary file (read-write) or directory (read-only), with `mode` without the
- * umask's bits. */
+/* Create a temporary file or directory with mode `mode` without the umask's bits, and open the file
+ * for reading and writing, or the directory for reading. */
 int cv_dir_create_temp_file(cv_dir dir, const char *name, uint32_t mode,
                             char temp[CV_OS_TEMP_NAME], cv_file *out);
 int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
@@ -138,8 +138,8 @@ int cv_file_get_access(cv_file file, cv_os_access *out);
  * the file's group gets only the rights that all users have. */
 int cv_file_set_access(cv_file file, const cv_os_access *access);
 
-/* As cv_file_set_access. Also removes the access control lists that the file inherited, and copies
- * the lists and "user." attributes of `from` if it is open. Skips what cannot be set. */
+/* Calls cv_file_set_access and removes the access control lists that the file inherited. If `from`
+ * is open, copies its lists and "user." attributes. Ignores those that cannot be set. */
 int cv_file_take_access(cv_file file, const cv_os_access *access, cv_file from);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An open file. {0} is no file: all functions return EBADF. Never a standard stream; programs that
- * this process executes do not inherit it. Any thread. */
+/* An open file, never a standard stream. {0} is no file: all functions return EBADF for it.
+ * Programs that this process executes do not inherit the file. Any thread. */
 typedef struct cv_file {
     int number; /* on POSIX: descriptor + 1 */
 } cv_file;
@@ -20,14 +20,15 @@ typedef struct cv_dir {
 
 static inline bool cv_dir_is_open(cv_dir dir) { return dir.number != 0; }
 
-/* The directory as a file, for locks and access. It is the same handle: close it once. */
+/* Convert a directory to a file, for locks and access, and back. Both are one handle: close it
+ * once. */
 static inline cv_file cv_dir_as_file(cv_dir dir) { return (cv_file){dir.number}; }
 static inline cv_dir cv_dir_of_file(cv_file file) { return (cv_dir){file.number}; }
 
 typedef enum cv_file_kind {
     CV_KIND_FILE,
     CV_KIND_DIRECTORY,
-    CV_KIND_LINK, /* only from functions that do not follow links */
+    CV_KIND_LINK, /* returned only by functions that do not follow links */
     CV_KIND_OTHER /* pipe, device, ... */
 } cv_file_kind;
 

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* -1 for a file that is not open, which every call refuses. */
+/* Return the descriptor. It is -1, which every call refuses, if the file is not open. */
 static inline int cv_posix_fd(cv_file file) { return file.number - 1; }
 static inline int cv_posix_dir(cv_dir dir) { return dir.number - 1; }
 
-/* fsync, with the drive's cache: on macOS fsync does not flush it. Some file systems there support
- * only fsync. */
+/* Flushes the file and the drive's cache. On macOS fsync does not flush that cache, but some file
+ * systems support only fsync. */
 static inline int cv_posix_flush(int fd)
 {
 #ifdef __APPLE__

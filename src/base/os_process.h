@@ -10,15 +10,15 @@ char *cv_os_variable(const char *name);
 
 /* ---- Libraries ---- */
 
-/* A loaded library. It stays loaded until the process ends. {0}: none. */
+/* A loaded library. It stays loaded until the process ends. {0} is no library. */
 typedef struct cv_library {
     void *system;
 } cv_library;
 
-/* Loads the first of the names (the list ends with NULL) that can be loaded. */
+/* Loads the first library in `names` (ends with NULL) that can be loaded. False if none can. */
 bool cv_library_load(const char *const *names, cv_library *out);
 
-/* Stores the address of the function in `*function`, which is a pointer to a function. */
+/* Stores the address of function `name` in `*function`, a pointer to a function. */
 bool cv_library_find(cv_library library, const char *name, void *function);
 
 #endif

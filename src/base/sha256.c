@@ -1,4 +1,4 @@
-/* Room: base. SHA-256 with FIPS 180-4's names. Inputs are short, so nothing is unrolled. */
+/* Room: base. SHA-256 with FIPS 180-4's names. Inputs are short, so no loop is unrolled. */
 #include "base/sha256.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@ enum { CV_SHA256_SIZE = 32, CV_SHA256_HEX = 65 };
 
 typedef struct cv_sha256 {
     uint32_t state[8];
-    uint64_t size; /* bytes so far */
+    uint64_t size; /* bytes added so far */
     uint8_t block[64];
 } cv_sha256;
 
@@ -20,7 +20,7 @@ void cv_sha256_end(cv_sha256 *hash, uint8_t out[CV_SHA256_SIZE]);
 void cv_hmac_sha256(const void *key, size_t key_size, const void *bytes, size_t size,
                     uint8_t out[CV_SHA256_SIZE]);
 
-/* Writes lower-case hexadecimal digits and a NUL. */
+/* Writes `sum` in lower-case hexadecimal digits, and a NUL. */
 void cv_sha256_hex(const uint8_t sum[CV_SHA256_SIZE], char out[CV_SHA256_HEX]);
 
 #endif

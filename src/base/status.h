@@ -16,7 +16,7 @@ static inline bool cv_is_doubtful(caterva_status status)
     return status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED;
 }
 
-/* GNU's strerror_r: the text may be in the buffer or elsewhere. */
+/* For GNU's strerror_r, which returns a text in the buffer or elsewhere. */
 static inline const char *cv_error_text_returned(const char *returned, int sys_errno,
                                                  char *text, size_t size)
 {
@@ -25,7 +25,7 @@ static inline const char *cv_error_text_returned(const char *returned, int sys_e
     return text;
 }
 
-/* POSIX's strerror_r: returns 0, or an error and then the buffer is undefined. */
+/* For POSIX's strerror_r, which returns 0, or an error and leaves the buffer undefined. */
 static inline const char *cv_error_text_filled(int failed, int sys_errno, char *text,
                                                size_t size)
 {
@@ -33,8 +33,8 @@ static inline const char *cv_error_text_filled(int failed, int sys_errno, char *
     return text;
 }
 
-/* Returns the system's text for `sys_errno`, never NULL and never empty. May use `text`, `size` >=
- * 16. */
+/* Returns the system's text for `sys_errno`, never NULL and never empty. The result may be in
+ * `text`, whose `size` is at least 16. */
 static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 {
     text[0] = '\0';
@@ -73,15 +73,15 @@ typedef caterva_error cv_error;
 #define CV_PRINTF(fmt, args)
 #endif
 
-/* Fills *err (or NULL) with `code`, frame position `pos` (-1: none) and a message. Returns
- * `code`. */
+/* Fills *err with `code`, frame position `pos` (-1: none) and a message. Returns `code`. In all
+ * these functions `err` may be NULL. */
 cv_status cv_fail(cv_error *err, cv_status code, int64_t pos, const char *fmt, ...)
     CV_PRINTF(4, 5);
 
-/* The same for a failed system call: CATERVA_EIO with `sys_errno` and its text. */
+/* Returns CATERVA_EIO for a failed system call, with `sys_errno` and the system's text. */
 cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...) CV_PRINTF(3, 4);
 
-/* CATERVA_ENOMEM: `size` bytes for `what`. */
+/* Returns CATERVA_ENOMEM because `size` bytes for `what` could not be allocated. */
 cv_status cv_fail_memory(cv_error *err, size_t size, const char *what);
 
 /* Returns if `expr` is not CV_OK. Use only if nothing needs to be freed; else `goto done`. */

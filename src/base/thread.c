@@ -16,7 +16,7 @@ void cv_rwlock_init(cv_rwlock *lock)
     pthread_rwlockattr_destroy(&attributes);
 }
 
-/* Uses the real-time clock: if it is set meanwhile, this wait may be too long or too short. */
+/* Uses the real-time clock: if that is set meanwhile, the wait may be too long or too short. */
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns)
 {
     struct timespec until;
@@ -116,7 +116,7 @@ void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_par
     cv_once_run(&forks.once, watch_forks);
     cv_mutex_lock(&forks.lock);
     int *n = waits ? &forks.n_waiting : &forks.n_locking;
-    assert(*n < MOST_WATCHERS); /* few files add watchers, one each */
+    assert(*n < MOST_WATCHERS); /* few files add a watcher */
     (waits ? forks.waiting : forks.locking)[(*n)++] = (watcher){before, in_parent, in_child};
     cv_mutex_unlock(&forks.lock);
 }

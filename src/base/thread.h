@@ -31,7 +31,7 @@ static inline void cv_mutex_destroy(cv_mutex *mutex)
 static inline void cv_mutex_lock(cv_mutex *mutex) { pthread_mutex_lock(&mutex->system); }
 static inline void cv_mutex_unlock(cv_mutex *mutex) { pthread_mutex_unlock(&mutex->system); }
 
-/* Takes the lock and returns true, or returns false at once. */
+/* Takes the lock and returns true if it is free. Otherwise returns false without waiting. */
 static inline bool cv_mutex_try_lock(cv_mutex *mutex)
 {
     return pthread_mutex_trylock(&mutex->system) == 0;
@@ -55,7 +55,7 @@ static inline void cv_cond_wait(cv_cond *cond, cv_mutex *mutex)
 {
     pthread_cond_wait(&cond->system, &mutex->system);
 }
-/* The same, for approximately `ns` at most. */
+/* Does the same as cv_cond_wait, but sleeps for at most approximately `ns` nanoseconds. */
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns);
 
 static inline void cv_cond_wake_one(cv_cond *cond) { pthread_cond_signal(&cond->system); }
@@ -63,8 +63,8 @@ static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&con
 
 /* ---- Read-write locks ---------------------------------------------------- */
 
-/* A waiting writer precedes new readers, so that it does not starve. Therefore a thread that has
- * locked it for reading must not do so again. */
+/* A waiting writer precedes new readers, so that it does not starve. Therefore a thread that holds
+ * the lock for reading must not lock it for reading again. */
 typedef struct cv_rwlock {
     pthread_rwlock_t system;
 } cv_rwlock;
@@ -79,7 +79,7 @@ static inline void cv_rwlock_read(cv_rwlock *lock) { pthread_rwlock_rdlock(&lock
 static inline void cv_rwlock_write(cv_rwlock *lock) { pthread_rwlock_wrlock(&lock->system); }
 static inline void cv_rwlock_unlock(cv_rwlock *lock) { pthread_rwlock_unlock(&lock->system); }
 
-/* Takes the lock for writing, or returns false at once. */
+/* Takes the lock for writing if it is free. Otherwise returns false without waiting. */
 static inline bool cv_rwlock_try_write(cv_rwlock *lock)
 {
     return pthread_rwlock_trywrlock(&lock->system) == 0;
@@ -103,7 +103,7 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 
 /* ---- Threads and forks --------------------------------------------------- */
 
-/* Starts a detached thread. False if the system cannot create one. */
+/* Starts a detached thread. Returns false if the system cannot create a thread. */
 bool cv_thread_start(void *(*body)(void *context), void *context);
 
 _Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
@@ -111,9 +111,9 @@ _Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
 /* Blocks all signals in this thread, so that the system delivers them to other threads. */
 void cv_thread_block_signals(void);
 
-/* Adds `more`, 1 or -1, to the number of reasons why other threads may wait for this thread: it
- * belongs to the library, or it runs a function of the program. While the number is not 0, this
- * thread must not wait for other threads. */
+/* Adds `more`, 1 or -1, to the number of reasons why other threads may wait for this thread. A
+ * reason is that this thread belongs to the library, or runs a function of the program. While the
+ * number is not 0, this thread must not wait for other threads. */
 void cv_thread_be_awaited(int more);
 bool cv_thread_is_awaited(void);
 
@@ -128,20 +128,20 @@ static inline bool cv_thread_is_self(cv_thread thread)
     return pthread_equal(thread.system, pthread_self()) != 0;
 }
 
-/* The same as a number, never 0, for distributing data over threads. */
+/* Returns the identity of this thread as a number, never 0, to distribute data over threads. */
 static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(); }
 
 /* Adds a watcher: functions (or NULL) that are called around each fork, `before` and `in_parent` in
  * the parent, `in_child` in the child. Watchers of kind WAITS wait for other threads. They are
  * called before all LOCKS when a fork begins, and after all LOCKS when it has ended. Within a kind
- * the last one added is called first before a fork, and last after it. Does nothing on a system
+ * the watcher added last is called first before a fork, and last after it. Does nothing on a system
  * without fork. */
 typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
 void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
                        void (*in_child)(void));
 
-/* Holds the mutex around each fork, behind all watchers, so that no child inherits it locked. The
- * last one added is locked first. Call without any lock, as often as you like. */
+/* Holds the mutex around each fork, so that no child inherits it locked. Mutexes are locked after
+ * all watchers were called, the mutex added last first. Call without any lock. May be repeated. */
 void cv_thread_hold_on_fork(cv_mutex *mutex);
 
 #endif

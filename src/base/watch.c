@@ -99,7 +99,7 @@ void cv_watch_end(cv_watch *watch, bool good)
     if (--watch->n_calls == 0 && good) {
         atomic_store_explicit(&watch->done, total, memory_order_relaxed);
         if (watch->reported_done != total || watch->reported_total != total)
-            report(watch); /* which cannot stop the call any more */
+            report(watch); /* the result is ignored: the call has ended */
     }
     cv_mutex_unlock(&watch->lock);
 }
@@ -127,7 +127,7 @@ static cv_status fail_stopped(cv_error *err)
     return cv_fail(err, CATERVA_ESTOPPED, -1, "stopped");
 }
 
-/* Reads the clock only if the watch has a function. */
+/* Whether a report is due. Reads the clock only if the watch has a function. */
 static bool is_due(const cv_watch *watch)
 {
     if (!watch->progress.report) return false;
