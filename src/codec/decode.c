@@ -1,6 +1,6 @@
 /* Room: codec. Decodes compressed bytes. Callers have checked the headers against the grid. Streams
- * are not trusted: an error of libblosc2 is CATERVA_ECORRUPT. A block is decoded as a chunk that
- * contains only this block:
+ * are not trusted: an error of libblosc2 becomes CATERVA_ECORRUPT. A block is decoded as a chunk
+ * that contains only this block:
  *
  *   | header, 32 bytes       | start | the block's streams, as stored ... |
  *   | nbytes := block_bytes  |  36   |                                    |
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/* Up to this many blocks libblosc2's loop over block starts costs less than copying the streams
+/* Up to this many blocks, libblosc2's loop over block starts costs less than a copy of the streams
  * (measured with 128 KiB blocks). */
 enum { FEW_BLOCKS = 64 };
 
@@ -149,9 +149,9 @@ static bool read_runs(const cv_packed_block *block, uint8_t *item, int32_t *n)
     return at == end;
 }
 
-/* Whether the block is one repeated item, found without libblosc2: all its streams are runs, as is
- * common in smooth and sparse data. After a shuffle of whole items the values of the runs are the
- * bytes of the item; with other filters all bytes must be equal. Sets `item` and *item_size. */
+/* Whether the block is one repeated item whose streams all are runs, which is common in smooth and
+ * sparse data. Does not call libblosc2. After a shuffle of whole items the values of the runs are
+ * the bytes of the item; with other filters all bytes must be equal. Sets `item`, *item_size. */
 static bool read_repeated(const cv_packed_block *block, int32_t block_bytes, uint8_t *item,
                           int32_t *item_size)
 {
@@ -178,8 +178,8 @@ static void repeat(uint8_t *dst, int32_t size, const uint8_t *item, int32_t item
 
 enum { NO_FILTERS = 1 };
 
-/* Decodes a block that need not be one repeated item: through its chunk if the chunk is in memory
- * and has few blocks, else as a chunk of its own. With NO_FILTERS, reverses no filter. */
+/* Decodes any block: as a part of its chunk if the chunk is in memory and has few blocks, else as a
+ * chunk that contains only this block. If `how` is NO_FILTERS, reverses no filter. */
 static cv_status decode_streams(cv_decoder *decoder, const cv_packed_block *block, int how,
                                 void *dst, int32_t dst_size, cv_error *err)
 {
@@ -218,8 +218,8 @@ cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, voi
 
 /* ---- Partly decoded blocks --------------------------------------------------------- */
 
-/* Whether to leave the block shuffled. Streams that are not `in_place` must be copied for that,
- * which is worth it only if they are short. */
+/* Whether to leave the block shuffled. This needs a copy of streams that are not `in_place`, which
+ * pays only if they are short. */
 static bool may_stay_shuffled(const cv_decoder *decoder, const cv_packed_block *block,
                               int32_t block_bytes)
 {

@@ -33,15 +33,15 @@ typedef struct cv_packed_block {
     int32_t n_blocks;
 } cv_packed_block;
 
-/* Decodes a CV_ACCESS_BLOCK block to `dst`, dst_size = block_bytes. CATERVA_ECORRUPT if the streams
- * are invalid. */
+/* Decodes a block of a CV_ACCESS_BLOCK chunk to `dst`; `dst_size` is block_bytes. CATERVA_ECORRUPT
+ * if the streams are invalid. */
 cv_status cv_decode_block(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_error *err);
 
 /* The form in which a block was decoded. */
 typedef enum cv_block_form {
     CV_FORM_ITEMS,    /* complete: its items, one after another */
-    CV_FORM_SHUFFLED, /* byte k of all items precedes byte k + 1 of any */
+    CV_FORM_SHUFFLED, /* bytes k of all items precede all bytes k + 1 */
     CV_FORM_ITEM      /* one item: all items of the block are equal */
 } cv_block_form;
 
@@ -50,8 +50,8 @@ typedef enum cv_block_form {
 cv_status cv_decode_loose(cv_decoder *decoder, const cv_packed_block *block, void *dst,
                           int32_t dst_size, cv_block_form *form, cv_error *err);
 
-/* Decodes bytes [start, start + size) of a whole CV_ACCESS_BLOCK chunk; both are multiples of the
- * item size. */
+/* Decodes bytes [start, start + size) of a CV_ACCESS_BLOCK chunk that is whole in memory. `start`
+ * and `size` are multiples of the item size. */
 cv_status cv_decode_range(cv_decoder *decoder, const uint8_t *chunk, int32_t chunk_size,
                           int32_t start, int32_t size, void *dst, cv_error *err);
 

@@ -17,7 +17,7 @@ struct cv_encoder {
     bool is_slow;
     bool spoils_source;        /* libblosc2 uses its source as scratch */
     cv_buffer source;          /* a copy of the source, if spoils_source */
-    int32_t room;              /* bytes for a chunk that grows: see room_to_grow */
+    int32_t room;              /* extra bytes for a growing chunk: see room_to_grow */
     blosc2_context *gathering; /* takes its input from `blocks`; NULL until needed */
     cv_block_source blocks;
     blosc2_context *short_context; /* for short blocks; or NULL */
@@ -36,7 +36,7 @@ static int32_t room_to_grow(const cv_codec_spec *spec)
 {
     enum { PER_BLOCK = 2 * sizeof(int32_t) };
     if (spec->codec < BLOSC2_GLOBAL_REGISTERED_CODECS_START) return 0;
-    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* covers the 2 of a pair */
+    int64_t n_blocks = 2 + spec->chunk_bytes / spec->block_bytes; /* 2: for encode_pair */
     int64_t streams = spec->split_mode == BLOSC_ALWAYS_SPLIT ? spec->item_size : 1;
     return (int32_t)cv_min_i64(n_blocks * streams * PER_BLOCK, INT32_MAX / 2);
 }
@@ -83,7 +83,7 @@ void cv_encoder_free(cv_encoder *encoder)
     cv_free(encoder);
 }
 
-/* Compresses into `out`, which is resized to the chunk. `room`: additional bytes. libblosc2 may
+/* Compresses into `out`, which is resized to the chunk. `room` is the room_to_grow. libblosc2 may
  * overwrite the source: see compress_borrowed. */
 static cv_status compress(blosc2_context *context, const void *src, int32_t size,
                           int32_t room, cv_buffer *out, cv_error *err)
@@ -107,9 +107,9 @@ static void store_plainly(cv_buffer *chunk, const void *src, int32_t size)
     memcpy(chunk->data + BLOSC_EXTENDED_HEADER_LENGTH, src, (size_t)size);
 }
 
-/* Compresses a source that must not change. Stores the items uncompressed if libblosc2 copied them
- * from a source that it had overwritten, and if it marks a short compressed chunk as copied, which
- * happens with a dictionary. */
+/* Compresses a source that must not change. Stores the items uncompressed if libblosc2 may have
+ * copied them from a source that it had overwritten, or if it may have marked a short compressed
+ * chunk as copied, which happens with a dictionary. */
 static cv_status compress_borrowed(cv_encoder *encoder, const void *src, int32_t size,
                                    cv_buffer *out, cv_error *err)
 {
@@ -130,7 +130,7 @@ static cv_status check_chunk(const cv_encoder *encoder, cv_buffer *out, cv_error
 {
     int32_t block_bytes = (int32_t)cv_load_le32(out->data + BLOSC2_CHUNK_BLOCKSIZE);
     bool memcpyed = out->data[BLOSC2_CHUNK_FLAGS] & BLOSC_MEMCPYED;
-    if (memcpyed) /* a decoder would look for a dictionary */
+    if (memcpyed) /* else decoders would look for a dictionary */
         out->data[BLOSC2_CHUNK_BLOSC2_FLAGS] &= (uint8_t)~BLOSC2_USEDICT;
     bool has_blocks = !memcpyed && out->size > BLOSC_EXTENDED_HEADER_LENGTH;
     if (has_blocks && block_bytes != encoder->block_bytes)
@@ -173,7 +173,7 @@ static cv_status new_gathering(cv_encoder *encoder, cv_error *err)
     return encoder->gathering ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* libblosc2 requires a source of that length but does not read it, so it gets `out`. */
+/* libblosc2 requires a source of the chunk's length but does not read it, so it gets `out`. */
 cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
                              cv_buffer *out, cv_error *err)
 {
@@ -224,10 +224,10 @@ void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes)
     cv_store_le32(header + BLOSC2_CHUNK_BLOCKSIZE, (uint32_t)block_bytes);
 }
 
-/* To get streams of any block, it is encoded in a pair with a filler: [block, filler]. Alone, a
- * block of zeros would become a special chunk, and an incompressible one a memcpyed chunk, both
- * without streams. So zeros get a filler with one bit set, and other blocks a filler of zeros,
- * which takes a few bytes. */
+/* A block is encoded in a pair with a filler, [block, filler], so that it always gets streams.
+ * Alone, a block of zeros would become a special chunk, and an incompressible block a memcpyed
+ * chunk, both without streams. So zeros get a filler with one bit set, and other blocks a filler of
+ * zeros, which takes a few bytes. */
 static uint8_t *new_pair(cv_encoder *encoder, size_t filler_pos, size_t filler_size,
                          size_t size, cv_error *err)
 {
@@ -264,8 +264,8 @@ static cv_status take_short_context(cv_encoder *encoder, int32_t size, cv_error 
     return encoder->short_context ? CV_OK : cv_fail_memory(err, 1, "an encoder");
 }
 
-/* Encodes a short block behind a filler, [filler, block]: alone, a short block would change the
- * context's block size permanently. */
+/* Encodes a short block behind a filler, [filler, block]. Encoded alone, a short block would change
+ * the context's block size permanently. */
 static cv_status encode_short(cv_encoder *encoder, const void *block, int32_t size,
                               bool filler_is_zeros, cv_error *err)
 {
@@ -288,7 +288,7 @@ static bool has_streams(const cv_buffer *chunk)
            (chunk->data[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == 0;
 }
 
-/* Finds the streams of block `k` of `chunk`, which has n blocks. False without streams. */
+/* Finds the streams of block `k` of `chunk`, which has n blocks. False if it has none. */
 static bool find_streams(const cv_buffer *chunk, uint32_t n, uint32_t k, size_t *begin,
                          size_t *end)
 {
@@ -322,7 +322,7 @@ cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
         CV_TRY(encode_short(encoder, block, size, !is_zeros(block, size), err));
         return append_streams(chunk, 2, 1, out, header, err);
     }
-    if (encoder->is_slow && !is_zeros(block, size)) { /* else it may be encoded twice */
+    if (encoder->is_slow && !is_zeros(block, size)) { /* code below may encode it twice */
         size_t before = out->size;
         CV_TRY(encode_pair(encoder, block, true, err));
         CV_TRY(append_streams(chunk, 2, 0, out, header, err));
@@ -407,7 +407,7 @@ cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t si
 typedef struct block_progress {
     const uint8_t *src;
     cv_watch *watch;
-    int32_t passed; /* bytes counted: libblosc2 requests incompressible blocks again */
+    int32_t passed; /* bytes counted; libblosc2 requests incompressible blocks twice */
     cv_status status;
     cv_error *err;
 } block_progress;
@@ -442,7 +442,7 @@ static cv_status compress_watched(blosc2_cparams params, const void *src, int32_
 cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,
                           cv_error *err)
 {
-    enum { LITTLE = 1 << 20 }; /* takes a millisecond */
+    enum { LITTLE = 1 << 20 }; /* bytes that take a millisecond */
     if (size > (size_t)BLOSC2_MAX_BUFFERSIZE)
         return cv_fail(err, CATERVA_EINVAL, -1, "a value of %zu bytes, the format allows %d",
                        size, BLOSC2_MAX_BUFFERSIZE);

@@ -11,7 +11,7 @@ typedef struct cv_encoder cv_encoder;
 cv_status cv_encoder_create(const cv_codec_spec *spec, cv_encoder **out, cv_error *err);
 void cv_encoder_free(cv_encoder *encoder);
 
-/* Encodes a chunk of spec.chunk_bytes into `out`; the result has at most chunk_bytes + 32. */
+/* Encodes a chunk of spec.chunk_bytes into `out`, which gets at most chunk_bytes + 32 bytes. */
 cv_status cv_encode_chunk(cv_encoder *encoder, const void *src, cv_buffer *out,
                           cv_error *err);
 
@@ -22,31 +22,31 @@ typedef struct cv_block_source {
     const void *context;
 } cv_block_source;
 
-/* Encodes such a chunk, if cv_codec_gathers. Each block is requested once or twice, right before it
- * is encoded. So the block stays in the CPU's cache, and the chunk needs no memory. */
+/* Encodes such a chunk, if cv_codec_gathers. Requests each block once or twice, right before it is
+ * encoded. So the block stays in the CPU's cache, and the chunk needs no memory. */
 bool cv_codec_gathers(const cv_codec_spec *spec);
 cv_status cv_encode_gathered(cv_encoder *encoder, const cv_block_source *source,
                              cv_buffer *out, cv_error *err);
 
-/* Whether an encoded chunk is the special chunk of zeros, which lossy filters can cause. C-Blosc2
- * stores an index entry for it, and no chunk. */
+/* Whether an encoded chunk is the special chunk of zeros, which lossy filters can cause. For such a
+ * chunk C-Blosc2 stores only an index entry. */
 bool cv_codec_is_zeros(const cv_buffer *encoded);
 
-/* Encodes one block. Appends its streams, as in a chunk of this array, and sets `header` to that of
- * such a chunk, without nbytes and cbytes. Appends nothing if the block is so small that libblosc2
- * makes no streams. Blocks must be independent. Only the last of several blocks may be shorter than
- * spec.block_bytes, and only if blocks are never split. */
+/* Encodes one block. Appends its streams, as in a chunk of this array, and sets `header` to the
+ * chunk's header, without nbytes and cbytes. Appends nothing if the block is so small that
+ * libblosc2 makes no streams. Blocks must be independent. A block may be shorter than
+ * spec.block_bytes only if it is the last of several blocks, and blocks are never split. */
 cv_status cv_encode_block(cv_encoder *encoder, const void *block, int32_t size,
                           cv_buffer *out, uint8_t header[32], cv_error *err);
 
 /* Whether streams decode with either header: same codec, filters, item size, splitting. */
 bool cv_codec_same_encoding(const uint8_t a[32], const uint8_t b[32]);
 
-/* Sets the sizes in `header`, for a chunk with block starts. */
+/* Set the sizes in the header of a chunk with block starts. */
 void cv_codec_set_sizes(uint8_t header[32], int32_t chunk_bytes, int32_t cbytes);
 void cv_codec_set_block_size(uint8_t header[32], int32_t block_bytes);
 
-/* Converts a header with streams to that of the same items stored uncompressed. */
+/* Converts the header of a chunk with streams to that of the same items stored uncompressed. */
 void cv_codec_set_plain(uint8_t header[32], int32_t chunk_bytes);
 
 /* Makes a chunk that repeats one item of spec.item_size bytes. */
@@ -58,8 +58,9 @@ typedef enum cv_empty_chunk { CV_EMPTY_ZEROS, CV_EMPTY_NAN, CV_EMPTY_UNINIT } cv
 cv_status cv_encode_empty(const cv_codec_spec *spec, cv_empty_chunk kind, cv_buffer *out,
                           cv_error *err);
 
-/* Encode chunks outside the grid. cv_encode_bytes: `size` bytes with `spec`, whose chunk_bytes is
- * ignored. cv_encode_plain: an attribute value with default parameters; `watch` may be NULL. */
+/* Encode chunks outside the grid. cv_encode_bytes encodes `size` bytes with `spec`, but ignores
+ * spec.chunk_bytes. cv_encode_plain encodes an attribute value with default parameters; `watch` may
+ * be NULL. */
 cv_status cv_encode_bytes(const cv_codec_spec *spec, const void *src, int32_t size,
                           cv_buffer *out, cv_error *err);
 cv_status cv_encode_plain(const void *src, size_t size, cv_watch *watch, cv_buffer *out,

@@ -1,4 +1,4 @@
-/* Room: codec. libblosc2's parameters for a spec. */
+/* Room: codec. Makes libblosc2's parameters for a spec. */
 #include "codec/params.h"
 #include "base/thread.h"
 

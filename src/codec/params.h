@@ -6,7 +6,7 @@
 
 #include <blosc2.h>
 
-/* Calls blosc2_init once. Never blosc2_destroy: the program may use libblosc2, too. */
+/* Calls blosc2_init once. blosc2_destroy is never called: the program may use libblosc2, too. */
 void cv_codec_init(void);
 
 /* Calls cv_codec_init, and sets *geometry (NULL unless needed) to an empty schunk from which the

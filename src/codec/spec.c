@@ -98,7 +98,7 @@ int cv_codec_n_filters(const cv_codec_spec *spec)
 cv_codec_spec cv_codec_with(const cv_codec_spec *spec, cv_pipeline pipeline)
 {
     cv_codec_spec with = *spec;
-    uint8_t *filter = &with.filters[CV_CODEC_FILTERS - 1]; /* the others are unused */
+    uint8_t *filter = &with.filters[CV_CODEC_FILTERS - 1]; /* earlier filters are unused */
     if (pipeline == CV_PIPELINE_LONG_MATCHES) with.level = 4;
     if (pipeline == CV_PIPELINE_BITSHUFFLE) *filter = BLOSC_BITSHUFFLE;
     if (pipeline == CV_PIPELINE_PLAIN) *filter = BLOSC_NOFILTER;
@@ -170,9 +170,9 @@ cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_he
 
 /* ---- Requirements of pipelines ----
  *
- * Refuses to write with pipelines that libblosc2 cannot reverse: it would write unreadable data
- * without an error. tests/unit/codec/pipelines.c tries every pipeline of 1 to 6 filters. Reading is
- * not restricted. */
+ * Refuses to write with pipelines that libblosc2 cannot reverse: libblosc2 would write unreadable
+ * data without an error. tests/unit/codec/pipelines.c tries every pipeline of 1 to 6 filters.
+ * Reading is not restricted. */
 
 /* The effect of a filter on the items that later filters see. */
 enum {
@@ -185,7 +185,7 @@ static int effect(int filter)
 {
     switch (filter) {
     case BLOSC_DELTA:
-        return MOVES; /* bitwise: bits that a later filter clears are cleared in the items */
+        return MOVES; /* bitwise XOR: bits that a later filter clears are lost in the items */
     case BLOSC_TRUNC_PREC:
     case BLOSC_FILTER_INT_TRUNC: return DROPS;
     case BLOSC_FILTER_NDCELL: return MOVES;
@@ -235,7 +235,7 @@ static cv_status check_floats(const cv_codec_spec *spec, const char *who, cv_err
 
 /* ---- Requirements of filters ---------------------------------------------------- */
 
-/* `bits` of `most` bits are kept or, if negative, cleared. At least one bit must remain. */
+/* Checks a filter that keeps `bits` of `most` bits or, if negative, clears -bits; 1 must remain. */
 static cv_status check_bits(int8_t bits, int most, const char *who, cv_error *err)
 {
     if (bits >= 1 ? bits <= most : bits < 0 && -bits < most) return CV_OK;
@@ -312,7 +312,7 @@ static cv_status check_needs(const cv_codec_spec *spec, int i, cv_error *err)
     case BLOSC_FILTER_INT_TRUNC: return check_int_trunc(spec, i, err);
     case BLOSC_FILTER_NDCELL: return check_ndcell(spec, i, err);
     case BLOSC_FILTER_NDMEAN: return check_ndmean(spec, i, err);
-    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* bytes behind the last step of 16 differ */
+    case BLOSC_FILTER_BYTEDELTA_BUGGY: /* processors differ after the last 16-byte step */
         return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "filter bytedelta-old is only for reading: its output depends on the "
                        "processor; use bytedelta");
@@ -322,7 +322,7 @@ static cv_status check_needs(const cv_codec_spec *spec, int i, cv_error *err)
 
 /* ---- Order ----------------------------------------------------------------------- */
 
-/* Returns the last earlier filter with one of these effects, or NULL. */
+/* Returns the last filter before filter `i` that has one of `effects`, or NULL. */
 static const char *before(const cv_codec_spec *spec, int i, int effects)
 {
     while (--i >= 0) {
@@ -441,7 +441,7 @@ static cv_status check_dictionary(const cv_codec_spec *spec, cv_error *err)
         return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "%s does not support a dictionary; zstd does",
                        cv_codec_name(spec->codec));
-    int n = cv_codec_n_filters(spec); /* filters run twice, the second time over scratch */
+    int n = cv_codec_n_filters(spec); /* they run twice, the second time over scratch */
     if (n > 2)
         return cv_fail(err, CATERVA_EPIPELINE, -1,
                        "a dictionary allows at most 2 filters, there are %d", n);

@@ -40,7 +40,7 @@ bool cv_codec_makes_dict(int codec);
 
 const char *cv_codec_engine_version(void);
 
-/* Codec and filter names as in caterva_codec_name; NULL or -1 if unknown. */
+/* Convert names, as in caterva_codec_name, to numbers and back; NULL or -1 if unknown. */
 const char *cv_codec_name(int codec);
 int cv_codec_number(const char *name);
 const char *cv_filter_name(int filter);
@@ -58,36 +58,36 @@ typedef enum cv_pipeline {
     CV_N_PIPELINES
 } cv_pipeline;
 
-/* Returns a copy of the spec, changed to that pipeline. */
+/* Returns a copy of the spec, changed to `pipeline`. */
 cv_codec_spec cv_codec_with(const cv_codec_spec *spec, cv_pipeline pipeline);
 
 /* Returns the pipeline that has the filter of a stored chunk, so that new blocks fit into the
- * chunk. The caller checks that: the chunk may be another program's. */
+ * chunk. The caller checks that they fit, because another program may have written the chunk. */
 cv_pipeline cv_codec_pipeline_of(const cv_codec_spec *spec, const uint8_t chunk_header[32]);
 
-/* Whether chunks encoded with this spec are CV_ACCESS_BLOCK (or raw). */
+/* Whether chunks encoded with this spec are CV_ACCESS_BLOCK or CV_ACCESS_RAW. */
 bool cv_codec_blocks_independent(const cv_codec_spec *spec);
 
-/* Whether libblosc2 reads the array's geometry from the schunk of its context: the n-d plug-ins,
- * and bytedelta, which reads its stream count there. */
+/* Whether libblosc2 reads the array's geometry from its context's schunk. The n-d plug-ins do, and
+ * bytedelta, which reads its stream count there. */
 bool cv_codec_needs_geometry(const cv_codec_spec *spec);
 
 /* Whether a chunk may take so long to encode that progress should be reported between its blocks.
  * Decoding is never that slow. */
 bool cv_codec_is_slow(const cv_codec_spec *spec);
 
-/* CATERVA_EUNSUPPORTED for a chunk whose codec or filters need the array's geometry, if decoders
- * for `spec` have none. */
+/* CATERVA_EUNSUPPORTED if the chunk's codec or filters need the array's geometry, but decoders for
+ * `spec` do not have it. */
 cv_status cv_codec_check_chunk(const cv_codec_spec *spec, const uint8_t chunk_header[32],
                                cv_error *err);
 
 /* ---- Requirements of pipelines ----
  *
- * Which codecs and filters restore their input. */
+ * They say which codecs and filters restore their input. */
 
-/* As cv_codec_check, for writing: CATERVA_EPIPELINE, with a message about the requirement, for
- * codecs, filters, items and blocks that libblosc2 cannot encode together, or whose input would not
- * be restored. */
+/* Calls cv_codec_check, then checks the spec for writing. CATERVA_EPIPELINE, with a message about
+ * the requirement, if libblosc2 cannot encode these items and blocks with these codecs and filters,
+ * or would not restore the items. */
 cv_status cv_codec_check_encoding(const cv_codec_spec *spec, cv_error *err);
 
 #endif
