@@ -110,8 +110,9 @@ typedef struct caterva_error {
     int64_t reserved[4]; /* set to 0 by this version; for later members        */
 } caterva_error;
 
-/* Return static text: the library's version, "MAJOR.MINOR.PATCH"; the version of the C-Blosc2
- * in use; a status as "CATERVA_EINVAL" etc., or "unknown status".
+/* caterva_version returns "MAJOR.MINOR.PATCH". caterva_codec_version returns the version of the
+ * C-Blosc2 in use. caterva_status_name returns "CATERVA_EINVAL" etc., or "unknown status". The
+ * texts are static.
  * Thread: any. */
 CATERVA_API const char *caterva_version(void);
 CATERVA_API const char *caterva_codec_version(void);
@@ -192,15 +193,15 @@ CATERVA_API void caterva_dtype_free(caterva_dtype *dtype);
 
 /* ---- Progress and stopping ---------------------------------------------- */
 
-/* Reports the progress of long calls, and can stop them. Set in the options that create or open
- * a handle, it is for all calls through that handle; set in the options of one call, for that
- * call. If both are set the call reports to both, possibly at the same time. Arrays opened from
- * a tree have their own options for this.
+/* Reports the progress of long calls, and can stop them. In the options that create or open a
+ * handle it applies to all calls through the handle. In the options of one call it applies to
+ * that call. If both are set the call reports to both, possibly at the same time. Arrays opened
+ * from a tree have their own options for this.
  *
  * - `report` is called from any thread, but never concurrently. It must be quick and must not
  *   use the array. If it returns non-zero the call stops: CATERVA_ESTOPPED. A function set for
- *   a handle stops all calls in progress through the handle, and calls that begin before these
- *   have all ended.
+ *   a handle stops all calls in progress through the handle, and every call that begins before
+ *   the stopped calls have ended.
  * - All counts are bytes of items that are decoded or encoded, in whole chunks or blocks,
  *   unless an option states something else. A file that is listed, moved or deleted counts 4
  *   KiB, whatever its size.
@@ -239,7 +240,7 @@ typedef struct caterva_progress {
 
 typedef enum caterva_durability {
     CATERVA_DURABILITY_FULL = 0, /* commit survives power loss (two syncs)                 */
-    CATERVA_DURABILITY_ORDERED,  /* one sync: power loss may take the last commit, no more */
+    CATERVA_DURABILITY_ORDERED,  /* one sync: power loss may undo the last commit only     */
     CATERVA_DURABILITY_NONE      /* no sync: survives a killed process, not power loss     */
 } caterva_durability;
 
@@ -261,7 +262,7 @@ typedef enum caterva_metalayer_kind {
     CATERVA_METALAYER_DEFAULT = 0, /* b2nd; in a copy: the source's         */
     CATERVA_METALAYER_B2ND,
     CATERVA_METALAYER_CATERVA, /* for readers before C-Blosc2 2.7: no dtype */
-    CATERVA_METALAYER_NONE     /* of an open array: a frame of plain items  */
+    CATERVA_METALAYER_NONE     /* in caterva_info: a frame of plain items   */
 } caterva_metalayer_kind;
 
 /* A fixed metalayer of the user, added at creation. */
@@ -288,19 +289,19 @@ typedef struct caterva_create_options {
     int codec_meta;             /* 0..255                                                 */
     int level;                  /* 1..9; CATERVA_NONE: blocks are stored uncompressed; 0:
                                    zstd 3 for items of 1 byte, 2 for larger ones; other
-                                   codecs 5. With zstd, level 0 and filters all 0, a
-                                   chunk of at least 64 blocks that is written whole has
-                                   instead level 4, or bitshuffle, or (floats) no filter,
-                                   if one of its blocks is much smaller then              */
-    int use_dict;               /* zstd only; C-Blosc2 misreads some: docs/format.md      */
-    int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order; 0 beside
-                                   others does nothing. All 0: shuffle, but no filter for
-                                   items of 1 byte or with an n-d codec; see level.
+                                   codecs 5. With zstd, if level and all filters are 0, a
+                                   chunk of at least 64 blocks that is written whole gets
+                                   level 4, bitshuffle or (floats) no filter, if that
+                                   makes a sample block of the chunk much smaller         */
+    int use_dict;               /* for zstd; C-Blosc2 misreads some chunks: docs/format.md */
+    int filters[CATERVA_MAX_FILTERS];      /* caterva_filter, applied in order; entries 0
+                                   are skipped. All 0: shuffle, but no filter for items
+                                   of 1 byte or with an n-d codec; see also `level`.
                                    CATERVA_FILTER_NONE alone: no filter                   */
     int filters_meta[CATERVA_MAX_FILTERS]; /* -128..255, the low byte is stored           */
     const caterva_metalayer *metalayers;   /* user's fixed metalayers                     */
     int n_metalayers;                      /* 0..15                                       */
-    int overwrite;              /* replace what exists at the first commit                */
+    int overwrite;              /* 1: the first commit replaces what exists at the URL    */
     int threads;                /* maximum per request; 0: all cores                      */
     caterva_durability durability;
     int64_t dirty_budget;       /* bytes of decoded blocks a writer may buffer; 0: 64 MiB */
@@ -323,21 +324,21 @@ typedef struct caterva_open_options {
     int threads;      /* maximum per request; 0: all cores                            */
     caterva_durability durability;
     int64_t dirty_budget; /* bytes of decoded blocks a writer may buffer; 0: 64 MiB   */
-    int64_t cache_bytes;  /* cache for decoded blocks: 0: the shared one; > 0: one of
-                             this size for the handle alone; CATERVA_NONE: no cache   */
+    int64_t cache_bytes;  /* size of a cache of decoded blocks for this handle alone;
+                             0: the shared cache; CATERVA_NONE: no cache              */
     int unchecked;        /* 1: checksums are ignored, to recover the intact items of a
-                             damaged array; a commit then accepts damaged ones, too   */
+                             damaged array; a commit then accepts damaged items, too  */
     int no_read_ahead;    /* 1: no read-ahead of scans, see caterva_prefetch          */
-    int64_t keep_bytes;   /* reading: maximum size of a file that is kept in memory, as
-                             stored, after its reads have cost as much as reading the
-                             whole file. 0: 16 MiB; CATERVA_NONE: never. Then only
-                             caterva_refresh and caterva_verify see changes of it     */
+    int64_t keep_bytes;   /* reading: a file of at most this size is kept in memory, as
+                             stored, once its reads have cost as much as reading it
+                             whole. Only caterva_refresh and caterva_verify see changes
+                             of a kept file. 0: 16 MiB; CATERVA_NONE: no file is kept */
     caterva_progress progress; /* of all calls through the handle                    */
     int compact_percent;  /* writing, 1 to 100: caterva_close compacts a changed file (see
                              caterva_compact) if its dead space is at least this
                              percentage and 64 KiB, and no reader uses an older state.
-                             Reports its own progress; if it fails or is stopped, the
-                             close still succeeds. 0, or for a directory: never       */
+                             A compaction reports its own progress; if it fails or is
+                             stopped, the close succeeds. 0, or a directory: never    */
     const caterva_remote_options *remote; /* for a URL; copied. NULL: the defaults    */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)
@@ -379,21 +380,21 @@ CATERVA_API caterva_status caterva_create_from_memory(const char *url,
  * (CATERVA_EUNSUPPORTED with CATERVA_MODE_WRITE).
  *
  * Returns CATERVA_ENOTFOUND if nothing exists there, CATERVA_ECORRUPT with the byte position if
- * the frame is damaged, CATERVA_EUNSUPPORTED if this library cannot read it, and, with
- * CATERVA_MODE_WRITE, CATERVA_EBUSY while another handle or process has it open for writing.
- * Release *out with caterva_close or caterva_discard.
+ * the frame is damaged, and CATERVA_EUNSUPPORTED if this library cannot read the frame. With
+ * CATERVA_MODE_WRITE, returns CATERVA_EBUSY while another handle or process has the array open
+ * for writing. Release *out with caterva_close or caterva_discard.
  * Thread: any. */
 CATERVA_API caterva_status caterva_open(const char *url, const caterva_open_options *options,
                                         caterva_array **out, caterva_error *err);
 
-/* Makes all pending changes, or none, visible to others and durable as the handle's durability
- * states. Without pending changes it does nothing. Waits for a caterva_verify of the same
- * handle; returns CATERVA_EBUSY inside a callback of caterva_verify.
+/* Makes all pending changes, or none, visible to other handles, and as durable as the handle's
+ * `durability` requires. Does nothing if no change is pending. Waits for a caterva_verify of
+ * the same handle; returns CATERVA_EBUSY inside a callback of caterva_verify.
  *
  * After a failure the last committed state is untouched and the changes are still pending:
- * commit again when the cause (a full disk, for example) is gone. If a sync fails, or the write
- * of the header that makes the commit visible, the state on the medium is unknown. Reads still
- * work then, but every later write and commit returns CATERVA_EIO. Discard the handle and open
+ * commit again when the cause (a full disk, for example) is gone. If a sync fails, or if the
+ * write of the header at the end fails, the state on the medium is unknown. Reads still work
+ * then, but every later write and commit returns CATERVA_EIO. Discard the handle and open
  * the array again: it has either the whole old state or the whole new one. Returns CATERVA_EIO
  * if the file or directory was moved, deleted or replaced while it was open for writing: a
  * commit there would be lost.
@@ -460,8 +461,8 @@ typedef struct caterva_info {
     caterva_layout layout;
     caterva_metalayer_kind metalayer;
     int in_memory;
-    int sealed;            /* 1: checksums cover all of it; see caterva_measure            */
-    int codec, codec_meta, level; /* as in caterva_create_options; codec, level never 0    */
+    int sealed;            /* 1: checksums cover the whole array; see caterva_measure      */
+    int codec, codec_meta, level; /* as in caterva_create_options; codec, level are not 0  */
     int filters[CATERVA_MAX_FILTERS]; /* CATERVA_FILTER_NONE in entries without a filter   */
     int filters_meta[CATERVA_MAX_FILTERS]; /* 99 in the first entry, beside
                               CATERVA_FILTER_NONE: chunks may have another level and other
@@ -473,24 +474,24 @@ typedef struct caterva_info {
     int64_t chunk_bytes;   /* decoded, padding included                                    */
     int64_t block_bytes;
     int64_t data_bytes;    /* n_items * item_size                                          */
-    int64_t frame_bytes;   /* of the frame as stored (sparse: chunk files added)           */
-    int64_t header_bytes;  /* above 512 a header write may tear in a power cut             */
+    int64_t frame_bytes;   /* size of the stored frame (sparse: with its chunk files)      */
+    int64_t header_bytes;  /* size of its header; if above 512, power loss may tear it     */
     int n_attributes;
-    int n_metalayers;      /* the array's own included                                     */
+    int n_metalayers;      /* including the array's own                                    */
     const char *const *attribute_names;  /* n_attributes entries, in file order            */
     const caterva_metalayer *metalayers; /* n_metalayers entries, in file order            */
     const char *url;       /* absolute path of the file or directory; NULL in memory       */
     uint64_t offset;       /* where the frame begins in the file                           */
     caterva_mode mode;     /* of the handle                                                */
     caterva_durability durability; /* of its commits                                       */
-    int64_t commit_number; /* of the last commit; grows with each. 0 if the file does not
-                              have it: no commit yet, a file of another writer, or an
-                              array without stored chunks                                  */
+    int64_t commit_number; /* of the last commit; each commit increases it. 0: the file has
+                              no number, because of no commit yet, another writer, or no
+                              stored chunk                                                 */
     /* Identifies the last commit that the handle sees: equal through all handles at that
      * commit, in all processes; different for another commit or another array. Computed from
      * the checksums of a sealed array (copies of the file have the same id); without a seal
      * also from the file's inode, time and size (URL: ETag, date and size), so commits within
-     * a tick of that clock may share it. Undefined in memory and before the first commit. */
+     * a tick of that clock may share an id. Undefined in memory and before the first commit. */
     uint8_t state_id[CATERVA_STATE_ID];
 } caterva_info;
 
@@ -544,14 +545,14 @@ typedef struct caterva_axis {
     caterva_axis_kind kind;
     int64_t start, stop, step; /* step 0: 1             */
     const int64_t *indices;    /* borrowed for the call */
-    const uint8_t *mask;       /* likewise              */
+    const uint8_t *mask;       /* borrowed for the call */
     int64_t n;                 /* of indices or mask    */
     int64_t reserved[2];       /* must be 0             */
 } caterva_axis;
 
 typedef enum caterva_selection_kind {
-    CATERVA_SELECTION_BOX = 0, /* [start, stop) on each axis, as caterva_read; strict  */
-    CATERVA_SELECTION_AXES,    /* each axis by itself                                  */
+    CATERVA_SELECTION_BOX = 0, /* [start, stop) on each axis; bounds are not clamped   */
+    CATERVA_SELECTION_AXES,    /* the items that each axis selects, combined           */
     CATERVA_SELECTION_POINTS,  /* single items                                         */
     CATERVA_SELECTION_MASK     /* the items where a mask of the array's shape is not 0 */
 } caterva_selection_kind;
@@ -590,10 +591,10 @@ typedef struct caterva_selection {
  * overlap; only a stride of 0 is checked. */
 typedef struct caterva_buffer {
     size_t struct_size;
-    void *data;             /* not written when it is a source            */
+    void *data;             /* only read if the buffer is a source        */
     size_t size;            /* bytes from the lowest item to the end of the
                                highest; checked against shape and strides */
-    int ndim;               /* of shape and strides where these are given */
+    int ndim;               /* entries of shape and strides, if not NULL  */
     const int64_t *shape;
     const int64_t *strides; /* bytes                                      */
     const char *dtype;      /* of the items; NULL: the array's. Numbers (bool, integers,
@@ -601,8 +602,8 @@ typedef struct caterva_buffer {
                                converted; buffers may also be "bfloat16", little-endian,
                                cast as in ml_dtypes                       */
     caterva_casting casting;
-    const char *field;      /* destination of structured items: only this field of each,
-                               "a", or "a.b" if nested; dtype is then the field's.
+    const char *field;      /* in a destination of structured items: the only field to
+                               read, "a", or "a.b" if nested; dtype is then the field's.
                                NULL: whole items                          */
 } caterva_buffer;
 #define CATERVA_BUFFER_INIT CATERVA_INIT_(caterva_buffer)
@@ -669,8 +670,8 @@ typedef struct caterva_request caterva_request;
 
 /* Does what caterva_read_selection does, but returns at once. A thread of the library's pool
  * does the read and calls on_done. The handle queues its reads and begins them in order, at
- * most `threads` at once. Any number may be outstanding; each takes about 2 KiB and the
- * memory of its lists and masks.
+ * most `threads` at once. Any number of reads may be outstanding; each takes about 2 KiB and
+ * the memory of its lists and masks.
  *
  * Copies `selection`, `dst` and `options` with all they point at, except the memory at
  * dst->data, which belongs to the library until on_done is called. Wrong arguments are reported
@@ -721,8 +722,8 @@ CATERVA_API caterva_status caterva_request_wait(caterva_request *request, caterv
 CATERVA_API void caterva_request_release(caterva_request *request); /* NULL is fine */
 
 /* Writes the selected items from `src`. If an item is selected twice the last value (in C
- * order of the result) wins, as in NumPy. Otherwise as caterva_write, with the statuses and
- * the memory of caterva_read_selection. A source of another dtype is converted whole first.
+ * order of the result) wins, as in NumPy. Otherwise works as caterva_write, with the statuses
+ * and memory of caterva_read_selection. A source of another dtype is first converted whole.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
                                                    const caterva_selection *selection,
@@ -734,8 +735,8 @@ CATERVA_API caterva_status caterva_write_selection(caterva_array *array,
 /* The cache keeps decoded blocks that a read needed in part, but not blocks that were read
  * whole. Blocks that a scan has passed are evicted first; one request fills at most three
  * quarters of the cache. The cache never changes what a read returns. If all blocks of an array
- * fit into the cache together, it keeps every block that is read from the array, except by a
- * first read of the whole array at once. All handles of the process share one cache of 64 MiB,
+ * fit into the cache together, every block that is read is kept, except when the first read of
+ * the array reads all of it at once. All handles of the process share one cache of 64 MiB,
  * except handles with a cache of their own or none (`cache_bytes`). The cache's memory grows
  * with its blocks and shrinks as handles are closed. */
 
@@ -745,10 +746,10 @@ typedef struct caterva_cache_info {
     int64_t bytes;    /* in use, never more than the limit              */
     int64_t blocks;   /* in the cache                                   */
     int64_t hits;     /* lookups that found the block, since the start  */
-    int64_t misses;   /* lookups that did not                           */
+    int64_t misses;   /* lookups that did not find the block            */
     int64_t inserted;
-    int64_t evicted;  /* to make room                                   */
-    int64_t prefetched; /* inserted before a read needed them           */
+    int64_t evicted;  /* blocks evicted to make room                    */
+    int64_t prefetched; /* blocks inserted before a read needed them    */
 } caterva_cache_info;
 #define CATERVA_CACHE_INFO_INIT CATERVA_INIT_(caterva_cache_info)
 
@@ -757,8 +758,8 @@ typedef struct caterva_cache_info {
  * Thread: any. */
 CATERVA_API caterva_status caterva_cache_set_limit(int64_t bytes, caterva_error *err);
 
-/* Describes the cache that `array` uses (all zero without one), or, with NULL, the shared
- * one.
+/* Describes the cache that `array` uses (all members are 0 if it uses none). With `array` NULL,
+ * describes the shared cache.
  * Thread: any. */
 CATERVA_API caterva_status caterva_cache_describe(caterva_array *array,
                                                   caterva_cache_info *out,
@@ -766,16 +767,16 @@ CATERVA_API caterva_status caterva_cache_describe(caterva_array *array,
 
 /* Requests that the blocks of the box [start, stop) be decoded into the cache, and returns at
  * once. Cached blocks are not decoded again. All queued boxes together fill at most half of the
- * cache; what exceeds that is ignored, and so is a box while eight are queued. Errors are
- * reported by the read that needs the block. The handle's threads decode, except the caller's,
- * and reads have priority. So this does nothing through a handle with `threads` 1, or without a
- * cache. Returns CATERVA_ERANGE if the box is not inside the array. A write waits for the few
- * blocks being decoded, and later reads see the written items. Closing the handle and fork
- * wait, too. They and caterva_refresh drop the queued boxes.
+ * cache; blocks beyond that are ignored, and so is a box while eight boxes are queued. Errors
+ * are reported by the read that needs the block. The handle's threads decode, except the
+ * caller's, and reads have priority. So the call does nothing through a handle with `threads`
+ * 1, or without a cache. Returns CATERVA_ERANGE if the box is not inside the array. A write
+ * waits for the few blocks being decoded, as closing and fork do, and later reads see the
+ * written items. Closing, fork and caterva_refresh drop the queued boxes.
  *
  * A scan needs no such call. When a thread reads three boxes, each moved by the same step
  * along one axis, the library prefetches the next layer of blocks along that axis each time
- * the scan reaches a new one. A selection, also of a view, counts as a box if it has neither
+ * the scan reaches a new layer. A selection, also of a view, counts as a box if it has neither
  * steps nor lists. There is no read-ahead if the boxes need most of their blocks whole, the
  * handle has one thread, several threads read through it, the machine has fewer than two
  * cores for each such scan, two layers exceed three quarters of the cache, or no_read_ahead
@@ -789,14 +790,14 @@ CATERVA_API caterva_status caterva_prefetch(caterva_array *array, const int64_t 
 /* A view shows an array through slices, steps, transposition and new axes, or shows several
  * arrays as one. Making one touches no data. A view never changes. A read or write through a
  * view is a selection of the array below, in the state that the array's handle sees; the array
- * must stay open. A view made from another view stays valid when that one is freed. After a
+ * must stay open. A view made from another view stays valid when the other is freed. After a
  * change of the array's shape, or a caterva_refresh to an array of other axes or another dtype,
  * use of older views returns CATERVA_ESTALE, before any other error. A view of several arrays
- * can still read the items of those that have not changed. */
+ * can still read the items of the unchanged arrays. */
 typedef struct caterva_view caterva_view;
 
-/* Makes a view of the whole array. Release *out with caterva_view_free, as the views of the
- * functions below.
+/* Makes a view of the whole array. Release this view, and those that the functions below make,
+ * with caterva_view_free.
  * Thread: shared; caterva_view_free: any, once. */
 CATERVA_API caterva_status caterva_view_of(caterva_array *array, caterva_view **out,
                                            caterva_error *err);
@@ -809,9 +810,9 @@ CATERVA_API caterva_status caterva_view_select(const caterva_view *view,
                                                const caterva_axis *axes, int n_axes,
                                                caterva_view **out, caterva_error *err);
 
-/* Make a view: transpose with axis order[i] of the old view as axis i (`order` NULL reverses
- * the axes); expand with a new axis of one item before `axis` in [0, ndim], at most 16 axes
- * in all; squeeze without `axis`, which must have one item.
+/* caterva_view_transpose makes axis order[i] of the old view axis i of the new one (`order`
+ * NULL reverses the axes). caterva_view_expand adds an axis of one item before `axis` in
+ * [0, ndim], up to 16 axes. caterva_view_squeeze drops `axis`, which must have one item.
  * Thread: any. */
 CATERVA_API caterva_status caterva_view_transpose(const caterva_view *view, const int *order,
                                                   caterva_view **out, caterva_error *err);
@@ -820,8 +821,9 @@ CATERVA_API caterva_status caterva_view_expand(const caterva_view *view, int axi
 CATERVA_API caterva_status caterva_view_squeeze(const caterva_view *view, int axis,
                                                 caterva_view **out, caterva_error *err);
 
-/* Join `n` >= 1 views of one dtype into a read-only view: concat along `axis`, where their
- * lengths may differ; stack along a new axis before `axis`. All other lengths are the same.
+/* Join `n` >= 1 views of one dtype into a read-only view. caterva_view_concat joins along
+ * `axis`, where lengths may differ; on other axes lengths must be equal. caterva_view_stack
+ * joins views of one shape along a new axis before `axis`.
  * Thread: any. */
 CATERVA_API caterva_status caterva_view_concat(const caterva_view *const *views, int n,
                                                int axis, caterva_view **out,
@@ -830,17 +832,17 @@ CATERVA_API caterva_status caterva_view_stack(const caterva_view *const *views, 
                                               int axis, caterva_view **out,
                                               caterva_error *err);
 
-/* Return the number of axes, and their lengths (ndim entries, borrowed from the view); 0 and
- * NULL for NULL. The dtype is that of the arrays below.
+/* caterva_view_ndim returns the number of axes. caterva_view_shape returns their lengths,
+ * borrowed from the view. For NULL they return 0 and NULL. The dtype is that of the arrays.
  * Thread: any. */
 CATERVA_API int caterva_view_ndim(const caterva_view *view);
 CATERVA_API const int64_t *caterva_view_shape(const caterva_view *view);
 
 /* Read and write as caterva_read_selection and caterva_write_selection do, with the view in
  * place of the array. Lists and points take 8 bytes more for each index; a mask of the view
- * takes the memory of as many points. With a view of several arrays, points and masks take for
- * each item 8 bytes more, its coordinates a second time, and the item's memory. A view of
- * several arrays cannot be written: CATERVA_EREADONLY.
+ * takes the memory of as many points. With a view of several arrays, points and masks also
+ * take, for each item, 8 bytes, its coordinates a second time, and the size of the item. A view
+ * of several arrays cannot be written: CATERVA_EREADONLY.
  * Thread: shared for caterva_view_read, turns for caterva_view_write, on the arrays below. */
 CATERVA_API caterva_status caterva_view_read(const caterva_view *view,
                                              const caterva_selection *selection,
@@ -859,13 +861,13 @@ CATERVA_API caterva_status caterva_view_write(const caterva_view *view,
  * - The state that is read is defined per array. Through handles for writing, the shares may
  *   read states of different times.
  * - caterva_close, caterva_discard and caterva_refresh of one array wait only for its share.
- *   The first two cancel the whole read, but on_done may be called after they return, when
- *   the last other array has stopped. `dst` belongs to the library until then.
+ *   caterva_close and caterva_discard cancel the whole read, but on_done may be called after
+ *   they return, when the last other array has stopped. Until then `dst` is the library's.
  * - CATERVA_ESTALE is reported through on_done; the call itself reports only wrong arguments.
  *
  * Takes about 2 KiB for each array and 1.5 KiB for each share: a list along the axis of a
- * join has one for each run of indices in one array. Points and masks of several arrays take
- * the memory of their result a second time.
+ * join has one share for each run of indices in one array. Points and masks of several arrays
+ * take the memory of their result a second time.
  * Thread: any. */
 CATERVA_API caterva_status caterva_view_read_async(const caterva_view *view,
                                                    const caterva_selection *selection,
@@ -935,11 +937,11 @@ CATERVA_API caterva_status caterva_attr_read(caterva_array *array, const char *n
  *
  * - C-Blosc2 can change a frame with at most 16 attributes whose names have at most 31 bytes.
  *   While all attributes fit, each has its own key ("vlmeta"), as python-blosc2 writes them.
- * - Otherwise the attribute `attrs` is a map of those that do not fit: all longer names, and
- *   all after the first 15 (14 if the array has a fill). python-blosc2 opens the file and
+ * - Otherwise the attribute `attrs` is a map of those that do not fit: all with longer names,
+ *   and all after the first 15 (14 if the array has a fill). python-blosc2 opens the file and
  *   shows the others, and the map as one attribute.
  * - All functions here read both places, also in files of other writers, where the map may be
- *   JSON text. An own key takes precedence over one in the map.
+ *   JSON text. If a name is in both places, its own key takes precedence over the map.
  *
  * Returns CATERVA_EINVAL if the bytes are not a MessagePack value and would go into the map,
  * or if the map would exceed 64 MiB.
@@ -982,7 +984,7 @@ CATERVA_API caterva_status caterva_dims_set(caterva_array *array, const char *co
 
 /* Computes the chunk and block shape that the library would choose for an array of this shape
  * and item size. If one of the two shapes is given (not NULL), keeps it and chooses the other
- * one to fit. ndim entries each.
+ * shape to fit. Each shape has ndim entries.
  * Thread: any. */
 CATERVA_API caterva_status caterva_partition_choose(int ndim, const int64_t *shape,
                                                     int64_t item_size,

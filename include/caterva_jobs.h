@@ -45,10 +45,10 @@ typedef struct caterva_job_options {
 } caterva_job_options;
 #define CATERVA_JOB_INIT CATERVA_INIT_(caterva_job_options)
 
-/* Begins a job on an array that is open for writing; it may be uncommitted. Flushes pending
- * changes, which become part of the job's base. Writes 8 bytes for each chunk, compressed, by
- * which caterva_merge finds the chunks that have changed since. Release *job with
- * caterva_free.
+/* Begins a job on an array that is open for writing; the array may be uncommitted. Flushes
+ * pending changes, which become part of the job's base. Writes 8 bytes for each chunk,
+ * compressed: with them caterva_merge finds the chunks that have changed since. Release *job
+ * with caterva_free.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_job_begin(caterva_array *array,
                                              const caterva_job_options *options, void **job,
@@ -56,7 +56,7 @@ CATERVA_API caterva_status caterva_job_begin(caterva_array *array,
 
 /* Makes a new part of the job. `url`: the array, by the path or URL at which this worker finds
  * it. *out is an array for writing, with the shape, partition, codec and layout of the array.
- * Its items read as zeros until this handle writes them: it is no copy of the array. `options`
+ * Its items read as zeros until this handle writes them: *out is not a copy. `options`
  * (NULL: defaults) apply except mode, offset and compact_percent.
  *
  * Its shape, attributes and metalayers cannot change, and it cannot be committed
@@ -89,8 +89,8 @@ typedef enum caterva_overlap {
 typedef struct caterva_merge_options {
     size_t struct_size;
     caterva_overlap overlap;
-    int unchecked; /* 1: moved bytes are not compared with their checksums, which are
-                      copied: damage is detected when the bytes are read                */
+    int unchecked; /* 1: moved bytes are not compared with their checksums; a later read
+                      detects damage by the checksums, which are copied                 */
     int keep;      /* 1: the commit keeps the job's folder, for other tokens of the job */
     caterva_progress progress; /* done == 0 while parts are checked */
 } caterva_merge_options;
@@ -99,10 +99,10 @@ typedef struct caterva_merge_options {
 typedef struct caterva_merge_result {
     size_t struct_size;
     int64_t parts;          /* parts with items, each counted once            */
-    int64_t chunks;         /* chunks that they wrote                         */
-    int64_t moved_chunks;   /* of these, moved as stored                      */
-    int64_t spliced_chunks; /* assembled from compressed blocks               */
-    int64_t decoded_blocks; /* decoded to assemble spliced and encoded chunks */
+    int64_t chunks;         /* chunks that the parts wrote                    */
+    int64_t moved_chunks;   /* chunks moved as stored                         */
+    int64_t spliced_chunks; /* chunks assembled from compressed blocks        */
+    int64_t decoded_blocks; /* blocks decoded for spliced or encoded chunks   */
     int64_t merged_before;  /* chunks that already held the same items        */
 } caterva_merge_result;
 #define CATERVA_MERGE_RESULT_INIT CATERVA_INIT_(caterva_merge_result)
@@ -110,12 +110,12 @@ typedef struct caterva_merge_result {
 /* Merges `n` finished parts of one job into the array, which is open for writing; any handle
  * can merge, not only the one that began the job. The merge is pending like any write:
  * caterva_commit makes all of it visible and deletes the job's folder (caterva_jobs_list
- * lists what it cannot delete); caterva_rollback rolls it back and keeps the parts. A
+ * lists parts that stay); caterva_rollback rolls the merge back and keeps the parts. A
  * repeated token counts once. Parts that share chunks must be merged in one call. `options`
  * and `result` may be NULL.
  *
  * Everything is checked before anything changes, except that the array first grows to the
- * shape of the job, which stays pending:
+ * shape of the job, and this change stays pending:
  *
  *   CATERVA_ECORRUPT   bytes that are not a token; a part whose index or chunks do not match
  *                      the checksum in its token. Other bytes of the part's file, such as
@@ -125,14 +125,15 @@ typedef struct caterva_merge_result {
  *   CATERVA_ESHAPE     the array's geometry or dtype is not that of the job
  *   CATERVA_EEXIST     two parts wrote the same items; the message names both
  *   CATERVA_ESTALE     a chunk that a part wrote has changed in the array since the job
- *                      began, unless it holds what the parts hold, as after a commit whose
- *                      success was not reported; or the path has a new array since
+ *                      began, unless it already holds the items of the parts, as after a
+ *                      commit whose success was not reported; or another array has been
+ *                      created at the path
  *
  * After another failure, or CATERVA_ECORRUPT while chunks are moved, the committed state is
  * untouched, but caterva_rollback must precede the next change of the array. Merging the same
  * tokens again then succeeds.
  *
- * Costs one opening and at most one copy of each part's compressed bytes: in a directory,
+ * Costs one opening and at most one copy of each part's compressed bytes. In a directory,
  * whole chunk files of the same file system and owner are linked. A finished part must not be
  * written: caterva_commit returns CATERVA_ECORRUPT, with nothing changed, if the length or
  * time of a linked file has changed since the merge. Memory: 48 bytes (linked: 64 more) for
@@ -165,13 +166,13 @@ typedef struct caterva_job_entry {
     const char *folder;    /* path                                                 */
     const void *job;       /* as returned by caterva_job_begin                     */
     size_t job_size;
-    const char *host;      /* machine on which it was begun                        */
-    int64_t process;       /* process that began it                                */
+    const char *host;      /* machine on which the job was begun                   */
+    int64_t process;       /* process that began the job                           */
     int64_t began_ns;      /* nanoseconds since 1970, by the clock of that machine */
-    int64_t commit_number; /* of the array when it began; 0: see caterva_info      */
-    int is_live;           /* 1: the handle that began it is open                  */
-    int64_t n_parts;       /* finished, including repeated work                    */
-    int64_t part_bytes;    /* of their files                                       */
+    int64_t commit_number; /* of the array when the job began; 0: see caterva_info */
+    int is_live;           /* 1: the handle that began the job is open             */
+    int64_t n_parts;       /* finished parts, including repeated work              */
+    int64_t part_bytes;    /* size of the files of all finished parts              */
     int has_ended;         /* 1: merged or deleted, but its folder is not empty    */
 } caterva_job_entry;
 
@@ -182,7 +183,7 @@ typedef struct caterva_job_list {
 } caterva_job_list;
 
 /* Lists the open jobs beside the array at `url`: those that were begun, but not yet merged and
- * committed, or deleted. Also lists, with `has_ended`, ended jobs of which a part could not be
+ * committed, or deleted. With `has_ended`, also lists ended jobs of which a part could not be
  * deleted: caterva_job_delete tries again. Reads every part. `options` may be NULL. Release
  * *out with caterva_job_list_release.
  * Thread: any. */

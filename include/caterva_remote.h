@@ -48,14 +48,14 @@ typedef enum caterva_addressing {
 typedef struct caterva_transfer {
     const char *method;
     const char *url;      /* without its query                                     */
-    uint64_t first;       /* byte of the object; UINT64_MAX: its last `size` bytes */
+    uint64_t first;       /* first byte; UINT64_MAX: the object's last `size` bytes */
     uint64_t size;        /* bytes requested or sent; for a multi-range request, of all
                              ranges together                                       */
-    uint64_t received;    /* bytes of the body                                     */
+    uint64_t received;    /* bytes of the response's body                          */
     int64_t nanoseconds;
     int status;           /* of HTTP; 0: no response                               */
     int attempt;          /* 1, 2, ...                                             */
-    int ranges;           /* ranges of the reader, joined in this request          */
+    int ranges;           /* ranges of the read that this request joins            */
     const char *error;    /* one sentence, or NULL                                 */
 } caterva_transfer;
 
@@ -68,10 +68,10 @@ struct caterva_remote_options {
                                0: 30 seconds                                              */
     int retries;            /* after a temporary failure of a request, at most 20; 0: 5;
                                CATERVA_NONE: no retry                                     */
-    int over_read_percent;  /* bytes read beyond those needed, if that saves requests and
-                               time, at most 1000000; 0: 100; CATERVA_NONE: none. With any
-                               other value, chunks of at most 1 MiB together are read
-                               whole                                                      */
+    int over_read_percent;  /* bytes that may be read beyond the needed ones, in percent of
+                               these, to save requests and time; at most 1000000; 0: 100.
+                               Unless this is CATERVA_NONE (no such bytes), chunks of at
+                               most 1 MiB together are read whole                         */
     caterva_credentials credentials;
     const char *access_key; /* for CATERVA_CREDENTIALS_GIVEN, or NULL                     */
     const char *secret_key;
@@ -88,24 +88,24 @@ struct caterva_remote_options {
      * User-Agent. */
     const char *const *headers;
     int n_headers;
-    /* Supplies more headers, for tokens that expire: calls `add` for each. Called before each
-     * attempt by a thread of the library, one at a time. It must not call the library. A fork
-     * does not wait for it. A header that is not valid in `headers` fails the read, and no
-     * request is sent. */
+    /* Supplies more headers, for tokens that expire: calls `add` for each. A thread of the
+     * library calls this function before each attempt, never concurrently. It must not call the
+     * library. A fork does not wait for it. If `headers` could not contain an added header, the
+     * read fails and no request is sent. */
     void (*on_headers)(void *context, void (*add)(void *token, const char *header),
                        void *token);
-    /* Called after each attempt, by the same thread. */
+    /* Called after each attempt, by the thread that calls on_headers. */
     void (*on_request)(void *context, const caterva_transfer *transfer);
     void *context;          /* for both; valid until the handle is closed                 */
     /* A folder that caches the bytes read, for other handles and processes: they open the
      * object with one request, as without a cache, and then fetch only missing bytes. The key
      * is URL, ETag, size and the object's end; bytes have checksums. Objects with neither a
-     * strong ETag nor a seal, and directories, are not cached. Bytes that cannot be written or
-     * read there are fetched. NULL: no cache. The folder is created if its parent exists; its
-     * files are readable only for this user. */
+     * strong ETag nor a seal, and directories, are not cached. If the folder cannot be read or
+     * written, bytes come from the server. NULL: no cache. The folder is created if its parent
+     * exists; its files are readable only for this user. */
     const char *cache_folder;
-    int64_t cache_bytes;    /* maximum in that folder; the least recently used are deleted;
-                               0: 1 GiB                                                   */
+    int64_t cache_bytes;    /* maximum size of that folder; the least recently used files
+                               are deleted; 0: 1 GiB                                      */
     const char *ca_file;    /* CA certificates for https, in PEM. NULL: AWS_CA_BUNDLE (only
                                s3://), CURL_CA_BUNDLE, SSL_CERT_FILE, the system's        */
 };
@@ -119,7 +119,7 @@ typedef struct caterva_transfers {
     int64_t round_trips; /* waits for a group of concurrent requests  */
     int64_t joined;      /* ranges that shared a request with another */
     int64_t retried;     /* attempts after the first of a request     */
-    int64_t cached;      /* bytes from the cache folder instead       */
+    int64_t cached;      /* bytes that came from the cache folder     */
 } caterva_transfers;
 #define CATERVA_TRANSFERS_INIT CATERVA_INIT_(caterva_transfers)
 
@@ -134,10 +134,11 @@ CATERVA_API caterva_status caterva_transfers_get(caterva_array *array, caterva_t
 typedef struct caterva_publish_options {
     size_t struct_size;
     int replace;          /* 1: an object at the URL may be replaced                  */
-    const char *if_match; /* its ETag, with quotes: replace only this version; NULL: the
-                             current one when the call begins                         */
-    int64_t part_bytes;   /* s3:// only: size of upload parts for larger objects, 5 MiB to
-                             5 GiB (larger if there were over 10,000 parts); 0: 8 MiB */
+    const char *if_match; /* ETag, with quotes, of the only version that may be replaced;
+                             NULL: the version at the URL when the call begins        */
+    int64_t part_bytes;   /* s3:// only: a larger object is uploaded in parts of this size,
+                             5 MiB to 5 GiB (raised if that were over 10,000 parts);
+                             0: 8 MiB                                                 */
     const char *resume;   /* s3:// only: path of a file that records an upload in parts until
                              it is complete. If the file exists the upload is resumed: only
                              missing parts are sent. NULL: a failed call aborts its
@@ -155,7 +156,7 @@ typedef struct caterva_publish_result {
     size_t struct_size;
     int64_t bytes;      /* of the object                                           */
     int64_t parts;      /* upload parts; 0: sent in one request                    */
-    int64_t parts_kept; /* of these, already sent by the resumed upload            */
+    int64_t parts_kept; /* upload parts already sent before the upload was resumed */
     int64_t requests;   /* attempts                                                */
     int64_t retried;    /* attempts after the first of a request                   */
     int verified;       /* 1: the object's end, with the seal, was read back       */
@@ -169,19 +170,19 @@ typedef struct caterva_publish_result {
  * with a message that names the step to do first: caterva_seal, a copy in one file,
  * caterva_tree_pack.
  *
- * The whole file is checked before anything is sent, as by caterva_verify, an archive by the
- * checksums of its members: a damaged file is not published. A later change of the file is
- * detected by its time before upload parts are joined, and after a single request.
+ * The whole file is checked before anything is sent: an array as by caterva_verify, an archive
+ * by the checksums of its members. A damaged file is not published. If the file changes after
+ * this check, its time shows this: before upload parts are joined, or after a single request.
  *
- * Publishing the same bytes again succeeds without sending them, see `was_there`: without
- * `replace`, an object at the URL is the same if it has the same size and the same last
- * bytes, which contain the root of the seal, or the archive's directory with each member's
- * checksum. Archives whose directory exceeds 16 MiB are not compared. An object that differs
- * or cannot be compared is CATERVA_EEXIST, with a message that gives the difference.
+ * Without `replace`, publishing the same bytes again succeeds without sending them, see
+ * `was_there`. An object at the URL counts as the same if it has the same size and the same
+ * last bytes, which contain the root of the seal, or the archive's directory with each
+ * member's checksum. Archives whose directory exceeds 16 MiB are not compared. An object that
+ * differs or cannot be compared is CATERVA_EEXIST; the message gives the difference.
  *
  * The object appears whole. Without `replace` it is created only if nothing exists; with
  * `replace` it replaces only the version described by `if_match`. This holds if the server
- * supports conditional requests; with other servers the state is checked once beforehand. A
+ * supports conditional requests; with other servers the state is only checked beforehand. A
  * request whose response is lost is repeated, and its possible effect is recognised: S3 objects
  * get an id of the call in their metadata. Finally the last bytes of the object, with the seal,
  * are read back.

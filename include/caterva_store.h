@@ -39,19 +39,19 @@ typedef struct caterva_store {
     size_t struct_size;
     void *context;        /* passed to every function                                     */
     const char *name;     /* for messages; NULL: "the program's store"                    */
-    const char *identity; /* of the handles in this process whose stores have the same
-                             text, one may write (CATERVA_EBUSY). NULL: not checked       */
+    const char *identity; /* names the stored data: only one handle of this process may write
+                             in stores of the same text (CATERVA_EBUSY). NULL: not checked */
     int one_at_a_time;    /* 1: the functions are never called concurrently               */
     /* Sets *size to the current number of bytes. */
     caterva_status (*size)(void *context, uint64_t *size, caterva_error *err);
-    /* Reads up to `size` bytes, at least 1 if there are any at `pos`, and sets *done to their
-     * number; 0 is the end. The library calls again for the rest. */
+    /* Reads up to `size` bytes, at least 1 if there are any at `pos`, and sets *done to the
+     * number of bytes read; 0 means the end. The library calls again for the rest. */
     caterva_status (*read)(void *context, uint64_t pos, void *dst, size_t size, size_t *done,
                            caterva_error *err);
     /* Writes all bytes, and extends the store if needed; a gap reads as zeros. After a
      * failure, or the death of the program, any of these bytes may have been written, but no
-     * others. A write inside the first 512 bytes, by which a commit becomes visible, must be
-     * atomic, like a sector of a disk. */
+     * other bytes. A write inside the first 512 bytes makes a commit visible, and must be
+     * atomic, like a write of a disk's sector. */
     caterva_status (*write)(void *context, uint64_t pos, const void *src, size_t size,
                             caterva_error *err);
     /* Truncates the store to `size` bytes, or extends it with zeros. */
@@ -66,14 +66,14 @@ typedef struct caterva_store {
      * closed and its last read has ended. May be NULL. */
     void (*close)(void *context);
     uint64_t latency_ns;       /* of a read, approximately; 0: unknown                    */
-    uint64_t bytes_per_second; /* of one read; 0: unknown. With `read_many` both determine
-                                  which gaps between ranges are read, too                 */
+    uint64_t bytes_per_second; /* of one read; 0: unknown. With `read_many`, latency and speed
+                                  determine which gaps between ranges are read as well    */
     /* Optional, for a store with slow reads: reads n ranges concurrently. The library then
      * requests everything it needs in a few calls: for a read, the headers of all chunks and
      * then all blocks. Ranges may be adjacent, and in any order. A read holds up to 16 MiB of
      * stored bytes. Statistics, reductions, reads around damage, prefetches, copies and
-     * caterva_verify request chunks ahead: about 32 MiB, at most 64; a copy that moves chunks
-     * a quarter of its `memory`, at most half.
+     * caterva_verify request chunks ahead: about 32 MiB, at most 64 MiB. A copy that moves
+     * chunks requests about a quarter of its `memory` ahead, at most half.
      *
      * Call arrived(token, i) as soon as range i is complete at its dst, once for each range,
      * in any order, on the calling thread: the library decodes it there while other ranges
@@ -90,10 +90,10 @@ typedef struct caterva_store {
 
 /* Opens the frame in `store`, as caterva_open opens a file. Copies the struct. On success the
  * array owns the store: caterva_close and caterva_discard call `close`. On failure the caller
- * keeps it, and `close` is not called.
+ * keeps the store, and `close` is not called.
  *
- * CATERVA_MODE_WRITE needs the functions to write; only this handle may write while it is
- * open. caterva_refresh reads the current state. There is no URL: caterva_compact,
+ * CATERVA_MODE_WRITE needs `write`, `truncate` and `sync`; only this handle may write while it
+ * is open. caterva_refresh reads the current state. There is no URL: caterva_compact,
  * caterva_seal, caterva_repair and caterva_delete cannot be used; caterva_copy makes a file
  * of the array. caterva_open_options.offset must be 0, and keep_bytes has no effect.
  * Thread: any. */
@@ -101,8 +101,8 @@ CATERVA_API caterva_status caterva_store_open(const caterva_store *store,
                                               const caterva_open_options *options,
                                               caterva_array **out, caterva_error *err);
 
-/* Creates an array in the store, as caterva_create does in a file, and owns the store as
- * caterva_store_open does. Returns CATERVA_EEXIST if the store holds any bytes, unless
+/* Creates an array in the store, as caterva_create does in a file. The array owns the store,
+ * as with caterva_store_open. Returns CATERVA_EEXIST if the store holds any bytes, unless
  * `options` set overwrite: the bytes are then truncated at once, not at the first commit.
  * Closing without a commit leaves the store empty. The layout is CATERVA_LAYOUT_CONTIGUOUS.
  * Thread: any. */
@@ -114,8 +114,8 @@ CATERVA_API caterva_status caterva_store_create(const caterva_store *store,
 
 /* Opens `size` bytes in memory that are a whole contiguous frame. With `copy` 0 the library
  * borrows them: they must not change until the handle is closed, and the handle is for
- * reading only. With `copy` 1 the handle may also write; caterva_frame_copy returns the new
- * bytes.
+ * reading only. With `copy` 1 the library copies them, and the handle may also write;
+ * caterva_frame_copy returns the new bytes.
  * Thread: any. */
 CATERVA_API caterva_status caterva_frame_open(const void *frame, size_t size, int copy,
                                               const caterva_open_options *options,

@@ -47,10 +47,10 @@ typedef struct caterva_tree_entry {
                               "group"; python-blosc2's name of another object: "ctable",
                               "lazyexpr", "batcharray", "remote", ...; "file": no frame;
                               "deflated", "encrypted": a member that cannot be read in
-                              place; "damaged": named as a frame and read, but not a valid
-                              one; "unreadable": named as a frame, but a dangling link or
-                              not a file                                          */
-    int read_only;         /* 1: it can never be opened for writing at this place */
+                              place; "damaged": has the name of a frame, but its bytes are
+                              not a valid one; "unreadable": has the name of a frame, but
+                              is a dangling link or not a file                    */
+    int read_only;         /* 1: it can never be opened for writing in this tree  */
     int embedded;          /* 1: it is inside embed.b2e                           */
     int64_t stored_bytes;  /* of the file, member or frame; 0 for groups          */
     const char *path;      /* of the file or member in the tree, or NULL          */
@@ -67,11 +67,11 @@ typedef struct caterva_tree_options {
     size_t struct_size;
     caterva_mode mode;             /* CATERVA_MODE_WRITE: directories only */
     caterva_durability durability; /* of creating, deleting and moving, and of
-                                      caterva_tree_commit; arrays have their own for their
-                                      commits                              */
-    const caterva_remote_options *remote; /* for a URL; copied. For the tree and arrays opened
-                                       from it; its `context` must stay valid until these
-                                       are closed. NULL: the defaults      */
+                                      caterva_tree_commit; caterva_commit of an array uses
+                                      the array's own durability           */
+    const caterva_remote_options *remote; /* for a URL; copied. Used by the tree and the arrays
+                                       opened from it: the `context` must stay valid until
+                                       all are closed. NULL: the defaults  */
     /* For opening and all calls through the handle. A commit counts 4 KiB for each array,
      * 8 KiB for each group with pending attributes, and the bytes of items that it encodes. */
     caterva_progress progress;
@@ -95,7 +95,7 @@ CATERVA_API caterva_status caterva_tree_open(const char *path,
                                              caterva_tree **out, caterva_error *err);
 
 /* Commits pending attributes of groups, and releases the handle, also if the commit fails.
- * Arrays and lists that came from it stay valid; pending changes of an array belong to the
+ * Arrays and lists from this handle stay valid; pending changes of an array belong to the
  * array. If the last caterva_tree_commit failed and was not rolled back, drops the attributes
  * and returns the status of that commit. In a child of fork, commits nothing (CATERVA_EBUSY if
  * something was pending), and leaves the tree's lock to the parent. NULL is fine.
@@ -129,8 +129,8 @@ CATERVA_API caterva_status caterva_tree_get_list(caterva_tree *tree, const char 
                                                  caterva_error *err);
 CATERVA_API void caterva_tree_list_release(const caterva_tree_list *list); /* NULL is fine */
 
-/* Opens the array with that key; `options` as in caterva_open, except that their `remote` is
- * ignored: the array uses that of the tree. The array outlives the tree's handle. For an
+/* Opens the array with that key. `options` are as in caterva_open, but options->remote is
+ * ignored: the array uses the tree's. The array may outlive the tree's handle. For an
  * archive this reads the file that the tree was opened from, even if it has been replaced.
  * Returns CATERVA_ENOTFOUND if the key does not exist, CATERVA_EUNSUPPORTED if it is not an
  * array, CATERVA_EREADONLY for CATERVA_MODE_WRITE if it is read-only. Release *out with
@@ -253,13 +253,13 @@ CATERVA_API caterva_status caterva_tree_attr_list(caterva_tree *tree, const char
                                                   const char ***names, size_t *n,
                                                   caterva_error *err);
 
-/* As caterva_attr_get; CATERVA_ENOTFOUND also if the group does not exist.
+/* Works as caterva_attr_get; returns CATERVA_ENOTFOUND also if the group does not exist.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_attr_get(caterva_tree *tree, const char *group,
                                                  const char *name, void **value, size_t *size,
                                                  caterva_error *err);
 
-/* As caterva_attr_set. The commit makes the group if it does not exist. Returns
+/* Works as caterva_attr_set. The commit makes the group if it does not exist. Returns
  * CATERVA_EINVAL if the group's name is not allowed, CATERVA_EREADONLY if the tree is open
  * for reading or the group is one of python-blosc2's objects, and CATERVA_EEXIST if the key
  * is an array.
@@ -268,7 +268,7 @@ CATERVA_API caterva_status caterva_tree_attr_set(caterva_tree *tree, const char 
                                                  const char *name, const void *value,
                                                  size_t size, caterva_error *err);
 
-/* As caterva_attr_delete; the group stays.
+/* Works as caterva_attr_delete; the group stays.
  * Thread: turns. */
 CATERVA_API caterva_status caterva_tree_attr_delete(caterva_tree *tree, const char *group,
                                                     const char *name, caterva_error *err);
@@ -309,8 +309,8 @@ typedef struct caterva_tree_verify_result {
     int64_t members;         /* checked                                           */
     int64_t damaged_members;
     int64_t damages;
-    int64_t unsealed_members; /* `sealed` 0: damage that still decodes is missed  */
-    int64_t skipped_members;  /* not checked, and not among the damaged           */
+    int64_t unsealed_members; /* `sealed` 0: wrong bytes that decode are missed   */
+    int64_t skipped_members;  /* not checked, and not counted as damaged          */
 } caterva_tree_verify_result;
 #define CATERVA_TREE_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_tree_verify_result)
 
@@ -354,10 +354,11 @@ typedef struct caterva_tree_repaired {
     const char *key;       /* as in caterva_tree_member                                     */
     const char *kind_name; /* "array", "attributes", "tree", "frame", "file"                */
     caterva_outcome outcome; /* PARTLY, with a reason, also for a frame with features that
-                              are unknown to this library: it is kept, or copied, unchanged */
+                              this library does not know: the frame stays, or is copied,
+                              unchanged                                                     */
     const char *reason;    /* a sentence, or NULL                                           */
-    const char *beside;    /* file in the tree with what was recovered of an array that is
-                              left unchanged: "g/x.b2nd.repaired"; or NULL                  */
+    const char *beside;    /* file in the tree with the recovered contents of an array that
+                              is left unchanged: "g/x.b2nd.repaired"; or NULL               */
     const caterva_repair_result *result; /* of an array; all zeros of other members         */
 } caterva_tree_repaired;
 
@@ -370,7 +371,7 @@ typedef struct caterva_tree_repair_options {
     int guess;          /* as in caterva_repair_options, of each array            */
     int threads;
     caterva_durability durability;
-    /* As in caterva_repair_options, of the array of that key.                           */
+    /* As in caterva_repair_options, for the array of that key. */
     int (*on_found)(void *context, const char *key, const caterva_info *info, void *fill);
     void (*on_damage)(void *context, const char *key, const caterva_damage *damage);
     /* Called after each member; return non-zero to stop: CATERVA_ESTOPPED. */
@@ -384,7 +385,7 @@ typedef struct caterva_tree_repair_result {
     size_t struct_size;
     int complete;           /* 1: nothing is lost                       */
     int settled;            /* 1: an unfinished commit was completed    */
-    int64_t members;        /* checked; all but the following are sound */
+    int64_t members;        /* checked; sound if not counted below      */
     int64_t whole_members;  /* with CATERVA_OUTCOME_WHOLE               */
     int64_t partly_members; /* with CATERVA_OUTCOME_PARTLY              */
     int64_t lost_members;   /* with CATERVA_OUTCOME_LOST                */
@@ -430,11 +431,11 @@ typedef struct caterva_tree_pack_options {
 #define CATERVA_TREE_PACK_INIT CATERVA_INIT_(caterva_tree_pack_options)
 
 /* Writes the tree, a directory or an archive, as an archive (.b2z) at `path`: all files that
- * are not hidden, uncompressed, embed.b2e last. The archive appears whole, and with `overwrite`
- * replaces an older one, whose readers can continue. Needs memory for one buffer, and 100 bytes
- * for each file. `options` NULL: the defaults. Returns CATERVA_EBUSY while the tree or an array
- * in it is open for writing elsewhere, or the file at `path` is; CATERVA_ECORRUPT if a member's
- * checksum in the source is wrong.
+ * are not hidden, uncompressed, embed.b2e last. The archive appears whole. With `overwrite` it
+ * replaces an older archive, whose readers can continue. Needs memory for one buffer, and 100
+ * bytes for each file. `options` NULL: the defaults. Returns CATERVA_EBUSY while the tree, an
+ * array in it or the file at `path` is open for writing elsewhere, and CATERVA_ECORRUPT if a
+ * member's checksum in the source is wrong.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
                                              const caterva_tree_pack_options *options,
@@ -443,7 +444,7 @@ CATERVA_API caterva_status caterva_tree_pack(caterva_tree *tree, const char *pat
 /* Writes the tree as a directory (.b2d) at `path`, which appears whole. Returns
  * CATERVA_EEXIST if anything exists there, whatever `overwrite` is, and CATERVA_EINVAL if an
  * archive has a group with the name of a folder of jobs, "x.b2nd.parts", which a directory
- * cannot contain. Otherwise as caterva_tree_pack.
+ * cannot contain. Otherwise works as caterva_tree_pack.
  * Thread: shared. */
 CATERVA_API caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
                                                const caterva_tree_pack_options *options,

@@ -64,7 +64,7 @@ CATERVA_API caterva_status caterva_delete(const char *url,
 typedef struct caterva_copy_options {
     size_t struct_size;
     const int64_t *start; /* the box to copy, ndim entries; NULL: from the first item */
-    const int64_t *stop;  /* NULL: to the last one                                    */
+    const int64_t *stop;  /* NULL: to the last item                                   */
     /* Properties of the new array; NULL: those of the source. These members come from the
      * source if zero or NULL: chunk_shape, block_shape, dtype (of the same item size), codec
      * (with codec_meta, use_dict and, unless set, level), filters (unless codec is set),
@@ -80,7 +80,7 @@ typedef struct caterva_copy_options {
     caterva_progress progress;
     /* 1: prepare for reading through URLs: one file with the layouts of all chunks (48 bytes
      * for each chunk, 8 for each block) in one place, so that a block takes one round trip.
-     * Other readers ignore them, and a later commit may drop them. CATERVA_EINVAL with
+     * Other readers ignore the layouts, and a later commit may drop them. CATERVA_EINVAL with
      * CATERVA_LAYOUT_SPARSE. 0: as the source, if the copy is one file; CATERVA_NONE: no. */
     int for_remote;
 } caterva_copy_options;
@@ -123,8 +123,8 @@ CATERVA_API caterva_status caterva_view_copy(const caterva_view *view, const cha
 
 /* These functions compute block by block, in parallel: the array is never whole in memory,
  * special chunks are counted without decoding, and pending changes are seen. Items are bool,
- * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes, or times, in either byte order; others
- * are CATERVA_EDTYPE. Results do not depend on the number of threads. An item that is
+ * integers of 1 to 8 bytes, floats of 2, 4 or 8 bytes, or times, in either byte order; other
+ * items are CATERVA_EDTYPE. Results do not depend on the number of threads. An item that is
  * selected several times counts each time. Lists, points and masks take the memory they take
  * in caterva_read_selection, and a mask of an axis 8 bytes more for each selected index. */
 
@@ -152,10 +152,10 @@ typedef struct caterva_stats {
     size_t struct_size;
     int64_t n_items;         /* items selected                                        */
     int64_t n_nan;           /* NaN or NaT; the members below ignore them             */
-    caterva_number min, max; /* no value without items. Times: their int64            */
-    caterva_number sum;      /* integers: exact if it fits int64 (unsigned: uint64), else
-                                'f'. Floats: in double, error-compensated. Times: no
-                                value                                                 */
+    caterva_number min, max; /* no value if there are no items. Times: as int64       */
+    caterva_number sum;      /* integers: exact if the sum fits int64 (unsigned: uint64),
+                                else 'f'. Floats: in double, error-compensated. Times:
+                                no value                                              */
     double mean, std;        /* std divides by n; NaN without items and for times     */
     int64_t n_inf, n_negative_inf;  /* infinite items; the members above include them */
     caterva_number finite_min, finite_max; /* of the finite items; kind 0 without any */
@@ -172,7 +172,8 @@ CATERVA_API caterva_status caterva_statistics(caterva_array *array,
 
 /* Counts the selected numbers in [range[0], range[1]], both finite, in `n_bins` bins of equal
  * width, as numpy.histogram does with float64 edges, whatever the dtype: a bin includes its
- * lower edge, the last one also its upper. Other numbers and NaN are not counted. `counts`
+ * lower edge; the last bin also includes its upper edge. Numbers outside the range, and NaN,
+ * are not counted. `counts`
  * has n_bins entries. Returns CATERVA_EINVAL if doubles cannot divide the range into that
  * many bins.
  * Thread: shared. */
@@ -248,8 +249,8 @@ typedef struct caterva_verify_options {
     size_t struct_size;
     int quick;   /* 1: structure and chunk headers only, no decoding */
     /* Called for each damaged place, from any thread; calls of this function and of
-     * progress.report never overlap. Both may use the array, but not commit, refresh or close
-     * it. */
+     * progress.report never overlap. Both functions may use the array, but not commit, refresh
+     * or close it. */
     void (*on_damage)(void *context, const caterva_damage *damage);
     void *context;
     caterva_progress progress;
@@ -261,16 +262,16 @@ typedef struct caterva_verify_result {
     int64_t checked_chunks;
     int64_t damaged_chunks;
     int64_t damages;        /* places reported, also outside chunks */
-    int64_t unverified_chunks; /* stored without checksums: only what does not
-                                  decode was detected               */
+    int64_t unverified_chunks; /* chunks stored without checksums: wrong bytes
+                                  that decode were not detected     */
 } caterva_verify_result;
 #define CATERVA_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_verify_result)
 
-/* Checks the structure, the checksums of index and chunk headers, every block start, that no
- * two chunks overlap, every attribute, and (unless quick) that every block matches its
- * checksum and decodes; in parallel. Reads everything from the store, also what the handle
- * has in memory. Reports damage (see caterva_damage) through on_damage and `result`; the
- * status is CATERVA_OK if the check ran to its end. Other threads may read and write
+/* Checks, in parallel: the structure, the checksums of index and chunk headers, every block
+ * start, every attribute, that no two chunks overlap, and (unless quick) that every block
+ * matches its checksum and decodes. Reads everything from the store, also bytes that the
+ * handle keeps in memory. Reports damage (see caterva_damage) through on_damage and `result`;
+ * the status is CATERVA_OK if the check ran to its end. Other threads may read and write
  * meanwhile; a commit through this handle waits until the check has ended.
  *
  * Memory, besides the index that the handle keeps (up to 12 bytes for each chunk): at most 32
@@ -285,8 +286,8 @@ CATERVA_API caterva_status caterva_verify(caterva_array *array,
 
 typedef struct caterva_skip_options {
     size_t struct_size;
-    const void *fill; /* one item that replaces unreadable ones; NULL: the array's
-                         fill value */
+    const void *fill; /* one item, which replaces each damaged item; NULL: the
+                         array's fill value */
     /* Called for each damaged chunk, from any thread; calls never overlap. Must not be NULL,
      * and must not use the array. */
     void (*on_damage)(void *context, const caterva_damage *damage);
@@ -311,11 +312,12 @@ typedef enum caterva_found {
     CATERVA_FOUND_STANDING = 0, /* the current header                                    */
     CATERVA_FOUND_COPY,         /* the copy of the newest header, which was damaged      */
     CATERVA_FOUND_OLDER,        /* the copy of an older header, or of one that may not be the
-                                   newest: later commits are lost. In an unsealed file a
-                                   chunk may hold items that these wrote over dead space */
-    CATERVA_FOUND_ORDER         /* no index: chunks numbered in stored order. Right only for
-                                   arrays written once, from the first chunk to the last,
-                                   without special chunks                                */
+                                   newest: later commits are lost. In an unsealed file, a
+                                   chunk may hold items of a lost commit, which wrote over
+                                   dead space                                            */
+    CATERVA_FOUND_ORDER         /* no index: chunks are numbered in stored order. Correct
+                                   only for arrays written once, from the first chunk to the
+                                   last, without special chunks                          */
 } caterva_found;
 
 typedef struct caterva_repair_options {
@@ -346,10 +348,11 @@ typedef struct caterva_repair_result {
     int64_t lost_chunks;
     int lost_attributes;  /* -1: the trailer is lost, with all attributes                 */
     int in_place;         /* 1: the header or its copy was restored; nothing else changed */
-    int written;          /* 1: the output was written. Both 0: the array is sound        */
-    int64_t unverified_chunks; /* stored without checksums: only what does not decode is
-                                  lost. The output has checksums of what was read,
-                                  right or wrong                                          */
+    int written;          /* 1: the output was written. If in_place and written are 0, the
+                             array is sound                                               */
+    int64_t unverified_chunks; /* chunks stored without checksums: wrong bytes that decode
+                                  were not detected. The output has checksums of the
+                                  items that were read, right or wrong                    */
 } caterva_repair_result;
 #define CATERVA_REPAIR_RESULT_INIT CATERVA_INIT_(caterva_repair_result)
 
@@ -430,7 +433,7 @@ CATERVA_API caterva_status caterva_measure(caterva_array *array, caterva_space *
 typedef struct caterva_chunk_iter {
     size_t struct_size;
     int64_t next;             /* number of the next chunk */
-    int done;                 /* 1: no further ones       */
+    int done;                 /* 1: no further chunk      */
     caterva_chunk_info chunk;
 } caterva_chunk_iter;
 #define CATERVA_CHUNK_ITER_INIT CATERVA_INIT_(caterva_chunk_iter)
@@ -467,9 +470,9 @@ CATERVA_API caterva_status caterva_chunk_read_stored(caterva_array *array, int64
                                                      size_t *size, caterva_error *err);
 
 /* Stores a Blosc2 chunk of `src_size` bytes as chunk `chunk` of the array. The chunk may have
- * any codec and filters that an array may have, but those that depend on the geometry only if
- * the array has the same ones. The chunk need not be trusted: the library checks its header and
- * block starts against the grid, and decodes it once as a whole. CATERVA_ECORRUPT and
+ * any codec and filters that an array may have. If they depend on the geometry, the array must
+ * have the same codec and filters. The chunk need not be trusted: the library checks its header
+ * and block starts against the grid, and decodes it once as a whole. CATERVA_ECORRUPT and
  * CATERVA_EUNSUPPORTED name the reason for a refusal, and nothing has changed then. This handle
  * sees the chunk at once, others after the commit. Reports no progress and cannot be stopped.
  * Thread: turns. */

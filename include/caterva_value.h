@@ -48,8 +48,8 @@ typedef enum caterva_value_kind {
     CATERVA_VALUE_TEXT,      /* bytes and size: UTF-8, not validated                  */
     CATERVA_VALUE_BYTES,     /* bytes and size                                        */
     CATERVA_VALUE_LIST,      /* count: number of values that follow                   */
-    CATERVA_VALUE_TUPLE,     /* the same                                              */
-    CATERVA_VALUE_SET,       /* the same                                              */
+    CATERVA_VALUE_TUPLE,     /* count: number of values that follow                   */
+    CATERVA_VALUE_SET,       /* count: number of values that follow                   */
     CATERVA_VALUE_MAP,       /* count: number of pairs of key and value that follow   */
     CATERVA_VALUE_ARRAY,     /* dtype, ndim and shape; bytes and size: items, C order */
     CATERVA_VALUE_FRAME,     /* bytes and size: a Blosc2 frame                        */
@@ -66,23 +66,23 @@ typedef struct caterva_value {
     const void *bytes; /* borrowed from the packed value */
     size_t size;
     int extension;     /* MessagePack's type number      */
-    char dtype[32];    /* a scalar's, such as "<i2"      */
+    char dtype[32];    /* of one item, such as "<i2"     */
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
 } caterva_value;
 #define CATERVA_VALUE_INIT CATERVA_INIT_(caterva_value)
 
 /* Reads the value at byte *at of a packed value, and moves *at after it; begin with 0. For a
- * list, tuple, set or map it reads the head: the next calls read its elements, and after the
- * last of them *at is `size`. Allocates nothing. Returns CATERVA_ECORRUPT if the bytes are
- * not MessagePack.
+ * list, tuple, set or map it reads the head: the next calls read the elements. After the last
+ * element of the packed value, *at is `size`. Allocates nothing. Returns CATERVA_ECORRUPT if
+ * the bytes are not MessagePack.
  * Thread: any. */
 CATERVA_API caterva_status caterva_value_next(const void *packed, size_t size, size_t *at,
                                               caterva_value *out, caterva_error *err);
 
 /* Packs the value that the `n` entries of `values` describe, in the order of
- * caterva_value_next: a scalar or array is one entry; a list, tuple, set or map is one with
- * its `count`, followed by its elements. An array has the scalar type `dtype` ("<i2",
+ * caterva_value_next: a scalar or array is one entry; a list, tuple, set or map is one entry
+ * with its `count`, followed by its elements. An array has the scalar type `dtype` ("<i2",
  * "int16", "<M8[ns]") and `size` bytes of items in C order; with ndim 0 it is a single item
  * that keeps its type, such as the _FillValue of int16 items. Returns CATERVA_EINVAL if the
  * entries are not exactly one value or nest deeper than 64 levels, CATERVA_EDTYPE if a dtype
