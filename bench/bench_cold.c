@@ -102,7 +102,7 @@ static cold_range find_block(caterva_array *array, const cold_file *file, int64_
     caterva_error err;
     caterva_chunk_info info = CATERVA_CHUNK_INFO_INIT;
     caterva_block_info stored = CATERVA_BLOCK_INFO_INIT;
-    int32_t start;
+    int32_t start = 0;
     int fd = open(file->path, O_RDONLY);
     bench_need_ok(caterva_chunk_describe(array, chunk, &info, &err), &err, file->path);
     bench_need_ok(caterva_block_describe(array, chunk, block, &stored, &err), &err,
