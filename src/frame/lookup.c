@@ -114,12 +114,6 @@ static uint64_t seal_pos(const cv_snapshot *s) { return s->index_pos + s->index_
 
 static uint64_t list_pos(const cv_snapshot *s) { return seal_pos(s) + s->footer.head_size; }
 
-static uint64_t strays_pos(const cv_snapshot *s, const cv_seal_head *head)
-{
-    uint64_t size = (uint64_t)head->n_strays * CV_SEAL_STRAY_SIZE;
-    return seal_pos(s) + s->footer.size - CV_SEAL_FOOTER - size;
-}
-
 static cv_status fail_seal(uint64_t pos, cv_error *err)
 {
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)pos,
@@ -304,8 +298,9 @@ static cv_status read_pages(const cv_snapshot *s, cv_store *store, const cv_seal
 static cv_status read_strays(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
                              cv_buffer *bytes, cv_error *err)
 {
-    uint64_t pos = strays_pos(s, head);
-    CV_TRY(cv_buffer_resize(bytes, (size_t)head->n_strays * CV_SEAL_STRAY_SIZE, err));
+    size_t size = (size_t)head->n_strays * CV_SEAL_STRAY_SIZE;
+    uint64_t pos = seal_pos(s) + s->footer.size - CV_SEAL_FOOTER - size;
+    CV_TRY(cv_buffer_resize(bytes, size, err));
     CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes->data, bytes->size, err));
     if (cv_crc32c(0, bytes->data, bytes->size) == head->strays_crc) return CV_OK;
     return fail_seal(pos, err);
