@@ -12,12 +12,12 @@ import numpy as np
 from xarray import Variable, conventions
 from xarray.backends.common import ArrayWriter, _encode_variable_name
 from xarray.backends.locks import get_dask_scheduler
-from xarray.namedarray.pycompat import is_chunked_array
 
 from .. import _caterva
 from .._array import Array
 from .._errors import StaleError
 from .._group import Group
+from .._places import split_url
 from .._tree import Tree
 from . import _fit, _items
 from ._store import DIMENSIONS, FILTERS, UNLIMITED, CatervaStore, as_attribute
@@ -49,7 +49,7 @@ class Pending(NamedTuple):
                 f"{self.key} of {tree.path} has shape {array.shape}, but was larger when the "
                 "data set was saved with compute=False"
             )
-        writer.add(self.items, array, self.place, self.key)
+        writer.add(self.items, array, self.place)
 
 
 class Writer(ArrayWriter):
@@ -59,25 +59,14 @@ class Writer(ArrayWriter):
     writes parts of its own, which are merged at the end.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: list[str] = []  # keys of the targets in the tree
-
-    def add(self, source: Any, target: Any, region: Any = None, key: str = "") -> None:
-        """Write items in memory, and record items of Dask arrays."""
-        if is_chunked_array(source):
-            self.keys.append(key)
-        super().add(source, target, region)
-
     def take(self) -> list[Pending]:
         """Remove and return what was recorded, to be written by another writer."""
-        pending = [
-            Pending(source, key, tuple(region or map(slice, target.shape)))
-            for source, key, target, region in zip(
-                self.sources, self.keys, self.targets, self.regions, strict=True
-            )
-        ]
-        self.sources, self.keys, self.targets, self.regions = [], [], [], []
+        recorded = zip(self.sources, self.targets, self.regions, strict=True)
+        pending = []
+        for source, target, region in recorded:
+            key, place = split_url(target.path)[1], region or map(slice, target.shape)
+            pending.append(Pending(source, str(key), tuple(place)))
+        self.sources, self.targets, self.regions = [], [], []
         return pending
 
     def sync(self, compute: bool = True, chunkmanager_store_kwargs: Any = None) -> Any:
@@ -318,7 +307,7 @@ class Writing(CatervaStore):
         )
         _set_attributes(array, name, _typed(variable))
         if math.prod(variable.shape):
-            writer.add(variable.data, array, None, f"{self.group._key}/{name}")
+            writer.add(variable.data, array)
 
     # ---- Existing arrays ---------------------------------------------------------------
 
@@ -349,7 +338,7 @@ class Writing(CatervaStore):
             shape[axis] += variable.shape[axis]
             array.resize(shape)
         if math.prod(variable.shape):
-            writer.add(variable.data, array, place, f"{self.group._key}/{name}")
+            writer.add(variable.data, array, place)
 
     def _place(self, name: str, array: Array, variable: Variable) -> tuple[slice, ...]:
         """Return where in the array the variable goes; ValueError if it does not fit."""
