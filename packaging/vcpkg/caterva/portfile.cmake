@@ -21,7 +21,7 @@ vcpkg_cmake_configure(
         "-DPKG_CONFIG_EXECUTABLE=${PKGCONFIG}"
 )
 vcpkg_cmake_install()
-vcpkg_cmake_config_fixup(PACKAGE_NAME Caterva CONFIG_PATH lib/cmake/Caterva)
+vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/Caterva)
 vcpkg_fixup_pkgconfig()
 if("tools" IN_LIST FEATURES)
     vcpkg_copy_tools(TOOL_NAMES caterva AUTO_CLEAN)
