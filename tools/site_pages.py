@@ -33,7 +33,7 @@ CONTENTS = {
     "Trees, writers, servers": ["trees", "many-writers", "remote"],
     "Other libraries and formats": ["migrating", "compared", "format", "conventions"],
     "Reference": ["python/index", "reference/index", "man/index"],
-    "Project": ["changelog", "contributing", "security", "bench/index"],
+    "Project": ["changelog", "contributing", "maintaining", "packaging", "security", "bench/index"],
 }
 
 
@@ -41,8 +41,9 @@ def site_pages():
     """Where each page of the repository is in the site."""
     found = {path: path.name for path in ROOT.glob("docs/*.md")}
     found[ROOT / "docs/notebook.ipynb"] = "notebook.md"
-    for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"):
+    for name in ("CHANGELOG", "CONTRIBUTING", "MAINTAINING", "SECURITY"):
         found[ROOT / (name + ".md")] = name.lower() + ".md"
+    found[ROOT / "packaging/README.md"] = "packaging.md"
     for path in ROOT.glob("examples/*/README.md"):
         found[path] = found[path.parent] = "examples/%s.md" % path.parent.name
     for path in ROOT.glob("bench/**/*.md"):

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("include", "src", "cli", "python/src", "python/caterva")
 MANUAL = ("docs", "man", "examples", "bench/README.md", "bench/rivals/README.md", "README.md",
-          "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "python/README.md")
+          "CONTRIBUTING.md", "MAINTAINING.md", "packaging", "SECURITY.md", "CHANGELOG.md", "python/README.md")
 CODE_LIMIT = 15
 MANUAL_LIMIT = 1
 
