@@ -1,5 +1,5 @@
-/* Room: format. The `b2nd` and `caterva` metalayers, bytes <-> struct. Rejects negative sizes, and
- * zero edges except on axes of length zero. The limits of the grid are checked in base/grid. */
+/* Room: format. Parses and writes the `b2nd` and `caterva` metalayers. Rejects negative sizes, and
+ * zero edges except on axes of length zero. base/grid checks the limits of the grid. */
 #include "format/array_meta.h"
 
 #include "format/msgpack.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    FIXARRAY = 0x90, /* + entries; 16 gives 0xa0, as C-Blosc2 writes and reads it */
+    FIXARRAY = 0x90, /* plus the number of entries; C-Blosc2 uses 0xa0 for 16 */
     LEGACY_ENTRIES = 5,
     ENTRIES = 7,
     META_VERSION = 0
@@ -135,8 +135,8 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 
 /* ---- The library's own attribute ----
  *
- * Integers have fixed widths, as everywhere in a frame, because only this library writes the
- * attribute. */
+ * Only this library writes the attribute. So integers have fixed widths, as everywhere in a
+ * frame. */
 
 enum { OWN_VERSION = 1 };
 

@@ -8,18 +8,18 @@
 
 typedef struct cv_array_meta {
     bool legacy; /* the `caterva` metalayer */
-    bool plain;  /* made for a frame of plain items, which has no metalayer */
+    bool plain;  /* the frame has plain items and no metalayer */
     int ndim;    /* 0..16 */
     int64_t shape[CV_MAX_DIMS];
     int32_t chunk_shape[CV_MAX_DIMS];
     int32_t block_shape[CV_MAX_DIMS];
     uint8_t dtype_format; /* 0: NumPy */
-    const char *dtype;    /* borrowed, not terminated; NULL when legacy */
+    const char *dtype;    /* borrowed, not terminated; NULL if legacy */
     uint32_t dtype_size;  /* bytes */
 } cv_array_meta;
 
-/* Parses the metalayer at frame position `pos`. Requires the markers that C-Blosc2 writes, which
- * include a malformed one for 16 dimensions. */
+/* Parses the metalayer at frame position `pos`. Requires the markers that C-Blosc2 writes. Its
+ * marker for 16 dimensions is malformed. */
 cv_status cv_array_meta_parse(const uint8_t *bytes, size_t size, bool legacy, int64_t pos,
                               cv_array_meta *out, cv_error *err);
 
@@ -40,9 +40,9 @@ cv_status cv_array_meta_write(const cv_array_meta *meta, cv_buffer *out, cv_erro
 #define CV_OWN_ATTRIBUTE "_caterva"
 
 typedef struct cv_own {
-    const uint8_t *fill; /* borrowed; NULL: zeros */
+    const uint8_t *fill; /* borrowed; NULL means zeros */
     uint32_t fill_size;
-    const uint8_t *job; /* borrowed, like the others; NULL: not a part */
+    const uint8_t *job; /* borrowed, as are origin and marks; NULL if not a part */
     uint32_t job_size;
     const uint8_t *origin;
     uint32_t origin_size;

@@ -1,6 +1,6 @@
-/* Room: format. The 32-byte header and the block starts of a chunk. Accepts only chunks that agree
- * with the grid and that libblosc2 supports, as C-Blosc2 2.0 to 3.x writes them. Does not read the
- * streams. */
+/* Room: format. Parses the 32-byte header and the block starts of a chunk, as C-Blosc2 2.0 to 3.x
+ * writes them. Accepts only chunks that agree with the grid and that libblosc2 supports. Does not
+ * read the streams. */
 #include "format/chunk_header.h"
 
 #include "base/arith.h"
@@ -14,7 +14,7 @@
 
 /* ---- Chunk header ---- */
 
-/* Layout (little-endian); README_CHUNK_FORMAT.rst of C-Blosc2. */
+/* Positions of the fields, which are little-endian; see README_CHUNK_FORMAT.rst of C-Blosc2. */
 enum {
     AT_VERSION = 0,
     AT_CODEC_VERSION = 1,
@@ -32,7 +32,7 @@ enum {
 };
 
 enum {
-    FLAG_EXTENDED = 0x05, /* both bits are set: a 32-byte header */
+    FLAG_EXTENDED = 0x05, /* both bits are set in a 32-byte header */
     FLAG_MEMCPYED = 0x02,
     FLAG_DELTA = 0x08, /* redundant: delta is also among the filters */
     FLAG_NOT_SPLIT = 0x10,
@@ -50,7 +50,7 @@ enum { MIN_VERSION = 1, MAX_VERSION = 5, VL_BLOCKS_VERSION = 6 };
 
 enum { CODEC_BLOSCLZ = 0, CODEC_PLUGIN = 6 };
 
-/* libblosc2's BloscLZ decoder overflows on longer streams. */
+/* libblosc2's BloscLZ decoder overflows on longer streams. In bytes. */
 enum { MAX_BLOSCLZ_STREAM = 8 << 20 };
 
 /* Fails with "chunk 17 at byte 4096 <problem>". */
@@ -263,7 +263,7 @@ static cv_status check_filters(const cv_chunk_header *header, const cv_chunk_exp
     return CV_OK;
 }
 
-/* For chunks with streams: codec and filters must be known, and the starts must fit. */
+/* Checks a chunk with streams: codec and filters must be known, and the block starts must fit. */
 static cv_status check_streams(const cv_chunk_header *header, const cv_chunk_expect *expect,
                                cv_error *err)
 {
@@ -325,7 +325,7 @@ static void sort_by_digit(const place *src, place *dst, int32_t n, int shift)
 }
 
 /* Finds the ends of blocks that were stored in any order, for example by several threads: each
- * block ends at the next larger start. Sorts by radix, in two passes up to 4 MiB. */
+ * block ends at the next larger start. Sorts by radix, in two passes for chunks up to 4 MiB. */
 static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
                            cv_error *err)
 {
@@ -342,7 +342,7 @@ static cv_status find_ends(cv_block_range *ranges, int32_t n, int32_t chunk_end,
     }
     uint32_t larger = (uint32_t)chunk_end, previous = (uint32_t)chunk_end;
     for (int32_t i = n - 1; i >= 0; i--) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all n are set */
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sorting set all n */
         if (sorted[i].start != previous) larger = previous;
         previous = sorted[i].start;
         ranges[sorted[i].block].end = (int32_t)larger;
@@ -405,7 +405,7 @@ int32_t cv_block_table_head(const cv_chunk_header *header, const cv_block_range 
     for (int64_t i = 0; i < n; i++) {
         int32_t start = cv_block_table_range(header, ranges, i).start;
         if (start < head) head = start;
-        if (!ranges) break; /* the first one is the lowest */
+        if (!ranges) break; /* without ranges, block 0 is the first */
     }
     return head;
 }

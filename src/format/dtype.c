@@ -1,11 +1,11 @@
-/* Room: format. NumPy type descriptions of whole items: scalars, lists of fields, and the
+/* Room: format. Parses NumPy type descriptions of whole items: scalars, lists of fields, and the
  * dictionaries that str(dtype) prints for fields with gaps.
  *
  *   type  = 'scalar' | [field, ...] | {'names': [...], ...} | (type, shape)
  *   field = (name, type) | (name, type, shape);  name = 'n' | ('title', 'n')
  *
- * Memory is in proportion to the text, nesting is at most MAX_DEPTH, offsets and sizes are checked.
- * Knows nothing of frames. */
+ * Memory is in proportion to the text. Nesting is at most MAX_DEPTH. Offsets and sizes are checked.
+ * This file does not know frames. */
 #include "format/dtype.h"
 
 #include "base/arith.h"
@@ -19,18 +19,18 @@
 
 /* ---- Python literals ----
  *
- * Tokens: spaces, marks, words, numbers, quoted strings. Never reads beyond the text. */
+ * Reads tokens: spaces, marks, words, numbers, quoted strings. Never reads beyond the text. */
 
 typedef struct cv_literal {
     const char *text; /* borrowed; needs no terminator */
     size_t size;
-    size_t at;     /* next character */
+    size_t at;     /* index of the next character */
     cv_error *err; /* the caller's */
 } cv_literal;
 
 /* ---- Characters --------------------------------------------------------- */
 
-/* CATERVA_EINVAL with the position and a message. */
+/* Returns CATERVA_EINVAL, and fills `err` with the position and a message. */
 static cv_status literal_fail(const cv_literal *p, const char *fmt, ...)
 {
     char detail[160];
@@ -70,7 +70,7 @@ static bool literal_accept_word(cv_literal *p, const char *word)
     return true;
 }
 
-/* A number in [0, INT32_MAX]. */
+/* Reads a number in [0, INT32_MAX]. */
 static cv_status literal_number(cv_literal *p, int64_t *out)
 {
     char c = literal_peek(p);
@@ -139,7 +139,7 @@ static cv_status decode_string(cv_literal *p, char *out, size_t *length)
     return literal_expect(p, quote);
 }
 
-/* Skips the string whose quote is at p->at; an unterminated one ends with the text. */
+/* Skips the string whose quote is at p->at. An unterminated string ends with the text. */
 static void literal_skip_string(cv_literal *p)
 {
     char quote = p->text[p->at++];
@@ -148,8 +148,8 @@ static void literal_skip_string(cv_literal *p)
     p->at = p->at < p->size ? p->at + 1 : p->size;
 }
 
-/* Decodes a string. An escape is at least as long as its character, so the literal's length
- * suffices. */
+/* Decodes a string. An escape is at least as long as the character that it encodes, so the
+ * literal's length suffices. */
 static cv_status literal_string(cv_literal *p, char **out)
 {
     char c = literal_peek(p);
@@ -177,7 +177,7 @@ static cv_status literal_string(cv_literal *p, char **out)
 typedef struct scanner {
     const char *text;
     size_t size;
-    size_t at;     /* next character */
+    size_t at;     /* index of the next character */
     size_t origin; /* position of text[0] in the whole description */
     cv_error *err;
 } scanner;
@@ -185,7 +185,7 @@ typedef struct scanner {
 typedef struct type_name {
     const char *name;
     char kind;
-    uint8_t size; /* bytes; 0: digits with the size follow, or the size is 0 */
+    uint8_t size; /* bytes; 0 if digits with the size follow, or if the size is 0 */
 } type_name;
 
 static const type_name NAMES[] = {
@@ -211,7 +211,7 @@ static const type_name LETTERS[] = {
     {"m", 'm', 8},
 };
 
-/* Whether items of this kind can have this size; strings can have any. */
+/* Whether items of this kind can have this size. Strings can have any size. */
 static bool size_is_possible(char kind, int64_t size)
 {
     switch (kind) {
@@ -235,7 +235,8 @@ static cv_status complain(const scanner *s, size_t at, const char *problem)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Reads digits, if any. False if the number is too large for an item size. */
+/* Reads digits and sets *found to whether there are any. False if the number is too large for an
+ * item size. */
 static bool read_digits(scanner *s, int64_t *value, bool *found)
 {
     *value = 0;
@@ -281,7 +282,7 @@ static cv_status read_kind_and_size(scanner *s, caterva_dtype *out)
     bool found;
     if (!read_digits(s, &size, &found)) return complain(s, start, "the size is too large");
     if (!found) return complain(s, start, "unknown type");
-    if (kind == 'U') size *= 4; /* no overflow: 31 bits */
+    if (kind == 'U') size *= 4; /* no overflow: `size` has 31 bits */
     if (size > INT32_MAX || !size_is_possible(kind, size))
         return complain(s, start, "impossible size");
     out->kind = kind;
@@ -298,7 +299,7 @@ static bool is_time_unit(const char *text, size_t size)
     return false;
 }
 
-/* Reads "[ns]" or "[25s]"; an absent unit means generic. */
+/* Reads "[ns]" or "[25s]". Without it, the unit is generic. */
 static cv_status read_time_unit(scanner *s, caterva_dtype *out)
 {
     size_t start = s->at;
@@ -368,8 +369,8 @@ static cv_status parse_type(parser *p, caterva_dtype *out);
 
 /* ---- Fields ------------------------------------------------------------- */
 
-/* Returns field `i`, which is appended if it is the next one; the capacity is a power of two. While
- * the type is being parsed, fields may lack a name or type. */
+/* Returns field `i`. Appends a field if `i` is n_fields. The capacity is a power of two. While the
+ * type is being parsed, fields may lack a name or type. */
 static cv_status reach_field(parser *p, caterva_dtype *type, int i, caterva_field **out)
 {
     caterva_field *fields = (caterva_field *)type->fields;
@@ -435,7 +436,7 @@ static cv_status parse_shape(parser *p, caterva_dtype *type)
     return prepend_dims(p, type, dims, n);
 }
 
-/* The alignment in C. That of a struct is the largest of its fields. */
+/* Returns the alignment in C. The alignment of a struct is the largest alignment of its fields. */
 static int64_t alignment_of(const caterva_dtype *type)
 {
     int64_t scalar = type->item_size;
@@ -455,8 +456,8 @@ static int64_t alignment_of(const caterva_dtype *type)
     }
 }
 
-/* In aligned types, rounds up the item's size to the alignment of `next`, which is the next field
- * or the next item. */
+/* In aligned types, rounds up the item's size to the alignment of `next`, the type of the next
+ * field or of the next item. */
 static void pad_item(const parser *p, caterva_dtype *item, const caterva_dtype *next)
 {
     int64_t alignment = p->aligned ? cv_max_i64(1, alignment_of(next)) : 1;
@@ -513,8 +514,8 @@ static cv_status parse_field_list(parser *p, caterva_dtype *out)
 /* ---- {'names': [...], 'formats': [...], ...} ---------------------------- */
 
 typedef struct dict_parts {
-    int n_names, n_formats, n_offsets; /* -1: key not given */
-    int64_t item_size;                 /* -1: not given */
+    int n_names, n_formats, n_offsets; /* -1 if the key is not given */
+    int64_t item_size;                 /* -1 if the key is not given */
 } dict_parts;
 
 typedef cv_status parse_column(parser *p, caterva_field *field);
@@ -602,8 +603,8 @@ static cv_status finish_dict(parser *p, caterva_dtype *out, const dict_parts *pa
     return CV_OK;
 }
 
-/* Whether the dictionary itself contains 'aligned': True. Must be known before its formats are
- * parsed, because lists nested in it are aligned, too. */
+/* Whether the dictionary itself contains 'aligned': True. Call this before the formats are parsed,
+ * because lists nested in the dictionary are aligned, too. */
 static bool says_aligned(const parser *p)
 {
     cv_literal in = p->in;

@@ -1,5 +1,5 @@
-/* Room: format. The frame header, bytes <-> struct; one field list drives reader and writer. Each
- * field that is read is in its own range; the frame room checks that the fields are consistent. */
+/* Room: format. Parses and writes the frame header; one field list drives reader and writer. Checks
+ * the range of each field that is read. The frame room checks that the fields are consistent. */
 #include "format/frame_header.h"
 
 #include "base/arith.h"
@@ -10,10 +10,10 @@
 
 /* ---- Metalayers ----
  *
- * Named byte strings in headers and trailers. The index of their names has the offsets of the
- * values. Parsing copies the names, but not the values. */
+ * Named byte strings in headers and trailers. An index has the names and the offsets of the values.
+ * Parsing copies the names, but not the values. */
 
-#define CV_MAX_ATTRIBUTES 8192 /* most in a trailer that can be read */
+#define CV_MAX_ATTRIBUTES 8192 /* trailers with more cannot be read */
 
 static void read_name(cv_reader *reader, cv_metalayer *layer)
 {
@@ -53,8 +53,8 @@ static int read_count(cv_reader *reader)
     return cv_read_map16(reader, "metalayer index");
 }
 
-/* Returns the number of entries that the bytes at the reader's position claim; 0 if they are
- * malformed, which metalayers_read reports. The position does not move. */
+/* Returns the number of entries that the bytes at the reader's position claim. Returns 0 if the
+ * bytes are malformed, which metalayers_read reports. Does not move the position. */
 static int metalayers_count(const cv_reader *reader)
 {
     cv_reader copy = *reader;
@@ -63,7 +63,7 @@ static int metalayers_count(const cv_reader *reader)
 }
 
 /* Reads at most `max` entries into `out`. The offsets in the index must be those of the values.
- * Ignores the size of the index, as all other readers do. Errors stay in the reader. */
+ * Ignores the stored size of the index, as all other readers do. Errors stay in the reader. */
 static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *n)
 {
     *n = 0;
@@ -86,7 +86,7 @@ static void metalayers_read(cv_reader *reader, cv_metalayer *out, int max, int *
 
 enum { OPENING = 1 + 3 + 3, ENTRY_OVERHEAD = 1 + 5, VALUES_OPENING = 3 };
 
-/* Computes the bytes from the opening marker to the end of the index, which must fit 16 bits. */
+/* Computes the bytes from the opening marker to the index's end. Their number must fit 16 bits. */
 static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, cv_error *err)
 {
     if (n < 0 || n > UINT16_MAX)
@@ -105,8 +105,8 @@ static cv_status measure_index(const cv_metalayer *layers, int n, size_t *size, 
     return CV_OK;
 }
 
-/* Appends the section. `origin`: start of header or trailer in `buffer`. `in_trailer`: the stored
- * size of the index is one less (README_CFRAME_FORMAT.rst). */
+/* Appends the section. `origin` is the start of header or trailer in `buffer`. If `in_trailer`,
+ * stores the size of the index minus 1 (README_CFRAME_FORMAT.rst). */
 static cv_status metalayers_write(cv_buffer *buffer, size_t origin, bool in_trailer,
                                   const cv_metalayer *layers, int n, cv_error *err)
 {
@@ -243,7 +243,7 @@ bool cv_frame_header_peek_sizes(const uint8_t *bytes, size_t size, uint64_t *fra
 {
     cv_reader reader = cv_reader_open(bytes, size, 0, "frame header");
     wire_header wire = {0};
-    read_wire(&reader, &wire); /* stops at damage: a size of 0 was not read */
+    read_wire(&reader, &wire); /* stops at damage, and leaves the sizes behind it 0 */
     *frame_size = wire.frame_size;
     *cbytes = wire.cbytes;
     return wire.header_size > 0 && wire.frame_size > 0 && wire.frame_size <= INT64_MAX &&
@@ -287,7 +287,7 @@ static cv_status check_sizes(const wire_header *wire, size_t size, cv_error *err
         return cv_fail(err, CATERVA_ECORRUPT, -1,
                        "frame header: claims %lld bytes of data stored in %lld bytes",
                        (long long)wire->nbytes, (long long)wire->cbytes);
-    int least = wire->nbytes == 0 ? -1 : 0; /* python-blosc2 writes -1 without chunks */
+    int least = wire->nbytes == 0 ? -1 : 0; /* without chunks, python-blosc2 writes -1 */
     if (wire->type_size < 1 || wire->block_size < 0 || wire->chunk_size < least)
         return cv_fail(
             err, CATERVA_ECORRUPT, -1,
@@ -408,12 +408,12 @@ static cv_status write_parts(cv_frame_header *header, size_t origin, cv_buffer *
     CV_TRY(
         metalayers_write(out, origin, false, header->metalayers, header->n_metalayers, err));
 
-    size_t end = out->size; /* less than 2 GiB, or an error was returned */
+    size_t end = out->size; /* below 2 GiB: metalayers_write refuses more */
     header->header_size = (uint32_t)(end - origin);
     wire.header_size = (int32_t)header->header_size;
     out->size = origin;
     write_wire(&writer, &wire);
-    assert(writer.status == CV_OK); /* the space exists */
+    assert(writer.status == CV_OK); /* overwrites existing bytes */
     out->size = end;
     return CV_OK;
 }
@@ -433,8 +433,8 @@ cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_erro
 
 /* ---- The trailer ----
  *
- * Allocates only as many attributes as fit into the bytes. Their values are Blosc2 chunks, which
- * the codec room decodes. */
+ * Allocates only as many attributes as fit into the trailer's bytes. The values of attributes are
+ * Blosc2 chunks, which the codec room decodes. */
 
 enum {
     TRAILER_VERSION = 1,
@@ -442,7 +442,7 @@ enum {
     MIN_ATTRIBUTE_SIZE = 1 + 5 + 5 /* empty name, offset, empty value */
 };
 
-/* Reads the tail, one field per line in file order; the last one ends the frame. */
+/* Reads the tail, one field per line in file order. The last field ends the frame. */
 static void read_tail(cv_reader *reader, cv_trailer *out)
 {
     out->size = cv_read_u32(reader, "trailer size");
@@ -582,7 +582,7 @@ static cv_status check_place(const cv_header_copy *copy, cv_error *err)
     if (cv_frame_header_parse(copy->header, copy->header_size, &header, NULL) != CV_OK)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,
                        "header copy: its contents are not a frame header");
-    uint64_t place = header.frame_size; /* in a directory, right behind the frame */
+    uint64_t place = header.frame_size; /* if sparse, behind the frame */
     if (!header.sparse) place = (uint64_t)header.cbytes + header.header_size - copy->size;
     if (header.header_size == copy->header_size && place == copy->pos) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, (int64_t)copy->pos,

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "format/msgpack.h"
 
-#define CV_MAX_METALAYERS 16 /* in a header; C-Blosc2 writes no more in a trailer */
+#define CV_MAX_METALAYERS 16 /* in a header; C-Blosc2's limit in a trailer, too */
 #define CV_MAX_NAME 31
 
 typedef struct cv_metalayer {
@@ -19,15 +19,15 @@ const cv_metalayer *cv_metalayers_find(const cv_metalayer *layers, int n, const 
 
 /* ---- The header ---- */
 
-/* Every frame begins with the same bytes; their number. */
+/* Number of bytes with which every frame begins. */
 enum { CV_FRAME_MAGIC_SIZE = 10 };
 
 enum { CV_FRAME_VERSION = 2, CV_FRAME_VERSION_MAX = 3, CV_FRAME_HEADER_MIN = 97 };
 
 #define CV_MAX_FILTERS 6
 
-/* filters_meta[0] of an array whose chunks may differ in level and filter (docs/format.md). Its
- * first filter is unused, so C-Blosc2 ignores the value and keeps it. */
+/* filters_meta[0] of an array whose chunks may differ in level and filter (docs/format.md). The
+ * array's first filter is unused, so C-Blosc2 ignores the value and keeps it. */
 enum { CV_META_AUTOMATIC = 99 };
 
 typedef struct cv_frame_header {
@@ -45,29 +45,29 @@ typedef struct cv_frame_header {
     int64_t nbytes; /* n_chunks * chunk_size */
     int64_t cbytes; /* from the header's end to the index, with dead space */
     int32_t type_size, block_size, chunk_size;
-    int16_t encode_threads, decode_threads; /* 0: written by this library */
+    int16_t encode_threads, decode_threads; /* 0 if written by this library */
     bool has_attributes;
     uint8_t filters[CV_MAX_FILTERS], filters_meta[CV_MAX_FILTERS];
     int n_metalayers;
     cv_metalayer metalayers[CV_MAX_METALAYERS];
 } cv_frame_header;
 
-/* Gets the header's length from the first bytes of a frame (>= 15). CATERVA_ECORRUPT "not a Blosc2
- * frame". */
+/* Gets the header's length from the first bytes (>= 15) of a frame. Fails with CATERVA_ECORRUPT
+ * "not a Blosc2 frame". */
 cv_status cv_frame_header_peek(const uint8_t *bytes, size_t size, uint32_t *header_size,
                                cv_error *err);
 
-/* Gets the sizes that locate the tail of a commit from the first CV_FRAME_HEADER_MIN bytes of a
- * possibly damaged header. False if they are unreadable or impossible. */
+/* Gets the sizes that locate the tail of a commit. They are in the first CV_FRAME_HEADER_MIN bytes
+ * of a header, which may be damaged. False if the sizes are unreadable or impossible. */
 bool cv_frame_header_peek_sizes(const uint8_t *bytes, size_t size, uint64_t *frame_size,
                                 int64_t *cbytes);
 
-/* Parses `size` = header_size bytes; metalayers borrow from them. Checks the range of each field
- * (sizes, version, split mode, filter count, ...), but not the geometry. */
+/* Parses `size` = header_size bytes, from which the metalayers borrow. Checks the range of each
+ * field (sizes, version, split mode, filter count, ...), but not the geometry. */
 cv_status cv_frame_header_parse(const uint8_t *bytes, size_t size, cv_frame_header *out,
                                 cv_error *err);
 
-/* Appends the encoded header with the given frame_size etc. Sets header->header_size. */
+/* Appends the encoded header. Sets header->header_size; the caller has set the other members. */
 cv_status cv_frame_header_write(cv_frame_header *header, cv_buffer *out, cv_error *err);
 
 /* ---- The trailer ----
@@ -80,7 +80,7 @@ enum { CV_TRAILER_MIN = 35, CV_TRAILER_TAIL = 23 };
 typedef struct cv_trailer {
     uint32_t size; /* bytes */
     int n_attributes;
-    cv_metalayer *attributes; /* owned; data: Blosc2 chunks, borrowed from the bytes */
+    cv_metalayer *attributes; /* owned; their data, Blosc2 chunks, are borrowed */
     uint8_t fingerprint_type;
     uint8_t fingerprint[16];
 } cv_trailer;
@@ -100,23 +100,23 @@ cv_status cv_trailer_write(const cv_metalayer *attributes, int n, cv_buffer *out
 
 /* ---- The copy of the header ----
  *
- * For restoring a torn header; in the dead space right before the index. Little-endian:
+ * Restores a torn header. The copy is in the dead space right before the index. Little-endian:
  *
  *    0  8  magic   "cv-head\x01"
- *    8  8  commit  number of the commit; if there are several copies, the newest is used
+ *    8  8  commit  number of the commit; the copy with the highest number is used
  *   16  4  size    n, bytes of the header
  *   20  n  header  the header at the frame's beginning
- *    .  4  CRC32C  of all bytes before it
+ *    .  4  CRC32C  of all preceding bytes of the copy
  *
  * A copy ends where its header says that the index begins. This excludes copies in frames that are
- * stored inside an array. Dead space may contain old copies and those of unfinished commits; the
- * commit number distinguishes them. It is 1 for a new frame's first commit and increases by 1; a
- * writer that opens a frame continues with the nanoseconds since 1970. To C-Blosc2 a copy is dead
- * space. Contiguous frames without an index have no copy.
+ * stored inside an array. Dead space may contain old copies and copies of unfinished commits, which
+ * the commit number distinguishes. The number is 1 for a new frame's first commit and increases by
+ * 1; a writer that opens a frame continues with the nanoseconds since 1970. To C-Blosc2 a copy is
+ * dead space. Contiguous frames without an index have no copy.
  *
- * A directory has the copy right behind the frame's end, where other readers do not look; a program
- * that rewrites the frame drops it. There it only protects against damage: the frame is replaced as
- * a whole, so its header cannot be torn. */
+ * A directory has the copy right behind the frame's end, where other readers do not look. A program
+ * that rewrites the frame drops the copy. In a directory the frame is replaced as a whole, so its
+ * header cannot be torn; there the copy protects only against damage. */
 
 /* Longer headers have no copy, to limit the search in hostile files. */
 enum { CV_HEADER_COPY_MAX = 64 * 1024 };
@@ -125,24 +125,24 @@ typedef struct cv_header_copy {
     uint64_t commit;
     const uint8_t *header; /* borrowed */
     uint32_t header_size;
-    uint64_t pos;  /* of the copy in the frame */
-    uint64_t size; /* of the copy */
+    uint64_t pos;  /* position of the copy in the frame */
+    uint64_t size; /* bytes of the copy */
 } cv_header_copy;
 
-/* Bytes of the copy of a header of `header_size` bytes; 0: so long a header has no copy. */
+/* Returns the bytes of the copy of a header of `header_size` bytes, or 0 if that is too long. */
 uint64_t cv_header_copy_size(uint32_t header_size);
 
-/* Encodes into `out`, which has cv_header_copy_size(header_size) bytes. */
+/* Encodes a copy into `out`, which has cv_header_copy_size(header_size) bytes. */
 void cv_header_copy_write(uint64_t commit, const uint8_t *header, uint32_t header_size,
                           uint8_t *out);
 
-/* Parses `bytes` at frame position `pos`. CATERVA_ECORRUPT unless they are a complete header copy
- * that belongs at this position. */
+/* Parses `bytes` at frame position `pos`. CATERVA_ECORRUPT unless a complete header copy that
+ * belongs at this position begins there. */
 cv_status cv_header_copy_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                                cv_header_copy *out, cv_error *err);
 
-/* Searches backwards from `*at` (`size` at first) in `bytes`, at frame position `pos`, for a copy.
- * Sets *at to its offset. False: not found. */
+/* Searches `bytes`, which are at frame position `pos`, backwards from *at (`size` at first) for a
+ * copy. Sets *at to the copy's offset. Returns false if there is no copy. */
 bool cv_header_copy_before(const uint8_t *bytes, size_t size, uint64_t pos, size_t *at,
                            cv_header_copy *out);
 

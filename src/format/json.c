@@ -1,5 +1,6 @@
-/* Room: format. JSON to MessagePack: one pass, no recursion, no locale. The first byte that is not
- * JSON makes the whole text invalid; callers keep such text as it is, so no reason is reported. */
+/* Room: format. Converts JSON to MessagePack in one pass, without recursion and without locale. The
+ * first byte that is not JSON makes the whole text invalid. Callers keep such text unchanged, so no
+ * reason is reported. */
 #include "format/json.h"
 
 #include "base/arith.h"
@@ -15,7 +16,7 @@ typedef struct parser {
     bool bad;
     cv_packer out;
     cv_buffer text;               /* the last string, decoded */
-    char closing[CV_VALUE_DEPTH]; /* of the open lists and objects: ']' or '}' */
+    char closing[CV_VALUE_DEPTH]; /* ']' or '}' of each open list or object */
     int depth;
 } parser;
 
@@ -122,8 +123,8 @@ static size_t count_digits(const char *at, const char *end)
     return n;
 }
 
-/* strtod() expects the decimal point of the locale, so it gets all digits, without a point, and a
- * corrected exponent. */
+/* strtod() expects the decimal point of the locale. So it gets all digits without a point, and an
+ * exponent that makes up for the point. */
 static bool pack_real(parser *p, const char *digits, size_t n, size_t n_fraction,
                       int64_t power)
 {
@@ -212,7 +213,7 @@ static void take_key(parser *p)
     expect(p, ':');
 }
 
-/* Opens the list or object that begins here. False if there is a scalar instead. */
+/* Opens the list or object that begins at the current position. False if none begins there. */
 static bool open_level(parser *p)
 {
     bool is_list = accept(p, '[');

@@ -1,5 +1,5 @@
-/* Room: format. The sticky msgpack reader and writer. Never reads outside [bytes, bytes + size).
- * Reports the first failure. */
+/* Room: format. The sticky msgpack reader and writer, which report the first failure. The reader
+ * never reads outside [bytes, bytes + size). */
 #include "format/msgpack.h"
 
 #include "base/arith.h"

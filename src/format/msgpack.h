@@ -1,8 +1,8 @@
 /* Msgpack with exact widths: a frame fixes the width of each number, so that fields can be
  * rewritten in place.
  *
- * Reader and writer are sticky: they keep the first failure; later reads return zero, later writes
- * do nothing, and the caller checks once at the end. A parser is straight-line code:
+ * Reader and writer are sticky: they keep the first failure. Then later reads return zero, and
+ * later writes do nothing. The caller checks once at the end. A parser is straight-line code:
  *
  *     cv_reader r = cv_reader_open(bytes, size, 0, "frame header");
  *     cv_expect(&r, "\x9e", 1, "the opening marker");
@@ -34,7 +34,7 @@ typedef struct cv_reader {
     size_t at;        /* next byte to read; always <= size */
     int64_t pos;      /* frame position of bytes[0], for messages */
     const char *what; /* name of the bytes, for messages */
-    cv_status status; /* of the first failure */
+    cv_status status; /* code of the first failure, or CV_OK */
     cv_error error;   /* the first failure */
 } cv_reader;
 
@@ -47,16 +47,16 @@ void cv_reader_fail(cv_reader *reader, cv_status code, size_t at, const char *fm
 /* Returns the first failure, or CV_OK. */
 cv_status cv_reader_check(const cv_reader *reader, cv_error *err);
 
-/* The same, but CATERVA_ECORRUPT if bytes are left. */
+/* Returns the first failure, or CATERVA_ECORRUPT if bytes are left, or CV_OK. */
 cv_status cv_reader_finish(cv_reader *reader, cv_error *err);
 
 /* Returns the next `size` bytes, borrowed; NULL after a failure. */
 const uint8_t *cv_read_bytes(cv_reader *reader, size_t size, const char *field);
 
-/* Fails unless the next bytes equal these. */
+/* Reads `size` bytes. Fails unless they equal `bytes`. */
 void cv_expect(cv_reader *reader, const char *bytes, size_t size, const char *field);
 
-/* Reads one byte without a marker (or msgpack's positive fixint). */
+/* Reads one byte without a marker. A positive fixint of msgpack is such a byte. */
 uint8_t cv_read_byte(cv_reader *reader, const char *field);
 
 /* Reads a big-endian number of `width` bytes behind `marker`; 0 after a failure. Each macro below
@@ -117,7 +117,7 @@ void cv_write_bin32(cv_writer *writer, const uint8_t *bytes, uint32_t size);
 
 void cv_write_varint(cv_writer *writer, uint64_t value);
 
-/* The reader fails with CATERVA_ECORRUPT for more than `most`. */
+/* Fails with CATERVA_ECORRUPT if the number exceeds `most`. */
 uint64_t cv_read_varint(cv_reader *reader, uint64_t most, const char *field);
 
 #endif

@@ -1,4 +1,4 @@
-/* Room: format. The seal, bytes <-> struct, and its root in the trailer. */
+/* Room: format. Parses and writes the seal, and the seal's root in the trailer. */
 #include "format/seal.h"
 
 #include "base/arith.h"
@@ -94,15 +94,16 @@ cv_status cv_seal_root_check(const uint8_t *bytes, size_t size, const cv_trailer
     bool is_whole = memcmp(expected, trailer->fingerprint, 4) == 0;
     *out = is_whole ? CV_SEAL_WHOLE : CV_SEAL_NO_HEADER;
     if (is_whole || (header->encode_threads > 0 && header->decode_threads > 0))
-        return CV_OK; /* other writers set both counts; so do we for the attributes of groups */
+        return CV_OK; /* other writers set both counts, and we do for attributes of groups */
     return cv_fail(err, CATERVA_ECORRUPT, header_pos,
                    "the header is damaged: checksum differs");
 }
 
 /* ---- The head ----------------------------------------------------------- */
 
-/*  0  u64  chunks    16  u32  index blocks    24  u32  CRC32C of the strays
- *  8  u64  strays    20  u32  index head      28  u32  x index blocks, u32 x pages */
+/*  0  u64  number of chunks    16  u32  number of index blocks    24  u32  CRC32C of the strays
+ *  8  u64  number of strays    20  u32  CRC32C of the index head
+ * 28  u32  CRC32C of each index block, then of each page */
 enum { HEAD_FIXED = 28 };
 
 int64_t cv_seal_pages(int64_t n_chunks)
@@ -131,12 +132,12 @@ uint32_t cv_seal_page_sum(const uint8_t *names, size_t size)
 
 uint64_t cv_seal_page_pos(const cv_seal_head *head, int64_t p)
 {
-    uint64_t n = 0; /* all stored pages but the last are full */
+    uint64_t n = 0; /* stored pages before `p`; all are full */
     for (int64_t i = 0; i < p; i++) n += head->pages[i] != 0;
     return n * CV_SEAL_NAME * CV_SEAL_PAGE;
 }
 
-/*   0 i64 entry   8 u64 pos */
+/* At byte 0: i64 entry. At byte 8: u64 pos. */
 void cv_seal_stray_write(const cv_seal_stray *stray, uint8_t out[CV_SEAL_STRAY_SIZE])
 {
     cv_store_le64(out, (uint64_t)stray->entry);
@@ -213,7 +214,7 @@ bool cv_seal_size(const cv_seal_head *head, size_t head_size, uint64_t *out)
 
 /* ---- The layouts of all chunks ---- */
 
-/* Chunks with larger records have no layout area. */
+/* Arrays with larger records, in bytes, have no layout area. */
 enum { CV_MOST_RECORD = 1 << 20 };
 
 static const uint8_t magic[CV_LAYOUTS_MARK] = {'c', 'v', '-', 'l', 'a', 'y', 's', 1};
@@ -245,13 +246,13 @@ bool cv_layouts_footer_read(const uint8_t bytes[CV_LAYOUTS_FOOTER], cv_layouts_f
 
 uint64_t cv_layouts_size(const cv_layouts_footer *footer)
 {
-    uint64_t records = (uint64_t)footer->n * footer->record_size; /* no overflow: 51 bits */
+    uint64_t records = (uint64_t)footer->n * footer->record_size; /* at most 51 bits */
     return CV_LAYOUTS_MARK + records + CV_LAYOUTS_FOOTER;
 }
 
 uint32_t cv_layouts_record_size(int64_t n_blocks)
 {
-    enum { TWO_SUMS = 8 }; /* a block's start and its checksum */
+    enum { TWO_SUMS = 8 }; /* of a block: start and checksum */
     int64_t fixed = CV_CHUNK_HEADER_SIZE + (int64_t)cv_block_table_size(0);
     if (n_blocks > (CV_MOST_RECORD - fixed) / TWO_SUMS) return 0;
     return (uint32_t)(fixed + TWO_SUMS * n_blocks);
@@ -282,8 +283,8 @@ bool cv_record_find_parts(const uint8_t *record, size_t size, int64_t n_blocks,
 
 /* ---- Identifiers of states ---- */
 
-/* Each part is seeded with the hash of the parts before it, so that moving bytes between parts
- * changes the result. */
+/* Seeds the hash of each part with the hash of the parts before the part, so that moving bytes
+ * between parts changes the result. */
 void cv_state_id(const cv_state_part *parts, size_t n, uint8_t out[CV_STATE_ID])
 {
     XXH128_hash_t hash = {0};

@@ -1,5 +1,5 @@
-/* Room: format. MessagePack values of attributes: read by tokens, written in the shortest form,
- * including NumPy arrays. Bytes are not trusted. */
+/* Room: format. Reads MessagePack values of attributes, including NumPy arrays, token by token, and
+ * writes them in the shortest form. Bytes are not trusted. */
 #include "format/values.h"
 
 #include "base/arith.h"
@@ -70,7 +70,7 @@ static uint64_t parts_of(const cv_token *token)
     return token->kind == CV_TOKEN_MAP ? 2 * token->number : token->number;
 }
 
-/* Fails if there are fewer bytes than parts. */
+/* Returns the token of a list or map. Fails if it has more parts than bytes follow. */
 static cv_token parts_token(cv_tokens *t, cv_token_kind kind, uint64_t n)
 {
     cv_token token = {.kind = kind, .number = n};
@@ -78,7 +78,7 @@ static cv_token parts_token(cv_tokens *t, cv_token_kind kind, uint64_t n)
     return token;
 }
 
-/* Types 0xc0 to 0xdf, which encode the size in the low bits of the type byte. */
+/* Reads types 0xc0 to 0xdf, whose low bits encode the size. */
 static cv_token sized_token(cv_tokens *t, uint8_t type)
 {
     switch (type) {
@@ -132,7 +132,7 @@ static cv_token read_token(cv_tokens *t)
 /* Checks for cancellation. Counts no progress: the user of the tokens does. */
 static void check_watch(cv_tokens *t)
 {
-    enum { EACH = 1 << 16 }; /* tokens: a fraction of a millisecond */
+    enum { EACH = 1 << 16 }; /* tokens; they take a fraction of a millisecond */
     if (++t->n % EACH == 0 && cv_watch_step(t->watch, 0, NULL) != CV_OK) t->bad = true;
 }
 
@@ -163,10 +163,10 @@ bool cv_token_is_text(const cv_token *token, const char *text)
 typedef struct level {
     uint64_t left; /* values left, including keys */
     bool is_map;
-    const uint8_t *end; /* end of a set's last member; NULL for others */
+    const uint8_t *end; /* end of a set's last member; NULL for a list or map */
 } level;
 
-/* Enters the list of a set's members: the next tokens are in it. */
+/* Enters the list of a set's members: the next tokens are the members. */
 static level enter_set(cv_tokens *t, const cv_token *set)
 {
     const uint8_t *end = t->at;
@@ -220,7 +220,7 @@ bool cv_is_value(const void *bytes, size_t size)
  * Heads with counts that are known only at the end are stored separately, and inserted by
  * cv_pack_finish. */
 
-enum { HEAD_BYTES = 10 }; /* maximum: ext32 of a set, and its list */
+enum { HEAD_BYTES = 10 }; /* maximum: an ext32 for a set, and a list for its members */
 
 static bool failed(const cv_packer *p) { return p->status != CV_OK || p->too_deep; }
 
@@ -380,7 +380,7 @@ static size_t put_ext(uint8_t *to, int type, uint64_t size)
     return n + 1;
 }
 
-/* Packs an extension of two pieces; the second one reports progress. */
+/* Packs an extension of two pieces. Reports progress for the second piece. */
 static void pack_ext_of_two(cv_packer *p, int type, const cv_buffer *first, const void *bytes,
                             size_t size)
 {
@@ -457,7 +457,7 @@ static size_t put_list(uint8_t *to, uint64_t count)
     return 1;
 }
 
-/* Stores a head. `inside`: bytes of a set's members. */
+/* Stores a head. `inside` is the number of bytes of a set's members. */
 static size_t put_head(uint8_t *to, const cv_pack_head *head, uint64_t inside)
 {
     uint64_t pairs = head->count / 2;
@@ -479,8 +479,8 @@ static size_t put_head(uint8_t *to, const cv_pack_head *head, uint64_t inside)
     }
 }
 
-/* sizes[i]: bytes of the heads from i on. Computed backwards, because the head of a set depends on
- * those inside. */
+/* Sets sizes[i] to the bytes of the heads from i on. Works backwards, because the head of a set
+ * depends on the heads inside the set. */
 static void measure_heads(const cv_packer *p, uint64_t *sizes)
 {
     uint8_t scratch[16];
@@ -581,8 +581,8 @@ bool cv_typed_count(cv_typed *typed, int64_t *size)
     return cv_mul_i64(typed->n_items, typed->type.item_size, size);
 }
 
-/* Requires keys in python-blosc2's order. Refuses items of zero bytes: their number is
- * arbitrary. */
+/* Requires keys in python-blosc2's order. Refuses items of zero bytes, because any number of them
+ * would fit. */
 bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out)
 {
     *out = (cv_typed){.ndim = 0};

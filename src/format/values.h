@@ -1,5 +1,5 @@
-/* MessagePack values of any width, token by token (format/msgpack.h has the fixed widths of
- * frames). Reading needs no recursion and no memory. */
+/* Reads and writes MessagePack values of any width, token by token (format/msgpack.h has the fixed
+ * widths of frames). Reading needs no recursion and no memory. */
 #ifndef CV_FORMAT_VALUES_H
 #define CV_FORMAT_VALUES_H
 
@@ -11,9 +11,9 @@ enum { CV_VALUE_DEPTH = 64 };
 
 /* python-blosc2's numbers of extension types. */
 enum {
-    CV_EXT_FRAME = 42,     /* a cframe                                     */
-    CV_EXT_REFERENCE = 43, /* msgpack: a map that refers to an object */
-    CV_EXT_COMPLEX = 44,   /* two big-endian float64                       */
+    CV_EXT_FRAME = 42,     /* a contiguous frame                           */
+    CV_EXT_REFERENCE = 43, /* msgpack: a map that refers to an object      */
+    CV_EXT_COMPLEX = 44,   /* two big-endian float64 numbers               */
     CV_EXT_SET = 45,       /* msgpack: the list of its members             */
     CV_EXT_ARRAY = 46      /* msgpack: see cv_typed                        */
 };
@@ -30,22 +30,22 @@ typedef enum cv_token_kind {
     CV_TOKEN_TEXT,
     CV_TOKEN_BINARY,
     CV_TOKEN_EXT,
-    CV_TOKEN_LIST, /* the values follow as tokens, as with CV_TOKEN_MAP */
+    CV_TOKEN_LIST, /* of LIST and MAP, the contents follow as tokens */
     CV_TOKEN_MAP
 } cv_token_kind;
 
 typedef struct cv_token {
     cv_token_kind kind;
-    uint64_t number; /* value as bits; count of a list or map; size of bytes */
+    uint64_t number; /* bits of a value, count of a list or map, or size of `bytes` */
     double real;
     int ext_type;
-    const uint8_t *bytes; /* text, binary, ext; borrowed */
+    const uint8_t *bytes; /* of text, binary and ext; borrowed */
 } cv_token;
 
 typedef struct cv_tokens {
     const uint8_t *at, *end;
-    bool bad;        /* sticky: all following tokens are nil */
-    cv_watch *watch; /* checked regularly; a stop sets `bad`. Or NULL */
+    bool bad;        /* sticky; then all following tokens are nil */
+    cv_watch *watch; /* checked regularly, or NULL; a stop sets `bad` */
     uint32_t n;      /* number of tokens so far */
 } cv_tokens;
 
@@ -58,14 +58,14 @@ void cv_tokens_skip(cv_tokens *tokens);
 /* Whether the token is exactly this text. */
 bool cv_token_is_text(const cv_token *token, const char *text);
 
-/* Whether the bytes are exactly one value: nested at most CV_VALUE_DEPTH deep, no container as a
- * map key, members of sets in a list. */
+/* Whether the bytes are exactly one value. A value nests at most CV_VALUE_DEPTH deep, has no
+ * container as a map key, and has the members of sets in a list. */
 bool cv_is_value(const void *bytes, size_t size);
 
 /* ---- Writing values ----
  *
- * Writes one MessagePack value in its shortest form, as python-blosc2 does. Sticky: check once, at
- * the end:
+ * Writes one MessagePack value in its shortest form, as python-blosc2 does. Keeps the first failure
+ * until cv_pack_finish:
  *
  *     cv_packer p = {0};
  *     cv_pack_begin(&p, CV_PACK_LIST);
@@ -79,12 +79,12 @@ typedef enum cv_pack_kind {
     CV_PACK_SET
 } cv_pack_kind;
 
-/* The head of a container; its count is known only after the contents are written. */
+/* The head of a container. Its count is known only after the contents are written. */
 typedef struct cv_pack_head {
     cv_pack_kind kind;
-    size_t at, end; /* its contents: bytes [at, end) of the body */
+    size_t at, end; /* the contents are bytes [at, end) of the body */
     size_t next;    /* index behind the last head inside this container */
-    uint64_t count; /* values */
+    uint64_t count; /* values, including keys */
 } cv_pack_head;
 
 typedef struct cv_packer {
@@ -95,7 +95,7 @@ typedef struct cv_packer {
     int depth;
     bool too_deep;
     cv_watch *watch; /* counts the bytes of binaries and extensions; or NULL */
-    bool only_asks;  /* does not count: only checks whether to stop */
+    bool only_asks;  /* `watch` does not count, it can only stop */
     cv_status status;
     cv_error error;
 } cv_packer;
@@ -129,8 +129,8 @@ void cv_pack_free(cv_packer *p);
  * Arrays of fields ({"descr": ...}) and of Python objects ("values") are not interpreted. */
 
 typedef struct cv_typed {
-    caterva_dtype type; /* of a scalar: kind, byte order, item size, unit */
-    const char *dtype;  /* its description, `dtype_size` bytes; borrowed */
+    caterva_dtype type; /* a scalar: kind, byte order, item size, unit */
+    const char *dtype;  /* description of `type`, `dtype_size` bytes; borrowed */
     size_t dtype_size;
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
@@ -138,13 +138,13 @@ typedef struct cv_typed {
     const uint8_t *items; /* C order; borrowed */
 } cv_typed;
 
-/* Reads the payload. False if it is another kind of array, or inconsistent. */
+/* Reads the payload. False if it is another kind of array, or if it is inconsistent. */
 bool cv_typed_parse(const uint8_t *payload, size_t size, cv_typed *out);
 
-/* Sets the type from a borrowed description. CATERVA_EDTYPE unless it is a scalar's. */
+/* Sets the type from a borrowed description. CATERVA_EDTYPE unless that describes a scalar. */
 cv_status cv_typed_set_dtype(cv_typed *typed, const char *dtype, size_t size, cv_error *err);
 
-/* Sets n_items and `size`, their bytes. False if the shape overflows. */
+/* Sets n_items, and *size to the bytes of all items. False if a number overflows. */
 bool cv_typed_count(cv_typed *typed, int64_t *size);
 
 /* Packs the array as the extension, with the description in the form of NumPy's dtype.str. */
