@@ -13,8 +13,8 @@
 typedef struct excerpt_request {
     cv_fetch fetch; /* first */
     cv_excerpt *out;
-    cv_gathered *all;  /* of this request, or of many */
-    cv_status *status; /* the request's own, if it is one of many; else NULL */
+    cv_gathered *all;  /* waits for this request, or for many together */
+    cv_status *status; /* of this request, if it is one of many; else NULL */
 } excerpt_request;
 
 static cv_status excerpt_begin(cv_fetch *fetch, const cv_content_range *content,
@@ -144,7 +144,7 @@ static void add_text(cv_sha256 *hash, const char *text, size_t size)
     cv_sha256_add(hash, text, size);
 }
 
-/* Adds the URL without the signature of a presigned URL, which differs each time. */
+/* Adds the URL, but not the signature of a presigned URL, because signatures differ each time. */
 static void add_url(cv_sha256 *hash, const char *url)
 {
     size_t size = strcspn(url, "?");
@@ -283,7 +283,7 @@ static cv_status take_cached(missing *m, const cv_store_range *ranges, size_t n,
     return CV_OK;
 }
 
-/* Allocates memory for the bytes; if that fails they are not cached. */
+/* Allocates memory for the bytes. If the allocation fails, the bytes are not cached. */
 static cv_status prepare_missing(missing *m, cv_error *err)
 {
     const cv_subset *s = &m->subset;

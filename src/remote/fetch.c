@@ -1,6 +1,6 @@
 /* Room: remote. One GET request for one or several ranges of an object. Retried after overload and
- * broken connections, but not after wrong replies. Delivers bytes of accepted replies only, each to
- * all ranges that contain it.
+ * broken connections, but not after wrong replies. Delivers only bytes of accepted replies, each
+ * byte to all ranges that contain it.
  *
  * A multi-range reply consists of body parts (multipart.c), which may cover several ranges and the
  * bytes between them. If the server does not support multi-range requests, the fetch ends and its
@@ -14,9 +14,9 @@
 
 enum {
     MOST_HEAD = 64 * 1024,
-    MOST_UNREAD = 64 * 1024,  /* of a body that is not accepted; then the attempt ends */
+    MOST_UNREAD = 64 * 1024,  /* bytes of a body that is not accepted; more end the attempt */
     MOST_UNREAD_MULTI = 4096, /* the same, if multi-range requests are refused */
-    MOST_REFUSAL = 1024       /* of an S3 error document, kept for its <Code> */
+    MOST_REFUSAL = 1024       /* kept bytes of an S3 error document, for its <Code> */
 };
 
 static cv_fetch *fetch_of(cv_wire *wire) { return (cv_fetch *)wire; } /* its first member */
@@ -52,7 +52,7 @@ static void set_flow(cv_fetch *f, cv_flow_state state)
     f->delivery.state = state;
 }
 
-/* Takes the fetch out of its flow. If all others have paused, one of them must continue. */
+/* Takes the fetch out of its flow. If all other requests have paused, one of them must continue. */
 static void leave_flow(cv_fetch *f)
 {
     bool was_flying = f->delivery.state != CV_FLOW_OUT;
@@ -60,7 +60,7 @@ static void leave_flow(cv_fetch *f)
     if (was_flying && f->delivery.flow && f->delivery.flow->n_paused > 0) cv_wire_resume();
 }
 
-/* Asks the receiver how many of these bytes have memory. */
+/* Asks the receiver for how many of these bytes it has memory. */
 static cv_status admit(cv_fetch *f, uint64_t pos, size_t size, size_t *admitted)
 {
     *admitted = size;
@@ -241,9 +241,9 @@ static bool judge(cv_fetch *f)
 
 /* ---- Body: one range --------------------------------------------------------------------- */
 
-/* Delivers bytes of the body. They begin at answer.pos; those before wanted.next were delivered
- * earlier. *is_room: the receiver has memory for all of them. If not, the wire presents all of them
- * again later, and wanted.next is after those delivered now. */
+/* Delivers bytes of the body. They begin at answer.pos; bytes before wanted.next were delivered
+ * earlier. *is_room: the receiver has memory for all bytes. If not, the wire presents all of them
+ * again later, and wanted.next is behind the bytes delivered now. */
 static cv_status deliver(cv_fetch *f, const uint8_t *bytes, size_t size, bool *is_room)
 {
     cv_fetch_answer *a = &f->answer;
@@ -308,8 +308,8 @@ static cv_status deliver_part(cv_fetch *f, const uint8_t *bytes, size_t size, si
     return CV_OK;
 }
 
-/* Commits what a body part delivered, when the part ends exactly where its header said. Until then
- * its bytes may be wrong. */
+/* Commits the bytes of a body part when it ends exactly where its header stated. Until then the
+ * bytes may be wrong. */
 static void commit_part(cv_fetch *f)
 {
     for (size_t i = 0; i < f->ranges.n; i++) {
@@ -321,7 +321,7 @@ static void commit_part(cv_fetch *f)
     }
 }
 
-/* Discards what an incomplete body part delivered: the next attempt requests it again. */
+/* Discards the bytes of an incomplete body part: the next attempt requests them again. */
 static void discard_part(cv_fetch *f)
 {
     for (size_t i = 0; i < f->ranges.n; i++) {
@@ -333,13 +333,13 @@ static void discard_part(cv_fetch *f)
     }
 }
 
-/* Takes bytes of a multi-range body. After a pause the first `n_used` of them are used already. */
+/* Takes bytes of a multi-range body. After a pause the first `n_used` bytes are used already. */
 static cv_wire_next take_multirange(cv_fetch *f, const uint8_t *bytes, size_t size)
 {
     cv_fetch_answer *a = &f->answer;
     cv_status status = CV_OK;
     bool is_good = a->received <= a->most_received || refuse_multirange(f);
-    if (is_good && a->n_used > size) { /* presented in smaller pieces this time */
+    if (is_good && a->n_used > size) { /* the wire presents smaller pieces this time */
         a->n_used -= size;
         return CV_WIRE_GOES_ON;
     }
@@ -433,8 +433,8 @@ static int64_t split(cv_fetch *f, cv_fetch_outcome outcome)
     return CV_WIRE_DONE;
 }
 
-/* Retries once. After a second failure, the remaining ranges are requested one by one, because only
- * multi-range requests may fail. If no body part ever arrived, the server counts as refusing
+/* Retries once. After a second failure, the remaining ranges are requested one by one, because
+ * single-range requests may succeed. If no body part ever arrived, the server counts as refusing
  * multi-range requests. */
 static int64_t try_multirange_again(cv_fetch *f)
 {

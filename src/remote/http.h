@@ -40,8 +40,8 @@ char *cv_url_encode(const char *bytes, size_t size, bool keeps_slashes, char *to
  * to whether the path had such slashes. */
 cv_status cv_url_strip(const char *url, char **out, bool *has_slash, cv_error *err);
 
-/* Checks header number `i` of the caller. CATERVA_EINVAL if it is not "Name: value" in one line, or
- * if the library sets this header itself. The message omits the value, which may be secret. */
+/* Checks the caller's header number `i`. CATERVA_EINVAL if the header is not "Name: value" in one
+ * line, or if the library sets it itself. The message omits the value, which may be secret. */
 cv_status cv_header_check(const char *header, int i, cv_error *err);
 
 /* ---- Replies (reply.c), RFC 9110 -------------------------------------------------------- */
@@ -69,7 +69,7 @@ typedef struct cv_reply {
     char write_id[CV_WRITE_ID_SIZE]; /* "": missing or too long */
     char boundary[CV_BOUNDARY_SIZE]; /* of multipart/byteranges; "": none */
     uint32_t retry_after;   /* Retry-After in seconds; 0: not stated, or stated as a date */
-    int64_t retry_at, date; /* Retry-After; Date; in seconds since 1970; 0: not stated */
+    int64_t retry_at, date; /* dates in Retry-After and Date, seconds since 1970; 0: none */
     int most_ranges; /* ranges that this server software accepts in one request; 0: not known */
     bool is_relayed; /* a cache or another server may have made the reply */
 } cv_reply;
@@ -119,7 +119,7 @@ typedef struct cv_content_range {
 } cv_content_range;
 
 /* Judges the reply to a single-range request. CV_REPLY_ACCEPT sets *content. Every other verdict
- * sets *err, the error of the read if no later attempt succeeds. */
+ * sets *err; the read fails with this error if no later attempt succeeds. */
 cv_verdict cv_reply_judge(const cv_reply *reply, const cv_range_request *request,
                           const char *name, cv_content_range *content, cv_error *err);
 
@@ -191,9 +191,9 @@ typedef struct cv_multipart {
 
 void cv_multipart_begin(cv_multipart *body, const char *boundary);
 
-/* Parses `bytes` (`size` is at least 1) up to the next event. *n: the bytes parsed. With
+/* Parses `bytes` (`size` is at least 1) up to the next event. *n: the number of bytes parsed. With
  * CV_PART_BYTES, *n bytes of the part follow, and none of them is parsed: the caller uses some of
- * them, passes their number to cv_multipart_take, and later passes the rest of the input again. */
+ * these bytes, passes their number to cv_multipart_take, and later passes the other input again. */
 cv_part_event cv_multipart_next(cv_multipart *body, const uint8_t *bytes, size_t size,
                                 size_t *n);
 void cv_multipart_take(cv_multipart *body, size_t n);
@@ -207,7 +207,7 @@ bool cv_multipart_end(cv_multipart *body);
 /* A range, or a piece of a long range. */
 typedef struct cv_segment {
     uint64_t pos, end;
-    size_t range; /* number of the reader's range that it belongs to */
+    size_t range; /* number of the reader's range that contains the segment */
     size_t at;    /* offset of the segment in that range */
     bool begins;  /* starts a request; set by cv_join */
 } cv_segment;
@@ -238,7 +238,7 @@ typedef struct cv_byte_range {
 /* Maximum ranges of one request: Apache accepts 200 ranges, and header fields of 8 KiB. */
 enum { CV_RANGES_MOST = 100 };
 
-/* Returns the number of missing bytes. *n_incomplete: the number of ranges that lack some. */
+/* Returns the number of missing bytes. *n_incomplete: the number of ranges with missing bytes. */
 uint64_t cv_ranges_incomplete(const cv_byte_range *ranges, size_t n, size_t *n_incomplete);
 
 /* Returns the missing bytes plus the overhead of a body part for each incomplete range. */
@@ -253,8 +253,8 @@ cv_status cv_ranges_add_field(const cv_byte_range *ranges, size_t n, cv_buffer *
                               cv_error *err);
 
 /* Assigns received bytes [pos, end) to the first range, from number `from` on, whose next missing
- * byte is one of them. Marks bytes [*first, *last) of it as received, and returns its number, or n
- * if no range lacks these bytes. A range receives its bytes in order, each byte once. */
+ * byte is one of them. Marks bytes [*first, *last) of that range as received. Returns the range's
+ * number, or n if no range lacks the bytes. A range receives its bytes in order, each byte once. */
 size_t cv_ranges_take(cv_byte_range *ranges, size_t n, size_t from, uint64_t pos,
                       uint64_t end, uint64_t *first, uint64_t *last);
 

@@ -93,8 +93,8 @@ static void make_endpoint(const cv_session *s, char *to, size_t size)
     (void)snprintf(to, size, "https://s3.%.60s.amazonaws.com%s", region, end);
 }
 
-/* Whether the bucket's name goes into the path. By default this is so for names with dots, too,
- * because certificates do not cover them as host names. */
+/* Whether the bucket's name goes into the path. By default it does if an endpoint is set, or if the
+ * name contains dots, because certificates do not cover such names as hosts. */
 static bool is_path_style(const cv_session *s, const cv_url *bucket)
 {
     caterva_addressing asked = s->options.addressing;

@@ -21,8 +21,8 @@
 #include <string.h>
 
 typedef struct finished {
-    cv_archive archive;     /* an archive, or */
-    caterva_array *array;   /* an array; it stays open, so that its bytes stay */
+    cv_archive archive;     /* all zeros if the file is an array */
+    caterva_array *array;   /* stays open, so that its bytes stay. NULL: an archive */
     cv_store *source;       /* borrowed; its frame object is bytes [0, size) of the file */
     uint64_t size, changed; /* `changed`: the file's time when the check began */
     uint64_t vouching;      /* size of the end, with checksums of all bytes before it */
@@ -142,7 +142,7 @@ static cv_status check_sound(const char *path, finished *f,
                    s.first.message);
 }
 
-/* Checks, after the last byte was read, that the file did not change since check_sound began. */
+/* Checks, after the last byte was read, that the file has not changed since check_sound began. */
 static cv_status check_unchanged(const finished *f, cv_error *err)
 {
     cv_snapshot *now = NULL;
@@ -284,7 +284,7 @@ typedef struct publishing {
 
 /* ---- Looking at the URL ------------------------------------------------------------------ */
 
-/* Reads an excerpt of the object at the URL. *is_there false: it does not exist or is hidden. */
+/* Reads an excerpt of the object at the URL. *is_there false: no object, or a hidden one. */
 static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt *excerpt,
                       cv_version *found, bool *is_there, cv_error *err)
 {
@@ -294,7 +294,7 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     CV_TRY(cv_remote_object_new(u->session, url, "", &object, err));
     cv_status status =
         cv_excerpt_read(object, request, true, u->watch, excerpt, &no_ranges, err);
-    if (status == CATERVA_EIO && no_ranges) /* 416: it ends before the range */
+    if (status == CATERVA_EIO && no_ranges) /* 416: the object ends before the range */
         status = CATERVA_ECORRUPT;
     *found = object->version;
     *is_there = status != CATERVA_ENOTFOUND;
@@ -317,7 +317,7 @@ static cv_status look_first(publishing *u, cv_error *err)
     return status;
 }
 
-/* Compares the object at the URL with the file. *is_others: it has another write id. */
+/* Compares the object at the URL with the file. *is_others: the object has another write id. */
 static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error *err)
 {
     bool is_there;
@@ -327,7 +327,7 @@ static cv_status compare(publishing *u, bool *is_same, bool *is_others, cv_error
     const cv_range_request request = {.first = first, .end = u->file->size};
     *is_same = *is_others = false;
     cv_status status = look(u, &request, &excerpt, &found, &is_there, err);
-    if (status == CATERVA_ECORRUPT) return CV_OK; /* shorter */
+    if (status == CATERVA_ECORRUPT) return CV_OK; /* the object is shorter */
     CV_TRY(status);
     *is_same = found.size == u->file->size && excerpt.pos <= first &&
                excerpt.pos + excerpt.size == u->file->size &&
@@ -357,7 +357,7 @@ static cv_status verify(publishing *u, caterva_publish_result *out, cv_error *er
                    u->object->name.text);
 }
 
-/* Decides the result of a write. If it is refused after a lost answer, the object may be ours. */
+/* Decides the result of a write. After a lost answer and a refusal, the object may be ours. */
 static cv_status settle(publishing *u, cv_status status, bool may_be_done,
                         const cv_error *why, cv_error *err)
 {
@@ -371,7 +371,7 @@ static cv_status settle(publishing *u, cv_status status, bool may_be_done,
 
 /* ---- Conditions -------------------------------------------------------------------------- */
 
-/* `how` describes the difference, or why it is not known. */
+/* Refuses another object at the URL. `how`: the difference, or the reason why it is not known. */
 static cv_status refuse_other(const publishing *u, const char *how, cv_error *err)
 {
     if (!u->options->if_match)
@@ -571,7 +571,7 @@ static void identify(publishing *u)
                    (unsigned long long)u->part_size);
 }
 
-/* Checks that a resumed upload has the same URL, file and part size; an abandoned one, the URL. */
+/* Checks that a resumed upload has the same URL, file and part size (only URL if abandoned). */
 static cv_status compare_states(const publishing *u, const upload_state *before,
                                 cv_error *err)
 {
@@ -617,7 +617,7 @@ static cv_status recall(publishing *u, cv_error *err)
     return CV_OK;
 }
 
-/* Whether the resumed upload has finished, and only its last answer was lost. */
+/* Whether the upload to resume is already finished, because just its last answer was lost. */
 static bool is_done_before(const publishing *u)
 {
     return u->has_state && u->is_there && strcmp(u->found.write_id, u->state.write_id) == 0;

@@ -348,7 +348,7 @@ typedef struct pack {
 
 typedef struct extent {
     pack_extent what;
-    uint64_t at; /* in its pack */
+    uint64_t at; /* offset in the pack */
     pack *pack;
 } extent;
 
@@ -360,7 +360,7 @@ struct cv_range_cache {
     extent *extents;      /* by position, if is_sorted */
     size_t n, room;
     bool is_sorted, was_listed;
-    uint64_t changed, listed; /* times: last change of the folder; last check for a change */
+    uint64_t changed, listed; /* times of the folder's last change and last check for one */
 };
 
 cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
@@ -434,7 +434,7 @@ static size_t place_of(const cv_range_cache *c, uint64_t pos)
     return low;
 }
 
-/* Adds an extent. A few are inserted in order; many are sorted when the list is next used. */
+/* Adds an extent: in order if it `is_of_few`; else the list is sorted when it is next used. */
 static void add_extent(cv_range_cache *c, const extent *e, bool is_of_few)
 {
     bool stays_sorted = c->is_sorted && is_of_few;

@@ -4,7 +4,7 @@
  *      needed   [====]..[===]................[==]...[====]
  *      requests [===========]                [===========]
  *
- * Then several of these may form one multi-range request. Pure functions. */
+ * Then several joined ranges may form one multi-range request. Pure functions. */
 #include "remote/http.h"
 
 #include <stdio.h>
@@ -40,9 +40,9 @@ static void measure(const cv_segment *segments, size_t n, uint64_t most, uint64_
     }
 }
 
-/* Returns the width of the widest gap that is bridged: rule->gap, or less if such gaps together
- * exceed over_percent. Bisection needs no list of gaps. *left: bytes that may be spent on gaps one
- * byte wider. With blocks of one size, all gaps may be equally wide; then *left bridges some. */
+/* Returns the width of the widest gap that is bridged: rule->gap, or less if all gaps up to that
+ * width exceed over_percent. Bisection needs no list of gaps. *left: bytes for some of the gaps one
+ * byte wider. With blocks of one size, all gaps may have that one width. */
 static uint64_t widest_gap(const cv_segment *segments, size_t n, const cv_join_rule *rule,
                            uint64_t *left)
 {
@@ -73,7 +73,7 @@ static uint64_t longest_of(const cv_segment *segments, size_t n)
     return longest;
 }
 
-/* Returns the maximum size of a request. Raises the rule's maximum if connections would otherwise
+/* Returns the maximum size of a request. Raises the rule's maximum if a connection would otherwise
  * make a second request. Adds up to one segment, so that rounding causes no extra request. */
 static uint64_t most_joined(const cv_segment *segments, size_t n, uint64_t widest,
                             const cv_join_rule *rule)

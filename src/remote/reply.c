@@ -120,7 +120,7 @@ static text strip(text t)
     return t;
 }
 
-/* Takes at least one digit; false if the number exceeds 63 bits. */
+/* Takes a number. False: it has no digit, or exceeds 63 bits. */
 static bool take_number(text *t, uint64_t *out)
 {
     const char *begin = t->at;
@@ -227,9 +227,9 @@ static void take_type(text value, cv_reply *out)
     if (*before && strcmp(before, out->boundary) != 0) out->is_malformed = true;
 }
 
-/* Returns the ranges that a product like "nginx/1.22.1" or "Apache/2.4.57 (Debian)" accepts. These
- * servers support multi-range requests unless configured otherwise. Apache accepts 200 ranges;
- * lighttpd ignores those after the tenth. */
+/* Returns how many ranges of one request "nginx/1.22.1" or "Apache/2.4.57 (Debian)" accepts; 0: not
+ * known. Known servers support multi-range requests unless configured otherwise. Apache accepts 200
+ * ranges; lighttpd ignores ranges after the tenth. */
 static int ranges_of_product(text product)
 {
     static const struct {
@@ -378,7 +378,7 @@ bool cv_reply_is_busy(int status)
     return status >= 500 && status != 501 && status != 505 && status != 507;
 }
 
-/* The object existed when it was opened, so this is a failed read, not CATERVA_ENOTFOUND. */
+/* Reports a failed read, not CATERVA_ENOTFOUND, because the object existed when it was opened. */
 static cv_verdict gone(const cv_reply *r, const char *name, cv_error *err)
 {
     bool is_forbidden = r->status == 403;
@@ -500,7 +500,7 @@ static cv_verdict judge_whole(const cv_reply *r, const cv_range_request *request
     return CV_REPLY_ACCEPT;
 }
 
-/* Judges status 416. It means damage only if the object ends before the requested bytes. */
+/* Judges status 416, which means damage only if the object ends before the requested bytes. */
 static cv_verdict judge_416(const cv_reply *r, const cv_range_request *request,
                             const char *name, cv_error *err)
 {

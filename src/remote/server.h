@@ -13,11 +13,11 @@
 
 typedef struct cv_wire cv_wire;
 
-/* Bounds how many requests of a session are in flight; the others wait in a queue. Accessed only by
- * the wire's thread, except `most`, which is set before the first request. */
+/* Limits the number of requests of a session in flight; further requests wait in a queue. Accessed
+ * only by the wire's thread, except `most`, which is set before the first request. */
 typedef struct cv_wire_limit {
     int most, n;
-    atomic_bool is_multiplexed; /* HTTP/2: many requests share a connection; any thread */
+    atomic_bool is_multiplexed; /* HTTP/2: requests share a connection. Read by any thread */
     cv_wire *first, *last;
 } cv_wire_limit;
 
@@ -25,7 +25,7 @@ typedef struct cv_wire_setup {
     const char *method; /* NULL: GET */
     const char *url;    /* must stay valid until `end` is called */
     cv_buffer fields;   /* "Name: value", each with its NUL; the wire frees them */
-    bool has_body; /* true for PUT and POST, also if the body is empty; `give` supplies it */
+    bool has_body; /* `give` supplies a body. True for PUT and POST, also if it is empty */
     uint64_t body_size;
     int connect_ms, stall_ms; /* maximum time to connect; maximum time below 256 bytes/s */
     bool is_slow;             /* times out only after 10 * stall_ms without a byte */
@@ -40,7 +40,7 @@ typedef struct cv_wire_end {
     bool lacks_memory;
     const char *why;      /* the reason if is_whole is false; contains no secrets */
     const char *redirect; /* absolute URL; NULL: none */
-    uint64_t first_byte_ns, total_ns; /* since sending; since the attempt began */
+    uint64_t first_byte_ns, total_ns; /* from sending to the first byte; of the attempt */
 } cv_wire_end;
 
 enum { CV_WIRE_DONE = -1 };
@@ -52,9 +52,9 @@ typedef enum cv_wire_next { CV_WIRE_ENDS, CV_WIRE_GOES_ON, CV_WIRE_PAUSES } cv_w
 struct cv_wire {
     /* Set by the owner. `prepare` fills the setup of the next attempt; if it fails, `gone` is
      * called without an attempt. `header` takes a header line, `body` takes received bytes, `give`
-     * copies bytes of the sent body; false ends the attempt, as CV_WIRE_ENDS does. `end` returns
-     * the nanoseconds until the next attempt, or CV_WIRE_DONE. `gone` is the last call, made once,
-     * also if the request is cancelled; then the owner may free the request. */
+     * copies bytes of the sent body; a result of false or CV_WIRE_ENDS ends the attempt. `end`
+     * returns the nanoseconds until the next attempt, or CV_WIRE_DONE. `gone` is the last call,
+     * made once, also if the request is cancelled; in it the owner may free the request. */
     cv_status (*prepare)(cv_wire *wire, cv_wire_setup *setup);
     bool (*header)(cv_wire *wire, const char *line, size_t size);
     cv_wire_next (*body)(cv_wire *wire, const uint8_t *bytes, size_t size);
@@ -83,8 +83,8 @@ void cv_wire_cancel(cv_wire *wire);
 cv_status cv_wire_fail_gone(const cv_wire *wire, cv_error *err);
 
 /* The wire's thread calls functions of the program between cv_wire_give_turn and cv_wire_take_turn.
- * A fork waits until the thread has left libcurl. It must not wait for a function of the program,
- * because that function may wait for the fork. */
+ * A fork waits until the thread has left libcurl. The fork must not wait for a function of the
+ * program, because that function may wait for the fork. */
 void cv_wire_give_turn(void);
 void cv_wire_take_turn(void);
 
@@ -136,22 +136,22 @@ void cv_sign_time(uint64_t seconds, char out[CV_SIGN_TIME]);
 /* ---- Sessions (session.c) ---------------------------------------------------------------- */
 
 /* Whether the server supports multi-range requests. One request finds out, and other readers with
- * many ranges wait for its result. If the server software is known to support multi-range requests,
- * they are used without waiting, until the server refuses one. */
+ * many ranges wait for the result. If the server software is known to support such requests, no
+ * reader waits, until the server refuses one. */
 typedef enum cv_multirange_state {
     CV_MULTIRANGE_UNKNOWN,  /* first, because a new session is all zeros */
-    CV_MULTIRANGE_EXPECTED, /* known from the software's name: used without waiting */
-    CV_MULTIRANGE_ASKED,    /* a request is in flight that finds out */
+    CV_MULTIRANGE_EXPECTED, /* known from the software's name: no reader waits */
+    CV_MULTIRANGE_ASKED,    /* a request that will find out is in flight */
     CV_MULTIRANGE_KNOWN,
     CV_MULTIRANGE_REFUSED
 } cv_multirange_state;
 
-/* A reader that waits for the result. When it is known, `go` is called, and asks again. */
+/* A reader that waits for the result. When the result is known, `go` is called, and asks again. */
 typedef struct cv_multirange_waiter {
     struct cv_multirange_waiter *next;
     void (*go)(struct cv_multirange_waiter *waiter);
-    uint64_t turn;  /* number of results that existed when it asked */
-    bool is_asking; /* its own request finds out */
+    uint64_t turn;  /* number of results that existed when the reader asked */
+    bool is_asking; /* the reader's own request finds out */
 } cv_multirange_waiter;
 
 typedef struct cv_multirange {
@@ -160,12 +160,12 @@ typedef struct cv_multirange {
     cv_multirange_waiter *first, *last;
     uint64_t turn;
     size_t most; /* ranges of a request that the software accepts; SIZE_MAX: no limit */
-    cv_os_moment asked; /* time; if the process has forked since, no result will arrive */
+    cv_os_moment asked; /* time of asking; after a later fork no result will arrive */
 } cv_multirange;
 
-/* Returns the state. CV_MULTIRANGE_UNKNOWN: the caller's request must find out, and
- * cv_multirange_learn report the result. In this state and CV_MULTIRANGE_ASKED the waiter is
- * queued. */
+/* Returns the state. CV_MULTIRANGE_UNKNOWN: the caller's request must find out, and the caller must
+ * then pass the result to cv_multirange_learn. Queues the waiter if the state is
+ * CV_MULTIRANGE_UNKNOWN or CV_MULTIRANGE_ASKED. */
 cv_multirange_state cv_multirange_ask(cv_multirange *m, cv_multirange_waiter *waiter);
 
 cv_multirange_state cv_multirange_look(cv_multirange *m);
@@ -177,10 +177,10 @@ size_t cv_multirange_most(cv_multirange *m);
 /* Records that a multi-range request succeeded. Changes only CV_MULTIRANGE_EXPECTED. */
 void cv_multirange_confirm(cv_multirange *m);
 
-/* Sets the result and calls the waiters. If it is CV_MULTIRANGE_UNKNOWN, one of them asks again. */
+/* Sets the state and calls the waiters. If the state is CV_MULTIRANGE_UNKNOWN, one asks again. */
 void cv_multirange_learn(cv_multirange *m, cv_multirange_state state);
 
-/* Removes a waiter from the queue. False: it is not queued, or is just being called. */
+/* Removes a waiter from the queue. False: the waiter is not queued, or is just being called. */
 bool cv_multirange_leave(cv_multirange *m, cv_multirange_waiter *waiter);
 
 /* A moment, and the bytes received until then. */
@@ -214,15 +214,15 @@ int64_t cv_session_backoff(cv_session *session, int *failures, uint32_t asked_s)
  * than is allowed (`asked_s` seconds), appends these seconds, too. */
 void cv_session_count_attempts(cv_error *err, int attempts, uint32_t asked_s);
 
-/* Record measurements: a round trip, and the speed between two marks, beginning and end of a wave.
- * The speed counts all bytes that the session received meanwhile. */
+/* cv_session_note_trip records the time of a round trip. cv_session_note_speed records the speed
+ * between the beginning and end of a wave, of all bytes that the session received meanwhile. */
 void cv_session_note_trip(cv_session *session, uint64_t ns);
 cv_session_mark cv_session_now(cv_session *session);
 void cv_session_note_speed(cv_session *session, const cv_session_mark *began,
                            const cv_session_mark *ended);
 
-/* Returns the bytes that one connection receives in a round trip. A gap smaller than that is
- * cheaper to read than another request. */
+/* Returns the bytes that one connection receives in a round trip. Reading a smaller gap is cheaper
+ * than another request. */
 uint64_t cv_session_gap(cv_session *session);
 
 /* Returns the bytes in flight that keep all connections busy, at most 64 MiB; 0: not known yet. */

@@ -323,8 +323,8 @@ cv_session_mark cv_session_now(cv_session *s)
 }
 
 /* Ignores waves of less than 1 MiB, whose time is mostly the round trip. Subtracts one round trip
- * from the time, except if another wave was measured since this one began: then bytes arrived
- * during the round trip, and the measurement starts where that wave ended. */
+ * from the time, unless another wave was measured since this one began. In that case bytes arrived
+ * during the round trip, and this measurement starts at the end of the other one. */
 void cv_session_note_speed(cv_session *s, const cv_session_mark *began,
                            const cv_session_mark *ended)
 {

@@ -111,7 +111,7 @@ static cv_status fetch_chunk(const chunk_objects *c, cv_object id, cv_watch *wat
     CV_TRY(new_chunk(c, id, &k, err));
     cv_status status = cv_excerpt_read(k->object, &request, atomic_load(&c->is_anew), watch,
                                        &k->first, &no_ranges, err);
-    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* EUNSUPPORTED would mean the chunk */
+    if (status == CATERVA_EUNSUPPORTED && no_ranges) { /* the chunk itself is supported */
         status = CATERVA_EIO;
         if (err) err->code = status;
     }
@@ -228,7 +228,7 @@ static cv_status fetch_chunks(chunk_objects *c, chunk **list, size_t n,
     return CV_OK;
 }
 
-/* Keeps the chunks that arrived. A read that needs another one requests it again. */
+/* Keeps the chunks that arrived. A read that needs a missing chunk requests it again. */
 static void keep_chunks(chunk_objects *c, chunk **list, const cv_excerpt_order *orders,
                         size_t n, bool have_come)
 {
@@ -411,7 +411,7 @@ static cv_wave_target target_of(remote_store *s)
         .object = s->file->object, .offset = s->offset, .is_anew = is_past_caches(s)};
 }
 
-/* Fetches and keeps CV_HEAD_BYTES, because readers of a frame go on behind the read bytes. */
+/* Fetches and keeps CV_HEAD_BYTES, because readers of a frame read the bytes behind next. */
 static cv_status read_head(remote_store *s, void *dst, size_t size, cv_error *err)
 {
     bool no_ranges;
@@ -525,8 +525,8 @@ static cv_status remote_read_many(cv_store *store, const cv_store_range *ranges,
     return status;
 }
 
-/* Returns false if a cache copies arriving bytes, so that ranges need memory from the beginning, or
- * if requests share a connection (HTTP/2), where a paused one may block the others. */
+/* Returns false if a cache copies arriving bytes, because ranges then need memory from the
+ * beginning. Also false if requests share a connection (HTTP/2): a paused one may block others. */
 static bool remote_borrows(cv_store *store)
 {
     remote_store *s = (remote_store *)store;

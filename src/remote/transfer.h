@@ -14,8 +14,8 @@ typedef struct cv_fetch cv_fetch;
 
 /* Receives bytes on the wire's thread; must not block. A status other than CV_OK ends the fetch. */
 typedef struct cv_receiver {
-    /* Single range: called with the bytes that follow, stated by the first accepted reply. They may
-     * be all bytes of a small object. NULL: the receiver takes only the requested bytes. */
+    /* Single range: called with the range of the bytes that follow, as the first accepted reply
+     * states it; may be a small object's whole range. NULL: takes only the requested bytes. */
     cv_status (*begin)(cv_fetch *fetch, const cv_content_range *content, cv_error *err);
     /* Only with a flow: sets *admitted to how many of these bytes the receiver has memory for. The
      * fetch pauses before the other bytes, until cv_wire_resume. */
@@ -39,7 +39,7 @@ typedef enum cv_flow_state { CV_FLOW_OUT, CV_FLOW_FLYING, CV_FLOW_PAUSED } cv_fl
 
 typedef struct cv_fetch_request {
     cv_remote_object *object;
-    cv_range_request range; /* of several ranges: from the first to the last */
+    cv_range_request range; /* several ranges: all bytes from the first to the last */
     bool is_anew;           /* bypasses the caches of servers */
     int n_ranges;           /* number of the reader's ranges, for reports */
 } cv_fetch_request;
@@ -72,7 +72,7 @@ typedef struct cv_fetch_retry {
 /* State of the current attempt's answer. */
 typedef struct cv_fetch_answer {
     cv_range_request request;                      /* of this attempt */
-    uint64_t n_requested, most_received, received; /* bytes of its body */
+    uint64_t n_requested, most_received, received; /* bytes of the body; most: then it ends */
     cv_buffer head; /* header fields, or the error document of a refusal */
     cv_verdict verdict;
     uint64_t pos, end;  /* single range: position of the body's next byte, and its end */
@@ -97,7 +97,7 @@ struct cv_fetch {
     cv_fetch_delivery delivery;
     cv_fetch_retry retry;
     cv_fetch_answer answer;
-    cv_reply reply; /* the last one */
+    cv_reply reply; /* the last reply */
     cv_fetch_outcome outcome;
     cv_status status;
     cv_error error;
@@ -137,10 +137,10 @@ cv_range_cache *cv_range_cache_open(const char *folder, uint64_t bound,
                                     const uint8_t key[CV_PACK_KEY]);
 void cv_range_cache_close(cv_range_cache *cache); /* NULL is fine */
 
-/* Lists what other processes have added. Call it before a series of cv_range_cache_get. */
+/* Lists ranges that other processes have added. Call it before a series of cv_range_cache_get. */
 void cv_range_cache_look(cv_range_cache *cache);
 
-/* Copies bytes [pos, pos + size) to dst. False: some are missing, and dst is undefined. */
+/* Copies bytes [pos, pos + size) to dst. False: bytes are missing, and dst is undefined. */
 bool cv_range_cache_get(cv_range_cache *cache, uint64_t pos, void *dst, size_t size);
 
 /* Adds n ranges, whose bytes are stored one after another. */
@@ -160,8 +160,8 @@ typedef struct cv_excerpt {
 } cv_excerpt;
 
 /* Fetches an excerpt; this may be the first request for the object. The server may send all bytes
- * of a small object instead. *has_no_ranges: it would do so with a large object, and the call
- * failed. `is_anew`: bypasses server caches. */
+ * of a small object instead. *has_no_ranges: the call failed, because the server would also send
+ * all bytes of a large object. `is_anew`: bypasses server caches. */
 cv_status cv_excerpt_read(cv_remote_object *object, const cv_range_request *request,
                           bool is_anew, cv_watch *watch, cv_excerpt *out, bool *has_no_ranges,
                           cv_error *err);
@@ -169,7 +169,7 @@ cv_status cv_excerpt_read(cv_remote_object *object, const cv_range_request *requ
 /* A request for the first bytes of an object of unknown version, sent together with others. */
 typedef struct cv_excerpt_order {
     cv_remote_object *object;
-    uint64_t size; /* maximum */
+    uint64_t size; /* maximum bytes */
     bool is_anew;
     cv_excerpt excerpt; /* the result */
     cv_status status;
@@ -186,7 +186,7 @@ typedef struct cv_subset {
     cv_reading *reading;  /* the second read; or NULL */
     cv_arrivals arrivals; /* the reader's */
     cv_store_range *ranges;
-    size_t *numbers; /* of each range in the reader's list */
+    size_t *numbers; /* number of each range in the reader's list */
     size_t n;
 } cv_subset;
 
@@ -203,7 +203,7 @@ void cv_subset_failed(const cv_subset *subset, size_t number);
 /* Returns arrivals for the second read. They call the reader's functions with its range numbers. */
 cv_arrivals cv_subset_arrivals(cv_subset *subset);
 
-/* Read a wave through a cache (NULL: none): request the bytes that the cache lacks, and add them.
+/* Read a wave through a cache (NULL: none): request the bytes that it lacks, and add these to it.
  * With target.is_anew the cache is not read. cv_cached_wave_read waits for the end of the wave. */
 cv_status cv_cached_wave_begin(const cv_wave_target *target, cv_range_cache *cache,
                                const cv_store_range *ranges, size_t n,
@@ -309,16 +309,16 @@ struct cv_send {
     char payload[CV_SHA256_HEX];
     cv_buffer head;
     uint64_t most_given; /* maximum body bytes given by any attempt */
-    uint64_t given;      /* by this attempt */
-    bool is_sent;        /* the whole body */
+    uint64_t given;      /* body bytes given by this attempt */
+    bool is_sent;        /* the whole body was given */
     int n_failures;
 };
 
 void cv_sends_init(cv_sends *sends);
 void cv_sends_destroy(cv_sends *sends); /* when none is in flight */
 
-/* Sends a request and waits until it ends or the watch stops it. A signed body is read once more
- * before, for its hash. An answer other than success is an error with its own message. */
+/* Sends a request and waits until it ends or the watch stops it. A signed body is read twice, first
+ * for its hash. An answer other than success is an error with its own message. */
 cv_status cv_send_do(cv_send *send, cv_sends *sends, cv_watch *watch, cv_error *err);
 void cv_send_free(cv_send *send);
 
@@ -333,7 +333,7 @@ typedef struct cv_upload {
     const char *write_id;
     char upload_id[CV_UPLOAD_ID_SIZE];
     char encoded_id[3 * CV_UPLOAD_ID_SIZE]; /* percent-encoded; "": not begun */
-    int n, n_kept;                          /* upload parts; those already on the server */
+    int n, n_kept;                          /* upload parts; parts already on the server */
     struct cv_upload_part *list;
 } cv_upload;
 
@@ -346,7 +346,7 @@ void cv_upload_free(cv_upload *upload);
 /* Begins an upload and sets upload_id, usually also if the watch stops the call meanwhile. */
 cv_status cv_upload_begin(cv_upload *upload, cv_watch *watch, cv_error *err);
 
-/* Resumes an upload: finds the parts that the server has. *is_known false: no such upload. */
+/* Resumes an upload: finds the parts on the server. *is_known false: no such upload exists. */
 cv_status cv_upload_resume(cv_upload *upload, const char *upload_id, cv_watch *watch,
                            bool *is_known, cv_error *err);
 
@@ -358,8 +358,8 @@ cv_status cv_upload_send(cv_upload *upload, cv_watch *watch, cv_error *err);
 cv_status cv_upload_finish(cv_upload *upload, const char *condition, cv_watch *watch,
                            bool *may_be_done, cv_error *err);
 
-/* Aborts the upload to `url` on the server. `is_hasty`: returns after at most 50 ms, and leaves the
- * request in flight if it takes longer. */
+/* Aborts the upload to `url` on the server. `is_hasty`: returns after at most 50 ms, even if the
+ * request is still in flight. */
 void cv_upload_abort(cv_upload *upload, const char *url, bool is_hasty);
 
 #endif

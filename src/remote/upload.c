@@ -29,7 +29,7 @@ static cv_status fail(cv_send *s, cv_status status)
 
 static cv_status add_fields(cv_send *s, cv_buffer *fields, cv_error *err)
 {
-    static const char no_expect[] = "Expect:"; /* prevents libcurl from adding one */
+    static const char no_expect[] = "Expect:"; /* prevents libcurl from adding this field */
     const cv_request_head head = {.method = s->method,
                                   .url = s->url,
                                   .query = s->query,
@@ -416,7 +416,7 @@ static cv_status report_sent(cv_sends *sends, cv_watch *watch, cv_error *err)
     return cv_watch_tick(watch, n, err);
 }
 
-/* Waits until at most `most` requests are in flight; if the watch stops the wait, more are left. */
+/* Waits until at most `most` requests are in flight, or the watch stops the wait. */
 static cv_status wait_for_sends(cv_sends *sends, size_t most, cv_watch *watch, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -442,8 +442,8 @@ static void cancel_sends(cv_sends *sends)
 }
 
 /* Sends a request and waits for its end. `settles`: if the watch stops the call, waits up to half a
- * second for the answer. Then is_good reports whether the request succeeded on the server, even if
- * this function returns CATERVA_ESTOPPED. */
+ * second for the answer. Although this function then returns CATERVA_ESTOPPED, is_good reports
+ * whether the request succeeded on the server. */
 static cv_status do_send(cv_send *s, cv_sends *sends, bool settles, cv_watch *watch,
                          cv_error *err)
 {

@@ -10,9 +10,9 @@
 typedef struct request {
     cv_fetch fetch; /* first */
     struct wave *wave;
-    uint64_t base;      /* position that segments give to the object's byte 0 */
+    uint64_t base;      /* segment positions are those in the object plus `base` */
     size_t first, last; /* segments [first, last) */
-    size_t at;          /* segments before it are complete */
+    size_t at;          /* segments before this one are complete */
     size_t n;           /* number of requests, from this one on, that are sent as one */
     bool is_asking;     /* finds out whether the server supports multi-range requests */
 } request;
@@ -23,7 +23,7 @@ typedef struct wave {
     cv_wave_target target;
     const cv_store_range *ranges;
     size_t n;
-    size_t together; /* bytes of all waves in flight together */
+    size_t together; /* total bytes of the waves that are in flight together */
     /* State of filling ranges; accessed only by the wire's thread. */
     size_t *left;     /* missing bytes of each range */
     uint8_t **dst;    /* destination of each range; NULL: no memory yet */
@@ -39,7 +39,7 @@ typedef struct wave {
     size_t n_made;  /* maximum of n_requests, before requests were joined again */
     bool is_narrow; /* only small gaps are bridged, which suits multi-range requests */
     /* Sending. */
-    size_t n_begun, n_first; /* requests sent; those sent without the multi-range result */
+    size_t n_begun, n_first; /* requests sent; of these, sent before the multi-range result */
     cv_multirange_waiter waiter;
     atomic_bool is_given_up;
     atomic_bool has_waited; /* a request was sent after the answer to another one */
@@ -132,7 +132,7 @@ static cv_join_rule rule_of(const wave *w, bool is_narrow)
 }
 
 /* Joins segments. Bridges only small gaps if the server supports multi-range requests, or if it may
- * support them and larger gaps would still leave more requests than connections. */
+ * support them and bridging larger gaps would still leave more requests than connections. */
 static size_t join(wave *w, const cv_join_rule *rule)
 {
     cv_multirange_state state = cv_multirange_look(&session_of(w)->multirange);
@@ -189,8 +189,8 @@ static bool has_come(const wave *w, size_t first, size_t n)
     return i < first + n;
 }
 
-/* Joins `n` requests, not in flight, from `first` on again, over the larger gaps that suit
- * single-range requests, unless some of their bytes were received. Returns their new number. */
+/* Joins again the `n` requests from `first` on, which are not in flight. Bridges the larger gaps
+ * that suit single-range requests. Does nothing if bytes were received. Returns the new number. */
 static size_t join_again(wave *w, size_t first, size_t n)
 {
     if (n < 2 || has_come(w, first, n)) return n;
@@ -268,7 +268,7 @@ static void discard(cv_fetch *fetch)
     r->at = r->first;
 }
 
-/* Copies bytes to the segments that need them, and counts them; `commit` counts body parts. */
+/* Copies bytes to the segments that need them. Counts the bytes, unless `commit` counts them. */
 static cv_status take(cv_fetch *fetch, uint64_t pos, const uint8_t *bytes, size_t size,
                       cv_error *err)
 {
@@ -357,7 +357,7 @@ static void send_together(wave *w, size_t first, size_t end)
         size_t n = count_of_object(w, first, end);
         if (n > most) n = most;
         n = cv_ranges_share(&w->wanted[first], n, each);
-        first += n; /* the wave may be freed with the last one */
+        first += n; /* the wave may be freed with the last request */
         send_request(w, first - n, n);
     }
 }

@@ -204,7 +204,7 @@ static bool set_trust(const flight *f, const char *ca_file)
 }
 
 /* Sets all options of an easy handle that is new or reset. `may_share`: the request waits for a
- * connection being made instead of making another. False: no memory. */
+ * connection being made instead of making another. False: memory is lacking. */
 static bool set_options(flight *f, const cv_wire_setup *s, bool may_share)
 {
     enum { STALLED = 256, LONGEST = 100000000 }; /* bytes a second; seconds */
@@ -469,7 +469,7 @@ static flight *find_resuming(void)
 }
 
 /* Resumes paused requests: libcurl passes each its pending bytes immediately. If a request fails
- * meanwhile, multi_info_read does not report that, so it is landed here. */
+ * meanwhile, multi_info_read does not report the failure, so the request is landed here. */
 static void resume_paused(void)
 {
     flight *f;
@@ -595,7 +595,7 @@ static void *run(void *context)
         resume_paused();
         curl.multi_perform(multi, &running);
         land_all();
-        int ms = take_due(); /* after land_all, which may add some */
+        int ms = take_due(); /* after land_all, which may make attempts due */
         cv_mutex_unlock(&wires.turn);
         curl.multi_poll(multi, NULL, 0, ms, NULL);
     }
