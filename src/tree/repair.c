@@ -516,6 +516,9 @@ static cv_status read_embed(const cv_tree_repair *r, cv_error *err)
     CV_TRY(cv_tree_embed_store(r->tree, &store, err));
     cv_status status = cv_embed_read(store, &embed, err);
     cv_embed_free(&embed);
+    cv_embed_bytes bytes; /* to read its arrays, the codec and filters must be known */
+    if (status == CV_OK) status = cv_embedded_open(r->tree, &bytes, err);
+    if (status == CV_OK) cv_embedded_close(&bytes);
     return status;
 }
 
