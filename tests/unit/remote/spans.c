@@ -63,7 +63,8 @@ static void fields(void **state)
     size_t n_left;
     (void)state;
     assert_int_equal(cv_ranges_add_field(spans, 4, &field, &err), CATERVA_OK);
-    assert_string_equal(field.data, "Range: bytes=0-9,20-20,1099511627776-1099511627780");
+    assert_string_equal((const char *)field.data,
+                        "Range: bytes=0-9,20-20,1099511627776-1099511627780");
     assert_int_equal(field.size, strlen((char *)field.data) + 1);
     assert_int_equal(cv_ranges_incomplete(spans, 4, &n_left), 16);
     assert_int_equal(n_left, 3);
