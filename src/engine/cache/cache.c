@@ -25,14 +25,14 @@
 
 typedef struct cv_slab cv_slab;
 
-/* Memory for blocks. It is empty if all is zero except the lock. Any thread may use it. */
+/* Memory for blocks. Empty if all members except the lock are zero. Any thread may use it. */
 typedef struct cv_block_memory {
     cv_mutex lock;
     cv_slab *open; /* slabs with a free piece; full slabs are in no list */
 } cv_block_memory;
 
-/* Smaller blocks come from malloc, because one of them in use would keep a whole slab. Larger
- * blocks come from malloc, too, which gives them pages of their own. */
+/* Blocks outside these limits come from malloc. One small block in use would keep a whole slab.
+ * Large blocks get pages of their own from malloc. */
 enum { SMALLEST = 16 * 1024, LARGEST = CV_LARGE_PAGE / 8, LINE = 64 };
 
 typedef struct free_piece {
@@ -40,7 +40,7 @@ typedef struct free_piece {
 } free_piece;
 
 struct cv_slab {
-    cv_slab *before, *behind; /* in the list of open slabs */
+    cv_slab *before, *behind; /* neighbours in the list of open slabs */
     uint8_t *bytes;
     size_t piece_size;
     size_t n_used;  /* allocated pieces */
@@ -112,7 +112,7 @@ static bool take_memory(cv_block_memory *memory, cv_cached *entry)
     return slab != NULL;
 }
 
-/* Frees the entry's bytes, and their slab if no other piece of it is in use. */
+/* Frees the entry's bytes. Also frees their slab if no other piece of the slab is in use. */
 static void give_memory(cv_block_memory *memory, const cv_cached *entry)
 {
     cv_slab *slab = entry->slab;
@@ -201,7 +201,7 @@ cv_step cv_sweep_note(cv_sweep *sweep, const cv_grid *grid, const cv_block_job *
 enum { FIRST_BUCKETS = 64 };
 
 typedef struct hash_table {
-    cv_cached **buckets; /* `first`, or larger and owned */
+    cv_cached **buckets; /* `first`, or a larger array that the table owns */
     size_t n_buckets;    /* a power of two */
     size_t n_entries;
     cv_cached *first[FIRST_BUCKETS];
@@ -280,12 +280,12 @@ typedef struct queue {
     queue_line fresh, used;
     size_t n_entries;
     uint64_t inserted, prefetched, evicted;
-    /* The queue that threads of this queue evict from, and how often they have asked for it. */
+    /* The queue from which threads of this queue evict, and how often these threads have asked. */
     atomic_size_t source;
     atomic_uint n_asked;
     /* When the next head to be evicted joined its line, or NONE. Read without the lock. */
     atomic_uint_least64_t head_time;
-    atomic_int_least64_t *used_bytes; /* the cache's, summed over all queues */
+    atomic_int_least64_t *used_bytes; /* the cache's member */
 } queue;
 
 #define NONE UINT64_MAX
@@ -394,11 +394,11 @@ struct cv_cache {
     shard shards[N_SHARDS];
     queue queues[N_QUEUES];
     _Alignas(64) cv_block_memory memory;
-    /* Bytes of entries, also of those being added; rarely changes while the cache is full. */
+    /* Bytes of all entries, even of those being added. Rarely changes while the cache is full. */
     _Alignas(64) atomic_int_least64_t bytes;
-    /* A cache line of its own: read by every request, rarely written. */
+    /* On a cache line of its own, because every request reads it and few requests write it. */
     _Alignas(64) atomic_int_least64_t limit;
-    /* Bytes of entries in `used` lines; ticks of the clock (BLOCKS_PER_TICK). */
+    /* Bytes of entries in `used` lines, and the clock, which counts ticks (BLOCKS_PER_TICK). */
     _Alignas(64) atomic_int_least64_t used_bytes;
     atomic_uint_least64_t clock;
 };
@@ -500,7 +500,7 @@ static size_t shard_number(uint64_t hash) { return hash >> 59; } /* N_SHARDS is 
 static size_t queue_number(void)
 {
     static atomic_uint n_threads;
-    static _Thread_local unsigned number; /* from 1; 0: not assigned yet */
+    static _Thread_local unsigned number; /* counts from 1; 0 means not assigned yet */
     if (number == 0)
         number =
             1 + atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed) % N_QUEUES;
@@ -529,7 +529,7 @@ static bool take_out(cv_cache *cache, queue *q, cv_cached *entry)
     return is_free;
 }
 
-/* Removes the next entry that can be evicted. NULL if the queue is empty, or if STEPS_BACK
+/* Removes the next entry that can be evicted. Returns NULL if the queue is empty, or if STEPS_BACK
  * entries in a row must stay. */
 static cv_cached *take_head(cv_cache *cache, queue *q)
 {
@@ -546,8 +546,8 @@ static cv_cached *take_head(cv_cache *cache, queue *q)
     return NULL;
 }
 
-/* Removes the next entry to be evicted, looking into queue `first` first; NULL if no entry can be
- * evicted. Each step back takes a use, so the number of rounds is bounded. */
+/* Removes the next entry that can be evicted, from queue `first` if possible. Returns NULL if no
+ * entry can be evicted. Each step back takes a use, so the number of rounds is bounded. */
 static cv_cached *take_victim(cv_cache *cache, size_t first)
 {
     size_t longest = 0;
@@ -649,8 +649,8 @@ bool cv_cache_fits(const cv_cache *cache, const cv_grid *grid)
     return grid->n_all_blocks <= cv_cache_limit(cache) / cost_of((size_t)grid->block_bytes);
 }
 
-/* Bytes that one request may add: the bytes that used blocks leave, less an eighth, so that blocks
- * of one request do not evict each other. */
+/* Returns the bytes that one request may add: the bytes that used blocks leave, less an eighth, so
+ * that blocks of one request do not evict each other. */
 static int64_t share_of_request(const cv_cache *cache)
 {
     int64_t limit = atomic_load_explicit(&cache->limit, memory_order_relaxed);
@@ -718,8 +718,8 @@ bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key)
     return holds;
 }
 
-/* If the cache is full, evicts an entry. Returns the entry, still counted, if its block has `size`
- * bytes; else frees it and returns NULL. */
+/* If the cache is full, evicts an entry. If the entry's block has `size` bytes, returns the entry,
+ * which is still counted; else frees it and returns NULL. */
 static cv_cached *take_over(cv_cache *cache, size_t size)
 {
     int64_t bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
@@ -731,7 +731,7 @@ static cv_cached *take_over(cv_cache *cache, size_t size)
     return NULL;
 }
 
-/* Returns an entry with memory for `size` bytes, counted but in no table; NULL without room. */
+/* Returns a counted entry with `size` bytes, which is in no table; NULL if there is no room. */
 static cv_cached *take_room(cv_cache *cache, size_t size)
 {
     int64_t cost = cost_of(size);
@@ -745,7 +745,7 @@ static cv_cached *take_room(cv_cache *cache, size_t size)
     return entry;
 }
 
-/* Returns false if another thread has added the key meanwhile. */
+/* Adds the entry to its table. Returns false if another thread has already added the key. */
 static bool link_entry(cv_cache *cache, cv_cached *entry)
 {
     shard *s = &cache->shards[shard_number(entry->hash)];

@@ -48,12 +48,12 @@ typedef struct cv_cache_key {
  * cv_sweep_note; one of two concurrent notes may be lost. */
 typedef struct cv_sweep {
     atomic_int_least64_t last; /* where the last part begins; -1: no part yet */
-    atomic_int way;            /* of the last step: 1 forward, -1 backward, 0: no step */
+    atomic_int way; /* direction of the last step: 1 forward, -1 backward, 0 no step */
 } cv_sweep;
 
 typedef enum cv_step {
     CV_STEP_ON,   /* the first part, or one that follows in the same direction */
-    CV_STEP_LAST, /* as CV_STEP_ON, and no items follow in its direction */
+    CV_STEP_LAST, /* like CV_STEP_ON, but no items follow in its direction */
     CV_STEP_BACK  /* overlaps what was read before, or changes direction */
 } cv_step;
 
@@ -69,16 +69,16 @@ typedef struct cv_cached {
     uint64_t hash;
     struct cv_cached *chained; /* next in its bucket */
     struct cv_cached *before, *behind;
-    size_t size; /* of its bytes */
+    size_t size; /* number of bytes */
     uint8_t *bytes;
     struct cv_slab *slab; /* the slab that `bytes` is a piece of; NULL: from malloc */
     cv_sweep sweep;
     bool is_rotated;
-    bool ahead;    /* prefetched, no read has found it; under the shard's lock */
+    bool ahead;    /* prefetched, and no read has found it yet; under the shard's lock */
     size_t queue;  /* index of its queue */
     uint64_t time; /* clock when it joined its line; under the queue's lock */
     bool is_used;  /* in the `used` line; under the queue's lock */
-    /* Threads that read it. Increased only under the shard's lock. */
+    /* Number of threads that read the block. Increased only under the shard's lock. */
     atomic_int pins;
     /* Uses left, up to 7. -1: a prefetched block was found for the first time and is not
      * released yet; this read does not count as a use. */
@@ -111,7 +111,7 @@ cv_cached *cv_cache_find(cv_cache *cache, const cv_cache_key *key);
 void cv_cache_release(cv_cache *cache, cv_cached *found, const cv_grid *grid,
                       const cv_block_job *part);
 
-/* Returns whether the block is cached; counts neither as a hit nor as a miss. */
+/* Returns whether the block is cached. Counts neither a hit nor a miss. */
 bool cv_cache_holds(cv_cache *cache, const cv_cache_key *key);
 
 /* Describes a block for admission. */

@@ -61,7 +61,7 @@ uint16_t cv_double_to_half(double value, cv_half_format format)
     if (exponent <= 0) { /* subnormal: no hidden bit, fewer fraction bits */
         shift += 1 - exponent;
         exponent = 1;
-        if (shift > DOUBLE_FRACTION + 2) return sign; /* below half the smallest */
+        if (shift > DOUBLE_FRACTION + 2) return sign; /* less than half the smallest number */
     }
     uint64_t kept = fraction >> shift, half = UINT64_C(1) << (shift - 1);
     uint64_t rest = fraction & (2 * half - 1);
@@ -346,7 +346,7 @@ static void complex_to_bool(const cv_conversion *c, const tile *in, tile *out, i
 static void convert_tile(const cv_conversion *c, const tile *in, tile *out, int64_t n)
 {
     wide numbers;
-    if (c->from.number == c->to.number) { /* byte order only: NaN keep their bits */
+    if (c->from.number == c->to.number) { /* only swaps bytes: NaNs keep their bits */
         memcpy(out->bytes, in->bytes, (size_t)(n * c->from.size));
         return;
     }
@@ -412,7 +412,7 @@ static const number_kind kinds[] = {
 };
 enum { N_NUMBERS = sizeof kinds / sizeof kinds[0] };
 
-/* Bytes of the smallest float that NumPy considers safe for the type (8 for 8-byte integers). */
+/* Returns the size of the smallest float that NumPy considers safe for the type (8 for int64). */
 static int float_size(number_kind k)
 {
     if (k.kind == 'f') return k.size;
@@ -450,7 +450,7 @@ static bool is_safe(cv_number from, cv_number to)
 
 static bool can_cast(cv_number from, cv_number to, caterva_casting casting)
 {
-    static const char order[] = "buifc"; /* a kind may be cast to itself and to later ones */
+    static const char order[] = "buifc"; /* a kind may be cast to itself and to later kinds */
     if (casting == CATERVA_CASTING_UNSAFE || is_safe(from, to)) return true;
     return casting == CATERVA_CASTING_SAME_KIND &&
            strchr(order, kinds[from].kind) <= strchr(order, kinds[to].kind);

@@ -1,5 +1,5 @@
-/* Casts numbers as NumPy does: bool, integers, floats of 2, 4 and 8 bytes, and complex, in
- * either byte order. Also "bfloat16", little-endian, with the casts of ml_dtypes. */
+/* Casts numbers as NumPy does: bool, integers, floats of 2, 4 and 8 bytes, and complex, in either
+ * byte order. Casts little-endian "bfloat16" as ml_dtypes does. */
 #ifndef CV_ENGINE_ITEMS_CONVERT_H
 #define CV_ENGINE_ITEMS_CONVERT_H
 
@@ -15,7 +15,7 @@ typedef struct cv_half_format {
 
 #define CV_FLOAT16 ((cv_half_format){10, 15})
 
-/* Exact; a NaN keeps its payload. */
+/* The result is exact; a NaN keeps its payload. */
 double cv_half_to_double(uint16_t half, cv_half_format format);
 
 /* Rounds once, to nearest even; overflow gives infinity. A NaN keeps the upper bits of its
@@ -51,7 +51,7 @@ typedef struct cv_stored_number {
     int size;     /* bytes */
 } cv_stored_number;
 
-/* A conversion of items. If all is zero, items are not converted. */
+/* A conversion of items. If all members are zero, items are not converted. */
 typedef struct cv_conversion {
     bool needed;
     cv_stored_number from, to; /* if as_it_is, only `size` is set */

@@ -193,7 +193,7 @@ static void strided_runs(const runs *r, const uint8_t *src, uint8_t *dst)
 }
 
 /* Transposing copies: one axis is contiguous in the source, another in the destination. Item sizes
- * without a kernel are copied in tiles, so that the cache lines of one row serve the next. */
+ * without a kernel are copied in tiles, so that the next row uses the cache lines of a row. */
 static bool runs_along_source(const runs *r)
 {
     return r->src_item_step == r->item_size && r->dst_step == r->item_size;

@@ -32,7 +32,7 @@ bool cv_unshuffling_is_cheaper(int ndim, const int64_t *shape, int64_t item_size
 /* Prefetches up to some KiB of a box that will be copied from soon. Strides must be positive. */
 void cv_warm_box(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
-/* Prefetches up to a block of the default size. For use if there is other work until it arrives. */
+/* Prefetches up to a block of the default size. For callers that have other work meanwhile. */
 void cv_warm_block(int ndim, const int64_t *shape, int64_t item_size, cv_strided src);
 
 /* Fills the box with one item; NULL: zero bytes. */
@@ -43,7 +43,7 @@ void cv_fill_box(int ndim, const int64_t *shape, int64_t item_size, const uint8_
  * file. NULL for other sizes. */
 const uint8_t *cv_nan_item(int64_t item_size);
 
-/* Returns true for exactly that NaN. */
+/* Returns true if the item is exactly the NaN that cv_nan_item returns. */
 bool cv_is_nan(const uint8_t *item, size_t item_size);
 
 bool cv_all_zero(const uint8_t *bytes, size_t size);

@@ -28,7 +28,7 @@ static double double_of(uint64_t word)
 
 #define AS_IS(word) (word)
 
-/* Makes the usual step, the item size, a constant, so that the compiler vectorises the loop. */
+/* The first loop has the usual step, the item size, as a constant, so that it is vectorised. */
 #define DEFINE_LOAD(name, word, order, member, value)                                        \
     static void name(const uint8_t *src, int64_t step, int64_t n, cv_wide *out)              \
     {                                                                                        \
@@ -222,7 +222,7 @@ void cv_real_sum_add(cv_real_sum *sum, double value)
     sum->sum = total;
 }
 
-/* The rest is meaningless once the sum is infinite. */
+/* Ignores `rest` if the sum is infinite, because `rest` is then meaningless. */
 double cv_real_sum_value(const cv_real_sum *sum)
 {
     return isfinite(sum->sum) ? sum->sum + sum->rest : sum->sum;
@@ -295,8 +295,8 @@ static void sum_equal(cv_exact_sum *sum, cv_number_class number_class, cv_wide v
     }
 }
 
-/* Replaces each value by its distance from the least value and adds the distances: `low` sums
- * the lower 32 bits of each, `high` the upper. */
+/* Replaces each value by its distance from the least value, and adds the lower 32 bits of each
+ * distance to `low`, the upper 32 bits to `high`. */
 static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *high,
                            uint64_t *low)
 {
@@ -307,7 +307,7 @@ static void subtract_least(uint64_t least, cv_wide *values, int64_t n, int64_t *
     }
 }
 
-/* The same if the sum of the distances fits 63 bits. Returns the sum. */
+/* Like subtract_least, for distances whose sum fits 63 bits. Returns the sum. */
 static uint64_t subtract_near(uint64_t least, cv_wide *values, int64_t n)
 {
     uint64_t sum = 0;
@@ -368,7 +368,7 @@ void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, 
         if (!is_real) take_integers(&run, type->number_class, values, run.n);
         double sum = cv_numbers_sum(values, run.n);
         if (is_real) run.real.sum = sum;
-        bool is_one = is_real && run.min.f == run.max.f; /* exact mean */
+        bool is_one = is_real && run.min.f == run.max.f; /* the mean is exact */
         run.mean = is_one ? run.min.f : sum / (double)run.n;
         run.squares = cv_numbers_squares(values, run.n, run.mean);
     }

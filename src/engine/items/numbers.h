@@ -57,12 +57,12 @@ void cv_real_sum_add(cv_real_sum *sum, double value);
 double cv_real_sum_value(const cv_real_sum *sum);
 
 typedef struct cv_tally {
-    int64_t n; /* numbers; n_nan counts NaN and NaT */
+    int64_t n; /* numbers without NaN and NaT, which n_nan counts */
     int64_t n_nan;
     cv_wide min; /* undefined while n is 0 */
     cv_wide max;
     int64_t n_inf, n_negative_inf;
-    cv_wide finite_min; /* undefined if all n are infinite */
+    cv_wide finite_min; /* undefined if all numbers are infinite */
     cv_wide finite_max;
     cv_exact_sum exact; /* of integers */
     cv_real_sum real;   /* of floats */
@@ -73,7 +73,7 @@ typedef struct cv_tally {
 
 enum { CV_RUN = 512 };
 
-/* Adds n <= CV_RUN values, and overwrites them. For times, only n and extremes. */
+/* Adds n <= CV_RUN values, and overwrites them. For times, counts and finds the extremes only. */
 void cv_tally_run(cv_tally *tally, const cv_number_type *type, cv_wide *values, int64_t n);
 
 bool cv_number_less(cv_number_class number_class, cv_wide a, cv_wide b);

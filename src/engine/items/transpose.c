@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* In tiles, so that the cache lines of one row serve the next. */
+/* Works in tiles, so that the next row uses the cache lines of a row. */
 #define DEFINE_PORTABLE(name, type)                                                          \
     static void name(const cv_transposition *t, const uint8_t *src, uint8_t *dst)            \
     {                                                                                        \
@@ -44,7 +44,7 @@ DEFINE_PORTABLE(portable_8, uint64_t)
 #define WITH_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2")))
 #define PART static inline __attribute__((always_inline))
 
-/* The last tile may overlap the one before. Smaller tables use the next narrower kind. */
+/* The last tile may overlap the tile before. Smaller tables use the next narrower kind. */
 #define DEFINE_TILED(with, kind, smaller, size, lanes)                                       \
     with static void kind##_##size(const cv_transposition *t, const uint8_t *src,            \
                                    uint8_t *dst)                                             \

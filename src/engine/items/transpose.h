@@ -15,14 +15,14 @@ typedef struct cv_transposition {
     int64_t src_step, dst_step;
 } cv_transposition;
 
-/* Moves item j of row i to item i of row j. No overlap; any alignment. Writes only the items. */
+/* Moves item j of row i to item i of row j, any alignment, no overlap. Writes only the items. */
 typedef void cv_transpose_function(const cv_transposition *t, const uint8_t *src,
                                    uint8_t *dst);
 
 /* One implementation, for items of 1, 2, 4 and 8 bytes. All give the same result. */
 typedef struct cv_transpose_kind {
     const char *name;
-    unsigned needs; /* cv_cpu_feature; without them, its functions must not be called */
+    unsigned needs; /* cv_cpu_feature bits; the processor must have all of them */
     cv_transpose_function *of_1, *of_2, *of_4, *of_8;
 } cv_transpose_kind;
 

@@ -7,15 +7,15 @@
 
 #include <stdint.h>
 
-/* Moves `n` items: byte k of item i is at src[k * plane + i]. No overlap; any alignment.
- * Writes only the items. */
+/* Moves `n` items: byte k of item i is at src[k * plane + i]. src and dst have any alignment, but
+ * must not overlap. Writes only the items. */
 typedef void cv_unshuffle_function(const uint8_t *src, int64_t plane, int64_t n,
                                    uint8_t *dst);
 
 /* One implementation, for items of 2, 4 and 8 bytes. All give the same result. */
 typedef struct cv_unshuffle_kind {
     const char *name;
-    unsigned needs; /* cv_cpu_feature; without them, its functions must not be called */
+    unsigned needs; /* cv_cpu_feature bits; the processor must have all of them */
     cv_unshuffle_function *of_2, *of_4, *of_8;
 } cv_unshuffle_kind;
 

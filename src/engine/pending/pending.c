@@ -89,7 +89,7 @@ cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err)
     if (!behind->active) return status;
     cv_pool_withdraw(&behind->job);
     cv_pool_after after;
-    (void)put_one(behind, &after); /* if no thread has taken the chunk */
+    (void)put_one(behind, &after); /* unless a thread has taken the chunk */
     behind->active = false;
     if (status != CV_OK) return status;
     if (behind->status != CV_OK && err) *err = behind->error;
@@ -283,7 +283,7 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
     const cv_grid *to = &cv_txn_snapshot(pending->txn)->grid;
     cv_dirty_chunk *all = NULL;
     if (cv_reshape_keeps_numbers(reshape, from, to) && to->n_chunks >= from->n_chunks) return;
-    for (size_t i = 0; i < pending->n_buckets; i++) { /* remove all from the table */
+    for (size_t i = 0; i < pending->n_buckets; i++) { /* removes all chunks from the table */
         while (pending->buckets[i]) {
             cv_dirty_chunk *dirty = pending->buckets[i];
             pending->buckets[i] = dirty->next;
@@ -291,7 +291,7 @@ void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const c
             all = dirty;
         }
     }
-    while (all) { /* insert them with their new numbers */
+    while (all) { /* inserts the chunks with their new numbers */
         cv_dirty_chunk *dirty = all;
         all = dirty->next;
         dirty->chunk = cv_reshape_target(reshape, from, to, dirty->chunk);

@@ -21,7 +21,7 @@ typedef struct cv_behind {
     cv_txn *txn;
     int cores;     /* of the machine */
     bool crowded;  /* other processes use the cores: the slot is not used */
-    size_t least;  /* smaller encoded chunks are put directly */
+    size_t least;  /* bytes; smaller encoded chunks are put directly */
     bool active;   /* between cv_behind_begin and cv_behind_end */
     cv_mutex lock; /* protects the members below */
     cv_behind_place place;
@@ -55,7 +55,7 @@ typedef struct cv_pending {
     int threads;
     cv_behind behind;       /* puts chunks while others are encoded */
     cv_watch *watch;        /* counts bytes decoded and encoded; or NULL */
-    int64_t least_gathered; /* decoded bytes: larger chunks are gathered during encoding */
+    int64_t least_gathered; /* in decoded bytes; larger chunks are gathered during encoding */
     int64_t budget;         /* bytes of dirty blocks; above it they are flushed */
     uint8_t *fill;          /* the item that unwritten space has */
     cv_ref_kind fill_kind;  /* the index entry that expresses the fill */
@@ -84,11 +84,11 @@ cv_snapshot *cv_pending_state(const cv_pending *pending);
  * the thread that works on the chunk. */
 cv_dirty_chunk *cv_pending_find(cv_pending *pending, int64_t chunk);
 
-/* The same, but creates the entry if it is missing. */
+/* Like cv_pending_find, but creates the entry if it is missing. */
 cv_status cv_pending_get(cv_pending *pending, int64_t chunk, cv_dirty_chunk **out,
                          cv_error *err);
 
-/* Makes block `block` dirty; *out is its memory, uninitialised. Several threads may add
+/* Makes block `block` dirty. *out is the block's memory, uninitialised. Several threads may add
  * different blocks of one chunk. */
 cv_status cv_pending_add_block(cv_pending *pending, cv_dirty_chunk *dirty, int64_t block,
                                uint8_t **out, cv_error *err);
@@ -129,7 +129,7 @@ void cv_pending_fill(cv_pending *pending);
 cv_status cv_pending_where(cv_pending *pending, int64_t chunk, cv_chunk_ref *out,
                            cv_error *err);
 
-/* Renumbers dirty chunks after cv_txn_reshape; discards those outside. `from`: the old grid. */
+/* Renumbers dirty chunks after cv_txn_reshape from grid `from`. Discards chunks outside. */
 void cv_pending_renumber(cv_pending *pending, const cv_reshape *reshape, const cv_grid *from);
 
 /* Checks whether a change may begin. CATERVA_EIO: the state on disk is unknown; CATERVA_EROLLBACK:

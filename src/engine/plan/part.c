@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-/* Sorts wanted items by block, with a stable radix sort: linear in the number of items, and
- * repeated items keep their order, which decides the result of a write. */
+/* Sorts wanted items by block with a radix sort, in linear time. The sort is stable: repeated items
+ * keep their order, which decides the result of a write. */
 
-/* AT_ONCE: picks that are moved between two polls of the watch, in some milliseconds. */
+/* AT_ONCE: number of picks moved between two polls of the watch, in some milliseconds. */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48, AT_ONCE = 1 << 18 };
 
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err)
@@ -133,7 +133,7 @@ cv_status cv_buckets_group(cv_buckets *buckets, cv_numbering numbering, cv_error
 {
     CV_TRY(sort(buckets, err));
     int64_t n = count_blocks(buckets, numbering.items_per_block);
-    size_t size = (size_t)(n + 1) * sizeof(int64_t); /* at most the size of the picks */
+    size_t size = (size_t)(n + 1) * sizeof(int64_t); /* no overflow: picks take more */
     buckets->blocks = cv_malloc(size);
     buckets->block_starts = cv_malloc(size);
     buckets->chunk_starts = cv_malloc(size);
@@ -238,7 +238,7 @@ typedef struct track {
     int64_t step;
 } track;
 
-/* Has no branch per item: the next item overwrites one that is not selected. */
+/* Has no branch per item: an item that is not selected is overwritten by the next item. */
 #define GATHER_MASK(type)                                                                    \
     for (int64_t i = 0, k = 0; k < n; i++) {                                                 \
         type item;                                                                           \
@@ -316,7 +316,7 @@ void cv_part_copy(const cv_part *part, cv_side from, const uint8_t *src, uint8_t
     } while (next(&c));
 }
 
-/* Copies from a block of one item with strides of 0. */
+/* Copies from a block that has only `item`: all its strides are 0. */
 void cv_part_fill(const cv_part *part, const uint8_t *item, uint8_t *dst)
 {
     bool even = !part->mask;

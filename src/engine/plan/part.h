@@ -15,7 +15,7 @@ typedef struct cv_pick {
 } cv_pick;
 
 typedef struct cv_buckets {
-    cv_pick *picks;        /* by chunk, block and item; repeated items as requested */
+    cv_pick *picks;        /* sorted by chunk, block, item; repeated items as requested */
     int64_t *blocks;       /* n_blocks numbers: chunk * blocks_per_chunk + block */
     int64_t *block_starts; /* n_blocks + 1 positions in picks */
     int64_t *chunk_starts; /* n_chunks + 1 positions in blocks */
@@ -25,15 +25,15 @@ typedef struct cv_buckets {
     int64_t n_chunks;
 } cv_buckets;
 
-/* The number of an item, before grouping: (chunk * blocks_per_chunk + block) * items_per_block +
- * position in the block. */
+/* Defines the number of an item before grouping: (chunk * blocks_per_chunk + block) *
+ * items_per_block + position in the block. */
 typedef struct cv_numbering {
     int64_t blocks_per_chunk;
     int64_t items_per_block;
 } cv_numbering;
 
-/* Allocates `n` picks of 16 bytes; the sort needs as much again. The caller fills them in the order
- * of the request: at[CV_IN_BLOCK] with the item's number, at[CV_IN_BUFFER] with its position. */
+/* Allocates `n` picks of 16 bytes; the sort needs as much memory again. The caller fills them in
+ * the order of the request: at[CV_IN_BLOCK] is the item's number, at[CV_IN_BUFFER] its position. */
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err);
 void cv_buckets_free(cv_buckets *buckets);
 
@@ -45,9 +45,9 @@ typedef struct cv_part {
     int64_t item_size;
     int64_t n[CV_MAX_DIMS];            /* items along each axis, >= 1 */
     const cv_pick *picks[CV_MAX_DIMS]; /* n picks, or NULL: constant step */
-    const uint8_t *mask;               /* one axis: takes items where it is not 0; or NULL */
-    int64_t strides[2][CV_MAX_DIMS];   /* by cv_side: bytes per step, or per unit of `at` */
-    int64_t pos[2];                    /* by cv_side: byte of the first item, without picks */
+    const uint8_t *mask; /* one axis: takes items where the mask is not 0; or NULL */
+    int64_t strides[2][CV_MAX_DIMS]; /* by cv_side: bytes per step, or per unit of `at` */
+    int64_t pos[2];                  /* by cv_side: byte of the first item, without picks */
 } cv_part;
 
 /* Copies the part's items from `src`, which is side `from`, to `dst`. If an item is repeated,

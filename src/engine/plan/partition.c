@@ -85,7 +85,7 @@ static void choose_chunks(int ndim, const int64_t *limit, int64_t item_size,
 
 /* ---- Slabs, for small arrays ------------------------------------------------- */
 
-/* False if an axis is empty: such an array is expected to grow. */
+/* Returns false if an axis is empty, because such an array is expected to grow. */
 static bool is_small(int ndim, const int64_t *shape, int64_t item_size)
 {
     int64_t size = item_size;
@@ -94,7 +94,7 @@ static bool is_small(int ndim, const int64_t *shape, int64_t item_size)
     return size <= SMALL_ARRAY_BYTES;
 }
 
-/* A block takes as many whole axes as fit, from the last on, and divides the next one evenly. */
+/* A block takes as many whole axes as fit, the last axis first, and divides the next one evenly. */
 static void choose_slabs(int ndim, const int64_t *shape, int64_t item_size, int32_t *blocks)
 {
     int64_t size = item_size;
@@ -107,7 +107,7 @@ static void choose_slabs(int ndim, const int64_t *shape, int64_t item_size, int3
     }
 }
 
-/* A chunk takes the whole array, or about half of it along its first axis, in whole blocks. */
+/* A chunk takes the whole array, or about half of it along the first axis of several items. */
 static void choose_small_chunks(int ndim, const int64_t *shape, int64_t item_size,
                                 const int32_t *blocks, int32_t *chunks)
 {
@@ -171,8 +171,8 @@ cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
  * until no longer slab fits or saves enough. */
 
 typedef struct axis {
-    int64_t extent; /* items to copy */
-    int64_t chunk;  /* of `to` */
+    int64_t extent; /* items to copy along the axis */
+    int64_t chunk;  /* chunk length of `to` */
     int64_t first;  /* first item of `from` that is copied */
     int64_t from_chunk;
     int64_t unit;      /* items of `from` that are decoded together */
@@ -205,7 +205,8 @@ static axis axis_of(const cv_slab_request *r, int d)
         .from_chunk = r->from->chunk_shape[d],
         .unit = r->whole_chunks ? r->from->chunk_shape[d] : r->from->block_shape[d],
     };
-    /* Blocks begin at each chunk. If they do not divide it, only chunk edges are periodic. */
+    /* Blocks begin at chunk edges. If blocks do not divide chunks, only chunk edges are
+     * periodic. */
     int64_t period = a.from_chunk % a.unit == 0 ? a.unit : a.from_chunk;
     a.alignment = a.chunk / greatest_common_divisor(a.chunk, period) * period;
     return a;
@@ -260,7 +261,7 @@ static int64_t aligned(const axis *a, int64_t length)
     return length > a->extent - rest ? a->extent : length + rest;
 }
 
-/* Returns the decoding saved by the growth, divided by the growth of the slab. 0: does not fit. */
+/* Returns the decoding saved by the growth, divided by the growth; 0 if the slab does not fit. */
 static double worth(const search *s, int d, int64_t length)
 {
     const axis *a = &s->axes[d];

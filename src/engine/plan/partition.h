@@ -5,8 +5,8 @@
 #include "base/grid.h"
 #include "base/status.h"
 
-/* Fills chunk_shape and block_shape (ndim entries). A given shape is not changed; NULL: not given.
- * CATERVA_EINVAL for impossible shapes and sizes. */
+/* Fills chunk_shape and block_shape (ndim entries). Copies a given shape, and chooses a shape if
+ * the given one is NULL. CATERVA_EINVAL for impossible shapes and sizes. */
 cv_status cv_partition_choose(int ndim, const int64_t *shape, int64_t item_size,
                               const int32_t *given_chunk_shape,
                               const int32_t *given_block_shape, int32_t *chunk_shape,

@@ -35,7 +35,7 @@ cv_status cv_plan_box(const cv_grid *grid, const int64_t *start, const int64_t *
     out->grid = grid;
     out->n_chunks = 1;
     out->n_items = 1;
-    int64_t stride = grid->item_size; /* fits: the box is inside a shape that fits */
+    int64_t stride = grid->item_size; /* no overflow: the box is inside the shape */
     for (int d = grid->ndim - 1; d >= 0; d--) {
         int64_t length = stop[d] - start[d];
         out->start[d] = start[d];

@@ -44,7 +44,7 @@ typedef struct cv_block_job {
     int64_t block;              /* number in the chunk */
     int64_t shape[CV_MAX_DIMS]; /* items wanted along each axis */
     int64_t block_pos;          /* byte of the first wanted item in the block */
-    int64_t buffer_pos;         /* the same in the caller's buffer */
+    int64_t buffer_pos;         /* byte of this item in the caller's buffer */
     bool whole;                 /* every item of the block is wanted */
     bool covers;                /* every item of the block inside chunk and array is wanted */
     bool ends;                  /* the last item inside chunk and array is wanted */
@@ -61,17 +61,17 @@ void cv_plan_chunk(const cv_plan *plan, int64_t k, cv_chunk_job *out);
 void cv_plan_block(const cv_plan *plan, const cv_chunk_job *job, int64_t j,
                    cv_block_job *out);
 
-/* Returns the j of cv_plan_block for block `block` of the chunk; -1 if it is not touched. */
+/* Returns the j of cv_plan_block for block `block` of the chunk; -1 if the block is not touched. */
 int64_t cv_plan_find_block(const cv_plan *plan, const cv_chunk_job *job, int64_t block);
 
-/* Counts the touched blocks of a non-empty box; *n_whole is a lower bound of those wanted whole. */
+/* Counts the touched blocks of a non-empty box. Some blocks are wanted whole: at least *n_whole. */
 int64_t cv_plan_count_blocks(const cv_plan *plan, int64_t *n_whole);
 
 /* Returns whether the box contains every item of the chunk inside the array. */
 bool cv_chunk_job_covers(const cv_plan *plan, const cv_chunk_job *job);
 
-/* Returns whether whole blocks have the same strides in the caller's buffer as stored, so
- * that they can be decoded into it. */
+/* Returns whether whole blocks have the same strides in the caller's buffer as stored. Then they
+ * can be decoded into the buffer. */
 bool cv_plan_block_contiguous(const cv_plan *plan);
 
 #endif

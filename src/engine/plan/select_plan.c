@@ -20,7 +20,7 @@ static void points_chunk(const cv_select_plan *plan, int64_t k, cv_select_chunk 
     out->spans[0].first = first;
 }
 
-/* Does not find out whether the points cover the block, because they are few. */
+/* Leaves `covers` false: a few points rarely cover a block. */
 static void points_block(const cv_select_plan *plan, const cv_select_chunk *chunk, int64_t j,
                          cv_select_block *out)
 {
@@ -42,8 +42,8 @@ static void points_parts(const cv_select_plan *plan, const cv_select_chunk *chun
     visit(context, &part);
 }
 
-/* Returns the number of the item at `point`, ordered by chunk, block and position in the block. It
- * is below 2^59 by the limits of the format. */
+/* Returns the number of the item at `point`, ordered by chunk, block and position in the block. The
+ * number is below 2^59 by the limits of the format. */
 static int64_t number_of(const cv_grid *grid, const int64_t *point)
 {
     int64_t chunk = 0, block = 0, item = 0;
@@ -116,8 +116,9 @@ static cv_status plan_few(cv_select_plan *plan, cv_error *err)
 
 /* ---- A mask of the array's shape -------------------------------------------------
  *
- * The result is in C order and blocks are not, so the plan counts once how many selected items come
- * before each line of each block (its rank). A block finds its positions in the result from these.
+ * The result is in C order and blocks are not. So the plan counts once how many selected items come
+ * before each line of each block: the line's rank. A block finds its positions in the result from
+ * the ranks of its lines.
  *
  *     line of the array   . x . | x x . | . x        ranks 5 6 8, next line 9
  *     blocks of the last axis  0       1     2
@@ -136,7 +137,7 @@ typedef struct extent {
 
 typedef struct line {
     int64_t index[CV_MAX_DIMS]; /* in the extent */
-    const int64_t *rank;        /* selected items before it; the next rank follows */
+    const int64_t *rank;        /* selected items before the line; the next rank follows */
     int64_t number;             /* of the line in the array */
     int64_t pos;                /* byte in the block */
 } line;
@@ -252,10 +253,10 @@ static void mask_parts(const cv_select_plan *plan, const cv_select_chunk *chunk,
 
 /* ---- The plan ----------------------------------------------------------- */
 
-/* Bytes per point, including the sort. A mask is planned as points if they take less than ranks. */
+/* Bytes per point, with the sort. A mask is planned as points if they take less than ranks. */
 enum { POINT_BYTES = 2 * sizeof(cv_pick) + 3 * sizeof(int64_t) };
 
-/* Fills ranks[line * n_segments + segment], and the total behind the last of them. */
+/* Fills ranks[line * n_segments + segment], and stores the total after the last rank. */
 static void fill_ranks(cv_select_plan *plan, int64_t n_lines)
 {
     const cv_grid *grid = plan->grid;
@@ -319,7 +320,7 @@ static void slice_cut(const cv_axis *axis, int64_t origin, int64_t length, cv_sp
     span->last = cv_min_i64(axis->n, first_behind(axis, origin + length));
 }
 
-/* A step longer than a chunk gives each item a chunk of its own; else no chunk is skipped. */
+/* If the step is longer than a chunk, each item has its own chunk; else no chunk is skipped. */
 static int64_t slice_count(const cv_axis *axis, int64_t length)
 {
     if (axis->step > length) return axis->n;
@@ -549,7 +550,7 @@ static cv_status plan_axes(cv_select_plan *plan, cv_error *err)
 static void turn_forward(cv_select_plan *plan, int d)
 {
     cv_axis *axis = &plan->axes[d];
-    if (axis->n == 1) axis->step = 1; /* with step 1 it can be a box */
+    if (axis->n == 1) axis->step = 1; /* with step 1 the plan can be a box */
     if (axis->step > 0) return;
     axis->start += (axis->n - 1) * axis->step;
     axis->step = -axis->step;

@@ -18,7 +18,7 @@ typedef struct cv_span {
 typedef struct cv_select_chunk {
     int64_t chunk;              /* number in the array */
     int64_t n_blocks;           /* touched blocks to visit */
-    cv_span spans[CV_MAX_DIMS]; /* used by the plan's kind */
+    cv_span spans[CV_MAX_DIMS]; /* private to the plan's kind */
 } cv_select_chunk;
 
 /* One touched block of a chunk. */
@@ -50,7 +50,7 @@ struct cv_select_plan {
     int64_t buffer_pos;           /* of the first item; not 0 if a step is negative */
     int64_t strides[CV_MAX_DIMS]; /* of the buffer, per array axis; points and masks: [0] */
     cv_watch *watch;              /* polled while the plan is made; or NULL */
-    /* Used by the plan's kind. */
+    /* Private to the plan's kind. */
     cv_axis axes[CV_MAX_DIMS];         /* steps are positive here */
     int64_t chunk_counts[CV_MAX_DIMS]; /* touched along each axis */
     cv_buckets buckets[CV_MAX_DIMS];   /* for each axis with a list; points: the first */
@@ -67,7 +67,7 @@ void cv_select_axes_chunk_part(const cv_select_plan *plan, const cv_select_chunk
 bool cv_select_plan_is_box(const cv_select_plan *plan, int64_t *start, int64_t *stop);
 
 /* Plans a selection of at least one item. `strides` are bytes per axis of the result. `watch` (or
- * NULL) may stop the sorting of many items. Free the plan also after a failure. */
+ * NULL) may stop the sorting of many items. Free the plan even after a failure. */
 cv_status cv_select_plan_init(cv_select_plan *plan, const cv_selection *selection,
                               const int64_t *strides, cv_watch *watch, cv_error *err);
 void cv_select_plan_free(cv_select_plan *plan);

@@ -35,10 +35,10 @@ static void init_slice(const caterva_axis *words, int64_t length, cv_axis *out)
     int64_t span = back ? start - stop : stop - start;
     *out = (cv_axis){.start = start, .step = step};
     if (span > 0) out->n = (span - 1) / (back ? -step : step) + 1;
-    if (out->n <= 1) out->step = 1; /* with step 1 it can be a box */
+    if (out->n <= 1) out->step = 1; /* with step 1 the selection can be a box */
 }
 
-/* Makes a list with a constant step a slice, which needs no memory and copies faster. */
+/* Replaces a list with a constant step by a slice, which needs no memory and copies faster. */
 static cv_status init_list(const caterva_axis *words, int axis, int64_t length, cv_axis *out,
                            cv_error *err)
 {
@@ -201,7 +201,7 @@ static cv_status init_kind(cv_selection *s, const caterva_selection *words, cv_e
                    (int)words->kind);
 }
 
-/* Counts the items of the result. They are 0 if an axis is empty, even if other axes overflow. */
+/* Counts the items of the result: 0 if an axis is empty, even if other axes overflow. */
 static cv_status count_items(cv_selection *s, cv_error *err)
 {
     int64_t bytes = s->grid->item_size;

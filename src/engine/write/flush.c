@@ -28,7 +28,7 @@
 
 enum { PART_BYTES = 256 * 1024, PAGE_BYTES = 4096 };
 
-/* If the store can copy: larger parts are faster, and shorter runs pass through memory. */
+/* Used if the store can copy: larger parts are faster, and shorter runs pass through memory. */
 enum { LARGE_PART_BYTES = 8192 * 1024, LEAST_COPY = 32 * 1024 };
 
 static bool continues(const cv_piece *last, const cv_piece *next)
@@ -146,32 +146,32 @@ cv_status cv_pieces_write_part(const cv_pieces_job *job, int64_t part, cv_buffer
  * the cost is that of encoding the dirty blocks and of copying the rest within the file. Old
  * streams are not verified either: their checksums are copied, so later reads still find damage. */
 
-/* Blocks [first, end), whose dirty ones one thread encodes. */
+/* Blocks [first, end). One thread encodes the dirty blocks among them. */
 typedef struct share {
     int64_t first, end;
     cv_buffer streams;                    /* of these blocks, one after the other */
     uint8_t header[CV_CHUNK_HEADER_SIZE]; /* of a chunk with these streams */
     bool have_header;
     bool possible;
-    bool is_larger; /* than the decoded chunk */
+    bool is_larger; /* the streams are larger than the decoded chunk */
 } share;
 
 typedef struct splice {
     const cv_splice_job *job;
-    cv_pipeline pipeline; /* of dirty blocks: that of the clean blocks, or the job's */
+    cv_pipeline pipeline; /* for dirty blocks: the clean blocks' pipeline, or the job's */
     const cv_grid *grid;
-    cv_layout *layout; /* of the stored chunk with the clean blocks; or NULL */
-    share clean;       /* of a special chunk: the streams of each clean block */
+    cv_layout *layout; /* layout of the stored chunk with the clean blocks; or NULL */
+    share clean;       /* for a special chunk: the streams that each clean block gets */
     share *shares;
-    bool is_larger; /* than storing the chunk uncompressed */
+    bool is_larger; /* the new chunk is larger than an uncompressed one */
     int64_t n_shares;
-    uint8_t *sizes; /* sizes of new streams, where the block starts will be */
+    uint8_t *sizes; /* sizes of new streams; block starts replace them later */
     uint32_t *sums; /* checksums of all blocks */
 } splice;
 
 /* ---- Encoding ----------------------------------------------------------- */
 
-/* Returns whether the block was encoded like the others, as all blocks of a chunk must be. */
+/* Returns whether the block was encoded like those before: all blocks of a chunk must agree. */
 static bool same_encoding(share *s, const uint8_t *header)
 {
     if (!s->have_header) memcpy(s->header, header, sizeof s->header);
@@ -253,7 +253,7 @@ static cv_status encode_dirty(splice *s, bool *possible, cv_error *err)
 
 /* ---- Clean blocks ------------------------------------------------------- */
 
-/* For a special chunk: encodes one block of its item, whose streams all clean blocks get. */
+/* For a special chunk: encodes a block of its item. All clean blocks get these streams. */
 static cv_status encode_repeated(splice *s, const uint8_t *item, bool *possible,
                                  cv_error *err)
 {
@@ -316,7 +316,7 @@ static bool others_fit(splice *s)
     return fit;
 }
 
-/* Returns the layout of the chunk that has the block; NULL: `clean` has its streams. */
+/* Returns the layout of the stored chunk that has the block; NULL if `clean` has its streams. */
 static const cv_layout *layout_of(const splice *s, int64_t block)
 {
     if (other(s, block)) return other(s, block)->layout;
@@ -347,7 +347,7 @@ static cv_status read_piece(const splice *s, const cv_piece *piece, const uint8_
     return cv_store_read(store, piece->object, piece->pos, packed->data, piece->size, err);
 }
 
-/* Copies the block's checksum if there is one, else computes it. */
+/* Copies the block's stored checksum, or computes the checksum if none is stored. */
 static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 {
     const cv_layout *layout = layout_of(s, block);
@@ -365,7 +365,7 @@ static cv_status sum_clean(const splice *s, int64_t block, cv_error *err)
 
 /* ---- The new chunk ------------------------------------------------------- */
 
-/* Returns whether the stream is undamaged: a damaged one must stay, not become zeros. */
+/* Returns whether the stream is undamaged. A damaged stream must be kept, not become zeros. */
 static bool is_sound(const splice *s, int64_t block, const uint8_t *bytes)
 {
     cv_chunk_ref ref = {.chunk = s->job->chunk};
@@ -390,7 +390,7 @@ static cv_status clean_is_zero(splice *s, bool *zero, cv_error *err)
     return CV_OK;
 }
 
-/* Returns in *zero whether all blocks are zero: then the chunk becomes a special one. */
+/* Returns in *zero whether all blocks are zero. Such a chunk becomes a special chunk. */
 static cv_status is_zero(splice *s, bool *zero, cv_error *err)
 {
     *zero = true;
@@ -403,7 +403,7 @@ static cv_status is_zero(splice *s, bool *zero, cv_error *err)
 static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_error *err)
 {
     const share *from = s->shares;
-    size_t taken = 0; /* bytes used of its streams */
+    size_t taken = 0; /* bytes of from->streams that are listed */
     for (int64_t b = 0; b < s->grid->n_blocks; b++) {
         uint8_t *start = s->sizes + b * (int64_t)sizeof(int32_t);
         cv_piece piece;
@@ -418,7 +418,7 @@ static cv_status list_streams(splice *s, cv_buffer *pieces, int64_t *end, cv_err
         }
         cv_store_le32(start, (uint32_t)*end);
         *end += (int64_t)piece.size;
-        if (*end > s->grid->chunk_bytes) return CV_OK; /* uncompressed is smaller */
+        if (*end > s->grid->chunk_bytes) return CV_OK; /* an uncompressed chunk is smaller */
         CV_TRY(cv_pieces_add(pieces, piece, err));
     }
     return CV_OK;
@@ -429,7 +429,7 @@ static cv_status write_part(void *context, int64_t part, cv_worker *worker, cv_e
     return cv_pieces_write_part(context, part, &worker->packed, err);
 }
 
-/* A chunk object is written in order, so by one thread. */
+/* One thread writes a chunk object, because its parts must be written in order. */
 static cv_status write_pieces(const splice *s, cv_pieces_job *job, cv_error *err)
 {
     cv_pending *pending = s->job->pending;
@@ -557,8 +557,8 @@ static cv_pipeline last_pipeline(char kind)
 }
 
 /* Chooses the pipeline that encodes a sample smallest, if trying costs at most a sixteenth of the
- * encoding. The sample is the first block, which is never padding, or one inside the chunk: the one
- * that is larger when encoded. The result depends on the items alone.
+ * encoding. Two blocks are encoded: the first, which is never padding, and one inside the chunk.
+ * The sample is the larger result. The choice depends on the items alone.
  *
  * - Level 4 is tried if the default level shrinks the sample 16 times: then the default level finds
  *   only short matches, which also decode slowly. Level 4 must halve the size.
@@ -583,7 +583,7 @@ static cv_status choose_pipeline(cv_pending *pending, cv_worker *worker,
     CV_TRY(try_pipeline(pending, worker, CV_PIPELINE_OWN, sample, &own, err));
     if (size > own) sample = first;
     if (size > own) own = size;
-    if (own * NOTHING < block_bytes) return CV_OK; /* one item, or nearly */
+    if (own * NOTHING < block_bytes) return CV_OK; /* nearly all items are equal */
 
     cv_pipeline last = last_pipeline(spec->item_kind);
     size_t least = own, enough = own - own / (last == CV_PIPELINE_PLAIN ? 20 : 4);
@@ -732,7 +732,7 @@ cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_
 
 /* ---- Rebuilding --------------------------------------------------------- */
 
-/* Returns whether to gather the dirty blocks. Not if the chunk may be one repeated item. */
+/* Returns whether to gather the dirty blocks: never if the chunk may be one repeated item. */
 static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
                         const cv_grid *grid, int idle)
 {
@@ -740,7 +740,7 @@ static bool is_gathered(const cv_pending *pending, const cv_dirty_chunk *dirty,
            !cv_all_same(dirty->blocks[0], (size_t)grid->block_bytes, (size_t)grid->item_size);
 }
 
-/* Rebuilds a chunk in a buffer of its own, because decoding dependent blocks uses worker->chunk. */
+/* Rebuilds a chunk in its own buffer: the decoder of dependent blocks uses worker->chunk. */
 static cv_status rebuild_chunk(cv_pending *pending, cv_worker *worker,
                                const cv_dirty_chunk *dirty, int idle, cv_error *err)
 {
@@ -777,7 +777,7 @@ static cv_status flush_dirty(cv_pending *pending, cv_worker *worker,
                              .n_dirty = dirty->n_dirty,
                              .idle = idle};
         CV_TRY(cv_splice_chunk(&job, &spliced, err));
-        if (spliced == CV_SPLICE_DONE) /* clean blocks count as done */
+        if (spliced == CV_SPLICE_DONE) /* counts the clean blocks as done */
             cv_watch_add(pending->watch,
                          (n_blocks - dirty->n_dirty) * pending->workers->spec.block_bytes);
     }
@@ -855,7 +855,7 @@ cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err)
 
 /* ---- The commit --------------------------------------------------------- */
 
-/* If the fill is due, stores a chunk of it for each chunk that was never written. */
+/* If the fill is due, stores the fill in each chunk that was never written. */
 static cv_status settle(cv_pending *pending, cv_error *err)
 {
     if (!pending->fill_is_due) return CV_OK;

@@ -20,8 +20,8 @@ typedef struct cv_splice_job {
     int64_t n_dirty;              /* blocks that are not NULL */
     int idle;                     /* threads that may help */
     cv_pipeline pipeline;         /* of a chunk without clean blocks */
-    /* Where clean blocks are, one entry per block of the grid. A NULL entry, or NULL instead of the
-     * list, means the stored chunk. n_dirty + n_others is at least 1. */
+    /* The sources of clean blocks, one entry per block of the grid. The source is the stored chunk
+     * if the entry or the whole list is NULL. n_dirty + n_others is at least 1. */
     const cv_splice_source *const *others;
     int64_t n_others;
 } cv_splice_job;
@@ -37,8 +37,8 @@ typedef enum cv_spliced {
 } cv_spliced;
 
 /* Encodes the dirty blocks, copies the other blocks as stored, and puts the new chunk. Puts nothing
- * if the stored chunk is memcpyed, has a dictionary or delta, or was encoded otherwise, or if the
- * result is larger than the data. Only this function decides whether to splice. */
+ * if the stored chunk is memcpyed, has a dictionary or delta, or has other encoding parameters, or
+ * if the result is larger than the data. Only this function decides whether to splice. */
 cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *err);
 
 /* ---- Whole chunks, and all dirty chunks ------ */
@@ -48,20 +48,20 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, int idle, cv_error *err);
 
-/* The same for a chunk whose blocks `source` gathers during encoding. Call only if
- * cv_pending_gathers is true. No thread helps, and the watch is not polled between blocks. Does not
- * recognise repeated items. */
+/* cv_pending_put_gathered puts a chunk whose blocks `source` gathers during encoding, if
+ * cv_pending_gathers is true: no thread helps, no watch is polled, repeated items are not
+ * recognised. */
 bool cv_pending_gathers(const cv_pending *pending, int idle);
 cv_status cv_pending_put_gathered(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                   const cv_block_source *source, cv_error *err);
 
-/* Rebuilds a chunk from dirty and stored blocks, and puts it. It is one of `n_chunks` chunks that
- * are rebuilt in parallel. */
+/* Rebuilds a chunk from dirty and stored blocks, and puts it. `n_chunks` is the number of chunks
+ * that are rebuilt in parallel. */
 cv_status cv_pending_flush_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                  int64_t n_chunks, cv_error *err);
 
-/* cv_pending_flush rebuilds all dirty chunks in parallel. cv_pending_flush_queue rebuilds those
- * that are wholly dirty, if the queue is full. */
+/* cv_pending_flush rebuilds all dirty chunks in parallel. cv_pending_flush_queue rebuilds only
+ * wholly dirty chunks, and only if the queue is full. */
 cv_status cv_pending_flush(cv_pending *pending, cv_error *err);
 cv_status cv_pending_flush_queue(cv_pending *pending, cv_error *err);
 
@@ -77,13 +77,13 @@ cv_status cv_pending_prepare(cv_pending *pending, bool durable, cv_commit **out,
 
 typedef struct cv_piece {
     const uint8_t *bytes; /* NULL: `size` stored bytes at `pos` of `object` */
-    cv_store *store;      /* where they are stored; NULL: in the store that is written */
+    cv_store *store;      /* store of these bytes; NULL: the store that is written */
     cv_object object;
     uint64_t pos;
     size_t size;
 } cv_piece;
 
-/* Appends a piece to `list` (of cv_piece), or extends the last piece if this one follows it
+/* Appends a piece to `list` (of cv_piece), or extends the last piece if the new one follows it
  * directly. Ignores empty pieces. */
 cv_status cv_pieces_add(cv_buffer *list, cv_piece piece, cv_error *err);
 

@@ -1,4 +1,5 @@
-/* Room: engine/write. Shape changes: whole chunks by the index, cut chunks by copies of boxes. */
+/* Room: engine/write. Changes shapes: moves whole chunks in the index, copies cut chunks as
+ * boxes. */
 #include "engine/write/resize.h"
 
 #include "base/arith.h"
@@ -138,7 +139,7 @@ typedef struct move {
     cv_pending *pending;
     int axis;
     int64_t from, to, length;
-    uint8_t *buffer; /* one tile: the items of a chunk */
+    uint8_t *buffer; /* memory for one tile, as large as a chunk */
 } move;
 
 static cv_status copy_tile(const move *m, const box *at, cv_error *err)
@@ -156,7 +157,8 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 
-/* Returns tile `k`, chunk-sized, of the items to move. Their order overwrites no unread item. */
+/* Returns tile `k` (as large as a chunk) of the moved items, in an order that is safe for
+ * overlaps. */
 static box tile_at(const move *m, const int64_t *counts, int64_t k)
 {
     const cv_grid *grid = grid_of(m->pending);

@@ -15,8 +15,8 @@
 
 /* ---- Bytes of a frame ----------------------------------------------------------
  *
- * The store lends them if it can. The header comes from the snapshot, because a later commit may
- * have replaced the stored header. No other byte of this state is ever replaced. */
+ * The store lends the bytes if it can. The header comes from the snapshot, because a later commit
+ * may have replaced the stored header. No other byte of this state is ever replaced. */
 
 enum { PIECE = 1 << 20 };
 
@@ -180,7 +180,7 @@ static cv_status copy_chunk(copying *c, int64_t chunk, cv_worker *worker, cv_err
     return status;
 }
 
-/* `index`: the source's, or NULL. `initial`: the index entry of target chunks that are not put. */
+/* `index` is the source's, or NULL. `initial` is the entry of target chunks that are not put. */
 static cv_status copy_chunks(const cv_source *source, const cv_index *index, int64_t initial,
                              cv_frame *target, cv_error *err)
 {
@@ -225,8 +225,8 @@ static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_erro
     return CV_OK;
 }
 
-/* Gets the source's index. If chunk 0 is special, the target's index is filled with its entry:
- * arrays of many chunks often have many equal special chunks, which then need not be put. */
+/* Gets the source's index. If chunk 0 is special, all entries of the target's index begin as this
+ * chunk's entry: arrays often have many equal special chunks, which then need not be put. */
 static cv_status find_index(const cv_source *source, const cv_index **out,
                             cv_frame_seed *seed, cv_error *err)
 {
@@ -320,7 +320,7 @@ bool cv_can_move(const cv_move *move)
     const cv_grid *from = &move->source->snapshot->grid, *to = target_grid(move);
     const cv_codec_spec *spec = &move->source->workers->spec;
     int next = 0;                                         /* axis of the source */
-    if (move->source->snapshot->meta.plain) return false; /* its blocks differ */
+    if (move->source->snapshot->meta.plain) return false; /* blocks of plain items differ */
     if (!same_pipeline(spec, &move->target->workers->spec)) return false;
     if (from->item_size != to->item_size) return false;
     if (from->ndim != to->ndim && cv_codec_needs_geometry(spec)) return false;
@@ -370,7 +370,7 @@ bool cv_move_is_clean(const cv_move *move)
 
 /* ---- Moving ---------------------------------------------------------------- */
 
-/* If the fill is due, UNINIT means "never written": gives a moved chunk of zeros a ZEROS entry. */
+/* Gives a moved chunk of zeros a ZEROS entry if the fill is due: UNINIT then means "unwritten". */
 static cv_status keep_zeros(cv_pending *target, int64_t chunk, cv_error *err)
 {
     cv_chunk_ref ref;

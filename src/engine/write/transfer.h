@@ -14,13 +14,13 @@ cv_status cv_hand_over(cv_frame *frame, const cv_snapshot *snapshot, cv_take_fn 
                        void *context, cv_error *err);
 
 /* Copies a stored chunk into another transaction as its chunk `number`, without dead space; a
- * special chunk takes no bytes. The chunk must have no dirty blocks, and the grids the same
- * geometry. Uses the worker's scratch memory and staged bytes. */
+ * special chunk takes no bytes. The chunk must have no dirty blocks, and both grids must have the
+ * same geometry. Uses the worker's scratch memory and staged bytes. */
 cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
                             int64_t number, cv_worker *worker, cv_error *err);
 
 /* Copies the source into the new `store`, which it owns, chunk by chunk without dead space, and
- * commits. Keeps a layout area. `sparse`: the store is a directory. The caller closes *out. */
+ * commits. Keeps a layout area. If `sparse`, the store is a directory. The caller closes *out. */
 cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
                       caterva_durability durability, cv_frame **out, cv_error *err);
 
@@ -29,7 +29,7 @@ cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
 cv_status cv_transfer_to_memory(const cv_source *source, void **bytes, size_t *size,
                                 cv_error *err);
 
-/* The same, but passes the frame to `take` in pieces. */
+/* Like cv_transfer_to_memory, but passes the frame to `take` in pieces. */
 cv_status cv_transfer_pieces(const cv_source *source, cv_take_fn take, void *context,
                              cv_error *err);
 
@@ -46,8 +46,8 @@ typedef struct cv_move {
     int64_t memory; /* bytes for reading chunks of a far store ahead; 0: the default */
 } cv_move;
 
-/* Returns whether stored chunks are valid in the target: it has the same partition, codec, filters
- * and level, and all source axes in order. */
+/* Returns whether stored chunks are valid in the target: it must have the same partition, codec,
+ * filters and level, and all source axes in order. */
 bool cv_can_move(const cv_move *move);
 
 /* Returns whether none of the chunks has dirty blocks. */

@@ -31,7 +31,7 @@ typedef struct write_task {
     cv_pending *pending;
     const cv_plan *plan;
     const uint8_t *src;
-    int64_t shares; /* per chunk, of its blocks */
+    int64_t shares; /* number of shares that a chunk's blocks are divided into */
     bool queues;    /* complete chunks are queued */
 } write_task;
 
@@ -182,8 +182,8 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
     return CV_OK;
 }
 
-/* After a failure: blocks that were not decoded or copied are undefined and must not stay dirty.
- * Covered blocks belong to the failed write as a whole, so their items may be lost. */
+/* Called after a failure. Blocks that were not decoded or copied are undefined and must not stay
+ * dirty. Covered blocks have only items of the failed write, so these may be lost. */
 static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 {
     cv_pending *pending = p->task->pending;
@@ -230,7 +230,7 @@ static cv_status write_blocks(const write_task *task, const cv_chunk_job *chunk,
         patch(task, &job, p.dirty->blocks[job.block]);
     }
     cv_watch_add(worker->watch, (p.end - p.first + n_stored - n) * block_bytes);
-    /* another share may still run; the next write checks the budget */
+    /* Another share may still run. The next write checks the budget. */
     if (task->shares > 1) return CV_OK;
     bool encode = is_done(&p) && !task->queues;
     if (!encode && !cv_pending_over_budget(task->pending)) return CV_OK;
@@ -254,7 +254,7 @@ static cv_status write_share(void *context, int64_t k, cv_worker *worker, cv_err
 
 /* ---- The write ---------------------------------------------------------- */
 
-/* Estimates shares per chunk from the first chunk. Counts blocks to decode, not dirty ones. */
+/* Estimates the shares per chunk from the first chunk. Does not count dirty blocks. */
 static int64_t count_shares(cv_pending *pending, const cv_plan *plan)
 {
     if (plan->n_chunks >= pending->threads) return 1;
@@ -300,8 +300,8 @@ cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src
 
 /* ---- Selections ----------------------------------------------------------------
  *
- * Touched blocks become dirty; those not covered are decoded first. Then parts are copied in. A job
- * is a whole chunk, so that the last value of an item that is selected twice wins. */
+ * Touched blocks become dirty; blocks that are not covered are decoded first. Then parts are copied
+ * in. A job is a whole chunk, so that the last value of an item that is selected twice wins. */
 
 typedef struct select_task {
     cv_pending *pending;
@@ -314,7 +314,7 @@ typedef struct select_patching {
     const select_task *task;
     const cv_select_chunk *chunk;
     cv_dirty_chunk *dirty;
-    uint8_t *block; /* whose parts are being copied */
+    uint8_t *block; /* the block whose parts are being copied */
 } select_patching;
 
 /* ---- One chunk ----------------------------------------------------------- */
@@ -402,7 +402,7 @@ static cv_status write_chunk(void *context, int64_t k, cv_worker *worker, cv_err
         forget_selected(&p, worker, n_stored, n_covered);
         return status;
     }
-    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* were cached */
+    cv_watch_add(worker->watch, (n_listed - n_stored) * block_bytes); /* found in the cache */
     patch_blocks(&p);
     if (!cv_pending_over_budget(pending)) return CV_OK;
     cv_watch_expect(worker->watch, task->plan->grid->chunk_bytes);

@@ -7,12 +7,12 @@
 #include "engine/plan/select_plan.h"
 
 /* Decodes the blocks worker->wanted[0..*n) of the chunk, by number, to their dirty memory. Uses
- * cached blocks and caches none. After a failure, worker->wanted[0..*n) have undefined memory. */
+ * cached blocks, but caches no block. After a failure, worker->wanted[0..*n) are undefined. */
 cv_status cv_patch_fill(cv_pending *pending, const cv_dirty_chunk *dirty, cv_worker *worker,
                         int64_t *n, cv_error *err);
 
-/* Writes the planned box from `src`, in C order. Chunks that the box covers are encoded at once;
- * touched blocks of other chunks become dirty. One write at a time. */
+/* Writes the planned box from `src`, in C order. Encodes chunks that the box covers; touched blocks
+ * of other chunks become dirty. One write at a time. */
 cv_status cv_write_box(cv_pending *pending, const cv_plan *plan, const void *src,
                        cv_error *err);
 
