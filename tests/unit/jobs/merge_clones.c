@@ -54,13 +54,19 @@ static int clone_range(int fd, const struct file_clone_range *r)
     return how == FAILS_HALFWAY ? -1 : 0;
 }
 
-int ioctl(int fd, unsigned long request, ...)
+#ifdef __GLIBC__
+typedef unsigned long ioctl_request;
+#else
+typedef int ioctl_request; /* as in POSIX, and in musl */
+#endif
+
+int ioctl(int fd, ioctl_request request, ...)
 {
     va_list arguments;
     va_start(arguments, request);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
-    if (request == FICLONERANGE) return clone_range(fd, argument);
+    if ((unsigned long)request == FICLONERANGE) return clone_range(fd, argument);
     return (int)syscall(SYS_ioctl, fd, request, argument);
 }
 
