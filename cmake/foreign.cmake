@@ -1,13 +1,18 @@
 # Toolchain of scripts/test-foreign: builds for another processor or another C library.
 #
-#   -DCATERVA_FOREIGN=aarch64|s390x|musl
-#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack
+#   -DCATERVA_FOREIGN=aarch64|s390x|musl|macos-arm64|macos-x86_64
+#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS also
+#                                bin/cc, ar and ranlib, which call zig
 #
 # What was built runs under qemu-user where this processor cannot run it.
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CATERVA_FOREIGN CATERVA_FOREIGN_ROOT)
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ${CATERVA_FOREIGN})
-set(CMAKE_FIND_ROOT_PATH "${CATERVA_FOREIGN_ROOT}")
+get_filename_component(_foreign "${CATERVA_FOREIGN_ROOT}" DIRECTORY)
+set(CMAKE_FIND_ROOT_PATH "${CATERVA_FOREIGN_ROOT}" "${_foreign}/blosc2")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY BOTH)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)
 
 if(CATERVA_FOREIGN STREQUAL "aarch64" OR CATERVA_FOREIGN STREQUAL "s390x")
     set(_triple ${CATERVA_FOREIGN}-linux-gnu)
@@ -18,15 +23,26 @@ elseif(CATERVA_FOREIGN STREQUAL "musl")
     set(_triple x86_64-linux-musl)
     set(CMAKE_SYSTEM_PROCESSOR x86_64)
     set(CMAKE_C_COMPILER musl-gcc)
+    # The kernel's headers are not among musl's; nothing of glibc's may be seen.
+    set(CMAKE_C_FLAGS_INIT "-isystem ${CATERVA_FOREIGN_ROOT}/kernel")
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+elseif(CATERVA_FOREIGN MATCHES "^macos-(arm64|x86_64)$")
+    set(CMAKE_SYSTEM_NAME Darwin)
+    set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
+    set(CMAKE_C_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/cc")
+    set(CMAKE_AR "${CATERVA_FOREIGN_ROOT}/bin/ar" CACHE FILEPATH "")
+    set(CMAKE_RANLIB "${CATERVA_FOREIGN_ROOT}/bin/ranlib" CACHE FILEPATH "")
+    file(GLOB _llvm /usr/lib/llvm-*/bin)
+    find_program(CMAKE_INSTALL_NAME_TOOL llvm-install-name-tool PATHS ${_llvm})
+    set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+    return()
 else()
-    message(FATAL_ERROR "CATERVA_FOREIGN is '${CATERVA_FOREIGN}'; "
-                        "it must be aarch64, s390x or musl.")
+    message(FATAL_ERROR "CATERVA_FOREIGN is '${CATERVA_FOREIGN}'; it must be aarch64, s390x, "
+                        "musl, macos-arm64 or macos-x86_64.")
 endif()
 
 set(CMAKE_LIBRARY_PATH /usr/lib/${_triple} /usr/lib)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY BOTH)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)
 # Its libraries lie where neither the linker nor the loader looks by itself.
 set(CMAKE_EXE_LINKER_FLAGS_INIT
     "-Wl,-rpath-link,${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}")
