@@ -1,7 +1,7 @@
 class Caterva < Formula
   desc "N-dimensional compressed arrays in Blosc2 frames"
   homepage "https://github.com/caterva/caterva"
-  url "https://github.com/caterva/caterva/archive/refs/tags/v0.8.0.tar.gz"
+  url "https://github.com/caterva/caterva/releases/download/v0.8.0/caterva-0.8.0.tar.gz"
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license "BSD-3-Clause"
   head "https://github.com/caterva/caterva.git", branch: "main"

@@ -30,8 +30,8 @@ LIBRARIES = {
 class Recipes(unittest.TestCase):
     def test_the_version(self):
         for name, pattern in {"conda": r'version: "(.*)"', "vcpkg": r'"version": "(.*)"',
-                              "homebrew": r"/v([\d.]+)\.tar\.gz",
-                              "conan sources": r"/v([\d.]+)\.tar\.gz"}.items():
+                              "homebrew": r"/caterva-([\d.]+)\.tar\.gz",
+                              "conan sources": r"/caterva-([\d.]+)\.tar\.gz"}.items():
             self.assertEqual(re.search(pattern, RECIPES[name]).group(1), VERSION, name)
 
     def test_licence_and_address(self):

@@ -1,10 +1,10 @@
-vcpkg_from_github(
-    OUT_SOURCE_PATH SOURCE_PATH
-    REPO caterva/caterva
-    REF "v${VERSION}"
+# The archive of the release: its bytes do not depend on the host.
+vcpkg_download_distfile(ARCHIVE
+    URLS "https://github.com/caterva/caterva/releases/download/v${VERSION}/caterva-${VERSION}.tar.gz"
+    FILENAME "caterva-${VERSION}.tar.gz"
     SHA512 0
-    HEAD_REF main
 )
+vcpkg_extract_source_archive(SOURCE_PATH ARCHIVE "${ARCHIVE}")
 
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
