@@ -160,7 +160,7 @@ typedef struct scan {
     const cv_zip_end *end;
     uint8_t *bytes;
     size_t at, size;
-    uint64_t pos, left; /* `left`: bytes of the directory not in memory yet */
+    uint64_t pos, left; /* `left`: bytes of the directory that are not in memory yet */
 } scan;
 
 static cv_status fill(scan *s, cv_error *err)
@@ -224,7 +224,7 @@ static int compare_places(const void *x, const void *y)
     return (a->header_pos > b->header_pos) - (a->header_pos < b->header_pos);
 }
 
-/* Checks that members do not overlap. Changes `end` from the end of a member's data to the
+/* Checks that members do not overlap. Changes member.end from the end of the member's data to the
  * beginning of the next member. */
 static cv_status check_apart(cv_members *m, uint64_t directory_pos, cv_error *err)
 {
@@ -280,7 +280,7 @@ static cv_status check_stored(const cv_member *member, cv_error *err)
                                                        : "compressed");
 }
 
-/* Whether the bytes read ahead contain the whole local header, by the lengths it states. */
+/* Whether the bytes read ahead contain the whole local header, with the lengths that it states. */
 static bool is_ahead(const cv_zip_source *source, const cv_member *member)
 {
     const uint8_t *b = source->ahead;
@@ -515,8 +515,8 @@ cv_status cv_zip_rescue(const cv_zip_source *source, cv_members *out, bool *is_a
 
 /* ---- Contradictions ---------------------------------------------------------------------
  *
- * For repairs. If header and directory of a member differ, the one counts whose checksum matches
- * the bytes. Names have no checksum: both are kept for the report. */
+ * For repairs. If header and directory of a member differ, the one whose checksum matches the bytes
+ * counts. Names have no checksum: both are kept for the report. */
 
 enum { SETTLE_HEADER = CV_ZIP_LOCAL_SIZE + 16 * 1024, SETTLE_PIECE = 256 * 1024 };
 
@@ -608,7 +608,7 @@ static bool has_group(const settling *s, const cv_member *record, const char *pa
     return false;
 }
 
-/* Whether the name is reserved. A flipped bit hardly produces such a name. */
+/* Whether the name is reserved, and therefore plausible: a flipped bit hardly produces one. */
 static bool is_reserved(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -641,7 +641,7 @@ static cv_status add(settling *s, const cv_member *member, const char *path, cv_
     return cv_members_add(&s->made, member, path, strlen(path), err);
 }
 
-/* Adds the member under the more plausible name; in doubt the directory's, as other programs do. */
+/* Adds the member by the more plausible name; if equal, the directory's, as other programs do. */
 static cv_status add_named(settling *s, const cv_member *member, const cv_member *record,
                            const char *name, cv_error *err)
 {

@@ -164,8 +164,8 @@ typedef struct work {
     cv_heads heads;
     cv_buffer head;
     bool is_gone;     /* a writer has deleted the file that was classified last */
-    cv_store *again;  /* the archive behind a URL, for doubtful bytes; or NULL */
-    bool has_doubted; /* the archive's directory was suspected before */
+    cv_store *again;  /* second store of the archive, for doubtful bytes; or NULL */
+    bool has_doubted; /* the archive's directory was read again before */
 } work;
 
 static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at,
@@ -176,7 +176,7 @@ static cv_status keep_text(catalog *c, const char *text, size_t size, size_t *at
     return cv_buffer_append(&c->text, "", 1, err);
 }
 
-/* Adds the key "/" + name (or name, if it begins with a slash); *out NULL: outside the group. */
+/* Adds the key "/" + name (or name, if it begins with a slash). *out NULL: outside the group. */
 static cv_status add(work *w, const char *name, size_t size, const item *like, item **out,
                      cv_error *err)
 {
@@ -330,7 +330,7 @@ static cv_status set_other_kind(const classifying *c, cv_error *err)
     return c->from->member ? CV_OK : cv_tree_confirm(w->tree, err);
 }
 
-/* Fetches the archive's directory again if a far member contradicts it, because it has no checksum.
+/* Fetches the archive's directory, which has no checksum, again if a far member contradicts it.
  * Does so once for each list. */
 static cv_status check_members(const classifying *c, cv_error *err)
 {
@@ -385,7 +385,7 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
         return add_group(w, member->path, cv_tree_parent(member->path, stem), err);
 
     size_t text = w->made->text.size;
-    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* nothing if outside the group */
+    CV_TRY(add(w, member->path, stem, &it, &made, err)); /* nothing, outside the group */
     if (!made) return CV_OK;
     CV_TRY(classify(w, &from, &it, &is_leaf, err));
     size_t key_size = is_leaf ? stem : strlen(member->path);
@@ -447,8 +447,8 @@ static cv_status says_table(const cv_snapshot *s, bool *found, cv_error *err)
     return status;
 }
 
-/* Whether the member is the manifest of a table. In old trees, without a registry of objects, the
- * kind in the manifest makes a group a table. A damaged manifest does not. */
+/* Whether the member is the manifest of a table. In old trees, which have no registry of objects,
+ * the manifest's kind states that a group is a table. A damaged manifest does not count. */
 static cv_status is_table(const work *w, const cv_member *member, bool *found, cv_error *err)
 {
     cv_store *store;
@@ -508,7 +508,7 @@ static cv_status add_parents_of(work *w, const char *key, size_t before_at, cv_e
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an entry has its key */
     size_t size = strlen(key);
     while ((size = cv_tree_parent(key, size)) > 0) {
-        const char *before = (const char *)w->made->text.data + before_at; /* it moves */
+        const char *before = (const char *)w->made->text.data + before_at; /* text moves */
         if (strncmp(before, key, size) == 0 && before[size] == '/') break;
         CV_TRY(add_group(w, key, size, err));
     }

@@ -263,8 +263,8 @@ static cv_status check_free(const cv_tree *tree, const cv_contents *c, const cha
                    tree->shown.text);
 }
 
-/* Whether a file may prevent a new array at the key: a leaf at a parent of the key, anything with
- * the key's name, or a leaf of the key. Lists no directory. `overwrite`: the key may be an array. */
+/* Whether a file may prevent a new array at the key: a leaf at a parent key, anything with the
+ * key's name, or a leaf of the key. Lists no directory. `overwrite`: the key may be an array. */
 static bool may_be_taken(const cv_tree *tree, char *key, bool overwrite)
 {
     cv_file_info info;
@@ -288,7 +288,7 @@ static cv_status find_free(const cv_tree *tree, const char *key, bool overwrite,
     cv_contents known = {.has_embed = true};
     *out = false;
     CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
-    bool stands = journal.n > 0; /* it names files that are not renamed yet */
+    bool stands = journal.n > 0; /* the journal names files that are not renamed yet */
     cv_journal_free(&journal);
     if (stands) return CV_OK;
     char *copy = cv_strdup(key);
@@ -409,7 +409,7 @@ cv_status cv_change_group(cv_tree *tree, const char *key, cv_error *err)
 
 typedef struct thing {
     char *name;      /* owned */
-    bool is_written; /* it is, or contains, an array that the caller has open for writing */
+    bool is_written; /* is or contains an array that the caller has open for writing */
     bool is_group;
     int64_t n_files; /* of a group */
 } thing;
@@ -427,8 +427,8 @@ static cv_status check_not_written(const cv_tree *tree, const cv_member *member,
     return error ? cv_fail_lock(err, error, name) : CV_OK;
 }
 
-/* Checks that all files of the group are leaves, and not being written. Writers are checked last:
- * so CATERVA_EBUSY, which the caller's own writers may cause, means that nothing else is wrong. */
+/* Checks that all files of the group are leaves and not open for writing. Checks writers last: then
+ * CATERVA_EBUSY, which the caller's own writers may cause, means that nothing else is wrong. */
 static cv_status check_group(const cv_tree *tree, const cv_contents *c, const char *key,
                              cv_error *err)
 {
@@ -599,7 +599,7 @@ static cv_status check_no_job(const cv_tree *tree, const char *name, cv_error *e
     return status;
 }
 
-/* Checks that no array has jobs, whose parts lie beside it: workers would not find them again. */
+/* Checks that no array has jobs. Their parts lie beside the array: workers would not find them. */
 static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const thing *t,
                                cv_error *err)
 {
@@ -616,7 +616,7 @@ static cv_status check_no_jobs(const cv_tree *tree, const cv_contents *c, const 
 cv_status cv_change_remove(cv_tree *tree, const char *key, bool is_written, bool *gone,
                            cv_error *err)
 {
-    enum { PASSES = 3 }; /* writers, jobs, deleting the files */
+    enum { PASSES = 3 }; /* looking for writers and for jobs, deleting the files */
     cv_contents own;
     thing t = {.is_written = is_written};
     *gone = false;
@@ -651,7 +651,7 @@ static cv_status move_thing(const cv_tree *tree, const thing *t, const char *to,
 cv_status cv_change_move(cv_tree *tree, const char *from, const char *to, bool is_written,
                          cv_error *err)
 {
-    enum { PASSES = 2 }; /* writers and jobs */
+    enum { PASSES = 2 }; /* looking for writers and for jobs */
     cv_contents own;
     thing t = {.is_written = is_written};
     CV_TRY(cv_tree_check_writable(tree, err));

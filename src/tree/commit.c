@@ -36,8 +36,8 @@ typedef struct commit {
     caterva_tree *tree;
     part *parts;
     size_t n;
-    size_t n_closed, n_locked; /* the first parts: with closed gate; locked */
-    size_t n_prepared;         /* arrays and groups */
+    size_t n_closed, n_locked; /* first parts with closed gates; first parts with locks */
+    size_t n_prepared;         /* prepared arrays and groups */
     bool durable;
     cv_journal_step *steps;
     size_t n_steps;
@@ -104,7 +104,7 @@ static cv_status add_array(commit *c, const part *p, cv_error *err)
     return CV_OK;
 }
 
-/* The tree's watch, too, counts the bytes that the array encodes, and can stop the commit. */
+/* Prepares an array. The tree's watch also counts the encoded bytes, and can stop the commit. */
 static cv_status prepare_array(const commit *c, part *p, cv_error *err)
 {
     cv_pending *pending = p->array->pending;
@@ -160,7 +160,7 @@ static void abandon(commit *c)
     cv_groups_abandon(&c->tree->groups, c->tree->tree);
 }
 
-/* Sets whether closing an array leaves its new file: true once the journal may name the file. */
+/* Sets whether new files stay when arrays are closed: true once the journal may name the files. */
 static void leave_temps(const commit *c, bool leave)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -350,8 +350,8 @@ static cv_status open_stored(const cv_tree *tree, const char *group, cv_store **
     return status;
 }
 
-/* Loads the attributes of a group from the pending or the stored leaf. *out NULL: it has none.
- * CATERVA_ENOTFOUND: the group does not exist. */
+/* Loads the attributes of a group from the pending or the stored leaf. *out NULL: the group has
+ * none. CATERVA_ENOTFOUND: the group does not exist. */
 static cv_status load(const caterva_tree *tree, const char *group, cv_snapshot **out,
                       cv_error *err)
 {
@@ -380,7 +380,7 @@ static cv_status check(const caterva_tree *tree, const char **group, cv_error *e
     return cv_tree_check_key(*group, err);
 }
 
-/* Copies names into one block of memory: the pointers, and the names after them. */
+/* Copies names into one block of memory: first the pointers, then the names. */
 static cv_status copy_names(const cv_attributes *all, const char ***names, size_t *n,
                             cv_error *err)
 {

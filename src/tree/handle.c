@@ -1,5 +1,5 @@
 /* Room: tree. The tree handle: the checks of every public function, and the list of arrays open for
- * writing. A hash table has their names, so that a new name is checked in constant time. */
+ * writing. A hash table of the arrays' names allows to check a new name in constant time. */
 #include "tree/handle.h"
 
 #include "base/heap.h"
@@ -270,7 +270,7 @@ cv_status cv_tree_handle_check_free(const caterva_tree *tree, const char *key,
 {
     cv_writers *w = tree->writers;
     CV_TRY(cv_tree_check_writable(tree->tree, err));
-    if (key[0] != '/' || !key[1]) return CV_OK; /* refused as a key, or the root */
+    if (key[0] != '/' || !key[1]) return CV_OK; /* invalid (refused later), or the root */
     cv_mutex_lock(&w->lock);
     cv_status status = check_writers(tree, key, thing, err);
     cv_mutex_unlock(&w->lock);

@@ -16,7 +16,7 @@ typedef struct cv_tree_writer {
     cv_attachment base; /* first */
     struct cv_writers *writers;
     caterva_array *array;
-    char *path; /* its file, relative to the tree */
+    char *path; /* the array's file, relative to the tree */
     size_t place;
 } cv_tree_writer;
 
@@ -36,7 +36,7 @@ typedef struct cv_writers {
 cv_writers *cv_writers_new(void);
 void cv_writers_release(cv_writers *writers); /* NULL is fine */
 
-/* Adds the array under its path. The release of its handle removes it. Takes constant time. */
+/* Adds the array under its path. Releasing the array's handle removes it. Takes constant time. */
 cv_status cv_writers_join(cv_writers *writers, caterva_array *array, const char *path,
                           cv_error *err);
 
@@ -50,7 +50,7 @@ struct caterva_tree {
     cv_keeper *keeper; /* of the written files, if the tree is open for writing; else NULL */
     cv_groups groups;  /* pending attributes */
     bool unfinished;   /* a published commit could not be finished */
-    cv_status failed;  /* last commit; after a failure, closing commits no groups */
+    cv_status failed;  /* of the last commit; if that failed, closing commits no groups */
     cv_watch watch;    /* tree->watch points here if the caller set `progress` */
 };
 
@@ -62,15 +62,15 @@ cv_status cv_tree_handle_check(const caterva_tree *tree, cv_error *err);
 void cv_tree_handle_begin(caterva_tree *tree);
 cv_status cv_tree_handle_finish(caterva_tree *tree, cv_status status);
 
-/* The same, and lock and unlock the handle. */
+/* As cv_tree_handle_begin and cv_tree_handle_finish, and lock and unlock the handle. */
 void cv_tree_handle_lock(caterva_tree *tree);
 cv_status cv_tree_handle_unlock(caterva_tree *tree, cv_status status);
 
-/* As cv_tree_check_writable; also CATERVA_EIO if a published commit could not be finished. */
+/* As cv_tree_check_writable; returns CATERVA_EIO if a published commit could not be finished. */
 cv_status cv_tree_handle_check_writable(const caterva_tree *tree, cv_error *err);
 
-/* Checks the key of a new thing, and as cv_tree_check_writable: CATERVA_EEXIST if a pending array
- * or group of this handle has the key or contradicts it; CATERVA_EBUSY if an array that would be
+/* Calls cv_tree_check_writable, and checks the key of a new thing. CATERVA_EEXIST: a pending array
+ * or group of this handle has the key or contradicts it; CATERVA_EBUSY: an array that would be
  * overwritten is open for writing. cv_change_place checks committed files. */
 typedef enum cv_new_thing {
     CV_NEW_ARRAY,

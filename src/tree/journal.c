@@ -1,7 +1,7 @@
 /* Room: tree. The journal of a commit of several files: its bytes, and its effect on the files of a
- * directory. Memory grows with the bytes that exist, not with the numbers they state. A header is
- * written only over the one that it replaces, and only if everything it refers to exists, so an
- * outdated journal does no harm. Independent of the contents of arrays. */
+ * directory. Memory grows with the bytes that exist, not with the numbers they state. A new header
+ * is written only over the header that it replaces, and only if all chunks it refers to exist, so
+ * an outdated journal does no harm. Independent of the contents of arrays. */
 #include "tree/journal.h"
 
 #include "base/crc.h"
@@ -249,7 +249,7 @@ bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size
     return found;
 }
 
-/* Whether the file is complete under the new header: sealed, and of the step's commit. */
+/* Whether the file with the new header is complete: sealed, and with the step's commit number. */
 static cv_status holds_new(cv_store *headed, const cv_journal_step *step, bool *out,
                            cv_error *err)
 {
@@ -273,8 +273,8 @@ static cv_status has_old(cv_store *store, const cv_journal_step *step, bool *out
     return status == CATERVA_ECORRUPT ? CV_OK : status;
 }
 
-/* Sets *out to the file in the state after the step, or to NULL if its header is the new one
- * already, or that of another state. Takes ownership of `store`, also on failure. */
+/* Sets *out to the file in the state after the step, or to NULL if the file already has the new
+ * header, or that of another state. Takes ownership of `store`, also on failure. */
 static cv_status judge(cv_store *store, const cv_journal_step *step, cv_store **out,
                        cv_error *err)
 {
@@ -334,7 +334,7 @@ static cv_status open_header(const char *root, const cv_journal_step *step, cv_s
     CV_TRY(open_path(root, step->path, false, &store, err));
     CV_TRY(judge(store, step, out, err));
     if (*out) return CV_OK;
-    return open_path(root, step->path, false, out, err); /* reports errors of its own */
+    return open_path(root, step->path, false, out, err);
 }
 
 cv_status cv_journal_open(const cv_journal *journal, const char *root, const char *path,
@@ -421,7 +421,7 @@ static cv_status put_header(cv_store *store, const cv_journal_step *step, cv_err
     return status;
 }
 
-/* Finishes a header step. `store` locks the file while the header is judged. */
+/* Finishes a header step. The file is locked by `store` while the header is judged. */
 static cv_status finish_header(const char *root, const cv_journal_step *step, cv_error *err)
 {
     cv_store *reader, *store, *headed = NULL;
@@ -450,7 +450,7 @@ static cv_status move_file(cv_place *place, const cv_journal_step *step, cv_erro
     return status;
 }
 
-/* Finishes a file step. If another writer's file has the name by now, that file stays. */
+/* Finishes a file step. If a file of another writer has the name by now, the other file stays. */
 static cv_status finish_file(cv_dir dir, const char *root, const cv_journal_step *step,
                              cv_error *err)
 {

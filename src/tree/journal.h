@@ -9,14 +9,14 @@
  *     fixstr  "header" or "file"
  *             header: a new header for the frame in the file
  *       u64     number of the commit, as in the frame's seal; 0: without chunks
- *       u32     name of the state that it replaces, see cv_snapshot_name
+ *       u32     name of the state that the header replaces, see cv_snapshot_name
  *       bin32   the header
  *             file: another file gets the path
  *       bool    an existing file may be replaced
  *       bin32   name of the other file in the same directory, with a NUL
  *   u32     CRC32C of all before it
  *
- * Paths and names are checked for their form only; the readers of trees check which are allowed. */
+ * Only the form of paths and names is checked here; readers of trees check which are allowed. */
 #ifndef CV_TREE_JOURNAL_H
 #define CV_TREE_JOURNAL_H
 
@@ -69,7 +69,7 @@ const cv_journal_step *cv_journal_find(const cv_journal *journal, const char *pa
 /* Returns the path of the file that the step renames: "g/.y.b2nd.tmp-...". Owned: cv_free. */
 cv_status cv_journal_file(const cv_journal_step *step, char **out, cv_error *err);
 
-/* Whether this file still exists; *size: its bytes. */
+/* Whether the file that the step renames still exists; *size: its bytes. */
 bool cv_journal_has_file(cv_dir dir, const cv_journal_step *step, uint64_t *size);
 
 /* Opens the file `path` of the tree at `root` for reading, in the state after the journal. */
@@ -83,8 +83,8 @@ cv_status cv_journal_publish(cv_dir dir, const char *shown, const cv_journal_ste
 /* Deletes the journal of a finished commit. */
 cv_status cv_journal_remove(cv_dir dir, const char *shown, cv_error *err);
 
-/* Finishes the published commit, if any, of the tree at `root`, which the caller has locked. Keeps
- * changes that other writers made after the commit. */
+/* Finishes the published commit, if any, of the tree at `root`. The caller has locked the tree.
+ * Keeps changes that other writers made after the commit. */
 cv_status cv_journal_finish(cv_dir dir, const char *root, const char *shown, cv_error *err);
 
 #endif

@@ -163,7 +163,7 @@ static cv_status finish_commit(const cv_tree *tree, cv_error *err)
     return status == CATERVA_EBUSY ? CV_OK : status;
 }
 
-/* Checks that no unfinished commit includes the file. While it is locked, no new commit can. */
+/* Checks that no unfinished commit includes the file. While the file is locked, no new one can. */
 static cv_status check_settled(const cv_tree *tree, const char *path, cv_error *err)
 {
     cv_journal journal;

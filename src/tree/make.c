@@ -1,5 +1,5 @@
-/* Room: tree. Makes trees, archives and directories, and copies their files. They appear complete
- * or not at all, with what python-blosc2 needs. A directory is locked while it is copied. */
+/* Room: tree. Makes trees, archives and directories, and copies their files. New ones appear whole
+ * or not at all, with the files that python-blosc2 needs. A directory is locked while copied. */
 #include "tree/make.h"
 
 #include "base/arith.h"
@@ -598,7 +598,7 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
     return status;
 }
 
-/* Keeps other writers out and finishes an unfinished commit, because files will be copied. */
+/* Before files are copied, keeps other writers out and finishes an unfinished commit. */
 static cv_status hold(const cv_tree *tree, cv_error *err)
 {
     if (tree->writable)
@@ -617,7 +617,7 @@ static void let_go(const cv_tree *tree)
         cv_file_unlock(cv_dir_as_file(tree->dir));
 }
 
-/* Checks that the archive is not made inside its source, where it would be copied itself. */
+/* Checks that the archive is not made inside its source, where it would become its own member. */
 static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
@@ -705,7 +705,7 @@ static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *
     return CV_OK;
 }
 
-/* Syncs many files by one sync of the file system, if possible: single syncs would take minutes. */
+/* Syncs many files by one sync of the file system, if possible; one by one would take minutes. */
 static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_error *err)
 {
     enum { MANY = 100 };

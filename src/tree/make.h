@@ -20,14 +20,14 @@ typedef struct cv_copy_source {
     bool any_checksum; /* the caller compares the archive's checksum */
 } cv_copy_source;
 
-/* Opens a file of the tree for copying. CATERVA_EBUSY: it is being written; CATERVA_EUNSUPPORTED:
- * the member is compressed. Release with cv_copy_source_close. */
+/* Opens a file of the tree for copying. CATERVA_EBUSY: the file is open for writing;
+ * CATERVA_EUNSUPPORTED: the member is compressed. Release with cv_copy_source_close. */
 cv_status cv_copy_source_open(const cv_tree *tree, const cv_member *member,
                               cv_copy_source *out, cv_error *err);
 void cv_copy_source_close(cv_copy_source *source);
 
-/* Copies the whole file to `to` at `pos`; *crc: its checksum. CATERVA_ECORRUPT: it differs from the
- * archive's. The watch (or NULL) counts the bytes. */
+/* Copies the whole file to `to` at `pos`; *crc: the checksum. CATERVA_ECORRUPT: the archive states
+ * another checksum. The watch (or NULL) counts the bytes. */
 cv_status cv_copy_bytes(const cv_copy_source *source, cv_file to, uint64_t pos,
                         cv_watch *watch, uint32_t *crc, cv_error *err);
 
@@ -66,11 +66,11 @@ cv_status cv_make_tree(const char *path, bool durable, cv_error *err);
 cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        cv_error *err);
 
-/* The same, but leaves the file under a temporary name, `temp`, in the directory of `name`. */
+/* As cv_make_file, but leaves the file under a temporary name (`temp`) in the same directory. */
 cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        char temp[CV_OS_TEMP_NAME], cv_error *err);
 
-/* Creates missing directories in the path of `name`. If `durable`, syncs their names. */
+/* Creates missing directories in the path of `name`. If `durable`, syncs the new names. */
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err);
 
 /* Deletes everything below `dir`, best effort. The watch counts files, of which `announced` are
@@ -78,8 +78,8 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
 cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t announced,
                         cv_error *err);
 
-/* Deletes the directory, with those below it, if they contain no file. Discarded new arrays and
- * deleted last members of a group leave such directories. */
+/* Deletes the directory, with all directories below, if they contain no file. Such directories stay
+ * when new arrays are discarded, or the last member of a group is deleted. */
 void cv_remove_empty(cv_dir dir, const char *name);
 
 /* See caterva_tree_pack and caterva_tree_unpack; `options` must be complete. */

@@ -112,11 +112,11 @@ typedef struct walk {
     cv_dir root;
     const char *shown;
     cv_buffer queue; /* paths of directories, each with its NUL; that of the root is empty */
-    size_t next;     /* the next one to list */
-    cv_buffer path;  /* of the listed directory and a name in it */
+    size_t next;     /* offset in `queue` of the next directory to list */
+    cv_buffer path;  /* path of the listed directory, joined with a name in it */
     cv_members *out;
     bool takes_all;
-    const char *only; /* only this name in the first directory, see cv_files_near */
+    const char *only; /* the only name to take in the first directory, see cv_files_near */
     bool is_first;
     size_t n_below;
     cv_watch *watch;

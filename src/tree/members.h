@@ -12,7 +12,7 @@ typedef struct cv_member {
     uint64_t full_size;  /* archive: bytes when unpacked */
     uint64_t header_pos; /* archive: position of the local header in the file */
     uint64_t end;        /* archive: where the next member begins */
-    uint64_t data_pos;   /* position of the data, found by a repair; or 0 */
+    uint64_t data_pos;   /* position of the data, if a repair found it; else 0 */
     uint32_t crc;        /* archive only */
     uint16_t needs, flags, method;
     size_t other_name;  /* see cv_members_other_name */
@@ -24,7 +24,7 @@ typedef struct cv_member {
 typedef struct cv_members {
     cv_member *list; /* sorted by path when complete */
     size_t n, room;
-    size_t n_replaced; /* after the first n: replaced and hidden members */
+    size_t n_replaced; /* replaced and hidden members, stored after the first n */
     cv_buffer names;   /* storage of the paths */
     cv_buffer places;
 } cv_members;
@@ -52,19 +52,19 @@ void cv_members_free(cv_members *members);
 cv_status cv_fail_unreadable(const char *path, cv_error *err);
 
 /* Adds every file below `dir` by its relative path. Follows no links to directories, so there are
- * no cycles. Skips hidden files, parts of jobs, and names that a leaf cannot have. Adds as
- * unreadable what has a leaf's name, but is not a file. The watch (or NULL) counts files and may
+ * no cycles. Skips hidden files, parts of jobs, and names that a leaf cannot have. Something with a
+ * leaf's name that is not a file is added as unreadable. The watch (or NULL) counts files and may
  * stop the call. CATERVA_EIO: a directory or file cannot be read. */
 cv_status cv_files_below(cv_dir dir, const char *shown, cv_watch *watch, cv_members *out,
                          cv_error *err);
 
-/* The same, but only for files that the path "g/x" may stand for: "g/x", "g/x.*", and files below a
- * directory "g/x" (with `is_first`, one of these). Of the rest, only the names in "g" are read. */
+/* As cv_files_below, but adds only files that the path "g/x" may mean: "g/x", "g/x.*", and files
+ * below a directory "g/x" (with `is_first`, only one of these). Lists no directory besides "g". */
 cv_status cv_files_near(cv_dir dir, const char *shown, cv_watch *watch, const char *path,
                         bool is_first, cv_members *out, cv_error *err);
 
-/* The same without skipping anything, for deletion. `directories` gets their paths, each with its
- * NUL and after its parent's. `announced`: files that the watch expects already. */
+/* As cv_files_below, but skips nothing, for deletion. `directories` gets the paths of directories,
+ * each with a NUL and after its parent. `announced`: files that the watch expects already. */
 cv_status cv_all_files_below(cv_dir dir, const char *shown, cv_watch *watch,
                              int64_t announced, cv_members *out, cv_buffer *directories,
                              cv_error *err);

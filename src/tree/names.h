@@ -17,7 +17,7 @@ extern const char *const cv_tree_suffixes[CV_TREE_SUFFIXES];
  * with an empty, "." or ".." part, with a control character, or not UTF-8. `path` needs no NUL. */
 cv_status cv_tree_check_path(const char *path, size_t size, cv_error *err);
 
-/* The same for a key: CATERVA_EINVAL. A key begins with a slash; "/" is the tree itself. */
+/* Checks a key likewise; CATERVA_EINVAL. A key begins with a slash; "/" is the tree itself. */
 cv_status cv_tree_check_key(const char *key, cv_error *err);
 
 /* Whether the path has the suffix of a leaf: b2nd, b2f or b2b. */
@@ -26,8 +26,8 @@ bool cv_tree_is_leaf(const char *path);
 /* Whether a name of `size` bytes is that of the folder of an array's jobs: "x.b2nd.parts". */
 bool cv_tree_is_job_folder(const char *name, size_t size);
 
-/* CATERVA_EINVAL if a group in the path has the name of such a folder, because lists skip these.
- * The last name of the path is checked only if `is_group`. */
+/* CATERVA_EINVAL if a group in the path has the name of a folder of jobs, because lists skip such
+ * folders. The last name of the path is checked only if `is_group`. */
 cv_status cv_tree_check_groups(const char *path, bool is_group, cv_error *err);
 
 /* Returns the size of the path without its suffix. A dot that begins a name begins no suffix. */

@@ -1,5 +1,5 @@
-/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key: in a directory
- * mostly without a listing. catalog.c determines what a leaf is. */
+/* Room: tree. Opens trees, their files and embed.b2e, and finds leaves by key, in a directory
+ * mostly without a listing. catalog.c determines the kind of a leaf. */
 #include "tree/opened.h"
 
 #include "base/arith.h"
@@ -261,7 +261,7 @@ cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_e
     return CV_OK;
 }
 
-/* Fetches a small far member as a whole, together with its local header. */
+/* Fetches a small member behind a URL as a whole, together with its local header. */
 static cv_status bring_small(cv_store *store, const cv_member *member, cv_error *err)
 {
     enum { SMALL = 64 * 1024 };
@@ -269,8 +269,8 @@ static cv_status bring_small(cv_store *store, const cv_member *member, cv_error 
     return size <= SMALL ? cv_store_bring(store, member->header_pos, size, err) : CV_OK;
 }
 
-/* Locates a member's data. If header and directory contradict each other and both arrived
- * undamaged, the directory counts. While a tree is being opened, both are read again first. */
+/* Locates a member's data. If header and directory contradict each other, and cv_tree_confirm finds
+ * the directory undamaged, the directory counts. While a tree is opened, the caller tries again. */
 static cv_status locate(const cv_tree *tree, const cv_member *member, uint64_t *pos,
                         cv_error *err)
 {
@@ -359,8 +359,8 @@ void cv_contents_free(cv_contents *contents)
     cv_journal_free(&contents->journal);
 }
 
-/* Compares embed.b2e with the checksum in the directory the first time a server sends it, because
- * its list decides which leaves the tree has. */
+/* Compares embed.b2e with the checksum in the directory when a server first sends it, because the
+ * lists in embed.b2e decide which leaves the tree has. */
 static cv_status check_embed(const cv_tree *tree, cv_store *store, cv_error *err)
 {
     enum { MOST = 1 << 20 };
@@ -455,7 +455,7 @@ cv_status cv_tree_look_near(const cv_tree *tree, const char *key, bool is_first,
     bool is_hidden = strstr(key, "/.") || cv_tree_check_groups(key + 1, true, NULL) != CV_OK;
     if (is_hidden || !key[1]) return look_at_directory(tree, own, err);
     CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &own->journal, err));
-    bool stands = own->journal.n > 0; /* it names files that are not renamed yet */
+    bool stands = own->journal.n > 0; /* the journal names files that are not renamed yet */
     cv_journal_free(&own->journal);
     own->journal = (cv_journal){.n = 0};
     if (stands) return look_at_directory(tree, own, err);
@@ -535,7 +535,7 @@ static cv_status check_entries(const cv_tree *tree, cv_store *store, cv_error *e
 
 typedef struct confirmation {
     const cv_tree *tree;
-    cv_store *store; /* separate: the tree's store keeps using what it has */
+    cv_store *store; /* separate, because the tree's store keeps using its own bytes */
 } confirmation;
 
 static cv_status check_contents(void *context, cv_error *err)
@@ -562,7 +562,7 @@ cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
-/* Opens an archive. It lacks embed.b2e if another program made it. */
+/* Opens an archive. An archive of another program lacks embed.b2e. */
 static cv_status open_archive(cv_tree *tree, cv_error *err)
 {
     tree->form = CV_TREE_ARCHIVE;
@@ -939,7 +939,7 @@ static cv_status refuse(const cv_tree *tree, const cv_contents *c, const char *k
     return cv_fail(err, CATERVA_ENOTFOUND, -1, "%.80s does not exist in %s", key, name);
 }
 
-/* Finds the member or embedded leaf of the key; if none, *out has no path and is not embedded. */
+/* Finds the member or embedded leaf of the key. If none exists, *out has no path, not embedded. */
 static cv_status find_stored(const cv_contents *c, const char *key, cv_leaf *out,
                              cv_error *err)
 {

@@ -25,7 +25,7 @@ typedef enum cv_embed_what {
 typedef struct cv_embed_entry {
     const char *key;
     cv_embed_what what;
-    uint64_t offset, size; /* leaf: in the decompressed bytes */
+    uint64_t offset, size; /* of a leaf in the decompressed bytes */
     const char *kind;      /* object: its kind, as python-blosc2 names it */
 } cv_embed_entry;
 
@@ -33,7 +33,7 @@ typedef struct cv_embed {
     cv_embed_entry *list; /* sorted by `what` and key */
     size_t n, room;
     cv_buffer names, places; /* storage of keys and kinds; `places` only while reading */
-    uint64_t size;           /* decompressed bytes */
+    uint64_t size;           /* number of decompressed bytes */
     bool is_store;           /* the frame is marked as a tree, dictionary or store */
 } cv_embed;
 
@@ -61,7 +61,7 @@ typedef struct cv_contents {
     cv_journal journal; /* directory only */
 } cv_contents;
 
-/* Constant while it is open, except for is_confirmed. Thread: any. */
+/* Constant while the tree is open, except for is_confirmed. Thread: any. */
 typedef struct cv_tree {
     cv_tree_form form;
     char *path; /* absolute */
@@ -75,8 +75,8 @@ typedef struct cv_tree {
     bool durable;             /* names are synced */
     bool lacks_members;       /* a damaged archive, which may have had further members */
     bool skips_journal;       /* for repairs: files are read as they are */
-    cv_watch *watch;          /* borrowed: progress of long calls, mostly in files; or NULL */
-    cv_contents contents;     /* archive or file, which never change in place */
+    cv_watch *watch;          /* borrowed; counts, mostly, files in long calls; or NULL */
+    cv_contents contents;     /* of an archive or file, which never change in place */
     int n_openings;           /* attempts, while a tree behind a URL is opened; else 0 */
     atomic_bool is_confirmed; /* see cv_tree_confirm */
 } cv_tree;
@@ -84,13 +84,13 @@ typedef struct cv_tree {
 cv_zip_source cv_tree_source(const cv_tree *tree);
 
 /* Opens the tree at the path or URL in the session (NULL: a new one with defaults).
- * CATERVA_EUNSUPPORTED: not a tree; CATERVA_ENOTFOUND: it does not exist. Release *out with
+ * CATERVA_EUNSUPPORTED: not a tree; CATERVA_ENOTFOUND: nothing exists there. Release *out with
  * cv_tree_close. `watch` (or NULL) reports progress of the opening only. */
 cv_status cv_tree_open(const char *path, cv_session *session, cv_watch *watch, cv_tree **out,
                        cv_error *err);
 void cv_tree_close(cv_tree *tree); /* NULL is fine */
 
-/* The same for a local tree that may be damaged. *reason: why cv_tree_open would fail, or
+/* Opens a local tree that may be damaged. *reason: the error with which cv_tree_open would fail, or
  * CATERVA_OK. Finds the members of an archive without a directory, and does not need embed.b2e.
  * CATERVA_ECORRUPT: no members were found. */
 cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason,
@@ -100,7 +100,7 @@ cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason
  * directory; CATERVA_EBUSY: another writer has locked it. */
 cv_status cv_tree_lock(cv_tree *tree, cv_error *err);
 
-/* CATERVA_EREADONLY if open for reading; CATERVA_EBUSY in a child of fork of the opener. */
+/* Returns CATERVA_EREADONLY if the tree is open for reading, CATERVA_EBUSY in a child of fork. */
 cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err);
 
 /* Lists a directory, or returns the known contents of other trees; always release *own. Files of a
@@ -108,8 +108,8 @@ cv_status cv_tree_check_writable(const cv_tree *tree, cv_error *err);
 cv_status cv_tree_look(const cv_tree *tree, cv_contents *own, const cv_contents **out,
                        cv_error *err);
 
-/* The same for a directory, limited to what determines the meaning of the key: see cv_files_near.
- * The time depends only on the names in the key's group and the files below the key. */
+/* Lists only the files of a directory that determine the meaning of the key, see cv_files_near. The
+ * time depends only on the names in the key's group and the files below the key. */
 cv_status cv_tree_look_near(const cv_tree *tree, const char *key, bool is_first,
                             cv_contents *own, cv_error *err);
 void cv_contents_free(cv_contents *contents);
@@ -123,20 +123,20 @@ cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store *
 
 /* Call this before reporting that something behind a URL is missing or wrong, because no checksum
  * covers an archive's directory or embed.b2e. Fetches both again, bypassing all caches, once for
- * each tree. CATERVA_EIO: one differs. For trees that are not remote: CATERVA_OK. */
+ * each tree. CATERVA_EIO: one of them differs. Does nothing for trees that are not remote. */
 cv_status cv_tree_confirm(const cv_tree *tree, cv_error *err);
 
-/* Reads the directory of a remote archive again through a doubted store. CATERVA_EIO: it differs,
- * so bytes were damaged in transit, or the archive was replaced. */
+/* Reads the directory of a remote archive again through a doubted store. CATERVA_EIO: the directory
+ * differs, because bytes were damaged in transit, or the archive was replaced. */
 cv_status cv_tree_check_members(const cv_tree *tree, cv_store *store, cv_error *err);
 
-/* Opens embed.b2e as a store. CATERVA_ENOTFOUND: it does not exist. */
+/* Opens embed.b2e as a store. CATERVA_ENOTFOUND: embed.b2e does not exist. */
 cv_status cv_tree_embed_store(const cv_tree *tree, cv_store **out, cv_error *err);
 
-/* Reads the lists of embed.b2e into contents->embed. CATERVA_ENOTFOUND: it does not exist. */
+/* Reads the lists of embed.b2e into contents->embed. CATERVA_ENOTFOUND: no embed.b2e exists. */
 cv_status cv_tree_read_embed(const cv_tree *tree, cv_contents *contents, cv_error *err);
 
-/* Reads the first bytes of a member, at most `size`; *done: their number. */
+/* Reads the first bytes of a member, at most `size`; *done: the number of bytes read. */
 cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *dst,
                        size_t size, size_t *done, cv_error *err);
 
@@ -148,9 +148,9 @@ cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_e
 /* The location of a leaf: a file of the tree, or bytes in its embed.b2e. */
 typedef struct cv_leaf {
     bool is_embedded;
-    uint64_t offset, size; /* embedded: in the decompressed bytes */
-    cv_member member;      /* file */
-    char *path;            /* relative to the tree; member.path is this. Owned */
+    uint64_t offset, size; /* of an embedded leaf in the decompressed bytes */
+    cv_member member;      /* the file, if not embedded */
+    char *path;            /* relative to the tree, owned; member.path points to it */
 } cv_leaf;
 
 /* Finds the leaf of a key. CATERVA_ENOTFOUND: the key does not exist; CATERVA_EUNSUPPORTED: a
@@ -159,14 +159,14 @@ cv_status cv_tree_find(const cv_tree *tree, const char *key, cv_leaf *out, cv_er
 void cv_leaf_free(cv_leaf *leaf);
 
 /* CATERVA_EREADONLY if the key, in a directory, lies inside an object of python-blosc2, such as a
- * column of a table: the other columns would not be changed with it. */
+ * column of a table: a change of one column alone would damage the table. */
 cv_status cv_tree_check_own(const cv_tree *tree, const char *key, cv_error *err);
 
 /* Whether a directory has a file for the key, as python-blosc2 names it. */
 bool cv_tree_has_file(const cv_tree *tree, const char *key);
 
 /* Whether anything in a directory has the name of a leaf of that key, with a suffix other than
- * `but` (NULL: any). Also true if that cannot be found out. */
+ * `but` (NULL: any). Also true if memory is lacking or a look-up fails. */
 bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but);
 
 /* Finds the leaf with the attributes of a group. If the group has none, *out has no path and is not
@@ -174,7 +174,7 @@ bool cv_tree_has_leaf(const cv_tree *tree, const char *key, const char *but);
 cv_status cv_tree_find_attributes(const cv_tree *tree, const char *group, cv_leaf *out,
                                   cv_error *err);
 
-/* Makes the path of the file for a group's attributes: "g/__vlmeta__.b2f". Owned: cv_free. */
+/* Sets *out to the path of a group's file of attributes, "g/__vlmeta__.b2f", owned: cv_free. */
 cv_status cv_tree_attributes_path(const char *group, char **out, cv_error *err);
 
 /* Whether the group exists; "/" always does. */

@@ -1,6 +1,6 @@
 /* Room: tree. Repairs a tree: first what prevents opening it, then each member separately. In
- * place, a damaged file is replaced only if nothing of it is lost, and unreadable files are
- * renamed. An output appears complete. */
+ * place, a damaged file is replaced only if nothing of it is lost, and unusable files are renamed.
+ * An output appears as a whole. */
 #include "array/array.h"
 #include "base/heap.h"
 #include "base/os_file.h"
@@ -30,7 +30,7 @@ typedef struct cv_tree_repair {
     cv_new_directory made;        /* the output, if there is one */
     char *made_path;              /* temporary path of the output; NULL: repair in place */
     caterva_tree_repaired member; /* the current member */
-    caterva_repair_result array;  /* its result, if it is an array */
+    caterva_repair_result array;  /* result of the current member, if it is an array */
     char *beside;
     cv_error reason;
 } cv_tree_repair;
@@ -204,7 +204,7 @@ static cv_status repair_in_place(cv_tree_repair *r, const cv_member *member, cv_
     return settle_beside(r, member, err);
 }
 
-/* Judges an array that was copied unchanged. It may be sound although its checksum differs. */
+/* Judges an array that was copied unchanged. It may be sound although its member's sum differs. */
 static void judge_copy(cv_tree_repair *r, const cv_error *why)
 {
     caterva_outcome outcome = CATERVA_OUTCOME_SOUND;
@@ -267,7 +267,7 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
-/* If the header of attributes is damaged (*why), sets `anew` to their leaf with a new header. */
+/* If the header of a leaf of attributes is damaged (*why), sets `anew` to it with a new header. */
 static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
 {
     if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;
@@ -276,7 +276,7 @@ static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv
 }
 
 /* Checks a frame. Accepts an unknown kind, but not unreadable attributes. `anew`: repaired bytes,
- * if any. *why: the repaired damage, or why a supposed array cannot be checked. */
+ * if any. *why: the repaired damage, or the reason why a supposed array cannot be checked. */
 static cv_status check_frame(const cv_tree_repair *r, const cv_member *member,
                              cv_buffer *anew, cv_error *why, cv_error *err)
 {
@@ -438,7 +438,7 @@ static void judge_named(cv_tree_repair *r, const cv_member *member, const char *
     judge(r, CATERVA_OUTCOME_PARTLY);
 }
 
-/* Judges a member whose header and directory disagreed: at most its name is lost. */
+/* Judges a member whose header and directory disagreed: at most the member's name is lost. */
 static void judge_settled(cv_tree_repair *r, const cv_member *member)
 {
     const char *other = cv_members_other_name(&r->tree->contents.members, member);

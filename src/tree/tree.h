@@ -15,7 +15,7 @@ cv_status cv_tree_open_leaf_url(const char *url, const caterva_open_options *opt
 cv_status cv_tree_leaf_file(const char *url, char **path, cv_error *err);
 
 /* Returns the path for a new array, owned (cv_free). Creates its groups, and a missing tree whose
- * name ends with ".b2d". Errors as of cv_tree_leaf_file. */
+ * name ends with ".b2d". Errors are those of cv_tree_leaf_file. */
 cv_status cv_tree_leaf_place(const char *url, bool overwrite, char **path, cv_error *err);
 
 /* Returns the path beside which the parts of the array's jobs lie: in a directory the path of the
@@ -28,8 +28,8 @@ bool cv_is_tree(const char *path);
 /* Opens an archive to publish it. CATERVA_EUNSUPPORTED: no archive; CATERVA_ECORRUPT: damaged. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 
-/* Compares the members with their checksums in the archive; CATERVA_ECORRUPT if one differs. Checks
- * only the headers of members that are compressed, or replaced by another of the same name. */
+/* Compares the members with their checksums in the archive; CATERVA_ECORRUPT if one differs. Of
+ * members that are compressed, or replaced by another of the same name, checks only the headers. */
 cv_status cv_archive_check(const cv_archive *archive, cv_watch *watch, cv_error *err);
 void cv_archive_close(cv_archive *archive); /* all zeros is fine */
 

@@ -22,11 +22,11 @@ typedef struct verification {
     caterva_tree_verify_options options;
     caterva_tree_verify_result result;
     const cv_contents *contents; /* archive only */
-    bool *seen;                  /* for each of its members: was it verified; or NULL */
+    bool *seen;                  /* whether each member in `contents` was verified; or NULL */
     cv_watch watch;
     cv_watch *reporting;         /* &watch, the handle's watch, or NULL */
     caterva_tree_member member;  /* the current member */
-    caterva_verify_result array; /* its result, if it is an array */
+    caterva_verify_result array; /* result of the current member, if it is an array */
     int tries;                   /* attempts left before a missing file counts as damage */
     bool is_missing;             /* the file was missing in this attempt */
 } verification;
@@ -39,8 +39,8 @@ static void on_damage(void *context, const caterva_damage *damage)
     if (v->options.on_damage) v->options.on_damage(v->options.context, v->member.key, damage);
 }
 
-/* Whether the status means damage: wrong bytes, or a listed file is missing. After other failures
- * the member may be sound. */
+/* Whether the status means damage: wrong bytes, or a missing file that was listed. After other
+ * failures the member may be sound. */
 static bool is_damage(const verification *v, cv_status status)
 {
     bool is_missing = status == CATERVA_ENOTFOUND && v->tree->tree->form == CV_TREE_DIRECTORY;
@@ -54,7 +54,7 @@ static void report(verification *v, const cv_error *err)
     on_damage(v, &damage);
 }
 
-/* Reports damage, so that other members are still checked. Other failures end the verification. */
+/* Reports damage, and returns CV_OK so that the verification continues. Returns other failures. */
 static cv_status settle(verification *v, cv_status status, const cv_error *why, cv_error *err)
 {
     if (status == CV_OK) return CV_OK;
@@ -174,7 +174,7 @@ static cv_status verify_other(verification *v, const char *key, cv_error *err)
     return status;
 }
 
-/* Checks a member's local header against the directory. Does not report a damaged member again. */
+/* Checks a member's local header against the directory. Does not report the same damage twice. */
 static cv_status verify_header(verification *v, const cv_member *member, cv_error *err)
 {
     cv_error why = {.position = -1};
@@ -194,7 +194,7 @@ static cv_status verify_replaced(verification *v, cv_error *err)
     return CV_OK;
 }
 
-/* Compares a member with its record in the directory; of remote members only the header. */
+/* Compares a member with its record in the directory. Of remote members, checks only the header. */
 static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
 {
     cv_copy_source source;
@@ -267,8 +267,8 @@ static bool is_there(const verification *v, const char *key)
     return status != CATERVA_ENOTFOUND;
 }
 
-/* Verifies a listed entry. A concurrent writer may delete it meanwhile (*gone: not damage) or
- * replace it (the new one is checked). */
+/* Verifies a listed entry. A concurrent writer may delete the file meanwhile, which is not damage
+ * (*gone), or replace it; then the new file is checked. */
 static cv_status verify_listed(verification *v, const caterva_tree_entry *entry, bool *gone,
                                cv_error *err)
 {
@@ -299,7 +299,7 @@ static cv_status verify_entry(verification *v, const caterva_tree_entry *entry, 
     return cv_watch_tick(v->reporting, entry->stored_bytes, err);
 }
 
-/* Verifies members without an entry, such as parts of objects. Reports them only if damaged. */
+/* Verifies members without an entry, such as parts of objects. Reports only damaged members. */
 static cv_status verify_unseen(verification *v, cv_error *err)
 {
     char key[4200];
@@ -334,7 +334,7 @@ static cv_status verify_embed(verification *v, cv_error *err)
     return finish(v, err);
 }
 
-/* Returns the bytes of an archive's members below a group whose checksums are compared. */
+/* Returns the bytes of the members below a group whose checksums in the archive are compared. */
 static int64_t count_checksums(const verification *v, const char *group)
 {
     int64_t bytes = 0;
@@ -363,7 +363,7 @@ static cv_status verify_list(verification *v, const caterva_tree_list *list,
     return verify_unseen(v, err);
 }
 
-/* Verifies all members of an archive if the group is the whole tree, whatever its list contains. */
+/* Verifies all members of an archive, listed or not, if the group is the whole tree. */
 static cv_status verify_contents(verification *v, const caterva_tree_list *list,
                                  const char *group, cv_error *err)
 {

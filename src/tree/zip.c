@@ -1,5 +1,5 @@
 /* Room: tree. Records of zip archives. Never reads outside the given bytes, and rejects numbers
- * that do not fit the file. Independent of the members' contents and of which names are valid. */
+ * that do not fit the file. Independent of the contents of members and of the rules for names. */
 #include "tree/zip.h"
 
 #include "base/arith.h"
@@ -131,8 +131,8 @@ static cv_status read_end64(const uint8_t *tail, const uint8_t **end, uint64_t t
     return CV_OK;
 }
 
-/* Checks the numbers of parts. The last part has all records if the directory begins there, else
- * fewer. Other combinations are damage. */
+/* Checks the numbers of parts. If the directory begins in the last part, that part has all records;
+ * else fewer. Other combinations are damage. */
 static cv_status check_parts(const numbers *end, uint64_t end_pos, cv_error *err)
 {
     bool begins_here = end->disk == end->disks, has_all = end->disk_n == end->n;
@@ -381,7 +381,7 @@ static numbers numbers_of(const cv_zip_member *m)
                      .name_size = m->name_size};
 }
 
-/* Fills the reserved head of the extra field; removes the head if the field is empty. */
+/* Fills the head that is reserved for the extra field; removes the head if the field is empty. */
 static void finish_extra(numbers *n, cv_buffer *wide)
 {
     uint8_t head[4] = {1, 0, (uint8_t)(wide->size - 4), 0};

@@ -20,8 +20,8 @@ enum {
 
 enum { CV_ZIP_STORED = 0, CV_ZIP_DEFLATED = 8 };
 
-/* Bits of flags. STREAMED: sizes and checksum follow the data. Readers refuse a member with a bit
- * of REFUSED: encrypted, a patch, strongly encrypted, or with a masked header. */
+/* Bits of flags. STREAMED: sizes and checksum follow the data. REFUSED: all bits with which a
+ * member is refused: encrypted, a patch, strongly encrypted, or with a masked header. */
 enum { CV_ZIP_ENCRYPTED = 1, CV_ZIP_STREAMED = 8, CV_ZIP_UTF8 = 1 << 11 };
 enum { CV_ZIP_REFUSED = CV_ZIP_ENCRYPTED | 1 << 5 | 1 << 6 | 1 << 13 };
 
@@ -30,14 +30,14 @@ typedef struct cv_zip_end {
     uint64_t n_members;
     uint64_t directory_pos; /* bytes from the file's start */
     uint64_t directory_size;
-    uint64_t shift; /* bytes before the archive; its positions count from there */
+    uint64_t shift; /* bytes before the archive; its own positions count from its start */
 } cv_zip_end;
 
 /* A member, as stated by the directory. */
 typedef struct cv_zip_member {
     const uint8_t *name; /* borrowed, without a NUL */
     uint16_t name_size;
-    uint16_t needs; /* version of the format, 45 for 4.5; none above 63 is known */
+    uint16_t needs; /* version of the format, 45 for 4.5; at most 63 is known */
     uint16_t flags, method;
     uint32_t crc;
     uint64_t packed_size, size;
@@ -50,7 +50,7 @@ typedef struct cv_zip_member {
 cv_status cv_zip_end_parse(const uint8_t *tail, size_t size, uint64_t file_size,
                            cv_zip_end *out, cv_error *err);
 
-/* Sets *size to the bytes of the record at `pos` in the file, from its first CV_ZIP_RECORD_SIZE. */
+/* Sets *size to that of the record at `pos` in the file. `bytes`: the first CV_ZIP_RECORD_SIZE. */
 cv_status cv_zip_record_peek(const uint8_t *bytes, uint64_t pos, size_t *size, cv_error *err);
 
 /* Parses the whole record. */
@@ -62,8 +62,8 @@ cv_status cv_zip_record_parse(const uint8_t *bytes, size_t size, uint64_t pos,
 cv_status cv_zip_local_parse(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
-/* The same, and CATERVA_ECORRUPT if header and `member` differ in version, encoding of the name,
- * refused flags, sizes or checksum. Sizes and checksums after the data are not compared. */
+/* As cv_zip_local_parse; also CATERVA_ECORRUPT if header and `member` differ in version, encoding
+ * of the name, refused flags, sizes or checksum. Ignores sizes and checksums after the data. */
 cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
                              const cv_zip_member *member, uint64_t *data_at, cv_error *err);
 
@@ -72,7 +72,7 @@ cv_status cv_zip_local_check(const uint8_t *bytes, size_t size, uint64_t pos,
 bool cv_zip_local_read(const uint8_t *bytes, size_t size, cv_zip_member *out,
                        uint64_t *data_at);
 
-/* Append a local header, a record, and the end; in zip64 form if needed. */
+/* Append a local header, a record, and the archive's end, each in zip64 form if needed. */
 cv_status cv_zip_local_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
 cv_status cv_zip_record_write(const cv_zip_member *member, cv_buffer *out, cv_error *err);
 cv_status cv_zip_end_write(const cv_zip_end *end, cv_buffer *out, cv_error *err);
