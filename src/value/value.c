@@ -193,8 +193,8 @@ static cv_status pack_array(const caterva_value *v, cv_packer *p, cv_error *err)
     return CV_OK;
 }
 
-/* Packs a value, or the head of a container. Sets *n_parts to the number of values in the
- * container, or to -1 if the value is not a container. */
+/* Packs a value, or the head of a container. *n_parts is the number of values that follow in the
+ * container; -1 if the value is not a container. */
 static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts,
                           cv_error *err)
 {
@@ -239,8 +239,7 @@ static cv_status pack_one(const caterva_value *v, cv_packer *p, int64_t *n_parts
 static cv_status pack_values(const caterva_value *values, size_t n, cv_packer *p,
                              cv_error *err)
 {
-    int64_t left[CV_VALUE_DEPTH + 1] = {
-        1}; /* number of values still to pack, for each level */
+    int64_t left[CV_VALUE_DEPTH + 1] = {1}; /* values left, for each level */
     int depth = 0;
     const char *at = (const char *)values;
     size_t step = values->struct_size;

@@ -205,8 +205,7 @@ static axis axis_of(const cv_slab_request *r, int d)
         .from_chunk = r->from->chunk_shape[d],
         .unit = r->whole_chunks ? r->from->chunk_shape[d] : r->from->block_shape[d],
     };
-    /* Blocks begin at chunk edges. If blocks do not divide chunks, only chunk edges are
-     * periodic. */
+    /* Blocks begin at chunk edges. If they do not divide chunks, only chunk edges are periodic. */
     int64_t period = a.from_chunk % a.unit == 0 ? a.unit : a.from_chunk;
     a.alignment = a.chunk / greatest_common_divisor(a.chunk, period) * period;
     return a;

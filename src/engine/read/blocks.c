@@ -92,7 +92,7 @@ static void hand_on(const decode_task *task, int64_t tag, const uint8_t *block)
     finish(task, tag, t, CV_OK);
 }
 
-/* Decodes a block that the cache does not keep. May stop before undoing the shuffle filter. */
+/* Decodes a block that the cache does not keep. May leave the shuffle filter to the delivery. */
 static cv_status decode_loose(const decode_task *task, const cv_wanted *wanted, cv_error *err)
 {
     const cv_block_sink *sink = task->sink;
@@ -187,8 +187,8 @@ static cv_status copy_raw(const decode_task *task, const cv_chunk_ref *ref, cv_e
     return CV_OK;
 }
 
-/* Decodes the whole chunk: if its blocks need the dictionary or block 0, or have another shape than
- * the grid's, and for a short last chunk. */
+/* Decodes the whole chunk. Used if its blocks need the dictionary or block 0, or have another shape
+ * than the grid's, and for a short last chunk. */
 static cv_status decode_together(const decode_task *task, const cv_chunk_ref *ref,
                                  cv_error *err)
 {

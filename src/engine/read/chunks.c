@@ -35,7 +35,7 @@ static caterva_chunk_kind kind_of_ref(cv_ref_kind kind)
     }
 }
 
-/* *table_size: bytes of the chunk's block table; 0 if it has none. */
+/* Sets *table_size to the bytes of the chunk's block table, or to 0 if it has no table. */
 static cv_status describe(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                           caterva_chunk_info *out, int64_t *table_size, cv_error *err)
 {
@@ -103,7 +103,7 @@ cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
 
 /* ---- Space ------------------------------------------------------------------- */
 
-/* Counts the copy of the header, which repair uses, as live. A sealed state has one. */
+/* Counts the copy of the header, which repair uses, as live. A sealed state has such a copy. */
 static cv_status add_header_copy(cv_frame *frame, const cv_snapshot *snapshot,
                                  int64_t *live_bytes, cv_error *err)
 {
@@ -139,7 +139,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
                                          snapshot->footer.size + snapshot->trailer.size)};
     const cv_grid *grid = &snapshot->grid;
     const cv_index *index;
-    int64_t same = 0; /* an index entry that is known to be special and valid; 0: none yet */
+    int64_t same = 0; /* a special entry that was found valid; 0: none yet */
     cv_watch_expect(watch, grid->n_chunks * grid->chunk_bytes);
     CV_TRY(cv_snapshot_index(snapshot, frame->store, &index, err));
     CV_TRY(cv_snapshot_check_room(snapshot, frame->store, cv_index_count_stored(index), err));
@@ -303,7 +303,7 @@ static cv_status put_checked(cv_pending *pending, int64_t chunk, const uint8_t *
     switch (header->special) {
     case CV_SPECIAL_ZEROS: kind = CV_REF_ZEROS; break;
     case CV_SPECIAL_NAN: kind = CV_REF_NAN; break;
-    case CV_SPECIAL_UNINIT: /* here UNINIT means the fill while the fill is due */
+    case CV_SPECIAL_UNINIT: /* while the fill is due, UNINIT would mean the fill */
         kind = pending->fill_is_due ? CV_REF_ZEROS : CV_REF_UNINIT;
         break;
     default: return put_stored(pending, chunk, bytes, (size_t)header->cbytes, err);

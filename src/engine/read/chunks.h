@@ -13,7 +13,7 @@ cv_status cv_measure(cv_frame *frame, cv_snapshot *snapshot, cv_watch *watch,
 cv_status cv_describe_chunk(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             caterva_chunk_info *out, cv_error *err);
 
-/* Describes the position and stored size of a block, whose numbers the caller has checked. */
+/* Describes the position and stored size of a block. The caller has checked both numbers. */
 cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chunk,
                             int64_t block, caterva_block_info *out, cv_error *err);
 
@@ -22,7 +22,7 @@ cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
 cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,
                           const uint8_t **bytes, size_t *size, cv_error *err);
 
-/* Stores `size` untrusted bytes as a chunk, after checking its header and decoding each block. */
+/* Stores `size` untrusted bytes as a chunk, after checking the header and decoding each block. */
 cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
                        cv_error *err);
 

@@ -15,7 +15,7 @@ enum { ENTRY_OVERHEAD = 256 };
 typedef struct share {
     const cv_source *source;
     cv_plan plan;
-    int64_t number; /* of the chunk, among the touched ones */
+    int64_t number; /* position among the touched chunks */
     int64_t first, last;
     bool special; /* the chunk is not stored, so its blocks are never cached */
     bool full;    /* the cache has no room */
@@ -33,8 +33,8 @@ static int64_t most_room(const cv_source *source)
 
 /* ---- The queue ------------------------------------------------------------ */
 
-/* Cuts the next share off the box; false if no share is left inside the array. Blocks that are
- * decoded with their whole chunk are one share. */
+/* Cuts the next share off the box. Returns false if no share is left inside the array. Blocks that
+ * are decoded with their whole chunk are one share. */
 static bool cut_share(cv_prefetch_box *box, int64_t room, share *out)
 {
     const cv_grid *grid = &out->source->snapshot->grid;
@@ -86,8 +86,8 @@ static bool take_share(cv_prefetch *p, share *out)
     return taken;
 }
 
-/* Returns the room that a share of special chunks took. Blocks that were cached before still count,
- * so that repeated boxes end at the same block. */
+/* Gives back the room that a share of special chunks took. Blocks that were cached before still
+ * count, so that repeated boxes end at the same block. */
 static void return_share(cv_prefetch *p, const share *s)
 {
     cv_mutex_lock(&p->lock);
@@ -101,7 +101,7 @@ static void return_share(cv_prefetch *p, const share *s)
 /* The walk keeps all decoded blocks. */
 static const cv_delivery keep = {.only_missing = true};
 
-/* Chunks that are not stored are never in the cache. */
+/* Decodes a share. Sets s->special if the chunk is not stored, and so never in the cache. */
 static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
 {
     cv_walk walk;
@@ -115,7 +115,7 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
     return status;
 }
 
-/* Ignores errors, which the read that needs the blocks will report. */
+/* Ignores errors: the read that needs the blocks will report them. */
 static bool do_share(cv_prefetch *p, const cv_source *source)
 {
     share s = {.source = source};
@@ -259,7 +259,7 @@ void cv_prefetch_add(cv_prefetch *p, const cv_source *source, const cv_plan *pla
     if (has_place) cv_pool_post(&p->job);
 }
 
-/* Stops a wave under way, whose bytes are not fetched again, and waits for steps. */
+/* Stops a wave under way and waits for steps. The bytes of this wave are not fetched again. */
 static void withdraw(cv_prefetch *p)
 {
     cv_watch_stop(&p->watch);
@@ -349,8 +349,9 @@ static void layer_of(const cv_grid *grid, int axis, int64_t i, int64_t *first, i
     *last = chunk + cv_min_i64(block + grid->block_shape[axis], grid->chunk_shape[axis]);
 }
 
-/* Boxes of the scan are at start + k * step. If step > 0, finds the first that ends behind the
- * layer of this box's last item; else the first that begins before the layer of its first item. */
+/* The scan's boxes begin at start + k * step. If step > 0, finds the first box that ends behind the
+ * layer of this box's last item; else the first one that begins before the layer of its first
+ * item. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last)
 {
     int axis = scan->axis;
@@ -373,7 +374,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
 
 /* ---- The scanning thread ------------------------------------------------------ */
 
-/* Returns whether this thread is the scanning one; it takes over after SILENT_NS of silence. */
+/* Returns whether this thread is the scanning thread. It becomes so after SILENT_NS of silence. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();
@@ -394,7 +395,7 @@ static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
     return false;
 }
 
-/* Returns whether cores are free. A scan takes two: its thread's and that of its prefetch. */
+/* Returns whether cores are free. A scan takes two cores: for its thread and for its prefetch. */
 static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_t now)
 {
     uint64_t crowded = atomic_load_explicit(&ahead->crowded, memory_order_relaxed);
@@ -406,9 +407,9 @@ static bool has_cores(cv_read_ahead *ahead, const cv_prefetch *prefetch, uint64_
 
 /* ---- Reading ahead ------------------------------------------------------------- */
 
-/* Returns whether to prefetch. Not for scans of whole blocks: these decode to the destination,
- * which costs less than the cache. The next layer must be worth waking a thread, and must fit a
- * request's share of the cache together with the present one. */
+/* Returns whether to prefetch. Scans of whole blocks are decoded to the destination, which costs
+ * less than the cache. Otherwise the next layer must be worth waking a thread, and must fit a
+ * request's share of the cache together with the present layer. */
 static bool is_worth(const cv_source *source, const cv_plan *plan, const cv_plan *next)
 {
     int64_t n_whole, unused;

@@ -42,16 +42,17 @@ void cv_prefetch_init(cv_prefetch *prefetch, cv_source (*source)(void *owner), v
                       int threads);
 void cv_prefetch_destroy(cv_prefetch *prefetch); /* cancels first */
 
-/* Queues the planned box. `of_scan`: replaces the waiting box of a scan. Any reading thread. */
+/* Queues the planned box. If `of_scan`, it replaces the waiting box of a scan. Any reading
+ * thread. */
 void cv_prefetch_add(cv_prefetch *prefetch, const cv_source *source, const cv_plan *plan,
                      bool of_scan);
 
-/* For the exclusive user of the handle. cv_prefetch_suspend waits for shares under way, one per
- * thread, or stops them if the store is far. cv_prefetch_resume continues with the queue. */
+/* For the exclusive user of the handle. cv_prefetch_suspend waits for shares under way (one for
+ * each thread), or stops them if the store is far. cv_prefetch_resume continues with the queue. */
 void cv_prefetch_suspend(cv_prefetch *prefetch);
 void cv_prefetch_resume(cv_prefetch *prefetch);
 
-/* Suspends, and empties the queue. */
+/* Suspends the prefetch and empties its queue. */
 void cv_prefetch_cancel(cv_prefetch *prefetch);
 
 /* ---- Read-ahead ----
@@ -75,7 +76,7 @@ typedef struct cv_scan {
     int axis;     /* the axis along which it moves, or -1 */
     int64_t step; /* in items */
     int n_steps;  /* equal steps in a row */
-    int64_t next; /* along the axis, first item of the last prefetched box; or -1 */
+    int64_t next; /* first item, along the axis, of the last prefetched box; or -1 */
 } cv_scan;
 
 typedef struct cv_read_ahead {
@@ -90,15 +91,15 @@ typedef struct cv_read_ahead {
 
 void cv_read_ahead_init(cv_read_ahead *ahead, bool off);
 
-/* Called after each read of a box, by the reading thread. Any number of threads. */
+/* The reading thread calls this after each read of a box. Any number of threads. */
 void cv_read_ahead_note(cv_read_ahead *ahead, cv_prefetch *prefetch, const cv_source *source,
                         const cv_plan *plan);
 
 /* Adds a box to the scan. Returns true if the last steps were equal. Declared for tests. */
 bool cv_scan_add(cv_scan *scan, const cv_plan *plan);
 
-/* Returns, along the scan's axis, the items [*first, *last) of a later layer that the scan touches
- * first; false if it touches no items. */
+/* Returns, along the scan's axis, the first items [*first, *last) of a later layer that the scan
+ * touches; false if it touches no later item. */
 bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int64_t *last);
 
 #endif

@@ -59,7 +59,7 @@ static cv_status read_chunk(void *context, cv_error *err)
     return status;
 }
 
-/* Reads a chunk. If it is damaged, sets all its wanted items to the fill, also delivered ones. */
+/* Reads a chunk. If it is damaged, sets all its wanted items to the fill, even delivered items. */
 static cv_status run_or_skip(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     run *r = context;
@@ -106,11 +106,11 @@ static cv_status run_skipping(cv_walk *w, cv_error *err)
 
 /* ---- Walks on threads ---------------------------------------------------------- */
 
-/* Divides the `n_chunks` that are left into parts. Returns how many helpers are useful. */
+/* Divides the `n_chunks` chunks that are left into parts. Returns how many helpers are useful. */
 static int cut_parts(cv_walk *w, int64_t n_chunks)
 {
     int64_t block_bytes = w->source->snapshot->grid.block_bytes, n_blocks = w->n_blocks;
-    if (w->first_chunk > 0) /* estimated blocks of the chunks left */
+    if (w->first_chunk > 0) /* estimates the blocks of the chunks left */
         n_blocks = cv_ceil_div(n_blocks, w->n_chunks) * n_chunks;
     int helpers = count_helpers(w, n_blocks);
     if (helpers > 0 && cv_codec_blocks_independent(&w->source->workers->spec)) {
@@ -121,7 +121,7 @@ static int cut_parts(cv_walk *w, int64_t n_chunks)
     return helpers;
 }
 
-/* Returns whether this thread should first look for leading chunks that are decoded already. */
+/* Returns whether this thread should look first for leading chunks that are already decoded. */
 static bool looks_alone(const cv_walk *w)
 {
     const cv_request *r = &w->request;
@@ -263,7 +263,7 @@ cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, voi
     return run_skipping(&walk, err);
 }
 
-/* Blocks are copied part by part. For a conversion, the whole block is converted first. */
+/* Blocks are copied part by part. If items are converted, the whole block is converted first. */
 
 typedef struct copying {
     const cv_conversion *conversion; /* NULL: not converted */
@@ -271,7 +271,7 @@ typedef struct copying {
 } copying;
 
 typedef struct block_copy {
-    const uint8_t *block; /* or the item that it repeats */
+    const uint8_t *block; /* a block, or the item that the block repeats */
     uint8_t *dst;
 } block_copy;
 
@@ -368,15 +368,15 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
 
 /* ---- Folds: parts of blocks are passed to a function ------------------------------- */
 
-static const uint8_t zeros[16]; /* as long as the longest number */
+static const uint8_t zeros[16]; /* has the size of the longest number */
 
-/* A fold of one share: where its parts are passed, and the present block. */
+/* The fold of one share: the function that gets its parts, and the present block. */
 typedef struct folding {
     const cv_fold *fold;
     void *context;
-    const uint8_t *block; /* the block of the parts; NULL: all its items are `item` */
+    const uint8_t *block; /* block of the parts; NULL: all items of the block are `item` */
     const uint8_t *item;
-    int64_t n_chunks; /* of a box: chunks from the share's on that hold `item` */
+    int64_t n_chunks; /* for a box: number of chunks that hold `item`, from here on */
 } folding;
 
 static void see_even(const folding *f, const cv_part *part)
@@ -389,7 +389,7 @@ static void see_even(const folding *f, const cv_part *part)
 
 /* ---- Parts with uneven steps ------------------------------------------------ */
 
-/* Moves `even` from pick `from` of axis `d` to pick `to`. -1: from the part's position. */
+/* Moves `even` along axis `d` from pick `from` (-1: the part's position) to pick `to`. */
 static void move_pick(cv_part *even, const cv_part *part, int d, int64_t from, int64_t to)
 {
     for (int side = 0; side < 2; side++) {
@@ -454,7 +454,7 @@ static void see_part(void *context, const cv_part *part)
         see_even(f, part);
 }
 
-/* Visits the part of a box in one block or, if the chunk is one item, in one chunk. */
+/* Visits the part of a box in one block. If the chunk is one item, visits the part in the chunk. */
 static void see_box(const folding *f, const int64_t *shape, int64_t block_pos, int64_t cell)
 {
     const cv_plan *plan = &f->fold->box;
@@ -494,7 +494,7 @@ static void fold_fill(void *chunk, int64_t tag, const uint8_t *item)
     see_block(chunk, tag, NULL, item);
 }
 
-/* Extends `shape`, that of the box in one chunk, to the box in f->n_chunks chunks. */
+/* Extends `shape` from the box in one chunk to the box in f->n_chunks chunks. */
 static void lengthen(const folding *f, const cv_chunk_job *job, int64_t *shape)
 {
     const cv_plan *plan = &f->fold->box;
@@ -536,7 +536,7 @@ static const cv_delivery fold_even = {.counts = true,
                                       .asks_first = true,
                                       .in_order = true};
 
-/* The wanted items of a chunk are not one even part, so fill_chunk is not used. */
+/* Has no fill_chunk, because the wanted items of a chunk are not one even part. */
 static const cv_delivery fold_uneven = {
     .counts = true, .once = true, .take = fold_block, .fill = fold_fill, .in_order = true};
 
@@ -599,7 +599,7 @@ cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *contex
     return fold_share(fold, share, &f, worker, err);
 }
 
-/* Returns whether the touched chunks have consecutive numbers, and so consecutive index entries. */
+/* Returns whether the touched chunks, and so their index entries, have consecutive numbers. */
 static bool is_contiguous(const cv_plan *plan)
 {
     bool all = plan->grid->ndim > 0;
@@ -621,8 +621,8 @@ static int64_t box_of_run(const cv_plan *plan, int64_t first, int64_t n)
     }
 }
 
-/* Counts chunks from `first` on that are special, equal and form a box; 1 if there is no such run.
- * Not for writers, whose chunks may be dirty, nor for small folds: the index costs too much. */
+/* Counts the special and equal chunks that form a box from `first` on; 1 if there is no such run.
+ * Also 1 for writers, whose chunks may be dirty, and for small folds: the index costs too much. */
 static cv_status find_run(const cv_fold *fold, int64_t first, int64_t last, int64_t *n,
                           cv_error *err)
 {

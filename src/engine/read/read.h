@@ -10,12 +10,12 @@
 /* Copies the planned box to `dst`, in C order. Any thread. */
 cv_status cv_read_box(const cv_source *source, const cv_plan *plan, void *dst, cv_error *err);
 
-/* The same, but skips damaged chunks as source->skip says. */
+/* Like cv_read_box, but skips damaged chunks as source->skip requires. */
 cv_status cv_read_box_skipping(const cv_source *source, const cv_plan *plan, void *dst,
                                cv_error *err);
 
-/* Copies the selected items to the buffer whose first item is at `dst`. With a conversion (or
- * NULL), the plan has items of the converted size. Any thread. */
+/* Copies the selected items to the buffer whose first item is at `dst`. If there is a conversion
+ * (not NULL), the plan has items of the converted size. Any thread. */
 cv_status cv_select_read(const cv_source *source, const cv_select_plan *plan,
                          const cv_conversion *conversion, uint8_t *dst, cv_error *err);
 cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan *plan,
@@ -45,14 +45,14 @@ typedef void (*cv_fold_fn)(void *context, const cv_fold_part *part);
 
 typedef struct cv_fold {
     cv_walk walk;
-    cv_plan box; /* used if all steps are 1, else `selection` */
+    cv_plan box; /* used if all steps are 1; else `selection` is used */
     cv_select_plan selection;
     cv_fold_fn fn;
 } cv_fold;
 
 /* Plans a selection of at least one item, without dropped axes or backward slices. `cells` are the
  * steps between cells along each array axis; for points and masks, along the result's axis. The
- * fold must not move. Borrows the source. Free the fold also after a failure. */
+ * fold must not move. Borrows the source. Free the fold even after a failure. */
 cv_status cv_fold_init(cv_fold *fold, const cv_source *source, const cv_selection *selection,
                        const int64_t *cells, cv_fold_fn fn, cv_error *err);
 void cv_fold_free(cv_fold *fold);
@@ -68,8 +68,8 @@ typedef struct cv_share {
 cv_status cv_fold_share(const cv_fold *fold, const cv_share *share, void *context,
                         cv_worker *worker, cv_error *err);
 
-/* Folds touched chunk `first`. If its items are all equal and take no bytes, folds the following
- * chunks before `last` that are the same together with it. *n: number of chunks folded. */
+/* Folds touched chunk `first`. If all its items are equal and take no bytes, also folds the equal
+ * chunks after it, before `last`. *n is the number of chunks folded. */
 cv_status cv_fold_run(const cv_fold *fold, int64_t first, int64_t last, void *context,
                       cv_worker *worker, int64_t *n, cv_error *err);
 

@@ -21,7 +21,7 @@ cv_source cv_source_of_pending(cv_pending *pending)
                        .watch = pending->watch};
 }
 
-/* Pending changes have no layout area; the committed state that they change counts. */
+/* Pending changes have no layout area, so this checks the committed state below them. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err)
 {
     cv_layout_area area = {.size = 0};
@@ -37,7 +37,7 @@ cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *er
     return status;
 }
 
-/* Looks at few neighbours: threads write chunks concurrently, so they are nearly in order. */
+/* Looks at few neighbours, because concurrent threads write chunks nearly in their order. */
 uint64_t cv_source_guess_end(const cv_source *s, const cv_chunk_ref *ref)
 {
     enum { NEAR = 8, MANY = 2048 };
@@ -89,7 +89,7 @@ struct cv_stage_window {
     int64_t number; /* -1: unused */
     cv_staged *staged;
     int n_users;
-    bool is_read;  /* false: being read */
+    bool is_read;  /* false while the window is being read */
     uint64_t used; /* clock of the last use */
 };
 
@@ -179,8 +179,8 @@ static cv_stage_window *find_window(const cv_stage *stage, int64_t number)
     return NULL;
 }
 
-/* Returns the free window that was used longest ago. There is one, because there are more windows
- * than threads, and each thread holds one at most. */
+/* Returns the free window that was used longest ago. A free window exists, because there are more
+ * windows than threads, and each thread holds at most one window. */
 static cv_stage_window *free_window(const cv_stage *stage)
 {
     cv_stage_window *found = NULL;

@@ -19,17 +19,17 @@ typedef struct cv_skip {
     cv_damage_sink sink;
 } cv_skip;
 
-/* What a read uses: a committed state and, for a handle that writes, its pending changes. */
+/* The state that a read uses: a committed state and, for a handle that writes, pending changes. */
 typedef struct cv_source {
     cv_frame *frame;
     cv_snapshot *snapshot;
-    cv_pending *pending; /* NULL: no pending changes */
+    cv_pending *pending; /* NULL if there are no pending changes */
     cv_workers *workers;
-    int threads; /* at most, including the calling one */
+    int threads; /* maximum number, with the calling thread */
     /* The next three are for chunks that are moved into another array. */
-    bool checks;         /* their checksums are verified before */
-    bool gives;          /* this array is deleted afterwards, so their files may be shared */
-    bool is_durable;     /* their bytes are, or will be, on the medium: may be cloned */
+    bool checks;         /* checksums of these chunks are verified before */
+    bool gives;          /* this array is deleted afterwards: chunk files may be shared */
+    bool is_durable;     /* chunk bytes are, or will be, on the medium: may be cloned */
     bool scan;           /* each block is read once: no block enters the cache */
     cv_watch *watch;     /* counts decoded bytes; or NULL */
     const cv_skip *skip; /* reads skip damaged chunks; NULL: damage is an error */
@@ -46,10 +46,11 @@ static inline cv_status cv_source_find(const cv_source *source, int64_t chunk,
     return cv_snapshot_find(source->snapshot, source->frame->store, chunk, out, err);
 }
 
-/* Returns in *out whether the committed state has a layout area. A damaged one does not count. */
+/* Returns in *out whether the committed state has a layout area that is not damaged. */
 cv_status cv_source_has_layouts(const cv_source *source, bool *out, cv_error *err);
 
-/* Estimates the end of a stored chunk and its table from the next chunk's position; 0: unknown. */
+/* Estimates the end of a stored chunk and its table from the next chunk's position; 0 if
+ * unknown. */
 uint64_t cv_source_guess_end(const cv_source *source, const cv_chunk_ref *ref);
 
 /* ---- Damage: failures that affect one chunk and leave the others readable ---- */
@@ -103,7 +104,7 @@ typedef struct cv_stage {
     void *context;
     cv_watch *watch;
     int64_t n_units, per_window;
-    size_t most; /* stored bytes of a window */
+    size_t most; /* most stored bytes of a window */
     int n_windows;
     cv_stage_window *windows; /* NULL: the store is near */
     cv_mutex lock;
@@ -114,21 +115,21 @@ typedef struct cv_stage {
 /* The bytes that an operation will need. */
 typedef struct cv_stage_plan {
     int64_t n_units;
-    int64_t bytes;  /* of all units, decoded; an estimate */
-    int64_t memory; /* for all windows; 0: CV_STAGE_BYTES */
+    int64_t bytes;  /* estimated decoded bytes of all units */
+    int64_t memory; /* bytes of all windows; 0 means CV_STAGE_BYTES */
     int threads;
     cv_watch *watch; /* polled between waves; NULL: the source's */
     cv_stage_list_fn list;
     void *context;
 } cv_stage_plan;
 
-/* Initialises a stage without I/O. The stage must not move. Destroy it also after a failure. */
+/* Initialises a stage without I/O. The stage must not move. Destroy it even after a failure. */
 cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage_plan *plan,
                         cv_error *err);
 void cv_stage_destroy(cv_stage *stage);
 
 /* Between enter and leave, the worker finds the unit's staged bytes. A thread is in one unit at a
- * time. CATERVA_ENOMEM, CATERVA_ESTOPPED. If `stage` is NULL or has no windows, both do nothing. */
+ * time. CATERVA_ENOMEM, CATERVA_ESTOPPED. Both do nothing if `stage` is NULL or has no windows. */
 cv_status cv_stage_enter(cv_stage *stage, int64_t unit, cv_worker *worker, cv_error *err);
 void cv_stage_leave(cv_stage *stage, int64_t unit, cv_worker *worker);
 

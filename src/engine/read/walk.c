@@ -28,7 +28,8 @@ static inline void plan_chunk(cv_walk_chunk *c, int64_t k)
     }
 }
 
-/* Returns false if no item of the block is wanted. Sets only `block` and `covers` without a box. */
+/* Returns false if no item of the block is wanted. For other requests than boxes, sets only `block`
+ * and `covers`. */
 static inline bool plan_block(const cv_walk_chunk *c, int64_t tag, cv_block_job *out)
 {
     const cv_request *r = &c->walk->request;
@@ -75,7 +76,10 @@ static int64_t rows_of(const cv_grid *grid)
 /* Returns whether a rotated block serves a read of this part better. */
 static bool rotated_is_better(const cv_grid *grid, const cv_block_job *block)
 {
-    enum { SHORT = 8, FEW = 128 }; /* else rotating costs more than it saves */
+    enum {
+        SHORT = 8,
+        FEW = 128
+    }; /* beyond these limits, rotating costs more than it saves */
     if (grid->ndim < 2) return false;
     int last = grid->ndim - 1;
     if (block->shape[last] != 1 || grid->block_shape[last] < SHORT) return false;
@@ -92,7 +96,7 @@ static void rotate_strides(const cv_grid *grid, int64_t strides[CV_MAX_DIMS])
     strides[last] = rows_of(grid) * grid->item_size;
 }
 
-/* Converts a byte position in a block to that in the rotated block. */
+/* Converts a byte position in a block to the position in the rotated block. */
 static int64_t rotated_pos(const cv_grid *grid, int64_t pos)
 {
     int64_t item = pos / grid->item_size, length = grid->block_shape[grid->ndim - 1];
@@ -124,7 +128,7 @@ static void rotate_back(const cv_grid *grid, const uint8_t *rotated, uint8_t *bl
 
 /* ---- Decoded blocks ----------------------------------------------------------
  *
- * Where a block is decoded to, whether the cache keeps it, and whether it is rotated. */
+ * Decides where a block is decoded to, whether the cache keeps it, and whether it is rotated. */
 
 static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
 {
@@ -142,7 +146,7 @@ static cv_cached *reserve(cv_walk_chunk *c, const cv_block_job *block)
     return room;
 }
 
-/* Returns whether the block is cached rotated. It is then decoded to scratch memory first. */
+/* Returns whether the block will be cached rotated: then it is decoded to scratch memory first. */
 static bool is_kept_rotated(const cv_walk_chunk *c, const cv_block_job *block)
 {
     return c->walk->request.box && rotated_is_better(&c->walk->source->snapshot->grid, block);
@@ -230,15 +234,15 @@ typedef struct found {
     bool is_wanted;
     bool is_rotated;
     const uint8_t *bytes; /* the block; NULL: neither dirty nor cached */
-    cv_strided items;     /* the wanted ones, for take_items */
+    cv_strided items;     /* the wanted items, for take_items */
     int64_t rotated_strides[CV_MAX_DIMS];
     cv_cached *cached; /* pinned; NULL: not in the cache */
 } found;
 
-/* Finds the wanted items, and prefetches them: they arrive while other blocks are looked up. */
+/* Finds and prefetches the wanted items, which arrive while other blocks are looked up. */
 static inline void find_items(const cv_grid *grid, found *f)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): plan_block has set it */
+    /* plan_block has set block_pos */
     int64_t pos = f->block.block_pos;
     f->items.strides = grid->item_strides;
     if (f->is_rotated) {
@@ -250,8 +254,8 @@ static inline void find_items(const cv_grid *grid, found *f)
     if (f->cached) cv_warm_box(grid->ndim, f->block.shape, grid->item_size, f->items);
 }
 
-/* Returns whether the found block can be delivered. To rotate a block back needs scratch memory; a
- * delivery that takes items in place does not need this. */
+/* Returns whether the found block can be delivered. Rotating a block back needs scratch memory, but
+ * a delivery that takes items in place does not rotate it back. */
 static bool can_take(const cv_walk_chunk *c, const found *f)
 {
     if (!f->is_rotated || c->walk->delivery->take_items) return true;
@@ -467,7 +471,7 @@ cv_status cv_walk_decode(const cv_walk *w, int64_t k, const cv_chunk_ref *ref,
     return check_delivered(&c, err);
 }
 
-/* If the chunk repeats one item, the first share delivers all of it with one call. */
+/* If the chunk repeats one item, the first share delivers the whole chunk with one call. */
 static cv_status fill_whole(cv_walk_chunk *c, bool is_first, bool *done, cv_error *err)
 {
     const cv_source *s = c->walk->source;

@@ -49,12 +49,12 @@ typedef struct cv_delivery {
     bool (*unshuffles)(void *chunk, int64_t tag);
     void (*take_shuffled)(void *chunk, int64_t tag, const uint8_t *shuffled);
     /* Called instead of `take` for a block of a box that is dirty or cached. `items` are the wanted
-     * items, in the block, which may be rotated. Needs no worker. */
+     * items in the block, which may be rotated. The function needs no worker. */
     void (*take_items)(const cv_walk_chunk *chunk, const cv_block_job *block,
                        cv_strided items);
-    /* All wanted items of the chunk equal `item`; NULL: zero bytes. */
+    /* Receives a chunk whose wanted items all equal `item`; NULL means zero bytes. */
     void (*fill_chunk)(const cv_walk_chunk *chunk, const uint8_t *item);
-    bool needs_worker; /* cached blocks need one, too; ignored with take_items */
+    bool needs_worker; /* even cached blocks need a worker; ignored with take_items */
     bool asks_first;   /* fill_chunk is called if the whole chunk is one item */
     bool in_order;     /* the blocks of a share come in the order of their tags */
     bool once;         /* blocks wanted whole are not kept if the array fits */
@@ -70,10 +70,10 @@ typedef struct cv_walk {
     cv_cache *cache;
     int64_t n_chunks;  /* touched chunks */
     int64_t n_blocks;  /* touched blocks, or an estimate */
-    int64_t bytes;     /* of these blocks, decoded */
+    int64_t bytes;     /* decoded bytes of these blocks */
     bool keep_covered; /* blocks wanted whole may enter the cache */
     bool again;        /* an earlier request wanted all blocks and had to decode */
-    cv_stage *stage;   /* unit k is touched chunk k; or NULL */
+    cv_stage *stage;   /* its unit k is touched chunk k; or NULL */
     /* The parts of cv_walk_part. cv_walk_init makes one part of each touched chunk. */
     int64_t first_chunk; /* earlier chunks are done */
     int64_t n_shares;    /* per chunk */
@@ -93,7 +93,7 @@ struct cv_walk_chunk {
     cv_chunk_ref ref;
     bool is_full; /* the cache had no room for the last block */
     bool fits;    /* the array fits the cache: blocks wanted in part are kept */
-    bool stays;   /* blocks wanted whole are kept, too */
+    bool stays;   /* even blocks wanted whole are kept */
     bool failed;  /* the delivery ran out of memory */
     /* Private to the walk. */
     cv_cache_key key;            /* identifies the stored chunk */
@@ -114,22 +114,23 @@ void cv_block_key(const cv_frame *frame, const cv_chunk_ref *ref, cv_cache_key *
 void cv_walk_init(cv_walk *walk, const cv_source *source, cv_request request,
                   const cv_delivery *delivery, void *context);
 
-/* Does part `part`: share part % n_shares of touched chunk first_chunk + part / n_shares. Is a
+/* Does part `part`: share part % n_shares of touched chunk first_chunk + part / n_shares. This is a
  * cv_job_fn whose context is the walk. */
 cv_status cv_walk_part(void *walk, int64_t part, cv_worker *worker, cv_error *err);
 
-/* A part in two steps: enters the k-th touched chunk; does its touched blocks [first, last). */
+/* Do a part in two steps: enter the k-th touched chunk, then do its touched blocks [first,
+ * last). */
 cv_status cv_walk_enter(cv_walk_chunk *chunk, const cv_walk *walk, int64_t k,
                         cv_worker *worker, cv_error *err);
 cv_status cv_walk_blocks(cv_walk_chunk *chunk, int64_t first, int64_t last, cv_error *err);
 
-/* Lists the stored bytes that the k-th touched chunk would read now. Is a cv_stage_list_fn whose
- * context is the walk. */
+/* Lists the stored bytes that the k-th touched chunk would read now. This is a cv_stage_list_fn
+ * whose context is the walk. */
 cv_status cv_walk_list_missing(void *walk, int64_t k, cv_worker *worker, cv_stage_list *list,
                                cv_error *err);
 
 /* Gives the walk a stage for `threads` threads and `memory` bytes (0: the default). The caller
- * destroys the stage, also after a failure. */
+ * destroys the stage, even after a failure. */
 cv_status cv_walk_set_stage(cv_walk *walk, int threads, int64_t memory, cv_stage *stage,
                             cv_error *err);
 
@@ -155,11 +156,11 @@ cv_status cv_walk_decoded(cv_walk *walk, cv_error *err);
 
 /* Destinations of blocks, block_bytes each. */
 typedef struct cv_places {
-    uint8_t *chunk;         /* of all blocks, in stored order; or NULL, and */
-    uint8_t *const *blocks; /* of each block, by block number */
+    uint8_t *chunk;         /* memory of all blocks, in stored order; or NULL and `blocks`: */
+    uint8_t *const *blocks; /* memory of each block, by block number */
 } cv_places;
 
-extern const cv_delivery cv_to_places; /* its context is a cv_places */
+extern const cv_delivery cv_to_places; /* the context is a cv_places */
 
 /* Decodes a chunk, with pending changes, to `dst`: chunk_bytes in stored order. Any thread. */
 cv_status cv_chunk_fill(const cv_source *source, int64_t chunk, uint8_t *dst,

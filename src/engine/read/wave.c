@@ -34,24 +34,24 @@
  * The chunks that are read together: lists of their missing blocks, layouts and runs. */
 
 typedef struct window_chunk {
-    int64_t number;      /* among the touched ones */
+    int64_t number;      /* among the touched chunks */
     int64_t first, last; /* its blocks in `wanted` */
     bool lacks_layout;   /* the layout is not in memory */
-    bool is_whole;       /* all its bytes are read, not its layout first */
+    bool is_whole;       /* all bytes are read at once, without the layout first */
 } window_chunk;
 
 /* Blocks of a chunk whose bytes are neighbours and are read together. */
 typedef struct window_run {
     size_t chunk; /* index in the window */
     cv_fetch_run run;
-    cv_object object; /* where its bytes are */
+    cv_object object; /* the object that has the bytes */
     uint64_t pos;     /* position of the first byte */
-    bool is_whole;    /* all bytes of a chunk that is_whole */
-    bool is_apart;    /* of a chunk read whole: no two of its blocks share bytes */
-    int n_parts;      /* jobs that its blocks are divided into */
+    bool is_whole;    /* the run is a whole chunk */
+    bool is_apart;    /* if is_whole: no two blocks share bytes */
+    int n_parts;      /* number of jobs that the blocks are divided into */
     uint8_t *bytes;   /* NULL: already in memory */
     atomic_int *left; /* the slot's count of jobs left, or NULL */
-    atomic_int kept;  /* of lent bytes: jobs left, after which they are returned */
+    atomic_int kept;  /* for lent bytes: jobs left; then the bytes are returned */
 } window_run;
 
 typedef struct window {
@@ -60,8 +60,8 @@ typedef struct window {
     int64_t next; /* next touched chunk to add */
     cv_buffer wanted, chunks, requests, runs;
     size_t n_wanted, n_chunks, n_runs;
-    size_t n_asked;   /* leading chunks, whose layouts are requested */
-    size_t n_at_hand; /* leading runs, which need not be read */
+    size_t n_asked;   /* number of leading chunks, whose layouts are requested */
+    size_t n_at_hand; /* number of leading runs, which need not be read */
     uint64_t n_bytes; /* bytes of the other runs, with the prefix of each */
 } window;
 
@@ -141,8 +141,8 @@ static cv_status fill_window(window *w, cv_error *err)
 
 /* ---- Chunks read whole ------------------------------------------------------------ */
 
-/* Most bytes of a chunk that is read whole, without its layout. A larger one takes longer than the
- * round trip that is saved. */
+/* Most bytes of a chunk that is read whole, without its layout. Reading a larger chunk takes longer
+ * than the round trip that is saved. */
 enum { MOST_WHOLE = 8 << 20 };
 
 static int64_t blocks_inside(const cv_grid *grid, int64_t chunk)
@@ -181,7 +181,7 @@ static bool is_all_wanted(const window *w, size_t i)
     return count_of(w, i) >= blocks_inside(grid, request_at(w, i)->ref.chunk);
 }
 
-/* Estimates the wanted bytes of a chunk, rounded up: of whole blocks, with their padding. */
+/* Estimates the wanted bytes of a chunk, rounded up to whole blocks with their padding. */
 static uint64_t needed_of(const window *w, size_t i)
 {
     uint64_t extent = extent_of(request_at(w, i));
@@ -191,8 +191,8 @@ static uint64_t needed_of(const window *w, size_t i)
     return needed < extent ? needed : extent;
 }
 
-/* Marks the chunks to read whole: those wanted whole, or all chunks without a layout if reading the
- * unwanted bytes costs less than waiting for layouts. */
+/* Marks the chunks to read whole: chunks wanted whole, or all chunks without a layout if reading
+ * the unwanted bytes costs less than waiting for layouts. */
 static void choose_wholes(window *w)
 {
     const cv_source *s = w->walk->source;
@@ -376,8 +376,8 @@ static cv_fetch_run part_of(const window_run *run, int part)
     return r;
 }
 
-/* Tells the decoder where the blocks of the part are. The first block of a part cannot be decoded
- * in place, because the bytes before it belong to another part. */
+/* Sets where the blocks of the part are. The first block of a part cannot be decoded in place,
+ * because the bytes before it belong to another part. */
 static void place_part(const cv_layout *layout, cv_wanted *list, const window_run *run,
                        const cv_fetch_run *part)
 {
@@ -410,7 +410,7 @@ static cv_status decode_part(const window *w, const window_run *run, int part,
 /* ---- Memory lent to the store ------------------------------------------------------ */
 
 typedef struct cv_lent_room {
-    struct cv_lent_room *next; /* of the spare ones */
+    struct cv_lent_room *next; /* next spare room */
     size_t size;
 } room;
 
@@ -499,14 +499,12 @@ bool cv_rooms_give(cv_rooms *r, uint8_t *lent)
     return resumes;
 }
 
-/* ---- The threads -----------------------------------------------------------------
- *
- * At most one job per helper is queued. The leader does other jobs itself, while bytes arrive. */
+/* At most one job per helper is queued. The leader does the other jobs while bytes arrive. */
 
 typedef struct team {
     cv_watch *watch; /* polled while the leader waits; or NULL */
     cv_thread leader;
-    /* Does a job. A queued job is done on any thread, the others by the leader. */
+    /* Does a job. Any thread does a queued job; the leader does the others. */
     cv_status (*work)(void *context, size_t job, cv_worker *worker, cv_error *err);
     void *context;
     int n_helpers;
@@ -522,7 +520,7 @@ typedef struct team {
 } team;
 
 /* Initialises a team of up to `helpers` threads. The calling thread leads: it waits for far bytes,
- * because callbacks of the program may only be called there. Always destroy the team. */
+ * because only this thread may call callbacks of the program. Always destroy the team. */
 static cv_status init_team(team *t, int helpers, cv_error *err)
 {
     *t = (team){.leader = cv_thread_self(), .n_helpers = helpers};
@@ -604,8 +602,8 @@ static bool hand_on(team *t, size_t job, cv_status *status, cv_error *err)
     return is_handed || *status != CV_OK;
 }
 
-/* Leader: queues the job for a helper, or does it with `worker` if helpers are busy. Returns the
- * first failure of any thread. */
+/* Called by the leader. Queues the job for a helper, or does it with `worker` if helpers are busy.
+ * Returns the first failure of any thread. */
 static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err)
 {
     cv_status status = CV_OK;
@@ -613,7 +611,8 @@ static cv_status have_done(team *t, size_t job, cv_worker *worker, cv_error *err
     return t->work(t->context, job, worker, err);
 }
 
-/* Leader: waits until all jobs are done or, after a failure (`status` or another), dropped. */
+/* Called by the leader. Waits until all jobs are done, or dropped after a failure (`status` or
+ * another one). */
 static cv_status finish_team(team *t, cv_status status, cv_worker *worker, cv_error *err)
 {
     size_t job;
@@ -654,7 +653,7 @@ enum { MOST_JOBS = 64 };
 typedef struct slot {
     struct wave *wave;
     cv_buffer packed, ranges;
-    size_t first;    /* index in the window of its first run */
+    size_t first;    /* index of the slot's first run in the window */
     atomic_int left; /* jobs left; 0: the slot is free */
     bool is_used;
     cv_reading *reading;
@@ -665,7 +664,7 @@ typedef struct wave {
     window window;
     team team;
     cv_worker *worker; /* the leader's */
-    cv_gathering all;  /* of the slots */
+    cv_gathering all;  /* for the readings of all slots */
     cv_rooms rooms;    /* used if the store borrows memory */
     bool lends;
     slot slots[SLOTS];
@@ -714,7 +713,7 @@ static void give_back(wave *w, window_run *run)
     if (resumes && store->ops->resume) store->ops->resume(store);
 }
 
-/* Returns memory that is still lent after a failure. No thread reads or decodes any more. */
+/* Takes back memory that is still lent after a failure. No thread reads or decodes any more. */
 static void give_back_all(wave *w)
 {
     for (size_t i = w->window.n_at_hand; w->lends && i < w->window.n_runs; i++) {
@@ -1003,7 +1002,7 @@ static cv_status read_waves(void *context, cv_error *err)
 }
 
 /* Corrupt data may belong to another version of the object, or be damaged in transit, so it is read
- * again. But a fold cannot undo what it counted: then a changed version is an error. */
+ * again. But a fold cannot undo what it counted: for a fold, a changed version is an error. */
 cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 {
     waves v = {w, helpers, 0};
@@ -1022,7 +1021,8 @@ cv_status cv_wave_run(const cv_walk *w, int helpers, cv_error *err)
 
 /* ---- The decision ------------------------------------------------------------- */
 
-/* Finds a block in the middle of a touched chunk: earlier requests may have read its edges. */
+/* Finds a block in the middle of a touched chunk, because earlier requests may have read its
+ * edges. */
 static bool find_middle(const cv_walk *walk, int64_t k, int64_t *chunk, int64_t *block)
 {
     if (walk->request.box) {
@@ -1062,7 +1062,7 @@ static bool is_near(const cv_walk *walk, int64_t k)
     return cv_store_read_at_once(s->frame->store, &range) != CV_AT_ONCE_NO;
 }
 
-/* Returns true if the last requests found their bytes in memory, and this one need not check. */
+/* Returns true if recent requests found their bytes in memory, so this request need not check. */
 static bool is_likely_near(cv_store *store)
 {
     unsigned n = atomic_fetch_add_explicit(&store->n_near, 1, memory_order_relaxed);

@@ -17,18 +17,19 @@ cv_status cv_wave_run(const cv_walk *walk, int helpers, cv_error *err);
 
 typedef struct cv_rooms {
     cv_mutex lock;
-    /* Bytes: the limit, now lent, kept for reuse, returned since ranges were last resumed. */
+    /* In bytes: the limit; lent now; kept for reuse; returned since ranges were last resumed. */
     size_t most, lent, kept, given;
-    size_t n_lent, stuck; /* rooms lent; `stuck` (cv_rooms_lend) of the range that waits */
+    size_t n_lent, stuck; /* lent rooms; `stuck` of the waiting range (see cv_rooms_lend) */
     struct cv_lent_room *spare;
 } cv_rooms;
 
 void cv_rooms_init(cv_rooms *rooms);
-void cv_rooms_destroy(cv_rooms *rooms); /* all have been given back */
+void cv_rooms_destroy(cv_rooms *rooms); /* all rooms must have been given back */
 
-/* Lends at least `size` bytes. *out is NULL if the range that needs them must wait until others are
- * decoded. `stuck` is the number of rooms that cannot be returned before this range has memory. If
- * no other room is lent, memory is lent beyond the limit; CATERVA_ENOMEM only in this case. */
+/* Lends at least `size` bytes. *out is NULL if the range that needs them must wait until other
+ * ranges are decoded. `stuck` is the number of rooms that cannot be returned before this range has
+ * memory. If no other room is lent, memory is lent beyond the limit; only this can fail
+ * (CATERVA_ENOMEM). */
 cv_status cv_rooms_lend(cv_rooms *rooms, size_t size, size_t stuck, uint8_t **out,
                         cv_error *err);
 

@@ -1,5 +1,5 @@
-/* Room: engine/write. Changes shapes: moves whole chunks in the index, copies cut chunks as
- * boxes. */
+/* Room: engine/write. Changes shapes: moves whole chunks in the index, copies the items of
+ * others. */
 #include "engine/write/resize.h"
 
 #include "base/arith.h"
@@ -157,8 +157,7 @@ static cv_status copy_tile(const move *m, const box *at, cv_error *err)
     return cv_write_box(pending, &plan, m->buffer, err);
 }
 
-/* Returns tile `k` (as large as a chunk) of the moved items, in an order that is safe for
- * overlaps. */
+/* Returns tile `k`, chunk-sized, of the items to move. In this order no unread item is lost. */
 static box tile_at(const move *m, const int64_t *counts, int64_t k)
 {
     const cv_grid *grid = grid_of(m->pending);
