@@ -1,5 +1,5 @@
-/* Room: store. A frame in the program's own store. A read returns all bytes or an error, whatever
- * the program's functions return. */
+/* Room: store. A frame in a store whose functions the program provides. A read returns all bytes or
+ * an error, whatever these functions return. */
 #include "store/custom.h"
 
 #include "base/arith.h"
@@ -15,7 +15,7 @@
 
 typedef struct program {
     caterva_store calls;
-    char *identity; /* NULL: not set */
+    char *identity; /* NULL if not set */
     char name[64];  /* for messages */
     cv_mutex lock;  /* held during each call if one_at_a_time */
     atomic_int users;
@@ -119,7 +119,7 @@ static cv_status custom_size(cv_store *store, cv_object object, uint64_t *size, 
                    (unsigned long long)*size);
 }
 
-/* Reads at least one byte, or sets *done to 0 at the end. */
+/* Reads at least one byte, and sets *done to their number: 0 only at the end of the frame. */
 static cv_status read_some(program *p, uint64_t pos, void *dst, size_t size, size_t *done,
                            cv_error *err)
 {
@@ -162,7 +162,8 @@ typedef struct custom_wave {
     cv_error error;
 } custom_wave;
 
-/* The program is not trusted: each range arrives at most once, and only if it was requested. */
+/* Passes on each requested range at most once: the program is not trusted. A range that was not
+ * requested only checks for cancellation. */
 static int take_arrival(void *token, size_t range)
 {
     custom_wave *w = token;
@@ -192,8 +193,8 @@ static cv_status read_left(cv_store *store, const cv_store_range *ranges,
     return CV_OK;
 }
 
-/* Calls the program's read_many. Omits the call if a range is one that no frame can have, or if
- * memory is lacking: read_left then reads all ranges, or fails. */
+/* Calls the program's read_many. Omits the call if no frame can have one of the ranges, or if out
+ * of memory. In these cases read_left reads all ranges, or fails. */
 static cv_status ask_program(program *p, const cv_store_range *ranges, custom_wave *w)
 {
     cv_error ignored = {.code = CATERVA_OK};
@@ -230,8 +231,8 @@ static cv_status custom_read_many(cv_store *store, const cv_store_range *ranges,
     return status;
 }
 
-/* Number of bytes transferred in the time of one round trip: reading over a smaller gap is faster
- * than another request. */
+/* Returns the number of bytes transferred in the time of one round trip. Reading a smaller gap is
+ * faster than another request. */
 static uint32_t join_gap_of(const caterva_store *s)
 {
     const double most = 1 << 20, least = 4096;
@@ -292,7 +293,7 @@ static cv_status custom_sync(cv_store *store, cv_object object, cv_error *err)
 
 static cv_status custom_publish(cv_store *store, bool durable, cv_error *err)
 {
-    (void)durable, (void)err; /* the commit has synced the bytes if required */
+    (void)durable, (void)err; /* the commit has synced the bytes */
     store->published = true;
     return CV_OK;
 }
@@ -366,7 +367,7 @@ static cv_status new_program(const caterva_store *given, program **out, cv_error
     p->calls = *given;
     p->identity = identity;
     cv_show_text(p->name, sizeof p->name, given->name ? given->name : "the program's store");
-    p->calls.name = p->calls.identity = NULL; /* borrowed for this call only */
+    p->calls.name = p->calls.identity = NULL; /* were borrowed from the caller */
     cv_mutex_init(&p->lock);
     atomic_init(&p->users, 0);
     *out = p;

@@ -1,5 +1,5 @@
 /* Room: store. The process's list of holders of spare descriptors. Under the list's lock, give_up
- * takes the lock of the awake files (below), and only tries to take others. */
+ * takes the lock of the list of awake files (below), and tries to take others without waiting. */
 #include "store/descriptors.h"
 
 #include "base/os.h"
@@ -8,7 +8,7 @@
 
 static struct {
     cv_mutex lock;
-    cv_fd_holder *first, *last; /* the first was asked longest ago */
+    cv_fd_holder *first, *last; /* `first` was asked longest ago */
 } holders = {CV_MUTEX_INIT, NULL, NULL};
 
 static void hold_on_fork(void);
@@ -46,8 +46,8 @@ void cv_fd_holder_remove(cv_fd_holder *holder)
 
 /* ---- Closing spare descriptors -------------------------------------------- */
 
-/* Asks each holder once, from the first in the list on, until ENOUGH descriptors are closed. Each
- * holder that was asked becomes the last. */
+/* Asks each holder once, from the first in the list on, until ENOUGH descriptors are closed. Moves
+ * each holder that was asked to the end of the list. */
 static int give_up_some(void)
 {
     enum { ENOUGH = 8 };
@@ -70,8 +70,8 @@ bool cv_descriptors_make_room(int error)
     return (error == EMFILE || error == ENFILE) && give_up_some() > 0;
 }
 
-/* Whether to try again. Waits if no holder had a spare descriptor: those in use are often needed
- * for one read or write only. */
+/* Returns whether to try again. Waits if no holder had a spare descriptor, because a descriptor in
+ * use is often needed for only one read or write. */
 static bool wait_for_room(int error, int *waits)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
@@ -117,11 +117,11 @@ int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_
 
 /* ---- Files that rest ----
  *
- * The process's list of awake files; the first one has been awake for longest. The list's lock is
- * taken while the lock of a waking file is held. So under the list's lock, the locks of files are
- * only tried. */
+ * The process's list of awake files. The first file has been awake for longest. The list's lock is
+ * taken while the lock of a waking file is held. So under the list's lock, the lock of a file is
+ * taken only if that needs no waiting. */
 
-enum { CV_REST_AWAKE = 48 }; /* each has two descriptors */
+enum { CV_REST_AWAKE = 48 }; /* files; each has two descriptors */
 
 static int give_up(cv_fd_holder *holder);
 
@@ -136,7 +136,7 @@ static struct {
 static void hold_on_fork(void)
 {
     cv_thread_hold_on_fork(&awake.lock);
-    cv_thread_hold_on_fork(&holders.lock); /* locked before the other, as in give_up_some */
+    cv_thread_hold_on_fork(&holders.lock); /* last added, locked first, as in give_up_some */
 }
 
 static void install(void) { cv_fd_holder_add(&awake.holder); }

@@ -1,4 +1,5 @@
-/* File descriptors are limited (64 or 1024 for each process). Stores close spare ones on demand. */
+/* The number of file descriptors of a process is limited (64 or 1024). Stores close spare
+ * descriptors on demand. */
 #ifndef CV_STORE_DESCRIPTORS_H
 #define CV_STORE_DESCRIPTORS_H
 
@@ -18,20 +19,20 @@ typedef struct cv_fd_holder {
 void cv_fd_holder_add(cv_fd_holder *holder);
 void cv_fd_holder_remove(cv_fd_holder *holder);
 
-/* As cv_dir_open_file and cv_dir_open. If no descriptor is free, the holders close spare ones; if
- * they have none, waits briefly for one in use. */
+/* Do the same as cv_dir_open_file and cv_dir_open. If no descriptor is free, holders close spare
+ * ones. If no holder has a spare descriptor, wait briefly until one is free. */
 int cv_open_file(cv_dir dir, const char *name, unsigned how, uint32_t mode, cv_file *out);
 int cv_open_dir(cv_dir dir, const char *name, unsigned how, cv_dir *out);
 
 /* Lists the directory `name` of `dir`. Refuses a symbolic link. */
 int cv_listing_open_at(cv_dir dir, const char *name, cv_listing *out);
 
-/* As cv_dir_create_temp_file, with the same retries. */
+/* Does the same as cv_dir_create_temp_file, and tries again as cv_open_file does. */
 int cv_open_temp_file(cv_dir dir, const char *name, uint32_t mode, char temp[CV_OS_TEMP_NAME],
                       cv_file *out);
 
-/* If `error` says that descriptors ran out, makes the holders close some. Returns false if they
- * had none. */
+/* If `error` says that descriptors ran out, makes the holders close spare ones. Returns whether
+ * they closed any. */
 bool cv_descriptors_make_room(int error);
 
 /* ---- Files that rest ----
@@ -42,8 +43,8 @@ bool cv_descriptors_make_room(int error);
 
 typedef struct cv_resting cv_resting;
 struct cv_resting {
-    /* Closes the descriptors and returns true, or changes nothing. Opens no descriptor and waits
-     * for no lock. */
+    /* Closes the descriptors and returns true, or changes nothing and returns false. Opens no
+     * descriptor and waits for no lock. */
     bool (*sleep)(cv_resting *rest);
     cv_status (*wake)(cv_resting *rest, cv_error *err);
     cv_mutex lock; /* guards `users` and `is_resting` */
@@ -52,12 +53,13 @@ struct cv_resting {
     cv_resting *next, *before; /* in the list of awake files */
 };
 
-/* start adds an awake file, which must not move until stop. From stop on it does not rest. */
+/* cv_rest_start adds an awake file, whose `rest` must not move until cv_rest_stop. After
+ * cv_rest_stop the file does not rest. */
 void cv_rest_start(cv_resting *rest, bool (*sleep)(cv_resting *rest),
                    cv_status (*wake)(cv_resting *rest, cv_error *err));
 void cv_rest_stop(cv_resting *rest);
 
-/* begin wakes the file if it rests, and keeps it awake until end. Any thread. */
+/* cv_rest_begin wakes the file if it rests, and keeps it awake until cv_rest_end. Any thread. */
 cv_status cv_rest_begin(cv_resting *rest, cv_error *err);
 void cv_rest_end(cv_resting *rest);
 

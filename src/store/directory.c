@@ -1,7 +1,7 @@
 /* Room: store. A sparse frame: a directory with chunks.b2frame and a file for each chunk. A chunk
  * file is written once, under its own id. A commit replaces chunks.b2frame by a rename, so that
- * open readers keep the old one. All names are relative to the open directory, because publishing
- * renames it. The writer locks a separate file, because chunks.b2frame is replaced. */
+ * open readers keep the old frame. Therefore the writer locks a separate file. All names are
+ * relative to the open directory, because publishing renames the directory. */
 #include "store/directory.h"
 
 #include "base/heap.h"
@@ -19,15 +19,15 @@ typedef struct directory_store {
     cv_store base;
     cv_dir dir;
     cv_file lock;         /* not open if the store is read-only */
-    cv_file frame;        /* not open: not created yet, or closed to save descriptors */
-    uint8_t *frame_bytes; /* NULL, or the frame in memory, after a reader closed its file */
-    uint64_t frame_size;  /* of frame_bytes */
-    cv_rwlock frame_lock; /* guards frame, frame_bytes, frame_size; held while one is used */
+    cv_file frame;        /* not open if not created yet, or closed to save descriptors */
+    uint8_t *frame_bytes; /* the frame in memory, if a reader closed its file; or NULL */
+    uint64_t frame_size;  /* bytes of frame_bytes */
+    cv_rwlock frame_lock; /* guards the three members above, also while they are used */
     cv_fd_holder holder;  /* closes idle chunk files, and the frame of a reader */
     cv_chunk_files chunks;
     cv_shared_chunks shared; /* chunks shared since the frame was last replaced */
-    cv_place place;          /* of a created store; closed when published */
-    cv_home home;            /* of a published store open for writing */
+    cv_place place;          /* names of a created store; closed when published */
+    cv_home home;            /* name of a published store open for writing */
     cv_shown_path shown;
 } directory_store;
 
@@ -61,8 +61,8 @@ static cv_status fail_object(const directory_store *d, cv_object object, int sys
 
 typedef struct held_object {
     cv_file file;
-    const uint8_t *bytes; /* instead of the file, if the frame is in memory */
-    uint64_t size;        /* of `bytes` */
+    const uint8_t *bytes; /* the frame if it is in memory; else NULL */
+    uint64_t size;        /* number of `bytes` */
     bool is_chunk;
     cv_chunk_handle chunk;
 } held_object;
@@ -129,8 +129,9 @@ static void use_frame(directory_store *d, cv_file frame)
     cv_file_close(&old);
 }
 
-/* Copies the frame to memory and closes its file, which a writer of this library replaces but never
- * changes. Returns the number of closed files. Call with frame_lock for writing. */
+/* Copies the frame to memory and closes its file. This is safe because a writer of this library
+ * replaces the file but never changes it. Returns the number of closed files. Call with frame_lock
+ * for writing. */
 static int move_frame_to_memory(directory_store *d)
 {
     enum { MOST = 16 << 20 };
@@ -169,8 +170,8 @@ static void directory_share_descriptors(directory_store *d)
     cv_fd_holder_add(&d->holder);
 }
 
-/* Opens the new frame if a writer elsewhere has replaced it. Every load of a state first gets the
- * frame's size, which calls this; later reads use the same file. */
+/* Opens the new frame if another writer has replaced the frame. Every load of a state first gets
+ * the frame's size, which calls this function. Later reads use the file that it opened. */
 static void directory_follow(directory_store *d)
 {
     cv_file frame;
@@ -194,8 +195,8 @@ static cv_status directory_size(cv_store *store, cv_object object, uint64_t *siz
     return error ? fail_object(d, object, error, "look at", err) : CV_OK;
 }
 
-/* The time is part of the stamp, because other programs change the frame's file in place. A frame
- * in memory has a stamp of zeros: its state is loaded already. */
+/* The file's time is part of the stamp, because other programs change the frame's file in place. A
+ * frame in memory has a stamp of zeros: its state is loaded already. */
 static void directory_stamp(cv_store *store, cv_stamp *out)
 {
     directory_store *d = (directory_store *)store;
@@ -227,7 +228,7 @@ static cv_at_once directory_read_at_once(cv_store *store, const cv_store_range *
 {
     directory_store *d = (directory_store *)store;
     held_object held;
-    cv_at_once result = CV_AT_ONCE_UNKNOWN; /* if this fails, the read returns the error */
+    cv_at_once result = CV_AT_ONCE_UNKNOWN; /* a later read reports errors */
     if (hold(d, r->object, &held, NULL) != CV_OK) return result;
     if (!held.bytes) result = cv_file_read_at_once(held.file, r->dst, r->size, r->pos);
     let_go(d, held);
@@ -251,7 +252,7 @@ static cv_status directory_read_many(cv_store *store, const cv_store_range *rang
 
 /* ---- Changing ----------------------------------------------------------- */
 
-/* Only chunks are written: the frame is changed by replace. */
+/* Refuses to write the frame, which only `replace` changes. */
 static cv_status check_chunk(const cv_store *store, cv_object object, cv_error *err)
 {
     CV_TRY(cv_store_check_writable(store, err));
@@ -266,7 +267,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     directory_store *d = (directory_store *)store;
     cv_chunk_handle chunk;
     CV_TRY(check_chunk(store, object, err));
-    /* At position 0, replaces a file that a crash left under this id: it may be shared. */
+    /* At position 0, replaces a file that a crash left under this id, which may be shared. */
     int error = cv_chunk_acquire_writable(&d->chunks, object, pos == 0, &chunk);
     if (error) return fail_object(d, object, error, "create", err);
     error = cv_file_write(chunk.file, src, size, pos);
@@ -274,7 +275,7 @@ static cv_status directory_write(cv_store *store, cv_object object, uint64_t pos
     return error ? fail_object(d, object, error, "write", err) : CV_OK;
 }
 
-/* Gets the access that a new chunk file gets. False if it is unknown. */
+/* Gets the access that new chunk files get. Returns false if it is unknown. */
 static bool access_of_new(const directory_store *d, cv_os_access *out)
 {
     *out = d->chunks.access;
@@ -290,9 +291,9 @@ static bool has_owner(cv_file file, const cv_os_access *access)
            is.group == access->group;
 }
 
-/* Sets the mode of a linked chunk file, which the umask of the part's writer may have changed. The
- * file's name in the part gets it, too, even if the merge is rolled back: readers of the array may
- * also read what is merged into it. */
+/* Sets the mode of a linked chunk file, which the umask of the part's writer may have changed. This
+ * changes the mode of the part's file, too, even if the merge is rolled back. That is acceptable:
+ * readers of the array may read what is merged into the array. */
 static bool give_mode(cv_file file, const cv_os_access *access)
 {
     cv_os_access is = {0};
@@ -302,7 +303,7 @@ static bool give_mode(cv_file file, const cv_os_access *access)
            is.mode == access->mode;
 }
 
-/* Links a chunk file. Sets its mode when the new name is known to be this file and no link. */
+/* Links a chunk file. Sets its mode once the new name is known to be this file, not a symlink. */
 static bool link_chunk(directory_store *d, cv_object object, directory_store *other,
                        cv_object there, cv_file file)
 {
@@ -342,7 +343,7 @@ static cv_status directory_truncate(cv_store *store, cv_object object, uint64_t 
     return error ? fail_object(d, object, error, "cut", err) : CV_OK;
 }
 
-/* For CV_FRAME_OBJECT syncs the directory's names: replace has synced the frame's bytes. */
+/* For CV_FRAME_OBJECT, syncs the directory's names, because `replace` has synced the bytes. */
 static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err)
 {
     directory_store *d = (directory_store *)store;
@@ -358,8 +359,8 @@ static cv_status directory_sync(cv_store *store, cv_object object, cv_error *err
     return error ? fail_object(d, object, error, "sync", err) : CV_OK;
 }
 
-/* Gives the new frame the access of the current one, or that of the array to be replaced. Returns
- * an errno number. */
+/* Gives the new frame the access of the current frame or of the array that will be replaced.
+ * Returns an errno number. */
 static int give_frame_access(const directory_store *d, cv_file frame)
 {
     cv_file old;
@@ -374,7 +375,7 @@ static int give_frame_access(const directory_store *d, cv_file frame)
     return error;
 }
 
-/* Writes the new frame under a temporary name and renames it. Returns an errno number. */
+/* Writes the new frame under a temporary name and renames it. Returns 0 or an errno number. */
 static int write_new_frame(directory_store *d, const void *bytes, size_t size, bool durable,
                            cv_file *out)
 {
@@ -428,8 +429,8 @@ static cv_status directory_list(cv_store *store, cv_object **objects, size_t *n,
 
 /* ---- Opening and closing ----
  *
- * The directory as a whole: readers, name, locks and access; open, create, publish, close,
- * delete. */
+ * Operations on the directory as a whole: readers, name, locks, access, open, create, publish,
+ * close, delete. */
 
 /* ---- Readers ------------------------------------------------------------ */
 
@@ -454,8 +455,8 @@ static bool directory_has_others(cv_store *store, uint64_t state)
 
 /* ---- Publishing and closing --------------------------------------------- */
 
-/* Updates the access of all files if that of the replaced array has changed since they were
- * created. */
+/* Updates the access of all files if the access of the replaced array has changed since the files
+ * were created. */
 static int give_files_access(directory_store *d)
 {
     cv_likeness like = cv_target_likeness(&d->place.old, true);
@@ -560,7 +561,7 @@ static const cv_store_ops directory_ops = {
 
 /* ---- Creating ----------------------------------------------------------- */
 
-/* Makes a store of the open directory. Owns `dir` and `place` (or NULL), even on failure. */
+/* Makes a store of the open directory. Takes `dir` and `place` (or NULL), even on failure. */
 static cv_status new_store(cv_dir dir, const char *path, cv_place *place,
                            directory_store **out, cv_error *err)
 {
@@ -619,7 +620,7 @@ static cv_status open_frame(directory_store *d, cv_error *err)
     return cv_fail_sys(err, error, "cannot open %s in %s", CV_SFRAME_FRAME, d->shown.text);
 }
 
-/* New files get the access of the frame. */
+/* Makes new files get the access of the frame. */
 static void take_access(directory_store *d)
 {
     cv_os_access access;
@@ -637,11 +638,11 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     if (error == ENOTDIR && cv_dir_get_info(cv_dir_here, path, &info) == 0)
         return cv_fail_sys(err, ENOTDIR, "cannot open %s", cv_show_path(path).text);
     if (error) return cv_fail_open(err, error, path);
-    /* before the frame is opened: this lock protects its chunks */
+    /* lock before the frame is opened: this lock protects the frame's chunks */
     if (!writable) (void)cv_file_share(cv_dir_as_file(dir));
     CV_TRY(new_store(dir, path, NULL, out, err));
     directory_store *d = *out;
-    cv_status status = open_frame(d, err); /* first: only an array may get a lock file */
+    cv_status status = open_frame(d, err); /* only an array may get a lock file */
     if (status == CV_OK && writable) {
         take_access(d);
         status = take_lock(d, err);
@@ -652,12 +653,12 @@ static cv_status open_once(const char *path, bool writable, directory_store **ou
     return status;
 }
 
-/* Repeats if another process published over the path before the lock was taken: a lock in a
- * directory that lost its name excludes no writer, and a reader's lock was too late. */
+/* Repeats if another process published over the path before the lock was taken. Then the directory
+ * has lost its name: a writer's lock in it excludes no writer, and a reader's lock was too late. */
 cv_status cv_store_directory_open(const char *path, bool writable, cv_store **out,
                                   cv_error *err)
 {
-    enum { READER_TRIES = 100 }; /* after these a reader opens it without the check */
+    enum { READER_TRIES = 100 }; /* then a reader does without the check */
     for (int i = 0;; i++) {
         directory_store *d = NULL;
         CV_TRY(open_once(path, writable, &d, err));
@@ -665,7 +666,7 @@ cv_status cv_store_directory_open(const char *path, bool writable, cv_store **ou
         bool is_it = writable ? cv_home_leads_to(&d->home, directory_self(d))
                               : cv_dir_names(cv_dir_here, path, directory_self(d));
         if (is_it || (!writable && i == READER_TRIES)) {
-            if (writable) directory_follow(d); /* no other writer can replace this frame */
+            if (writable) directory_follow(d); /* no writer replaces this frame now */
             directory_share_descriptors(d);
             *out = &d->base;
             return CV_OK;
@@ -727,7 +728,7 @@ static cv_status fail_left(const directory_store *d, const cv_place *place, size
 }
 
 /* Renames the directory and deletes it. Restores the name if a reader opened the directory
- * meanwhile, or if stopped before a file is deleted. */
+ * meanwhile, or if the watch stops the call before a file is deleted. */
 static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
                            cv_error *err)
 {
@@ -745,7 +746,7 @@ static cv_status delete_at(directory_store *d, cv_place *place, cv_watch *watch,
     if (status == CV_OK || cv_dir_rename_new(place->dir, place->temp, place->name) == 0)
         return status;
     if (status == CATERVA_ESTOPPED) cv_sframe_remove_at(place->dir, place->temp);
-    return CV_OK; /* another array has the name already: readers keep this one */
+    return CV_OK; /* a new array has the name; readers keep the old */
 }
 
 static cv_status directory_unlink(cv_store *store, cv_watch *watch, cv_error *err)

@@ -1,7 +1,6 @@
-/* Room: store. A frame in a regular file, read and written by pread and pwrite: without mappings,
- * because other processes may truncate it, and without a shared offset. A new file has a
- * temporary name until it is published. The writer's lock belongs to the open file and survives
- * the rename. */
+/* Room: store. A frame in a regular file. The file is not mapped, because other processes may
+ * truncate it. pread and pwrite need no shared offset. A new file has a temporary name until it is
+ * published. The writer's lock belongs to the open file and survives the rename. */
 #include "store/file.h"
 
 #include "base/arith.h"
@@ -36,16 +35,16 @@ static cv_status check_regular(cv_file file, const char *path, uint64_t offset,
 }
 
 /* Hints the first page of a large file. Reading byte 0 without the hint would start the system's
- * read-ahead, which also affects later reads nearby: one item of the first chunk then cost 68 KiB
- * from disk, or 308 KiB with blocks of 128 KiB. A hinted page is read alone. */
+ * read-ahead, which also affects later reads nearby: one item of the first chunk cost 68 KiB from
+ * disk, or 308 KiB with blocks of 128 KiB. With the hint only this page is read. */
 static void fetch_beginning(cv_file file, uint64_t offset, const cv_file_info *info)
 {
     enum { LARGE = 256 * 1024, PAGE = 4096 };
     if (offset == 0 && info->size >= LARGE) cv_file_fetch(file, 0, PAGE);
 }
 
-/* Repeats if another process published over the path before the lock was taken: the lock would
- * exclude no writer. */
+/* Repeats if another process published over the path before the lock was taken, because a lock on
+ * the old file would exclude no writer. */
 static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_error *err)
 {
     for (;;) {
@@ -64,8 +63,8 @@ static cv_status open_locked(const char *path, cv_file *file, cv_home *home, cv_
     }
 }
 
-/* Locks before the first read, so that no writer reuses space that this reader needs. Where such
- * locks fail, a writer cannot ask for readers either, and reuses nothing. */
+/* Locks before the first read, so that no writer reuses space that this reader needs. On systems
+ * where such locks fail, a writer cannot detect readers and reuses no space. */
 static cv_status open_for_reading(const char *path, cv_file *file, cv_error *err)
 {
     int error = cv_open_file(cv_dir_here, path, CV_OPEN_READ, 0, file);
@@ -105,9 +104,9 @@ static cv_status file_find(const char *path, uint64_t offset, bool writable, cv_
 
 /* ---- The copy of a file that is read often ----
  *
- * The copy is made when all reads so far have cost more than it, by the thread that reads then. */
+ * When all reads so far have cost more than a copy, the thread that reads next makes the copy. */
 
-/* Cost is counted in bytes: a small read takes as long as 2 KiB of a large one (0.4 us). */
+/* Cost is counted in bytes: a small read takes as long as 2 KiB of a large read (0.4 us). */
 enum { BYTES_PER_READ = 2048, LEAST_READS = 64 };
 
 void cv_file_copy_init(cv_file_copy *copy, cv_file file, uint64_t offset, uint64_t size,
@@ -131,9 +130,9 @@ void cv_file_copy_stop(cv_file_copy *copy)
 static uint8_t *read_all(const cv_file_copy *copy)
 {
     size_t done = 0;
-    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* fewer TLB misses */
+    bool large = copy->size >= (size_t)CV_LARGE_PAGE; /* saves TLB misses */
     uint8_t *bytes = large ? cv_large_pages(copy->size) : cv_malloc(copy->size);
-    if (!bytes) return NULL; /* reads go to the file */
+    if (!bytes) return NULL; /* reads will use the file */
     int error = cv_file_read(copy->file, bytes, copy->size, copy->offset, &done);
     if (!error && done == copy->size) return bytes;
     cv_free(bytes);
@@ -166,20 +165,20 @@ typedef struct file_store {
     cv_file file;
     uint64_t offset; /* position of the frame */
     uint64_t most;   /* limit of the frame's size */
-    cv_place place;  /* of a created store; closed when published */
-    cv_home home;    /* of a published store open for writing */
+    cv_place place;  /* names of a created store; closed when published */
+    cv_home home;    /* name of a published store open for writing */
     cv_shown_path shown;
     cv_file_copy copy;
     bool leaves_temp;
-    /* The members below are for a store that may rest, that is, close its file while idle. In other
-     * stores keeper is NULL. */
+    /* The members below are for a store that may rest, that is, close its file while idle. `keeper`
+     * is NULL in other stores. */
     cv_keeper *keeper;
-    char *path;   /* of the file, from the keeper's directory */
-    char *folder; /* the directory of `path` */
+    char *path;   /* path of the file from the keeper's directory */
+    char *folder; /* directory of `path` */
     cv_resting rest;
     cv_file_info known; /* the file's info when it was closed */
     bool is_marked;
-    uint64_t held; /* inode of place.old, marked while its lock is released; 0: none */
+    uint64_t held; /* inode of place.old if it is marked, because its lock is released; 0 */
 } file_store;
 
 /* ---- Resting -------------------------------------------------------------- */
@@ -194,7 +193,7 @@ static void end(file_store *f)
     if (f->keeper) cv_rest_end(&f->rest);
 }
 
-/* For callers that cannot report a failure. */
+/* Does the same as begin, for callers that cannot report an error. */
 static bool begins(file_store *f) { return begin(f, NULL) == CV_OK; }
 
 static bool mark(file_store *f, uint64_t inode)
@@ -207,7 +206,7 @@ static void unmark(file_store *f, uint64_t inode)
     cv_file_unmark(cv_dir_as_file(f->keeper->root), inode);
 }
 
-/* Children of fork share this opening. Closing would leave them the lock, so unlocks first. */
+/* Unlocks before closing, because children of fork share this opening and would keep the lock. */
 static void close_file(file_store *f)
 {
     if (cv_os_has_forked(f->base.opened)) cv_file_unlock(f->file);
@@ -240,8 +239,8 @@ static const char *name_of(const file_store *f)
     return !f->base.published ? f->place.temp : slash ? slash + 1 : f->path;
 }
 
-/* Closes the file without a sync. If writing unsynced bytes fails, the system reports it to the
- * opening that syncs next: the one that commits. */
+/* Closes the file without a sync. If the system fails to write unsynced bytes, it reports that to
+ * the opening that syncs next, which is the one that commits. */
 static bool sleep_now(cv_resting *rest)
 {
     file_store *f = (file_store *)(void *)((char *)rest - offsetof(file_store, rest));
@@ -271,8 +270,8 @@ static void forget_rest(file_store *f)
     cv_free(f->folder);
 }
 
-/* Retries: processes that check the file, or are refused because of the mark, hold the lock for a
- * moment. */
+/* Locks the file, with retries, because another process may hold the lock for a moment: it checks
+ * the file, or is being refused because of the mark. */
 static int lock_again(cv_file file)
 {
     enum { WAITS = 200, WAIT_NS = 1000000 };
@@ -297,7 +296,7 @@ static cv_status check_unchanged(const file_store *f, cv_file file, cv_error *er
                    f->shown.text);
 }
 
-/* A missing file is CATERVA_EIO, as for an open descriptor, not CATERVA_ENOTFOUND. */
+/* Reports a missing file as CATERVA_EIO, as with an open descriptor, not as CATERVA_ENOTFOUND. */
 static cv_status fail_again(const file_store *f, int error, cv_error *err)
 {
     if (error != ENOENT && error != ENOTDIR) return cv_fail_open(err, error, f->shown.text);
@@ -305,7 +304,7 @@ static cv_status fail_again(const file_store *f, int error, cv_error *err)
                    "%s was removed or renamed by others while it was open", f->shown.text);
 }
 
-/* A child of fork opens for reading only: its parent holds the lock. */
+/* In a child of fork, opens the file only for reading, because the parent holds the lock. */
 static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_error *err)
 {
     bool reads = cv_store_is_parents(&f->base);
@@ -319,8 +318,8 @@ static cv_status open_again(const file_store *f, cv_dir dir, cv_file *out, cv_er
     return status;
 }
 
-/* Locks the target again in place of the mark, unless it is another file now, which publishing
- * detects later. */
+/* Replaces the target's mark by the lock again. Does nothing if the target is another file now:
+ * publishing detects that later. */
 static void hold_again(file_store *f)
 {
     cv_file_info info;
@@ -469,7 +468,7 @@ static bool file_may_clone(cv_store *store, cv_store *from)
            cv_file_may_clone(((file_store *)store)->file, ((file_store *)from)->file);
 }
 
-/* Copies in steps, to bound the memory. */
+/* Copies in steps, to limit the memory. */
 static cv_status copy_by_hand(cv_store *store, uint64_t from, uint64_t to, size_t size,
                               cv_error *err)
 {
@@ -545,8 +544,8 @@ static cv_status file_check_name(cv_store *store, cv_error *err)
     return cv_home_check(&f->home, f->file, &f->shown, err);
 }
 
-/* If this fails, the reader has a lock without a number: writers assume that it may be reading any
- * state. */
+/* If this fails, the reader has a lock without a number: writers assume that the reader may be
+ * reading any state. */
 static void file_reads_state(cv_store *store, uint64_t state)
 {
     cv_file file = ((file_store *)store)->file;
@@ -728,7 +727,7 @@ static cv_status resting_check_name(cv_store *store, cv_error *err)
     return status;
 }
 
-/* The new store uses the descriptors of the old one, which must not rest any more. */
+/* The new store uses the descriptors of the old store, which must not rest any more. */
 static cv_status resting_create_over(cv_store *old, cv_store **out, cv_error *err)
 {
     CV_TRY(begin((file_store *)old, err));
@@ -770,7 +769,7 @@ static bool is_file(const cv_store *store)
     return store->ops == &file_ops || store->ops == &resting_ops;
 }
 
-/* Whether the path stays below `root`, that is, contains no symbolic link. */
+/* Whether the path contains no symbolic link, and so stays below `root`. */
 static bool is_below(cv_dir root, char *path, bool published)
 {
     cv_file_info info;
@@ -976,7 +975,7 @@ static cv_status file_create_over(cv_store *old, cv_store **out, cv_error *err)
     return create_at(&place, out, err);
 }
 
-/* Deletes one name in one step, which can be stopped only before it. */
+/* Deletes one name in one step. `watch` can stop the call only before that step. */
 static cv_status file_unlink(cv_store *store, cv_watch *watch, cv_error *err)
 {
     const file_store *f = (file_store *)store;

@@ -1,5 +1,5 @@
-/* Room: store. Frames in memory: either grown in segments that never move, so that views stay
- * valid beside a writer, or borrowed whole from the caller and read-only.
+/* Room: store. Frames in memory. A frame is borrowed from the caller and read-only, or it grows in
+ * segments, which never move, so that views stay valid beside a writer:
  *
  *   segment  0        1                2
  *            |- 64K -|----- 128K -----|------------ 256K ------------| ...
@@ -34,7 +34,7 @@ typedef struct borrowed_store {
 
 typedef struct stretch {
     int segment;
-    size_t start; /* in the segment */
+    size_t start; /* position in the segment */
     size_t size;
 } stretch;
 
@@ -59,8 +59,8 @@ static uint8_t *segment_bytes(const memory_store *m, int segment)
     return atomic_load_explicit(&m->segments[segment], memory_order_acquire);
 }
 
-/* Returns the segment, allocated if missing, or NULL if out of memory. If two writers race, both
- * use the segment that was installed first. */
+/* Returns the segment, and allocates it if it is missing. Returns NULL if out of memory. If two
+ * writers race, both use the segment that was installed first. */
 static uint8_t *need_segment(memory_store *m, int segment)
 {
     uint8_t *bytes = segment_bytes(m, segment);
@@ -72,7 +72,7 @@ static uint8_t *need_segment(memory_store *m, int segment)
     return bytes;
 }
 
-/* Allocates every segment below `end`: a gap must read as zeros. */
+/* Allocates every segment below `end`, because a gap must read as zeros. */
 static cv_status reserve(memory_store *m, uint64_t end, cv_error *err)
 {
     uint64_t limit = ((UINT64_C(1) << N_SEGMENTS) - 1) << FIRST_SEGMENT_BITS;

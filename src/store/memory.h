@@ -4,10 +4,10 @@
 
 #include "store/store.h"
 
-/* A store that grows in doubling segments and never moves a byte, so that views stay valid. */
+/* Creates a store that grows in doubling segments, which never move, so that views stay valid. */
 cv_status cv_store_memory_create(cv_store **out, cv_error *err);
 
-/* A read-only store of the caller's memory. */
+/* Makes a read-only store of the caller's memory. */
 cv_status cv_store_memory_borrow(const void *bytes, size_t size, cv_store **out,
                                  cv_error *err);
 

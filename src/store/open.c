@@ -107,7 +107,7 @@ static cv_status open_end(const char *path, cv_file *file, uint64_t *end, cv_err
     return CV_OK;
 }
 
-/* Returns an errno number, or 0 with the watch's status in *stopped. */
+/* Writes the bytes. Returns 0 or an errno number. If 0, *stopped is the watch's status. */
 static int write_pieces(const cv_append *a, cv_file file, uint64_t pos, cv_status *stopped,
                         cv_error *err)
 {
@@ -153,8 +153,8 @@ cv_status cv_store_file_append(const cv_append *a, uint64_t *pos, cv_error *err)
 
 /* ---- Another header ----
  *
- * A store that replaces its first bytes by another header when they are read: the one that a commit
- * of several frames has decided on but not yet written. */
+ * A store that returns another header instead of its first bytes: the header that a commit of
+ * several frames has decided on but not yet written. */
 
 typedef struct headed_store {
     cv_store base;

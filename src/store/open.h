@@ -14,8 +14,8 @@ cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_sto
 cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrite,
                           cv_store **out, cv_error *err);
 
-/* CATERVA_EINVAL if the store lacks the operation, CATERVA_EREADONLY if it is not open for
- * writing. */
+/* Call the store's operation. CATERVA_EINVAL if the store lacks the operation, CATERVA_EREADONLY if
+ * the store is not open for writing. */
 cv_status cv_store_create_over(cv_store *old, cv_store **out, cv_error *err);
 cv_status cv_store_delete(cv_store *store, cv_watch *watch, cv_error *err);
 
@@ -31,8 +31,8 @@ typedef struct cv_append {
     cv_watch *watch; /* reports written bytes and may stop; or NULL */
 } cv_append;
 
-/* Appends the bytes to a regular file, which is created if it does not exist. Sets *pos to their
- * start. Takes the writer's lock. On failure the file keeps its length. */
+/* Appends the bytes to a regular file, which is created if it does not exist. Sets *pos to the
+ * position of the first byte. Takes the writer's lock. On failure the file keeps its length. */
 cv_status cv_store_file_append(const cv_append *append, uint64_t *pos, cv_error *err);
 
 /* ---- Another header ---- */

@@ -1,4 +1,4 @@
-/* Room: store. Paths and URLs as text. No message contains a password or a query. */
+/* Room: store. Paths and URLs as text. Messages contain no passwords and no queries. */
 #include "store/path.h"
 
 #include "base/heap.h"
@@ -38,8 +38,8 @@ static const char *last_at(const char *text, size_t size)
     return size > 0 ? text + size - 1 : NULL;
 }
 
-/* Returns the text behind user and password, or the whole text if it has none. A password may
- * contain characters that should have been written as %XX: if no host and port precede the first
+/* Returns the text behind user and password, or the whole text if it has no user. A password may
+ * contain characters that should have been written as %XX. So if no host and port precede the first
  * slash, the password extends to the last @ of the text. */
 static const char *skip_user(const char *text)
 {
@@ -53,8 +53,8 @@ static const char *skip_user(const char *text)
 }
 
 /* Returns the number of bytes from `from` (behind the user) up to the query or fragment. In an S3
- * URL a question mark belongs to the key, unless the URL has a user or the mark begins the
- * parameters of a presigned URL. */
+ * URL a question mark belongs to the key unless the URL has a user, or unless the question mark
+ * begins the parameters of a presigned URL. */
 static size_t size_without_query(const char *text, const char *from)
 {
     const char *presigned = strstr(from, "?X-Amz-");
@@ -86,8 +86,8 @@ cv_shown_path cv_show_url(const char *text)
     return shown;
 }
 
-/* Whether the text has a scheme, known or not. If so, messages must not contain its query and
- * password. */
+/* Whether the text has a scheme, known or not. If so, messages must not contain the text's query
+ * and password. */
 static bool has_scheme(const char *text)
 {
     static const char letters[] =

@@ -22,21 +22,21 @@ typedef enum cv_scheme {
 cv_scheme cv_url_scheme(const char *text);
 bool cv_is_url(const char *text); /* whether it begins with such a scheme */
 
-/* Returns a URL (or other text) for messages, without user, password and query. A long one keeps
+/* Returns a URL (or other text) for messages, without user, password and query. A long text keeps
  * its end. cv_show_path does this for all URLs. */
 cv_shown_path cv_show_url(const char *text);
 
-/* Returns the path without trailing slashes, which no file's path has. Release with cv_free. */
+/* Sets *out to the path without trailing slashes, which no file has. Release with cv_free. */
 cv_status cv_strip_slashes(const char *path, char **out, cv_error *err);
 
-/* CATERVA_ENOTFOUND if the file does not exist (CATERVA_EUNSUPPORTED for a URL of an unknown
- * scheme), else CATERVA_EIO with the system's reason. */
+/* Returns the error of a failed open: CATERVA_EUNSUPPORTED for a URL of an unknown scheme,
+ * CATERVA_ENOTFOUND if the file does not exist, else CATERVA_EIO with the system's reason. */
 cv_status cv_fail_open(cv_error *err, int sys_errno, const char *path);
 
-/* CATERVA_EBUSY if another opening holds the lock, CATERVA_EIO if locking failed. */
+/* Returns CATERVA_EBUSY if another opening holds the lock, CATERVA_EIO if locking failed. */
 cv_status cv_fail_lock(cv_error *err, int sys_errno, const char *path);
 
-/* CATERVA_EREADONLY for a URL; CV_OK for a path. */
+/* Returns CATERVA_EREADONLY for a URL, CV_OK for a path. */
 cv_status cv_refuse_url(const char *path, cv_error *err);
 
 #endif

@@ -14,12 +14,12 @@
 
 /* ---- Temporaries ----
  *
- * The lock also prevents a temporary from being removed while its place is closed. */
+ * The list's lock also prevents a temporary from being removed while its place is being closed. */
 
 static cv_mutex list_lock = CV_MUTEX_INIT;
 static cv_temporary *list;
 
-/* Adds a temporary, which must not move until it is taken off the list. */
+/* Adds a temporary, which must not move while it is in the list. */
 static void temporaries_add(cv_temporary *temporary, void (*remove)(cv_temporary *temporary))
 {
     cv_thread_hold_on_fork(&list_lock);
@@ -48,7 +48,7 @@ void cv_temporaries_abandon(void)
 {
     cv_mutex_lock(&list_lock);
     for (cv_temporary *temporary = list; temporary; temporary = temporary->next)
-        if (!cv_os_is_other_process(temporary->made)) /* else the other process needs it */
+        if (!cv_os_is_other_process(temporary->made)) /* not the parent's */
             temporary->remove(temporary);
     cv_mutex_unlock(&list_lock);
 }
@@ -82,7 +82,7 @@ void cv_keeper_release(cv_keeper *keeper)
     cv_free(keeper);
 }
 
-/* Replaces *dir by its parent. False at the root, or on an error. */
+/* Replaces *dir by its parent. Returns false at the root or on an error. */
 static bool go_up(cv_dir *dir)
 {
     cv_dir above;
@@ -115,8 +115,8 @@ int cv_keeper_ask(cv_dir dir, cv_file file)
     return !error && cv_keeper_has(dir, file) ? EWOULDBLOCK : error;
 }
 
-/* Locks first, so that no mark can be set between the check and the lock. The file's writer may
- * find this lock for a moment, and retries. */
+/* Locks before it checks, so that no mark can be set between the check and the lock. The file's
+ * writer retries if it finds this lock. */
 int cv_keeper_lock(cv_dir dir, cv_file file)
 {
     int error = cv_file_lock(file);
@@ -127,8 +127,8 @@ int cv_keeper_lock(cv_dir dir, cv_file file)
 
 /* ---- Opening -------------------------------------------------------------- */
 
-/* Opens the file in the first of three ways that is permitted. Some systems lock only a file that
- * is open for writing. */
+/* Opens the file in the first of three ways that is permitted. Some systems can lock a file only if
+ * it is open for writing. */
 static int open_any_way(cv_dir dir, const char *name, cv_file *out)
 {
     static const unsigned ways[] = {CV_OPEN_BOTH, CV_OPEN_READ, CV_OPEN_WRITE};
@@ -200,14 +200,14 @@ cv_status cv_target_refuse_readers(const cv_target *target, const cv_shown_path 
                    shown->text);
 }
 
-/* CATERVA_EBUSY if the target is being written, or is a directory being read. The answer may be
- * outdated at once. `dir`: the directory that contains the target. */
+/* CATERVA_EBUSY if the target is being written, or is a directory being read. The result may be
+ * outdated immediately. `dir` is the directory that contains the target. */
 static cv_status check_unused(const cv_target *target, cv_dir dir, const cv_shown_path *shown,
                               cv_error *err)
 {
     cv_file lock = {0};
     int error = 0;
-    if (target->is_directory) /* ENOENT: no writer has locked it yet */
+    if (target->is_directory) /* ENOENT if no writer ever locked it */
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
                              &lock);
     if (!error && !target->is_directory)
@@ -233,14 +233,15 @@ static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path 
         error = cv_file_lock(target->lock);
     if (error) return cv_fail_lock(err, error, shown->text);
     target->is_locked = true;
-    /* again, because a reader may have opened it meanwhile */
+    /* check again, because a reader may have opened the target meanwhile */
     return cv_target_refuse_readers(target, shown, err);
 }
 
 /* ---- Access --------------------------------------------------------------- */
 
-/* Convert the modes of files and directories. Users who may read a file may search the directory
- * made of it. Only users who may search a directory get permissions for the file made of it. */
+/* Convert the mode of a replaced file to that of a directory, or the reverse. Users who may read
+ * the file may search the directory. Users who may not search the directory get no permissions for
+ * the file. */
 static uint32_t directory_mode(uint32_t file_mode)
 {
     return (file_mode & 0777) | (file_mode & 0444) >> 2;
@@ -272,8 +273,8 @@ cv_likeness cv_target_likeness(const cv_target *target, bool to_directory)
     return like;
 }
 
-/* Gives the new file or directory (and its frame, if open) this access, and the attributes and
- * access control lists of the target. Returns an errno number. */
+/* Gives the new file or directory, and `frame` if it is open, the access `likeness`, and the
+ * attributes and access control lists of the target. Returns 0 or an errno number. */
 static int target_give_access(const cv_target *target, const cv_likeness *likeness,
                               cv_file made, cv_file frame)
 {
@@ -287,7 +288,7 @@ static int target_give_access(const cv_target *target, const cv_likeness *likene
 
 /* ---- Finding ------------------------------------------------------------ */
 
-/* TARGET_LINK: a symbolic link that leads nowhere. Others were followed before. */
+/* TARGET_LINK is a symbolic link that leads nowhere. Other symbolic links were followed before. */
 typedef enum target_kind {
     TARGET_NONE,
     TARGET_LINK,
@@ -300,7 +301,7 @@ static cv_status refuse_target(const cv_place *place, const char *why, cv_error 
     return cv_fail(err, CATERVA_EEXIST, -1, "%s %s", place->shown.text, why);
 }
 
-/* Finds out what is at the target. CATERVA_EEXIST if it must not be replaced. */
+/* Sets *kind to the kind of the target. CATERVA_EEXIST if the target must not be replaced. */
 static cv_status check_target(const cv_place *place, target_kind *kind, cv_error *err)
 {
     cv_file_info info;
@@ -320,8 +321,8 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     return CV_OK;
 }
 
-/* Opens the target as place->old. If the target does not exist any more, keeps the old one, whose
- * access the new array gets. */
+/* Opens the target as place->old. If the target does not exist any more, keeps the previous
+ * place->old, whose access the new array gets. */
 static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
 {
     cv_target found = {0};
@@ -333,7 +334,7 @@ static cv_status open_old(cv_place *place, target_kind kind, cv_error *err)
     return CV_OK;
 }
 
-/* Checked before the array is written, so that an hour of work is not refused at its end. */
+/* Called before the array is written, so that an hour of work is not refused at its end. */
 static cv_status check_old(cv_place *place, cv_error *err)
 {
     target_kind kind;
@@ -409,7 +410,7 @@ int cv_place_create_file(cv_place *place, cv_file *out)
     return cv_open_temp_file(place->dir, place->name, mode, place->temp, out);
 }
 
-/* If it replaces a directory, sets the access control lists at once: files inherit them. */
+/* If a directory is replaced, sets its access control lists now, because new files inherit them. */
 int cv_place_create_directory(cv_place *place, cv_dir *out)
 {
     bool is_new = !cv_file_is_open(place->old.self);
@@ -430,7 +431,7 @@ int cv_place_create_directory(cv_place *place, cv_dir *out)
     return error;
 }
 
-/* Keeps a replaced directory, which readers may need. */
+/* Removes a listed temporary, unless it is a replaced directory, which readers may need. */
 static void remove_listed(cv_temporary *temporary)
 {
     cv_place *place = (cv_place *)((char *)temporary - offsetof(cv_place, listed));
@@ -441,8 +442,8 @@ void cv_place_list(cv_place *place) { temporaries_add(&place->listed, remove_lis
 
 /* ---- Publishing --------------------------------------------------------- */
 
-/* For file systems that cannot exchange names: renames the target aside, and back if the second
- * rename fails. Afterwards the old array has the temporary name. Returns an errno number. */
+/* For file systems that cannot exchange names: renames the target to a third name, and back if the
+ * second rename fails. On success the old array has the temporary name. Returns an errno number. */
 static int step_aside(cv_place *place)
 {
     char aside[CV_OS_TEMP_NAME];
@@ -458,8 +459,8 @@ static int step_aside(cv_place *place)
     return 0;
 }
 
-/* Renames the temporary to the target, which was of `kind` just now. *displaced: the old array has
- * the temporary name. Returns an errno number. */
+/* Renames the temporary to the target, which was of `kind` before. Sets *displaced to whether the
+ * old array has the temporary name. Returns an errno number. */
 static int move_once(cv_place *place, target_kind kind, bool *displaced)
 {
     *displaced = false;
@@ -473,7 +474,7 @@ static int move_once(cv_place *place, target_kind kind, bool *displaced)
     return error;
 }
 
-/* The caller holds the lock of the old array, so nothing else may be replaced. */
+/* Checks that the target is the array whose lock the caller holds: only that may be replaced. */
 static cv_status check_held(const cv_place *place, cv_error *err)
 {
     if (cv_dir_names(place->dir, place->name, place->old.self))
@@ -489,7 +490,7 @@ static bool holds_old(const cv_place *place, target_kind kind)
            cv_dir_names(place->dir, place->name, old->self);
 }
 
-/* Locks the target. CATERVA_ENOTFOUND: it is another file or directory now. */
+/* Locks the target. CATERVA_ENOTFOUND if it is another file or directory now. */
 static cv_status hold_old(cv_place *place, target_kind kind, cv_error *err)
 {
     if (place->is_held) return check_held(place, err);
@@ -562,7 +563,7 @@ cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool du
     *moved = true;
 
     int error = durable ? cv_dir_sync(place->dir) : 0;
-    if (error) /* keep the old array: after a power loss the target may lead to it */
+    if (error) /* keep the old array: after a crash the target may be it */
         return cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text);
     place->is_left = displaced && target_has_readers(&place->old);
     if (displaced && !place->is_left) cv_place_remove_temp(place);
@@ -575,7 +576,7 @@ static void remove_temp_in(cv_dir dir, const char *temp)
     cv_sframe_remove_at(dir, temp);
 }
 
-/* If the place has a folder, opens it: another thread may be closing `dir`. */
+/* If the place has a folder, opens the folder, because another thread may be closing `dir`. */
 void cv_place_remove_temp(cv_place *place)
 {
     cv_dir dir;
@@ -589,12 +590,12 @@ void cv_place_remove_temp(cv_place *place)
 
 /* ---- The home ----
  *
- * The home of a file keeps its directory open. A directory finds its parent through "..", without
- * another descriptor. */
+ * The home of a file keeps the file's directory open. The home of a directory finds the parent
+ * through "..", without another descriptor. */
 
 /* ---- Finding -------------------------------------------------------------- */
 
-/* Every commit checks the name: with these numbers that is a single system call. */
+/* Stores the file's numbers, with which a commit checks the name in a single system call. */
 static void remember(cv_home *home, cv_file self)
 {
     cv_file_info info = {0};
@@ -615,7 +616,7 @@ static cv_status name_in_parent(const char *name, cv_home *out, cv_error *err)
     return CV_OK;
 }
 
-/* If the directory cannot be opened, the name is the path from the current directory. */
+/* If the directory cannot be opened, the home's name is the path from the current directory. */
 static cv_status find_file(char *path, cv_home *out, cv_error *err)
 {
     char *slash = strrchr(path, '/');
@@ -645,7 +646,7 @@ cv_status cv_home_find(const char *path, cv_file self, bool is_directory, cv_hom
     if (is_directory && slash && slash[1]) {
         status = name_in_parent(slash + 1, out, err);
     } else {
-        out->is_directory = false; /* the root, or an unresolved path: found by its path */
+        out->is_directory = false; /* the root, or an unresolved path */
         status = find_file(real, out, err);
     }
     remember(out, self);
@@ -660,7 +661,7 @@ void cv_home_take(const cv_place *place, cv_file self, cv_home *out)
     remember(out, self);
     if (!place->is_directory) (void)cv_open_dir(place->dir, ".", 0, &out->dir);
     if (place->is_directory || cv_dir_is_open(out->dir))
-        (void)name_in_parent(place->name, out, NULL); /* if NULL, not checked */
+        (void)name_in_parent(place->name, out, NULL); /* not checked if NULL */
 }
 
 void cv_home_close(cv_home *home)

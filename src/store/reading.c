@@ -1,12 +1,12 @@
 /* Room: store. Reads of many ranges, parallel waves, and second reads. Passes each range to its
- * reader once, on the reader's thread. Does not know how requests are made. */
+ * reader once, on the reader's thread. Does not know how a store makes its requests. */
 #include "store/reading.h"
 
 #include "base/heap.h"
 
 /* ---- Many reads queued at the medium ----
  *
- * Hints ranges ahead of the one being read, so that each read waits for its own bytes only.
+ * Hints ranges ahead of the range being read, so that each read waits only for its own bytes.
  *
  *     ranges   0 1 2 3 4 5 6 7 8 9 ...
  *                  ^           ^
@@ -47,7 +47,7 @@ cv_status cv_store_read_deep(cv_store *store, const cv_store_range *ranges, size
 
 /* ---- Parallel waves ----------------------------------------------------------- */
 
-enum { LOOK_NS = 20000000 }; /* interval of cancellation checks */
+enum { LOOK_NS = 20000000 }; /* ns between checks for cancellation */
 
 void cv_gathering_init(cv_gathering *all)
 {
@@ -96,7 +96,7 @@ static void note_failure(cv_gathered *w, cv_status status, const cv_error *error
     w->failed = range;
 }
 
-/* Does not touch the wave after its last request has ended: the reader may have freed it. */
+/* Once the wave's last request has ended, does not touch the wave: the reader may have freed it. */
 void cv_gathered_gone(cv_gathered *w, size_t n, cv_status status, const cv_error *error,
                       size_t range)
 {
@@ -122,8 +122,8 @@ void cv_gathered_leave(cv_gathered *w)
 
 /* ---- All waves ---------------------------------------------------------------------------- */
 
-/* Passes one arrived range to the reader, if there is one. Call with the lock, which is released
- * while the reader's function runs. */
+/* Passes one range, if one has arrived, to the reader. Call with the lock, which is released while
+ * the reader's function runs. */
 static bool hand_over(cv_gathered *w)
 {
     cv_error error = {0};

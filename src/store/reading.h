@@ -16,8 +16,8 @@ cv_status cv_store_read_deep(cv_store *store, const cv_store_range *ranges, size
 
 /* ---- Parallel waves ----
  *
- * Several waves of one reader. Other threads report arrived ranges; the reader's thread passes
- * them on and checks for cancellation. */
+ * Several waves of one reader. Other threads report arrived ranges. The reader's thread passes the
+ * ranges on and checks for cancellation. */
 
 struct cv_gathering {
     cv_mutex lock;
@@ -33,7 +33,7 @@ typedef struct cv_gathered {
     size_t n_left; /* requests that have not ended */
     size_t *arrived;
     size_t n_arrived, n_told;
-    size_t failed; /* the range of the first failure; SIZE_MAX: no single range */
+    size_t failed; /* the range that failed first; SIZE_MAX if it is no single range */
     cv_status status;
     cv_error error;
 } cv_gathered;
@@ -41,11 +41,11 @@ typedef struct cv_gathered {
 void cv_gathering_init(cv_gathering *all);
 void cv_gathering_destroy(cv_gathering *all); /* all waves must have left */
 
-/* Passes on one arrived range, oldest wave first, or waits for one. *goes_on: more will arrive.
- * After a failure, or if `watch` stops, end all waves with `gives_up`. */
+/* Passes on one arrived range, from the oldest wave first, or waits. Sets *goes_on to whether more
+ * ranges will arrive. After a failure, or if `watch` stops, end all waves with `gives_up`. */
 cv_status cv_gathering_wait(cv_gathering *all, cv_watch *watch, bool *goes_on, cv_error *err);
 
-/* Waits for the only wave, ends it, and cancels it after a failure. NULL: does nothing. */
+/* Waits for the only wave and ends it. After a failure, cancels it. If NULL, does nothing. */
 cv_status cv_gathering_finish(cv_gathering *all, cv_reading *reading, cv_watch *watch,
                               cv_error *err);
 
@@ -53,8 +53,8 @@ cv_status cv_gathering_finish(cv_gathering *all, cv_reading *reading, cv_watch *
 cv_status cv_gathered_join(cv_gathered *wave, cv_gathering *all, const cv_arrivals *arrivals,
                            size_t n, size_t n_requests, cv_error *err);
 
-/* arrived: a range has arrived. gone: `n` requests have ended, with this status, error and range.
- * Any thread. */
+/* cv_gathered_arrived reports that a range has arrived, cv_gathered_gone that `n` requests have
+ * ended with this status, error and range. Any thread. */
 void cv_gathered_arrived(cv_gathered *wave, size_t range);
 void cv_gathered_gone(cv_gathered *wave, size_t n, cv_status status, const cv_error *error,
                       size_t range);
@@ -69,17 +69,17 @@ void cv_gathered_leave(cv_gathered *wave);
 
 /* A read that can be repeated from its start. A failed read must leave no effect. */
 typedef struct cv_doubted {
-    cv_store *store; /* NULL: no second read */
+    cv_store *store; /* NULL if there is no second read */
     cv_status (*read)(void *context, cv_error *err);
     void *context;
-    bool begins; /* no data of earlier reads is used */
+    bool begins; /* `read` uses no data of earlier reads */
 } cv_doubted;
 
 /* Reads, and reads again if that may help. CATERVA_EIO if the store's version changed; else the
  * status of the last read. */
 cv_status cv_store_doubting(const cv_doubted *d, cv_error *err);
 
-/* Only the second read, for a caller that suspects what an earlier read returned. */
+/* Does only the second read, for a caller that suspects bytes which an earlier read returned. */
 cv_status cv_store_read_again(const cv_doubted *d, cv_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: store. Which files make a directory an array, and how they are removed. Never removes
- * foreign files; a directory that contains one stays. */
+/* Room: store. Recognises and removes the files that make a directory an array. Never removes
+ * foreign files. A directory that contains a foreign file stays. */
 #include "store/sframe.h"
 
 #include "store/descriptors.h"
@@ -97,7 +97,7 @@ bool cv_sframe_is_array_at(cv_dir dir, const char *name)
 }
 
 /* Removes the array's files in one pass. On some systems listing skips names if the directory
- * changes, so the caller repeats it. */
+ * changes, so the caller repeats the pass. */
 static bool remove_files_at(cv_dir dir, const char *name)
 {
     cv_listing listing;
@@ -129,7 +129,7 @@ static cv_status remove_chunks(cv_dir dir, const cv_object *ids, size_t n_ids,
     return CV_OK;
 }
 
-/* If all chunks are deleted, ignores a stop: the rest is deleted, too. */
+/* Once all chunks are deleted, ignores a stop and deletes the other files. */
 static cv_status remove_watched(cv_dir dir, cv_watch *watch, size_t *n, cv_error *err)
 {
     cv_object *ids;
@@ -156,8 +156,8 @@ cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, siz
 
 /* ---- Chunk files ----
  *
- * The slots of open chunk files, by id. Nothing is read or written under a slot's lock. If the
- * slot's file is another one and in use, a file is opened for one call only. */
+ * The slots of open chunk files, by id. Nothing is read or written under a slot's lock. If another
+ * file is in use in the slot, a file is opened for only one call. */
 
 void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir)
 {
@@ -242,7 +242,7 @@ static int open_into(cv_chunk_files *files, cv_object id, unsigned how, cv_chunk
 {
     cv_chunk_slot *slot = slot_of(files, id);
     bool is_free = slot->users == 0;
-    if (is_free) forget(slot); /* before another descriptor is needed */
+    if (is_free) forget(slot); /* frees a descriptor first */
     int error = open_file(files, id, how, &out->file);
     out->slot = NULL;
     if (error || !is_free) return error;
@@ -337,7 +337,7 @@ int cv_chunk_remove(cv_chunk_files *files, cv_object id)
 /* ---- Shared chunks ----
  *
  * An entry is the file's state when it was shared. A file that lost its name or was replaced is not
- * checked: this store has done that. */
+ * checked, because only this store removes or replaces its files. */
 
 typedef struct shared_chunk {
     cv_object object;
@@ -366,8 +366,8 @@ bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file fi
     return status == CV_OK;
 }
 
-/* Ignores the link count, owner and permissions: deleting the job, which has the other name,
- * changes them. */
+/* Ignores the link count, owner and permissions, which change when the job is deleted, because the
+ * file's other name is in the job. */
 static bool is_changed(const cv_file_info *was, const cv_file_info *is)
 {
     bool same_file = was->device == is->device && was->inode == is->inode;

@@ -15,24 +15,24 @@ typedef struct cv_chunk_name {
     char text[24];
 } cv_chunk_name;
 
-/* "%08X.chunk" for id >= 0. */
+/* Returns "%08X.chunk" for id >= 0. */
 cv_chunk_name cv_sframe_chunk_name(cv_object id);
 
 /* Lists the ids of the chunk files in any order; release with cv_free. Returns 0 or an errno
  * number. */
 int cv_sframe_list(cv_dir dir, cv_object **ids, size_t *n);
 
-/* Whether directory `name` contains chunks.b2frame and only files of an array. False if it cannot
- * be read. */
+/* Whether directory `name` contains chunks.b2frame and only files of an array. False if the
+ * directory cannot be read. */
 bool cv_sframe_is_array_at(cv_dir dir, const char *name);
 
-/* As cv_sframe_remove_at, but deletes the chunk files first. `watch` (or NULL) may stop it before
- * each of them: the rest is still an array. Sets *n to the number of deleted files. Returns
- * CATERVA_ESTOPPED or CV_OK. */
+/* Does the same as cv_sframe_remove_at, but deletes the chunk files first. `watch` (or NULL) may
+ * stop it before each chunk file; the remaining files are still an array. Sets *n to the number of
+ * deleted files. Returns CATERVA_ESTOPPED or CV_OK. */
 cv_status cv_sframe_delete_at(cv_dir dir, const char *name, cv_watch *watch, size_t *n,
                               cv_error *err);
 
-/* Removes the files of an array and, if it is empty then, the directory. Ignores errors. */
+/* Removes the files of an array, and the directory if it is empty then. Ignores errors. */
 void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 /* ---- Chunk files ----
@@ -41,18 +41,18 @@ void cv_sframe_remove_at(cv_dir dir, const char *name);
 
 enum { CV_CHUNK_SLOTS = 64 };
 
-/* Slot i keeps one file whose id is i modulo the number of slots. If its file is removed or
+/* Slot i keeps one file whose id is i modulo the number of slots. If the slot's file is removed or
  * rewritten while in use, the slot forgets the id, and the last user closes the file. */
 typedef struct cv_chunk_slot {
     cv_mutex lock;
-    cv_object id; /* -1: empty or forgotten */
-    cv_file file; /* {0}: not open */
+    cv_object id; /* -1 if empty or forgotten */
+    cv_file file; /* {0} if not open */
     int users;
 } cv_chunk_slot;
 
 typedef struct cv_chunk_files {
     cv_dir dir;      /* borrowed */
-    bool has_access; /* new files get `access`, else what umask leaves */
+    bool has_access; /* if false, new files get what the umask leaves instead of `access` */
     cv_os_access access;
     cv_chunk_slot slots[CV_CHUNK_SLOTS];
 } cv_chunk_files;
@@ -60,7 +60,7 @@ typedef struct cv_chunk_files {
 /* An open chunk file; release with cv_chunk_release. */
 typedef struct cv_chunk_handle {
     cv_file file;
-    cv_chunk_slot *slot; /* NULL: release closes the file */
+    cv_chunk_slot *slot; /* NULL if cv_chunk_release closes the file */
 } cv_chunk_handle;
 
 void cv_chunk_files_init(cv_chunk_files *files, cv_dir dir);
@@ -75,13 +75,13 @@ void cv_chunk_files_set_access(cv_chunk_files *files, const cv_os_access *access
 /* Opens a chunk file for reading and syncing. Returns 0 or an errno number. */
 int cv_chunk_acquire(cv_chunk_files *files, cv_object id, cv_chunk_handle *out);
 
-/* Opens or creates a chunk file for writing. `anew`: unlinks an existing file instead of
- * truncating it, because it may have a second name. */
+/* Opens or creates a chunk file for writing. If `anew`, unlinks an existing file instead of
+ * truncating it, because the file may have a second name. */
 int cv_chunk_acquire_writable(cv_chunk_files *files, cv_object id, bool anew,
                               cv_chunk_handle *out);
 
-/* Hard-links `file`, chunk `there` of `from`, as `id`, replacing an existing file of that name.
- * Returns 0, or an errno number: then `id` has no file. */
+/* Hard-links `file`, which is chunk `there` of `from`, as chunk `id`. Replaces an existing file.
+ * Returns 0 or an errno number. On an error, `id` has no file. */
 int cv_chunk_link(cv_chunk_files *files, cv_object id, const cv_chunk_files *from,
                   cv_object there, cv_file file);
 
@@ -103,7 +103,8 @@ typedef struct cv_shared_chunks {
 void cv_shared_chunks_init(cv_shared_chunks *shared);
 void cv_shared_chunks_destroy(cv_shared_chunks *shared);
 
-/* Records the file's current size and time. Any thread. False: do not share it. */
+/* Records the file's current size and time. If it returns false, do not share the file. Any
+ * thread. */
 bool cv_shared_chunks_add(cv_shared_chunks *shared, cv_object object, cv_file file);
 
 /* CATERVA_ECORRUPT if a file that still has its name in `dir` has changed in size or time. */

@@ -1,4 +1,4 @@
-/* Room: store. What stores refuse, in the same words for all kinds. Knows no kind of store. */
+/* Room: store. Errors and refusals that all kinds of stores share. Knows no kind of store. */
 #include "store/store.h"
 
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,

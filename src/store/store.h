@@ -45,7 +45,7 @@ typedef struct cv_store_range {
     void *dst;
 } cv_store_range;
 
-/* What the reader of several ranges provides. */
+/* Functions and data that the reader of several ranges provides. */
 typedef struct cv_arrivals {
     /* Called once for each range that has arrived, in any order, on the reader's thread. A
      * failure cancels the rest. Must not wait or read: more ranges arrive meanwhile. */
@@ -53,28 +53,27 @@ typedef struct cv_arrivals {
     /* Called with the range that failed, before the error is returned. May be NULL. */
     void (*failed)(void *context, size_t range);
     void *context;
-    /* Lends memory to a range without `dst` when its first bytes arrive. Called on any thread, by
-     * stores with `borrows` only. NULL: all ranges have a `dst`. Sets *dst, or sets it to NULL if
-     * the limit is reached; then the range waits until memory was returned and `resume` was called.
-     * If at most `stuck` ranges hold memory, these wait for bytes behind this range's: then this
-     * range must get memory beyond the limit, or CATERVA_ENOMEM is returned. SIZE_MAX: always. */
+    /* Lends memory to a range without `dst` when the range's first bytes arrive. Only stores with
+     * `borrows` call it, on any thread. NULL: all ranges have a `dst`. At the limit, sets *dst to
+     * NULL; then the range waits until memory was returned and `resume` was called. But if at most
+     * `stuck` ranges hold memory (always, if SIZE_MAX), they wait for bytes behind this range: then
+     * this range must get memory beyond the limit, or CATERVA_ENOMEM is returned. */
     cv_status (*lend)(void *context, size_t range, size_t stuck, uint8_t **dst,
                       cv_error *err);
-    cv_watch *watch; /* NULL, or checked regularly by a store that waits long */
-    /* `together`: bytes of all parallel waves of the reader; 0 if unknown. `is_along`: another wave
-     * began since the reader last waited, so their round trips overlap. */
-    size_t together;
-    bool is_along;
+    cv_watch *watch; /* checked regularly by a store that waits long; or NULL */
+    size_t together; /* bytes of all parallel waves of the reader; 0 if unknown */
+    bool is_along;   /* another wave began since the last wait, so round trips overlap */
 } cv_arrivals;
 
 /* A wave in progress. */
 typedef struct cv_reading cv_reading;
 struct cv_reading {
-    /* Waits until all requests of the wave have ended, and frees the wave. `gives_up`: cancels the
-     * requests first. */
+    /* Waits until all requests of the wave have ended, and frees the wave. If `gives_up`, cancels
+     * the requests first. */
     void (*end)(cv_reading *reading, bool gives_up);
 };
 
+/* The functions of a kind of store. "NULL:" says what a missing function means. */
 typedef struct cv_store_ops {
     const char *name; /* "file", "memory", ...: messages contain "this %s" and "a %s" */
     /* Sets *out to the current version, which changes when another writer changes or replaces the
@@ -87,51 +86,51 @@ typedef struct cv_store_ops {
     cv_status (*read)(cv_store *store, cv_object object, uint64_t pos, void *dst, size_t size,
                       cv_error *err);
     /* Reads n ranges concurrently: a wave. After a failure it is undefined which ranges were
-     * read. NULL: they are read one by one. */
+     * read. NULL: ranges are read one by one. */
     cv_status (*read_many)(cv_store *store, const cv_store_range *ranges, size_t n,
                            const cv_arrivals *arrivals, cv_error *err);
-    /* Begins such a wave and returns, so that several waves can be in progress. Ranges in memory
-     * may arrive before it returns. The arguments must stay valid until the wave has ended, even
-     * if this fails. Sets *out to NULL if the wave has ended already. Function NULL: no parallel
+    /* Begins a wave of n ranges and returns, so that several waves can be in progress. Ranges in
+     * memory may arrive before it returns. The arguments must stay valid until the wave has ended,
+     * even if begin_wave fails. If the wave has ended already, sets *out to NULL. NULL: no parallel
      * waves. */
     cv_status (*begin_wave)(cv_store *store, const cv_store_range *ranges, size_t n,
                             const cv_arrivals *arrivals, cv_gathering *all, cv_reading **out,
                             cv_error *err);
-    /* borrows: whether waves currently use cv_arrivals.lend. resume: memory was returned; called
-     * by any thread. NULL: never. */
+    /* borrows returns whether waves currently use cv_arrivals.lend. resume, on any thread, reports
+     * that memory was returned. NULL: waves never use `lend`. */
     bool (*borrows)(cv_store *store);
     void (*resume)(cv_store *store);
     /* Returns the size of a wave that fits in memory and is so large that the round trip matters
      * little. 0, or NULL: unknown. */
     size_t (*wave_bytes)(cv_store *store);
-    /* Bytes that may be read in addition to `needed` to save a round trip. NULL: 0. */
+    /* Returns how many bytes may be read beyond `needed` to save a round trip. NULL: 0. */
     uint64_t (*spare)(cv_store *store, uint64_t needed);
-    /* Fetches together what is unknown about chunk objects that will be read, such as their
-     * sizes. Returns only CATERVA_ENOMEM or CATERVA_ESTOPPED; later reads report other errors.
+    /* Fetches together unknown properties, such as sizes, of chunk objects that will be read.
+     * Returns only CV_OK, CATERVA_ENOMEM or CATERVA_ESTOPPED: later reads report other errors.
      * NULL: nothing to fetch. */
     cv_status (*meet)(cv_store *store, const cv_object *objects, size_t n, cv_error *err);
-    /* Reads the range if it is in memory and this is cheap to find out. NULL: always in memory.
-     * Not called if `is_far`. */
+    /* Reads the range if the store can find out cheaply that the range is in memory. NULL: always
+     * in memory. Not called if `is_far`. */
     cv_at_once (*read_at_once)(cv_store *store, const cv_store_range *range);
-    /* Lends bytes, unchanged until the store is closed. Returns NULL if it cannot. May be NULL. */
+    /* Lends bytes, which stay unchanged until the store is closed, or returns NULL. May be NULL. */
     const uint8_t *(*view)(cv_store *store, cv_object object, uint64_t pos, size_t size);
-    /* Fetches bytes that are used together, if worth it, so that `view` can lend them. May be
+    /* Fetches bytes that are used together, if that pays, so that `view` can lend them. May be
      * NULL. */
     cv_status (*bring)(cv_store *store, uint64_t pos, uint64_t size, cv_error *err);
-    /* Prefetches bytes that `view` would lend now into the CPU's cache (base/os_file.h). May be
+    /* Prefetches into the CPU's cache (base/os_file.h) bytes that `view` would lend now. May be
      * NULL. */
     void (*warm)(cv_store *store, cv_object object, uint64_t pos, size_t size);
     /* Stops lending the in-memory copy of a file: reads go to the file. NULL: no copy. */
     void (*read_anew)(cv_store *store);
-    /* Called after a parser refused bytes: from now on reads bypass all caches. CV_OK: a second
-     * read may help (store/reading.h). CATERVA_EIO: the object has a new version, and the reader
-     * holds data of the old one (not `begins`). NULL: a second read would return the same bytes. */
+    /* Called after a parser refused bytes: from now on reads bypass all caches. CV_OK if a second
+     * read may help (store/reading.h). CATERVA_EIO if the object has a new version and the reader
+     * holds data of the old version (not `begins`). NULL: a second read would be no different. */
     cv_status (*doubt)(cv_store *store, bool begins, cv_error *err);
     /* Returns CV_OK if the frame exists: only then is a missing chunk object damage. NULL:
-     * `doubt` reports that. */
+     * `doubt` reports a missing frame. */
     cv_status (*check_frame)(cv_store *store, cv_error *err);
-    /* Called after `doubt` and the second read: `is_right` if the parser accepted the new bytes.
-     * CATERVA_EIO if the version changed. Set together with `doubt`. */
+    /* Called after `doubt` and the second read. `is_right` is whether the parser accepted the new
+     * bytes. CATERVA_EIO if the version changed. NULL if and only if `doubt` is NULL. */
     cv_status (*settle)(cv_store *store, bool is_right, cv_error *err);
     /* Writes `size` bytes; creates or extends the object (gaps read as zeros). Chunk objects are
      * written once, from position 0. write, truncate, sync and publish are NULL in read-only
@@ -139,14 +138,14 @@ typedef struct cv_store_ops {
     cv_status (*write)(cv_store *store, cv_object object, uint64_t pos, const void *src,
                        size_t size, cv_error *err);
     /* Hard-links chunk object `there` of another store with the same operations, `size` bytes, as
-     * `object` of this one. Neither name is written again; removing one keeps the other. Returns
-     * false, with nothing changed, if the caller must copy. NULL: the caller always copies. */
+     * `object` of this store. The file is not written again; each name can be removed alone. If the
+     * caller must copy, changes nothing and returns false. NULL: the caller always copies. */
     bool (*share)(cv_store *store, cv_object object, cv_store *from, cv_object there,
                   uint64_t size);
-    /* clone: shares the bytes at `there` of another store's frame object with `pos` of this one,
-     * without copying. Both stores have the same operations. Positions and size are multiples of
-     * CV_CLONE_UNIT. Returns false if the caller must write them. may_clone: whether trying is
-     * worthwhile. NULL: never. */
+    /* clone makes the bytes at `pos` share storage with the bytes at `there` of another store's
+     * frame object. Both stores have the same operations. Positions and size are multiples of
+     * CV_CLONE_UNIT. Returns false if the caller must write the bytes. may_clone returns whether to
+     * try. NULL: never. */
     bool (*clone)(cv_store *store, uint64_t pos, cv_store *from, uint64_t there,
                   uint64_t size);
     bool (*may_clone)(cv_store *store, cv_store *from);
@@ -174,30 +173,30 @@ typedef struct cv_store_ops {
      * CATERVA_EEXIST if the target exists, without `overwrite`; CATERVA_EBUSY if the target is in
      * use. Does nothing if already published. */
     cv_status (*publish)(cv_store *store, bool durable, cv_error *err);
-    /* Records in the lock which state this reader uses: a number that differs between the states of
-     * an array (readers also hold a shared lock). 0: the reader needs no stored bytes any more. May
-     * be NULL. */
+    /* Records in the reader's shared lock which state it uses. `state` is a number that differs
+     * between the states of an array, or 0 if the reader needs no stored bytes any more. May be
+     * NULL. */
     void (*reads_state)(cv_store *store, uint64_t state);
-    /* has_readers: whether another opening may be reading (NULL: no). has_others: whether one may
-     * be reading a state other than `state` (NULL: as has_readers). */
+    /* has_readers returns whether another opening may be reading. NULL: no. has_others returns
+     * whether another opening may be reading a state other than `state`. NULL: as has_readers. */
     bool (*has_readers)(cv_store *store);
     bool (*has_others)(cv_store *store, uint64_t state);
     /* Whether another opening seems to be writing, so that a read may see a partial write. NULL:
      * reads are never partial. */
     bool (*has_writer)(cv_store *store);
-    /* CATERVA_EIO if the name of a published store open for writing does not lead to it any more.
-     * NULL: the store has no name. */
+    /* CATERVA_EIO if the name of a published store open for writing does not lead to the store any
+     * more. NULL: the store has no name. */
     cv_status (*check_name)(cv_store *store, cv_error *err);
     /* Creates a store of the same kind that replaces `old` when published. `old` stays open for
-     * writing, and its lock excludes other writers. CATERVA_EBUSY if it is a directory being
+     * writing, and its lock excludes other writers. CATERVA_EBUSY if `old` is a directory being
      * read. NULL: not possible. */
     cv_status (*create_over)(cv_store *old, cv_store **out, cv_error *err);
     /* Deletes a published store open for writing: a regular file, or a directory that contains
      * only the array's files. Renames a directory first, so that no half-deleted array has its
      * name. CATERVA_EBUSY if a directory is being read. `watch` (or NULL) is called for each
-     * chunk file: stopped before the first one, nothing is deleted; stopped later, the remaining
-     * files are still an array, whose name is in the message. Close the store afterwards. NULL:
-     * not possible. */
+     * chunk file. If it stops before the first file, nothing is deleted. If it stops later, the
+     * remaining files are still an array, whose name is in the message. Close the store
+     * afterwards. NULL: not possible. */
     cv_status (*unlink)(cv_store *store, cv_watch *watch, cv_error *err);
     /* Closes and frees the store. If unpublished, removes everything it created. */
     void (*close)(cv_store *store);
@@ -209,10 +208,10 @@ struct cv_store {
     bool has_chunk_objects; /* a directory: each chunk is an object of its own */
     bool writable;
     bool in_memory;
-    bool slow_writes;     /* large writes take so long that another thread is worth it */
+    bool slow_writes;     /* large writes take so long that another thread pays */
     bool compacts_itself; /* a writer that closes may compact dead space; needs create_over */
     bool published;
-    bool is_far;       /* each read takes long: ranges known to be needed are read in waves */
+    bool is_far;       /* each read takes long, so ranges are read ahead in waves */
     bool is_pinned;    /* all reads return bytes of one version, or fail */
     bool is_vouched;   /* set by the frame's reader: a seal at its end covers all bytes */
     uint32_t join_gap; /* gaps of at most this many bytes are read over; 0: one page */
@@ -221,26 +220,26 @@ struct cv_store {
     cv_os_moment opened; /* cv_os_now() when created (not if in_memory): identifies the
                             process that owns the locks. A child of fork must not write */
     cv_watch *watch;     /* checked regularly during a long read; or NULL */
-    atomic_uint n_near;  /* number of requests since the last one that was not in memory */
+    atomic_uint n_near;  /* requests since the last request that was not in memory */
 };
 
 /* ---- What all kinds of stores refuse ------------------------------------- */
 
-/* CATERVA_ECORRUPT: `what`, which has `end` bytes, does not contain [pos, pos + size). */
+/* Returns CATERVA_ECORRUPT, because [pos, pos + size) is not within the `end` bytes of `what`. */
 cv_status cv_fail_past_end(cv_error *err, const char *what, uint64_t pos, size_t size,
                            uint64_t end);
 
-/* True in a forked child, for stores that the parent opened. False for memory. */
+/* Whether this process is a forked child whose parent opened the store. False for memory. */
 bool cv_store_is_parents(const cv_store *store);
 
 /* CATERVA_EREADONLY if the store is not open for writing, CATERVA_EBUSY if the parent opened it. */
 cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
 
-/* CATERVA_ENOTFOUND if `object` is not the frame: for stores without chunk objects. */
+/* For stores without chunk objects. CATERVA_ENOTFOUND if `object` is not the frame. */
 cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err);
 
-/* Call the operation. CATERVA_EINVAL if the store lacks it; but removing a chunk object then does
- * nothing. */
+/* Call the operation. If the store lacks it, cv_store_replace returns CATERVA_EINVAL, and
+ * cv_store_remove does nothing. */
 cv_status cv_store_replace(cv_store *store, const void *bytes, size_t size, bool durable,
                            cv_error *err);
 cv_status cv_store_remove(cv_store *store, cv_object object, cv_error *err);
@@ -272,7 +271,7 @@ static inline int64_t cv_store_join_gap(const cv_store *s)
 {
     return s->join_gap > 0 ? (int64_t)s->join_gap : 4096;
 }
-/* Reads the ranges one after the other. The first n_read were read already. */
+/* Reads the ranges one after the other. The first n_read ranges were read already. */
 static inline cv_status cv_store_read_from(cv_store *s, const cv_store_range *ranges,
                                            size_t n, size_t n_read,
                                            const cv_arrivals *arrivals, cv_error *e)
@@ -303,7 +302,7 @@ static inline void cv_store_end_wave(cv_reading *reading, bool gives_up)
 {
     if (reading) reading->end(reading, gives_up);
 }
-/* Reads the ranges. If the first one is in memory the others mostly are, too: then a wave would
+/* Reads the ranges. If the first range is in memory, the others mostly are, too: then a wave would
  * cost time and gain nothing. */
 static inline cv_status cv_store_read_many(cv_store *s, const cv_store_range *ranges,
                                            size_t n, const cv_arrivals *arrivals, cv_error *e)
