@@ -25,9 +25,12 @@ def environment(**changes):
 
 
 def run(*arguments, stdin=None, **changes):
-    """Runs the program; returns (exit status, stdout, stderr) as bytes, bytes, text."""
+    """Runs the program; returns (exit status, stdout, stderr) as bytes, bytes, text. Skips the
+    test if the build left out what it needs."""
     done = subprocess.run([CLI, *map(str, arguments)], input=stdin, capture_output=True,
                           env=environment(**changes), timeout=300)
+    if os.environ.get("CATERVA_LEFT_OUT") and b"was built with CATERVA_" in done.stderr:
+        raise unittest.SkipTest(done.stderr.decode())
     return done.returncode, done.stdout, done.stderr.decode()
 
 

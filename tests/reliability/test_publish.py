@@ -532,8 +532,11 @@ class Resumed(Case):
         kept = len(next(iter(server.uploads.values()))[2])
         server.forget()
         result = self.goes(server, self.large, self.URL, *self.words)
-        self.assertEqual((result["parts"], result["parts_kept"]), (self.parts, kept))
-        self.assertEqual(sum(r.method == "PUT" for r in server.requests), self.parts - kept)
+        # the server may find another part, sent in full, in its socket after the client is gone
+        self.assertIn(result["parts_kept"], range(kept, self.parts))
+        self.assertEqual(result["parts"], self.parts)
+        self.assertEqual(sum(r.method == "PUT" for r in server.requests),
+                         self.parts - result["parts_kept"])
         self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
         self.assertFalse(self.state.exists())
 

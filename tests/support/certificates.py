@@ -4,6 +4,7 @@
     pem, key = authority.certify("name", "DNS:localhost", days=2)
 """
 
+import datetime
 import shutil
 import subprocess
 
@@ -13,6 +14,17 @@ KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 def _run(*words):
     subprocess.run([OPENSSL, *map(str, words)], check=True, capture_output=True)
+
+
+def _validity(days):
+    """OpenSSL 3.5 refuses negative days, and 3.3 has no other way."""
+    told = subprocess.run([OPENSSL, "x509", "-help"], check=True, capture_output=True)
+    if days >= 0 or b"-not_after" not in told.stdout + told.stderr:
+        return "-days", days
+    now = datetime.datetime.now(datetime.timezone.utc)
+    ends = [now + datetime.timedelta(days=n) for n in (days - 1, days)]
+    begin, end = (moment.strftime("%Y%m%d%H%M%SZ") for moment in ends)
+    return "-not_before", begin, "-not_after", end
 
 
 class Authority:
@@ -30,5 +42,5 @@ class Authority:
         more.write_text("subjectAltName=" + subject)
         _run("req", *KEY, "-keyout", key, "-out", request, "-subj", "/CN=" + name)
         _run("x509", "-req", "-in", request, "-CA", self.file, "-CAkey", self._key,
-             "-CAcreateserial", "-days", days, "-extfile", more, "-out", pem)
+             "-CAcreateserial", *_validity(days), "-extfile", more, "-out", pem)
         return pem, key
