@@ -1,6 +1,6 @@
 /* Room: cli. Options: one table defines the spelling of each option, its value, its field in
- * cli_args and its help text. The parser and the help read it; a command lists the options it
- * accepts. */
+ * cli_args and its help text. The parser and the help read this table. A command has a set of bits
+ * for its options. */
 #include "cli.h"
 #include "formats/numbers.h"
 #include "words.h"
@@ -13,17 +13,17 @@
 typedef enum value_kind {
     VALUE_FLAG,
     VALUE_TEXT,
-    VALUE_TEXTS, /* may be given several times */
+    VALUE_TEXTS, /* an option that may be given several times */
     VALUE_INT,
     VALUE_SIZE,
     VALUE_TIME
 } value_kind;
 
 typedef struct option {
-    uint64_t commands; /* CLI_OPT_* bit of the commands that accept it */
+    uint64_t commands; /* CLI_OPT_* bit of commands that accept the option */
     char letter;
     const char *name;
-    const char *value; /* placeholder in the help */
+    const char *value; /* placeholder of the value in the help */
     value_kind kind;
     size_t field; /* offset in cli_args */
     int64_t min, max;
@@ -254,7 +254,7 @@ static cli_exit store_value(const option *o, const char *text, cli_args *out)
     return CLI_OK;
 }
 
-/* Takes the value of an option, from the same argument or the next one. */
+/* Takes the value of an option from the same argument or from the next one. */
 static cli_exit take_value(argument_list *list, const option *o, const char *attached,
                            const char **value)
 {
@@ -300,7 +300,7 @@ static cli_exit add_positional(const argument_list *list, const char *text, cli_
                         list->command->name, text, list->command->name,
                         list->command->synopsis);
     if (out->n_positional < CLI_MAX_POSITIONAL) out->positional[out->n_positional] = text;
-    list->argv[out->n_positional++] = (char *)text; /* already parsed */
+    list->argv[out->n_positional++] = (char *)text; /* this slot was parsed before */
     return CLI_OK;
 }
 

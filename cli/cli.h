@@ -1,5 +1,5 @@
-/* Shared by all parts of the command line: exit statuses, the function that reports failures,
- * interruption, and the parsed arguments. */
+/* Declarations that all parts of the command line share: exit statuses, the function that reports
+ * failures, interruption, and the parsed arguments. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit statuses. Functions that can fail return one, after they have reported the failure on
- * stderr; callers only pass it on. */
+/* Exit statuses. A function that can fail reports a failure on stderr, then returns its exit
+ * status. Callers pass the status on and report nothing. */
 typedef enum cli_exit {
     CLI_OK = 0,
     CLI_NO = 1, /* the command worked; its answer is no */
@@ -26,7 +26,7 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
-/* Returns from the caller unless `expr` is CLI_OK. Use only where nothing needs freeing. */
+/* Makes the enclosing function return `expr` unless it is CLI_OK, if nothing needs freeing. */
 #define CLI_TRY(expr)                                                                        \
     do {                                                                                     \
         cli_exit cli_try_code_ = (expr);                                                     \
@@ -38,10 +38,10 @@ typedef enum cli_exit {
 /* Prints "caterva: <sentence>" and returns `code`. */
 cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
-/* Prints "caterva: warning: <sentence>", for a command that did what was requested. */
+/* Prints "caterva: warning: <sentence>". The command still succeeds. */
 void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
 
-/* Reports a failed system call: like cli_fail, and appends the text of errno. Returns CLI_IO, or
+/* Reports a failed system call like cli_fail, with the text of errno appended. Returns CLI_IO, or
  * CLI_INTERRUPTED if a signal caused the failure. */
 cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 
@@ -59,34 +59,34 @@ cli_shown cli_show(const char *text);
 bool cli_is_url(const char *path);
 
 /* cli_show_place returns a path in printable form. User and query of a URL are left out, because
- * they may be secret. Every printed path must pass through this function. cli_show_sentence does
- * the same for a sentence and the URLs in it. */
+ * they may be secret. Every printed path must pass through this function. cli_show_sentence returns
+ * a sentence in printable form, and treats each URL in it like a path. */
 cli_shown cli_show_place(const char *path);
 cli_shown cli_show_sentence(const char *text);
 
-/* Allocates `size` bytes, at least one. Reports a failure and returns NULL. */
+/* Allocates `size` bytes, at least one byte. Reports a failure, and then returns NULL. */
 void *cli_alloc(size_t size);
 char *cli_copy_text(const char *text);
 
-/* Flushes stdout; reports CLI_IO if any output was lost. */
+/* Flushes stdout. If any output was lost, reports that and returns CLI_IO. */
 cli_exit cli_flush_stdout(void);
 
 /* ---- Interruption ------------------------------------------------------- */
 
 /* Catches SIGINT, SIGTERM and SIGHUP, except those that the parent process ignores. The first
- * signal sets a flag that loops check. A second one ends the program at once. */
+ * signal sets a flag that loops check. A second signal ends the program immediately. */
 void cli_catch_signals(void);
 bool cli_interrupted(void);
 
-/* Ends the process by the received signal; called at the end of main. */
+/* Ends the process with the received signal. main calls it last. */
 int cli_end_interrupted(void);
 
-/* Waits until a pipe or terminal can be read or written; CLI_INTERRUPTED after a signal. */
+/* Waits until a pipe or terminal can be read or written. Returns CLI_INTERRUPTED after a signal. */
 cli_exit cli_wait(int fd, bool to_write);
 
 /* After cli_mind_temporaries, a second signal deletes the library's temporary files before it ends
- * the process. After cli_mind_file, it also deletes `path`, which must stay valid until
- * cli_forget_file. */
+ * the process. After cli_mind_file, a second signal deletes the file `path` too; the text `path`
+ * must stay valid until cli_forget_file. */
 void cli_mind_temporaries(void);
 void cli_mind_file(const char *path);
 void cli_forget_file(const char *path);
@@ -111,10 +111,10 @@ typedef struct cli_args {
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
     bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote;
     int64_t threads;    /* 0: all cores */
-    int64_t compact_at; /* percent of dead space, 0: never */
+    int64_t compact_at; /* percent of dead space that causes compaction; 0: never */
     int64_t precision;
     int64_t level;
-    int64_t axis;   /* default 0; negative counts from the end */
+    int64_t axis;   /* default 0; a negative axis counts from the end */
     int64_t offset; /* default 0 */
     int64_t memory; /* default 256 MiB */
     int64_t time;   /* milliseconds, default 10 s */
@@ -135,7 +135,7 @@ typedef struct cli_args {
     bool abandon;
 } cli_args;
 
-/* Options that a command accepts, combined by OR in cli_command.options. */
+/* Bits for cli_command.options. If a bit stands for several options, its comment lists them. */
 #define CLI_OPT_JSON (1UL << 0)
 #define CLI_OPT_THREADS (1UL << 1)
 #define CLI_OPT_FORCE (1UL << 2)
@@ -168,7 +168,7 @@ typedef struct cli_args {
 #define CLI_OPT_COMPACT_AT (UINT64_C(1) << 44)
 #define CLI_OPT_LIST (UINT64_C(1) << 45)       /* long, recursive */
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40)     /* astype, casting */
-#define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* astype, casting: of the input */
+#define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* astype and casting of the input */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
 #define CLI_OPT_RGB (UINT64_C(1) << 42)
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
@@ -182,20 +182,20 @@ typedef struct cli_args {
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part; output for its token */
 #define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
 
-#define CLI_ANY_NUMBER 1000000 /* positional arguments */
+#define CLI_ANY_NUMBER 1000000 /* max_args without a limit */
 
 typedef struct cli_command {
     const char *name;
-    const char *synopsis; /* the arguments: "FILE [SEL]" */
-    const char *summary;  /* one line, for the list of commands */
-    const char *details;  /* text of its own help */
+    const char *synopsis; /* the arguments, such as "FILE [SEL]" */
+    const char *summary;  /* one line for the list of commands */
+    const char *details;  /* text of the command's help */
     uint64_t options;
     int min_args, max_args;
     cli_exit (*run)(const cli_args *args);
 } cli_command;
 
-/* Parses argv (without program and command name). Options may stand anywhere; "--" ends them; "-1"
- * and "-5:" are selections, "-" is a file. */
+/* Parses argv without the names of program and command. Options may stand anywhere before "--".
+ * "-1" and "-5:" are selections; "-" is a file. */
 cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_args *out);
 
 /* Prints the command's help to stdout. */
@@ -207,22 +207,22 @@ void cli_print_help(const cli_command *command);
 const cli_command *cli_command_at(size_t i);
 
 typedef struct cli_option_info {
-    char letter; /* 0: none */
+    char letter; /* 0: the option has no letter */
     const char *name;
-    const char *value; /* NULL: takes no value */
+    const char *value; /* NULL: the option takes no value */
     const char *help;
 } cli_option_info;
 
-/* Returns the i-th option that the command accepts; false after the last. */
+/* Sets *out to the i-th option that the command accepts. Returns false after the last one. */
 bool cli_option_at(const cli_command *command, size_t i, cli_option_info *out);
 
 /* ---- Arrays ------------------------------------------------------------- */
 
-/* Opens the array at `path`. If it is another known kind of file, the error names that kind. */
+/* Opens the array at `path`. If the file is of another known kind, the error names that kind. */
 cli_exit cli_open_array(const cli_args *args, const char *path, caterva_mode mode,
                         caterva_array **out);
 
-/* How long a command has waited for a busy array. Starts at zero. */
+/* The time that a command has waited for a busy array; initially zero. */
 typedef struct cli_patience {
     int64_t waited; /* milliseconds */
 } cli_patience;
@@ -231,7 +231,7 @@ typedef struct cli_patience {
  * not over, waits for a moment (at most 250 ms) and returns true. */
 bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *patience);
 
-/* Calls `run` for each of args->files. A failure does not stop the others, a signal does. Returns
+/* Calls `run` for each of args->files. Continues after a failure, but stops at a signal. Returns
  * the worst status, which is the largest. */
 cli_exit cli_each_file(const cli_args *args,
                        cli_exit (*run)(const cli_args *args, const char *path));

@@ -1,5 +1,5 @@
-/* Room: cli. Finds the command and runs it. Each command has its own file; this one implements what
- * they share: help, the version, and reporting lost output as a failure. */
+/* Room: cli. Finds the command and runs it. Each command has its own file; this file implements
+ * what commands share: help, the version, and reporting lost output as a failure. */
 #include "words.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 
 /* ---- Lists ----------------------------------------------------------------- */
 
-/* Returns the i-th name, except `but`, in the order of the numbers in frames. Number 0 of a frame
- * is the constant 256 of the library. */
+/* Returns the i-th name, in the order of the numbers in frames; skips the name `but`. Number 0 in a
+ * frame is the constant 256 of the library. */
 static const char *name_at(const char *(*name_of)(int), const char *but, size_t i)
 {
     for (int number = 0; number <= 255; number++) {

@@ -10,10 +10,10 @@ typedef const char *(*words_list)(size_t i);
 /* Returns the values that an option accepts; NULL if there is no list. `option` has no dashes. */
 words_list words_of_option(const char *option);
 
-/* Whether the value is a list of words separated by commas. */
+/* Whether the option's value is a list of words separated by commas. */
 bool words_are_many(const char *option);
 
-/* Returns the words that a command accepts as its first argument; NULL if it accepts any. */
+/* Returns the words that a command accepts as its first argument; NULL if it accepts any word. */
 words_list words_of_command(const char *command);
 
 const char *words_commands(size_t i);
@@ -24,7 +24,7 @@ typedef struct words_hint {
 } words_hint;
 words_hint words_suggest(const char *word, words_list list);
 
-/* The same for the options of a command. `word` has no dashes. */
+/* Like words_suggest, for the options of a command. `word` has no dashes. */
 words_hint words_suggest_option(const char *word, const cli_command *command);
 
 #endif

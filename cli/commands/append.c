@@ -1,7 +1,7 @@
 /* Room: cli/commands. `caterva append`: grows an array along one axis and writes the new items,
  * with one commit at the end. If the input's length is known, the array grows once and a transfer
- * writes the items; with a raw pipe it grows slab by slab. --every and --follow: see
- * append_paced.c. */
+ * writes the items. For a raw pipe, the array grows slab by slab. append_paced.c implements --every
+ * and --follow. */
 #include "commands/append.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
@@ -58,7 +58,7 @@ static cli_exit describe_growth(const cli_args *args, growth *g)
 
 /* ---- Inputs with a known length --------------------------------------------------------- */
 
-/* Sets *n to the input's number of items along the axis: 1 if the input lacks this axis. */
+/* Sets *n to the input's length along the axis, or to 1 if the input lacks this axis. */
 static cli_exit count_items(const growth *g, const array_shape *in, int64_t *n, bool *is_one)
 {
     char have[SHAPE_TEXT_SIZE], got[SHAPE_TEXT_SIZE];
@@ -147,7 +147,7 @@ cli_exit append_slab(growth *g, const char *name, const void *items, size_t size
                         name, g->axis, (long long)g->stride);
     caterva_error err;
     caterva_buffer src = CATERVA_BUFFER_INIT;
-    src.data = (void *)items; /* only read */
+    src.data = (void *)items; /* the library only reads it */
     src.size = size;
     if (caterva_append(g->array, g->axis, n, &src, &err) != CATERVA_OK)
         return cli_fail_array(g->path, &err);
@@ -164,7 +164,7 @@ static cli_exit append_slabs(const cli_args *args, growth *g, int fd, const char
     uint8_t *items = cli_alloc(capacity);
     if (!items) return CLI_IO;
     cli_exit code;
-    progress bar; /* the length of the pipe is unknown */
+    progress bar; /* without a total: the length of the pipe is unknown */
     int64_t done = 0;
     progress_start(&bar, args, 0);
     do { /* the first slab ends at a chunk boundary */
@@ -204,8 +204,8 @@ static cli_exit append_pipe(const cli_args *args, growth *g, const char *path)
 
 /* ---- A row of text ------------------------------------------------------ */
 
-/* Makes a single row of text 1-d if it holds the items of a 1-d array, or one column of a 2-d array
- * that grows along axis 1. */
+/* Makes a single row of text 1-d if the array is 1-d, or if the row has the length of a column and
+ * the 2-d array grows along axis 1. */
 static void fit_row(const growth *g, array_shape *in)
 {
     bool is_row = in->ndim == 2 && in->shape[0] == 1;

@@ -1,6 +1,6 @@
 /* Room: cli/commands. `append --every` and `--follow`: one process, many commits. A reader that
  * refreshes sees each commit. A killed process loses only the items after the last commit. An
- * incomplete item stays in the buffer until its other bytes arrive; it is never written. */
+ * incomplete item stays in the buffer until its missing bytes arrive, and is never written. */
 #include "commands/append.h"
 #include "commands/timing.h"
 #include "formats/numbers.h"
@@ -23,8 +23,8 @@ typedef struct pacer {
     append_pace pace;
     int64_t appended; /* items appended but not committed */
     int64_t total;    /* items appended */
-    double since;     /* when the first uncommitted byte arrived; else undefined */
-    uint8_t *bytes;   /* received, but not appended */
+    double since;     /* time when the first uncommitted byte arrived, if any */
+    uint8_t *bytes;   /* bytes received but not appended */
     size_t used, capacity;
 } pacer;
 
@@ -97,8 +97,8 @@ static cli_exit append_whole(pacer *p)
 
 /* ---- A stream ------------------------------------------------------------------ */
 
-/* Returns the number of buffered bytes at which the items are appended: those up to the end of a
- * chunk or to the next commit, at most the capacity. */
+/* Returns the number of buffered bytes at which whole items are appended. They end at the end of a
+ * chunk or at the next commit, and never exceed the capacity. */
 static size_t bytes_wanted(const pacer *p)
 {
     const growth *g = p->g;
@@ -137,7 +137,7 @@ static cli_exit take_bytes(pacer *p, int fd, bool *ended)
     return p->used == wanted ? append_whole(p) : CLI_OK;
 }
 
-/* Called if the stream ends inside an item: commits the whole items before it, and fails. */
+/* Called if the stream ends inside an item: commits the items before it, and returns a failure. */
 static cli_exit keep_whole(pacer *p)
 {
     CLI_TRY(commit(p));
@@ -179,12 +179,12 @@ cli_exit append_stream(const cli_args *args, growth *g, int fd, const char *name
 
 /* ---- An input with a known length ------------------------------------------------------- */
 
-/* Returns the box of items [first, first + n) along the axis, in the axes of the input. */
+/* Returns the box of items [first, first + n) along the axis, with the axes of the input. */
 static box box_of_items(const growth *g, const array_shape *in, int64_t first, int64_t n)
 {
     box b = {0};
     for (int d = 0; d < in->ndim; d++) b.stop[d] = in->shape[d];
-    if (in->ndim < g->shape.ndim) return b; /* a single item, without the axis */
+    if (in->ndim < g->shape.ndim) return b; /* the input is one item, without the axis */
     b.start[g->axis] = first;
     b.stop[g->axis] = first + n;
     return b;

@@ -32,8 +32,8 @@ static cli_exit fetch(attributes *all, const char *name, attribute *out)
 
 /* ---- Reports ------------------------------------------------------------ */
 
-/* If the value is too long for a list, prints only its size and sets *is_long. 'caterva attr get'
- * prints the whole value. */
+/* If the value is too long for a list, prints its size instead and sets *is_long. 'caterva attr
+ * get' prints the whole value. */
 static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_long)
 {
     enum { LONGEST_VALUE = 1 << 20 };
@@ -49,7 +49,7 @@ static cli_exit show_long(attributes *all, const char *name, json *j, bool *is_l
     return CLI_OK;
 }
 
-/* Prints a line "name: value" for each attribute, or if `j` is not NULL, members of an object. */
+/* Prints each attribute: as a line "name: value" if `j` is NULL, otherwise as a JSON member. */
 static cli_exit list_values(attributes *all, json *j)
 {
     const char *name;
@@ -123,8 +123,8 @@ static cli_exit run_get(const cli_args *args)
 
 /* ---- Changes ------------------------------------------------------------ */
 
-/* Packs VALUE of the command line. If it is not JSON, the message gives a hint: VALUE in double
- * quotes if it is one plain word, otherwise an example. */
+/* Packs VALUE of the command line. If VALUE is not JSON, the message gives a hint: VALUE in double
+ * quotes if VALUE is one plain word, otherwise an example. */
 static cli_exit pack_argument(const cli_args *args, void **value, size_t *size)
 {
     const char *text = args->positional[3];
@@ -191,7 +191,7 @@ static cli_exit run_delete(const cli_args *args)
 
 typedef struct attr_verb {
     const char *name, *arguments;
-    int n_args; /* including the verb */
+    int n_args; /* number of arguments, including the verb */
     cli_exit (*run)(const cli_args *args);
 } attr_verb;
 

@@ -42,7 +42,7 @@ static bool fits(const bench *b, const int64_t *lengths)
     return bytes <= b->memory;
 }
 
-/* Halves the longest axis until the read fits in memory; a single item is never halved. */
+/* Halves the longest axis of the read until the read fits in memory or is a single item. */
 static void cut_to_memory(const bench *b, kind *k)
 {
     while (!fits(b, k->lengths)) {
@@ -56,7 +56,7 @@ static void cut_to_memory(const bench *b, kind *k)
 }
 
 /* Adds a kind of read with `here` items along `axis` and `elsewhere` items along each other axis; 0
- * stands for the whole axis. With `axis` -1, all axes have `elsewhere` items. */
+ * stands for the whole axis. If `axis` is -1, all axes have `elsewhere` items. */
 static void add_kind(bench *b, const char *name, int axis, int64_t here, int64_t elsewhere)
 {
     kind *k = &b->kinds[b->n++];
@@ -72,7 +72,7 @@ static void add_kind(bench *b, const char *name, int axis, int64_t here, int64_t
     cut_to_memory(b, k);
 }
 
-/* Leaves out planes of a 2-d array: a plane across one axis is a line along the other. */
+/* Omits planes of a 2-d array, because a plane across one axis is a line along the other. */
 static void choose_kinds(bench *b)
 {
     int ndim = b->info->ndim;
@@ -177,8 +177,9 @@ static cli_exit report_all(const cli_args *args, bench *b, caterva_array *array,
     return CLI_OK;
 }
 
-/* Opens the array for timed reads. These do not check for signals: a signal takes effect after the
- * current read, whose size --memory limits. If `cache_bytes` is -1, every read decodes. */
+/* Opens the array for timed reads. Timed reads do not check for signals: a signal ends the program
+ * after the current read, whose size --memory limits. If `cache_bytes` is -1, every read
+ * decodes. */
 static cli_exit open_timed(const cli_args *args, const char *path, int64_t cache_bytes,
                            caterva_array **out)
 {

@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva compact`: returns dead space to the file system. The library makes
- * the compact copy and installs it; this file counts bytes and reports. */
+ * the compact copy and installs it; this file counts and reports bytes. */
 #include "formats/json.h"
 #include "sources/described.h"
 #include "sources/trees.h"
@@ -33,7 +33,7 @@ static cli_exit count_directory(const char *path, int64_t *bytes)
     return code;
 }
 
-/* An array in a tree has no path of its own: its size comes from its header. */
+/* Gets the size of an array in a tree from its header, because the array has no path for stat. */
 static cli_exit count_frame(const char *path, int64_t *bytes)
 {
     caterva_array *array;

@@ -8,7 +8,7 @@
 
 /* ---- dtypes ---------------------------------------------------------------- */
 
-/* Returns the next field from *i on that has a name, or NULL. Padding has no name. */
+/* Returns the first named field from *i on, or NULL, and advances *i. Padding has no name. */
 static const caterva_field *next_field(const caterva_dtype *dtype, int *i)
 {
     while (*i < dtype->n_fields)
@@ -49,7 +49,7 @@ static bool close_reals(double a, double b, const tolerance *close)
     return isfinite(b) && fabs(a - b) <= close->absolute + close->relative * fabs(b);
 }
 
-/* True if both parts are equal, or if the distance in the complex plane is within the tolerance. */
+/* True if both parts are equal, or if the distance of the numbers is within the tolerance. */
 static bool close_complex(const caterva_dtype *dtype, const uint8_t *a, const uint8_t *b,
                           const tolerance *close)
 {
@@ -64,7 +64,7 @@ static bool close_complex(const caterva_dtype *dtype, const uint8_t *a, const ui
            hypot(re[0] - re[1], im[0] - im[1]) <= close->absolute + close->relative * size;
 }
 
-/* The difference is computed in integers, before it is rounded to a double. */
+/* Computes the difference in integers, then rounds it to a double. */
 static bool close_integers(const caterva_dtype *dtype, const uint8_t *a, const uint8_t *b,
                            const tolerance *close)
 {

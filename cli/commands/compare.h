@@ -8,7 +8,7 @@ typedef struct tolerance {
     double absolute, relative; /* |a - b| <= absolute + relative * |b|, as numpy.isclose */
 } tolerance;
 
-/* True if both describe the same items: kinds, sizes, byte order, fields. */
+/* True if both dtypes describe the same items: kinds, sizes, byte order, fields. */
 bool compare_dtypes(const caterva_dtype *a, const caterva_dtype *b);
 
 /* True if the items at `a` and `b` are equal, field by field. NaN equals NaN, and NaT equals NaT;

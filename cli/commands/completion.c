@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva completion`: scripts for the shells, generated from the tables that
- * the parser and the help use, so that they agree. */
+ * the parser and the help use, so that the scripts agree with both. */
 #include "words.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void print_words(words_list list)
     for (size_t i = 0; (word = list(i)); i++) printf("%s%s", i ? " " : "", word);
 }
 
-/* True for the first command that accepts the option. Only this one prints the option's values. */
+/* True for the first command that accepts the option, for which the option's values are printed. */
 static bool is_first_with(const cli_command *command, const char *option)
 {
     const cli_command *other;
@@ -126,14 +126,14 @@ static void print_bash(void)
           "    [ -n \"$words\" ] && COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
           "    return 0\n"
           "}\n"
-          "complete -o default -F _caterva caterva\n", /* no match: completes files */
+          "complete -o default -F _caterva caterva\n", /* no match: bash completes files */
           stdout);
 }
 
 /* ---- zsh -------------------------------------------------------------------- */
 
-/* Prints text for a string in single quotes: a quote in it is printed as '\''. [, ] and : get a
- * backslash, as _arguments requires. */
+/* Prints `text` for a zsh string in single quotes. A quote in `text` is printed as '\''. The
+ * characters [, ] and : get a backslash, as _arguments requires. */
 static void print_zsh_text(const char *text)
 {
     for (; *text; text++) {

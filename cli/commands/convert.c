@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva convert`: converts between raw, npy and b2nd, and from text, in
- * constant memory. Chooses source and sink by format. Checks requests before it touches the
+ * constant memory. Chooses source and sink by format. Checks the arguments before it touches the
  * output. */
 #include "formats/numbers.h"
 #include "sources/array_copy.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Opens raw input. It requires --shape and --dtype, which all other formats know and reject. */
+/* Opens raw input, which requires --shape and --dtype. Other formats contain both. */
 static cli_exit open_raw(const cli_args *args, input *in)
 {
     array_shape shape = {0};
@@ -43,7 +43,7 @@ static cli_exit select_input(source **from, const char *text)
     if (!text) return CLI_OK;
     CLI_TRY(selection_parse(text, (*from)->shape.ndim, (*from)->shape.shape, &sel));
     source *inner = *from;
-    *from = NULL; /* source_select owns it, also on failure */
+    *from = NULL; /* source_select takes ownership, also on failure */
     return source_select(inner, &sel, from);
 }
 
@@ -81,7 +81,7 @@ static cli_exit copy_array(const cli_args *args, caterva_array *array, const sel
     creation c = {0};
     cli_exit code = array_copy_init(&c, args, array, sel);
     if (code == CLI_OK && !c.options.chunk_shape && !c.options.block_shape)
-        code = creation_choose_partition(&c); /* not that of `array` */
+        code = creation_choose_partition(&c); /* not the partition of `array` */
     if (code == CLI_OK) code = array_copy_run(args, array, sel, &c);
     creation_free(&c);
     return code;

@@ -189,8 +189,8 @@ static bool same_number(const caterva_number *a, const caterva_number *b)
     }
 }
 
-/* Returns true, and the statistics in *out, if all items of the array are the same number. Also
- * returns false if the answer would require reading chunks. */
+/* Returns true and sets *out to the statistics if all items of the array are the same number, and
+ * if this is known without reading chunks. */
 static bool one_number(caterva_array *array, caterva_stats *out)
 {
     caterva_space space = CATERVA_SPACE_INIT;
@@ -207,7 +207,7 @@ static bool one_number(caterva_array *array, caterva_stats *out)
            (out->n_nan == 0 && same_number(&out->min, &out->max));
 }
 
-/* Whether all items of both sides are the same number. False if this requires reading chunks. */
+/* Whether all items of both sides are the same number. False if that takes reading chunks. */
 static bool are_one_number(const difference *d)
 {
     caterva_stats a, b;
@@ -264,7 +264,7 @@ static cli_exit same_dtype(const difference *d, bool *same)
     return CLI_OK;
 }
 
-/* Compares the attributes of two b2nd arrays; other inputs have none. */
+/* Compares the attributes of two b2nd arrays; other inputs have no attributes. */
 static cli_exit compare_attributes(difference *d)
 {
     attributes side[2];
@@ -352,7 +352,7 @@ static cli_exit diff_arrays(const cli_args *args, const char *const paths[2],
 }
 
 /* Reports that `tree` is a tree but `other` is not. If `other` cannot be opened, reports that
- * instead. */
+ * failure instead. */
 static cli_exit refuse_pair(const cli_args *args, const char *tree, const char *other)
 {
     input in = {.path = NULL};

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A value of one side. A long value is never read as a whole, because a few bytes of a file can
- * decompress to gigabytes: only its size is kept, and its bytes are compared in pieces. */
+ * decompress to gigabytes. Its size is kept, and its bytes are compared in pieces. */
 typedef struct value {
     void *bytes; /* NULL: the value is long */
     size_t size;
@@ -143,7 +143,7 @@ static cli_exit same_pieces(const comparison *c, const char *name, size_t size, 
 
 static bool same_values(const value *a, const value *b)
 {
-    if (!a->bytes || !b->bytes) return false; /* only one of them is long */
+    if (!a->bytes || !b->bytes) return false; /* one is long, the other is not */
     if (a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0) return true;
     char *x = value_text(a->bytes, a->size), *y = value_text(b->bytes, b->size);
     bool same = x && y && strcmp(x, y) == 0;
@@ -168,7 +168,7 @@ static cli_exit compare_values(comparison *c, const char *name)
 
 /* ---- Dimensions ------------------------------------------------------------- */
 
-/* True for attributes that hold the array's dimension names: same_dims compares these. */
+/* True for an attribute that holds the dimension names of the array: same_dims compares names. */
 static bool holds_dims(const comparison *c, int side, const char *name)
 {
     static const char *const names[] = {"dims", "dimension_names", "_ARRAY_DIMENSIONS"};
@@ -242,7 +242,7 @@ static bool is_in(const attributes *all, const char *name)
     return false;
 }
 
-/* Compares the attributes of the first side, then those that only the second has. */
+/* Compares the attributes of the first side, then the attributes that only the second side has. */
 static cli_exit compare_all(comparison *c)
 {
     const char *name;

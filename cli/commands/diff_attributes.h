@@ -8,7 +8,7 @@
 /* Both sides of a comparison: two arrays, or two groups. */
 typedef struct attribute_sides {
     attributes *side[2];
-    json *j;    /* NULL: text. Otherwise an open object that receives the differences */
+    json *j;    /* NULL: print text. Otherwise an open object that gets the differences */
     bool quiet; /* print nothing and stop at the first difference */
 } attribute_sides;
 

@@ -80,7 +80,7 @@ static cli_exit list_attributes(const tree_part *part, const char *group, const 
     *out = (attributes){.path = url, .tree = part->tree, .group = group};
     caterva_status status =
         caterva_tree_attr_list(part->tree, group, &out->names, &out->n, &err);
-    if (status == CATERVA_ENOTFOUND && group[1]) { /* deleted since it was listed */
+    if (status == CATERVA_ENOTFOUND && group[1]) { /* deleted after listing */
         out->names = NULL;
         out->n = 0;
         return CLI_OK;
@@ -128,7 +128,7 @@ static void compare_groups(comparison *c, const char *const keys[2],
     caterva_free(side[1].names);
 }
 
-/* Compares the two groups named on the command line, which the lists do not contain. */
+/* Compares the two groups that the command line names. The lists do not contain them. */
 static void compare_roots(comparison *c, const char *a, const char *b)
 {
     compare_groups(c, (const char *const[]){c->side[0].group, c->side[1].group},
@@ -137,7 +137,7 @@ static void compare_roots(comparison *c, const char *a, const char *b)
 
 /* ---- The walk ---------------------------------------------------------------- */
 
-/* Checks whether a tree was deleted during the walk. Reports that once, not for each array. */
+/* Checks whether a tree was deleted during the walk. Reports a deletion once, not per array. */
 static bool check_gone(comparison *c, const cli_exit code[2])
 {
     for (int i = 0; i < 2 && !c->is_over; i++) {

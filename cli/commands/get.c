@@ -84,7 +84,7 @@ static cli_exit parse_selection(const cli_args *args, caterva_array *array, sele
     return selection_parse(text, info->ndim, info->shape, sel);
 }
 
-/* Opens the selected items as *from. *all is the source of the whole array; *from owns it. */
+/* Opens the source *from of the selected items. It owns *all, the source of the whole array. */
 static cli_exit open_selection(const cli_args *args, caterva_array *array, source **all,
                                source **from)
 {
@@ -106,7 +106,7 @@ static cli_exit open_selection(const cli_args *args, caterva_array *array, sourc
     return code;
 }
 
-/* Reports attributes that cannot be read, which a copy will lack. Returns whether there are any. */
+/* Reports the attributes that cannot be read; a copy will lack them. Returns whether any exist. */
 static bool report_lost_attributes(const cli_args *args, caterva_array *array)
 {
     bool lost = false;
@@ -159,7 +159,7 @@ static cli_exit get_npy(const cli_args *args, input *in)
     CLI_TRY(output_check_input(args->output, in->path));
     CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
     source *from = in->from;
-    in->from = NULL; /* source_select owns it, also on failure */
+    in->from = NULL; /* source_select takes ownership, also on failure */
     CLI_TRY(source_select(from, &sel, &in->from));
     CLI_TRY(source_apply_dtypes(args, &in->from));
     CLI_TRY(sink_open(args, args->output, format, in->from, NULL, &to));

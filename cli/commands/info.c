@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva info`: reads the header and, to count stored chunks and dead bytes,
- * one header per chunk; decodes no item. Damage found after the header is reported last, after
+/* Room: cli/commands. `caterva info`: reads the header, and one header per chunk to count stored
+ * chunks and dead bytes. Decodes no item. Damage found after the header is reported last, after
  * everything that can be read. */
 #include "commands/info_json.h"
 #include "commands/info_line.h"
@@ -28,9 +28,9 @@ static const char *const chunk_kinds[] = {"stored", "zeros", "nan", "value", "un
 static void print_short(const char *text, size_t size)
 {
     bool cut = size > SHORT_VALUE;
-    if (cut) size = SHORT_VALUE - 4; /* for " ..." */
+    if (cut) size = SHORT_VALUE - 4; /* leaves room for " ..." */
     while (cut && size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80)
-        size--; /* not inside a UTF-8 sequence */
+        size--; /* cuts before a UTF-8 sequence */
     printf("%.*s%s", (int)size, text, cut ? " ..." : "");
 }
 
@@ -66,7 +66,7 @@ static void print_extents(const char *label, const int64_t *extents, const int *
     printf("%s", ndim ? "" : "()");
 }
 
-/* Prints "2 x 2 x 1 = 4 chunks"; one axis needs no product. */
+/* Prints "2 x 2 x 1 = 4 chunks", or "2 chunks" for one axis. */
 static void print_product(const int64_t *counts, int ndim, int64_t product, const char *noun)
 {
     for (int d = 0; d < ndim && ndim > 1; d++)
@@ -187,7 +187,7 @@ static void print_transfers(const report *r)
            t.requests == 1 ? "request" : "requests");
 }
 
-/* Prints nothing if the array has only its own metalayer. */
+/* Prints the names of all metalayers. Prints nothing if "b2nd" or "caterva" is the only one. */
 static void print_metalayers(const report *r)
 {
     const char *name;
@@ -254,7 +254,7 @@ static void print_chunk(const caterva_chunk_info *chunk, const caterva_info *inf
     putchar('\n');
 }
 
-/* Prints text if `j` is NULL. */
+/* Lists the chunks: as text if `j` is NULL, otherwise as JSON. */
 static cli_exit list_chunks(const report *r, json *j)
 {
     caterva_error err;
@@ -275,7 +275,7 @@ static cli_exit list_chunks(const report *r, json *j)
 
 /* ---- Jobs ----------------------------------------------------------------- */
 
-/* Lists the jobs of the array; prints nothing if there are none. Prints text if `j` is NULL. */
+/* Lists the jobs of the array, if any: as text if `j` is NULL, otherwise as JSON. */
 static cli_exit list_jobs(const report *r, json *j)
 {
     caterva_error err;

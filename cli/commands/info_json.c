@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Puts the dimension names: null if there are none, null in the list for an unnamed axis. */
+/* Puts the list of dimension names, with null for an unnamed axis; null if no axis has a name. */
 static void put_dims(json *j, const report *r)
 {
     const char **names = dims_of(r->array);
@@ -78,8 +78,8 @@ static void put_codec(json *j, const caterva_info *info)
     json_end_array(j);
 }
 
-/* Puts the fill: numbers and booleans as such; NaN and other values as text, as `get` prints
- * them. */
+/* Puts the fill: numbers and booleans as JSON values; NaN and other values as text in the form that
+ * `get` prints. */
 static cli_exit put_fill(json *j, const report *r)
 {
     const caterva_dtype *dtype = r->dtype;

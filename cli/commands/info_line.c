@@ -26,7 +26,7 @@ static codec_text add(codec_text before, const char *mark, const char *name, int
     return after;
 }
 
-/* Returns a text such as "zstd 5, shuffle": without the parameters that the long report has. */
+/* Returns a text such as "zstd 5, shuffle": without the parameters that the long report shows. */
 static codec_text codec_of(const caterva_info *info)
 {
     codec_text text = {""};

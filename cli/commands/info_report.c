@@ -31,7 +31,7 @@ cli_exit report_gather(report *r)
     return CLI_OK;
 }
 
-/* Longer items, in bytes, are not printed. */
+/* Size in bytes of the longest item that is printed. */
 enum { LONGEST_ITEM = 1 << 16 };
 
 kind_name report_kind(caterva_metalayer_kind kind)
@@ -70,7 +70,7 @@ cli_exit report_fill_text(const report *r, char **text, size_t *size)
     return cli_fail_sys("no memory for the fill");
 }
 
-/* Longer values, in bytes, are not decoded: a few bytes of a file can decompress to gigabytes. */
+/* Size in bytes of the longest value that is decoded: few bytes can decompress to gigabytes. */
 enum { LONGEST_VALUE = 1 << 20 };
 
 cli_exit report_measure_attribute(const report *r, const char *name, int64_t *size)

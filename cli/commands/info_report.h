@@ -14,10 +14,10 @@ typedef struct report {
     caterva_dtype *dtype; /* NULL: unknown */
     uint8_t *fill;        /* one item */
     caterva_space space;
-    bool measured; /* `space` is valid; not for URLs or damaged chunk headers */
+    bool measured; /* `space` is valid; false for URLs and damaged chunk headers */
 } report;
 
-/* Fills dtype and fill from r->info. The caller frees both, also on failure. */
+/* Fills r->dtype and r->fill from r->info. The caller frees both members, also on failure. */
 cli_exit report_gather(report *r);
 
 /* Returns data / stored, or 0 if nothing is stored. */
@@ -43,8 +43,8 @@ int report_codec_meta(const caterva_info *info);
 /* Makes the text of the fill, as `get` prints it. Release *text with free. */
 cli_exit report_fill_text(const report *r, char **text, size_t *size);
 
-/* The first function returns the size of an attribute's value. The second puts the value, or only
- * {"$bytes": size} if it is long. */
+/* report_measure_attribute sets *size to the size of an attribute's value. report_attribute_json
+ * puts the value or, if the value is long, {"$bytes": size}. */
 cli_exit report_measure_attribute(const report *r, const char *name, int64_t *size);
 cli_exit report_attribute_json(const report *r, const char *name, json *j);
 

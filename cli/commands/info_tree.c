@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dimension name, and the size of its axes. `varies`: they have different sizes. */
+/* A dimension name, and the size of the axes with this name. `varies`: their sizes differ. */
 typedef struct dimension {
     char *name;
     int64_t size;
@@ -21,7 +21,7 @@ typedef struct dimension {
 
 typedef struct contents {
     int64_t arrays, groups, others, unread;
-    int64_t data, stored; /* bytes of arrays */
+    int64_t data, stored; /* bytes of all arrays */
     dimension *dims;
     size_t n_dims, room;
     bool out_of_memory;
@@ -101,7 +101,7 @@ static cli_exit note_entry(contents *c, const tree_part *part,
 
 /* ---- Reporting -------------------------------------------------------------------------- */
 
-/* Prints a line "name: value" for each attribute, or if `j` is not NULL, members of an object. */
+/* Prints each attribute: as a line "name: value" if `j` is NULL, otherwise as a JSON member. */
 static cli_exit put_attributes(const tree_part *part, json *j)
 {
     size_t n;

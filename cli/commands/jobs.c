@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva jobs`: many writers of one array, for scripts. A job begun here has
- * no running coordinator: until its merge or deletion it is only a folder next to the array. */
+ * no running coordinator: until it is merged or deleted, it is just a folder next to the array. */
 #include "sources/jobs.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -71,8 +71,8 @@ static cli_exit print_id(const char *path, const void *job, size_t size)
                           : cli_fail(code, "%s: the new job has already been deleted", path);
 }
 
-/* Begins a job and prints its id. With --shape the array grows in this handle only: the growth is
- * discarded here, and the merge repeats it. */
+/* Begins a job and prints its id. With --shape, this handle's array grows. The growth is discarded
+ * here, and the merge repeats it. */
 static cli_exit run_begin(const cli_args *args)
 {
     caterva_array *array;
@@ -302,7 +302,7 @@ static cli_exit run_delete(const cli_args *args)
 
 typedef struct jobs_verb {
     const char *name, *arguments;
-    int min_args, max_args; /* including the verb */
+    int min_args, max_args; /* numbers of arguments, including the verb */
     cli_exit (*run)(const cli_args *args);
 } jobs_verb;
 

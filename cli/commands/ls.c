@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva ls`: lists a tree. Opens arrays only for -l and --json (shapes). */
+/* Room: cli/commands. `caterva ls`: lists a tree. -l and --json open each array for its shape. */
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether an entry is listed. Without -r, only the direct members of the group are. */
+/* Whether an entry is listed. Without -r, only the direct members of the group are listed. */
 static bool is_listed(const cli_args *args, const char *name)
 {
     return args->recursive || !strchr(name, '/');

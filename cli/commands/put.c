@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva put`: writes a selection, committed as a whole or not at all. The
- * input must have the shape and dtype of the selection: nothing is broadcast, and items are
+/* Room: cli/commands. `caterva put`: writes a selection in one commit: as a whole or not at all.
+ * The input must have the shape and dtype of the selection: nothing is broadcast, and items are
  * converted only with --casting or --astype. */
 #include "formats/descr.h"
 #include "sources/described.h"
@@ -92,7 +92,7 @@ static cli_exit run_put(const cli_args *args)
     if (code == CLI_OK) {
         code = args->part ? sink_of_part(array, args->output, &place.sel, &to)
                           : sink_of_array(array, place.path, &place.sel, &to);
-        array = NULL; /* the sink owns it, and the selection */
+        array = NULL; /* the sink owns the array and the selection */
         if (code == CLI_OK) code = transfer(args, in.from, to);
     } else {
         selection_free(&place.sel);

@@ -15,16 +15,16 @@ static cli_exit parse_box(const cli_args *args, const caterva_info *info, select
                     args->select);
 }
 
-/* With --select or --astype the output must not be the input, whose other items or precision would
- * be lost. Repacking in place without these options loses nothing. */
+/* With --select or --astype the output must not be the input: other items or precision would be
+ * lost. Without these options, repacking in place loses nothing. */
 static cli_exit check_output(const cli_args *args)
 {
     if (!args->select && !args->astype) return CLI_OK;
     return output_check_input(args->positional[1], args->positional[0]);
 }
 
-/* Takes storage and metalayer from the source unless an option sets them; creation_init does
- * not. */
+/* Takes storage and metalayer from the source unless options set them. creation_init does not do
+ * that. */
 static void keep_kind(const cli_args *args, const caterva_info *info,
                       caterva_create_options *options)
 {

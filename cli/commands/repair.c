@@ -1,5 +1,5 @@
 /* Room: cli/commands. `caterva repair`: saves the readable items of a damaged array. The library
- * searches and decides; this file parses the fill and reports findings and losses. */
+ * does the repair; this file parses the fill and reports findings and losses. */
 #include "commands/repair_tree.h"
 #include "formats/descr.h"
 #include "formats/item.h"

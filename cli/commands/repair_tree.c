@@ -1,4 +1,4 @@
-/* Room: cli/commands. `caterva repair` of a tree: the library repairs each member, this file
+/* Room: cli/commands. `caterva repair` of a tree: the library repairs each member, and this file
  * reports the results. Undamaged members are not listed. */
 #include "commands/repair_tree.h"
 
@@ -19,7 +19,7 @@ typedef struct repairing {
     const char *path;
     json *j;       /* NULL: text */
     bool is_begun; /* the object of a member is open */
-    int ndim;      /* of the array under repair */
+    int ndim;      /* number of axes of the array under repair */
     cli_exit code; /* set if --fill cannot be parsed */
     progress bar;
 } repairing;
@@ -31,7 +31,7 @@ static bool ends_with(const char *text, const char *ending)
     return size > length && memcmp(text + size - length, ending, length) == 0;
 }
 
-/* Whether the directory is a sparse array, whose name can end like that of a tree. */
+/* Whether the directory is a sparse array. Its name can end like the name of a tree. */
 static bool is_array_directory(const char *path)
 {
     static const char frame[] = "/chunks.b2frame";

@@ -28,7 +28,7 @@ typedef struct statistics {
     caterva_array *array;
     caterva_dtype *dtype;
     selection sel;
-    int ndim; /* of the selection's result */
+    int ndim; /* number of axes of the selection's result */
     int64_t shape[CATERVA_MAX_DIMS];
     caterva_stats found;
     int64_t n_bins; /* 0: no histogram */
@@ -42,7 +42,7 @@ typedef struct statistics {
 static cli_exit count_bins(statistics *s, const caterva_reduce_options *options)
 {
     const caterva_stats *f = &s->found;
-    if (!f->finite_min.kind) return CLI_OK; /* nothing to count */
+    if (!f->finite_min.kind) return CLI_OK; /* no finite number to count */
     s->n_bins = s->args->bins;
     if (!s->args->range) {
         s->range[0] = f->finite_min.f;
@@ -78,7 +78,7 @@ static cli_exit count(statistics *s)
 
 /* ---- Text ----------------------------------------------------------------- */
 
-/* Returns the lower edge of bin `i`, as numpy.histogram does. The last edge is i = n_bins. */
+/* Returns the lower edge of bin `i` as numpy.histogram does; the last edge if `i` is n_bins. */
 static double edge(const statistics *s, int64_t i)
 {
     double lo = s->range[0], hi = s->range[1];
@@ -177,7 +177,7 @@ static void put_number(json *j, const char *key, const caterva_number *n)
     }
 }
 
-/* Puts a boolean or number as such, and a time as text, as `get` prints it. */
+/* Puts a boolean or number as a JSON value, and a time as text in the form that `get` prints. */
 static cli_exit put_item(const statistics *s, json *j, const char *key,
                          const caterva_number *n)
 {
@@ -312,7 +312,7 @@ static cli_exit copy_npy(const cli_args *args, input *in, caterva_array **out)
     CLI_TRY(input_open(args, NULL, NULL, in));
     CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
     source *from = in->from;
-    in->from = NULL; /* source_select owns it, also on failure */
+    in->from = NULL; /* source_select takes ownership, also on failure */
     CLI_TRY(source_select(from, &sel, &in->from));
     cli_exit code = creation_init(&c, args, &in->from->shape, in->from->dtype, NULL);
     if (code == CLI_OK && caterva_create("mem:", &c.options, out, &err) != CATERVA_OK)

@@ -1,5 +1,5 @@
-/* Room: cli/commands. Times reads as a program would do them: boxes of one size at random
- * positions, through one open handle. Used by `bench` and `tune`. */
+/* Room: cli/commands. Times reads like those of a program: boxes of one size at random positions,
+ * through one open handle. `bench` and `tune` use it. */
 #include "commands/timing.h"
 #include "sources/described.h"
 
@@ -103,7 +103,7 @@ static cli_exit time_read(caterva_array *array, const char *path, moving_box *b,
     return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
 }
 
-/* Times the next box through both handles. */
+/* Times a read of the next box through `array`, and the second of two reads through `other`. */
 static cli_exit time_place(caterva_array *array, caterva_array *other, const char *path,
                            moving_box *b, double *first, double *again)
 {
@@ -119,7 +119,7 @@ static cli_exit time_all(caterva_array *array, caterva_array *other, const char 
                          moving_box *b, double budget, timed_reads *out)
 {
     double first[MAX_READS], again[MAX_READS], spent = 0, blocks = 0;
-    CLI_TRY(time_place(array, other, path, b, first, again)); /* warms up, not timed */
+    CLI_TRY(time_place(array, other, path, b, first, again)); /* warm-up, not timed */
     for (int64_t n = 0; n < MAX_READS && (n < MIN_READS || spent < budget); n++) {
         CLI_TRY(time_place(array, other, path, b, &first[n], &again[n]));
         spent += first[n];

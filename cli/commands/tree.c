@@ -11,7 +11,7 @@ enum { DEEPEST = 66 };
 typedef struct drawing {
     const tree_part *part;
     leaf_infos infos;
-    bool goes_on[DEEPEST]; /* at each depth: another entry follows */
+    bool goes_on[DEEPEST]; /* another entry follows at this depth */
 } drawing;
 
 /* Returns the length of the group's path in the name, including its last slash. */

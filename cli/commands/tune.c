@@ -22,8 +22,8 @@
 typedef struct tuning {
     tune_task task;
     tune_trial trials[MAX_TRIALS];
-    int n_trials;   /* measured */
-    int n_possible; /* candidates */
+    int n_trials;   /* number of measured trials */
+    int n_possible; /* number of candidates */
 } tuning;
 
 /* ---- Arguments ----------------------------------------------------------- */
@@ -93,7 +93,7 @@ static cli_exit run_trials(const cli_args *args, caterva_array *array, tuning *t
     t->n_possible = task->n_partitions * task->n_codecs;
     double budget = time / t->n_possible / task->n_reads / 2;
     budget = budget < MIN_BUDGET ? MIN_BUDGET : budget > MAX_BUDGET ? MAX_BUDGET : budget;
-    progress_start(&bar, args, t->n_possible); /* trials */
+    progress_start(&bar, args, t->n_possible); /* counts trials, not bytes */
     bar.hides_bytes = true;
     cli_exit code = CLI_OK;
     for (int i = 0; i < t->n_possible && code == CLI_OK; i++) {

@@ -19,26 +19,26 @@ typedef struct tune_read {
 /* A picked chunk of a partition. Padding outside of the array does not count as items. */
 typedef struct tune_chunk {
     double n_items;   /* items of the array in the chunk */
-    double n_sampled; /* those of n_items that lie in the picked blocks */
+    double n_sampled; /* items of the array in the picked blocks of the chunk */
     double density;   /* bytes per item in the present file */
 } tune_chunk;
 
-/* Blocks picked from all parts of the array. Each is laid out as the chunks of the partition hold
- * it, with padding. */
+/* Blocks picked from all parts of the array. Each block has the layout that it has in a chunk of
+ * the partition, with padding. */
 typedef struct tune_blocks {
     uint8_t *items;       /* n_chunks times per_chunk blocks */
     int64_t n_chunks;     /* picked chunks that are not all zeros */
     int64_t per_chunk;    /* picked blocks in each of these chunks */
-    double stored_chunks; /* expected chunks of the array that are not zeros */
+    double stored_chunks; /* expected number of chunks that are not all zeros */
     int64_t blocks_of_chunk;
-    tune_chunk chunks[TUNE_MAX_CHUNKS]; /* first these n_chunks, then those of zeros */
+    tune_chunk chunks[TUNE_MAX_CHUNKS]; /* first these n_chunks, then chunks of zeros */
     int n_picked;
     bool is_all; /* all blocks were picked */
 } tune_blocks;
 
 typedef struct tune_partition {
     int32_t chunk[CATERVA_MAX_DIMS], block[CATERVA_MAX_DIMS];
-    bool current, automatic; /* is the file's own; is the library's choice */
+    bool current, automatic; /* the file's own partition; the library's choice */
     tune_blocks blocks;
 } tune_partition;
 
@@ -56,13 +56,13 @@ typedef struct tune_sample {
     size_t size;
 } tune_sample;
 
-/* Weights of the score: size_weight for the logarithm of the size, the rest for those of times. */
+/* The weight of the logarithm of the size in the score; times have the rest. */
 typedef struct tune_preference {
     const char *name;
     double size_weight;
 } tune_preference;
 
-/* The i-th word that --prefer accepts; NULL after the last. */
+/* Returns the i-th word that --prefer accepts, or NULL after the last. */
 const char *tune_preference_name(size_t i);
 
 typedef struct tune_task {
@@ -74,10 +74,10 @@ typedef struct tune_task {
     int n_reads;
     tune_partition partitions[TUNE_MAX_PARTITIONS];
     int n_partitions;
-    tune_codec codecs[TUNE_MAX_CODECS]; /* the file's own comes first */
+    tune_codec codecs[TUNE_MAX_CODECS]; /* the file's own codec comes first */
     int n_codecs;
     tune_sample sample;
-    double density; /* bytes per item in the present file, mean */
+    double density; /* mean bytes per item in the present file */
 } tune_task;
 
 /* One combination of partition and codec, and its results. */
@@ -86,8 +86,8 @@ typedef struct tune_trial {
     const tune_codec *codec;
     double bytes;                        /* expected, whole file */
     double ratio;                        /* expected, whole file */
-    double write_seconds;                /* of the sample */
-    double seconds[CLI_MAX_READS];       /* expected, one read in the whole array */
+    double write_seconds;                /* time to write the sample */
+    double seconds[CLI_MAX_READS];       /* expected times of single reads of the array */
     double amplification[CLI_MAX_READS]; /* bytes decoded per byte delivered */
     double score; /* weighted logarithms of times and size: smaller is better */
 } tune_trial;
@@ -104,14 +104,14 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
 /* Fills task->density: the bytes of the stored chunks per item of the array. */
 cli_exit tune_measure_density(tune_task *task, caterva_array *array);
 
-/* Finds the block of the present file that contains `item`. Adds its size to *bytes, and its number
- * of items to *n_items. */
+/* Finds the block of the present file that contains `item`. Adds the block's size to *bytes, and
+ * its number of items to *n_items. */
 cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int64_t *item,
                           double *bytes, double *n_items);
 
 /* Returns the expected bytes of all blocks of the array in a candidate's partition and codec.
- * `bytes` has the sizes of the n_chunks picked chunks. Corrects the estimate if the density of the
- * present file there differs from its mean density. */
+ * `bytes` has the sizes of the n_chunks picked chunks. Corrects the estimate if the present file's
+ * density in the picked chunks differs from its mean density. */
 double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes);
 
 /* Fills trial->bytes: the file's size if the candidate is its present partition and codec,

@@ -22,7 +22,7 @@ static double cost_of_read(const tune_task *task, const tune_read *read, const i
     return blocks * (SECONDS_PER_BLOCK + bytes / BYTES_PER_SECOND);
 }
 
-/* Adds the logarithms of the costs, so that a long read does not outweigh a short one. */
+/* Returns the sum of the logarithms of the costs, so that a long read does not outweigh others. */
 static double cost_of_all(const tune_task *task, const int64_t *block)
 {
     double cost = 0;
@@ -32,8 +32,8 @@ static double cost_of_all(const tune_task *task, const int64_t *block)
 }
 
 /* Starts with a block of one item. While the block stays within `bytes`, doubles it along the axis
- * that makes the reads cheapest. Among equal axes the last one wins, because its items are adjacent
- * in memory. */
+ * that makes the reads cheapest. If axes are equally good, takes the last one, because its items
+ * are adjacent in memory. */
 static void grow_block(const tune_task *task, int64_t bytes, int32_t *out)
 {
     int ndim = task->info->ndim;
@@ -122,8 +122,8 @@ static void choose_codecs(tune_task *task)
                       .level = info->level > 0 ? info->level : 0,
                       .use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD,
                       .current = true};
-    /* Removes the empty entries of `filters`, so that equal pipelines compare equal. A meta in the
-     * first entry, if this has no filter, means that the library chose filters for each chunk: see
+    /* Removes the empty entries of `filters`, so that equal pipelines compare equal. If the first
+     * entry has a meta but no filter, the library chose filters for each chunk: see
      * caterva_info. */
     own.automatic = info->filters[0] == CATERVA_FILTER_NONE && info->filters_meta[0] != 0;
     for (int i = 0, n = 0; i < CATERVA_MAX_FILTERS; i++) {

@@ -9,7 +9,7 @@
 #include <caterva_upkeep.h>
 
 enum { CHUNK_HEADER = 32, BLOCK_START = 4, MIN_PLACES = 8 };
-#define MOST 4.0 /* limit of the correction factor, and its inverse */
+#define MOST 4.0 /* limit of the correction factor and of its inverse */
 
 cli_exit tune_measure_density(tune_task *task, caterva_array *array)
 {
@@ -50,8 +50,8 @@ cli_exit tune_add_density(const tune_task *task, caterva_array *array, const int
     return CLI_OK;
 }
 
-/* Weighs chunks by their numbers of items, because chunks at the edge have fewer. each[i] is the
- * candidate's density of chunk i, 0 for a chunk of zeros. */
+/* Weights chunks by their numbers of items, because chunks at the edge have fewer items. each[i] is
+ * the density of chunk i in the candidate, 0 for a chunk of zeros. */
 double tune_expected(const tune_task *task, const tune_blocks *b, const double *bytes)
 {
     double all = 0, x = 0, y = 0, xx = 0, xy = 0, each[TUNE_MAX_CHUNKS] = {0};

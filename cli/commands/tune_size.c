@@ -7,9 +7,9 @@
  *     blocks of the picked chunks  a: 3 of 128, b: 3 of 128, ...
  *     the array in memory          chunk 0: a a a   chunk 1: b b b   ...
  *
- * tune_density.c corrects for picked blocks that compress better or worse than the whole. The
+ * tune_density.c corrects for picked blocks that compress better or worse than the whole array. The
  * overhead of a chunk (header, a start and a checksum for each block) is included. A block outside
- * of the array is never picked: it takes only a start and a checksum. A chunk of zeros is stored
+ * of the array is never picked: it takes just a start and a checksum. A chunk of zeros is stored
  * without blocks and takes no bytes. */
 #include "commands/tune.h"
 #include "sources/described.h"
@@ -20,15 +20,15 @@
 
 enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32, EMPTY_BLOCK = 8 };
 #define BLOCKS_BYTES ((int64_t)24 << 20) /* limit for the picked blocks of a partition */
-#define FEW_BYTES ((int64_t)64 << 20)    /* higher limit, to have MIN_CHUNKS large blocks */
+#define FEW_BYTES ((int64_t)64 << 20)    /* higher limit if MIN_CHUNKS blocks need it */
 #define WHOLE_CHUNK ((int64_t)16 << 20)  /* larger chunks are not read as a whole */
 
 /* A partition of the array, counted in chunks and blocks along each axis. */
 typedef struct cut {
     int ndim;
-    int64_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS]; /* of a chunk */
+    int64_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS]; /* ... of a chunk */
     int64_t n_chunks, n_blocks;
-    int64_t block_bytes, chunk_bytes; /* with padding */
+    int64_t block_bytes, chunk_bytes; /* sizes with padding */
 } cut;
 
 /* The array in a partition, and the state of picking its blocks. */
@@ -58,7 +58,7 @@ static cut cut_up(const caterva_info *info, const tune_partition *p)
 }
 
 /* Returns a random position in the i-th of `n` equal stretches of `total`. The ends of a stretch
- * may be fractions, so all positions are equally likely. SplitMix64: the same picks in every
+ * may be fractions, so all positions are equally likely. SplitMix64 makes the same picks in every
  * run. */
 static int64_t pick(uint64_t *state, int64_t i, int64_t n, int64_t total)
 {
@@ -84,8 +84,8 @@ static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *p
     }
 }
 
-/* Expands a box that was cut off at the end of the array to a whole block, in place: moves each row
- * to its position in the block, beginning with the last row, so that none is overwritten. */
+/* Expands, in place, a box that the end of the array cuts off to a whole block. Moves each row to
+ * its position in the block, beginning with the last row, so that no row is overwritten. */
 static void spread(const tune_task *task, const int32_t *block, const int64_t *lengths,
                    uint8_t *items)
 {
@@ -109,7 +109,7 @@ static void spread(const tune_task *task, const int32_t *block, const int64_t *l
     }
 }
 
-/* Counts the blocks of a chunk, along each axis, that hold items; returns their product. */
+/* Counts, along each axis, the blocks of a chunk that hold items. Returns the counts' product. */
 static int64_t count_filled(const cut_array *from, int64_t chunk, int64_t *counts)
 {
     const cut *c = &from->c;
@@ -136,8 +136,8 @@ static double items_of_chunk(const cut_array *from, int64_t chunk)
     return n;
 }
 
-/* Reads a block as a chunk holds it, with zeros outside of the array. Sets *n_items to the number
- * of items inside. */
+/* Reads a block with the layout of a chunk's blocks, with zeros outside of the array. Sets *n_items
+ * to the number of items inside. */
 static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *at_block,
                            uint8_t *items, double *n_items)
 {
@@ -166,8 +166,8 @@ static cli_exit read_block(const cut_array *from, int64_t chunk, const int64_t *
     return CLI_OK;
 }
 
-/* Finds the block of the present file that contains the middle of this block. Adds its size to
- * *bytes, and its number of items to *n_items. */
+/* Finds the block of the present file that contains the middle of this block. Adds the found
+ * block's size to *bytes, and its number of items to *n_items. */
 static cli_exit add_density(const cut_array *from, int64_t chunk, const int64_t *at_block,
                             double *bytes, double *n_items)
 {
@@ -190,8 +190,8 @@ static bool is_zeros(const uint8_t *bytes, size_t size)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Sets *empty to whether the whole chunk is zeros; called if all its picked blocks are. A chunk
- * larger than WHOLE_CHUNK is assumed to be, without reading it. */
+/* Called if all picked blocks of a chunk are zeros. Sets *empty to whether all of the chunk is
+ * zeros. A chunk larger than WHOLE_CHUNK is not read: *empty is then true. */
 static cli_exit chunk_is_empty(const cut_array *from, int64_t chunk, bool *empty)
 {
     const cut *c = &from->c;
@@ -239,7 +239,7 @@ static cli_exit take_chunk(cut_array *from, int64_t chunk, uint8_t *to, tune_chu
     return CLI_OK;
 }
 
-/* Picks and reads chunks. In b->chunks, those of zeros come last, the others in order. */
+/* Picks and reads chunks. In b->chunks, chunks of zeros come last, the others in order. */
 static cli_exit take_chunks(cut_array *from, tune_blocks *b, int64_t n_chunks)
 {
     size_t chunk_size = (size_t)(b->per_chunk * from->c.block_bytes);
@@ -267,7 +267,7 @@ cli_exit tune_take_blocks(const tune_task *task, caterva_array *array, tune_part
     int64_t few = at_most(FEW_BYTES / c->block_bytes, MIN_CHUNKS);
     int64_t n_chunks = at_most(c->n_chunks, at_most(at_least(wanted, few), TUNE_MAX_CHUNKS));
     b->per_chunk = at_most(c->n_blocks, ceil_div(wanted, n_chunks));
-    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* reads all */
+    if (2 * b->per_chunk > c->n_blocks) b->per_chunk = c->n_blocks; /* reads all blocks */
     b->items = cli_alloc((size_t)(n_chunks * b->per_chunk * c->block_bytes));
     if (!b->items) return CLI_IO;
     CLI_TRY(take_chunks(&from, b, n_chunks));
@@ -305,8 +305,8 @@ static double n_filled(const tune_task *task, const tune_partition *p)
     return n;
 }
 
-/* Computes the size of the whole array from the array in memory. The compressed blocks grow with
- * the number of items, checksums with the number of blocks; headers have a fixed size. */
+/* Computes the size of the whole array from the array in memory. Compressed blocks grow with the
+ * number of items, and checksums grow with the number of blocks. Headers have a fixed size. */
 static cli_exit scale(const tune_task *task, const tune_partition *p, caterva_array *array,
                       double *bytes)
 {
@@ -317,7 +317,7 @@ static cli_exit scale(const tune_task *task, const tune_partition *p, caterva_ar
     for (int64_t i = 0; i < b->n_chunks; i++) sizes[i] -= (double)CHUNK_HEADER;
     double blocks = b->stored_chunks * (double)b->blocks_of_chunk;
     double filled = n_filled(task, p);
-    double fixed = 3 * (double)info->header_bytes; /* with its copy and the trailer */
+    double fixed = 3 * (double)info->header_bytes; /* the header, its copy, the trailer */
     double rest = (double)info->frame_bytes - chunks;
     double of_blocks = rest > fixed ? rest - fixed : 0;
     *bytes = (rest < fixed ? rest : fixed) + tune_expected(task, b, sizes) +

@@ -1,6 +1,6 @@
 /* Room: cli/commands. The sample of `tune`, and one trial on it. A candidate is written and read in
- * memory like any array. The time of a read in the whole array is its time on the sample, times the
- * blocks that it touches in the whole array, divided by those that it touches in the sample. */
+ * memory like any array. The time of a read in the whole array is estimated as its time on the
+ * sample, multiplied by the ratio of the blocks that it touches in the array and in the sample. */
 #include "commands/timing.h"
 #include "commands/tune.h"
 #include "terminal/progress.h"

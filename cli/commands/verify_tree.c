@@ -1,5 +1,5 @@
-/* Room: cli/commands. `caterva verify` of a tree: the library checks each member, this file prints
- * each as a line or a JSON object. */
+/* Room: cli/commands. `caterva verify` of a tree: the library checks each member, and this file
+ * prints each as a line or a JSON object. */
 #include "commands/verify_tree.h"
 
 #include "formats/item.h"
@@ -16,8 +16,8 @@ typedef struct verification {
     const cli_args *args;
     const tree_part *part;
     json j;
-    char *url;       /* of the current member; NULL: nothing reported yet */
-    int ndim;        /* of that member */
+    char *url;       /* URL of the current member; NULL: nothing reported yet */
+    int ndim;        /* number of axes of the current member */
     cli_exit unread; /* exit status of a member that cannot be opened */
     progress bar;
     cli_exit worst;

@@ -18,8 +18,8 @@
 
 #define EXACT_ITEMS (INT64_C(1) << 24) /* a selection with more items is sampled */
 
-/* Sets the values of the first and last colour: those of --range, or 0 and 255 for colours in
- * uint8, or the smallest and largest value. */
+/* Sets the values of the first and last colour: the values of --range if given, else 0 and 255 for
+ * colours in uint8, else the smallest and largest value. */
 static cli_exit choose_range(const cli_args *args, const picture *p, colormap *map)
 {
     if (args->range) return number_range(args->range, &map->lo, &map->hi);
@@ -49,7 +49,7 @@ typedef struct viewing {
     const char **dims;                  /* names of the array's axes; or NULL */
     const char *axes[CATERVA_MAX_DIMS]; /* names of the selection's axes; or NULL */
     int channels;
-    int64_t step[2]; /* of the sample, along rows and columns */
+    int64_t step[2]; /* step of the sample along rows, and along columns */
 } viewing;
 
 /* Decides whether a last axis of three or four items holds the channels of a colour. */
@@ -177,7 +177,7 @@ static cli_exit view(const cli_args *args, input *in)
     cli_exit code = parse_viewing(&v, in->from);
     if (code == CLI_OK) {
         source *from = in->from;
-        in->from = NULL; /* source_select owns it and the selection, also on failure */
+        in->from = NULL; /* source_select owns both, also on failure */
         thin(&v);
         code = source_select(from, &v.sel, &in->from);
         v.sel = (selection){.ndim = 0};

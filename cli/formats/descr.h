@@ -6,8 +6,8 @@
 
 #include "cli.h"
 
-/* Parses a dtype. If that fails, reports it with `code`: CLI_USAGE for an argument, CLI_CORRUPT for
- * a file. `where` names its origin in the message. Release *out with caterva_dtype_free. */
+/* Parses a dtype. Reports a failure with `code`: CLI_USAGE for an argument, CLI_CORRUPT for a file.
+ * In the message, `where` names the origin of the dtype. Release *out with caterva_dtype_free. */
 cli_exit descr_parse(cli_exit code, const char *where, const char *text, caterva_dtype **out);
 
 /* Makes the literal of 'descr' in .npy headers: "'<f4'" or a list. Release *out with free. */

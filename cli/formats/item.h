@@ -15,8 +15,8 @@ typedef struct item_style {
 void item_print(FILE *stream, const caterva_dtype *dtype, const uint8_t *bytes,
                 const item_style *style);
 
-/* item_number returns the item as a real number: of a complex number, the absolute value. It may be
- * called only if item_is_number is true. */
+/* If item_is_number returns true, item_number returns the item as a real number. For a complex
+ * number this is the absolute value. */
 bool item_is_number(const caterva_dtype *dtype);
 double item_number(const caterva_dtype *dtype, const uint8_t *bytes);
 
@@ -24,7 +24,7 @@ double item_number(const caterva_dtype *dtype, const uint8_t *bytes);
  * dtype cannot hold the value. */
 bool item_read(const caterva_dtype *dtype, const char *text, uint8_t *bytes);
 
-/* The same, but a failure is reported with CLI_USAGE and a message that begins with `where`. */
+/* Like item_read, but reports a failure with CLI_USAGE and a message that begins with `where`. */
 cli_exit item_parse(const char *where, const caterva_dtype *dtype, const char *text,
                     uint8_t *bytes);
 

@@ -1,6 +1,6 @@
 /* Room: cli/formats. Parses text as one item, for --fill and for cells of text. Rejects values out
- * of the dtype's range; rounds floats as C does. Accepts the forms that item_print.c writes, except
- * durations: of these it accepts only counts of the unit. */
+ * of the dtype's range; rounds floats as C does. Accepts the forms that item_print.c writes, but a
+ * duration must be a count of its unit. */
 #include "formats/item.h"
 #include "formats/moment.h"
 #include "formats/numbers.h"
@@ -74,12 +74,12 @@ static bool parse_real(const caterva_dtype *dtype, const char *text, uint8_t *by
 static bool parse_bytes(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if ((int64_t)strlen(text) > dtype->item_size) return false;
-    /* items are padded with NULs */
+    /* the caller has filled `bytes` with the NULs that pad an item */
     memcpy(bytes, text, strlen(text));
     return true;
 }
 
-/* Returns the next character of UTF-8 text; 0 at the end, and if the text is not valid UTF-8. */
+/* Returns the next character of UTF-8 text; 0 at the end of the text or if it is invalid. */
 static uint32_t next_character(const uint8_t **text)
 {
     uint8_t lead = *(*text)++;
@@ -111,7 +111,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses "0x" and two digits for each byte of the item, as get prints it. */
+/* Parses "0x" and two digits for each byte of the item, in the form that `get` prints. */
 static bool parse_hex(const caterva_dtype *dtype, const char *text, uint8_t *bytes)
 {
     if (strncmp(text, "0x", 2) != 0 || (int64_t)strlen(text) != 2 + 2 * dtype->item_size)

@@ -165,7 +165,7 @@ static void print_element(FILE *stream, const caterva_dtype *dtype, const uint8_
     }
 }
 
-/* Returns how many of the innermost axes begin (or end) at element `i`. */
+/* Returns how many of the innermost axes begin or, if `end`, end at element `i`. */
 static int edges(const caterva_dtype *dtype, int64_t i, bool end)
 {
     int n = 0;

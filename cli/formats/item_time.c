@@ -9,8 +9,8 @@
 /* A unit shorter than a day. Seconds are printed with `digits` decimals. */
 typedef struct time_unit {
     const char *name;
-    int64_t per_second; /* counts in a second; 0: fewer than one */
-    int64_t seconds;    /* in a count; 1 if a count is shorter */
+    int64_t per_second; /* counts in a second; 0: a count is longer than a second */
+    int64_t seconds;    /* seconds in a count; 1 if a count is shorter than a second */
     int digits;
 } time_unit;
 
@@ -31,7 +31,7 @@ typedef struct civil_date {
     int month, day;
 } civil_date;
 
-/* Returns a / b rounded down, and the remainder in *rest, which is in [0, b). Cannot overflow. */
+/* Returns a / b rounded down. Sets *rest to the remainder, in [0, b). Cannot overflow. */
 static int64_t floor_div(int64_t a, int64_t b, int64_t *rest)
 {
     *rest = a % b;
@@ -114,7 +114,7 @@ static void print_datetime(FILE *stream, const char *unit, int64_t value)
             return;
         }
     }
-    fprintf(stream, "%" PRId64, value); /* generic */
+    fprintf(stream, "%" PRId64, value); /* the generic unit */
 }
 
 void item_print_time(FILE *stream, char kind, const char *unit, int64_t value)

@@ -26,7 +26,7 @@ void json_put_real(json *j, const char *key, double value);
 void json_put_single(json *j, const char *key, float value);
 void json_put_bool(json *j, const char *key, bool value);
 void json_put_null(json *j, const char *key);
-void json_put_text(json *j, const char *key, const char *text);  /* NULL: null */
+void json_put_text(json *j, const char *key, const char *text);  /* NULL becomes null */
 void json_put_place(json *j, const char *key, const char *path); /* uses cli_show_place */
 void json_put_text_n(json *j, const char *key, const char *text, size_t size);
 void json_put_ints(json *j, const char *key, const int64_t *values, int n);

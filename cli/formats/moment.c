@@ -1,4 +1,4 @@
-/* Room: cli/formats. Calendars and moments, in integers. No overflow: years are bounded. */
+/* Room: cli/formats. Calendars and moments, in integers. Years are bounded: nothing overflows. */
 #include "formats/moment.h"
 
 #include <stdlib.h>
@@ -76,7 +76,8 @@ static int64_t days_before_year(calendar of, int64_t year, bool julian)
     return 365 * year + leaps - floor_div(year + 99, 100) + floor_div(year + 399, 400);
 }
 
-/* Sets *out to a day's number, from the calendar's year 0 on. Returns false for an invalid day. */
+/* Sets *out to the day's number, from year 0 of the calendar on. Returns false for an invalid
+ * day. */
 static bool day_number(calendar of, int64_t year, int64_t month, int64_t day, int64_t *out)
 {
     bool skipped =
@@ -130,7 +131,7 @@ typedef struct civil {
     int64_t year, month, day, hour, minute, second;
     int32_t nanoseconds;
     int64_t zone; /* seconds ahead of UTC */
-    int parts;    /* given parts: 1 the year, ..., 6 the second, 7 its fraction */
+    int parts;    /* number of parts given: 1 year, ..., 6 second, 7 its fraction */
     int64_t unit; /* nanoseconds of the last digit of a fraction */
 } civil;
 
@@ -344,8 +345,8 @@ bool time_count_of(const time_count *count, moment at, int64_t *whole, double *r
     return true;
 }
 
-/* Sets *out to the time since 1970 in counts of `many` years or months. Returns false if it is not
- * a whole number of counts. */
+/* Sets *out to the time since 1970 in counts of `many` years or months. Returns false if the time
+ * is not a whole number of counts. */
 static bool count_months(const civil *c, int64_t many, bool years, int64_t *out)
 {
     int64_t months = (c->year - 1970) * 12 + c->month - 1, each = many * (years ? 12 : 1);

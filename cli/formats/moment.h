@@ -24,26 +24,26 @@ typedef struct moment {
 bool calendar_find(const char *name, calendar *out);
 
 /* Parses `size` bytes: "2000", "2000-02", "2000-02-29", "2000-02-29T12", "... 12:30", "...:59.25Z".
- * The text denotes a period (a year, a day, a second) from *from until *until. Returns false if it
- * is invalid, or not a date of the calendar. */
+ * The text denotes a period (a year, a day, a second) from *from until *until. Returns false if the
+ * text is invalid or not a date of the calendar. */
 bool moment_parse(const char *text, size_t size, calendar of, moment *from, moment *until);
 
-/* Converts such a text to a datetime64 in `unit` ("D", "25s", "M"), as NumPy does. Returns false if
- * the text is invalid, or lies between two counts, or its count does not fit in 64 bits. */
+/* Converts a text like those of moment_parse to a datetime64 in `unit` ("D", "25s", "M"), as NumPy
+ * does. Returns false if it is invalid, lies between two counts, or has no count of 64 bits. */
 bool moment_count(const char *text, const char *unit, int64_t *out);
 
 /* How numbers count time: in steps of `nanoseconds` from `origin`. */
 typedef struct time_count {
     calendar calendar;
     moment origin;
-    int64_t nanoseconds; /* of one count */
+    int64_t nanoseconds; /* in one count */
 } time_count;
 
 /* Parses "<unit> since <date>" with the words of UDUNITS. Returns false if the text is invalid or
  * the unit has no fixed length. */
 bool time_count_parse(const char *units, calendar of, time_count *out);
 
-/* Parses the unit of a datetime64 ("ns", "25s", "D"). Returns false like time_count_parse. */
+/* Parses the unit of a datetime64 ("ns", "25s", "D"). Fails in the cases of time_count_parse. */
 bool time_count_of_datetime(const char *unit, time_count *out);
 
 /* Computes the time from the origin to `at` in counts: *whole, rounded down, and the fraction *rest

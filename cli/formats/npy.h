@@ -15,7 +15,7 @@ typedef struct npy_header {
 /* Reads the next `size` bytes of a file. Returns CLI_CORRUPT if the file has fewer. */
 typedef cli_exit npy_read_bytes(void *context, void *dst, size_t size);
 
-/* Reads the header of a file, which messages name as `path`. Release out->dtype with free. */
+/* Reads the header of a file. Messages name it `path`. Release out->dtype with free. */
 cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
                          npy_header *out);
 

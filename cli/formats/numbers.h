@@ -8,11 +8,11 @@
  * is no integer or it does not fit in 64 bits. */
 bool number_scan(const char **text, int64_t *out);
 
-/* Parses bytes: "65536", "64KiB", "64K", "1M", "1GB". K, M, G, T and KiB.. are powers of 1024;
- * kB/KB, MB.. powers of 1000. */
+/* Parses bytes: "65536", "64KiB", "64K", "1M", "1GB". K, M, G, T, KiB, MiB, ... are powers of 1024.
+ * kB, KB, MB, ... are powers of 1000. */
 bool number_size(const char *text, int64_t *out);
 
-/* Parses milliseconds: "500ms", "10s", "2m"; a bare number is seconds. */
+/* Parses milliseconds: "500ms", "10s", "2m"; a number without a unit means seconds. */
 bool number_time(const char *text, int64_t *out);
 
 /* Parses all of `text` as a real number; "nan" and "inf" are allowed. */

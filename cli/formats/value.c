@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MOST_DEPTH = 64, EXT_FRAME = 42, EXT_REFERENCE = 43, EXT_SET = 45 };
-enum { MOST_BYTES = 256 << 20 }; /* of the items of an array */
+enum { MOST_BYTES = 256 << 20 }; /* limit for the items of an array */
 
 typedef enum word { BINARY, COMPLEX, TUPLE, SET, ARRAY, MAP, EXT, N_WORDS } word;
 
@@ -49,8 +49,8 @@ static void print_base64(FILE *stream, const uint8_t *bytes, size_t size)
     fputc('"', stream);
 }
 
-/* Decodes `text` into `out`, which has size / 4 * 3 bytes. Returns their number, or -1 if the text
- * is not base64 or has bits after its last byte. */
+/* Decodes `text` into `out`, which has size / 4 * 3 bytes. Returns the number of decoded bytes, or
+ * -1 if the text is not base64 or has bits after its last byte. */
 static int64_t decode_base64(const char *text, size_t size, uint8_t *out)
 {
     int64_t n = 0;
@@ -186,7 +186,7 @@ static bool is_plain_text(const caterva_dtype *d, const uint8_t *item)
     return true;
 }
 
-/* Whether JSON has a form for items of this dtype; not for half and long floats, for instance. */
+/* Whether JSON has a form for items of this dtype; false, for example, for half floats. */
 static bool has_json_form(const caterva_dtype *d)
 {
     int64_t size = d->kind == 'c' ? d->item_size / 2 : d->item_size;
@@ -371,7 +371,7 @@ char *value_text(const void *packed, size_t size)
 /* ---- JSON to MessagePack -------------------------------------------------- */
 
 /* Jansson's integers are int64. A larger integer that fits uint64 is passed to Jansson as text that
- * begins with a mark, which does not occur elsewhere in the input. */
+ * begins with a mark. The mark does not occur elsewhere in the input. */
 typedef struct big_mark {
     char text[24];
     size_t size; /* 0: the input has no such integers */
@@ -384,7 +384,7 @@ typedef struct translation {
     bool no_memory;
     char wrong[160]; /* the first error: "expected ..."; or empty */
     big_mark mark;
-    int depth; /* of the current value */
+    int depth; /* nesting depth of the current value */
 } translation;
 
 static void expected(translation *t, const char *what)
@@ -392,7 +392,7 @@ static void expected(translation *t, const char *what)
     if (!t->wrong[0]) snprintf(t->wrong, sizeof t->wrong, "expected %s", what);
 }
 
-/* Appends a value. The bytes of a text are borrowed; the translation owns those of other kinds. */
+/* Appends a value. The bytes of a text are borrowed; the translation owns all other bytes. */
 static void put(translation *t, caterva_value value)
 {
     value.struct_size = sizeof value;
@@ -468,7 +468,7 @@ static void take_whole(translation *t, const caterva_dtype *d, const json_t *v, 
 {
     bool negative;
     uint64_t value;
-    int bits = (int)d->item_size * 8 - (d->kind != 'u'); /* of the absolute value */
+    int bits = (int)d->item_size * 8 - (d->kind != 'u'); /* for the absolute value */
     if (!load_integer(t, v, &negative, &value)) {
         expected(t, "an integer");
         return;
@@ -522,7 +522,7 @@ static bool is_scalar(const caterva_dtype *d)
     return d->ndim == 0 && d->n_fields == 0 && d->item_size > 0;
 }
 
-/* Allocates zeroed memory for all items of value->shape; NULL after expected(). */
+/* Allocates zeroed memory for all items of value->shape. After expected(), returns NULL. */
 static uint8_t *make_items(translation *t, const caterva_dtype *d, caterva_value *value)
 {
     uint64_t size = (uint64_t)d->item_size;
@@ -542,7 +542,7 @@ static uint8_t *make_items(translation *t, const caterva_dtype *d, caterva_value
 
 /* ---- Words ---------------------------------------------------------------- */
 
-/* Returns the bytes of base64 text, to be freed; NULL after expected(). */
+/* Returns the bytes of base64 text, to be freed. After expected(), returns NULL. */
 static uint8_t *take_base64(translation *t, const json_t *v, size_t *size)
 {
     size_t n = json_string_length(v);

@@ -23,11 +23,11 @@ cli_exit value_print(json *j, const char *key, const void *packed, size_t size);
 /* Returns the packed value as JSON text, to be freed; NULL after a failure. */
 char *value_text(const void *packed, size_t size);
 
-/* JSON input, and texts for the message if it is invalid. */
+/* JSON input, and texts for the message if the input is invalid. */
 typedef struct value_input {
     const char *text;
     size_t size;
-    const char *dtype; /* make a NumPy array of this dtype; NULL: no */
+    const char *dtype; /* dtype of the NumPy array to make; NULL: make no array */
     const char *what, *hint;
 } value_input;
 

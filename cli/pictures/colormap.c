@@ -1,5 +1,5 @@
 /* Room: cli/pictures. Colour maps. Each is stored as a few anchors of a well-known table
- * (matplotlib's, Google's turbo), and interpolated: this looks the same as a table of 256 rows. */
+ * (matplotlib's, Google's turbo), and interpolated; the result looks the same as 256 rows. */
 #include "pictures/colormap.h"
 
 #include "words.h"

@@ -14,7 +14,7 @@ typedef struct colormap {
     double lo, hi; /* values of the first and the last colour; lo < hi */
 } colormap;
 
-/* Initializes the map of this name; NULL is gray. CLI_USAGE if the name is unknown. */
+/* Initializes the map of this name; NULL is gray. Returns CLI_USAGE for an unknown name. */
 cli_exit colormap_init(colormap *map, const char *name);
 
 /* Returns the i-th name; NULL after the last. */

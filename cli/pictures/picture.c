@@ -1,5 +1,6 @@
-/* Room: cli/pictures. Reads rows of numbers from a source, as many at once as the memory allows, in
- * groups that end at chunk boundaries. The picture is drawn row by row, never kept as a whole. */
+/* Room: cli/pictures. Reads rows of numbers from a source, as many per read as the memory allows,
+ * in groups that end at chunk boundaries. The picture is drawn row by row, never kept as a
+ * whole. */
 #include "pictures/picture.h"
 
 #include "formats/item.h"

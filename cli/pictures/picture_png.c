@@ -1,6 +1,6 @@
-/* Room: cli/pictures. Writes pictures as PNG files with libpng. libpng reports errors by longjmp:
- * each call is in a function that catches it and returns a status. Bytes go through output.c, so
- * that the file appears by a rename. */
+/* Room: cli/pictures. Writes pictures as PNG files with libpng. libpng reports errors by longjmp,
+ * so each call is in a function that catches the longjmp and returns a status. Bytes go through
+ * output.c, so that the file appears by a rename. */
 #include "pictures/picture.h"
 #include "terminal/output.h"
 
@@ -16,7 +16,7 @@ typedef struct png_file {
     cli_exit code; /* status of the write that failed in libpng */
     const colormap *map;
     int64_t width;
-    int channels; /* of the picture */
+    int channels; /* channels of the picture */
     uint8_t *row;
 } png_file;
 

@@ -19,8 +19,8 @@ typedef struct canvas {
     color_depth depth;
     int64_t items_high, items_wide; /* size of the picture in items */
     int channels;
-    int64_t height, width; /* in pixels */
-    double *sums;          /* of the finite items of each pixel, for each channel */
+    int64_t height, width; /* size in pixels */
+    double *sums;          /* sums of the finite items of each pixel, for each channel */
     int64_t *counts;
 } canvas;
 
@@ -34,8 +34,8 @@ static color_depth find_depth(void)
     return true_color ? DEPTH_TRUE : DEPTH_256;
 }
 
-/* Shrinks the picture, but never enlarges it, so that it fits into the window and keeps its
- * proportions. A character is twice as high as wide. */
+/* Shrinks the picture so that it fits into the window, keeps its proportions, and never enlarges
+ * it. A character is twice as high as wide. */
 void picture_terminal_size(int64_t height, int64_t width, int64_t *rows, int64_t *columns)
 {
     struct winsize window;
@@ -91,8 +91,9 @@ static bool pixel_color(const canvas *c, int64_t y, int64_t x, color *out)
     return true;
 }
 
-/* Returns the number of the nearest of the 256 terminal colours: for grays black, white or the ramp
- * from 232 to 255, whose levels go from 8 to 238 in steps of 10; else one of the 6 x 6 x 6 cube. */
+/* Returns the number of the nearest of the 256 terminal colours: for a gray, black, white or the
+ * ramp from 232 to 255, whose levels go from 8 to 238 in steps of 10; for others, one of the
+ * cube. */
 static int nearest_of_256(color k)
 {
     if (k.r == k.g && k.g == k.b) {
@@ -128,8 +129,8 @@ static void print_half_blocks(const canvas *c, int64_t y, int64_t x)
     }
 }
 
-/* Prints the character for a pixel without colours. It represents the brightness of a colour (ITU-R
- * BT.601), or the position of a number in the range of the map. */
+/* Prints the character for a pixel without colours. The character represents the brightness of a
+ * colour (ITU-R BT.601), or the position of a number in the range of the map. */
 static void print_density(const canvas *c, int64_t y, int64_t x)
 {
     static const char ramp[] = " .:-=+*#%@";

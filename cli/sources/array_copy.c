@@ -32,8 +32,8 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
     return CLI_OK;
 }
 
-/* Reports an error of the copy. If it is damage or its message contains the input's path, it is
- * reported for the input, otherwise for the new array. */
+/* Reports an error of the copy. The report names the input if the error is damage or if its message
+ * contains the input's path. Otherwise it names the new array. */
 static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
 {
     const char *from = args->positional[0], *to = args->positional[1];

@@ -1,5 +1,5 @@
 /* Copies a box of an array file to a new array file, for repack, and for convert if both are
- * arrays. The library moves chunks compressed if possible. */
+ * arrays. If possible, the library copies chunks without decoding them. */
 #ifndef CLI_ARRAY_COPY_H
 #define CLI_ARRAY_COPY_H
 

@@ -11,7 +11,7 @@ typedef struct attributes {
     caterva_tree *tree;
     char *tree_path;
     const char *group;
-    const char **names; /* of a group's attributes, n entries */
+    const char **names; /* names of a group's attributes, n entries */
     size_t n;
 } attributes;
 
@@ -26,7 +26,7 @@ cli_exit attributes_close(attributes *all, cli_exit code);
 /* Returns the i-th name; NULL after the last. */
 const char *attributes_name(const attributes *all, size_t i);
 
-/* Like the library's functions, but attributes_measure reads the whole value for a group. */
+/* Behave like the library's functions. For a group, attributes_measure reads the whole value. */
 caterva_status attributes_get(attributes *all, const char *name, void **value, size_t *size,
                               caterva_error *err);
 caterva_status attributes_measure(attributes *all, const char *name, int64_t *size,

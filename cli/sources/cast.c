@@ -85,8 +85,8 @@ static void close_cast(source *self)
     free(s->scratch);
 }
 
-/* Counts the scratch box, whose items may have another size, against the memory limit: increases
- * the stretch of the axis along which boxes grow first. */
+/* Makes the scratch box, whose items may have another size, count against the memory limit:
+ * increases the stretch of the axis along which boxes grow first. */
 static void count_scratch(cast_source *s)
 {
     int ndim = s->base.shape.ndim;

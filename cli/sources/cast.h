@@ -7,14 +7,14 @@
 /* Parses --casting. The default is CATERVA_CASTING_SAME_KIND. */
 cli_exit casting_find(const cli_args *args, caterva_casting *out);
 
-/* Replaces *from by a source that converts it to `dtype` and owns it; does nothing if the items
- * have that dtype. A failure leaves *from unchanged. */
+/* Replaces *from by a source that owns *from and converts its items to `dtype`. Does nothing if the
+ * items already have that dtype. A failure leaves *from unchanged. */
 cli_exit source_cast(source **from, const char *dtype, caterva_casting casting);
 
-/* Sets the dtype of `from` to `text`; bytes stay the same. CLI_USAGE if the item sizes differ. */
+/* Sets the dtype of `from` to `text`; bytes do not change. CLI_USAGE if item sizes differ. */
 cli_exit source_view_as(source *from, const char *text);
 
-/* Applies --view-dtype and --astype, in this order, if given. */
+/* Applies --view-dtype and --astype, in this order, if they are given. */
 cli_exit source_apply_dtypes(const cli_args *args, source **from);
 
 /* Converts one item from `from_dtype` to `to_dtype`, as --astype does. */

@@ -111,8 +111,8 @@ static bool read_range(const coordinate *c, const char *text, size_t size, size_
             read_value(c, text + colon + 1, behind, &ignored, &out->until));
 }
 
-/* Parses a value or a range. Because times contain colons, a range is split at the first colon that
- * has a value, or nothing, on both sides. */
+/* Parses a value or a range. Because times contain colons, a range is split at the first colon with
+ * a valid value or nothing on each side. */
 static cli_exit read_wanted(const coordinate *c, const char *text, size_t size, wanted *out)
 {
     *out = (wanted){.text = text, .size = (int)size};
@@ -132,7 +132,7 @@ typedef struct search {
     const coordinate *c;
     const wanted *w;
     coordinate_value last;
-    int64_t falls, rises;          /* first item below (above) the previous one; or -1 */
+    int64_t falls, rises;          /* first item below, or above, the previous one; or -1 */
     int64_t n_found, first, final; /* matching items: number, first and last one */
     int64_t nearest;
     double distance;
@@ -215,7 +215,7 @@ static cli_exit fail_search(const search *s, const char *why)
                     s->w->text, why);
 }
 
-/* Whether a range's first value is greater than its second, which suits a falling coordinate. */
+/* Whether a range's first value is greater than its second, as usual for a falling coordinate. */
 static bool is_backwards(const wanted *w, const coordinate *c)
 {
     if (!w->is_range || !w->has_from || !w->has_until) return false;
@@ -260,8 +260,8 @@ static cli_exit answer_one(const search *s, bool nearest, selection_axis *out)
     return CLI_OK;
 }
 
-/* Exchanges the ends of a range. Parses both again, because a range extends to the end of the later
- * value (the end of its day). */
+/* Exchanges the ends of a range. Parses both ends again, because a range extends to the end of the
+ * later value, such as the end of its day. */
 static cli_exit turn_round(const coordinate *c, const char *text, size_t size, wanted *w)
 {
     const char *colon = NULL;

@@ -18,7 +18,7 @@ typedef union coordinate_value {
 } coordinate_value;
 
 typedef struct coordinate {
-    const char *name; /* of the axis, for messages */
+    const char *name; /* name of the axis, for messages */
     coordinate_kind kind;
     int64_t n;
     bool is_time; /* values are counts of `time`, and texts are moments */
@@ -35,8 +35,8 @@ typedef struct coordinate {
  *   40:50, 2020-01:2020-02   all items from the first value to the second, inclusive: a month,
  *   :50, 40:                 a day or a second is included up to its end
  *
- * A range requires that the coordinate only rises or only falls. CLI_USAGE with a message if there
- * is no such item, or if a single value has several. */
+ * A range requires that the coordinate only rises or only falls. Returns CLI_USAGE with a message
+ * if no item matches, or if several items match a single value. */
 cli_exit coordinate_match(const coordinate *c, const char *text, size_t size, bool nearest,
                           selection_axis *out);
 

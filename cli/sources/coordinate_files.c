@@ -17,7 +17,7 @@
 
 enum { MAX_GROUPS = 64 };
 
-/* An open coordinate. The finder keeps it until it is closed. */
+/* An open coordinate. The finder keeps it open until the finder is closed. */
 typedef struct opened {
     coordinate coordinate;
     caterva_array *array;
@@ -29,7 +29,7 @@ typedef struct opened {
 
 struct coordinate_files {
     const cli_args *args;
-    char *folder; /* of the array; "." if the path has none; or "TREE::/group" */
+    char *folder; /* folder of the array: a directory, or "TREE::/group" */
     bool is_tree;
     int n_groups; /* folders to search, from `folder` upwards */
     opened *found[CATERVA_MAX_DIMS];
@@ -78,7 +78,7 @@ static cli_exit read_values(void *context, int64_t start, int64_t n, coordinate_
     return CLI_OK;
 }
 
-/* Returns the value of a text attribute, to be freed; NULL if there is none. */
+/* Returns the value of a text attribute, to be freed; NULL if the array lacks it. */
 static char *attribute_text(caterva_array *array, const char *name)
 {
     void *packed;
@@ -100,7 +100,7 @@ static char *attribute_text(caterva_array *array, const char *name)
 }
 
 /* If `units` is a text such as "days since 2000-01-01", makes the numbers of the coordinate times.
- * `named` is the calendar, or NULL. */
+ * `named` is the calendar's name, or NULL. */
 static cli_exit set_time(opened *o, const char *units, const char *named)
 {
     coordinate *c = &o->coordinate;
@@ -158,7 +158,7 @@ static bool cut_folder(char *path)
     return true;
 }
 
-/* Returns the number of folders from `folder` up to the top of its tree; 1 without a tree. */
+/* Returns the number of folders from `folder` up to the top of its tree; 1 outside of a tree. */
 static int count_groups(const char *folder)
 {
     char *path = cli_copy_text(folder);
@@ -283,7 +283,7 @@ cli_exit coordinate_files_open(const cli_args *args, const char *path, coordinat
     files->folder = files->is_tree ? cli_copy_text(path) : realpath(path, NULL);
     if (!files->folder) files->folder = cli_copy_text("./array");
     if (files->folder && !cut_folder(files->folder))
-        files->folder[0] = '\0'; /* array in "/" */
+        files->folder[0] = '\0'; /* the array is in "/" */
     if (!files->folder) {
         free(files);
         return CLI_IO;

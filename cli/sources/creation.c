@@ -1,6 +1,6 @@
-/* Room: cli/sources. Converts arguments to caterva_create_options. Only their syntax is checked
- * here; the library checks whether the numbers fit each other. An option that was not given is left
- * to the library or taken from another array. */
+/* Room: cli/sources. Converts arguments to caterva_create_options. Just the syntax of arguments is
+ * checked here; the library checks whether the numbers fit each other. An option that was not given
+ * is left to the library or taken from another array. */
 #include "sources/creation.h"
 
 #include "formats/descr.h"
@@ -110,7 +110,7 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
     if (args->level >= 0) {
         o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
-        /* 99 allows chunks of other levels (see caterva_info); --level is for all chunks. */
+        /* Removes 99, which allows other levels (see caterva_info): --level is for all chunks. */
         if (o->filters[0] == CATERVA_FILTER_NONE) o->filters_meta[0] = 0;
     }
     if (args->filters) CLI_TRY(set_filters(o, args->filters));
@@ -189,13 +189,13 @@ static void copy_codec(caterva_create_options *o, const caterva_info *info)
     o->codec = info->codec;
     o->codec_meta = info->codec_meta;
     o->level = info->level;
-    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* only zstd has one */
+    o->use_dict = info->use_dict && info->codec == CATERVA_CODEC_ZSTD; /* only zstd has it */
     memcpy(o->filters, info->filters, sizeof o->filters);
     memcpy(o->filters_meta, info->filters_meta, sizeof o->filters_meta);
 }
 
-/* Copies chunk and block shapes from an array of the same shape. For a selection of it, with
- * another shape, the library chooses them. */
+/* Copies chunk and block shapes from an array of the same shape. If the shapes differ, as for a
+ * selection, the library chooses both. */
 static void copy_partition(creation *c, const caterva_info *info)
 {
     if (info->ndim != c->shape.ndim) return;

@@ -18,8 +18,8 @@ typedef struct creation {
 } creation;
 
 /* Fills `c` for an array of this shape and dtype. Options that were not given are left to the
- * library or, if `like` is not NULL, taken from that array. Release `c` with creation_free, also
- * after a failure. `c` must not be moved, because it contains pointers to itself. */
+ * library or, if `like` is not NULL, taken from `like`. Release `c` with creation_free, also after
+ * a failure. `c` must not be moved, because it contains pointers to itself. */
 cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
                        const char *dtype, caterva_array *like);
 void creation_free(creation *c);
@@ -27,7 +27,7 @@ void creation_free(creation *c);
 /* Leaves codec, level and filters to the library. */
 void creation_drop_codec(creation *c);
 
-/* Lets the library choose chunk and block shapes now, instead of those of another array. */
+/* Replaces the chunk and block shapes of another array by those that the library chooses. */
 cli_exit creation_choose_partition(creation *c);
 
 /* Checks that a new array may be created at `path`. */

@@ -1,4 +1,4 @@
-/* Room: cli/sources. Keeps the infos of arrays, each once, however often it is requested. */
+/* Room: cli/sources. Keeps each info of an array once, even if it is requested often. */
 #include "sources/described.h"
 
 #include <stdlib.h>

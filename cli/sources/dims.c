@@ -16,7 +16,7 @@ const char *dims_of_result(const char *const *names, const selection *sel, int r
     return names[sel->result[r]];
 }
 
-/* Sets the names, unless the axes are the same: then they were copied with the attributes. */
+/* Does nothing if `to` has the axes of `like`: the names were copied with the attributes. */
 cli_exit dims_carry(caterva_array *like, const source *from, caterva_array *to,
                     const char *path)
 {

@@ -7,7 +7,7 @@
 typedef struct index_file {
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
-    int64_t n;        /* items */
+    int64_t n;        /* number of items */
     uint8_t *mask;    /* booleans, one byte each; or NULL */
     int64_t *indices; /* integers, or NULL */
 } index_file;

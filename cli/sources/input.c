@@ -1,5 +1,5 @@
-/* Room: cli/sources. Inputs of any format that contains items. The first bytes determine the format
- * or, for raw items, --from or the name. The command determines the shape of raw items. */
+/* Room: cli/sources. Inputs of any format that contains items. The first bytes determine the
+ * format; for raw items, --from or the name does, and the command determines the shape. */
 #include "sources/input.h"
 
 #include "formats/descr.h"
@@ -18,8 +18,8 @@ static const char *format_word(data_format format)
     return format == FORMAT_ARRAY ? "a b2nd array" : "a NumPy file";
 }
 
-/* Whether the path is a pipe. If raw items are expected from it, its first bytes must not be read
- * to find the format. */
+/* Whether the path is a pipe. If raw items are expected from a pipe, its first bytes must not be
+ * read to find the format. */
 static bool is_pipe(const char *path)
 {
     struct stat st;

@@ -15,20 +15,20 @@ typedef struct input {
 } input;
 
 /* Determines the format of `path` by its first bytes or, if these are not known, by --from or its
- * name. Other known formats are rejected by name; --from raw accepts any bytes. Release with
- * input_close, also after a failure. */
+ * name. Known formats that are no input are rejected by name; --from raw accepts any bytes. Release
+ * with input_close, also after a failure. */
 cli_exit input_find(const cli_args *args, const char *path, input *out);
 
-/* Opens the input. Raw bytes after --offset are items of `dtype`, with the shape `raw`. For text
- * both may be NULL: see source_of_text. */
+/* Opens the input. Bytes of raw input after --offset are items of `dtype`, with the shape `raw`.
+ * For text, `raw` and `dtype` may be NULL: see source_of_text. */
 cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dtype,
                     input *in);
 
 /* Rejects --astype and --casting for raw items, which have the array's dtype. */
 cli_exit input_check_cast(const cli_args *args, const input *in);
 
-/* Converts the items as --astype and --casting request. After that, CLI_USAGE with a message if
- * they do not have `dtype`, the dtype of the array at `path`. */
+/* Converts the items as --astype and --casting request. Returns CLI_USAGE with a message if the
+ * result does not have `dtype`, the dtype of the array at `path`. */
 cli_exit input_fit_dtype(const cli_args *args, input *in, const char *path,
                          const char *dtype);
 

@@ -5,16 +5,16 @@
 #include "cli.h"
 #include <caterva_jobs.h>
 
-/* Opens a new part for writing, of the job whose id begins with args->part. */
+/* Opens, for writing, a new part of the job whose id begins with args->part. */
 cli_exit jobs_open_part(const cli_args *args, const char *path, caterva_array **out);
 
-/* Finds the job of `list` whose id begins with `word`. CLI_NO with a message if there is no such
- * job, or more than one. */
+/* Finds the job of `list` whose id begins with `word`. Returns CLI_NO with a message if there is no
+ * such job or more than one. */
 cli_exit jobs_find(const caterva_job_list *list, const char *path, const char *word,
                    const caterva_job_entry **out);
 
-/* Finishes the part and writes its token to `path`, replacing an existing file; NULL or "-" is
- * standard output. Closes the part, also on failure. */
+/* Finishes the part and writes its token to `path`, replacing an existing file. If `path` is NULL
+ * or "-", prints the token. Closes the part, also on failure. */
 cli_exit jobs_finish_part(caterva_array *part, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* Room: cli/sources. Opens the arrays of a window of entries on several threads, which mostly wait
- * for the server. */
+/* Room: cli/sources. Opens the arrays of a window of entries on several threads. The threads mostly
+ * wait for the server. */
 #include "sources/leaf_infos.h"
 
 #include <caterva_tree.h>
@@ -57,8 +57,8 @@ static void *open_some(void *context)
     return NULL;
 }
 
-/* Opens the arrays of a window. This thread opens some too, so that it works even if no other
- * thread can be started. */
+/* Opens the arrays of a window. The calling thread takes part, so that all arrays are opened even
+ * if no thread can be started. */
 static void open_window(leaf_infos *all)
 {
     window w = {.all = all};

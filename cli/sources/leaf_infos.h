@@ -15,12 +15,12 @@ typedef struct leaf_looked {
 typedef struct leaf_infos {
     const tree_part *part; /* the caller sets `part` and `below`, zeroes the rest */
     bool below;            /* include arrays in groups below */
-    size_t first, stop;    /* entries that were opened together */
+    size_t first, stop;    /* entries [first, stop) were opened together */
     leaf_looked looked[LEAF_INFOS_AT_ONCE];
 } leaf_infos;
 
-/* Sets *out to the info of entry `i` of the list, which is valid until the next call, or to NULL if
- * the entry is not an array or is damaged. Reports any other failure to open it. */
+/* Sets *out to the info of entry `i` of the list, or to NULL if the entry is damaged or not an
+ * array. The info is valid until the next call. Reports any other failure to open the entry. */
 cli_exit leaf_info(leaf_infos *all, size_t i, const caterva_info **out);
 void leaf_infos_free(leaf_infos *all);
 

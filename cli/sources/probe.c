@@ -1,5 +1,5 @@
-/* Room: cli/sources. Recognizes formats by magic bytes. Reads only a few bytes; those of a pipe are
- * kept for the reader. Formats that are recognized but cannot be read have a name for messages. */
+/* Room: cli/sources. Recognizes formats by magic bytes. Reads a few bytes; the bytes of a pipe are
+ * kept for the source. Formats that are recognized but cannot be read have a name for messages. */
 #include "sources/probe.h"
 
 #include "sources/trees.h"

@@ -10,8 +10,8 @@ typedef struct probe {
     data_format format; /* FORMAT_ARRAY or FORMAT_NPY; FORMAT_NONE: unknown */
     const char *other;  /* another recognized format ("an HDF5 file"), or NULL. Static */
     bool empty;
-    int fd;                        /* at the first byte; -1: a directory, or not open */
-    uint8_t head[PROBE_PIPE_SIZE]; /* read from a pipe; the items begin here */
+    int fd;                        /* open at its first byte; -1: a directory, or not open */
+    uint8_t head[PROBE_PIPE_SIZE]; /* bytes read from a pipe; the input begins here */
     size_t head_size;
 } probe;
 #define PROBE_INIT                                                                           \
@@ -27,8 +27,8 @@ void probe_close(probe *p);
 /* Whether `path` is a file that begins like an npy file. */
 bool probe_is_npy(const char *path);
 
-/* To be called after the library could not open `path`. If the file is of another known kind,
- * reports that and fails; otherwise returns CLI_OK without a message. */
+/* Call it after the library failed to open `path`. If the file is of another known kind, reports
+ * that and returns a failure; otherwise returns CLI_OK without a message. */
 cli_exit probe_explain(const cli_args *args, const char *path);
 
 /* Reports "x.h5 is an HDF5 file, ..." with CLI_UNSUPPORTED. */

@@ -87,7 +87,7 @@ static cli_exit scan_slice(part *p, selection_axis *out)
     if (*p->at == ':') {
         int64_t step;
         p->at = skip_blanks(p->at + 1);
-        scan_number(p, &step); /* scan_step has returned its value */
+        scan_number(p, &step); /* scan_step has already parsed it */
     }
     out->count = slice_count(out->start, stop, out->step);
     if (out->count <= 1) out->step = 1;
@@ -125,7 +125,7 @@ static cli_exit check_mask_length(const part *p, int64_t n)
                     (long long)n, p->axis, (long long)p->extent);
 }
 
-/* Returns the text after "True" or "False", and sets *out to this value; NULL for other text. */
+/* Returns the text after "True" or "False", and sets *out to it. NULL for other text. */
 static const char *behind_truth(const char *at, bool *out)
 {
     *out = strncmp(at, "True", 4) == 0;
@@ -305,8 +305,8 @@ static part_counts count_parts(const char *text)
     return n;
 }
 
-/* Checks the number of parts. Sets *covered to the number of axes that no part names: "..." stands
- * for them, or the end of the text. */
+/* Checks the number of parts. Sets *covered to the number of axes that no part names. "..." or the
+ * end of the text stands for these axes. */
 static cli_exit check_parts(const char *text, int ndim, int *covered)
 {
     part_counts n = count_parts(text);
@@ -323,7 +323,7 @@ static cli_exit check_parts(const char *text, int ndim, int *covered)
     return CLI_OK;
 }
 
-/* Adds the next `n` axes of the array to the result, except dropped ones. */
+/* Adds the next `n` axes of the array to the result, except dropped axes. */
 static void keep_axes(part *p, int n, selection *out)
 {
     for (; n > 0; n--, p->axis++)

@@ -29,9 +29,9 @@ typedef struct box {
     int64_t start[CATERVA_MAX_DIMS], stop[CATERVA_MAX_DIMS];
 } box;
 
-/* Parses `text` for an array of this shape; NULL selects everything. CLI_USAGE if the text is
- * malformed or out of range; the message gives the position. Release with selection_free, unless a
- * source or sink took ownership. */
+/* Parses `text` for an array of this shape; NULL selects everything. Returns CLI_USAGE if the text
+ * is malformed or out of range; the message gives the position. Release with selection_free, unless
+ * a source or sink took ownership. */
 cli_exit selection_parse(const char *text, int ndim, const int64_t *shape, selection *out);
 void selection_free(selection *sel);
 
@@ -55,7 +55,7 @@ bool selection_has_list(const selection *sel); /* or has points */
 /* Sets the shape of the result and returns its ndim. */
 int selection_shape(const selection *sel, int64_t *shape);
 
-/* Computes the smallest box of the array with all items of a box of the result. Not for points. */
+/* Computes the smallest box of the array with all items of a box of the result; not for points. */
 void selection_bounds(const selection *sel, const box *result, box *bounds);
 
 /* Converts a box of the result to a library selection. *out borrows from `axes` and `sel`. */

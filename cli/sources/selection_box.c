@@ -1,5 +1,5 @@
 /* Room: cli/sources. The geometry of selections: shapes, bounds, and the conversion of boxes of the
- * result to selections of the library. Knows nothing of their text. */
+ * result to selections of the library. Independent of their text. */
 #include "sources/selection.h"
 
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static caterva_axis words_of_axis(const selection_axis *a, int64_t first, int64_
     return (caterva_axis){
         .kind = CATERVA_AXIS_SLICE,
         .start = a->start + first * a->step,
-        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* backwards to item 0 */
+        .stop = end < 0 ? CATERVA_AXIS_OMIT : end, /* goes backwards to item 0 */
         .step = a->step,
     };
 }

@@ -11,7 +11,7 @@
  * lists of `sel`, also on failure. `finish` commits, `abandon` leaves the file unchanged. */
 cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, sink **out);
 
-/* The same for a part of a job. `finish` writes its token to `token`, like jobs_finish_part. */
+/* Like sink_of_array, for a part. `finish` writes the token to `token`, like jobs_finish_part. */
 cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out);
 
 /* Writes the items of `from` to a new array, with the attributes of `like` (see creation_init). */

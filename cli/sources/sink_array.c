@@ -1,6 +1,6 @@
 /* Room: cli/sources. Arrays as sinks: a new one, or selected items of an existing one. Other
- * handles see no change before `finish` commits. `abandon` discards the handle: a new array then
- * leaves no file, and an existing one is unchanged. */
+ * handles see no change before `finish` commits. `abandon` discards the handle: no file of a new
+ * array remains, and an existing array is unchanged. */
 #include "sources/described.h"
 #include "sources/dims.h"
 #include "sources/jobs.h"
@@ -96,7 +96,7 @@ cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, si
     return CLI_OK;
 }
 
-/* Copies attributes. If `damaged`, leaves out the unreadable ones, which were reported before. */
+/* Copies attributes. If `damaged`, omits unreadable attributes, which were reported before. */
 static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const char *path,
                                 bool damaged)
 {

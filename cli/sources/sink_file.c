@@ -1,5 +1,5 @@
-/* Room: cli/sources. Raw and npy files as sinks. A file takes boxes in any order, standard output
- * only in order; the bytes are the same. The file appears at `finish`. */
+/* Room: cli/sources. Raw and npy files as sinks. A file takes boxes in any order, and standard
+ * output in C order; the bytes are the same. The file appears at `finish`. */
 #include "formats/npy.h"
 #include "sources/sink.h"
 #include "sources/strided.h"
@@ -11,7 +11,7 @@ typedef struct file_sink {
     sink base;
     output out;
     array_shape shape;
-    int64_t position; /* of the first item */
+    int64_t position; /* byte position of the first item */
 } file_sink;
 
 static cli_exit write_forward(sink *self, const box *b, const void *src)
@@ -21,7 +21,8 @@ static cli_exit write_forward(sink *self, const box *b, const void *src)
                         (size_t)(box_items(b, s->shape.ndim) * s->shape.item_size));
 }
 
-/* Returns the size of the contiguous runs of a box in the file. All axes after *axis are whole. */
+/* Returns the size of the contiguous runs of a box in the file. The box has all of each axis after
+ * *axis. */
 static int64_t run_of_box(const file_sink *s, const box *b, int *axis)
 {
     int64_t run = s->shape.item_size;

@@ -16,7 +16,7 @@ typedef struct text_sink {
     array_shape shape;
     caterva_dtype *dtype;
     item_style style;
-    int64_t printed; /* items */
+    int64_t printed; /* number of printed items */
     FILE *stream;    /* writes into `text` */
     char *text;
     size_t text_size;

@@ -22,9 +22,9 @@ cli_exit format_find(const char *path, const char *named, const char *option,
 /* Reads an open array, which the caller still owns. */
 cli_exit source_of_array(caterva_array *array, const char *path, source **out);
 
-/* The same, but replaces items that cannot be read by the item `fill`, which is copied; NULL is the
- * array's own fill. Reports each skipped chunk once on stderr. source_skipped returns the number of
- * chunks skipped so far. */
+/* Like source_of_array, but replaces unreadable items by the item `fill`, which is copied; NULL
+ * stands for the array's own fill. Reports each skipped chunk once on stderr. source_skipped
+ * returns the number of chunks skipped so far. */
 cli_exit source_of_damaged(caterva_array *array, const char *path, const uint8_t *fill,
                            source **out);
 int64_t source_skipped(const source *damaged);
@@ -41,14 +41,14 @@ typedef struct raw_items {
     int64_t offset; /* bytes before the first item */
 } raw_items;
 
-/* The same for raw items. Opens `path` if `opened` has no descriptor. A file must have exactly as
- * many bytes as the items need. */
+/* Like source_of_npy, for raw items. Opens `path` if `opened` has no descriptor. A file must have
+ * exactly as many bytes as the items need. */
 cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, source **out);
 
 /* Reads CSV, or text with blanks between cells, into memory. `dtype` NULL means int64, or float64
- * if a cell is empty or not an integer. If `shape` is not NULL and has as many items, the result
- * has this shape; otherwise a single column becomes one axis, several become two. A first row of
- * words, without a number or other item, is a header. */
+ * if a cell is empty or not an integer. If `shape` is not NULL and has as many items as the text,
+ * the result has this shape; otherwise one column becomes one axis, and several columns become two
+ * axes. A first row of words, without a number or other item, is a header. */
 cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_shape *shape,
                         const char *dtype, source **out);
 

@@ -13,11 +13,11 @@ typedef struct damaged_source {
     caterva_array *array;
     const char *path;
     uint8_t *fill; /* or NULL */
-    uint8_t *told; /* a bit for each chunk: it was reported */
+    uint8_t *told; /* one bit per chunk; 1: the chunk was reported */
     int64_t n_skipped;
 } damaged_source;
 
-/* May be called from any thread, but calls never overlap. */
+/* The library may call this from any thread, but its calls never overlap. */
 static void on_damage(void *context, const caterva_damage *damage)
 {
     damaged_source *s = context;

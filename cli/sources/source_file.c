@@ -23,15 +23,15 @@ typedef struct file_source {
     int fd;
     const char *path; /* for messages */
     bool fortran_order;
-    int64_t position; /* of the first item */
+    int64_t position; /* byte position of the first item */
     int64_t left;     /* bytes of unread items; pipes only */
     uint8_t *run;     /* scratch, Fortran order only */
     size_t run_size;
     int64_t box_size, box_done;    /* bytes of the current box */
     uint8_t head[PROBE_PIPE_SIZE]; /* bytes that probe_open read from a pipe */
     size_t head_size, head_used;
-    cli_exit misfit; /* status if bytes and shape disagree: for raw items the arguments are
-                      * wrong, for an npy file its bytes */
+    cli_exit misfit; /* status if bytes and shape disagree: CLI_USAGE for raw items, whose
+                      * shape is an argument; CLI_CORRUPT for an npy file */
 } file_source;
 
 /* ---- Bytes -------------------------------------------------------------- */
@@ -106,8 +106,8 @@ static void describe_box(const file_source *s, const box *b, file_box *out)
     }
 }
 
-/* Reads one run of the file. In C order its items are contiguous in `dst` and are read directly;
- * otherwise they are copied there from scratch memory. */
+/* Reads one run of the file. In C order its items are contiguous in `dst` and are read directly. In
+ * Fortran order they are read to scratch memory and copied to `dst`. */
 static cli_exit read_run(file_source *s, const file_box *fb, int64_t position, uint8_t *dst)
 {
     size_t size = (size_t)fb->run_size;

@@ -25,7 +25,7 @@ typedef struct cells {
     const char *path;
     const char *at;
     bool csv;
-    int64_t line, column; /* of the next cell, from 1 */
+    int64_t line, column; /* position of the next cell, from 1 */
     bool ends_row;
     char *cell;
     size_t room;
@@ -71,7 +71,8 @@ static bool add_character(cells *c, size_t *size, char character)
     return true;
 }
 
-/* Reads a quoted cell, from its opening to its closing quote. Two quotes inside stand for one. */
+/* Reads a quoted cell, from its opening to its closing quote. Two quotes inside it are one
+ * quote. */
 static cli_exit take_quoted(cells *c, size_t *size)
 {
     int64_t line = c->line;
@@ -174,8 +175,8 @@ static const char *text_of(const cells *c, const caterva_dtype *dtype)
     return missing ? "nan" : c->cell;
 }
 
-/* Decides again whether the first row is a header: not if one of its cells is an item of `dtype`,
- * such as a date. An array of text has no header. */
+/* Decides again whether the first row is a header. It is none if one of its cells is an item of
+ * `dtype`, such as a date, or if the items are text. */
 static cli_exit check_header(cells *c, const caterva_dtype *dtype, table *t)
 {
     if (!strchr("biufcmM", dtype->kind)) t->has_header = false;
@@ -241,8 +242,8 @@ static int64_t count_items(const array_shape *shape)
     return n;
 }
 
-/* Sets the shape: `wanted`, if it is not NULL and has as many items; otherwise one axis for a
- * single column and two for several. The number of axes does not depend on the number of rows. */
+/* Sets the shape: `wanted`, if it is not NULL and has as many items as the text; otherwise one axis
+ * for one column, two axes for several. The number of axes does not depend on the rows. */
 static void take_shape(text_source *s, const table *t, const array_shape *wanted)
 {
     array_shape *shape = &s->base.shape;
@@ -256,7 +257,7 @@ static void take_shape(text_source *s, const table *t, const array_shape *wanted
     shape->shape[1] = t->n_columns;
 }
 
-/* Parses all items. `described` is their dtype; NULL means that they are numbers. */
+/* Parses all items. `described` is their dtype, or NULL if they are numbers. */
 static cli_exit parse_text(text_source *s, cells *c, const char *text,
                            const array_shape *wanted, const char *described)
 {

@@ -18,8 +18,8 @@ typedef struct strided_copy {
 
 void strided_copy_run(const strided_copy *copy, const uint8_t *src, uint8_t *dst);
 
-/* For a box of the result and its bounds in the array, without lists: sets `strides` to the byte
- * strides of the result's axes within the bounds, and returns the position of the first item. */
+/* Sets `strides` to the byte strides that the axes of `result` have within its bounds in the array.
+ * Returns the byte position of the first item. The selection must have no lists. */
 int64_t strides_of_selection(const selection *sel, const box *result, const box *bounds,
                              int64_t item_size, int64_t *strides);
 

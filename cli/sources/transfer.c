@@ -113,8 +113,8 @@ size_t walk_box_size(const walk *w, int64_t item_size)
 
 /* ---- Moving ----------------------------------------------------------------------------- */
 
-/* Plans boxes for half of --memory. The other half is for source, sink and library; half of that is
- * the block cache. */
+/* Plans boxes for half of --memory. A quarter is for the block cache, and a quarter for source,
+ * sink and library. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];

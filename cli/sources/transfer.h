@@ -21,7 +21,7 @@ typedef struct source source;
 struct source {
     array_shape shape;
     char *dtype;                       /* NumPy description; owned */
-    int64_t align[CATERVA_MAX_DIMS];   /* boxes that end at multiples of it are cheapest */
+    int64_t align[CATERVA_MAX_DIMS];   /* boxes that end at its multiples are cheapest */
     int64_t stretch[CATERVA_MAX_DIMS]; /* items in memory per delivered item, by axis */
     int axes[CATERVA_MAX_DIMS]; /* axes of the underlying array, from 1; 0: a new axis */
     bool in_order;
@@ -40,7 +40,7 @@ struct sink {
     int64_t phase[CATERVA_MAX_DIMS]; /* offset of item 0 from a multiple of align */
     int64_t stretch[CATERVA_MAX_DIMS];
     bool in_order;
-    bool encodes; /* like source.decodes */
+    bool encodes; /* writing takes CPU time, as in source.decodes */
     cli_exit (*write)(sink *self, const box *b, const void *src);
     cli_exit (*finish)(sink *self); /* makes the result appear; releases the sink */
     void (*abandon)(sink *self);    /* deletes the result; releases the sink */

@@ -65,8 +65,8 @@ void tree_part_close(tree_part *part)
     *part = (tree_part){.path = NULL};
 }
 
-/* Whether any zip archive may have such a member. An archive with only these, such as .npz, is not
- * a tree. */
+/* Whether any zip archive may have a member of this kind. An archive of such members, like .npz, is
+ * not a tree. */
 static bool is_anything(const caterva_tree_entry *entry)
 {
     static const char *const kinds[] = {"file", "deflated", "encrypted"};

@@ -6,7 +6,7 @@
 #include <caterva_tree.h>
 
 typedef struct tree_part {
-    char *path;        /* of the tree */
+    char *path;        /* path of the tree */
     const char *group; /* "/" is the whole tree */
     caterva_tree *tree;
     const caterva_tree_list *list; /* entries of the group */
@@ -19,12 +19,12 @@ void tree_part_close(tree_part *part);
 /* Splits the text into the tree's path, owned, and the group in it; "/" if there is none. */
 cli_exit tree_part_split(const char *text, char **path, const char **group);
 
-/* Whether `text` names a tree or a group, not an array. Also true if it has the name of a tree that
- * is damaged or missing: tree_part_open reports that. */
+/* Whether `text` names a tree or a group, not an array. Also true for the name of a damaged or
+ * missing tree: tree_part_open reports the reason. */
 bool tree_part_is(const cli_args *args, const char *text);
 
-/* Whether the array of the entry was deleted after the tree was listed. Only for a tree in a
- * directory; otherwise false. */
+/* Whether the array of the entry was deleted after the tree was listed. False for a tree that is
+ * not a directory. */
 bool tree_part_lacks(const tree_part *part, const caterva_tree_entry *entry);
 
 /* Whether the whole tree was deleted after it was listed, and no other tree has its name. */

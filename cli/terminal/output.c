@@ -41,7 +41,7 @@ static cli_exit open_directly(output *out, const char *path)
     return CLI_OK;
 }
 
-/* Writes a temporary name ".NAME.tmp-XXXXXX" that is probably free to `text`, which must have room
+/* Sets `text` to a temporary name ".NAME.tmp-XXXXXX", which is probably free. `text` must have room
  * for 32 bytes more than the target. The file is in the target's directory, so that the rename
  * stays on one file system and is atomic. The library names its temporary files in the same way. */
 static void choose_temporary(char *text, size_t size, const char *target)
@@ -58,7 +58,7 @@ static void choose_temporary(char *text, size_t size, const char *target)
     snprintf(text, size, "%.*s.%.200s.tmp-%s", (int)(name - target), target, name, suffix);
 }
 
-/* Returns the descriptor; or -1 with errno, if no name was free or the file cannot be created. */
+/* Creates the file and returns its descriptor. Returns -1 with errno if that fails. */
 static int create_temporary(output *out, mode_t mode)
 {
     enum { TRIES = 100 };
@@ -75,7 +75,7 @@ static int create_temporary(output *out, mode_t mode)
 }
 
 /* Copies owner, group and permissions of a replaced file. If the group cannot be kept, the new
- * group gets no more permissions than others. */
+ * group gets no more permissions than other users. */
 static void keep_access(int fd, const struct stat *old)
 {
     unsigned mode = old->st_mode & 0777;
@@ -197,8 +197,8 @@ cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t po
     return CLI_OK;
 }
 
-/* Gives the temporary file its final name. Without -f this is a link, which fails if a file of that
- * name has appeared meanwhile. On a file system without links it is a rename. */
+/* Gives the temporary file its final name. Without -f, makes a link, which fails if a file of that
+ * name has appeared meanwhile. With -f, or on a file system without links, renames the file. */
 static cli_exit publish(output *out)
 {
     if (fsync(out->fd) != 0) return cli_fail_sys("cannot write to %s", out->path);

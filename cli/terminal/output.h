@@ -7,7 +7,7 @@
 typedef struct output {
     int fd;
     char *path;      /* for messages */
-    char *target;    /* the file that the rename replaces; NULL: written directly */
+    char *target;    /* the file that the rename replaces; NULL: there is none */
     char *temporary; /* in the same directory as the target */
     bool force;
     bool seekable;
@@ -20,24 +20,24 @@ typedef struct output {
  * `force` is false. */
 cli_exit output_open(output *out, const char *path, bool force);
 
-/* Appends bytes, buffered. */
+/* Appends bytes to a buffer, which is written when it is full. */
 cli_exit output_write(output *out, const void *bytes, size_t size);
 
-/* Writes at a position from the beginning; only if `seekable`. */
+/* Writes at a position from the beginning. Call it only if `seekable` is true. */
 cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position);
 
-/* Flushes and renames. A failure leaves nothing behind. Releases `out`. */
+/* Flushes and renames the file. After a failure, no file is left. Releases `out`. */
 cli_exit output_finish(output *out);
 
 /* Deletes what was written and releases `out`; does nothing after output_finish. */
 void output_abandon(output *out);
 
-/* CLI_USAGE if `out` (NULL: standard output) is the same file or directory as `in`, or a file in
- * that directory: writing it would destroy the input. */
+/* Returns CLI_USAGE if `out` (NULL: standard output) is the same file or directory as `in`, or a
+ * file in the directory `in`: writing it would destroy the input. */
 cli_exit output_check_input(const char *out, const char *in);
 
-/* For results that the library writes: CLI_IO if `path` exists and `force` is false, or if it
- * cannot be replaced (a device, a pipe). */
+/* For results that the library writes. Returns CLI_IO if `path` exists and `force` is false, or if
+ * it cannot be replaced (a device, a pipe). */
 cli_exit output_check_array(const char *path, bool force);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct progress {
     int64_t done;
     int64_t base, share;          /* range of the current call: [base, base + share) */
     int64_t started, last_update; /* ms */
-    int width;                    /* of the drawn line; 0: none */
+    int width;                    /* columns of the drawn line; 0: no line */
 } progress;
 
 /* Starts a bar. `total` is in bytes; 0 if unknown, or if reports of progress_of will set it. */
@@ -23,7 +23,7 @@ void progress_end(progress *bar); /* erases the line */
 /* Until the next phase, maps the reports of progress_tell to [base, base + share). */
 void progress_phase(progress *bar, int64_t base, int64_t share);
 
-/* Starts a bar that only progress_tell moves; it shows the percentage. */
+/* Starts a bar that shows the percentage, and that only progress_tell moves. */
 void progress_start_telling(progress *bar, const cli_args *args);
 
 /* Returns a caterva_progress whose reports move this bar and set its total. */

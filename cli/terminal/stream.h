@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-/* Reads `size` bytes, and sets *got to their number, which is smaller only at the end of the input.
+/* Reads `size` bytes, or fewer at the end of the input. Sets *got to the number of bytes read.
  * Messages name `path`. */
 cli_exit stream_read(int fd, const char *path, void *dst, size_t size, size_t *got);
 
@@ -14,8 +14,8 @@ size_t stream_piece(size_t size);
 /* Like stream_read, but discards the bytes. */
 cli_exit stream_discard(int fd, const char *path, int64_t size, int64_t *got);
 
-/* Reads all of standard input and appends a NUL. CLI_USAGE if there are more than `limit` bytes.
- * Release *out with free. */
+/* Reads all of standard input and appends a NUL. Returns CLI_USAGE if there are more than `limit`
+ * bytes. Release *out with free. */
 cli_exit stream_read_input(size_t limit, char **out, size_t *size);
 
 #endif
