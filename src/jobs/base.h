@@ -4,7 +4,7 @@
 
 #include "array/array.h"
 
-/* Returns a number that changes when the chunk does. */
+/* Returns a number that changes when the chunk changes. */
 cv_status cv_chunk_state(cv_pending *pending, int64_t chunk, uint64_t *out, cv_error *err);
 
 /* Writes the states of all chunks to a new file. Call with the lock held and no dirty blocks. */

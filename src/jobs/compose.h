@@ -61,7 +61,7 @@ typedef struct cv_composition {
 /* Composes the chunk and puts it into the transaction. Any thread, with a worker of the target. */
 cv_status cv_compose_chunk(cv_composition *c, cv_worker *worker, cv_error *err);
 
-/* Returns in *done whether the array's chunk has all items of the parts already. Puts nothing. */
+/* Returns in *done whether the array's chunk already has all items of the parts. Puts nothing. */
 cv_status cv_compose_is_done(const cv_composition *c, cv_worker *worker, bool *done,
                              cv_error *err);
 

@@ -377,7 +377,7 @@ static cv_status grow(cv_marks *marks, cv_error *err)
     return set_table(marks, (size_t)max * 2, err);
 }
 
-/* Returns the chunk's entry, which is created with empty marks if it is missing. */
+/* Returns the chunk's entry. Creates the entry with empty marks if it is missing. */
 static cv_status get(cv_marks *marks, int64_t chunk, cv_marked_chunk **out, cv_error *err)
 {
     *out = (cv_marked_chunk *)cv_marks_find(marks, chunk);

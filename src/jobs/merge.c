@@ -163,7 +163,7 @@ static cv_status check_apart(merging *m, const group *g, cv_error *err)
     return status;
 }
 
-/* Called if the array's chunk has changed: checks whether it is what the merge would make of it. */
+/* Called if the array's chunk has changed: checks whether it already has the merge's items. */
 static cv_status check_done(merging *m, const group *g, cv_error *err)
 {
     together t;
@@ -369,7 +369,7 @@ static cv_status fail_in_token(size_t number, cv_status status, cv_error *err)
     return cv_fail(err, status, err->position, "tokens[%zu]: %.200s", number, text);
 }
 
-/* Adds a token to the list. One without chunks is not kept: it only identifies the job. */
+/* Adds a token to the list. A token without chunks only identifies the job and is not kept. */
 static cv_status add_token(token_list *list, const void *bytes, size_t size, cv_error *err)
 {
     cv_part_token *token = &list->tokens[list->n];

@@ -426,7 +426,7 @@ static int64_t tile_at(const axes_task *task, int d, int64_t item)
            item % g->chunk_shape[d] / g->block_shape[d];
 }
 
-/* Cuts a kept axis to tile `number`. False if no item of the tile is selected. */
+/* Cuts a kept axis to tile `number`. Returns false if no item of the tile is selected. */
 static bool cut_axis(tile *t, int d, int64_t number)
 {
     const axes_task *task = t->task;
@@ -448,7 +448,7 @@ static bool cut_axis(tile *t, int d, int64_t number)
     return axis->n > 0;
 }
 
-/* Finds the tile of a job. False if no item of the tile is selected. */
+/* Finds the tile of a job. Returns false if no item of the tile is selected. */
 static bool find_tile(const axes_task *task, int64_t job, tile *t)
 {
     *t = (tile){.task = task, .selection = *task->reduction->selection, .n_cells = 1};

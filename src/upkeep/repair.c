@@ -99,7 +99,7 @@ static void salvage_free(cv_salvage *salvage)
     salvage->lost = NULL;
 }
 
-/* Checks the library's own attribute: if it is not valid, the array cannot be opened. */
+/* Checks the library's own attribute. An array with an invalid one cannot be opened. */
 static cv_status check_own(const cv_buffer *value, int32_t item_size, cv_error *err)
 {
     cv_own own = {0};

@@ -402,7 +402,7 @@ static cv_status check_header_copy(void *context, cv_error *err)
     return cv_tail_check_copy(task->snapshot, task->frame->store, err);
 }
 
-/* Counts `n` chunks as checked that need no check of their own. */
+/* Counts `n` chunks, which need no check of their own, as checked. */
 static cv_status pass_over(verify_task *task, int64_t n, cv_error *err)
 {
     if (n == 0) return CV_OK;

@@ -50,7 +50,7 @@ static struct {
 static void before_fork(void) { cv_mutex_lock(&pool.lock); }
 static void after_fork_in_parent(void) { cv_mutex_unlock(&pool.lock); }
 
-/* In the child, only the forking thread exists. */
+/* In the child of a fork, only the forking thread exists. */
 static void after_fork_in_child(void)
 {
     cv_cond_init(&pool.work);
