@@ -211,10 +211,10 @@ struct cv_store {
     bool slow_writes;     /* large writes take so long that another thread pays */
     bool compacts_itself; /* a writer that closes may compact dead space; needs create_over */
     bool published;
-    bool is_far;       /* each read takes long, so ranges are read ahead in waves */
-    bool is_pinned;    /* all reads return bytes of one version, or fail */
-    bool is_vouched;   /* set by the frame's reader: a seal at its end covers all bytes */
-    uint32_t join_gap; /* gaps of at most this many bytes are read over; 0: one page */
+    bool is_far;         /* each read takes long, so ranges are read ahead in waves */
+    bool is_pinned;      /* all reads return bytes of one version, or fail */
+    bool is_vouched;     /* set by the frame's reader: a seal at its end covers all bytes */
+    uint32_t join_gap;   /* gaps of at most this many bytes are read over; 0: one page */
     uint32_t most_whole; /* chunks that have at most this many bytes together are read
                             whole if that takes fewer waves; 0: never */
     cv_os_moment opened; /* cv_os_now() when created (not if in_memory): identifies the
