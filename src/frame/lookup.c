@@ -623,13 +623,6 @@ static cv_status check_head(const lookup *l, cv_error *err)
     return crc == l->head->index_head ? CV_OK : fail_index(l->snapshot, err);
 }
 
-static cv_status check_block(const lookup *l, int64_t block, const uint8_t *bytes,
-                             size_t size, cv_error *err)
-{
-    bool is_right = cv_crc32c(0, bytes, size) == l->head->index_blocks[block];
-    return is_right ? CV_OK : fail_index(l->snapshot, err);
-}
-
 static cv_status find_block(lookup *l, int64_t block, cv_block_range *range, cv_error *err)
 {
     cv_chunk_expect expect = expect_index_of(l->snapshot);
@@ -656,7 +649,8 @@ static cv_status decode_block(lookup *l, int64_t block, cv_block_range range, in
                               .streams_size = range.end - range.start,
                               .in_place = true};
     CV_TRY(read_index(l, (uint64_t)range.start, packed.streams, streams, err));
-    if (l->head) CV_TRY(check_block(l, block, packed.streams, streams, err));
+    if (l->head && cv_crc32c(0, packed.streams, streams) != l->head->index_blocks[block])
+        return fail_index(l->snapshot, err);
     cv_decoder *decoder;
     cv_codec_spec spec = {.item_size = sizeof(int64_t)};
     CV_TRY(cv_decoder_create(&spec, &decoder, err));

@@ -579,18 +579,15 @@ static cv_status fail_changed(const remote_store *s, cv_error *err)
                    s->file->object->name.text);
 }
 
-/* Whether reads detect bytes of another version, by the server's ETag or by the seal. */
-static bool is_told_apart(const remote_store *s)
-{
-    return s->base.is_vouched || cv_etag_is_strong(s->file->object->version.etag);
-}
-
 /* Fetches the kept bytes again, since they may have been damaged in transit. If they differ now,
  * the object counts as changed, until a read passes all checks (remote_settle). */
 static cv_status remote_doubt(cv_store *store, bool begins, cv_error *err)
 {
     remote_store *s = (remote_store *)store;
-    bool is_same, goes_on = begins || is_told_apart(s);
+    /* an ETag or a seal tells bytes of another version apart */
+    bool knows_version =
+        s->base.is_vouched || cv_etag_is_strong(s->file->object->version.etag);
+    bool is_same, goes_on = begins || knows_version;
     const cv_recheck recheck = {s->offset, s->offset + s->size, goes_on, store->watch};
     CV_TRY(cv_remote_file_compare(s->file, &recheck, &is_same, err));
     if (!is_same) atomic_store(&s->has_changed, true);

@@ -510,12 +510,6 @@ static cv_status fail_change(const cv_tree *tree, const char *what, const thing 
 #define REST "group"
 #define REST_TAG "deleted"
 
-static bool is_rest(const char *name)
-{
-    static const char begin[] = "." REST "." REST_TAG "-";
-    return strncmp(name, begin, sizeof begin - 1) == 0;
-}
-
 /* Deletes the files of a deleted group. `announced`: how many the watch expects already. */
 static cv_status remove_rest(const cv_tree *tree, const char *name, int64_t announced,
                              cv_error *err)
@@ -532,10 +526,12 @@ static cv_status remove_rest(const cv_tree *tree, const char *name, int64_t anno
 
 static cv_status sweep_listed(const cv_tree *tree, cv_listing *listing, cv_error *err)
 {
+    static const char begin[] = "." REST "." REST_TAG "-";
     const char *name;
     int error;
     while ((name = cv_listing_next(listing, &error)))
-        if (is_rest(name)) CV_TRY(remove_rest(tree, name, 0, err));
+        if (strncmp(name, begin, sizeof begin - 1) == 0)
+            CV_TRY(remove_rest(tree, name, 0, err));
     return CV_OK;
 }
 
