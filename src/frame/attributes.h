@@ -18,8 +18,8 @@
 cv_status cv_frame_attribute(const cv_metalayer *attribute, cv_buffer *out, cv_watch *watch,
                              cv_error *err);
 
-/* size: gets the value's size from its header. check: decodes all of it, using memory for one
- * block; refuses large blocks (CATERVA_EUNSUPPORTED). */
+/* cv_frame_attribute_size gets the value's size from its header. cv_frame_attribute_check decodes
+ * the whole value, using memory for one block; CATERVA_EUNSUPPORTED for large blocks. */
 cv_status cv_frame_attribute_size(const cv_metalayer *attribute, int64_t *size,
                                   cv_error *err);
 cv_status cv_frame_attribute_check(const cv_metalayer *attribute, cv_error *err);

@@ -29,8 +29,8 @@ typedef struct cv_commit cv_commit;
  * cv_commit_drop before the transaction changes. */
 cv_status cv_commit_prepare(cv_txn *txn, bool durable, cv_commit **out, cv_error *err);
 
-/* is_first: whether the commit gives the frame its name. state, base: the new and the committed
- * state, borrowed. */
+/* cv_commit_is_first returns whether the commit gives the frame its name. _state and _base return
+ * the new and the committed state, borrowed. */
 bool cv_commit_is_first(const cv_commit *commit);
 const cv_snapshot *cv_commit_state(const cv_commit *commit);
 const cv_snapshot *cv_commit_base(const cv_commit *commit);

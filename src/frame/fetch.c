@@ -1,5 +1,5 @@
-/* Room: frame. Reads compressed bytes of blocks with few, large reads: those of one chunk when they
- * are needed, or those of many chunks before that. Does not know their use.
+/* Room: frame. Reads compressed bytes of blocks with few, large reads: blocks of one chunk when
+ * they are needed, or blocks of many chunks ahead of their use. Does not know what they are for.
  *
  *      stored:   ..[b4 ][b5 ]......[b9 ]..
  *      buffer:   [36][b4 ][b5 ][36][b9 ]

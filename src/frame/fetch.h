@@ -91,7 +91,7 @@ typedef struct cv_staged_found {
 bool cv_staged_find(const cv_staged *staged, const cv_chunk_ref *ref, cv_wanted *wanted,
                     int64_t n, cv_staged_found *out);
 
-/* As cv_layout_get, but takes a layout that was read ahead. */
+/* Does the same as cv_layout_get, but prefers a layout that was read ahead. */
 cv_status cv_staged_get_layout(const cv_staged *staged, cv_frame *frame,
                                const cv_snapshot *snapshot, const cv_chunk_ref *ref,
                                cv_layout **out, cv_error *err);

@@ -553,7 +553,7 @@ typedef struct stripe {
 
 struct cv_layout_cache {
     cv_store *store;
-    uint64_t id; /* of the frame */
+    uint64_t id; /* the frame's id */
     stripe stripes[STRIPES];
     atomic_uint generations[GENERATIONS]; /* shared by all positions with the same hash */
     size_t n_sets;                        /* in all stripes */
@@ -669,7 +669,7 @@ uint32_t cv_layout_generation(const cv_layout_cache *cache, cv_object object, ui
                                 memory_order_relaxed);
 }
 
-/* A layout that was read before its chunk was sealed has another name, and is not returned. */
+/* Does not return a layout that was read before its chunk was sealed: that has another name. */
 static cv_layout *lookup(cv_layout_cache *cache, const cv_chunk_ref *ref, uint32_t name)
 {
     stripe *locked;
@@ -1011,8 +1011,7 @@ static cv_status read_records(wave *w, cv_error *err)
     return CV_OK;
 }
 
-/* Guesses the position of a table that is apart from the chunk's first bytes, if it is not
- * known. */
+/* Guesses the unknown position of a table that is apart from the chunk's first bytes. */
 static bool guess_table(const wave *w, cv_layout_request *request)
 {
     const cv_chunk_ref *ref = &request->ref;

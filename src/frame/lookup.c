@@ -614,8 +614,7 @@ static cv_status open_lookup(lookup *l, bool *possible, cv_error *err)
     return CV_OK;
 }
 
-/* The sealed bytes before an index's first block are header and block starts: it has no
- * dictionary. */
+/* The sealed bytes before the first block are header and block starts: there is no dictionary. */
 static cv_status check_head(const lookup *l, cv_error *err)
 {
     uint32_t crc = cv_crc32c(0, l->header_bytes, sizeof l->header_bytes);

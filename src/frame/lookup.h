@@ -17,19 +17,18 @@ typedef enum cv_ref_kind {
 typedef struct cv_chunk_ref {
     int64_t chunk;
     cv_ref_kind kind;
-    cv_object object;    /* of a stored chunk: the frame, or a chunk file */
-    uint64_t pos;        /* of its first byte in the object */
+    cv_object object;    /* object of a stored chunk: the frame, or a chunk file */
+    uint64_t pos;        /* position of the chunk's first byte in the object */
     uint64_t limit;      /* bytes of the object available for it; 0: ask the store */
     const uint8_t *item; /* of CV_REF_ITEM; borrowed */
-    uint32_t name;       /* checksum that names its block table; 0: none, unverified */
+    uint32_t name;       /* checksum that names the chunk's block table; 0 if unverified */
     uint64_t table_pos;  /* position of the table in the frame; 0: right behind the chunk */
 } cv_chunk_ref;
 
 /* The index entry of a special chunk. */
 int64_t cv_offset_of_kind(cv_ref_kind kind);
 
-/* Makes a reference from an index entry, without a table's name, and checks it against the chunk
- * area. */
+/* Makes a reference without a table name from an index entry; checks it against the chunk area. */
 cv_status cv_chunk_ref_make(const cv_snapshot *snapshot, int64_t chunk, int64_t offset,
                             cv_chunk_ref *out, cv_error *err);
 
@@ -64,8 +63,7 @@ cv_status cv_sealed_head(cv_snapshot *snapshot, cv_store *store, const cv_seal_h
  * this index. CATERVA_ECORRUPT: not found. */
 cv_status cv_sealed_find(cv_snapshot *snapshot, cv_store *store, cv_error *err);
 
-/* Reads and checks the chunk list and the strays of the seal, and adds them to the decoded
- * index. */
+/* Reads and checks the seal's chunk list and strays, and adds them to the decoded index. */
 cv_status cv_sealed_read_names(const cv_snapshot *snapshot, cv_store *store,
                                const cv_seal_head *head, cv_index *index, cv_error *err);
 

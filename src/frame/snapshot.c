@@ -42,8 +42,7 @@ static const kind objects[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Gets python-blosc2's name of the object: the text behind "kind" in a `b2o`. Returns its
- * length. */
+/* Gets python-blosc2's name, the text behind "kind" in a `b2o`. Returns the text's length. */
 static int find_name(const cv_metalayer *layer, const char **out)
 {
     static const char key[] = "\xa4kind";

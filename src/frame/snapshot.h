@@ -94,7 +94,7 @@ cv_status cv_snapshot_load(cv_store *store, bool unchecked, cv_snapshot **out, c
 /* As cv_snapshot_load, but also loads frames that are not arrays, as plain items. */
 cv_status cv_snapshot_load_any(cv_store *store, cv_snapshot **out, cv_error *err);
 
-/* The kind of object according to the header, as cv_kind_name returns it. */
+/* Gets the kind of object from the header, as cv_kind_name does. */
 cv_status cv_snapshot_load_kind(cv_store *store, char name[CV_KIND_NAME], cv_error *err);
 
 /* Loading in steps, for repair: the header, from the beginning of the store or from `header`; then
@@ -140,8 +140,7 @@ void cv_new_shape_apply(const cv_new_shape *change, cv_snapshot *state);
 /* Bytes of the header copy in the tail of `state`; 0 in a directory, too. */
 uint64_t cv_tail_copy_size(const cv_snapshot *state);
 
-/* Reads the copy before the stored index, if it is a copy of this header. It points into
- * `bytes`. */
+/* Reads the copy before the stored index into `bytes`, if it is a copy of this header. */
 cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer *bytes,
                             cv_header_copy *copy, bool *found, cv_error *err);
 
@@ -150,7 +149,7 @@ cv_status cv_tail_read_copy(const cv_snapshot *state, cv_store *store, cv_buffer
 cv_status cv_tail_own_copy(const cv_snapshot *state, cv_store *store, uint64_t *pos,
                            uint64_t *size, cv_error *err);
 
-/* CATERVA_ECORRUPT if that copy is not what the commit has written. */
+/* CATERVA_ECORRUPT if the state's header copy differs from what the commit has written. */
 cv_status cv_tail_check_copy(const cv_snapshot *state, cv_store *store, cv_error *err);
 
 #endif

@@ -670,8 +670,7 @@ void cv_allocator_reset(cv_allocator *a, cv_snapshot *base)
 
 void cv_allocator_roll_back(cv_allocator *a) { cv_space_rolled_back(&a->space, a->end); }
 
-/* True if no reader holds a state older than the committed one. Stays true until the next
- * commit. */
+/* Whether no reader holds a state older than the committed state. Keeps true until the commit. */
 static bool may_reuse(cv_allocator *a)
 {
     if (!a->may_reuse)

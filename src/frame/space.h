@@ -47,7 +47,7 @@ typedef struct cv_space {
     cv_extents dead;
     cv_extents aging;
     cv_extents free;
-    cv_extents taken;    /* from `free` since the commit; a rollback returns it */
+    cv_extents taken;    /* taken from `free` since the commit; a rollback returns it */
     cv_extents replaced; /* each replaced chunk in `dead`; a rollback restores them */
     bool forgot_ours;    /* there were too many; never reset */
 } cv_space;

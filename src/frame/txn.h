@@ -143,8 +143,8 @@ cv_status cv_txn_reshape(cv_txn *txn, const cv_reshape *reshape, cv_ref_kind fil
  * chunks must not be stored. Takes time in proportion to the box. */
 cv_status cv_txn_crop(cv_txn *txn, const int64_t *first, const int64_t *shape, cv_error *err);
 
-/* source: the old number of a new grid's chunk, or -1 if it is new. target: the new number of an
- * old chunk, or -1 if it is dropped. */
+/* cv_reshape_source returns the old number of a chunk of the new grid, or -1 if the chunk is new.
+ * cv_reshape_target returns the new number of an old chunk, or -1 if the chunk is dropped. */
 int64_t cv_reshape_source(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
                           int64_t chunk);
 int64_t cv_reshape_target(const cv_reshape *reshape, const cv_grid *from, const cv_grid *to,
