@@ -40,7 +40,7 @@ typedef struct caterva_store {
     void *context;        /* passed to every function                                     */
     const char *name;     /* for messages; NULL: "the program's store"                    */
     const char *identity; /* names the stored data: only one handle of this process may write
-                             in stores of the same text (CATERVA_EBUSY). NULL: not checked */
+                             in stores of this identity (CATERVA_EBUSY). NULL: not checked */
     int one_at_a_time;    /* 1: the functions are never called concurrently               */
     /* Sets *size to the current number of bytes. */
     caterva_status (*size)(void *context, uint64_t *size, caterva_error *err);

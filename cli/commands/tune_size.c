@@ -26,7 +26,7 @@ enum { MIN_CHUNKS = 8, CHUNK_HEADER = 32, EMPTY_BLOCK = 8 };
 /* A partition of the array, counted in chunks and blocks along each axis. */
 typedef struct cut {
     int ndim;
-    int64_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS]; /* ... of a chunk */
+    int64_t chunks[CATERVA_MAX_DIMS], blocks[CATERVA_MAX_DIMS]; /* blocks: of one chunk */
     int64_t n_chunks, n_blocks;
     int64_t block_bytes, chunk_bytes; /* sizes with padding */
 } cut;
@@ -84,7 +84,7 @@ static void place_of(int64_t number, int ndim, const int64_t *counts, int64_t *p
     }
 }
 
-/* Expands, in place, a box that the end of the array cuts off to a whole block. Moves each row to
+/* Expands a box, cut off by the end of the array, in place to a whole block. Moves each row to
  * its position in the block, beginning with the last row, so that no row is overwritten. */
 static void spread(const tune_task *task, const int32_t *block, const int64_t *lengths,
                    uint8_t *items)

@@ -110,7 +110,7 @@ static cli_exit set_codec(caterva_create_options *o, const cli_args *args)
 {
     if (args->level >= 0) {
         o->level = args->level == 0 ? CATERVA_NONE : (int)args->level;
-        /* Removes 99, which allows other levels (see caterva_info): --level is for all chunks. */
+        /* --level is for all chunks: removes the 99 that allows others (see caterva_info). */
         if (o->filters[0] == CATERVA_FILTER_NONE) o->filters_meta[0] = 0;
     }
     if (args->filters) CLI_TRY(set_filters(o, args->filters));

@@ -48,7 +48,7 @@ cli_exit source_of_raw(const char *path, probe *opened, const raw_items *items, 
 /* Reads CSV, or text with blanks between cells, into memory. `dtype` NULL means int64, or float64
  * if a cell is empty or not an integer. If `shape` is not NULL and has as many items as the text,
  * the result has this shape; otherwise one column becomes one axis, and several columns become two
- * axes. A first row of words, without a number or other item, is a header. */
+ * axes. The first row is a header if it has words and none of its cells is an item. */
 cli_exit source_of_text(const char *path, probe *opened, bool csv, const array_shape *shape,
                         const char *dtype, source **out);
 

@@ -65,8 +65,8 @@ void tree_part_close(tree_part *part)
     *part = (tree_part){.path = NULL};
 }
 
-/* Whether any zip archive may have a member of this kind. An archive of such members, like .npz, is
- * not a tree. */
+/* Whether zip archives that are not trees may also have members of this kind. An archive with only
+ * such members, like .npz, is not a tree. */
 static bool is_anything(const caterva_tree_entry *entry)
 {
     static const char *const kinds[] = {"file", "deflated", "encrypted"};

@@ -16,7 +16,7 @@ import numpy.typing as npt
 AXES, POINTS, MASK = 0, 1, 2
 
 _BATCH = 1 << 20  # points that are listed at a time
-_LISTED = 256  # items of a box up to which it is listed as points, not read as a box
+_LISTED = 256  # a box of at most this many items is listed as points, not read as a box
 
 Shape: TypeAlias = tuple[int, ...]
 AnyArray: TypeAlias = npt.NDArray[Any]

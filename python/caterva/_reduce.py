@@ -31,7 +31,7 @@ _SLAB = 1 << 22  # items that var reads at a time
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of all items except NaN. Without any, minimum and the like are None or NaN."""
+    """Statistics without NaN. If no item is left, minimum and the like are None or NaN."""
 
     n_items: int
     n_nan: int
@@ -281,7 +281,7 @@ def _arrays_of(array: Readable) -> tuple[Any, ...]:
 
 
 def _slabs(array: Readable, view: View, report: _options.Progress | None) -> Any:
-    """Yield the parts of a view, of about whole chunks, with their positions."""
+    """Yield a view in parts of about whole chunks, each with its position."""
     longest = max((n for each in _arrays_of(array) for n in each.chunks), default=1)
     chunk = [min(n, longest) or 1 for n in view.shape]
     step = _boxes.slab_shape(view.shape, chunk, _SLAB)

@@ -524,11 +524,11 @@ cv_status cv_attributes_check_name(const char *name, cv_error *err)
 
 /* ---- Placing attributes ----
  *
- * A frame that C-Blosc2 can change has at most 16 keys; the map, once it exists, takes one of them.
- * Keys are assigned in the list's order, in which attributes that have a key already come first.
- * But before all others come long values, which would make the map slow, and attributes that
- * describe items, which other programs look for. Bytes that are not MessagePack cannot be in the
- * map, so they take the key of an attribute that can. */
+ * A key is a vlmetalayer. A frame that C-Blosc2 can change has at most 16 keys; the map, once it
+ * exists, takes one of them. Keys are assigned in the list's order, in which attributes that have
+ * a key already come first. But before all others come long values, which would make the map slow,
+ * and attributes that describe items, which other programs look for. Bytes that are not MessagePack
+ * cannot be in the map, so they take the key of an attribute that can. */
 
 enum { LONG_VALUE = 1 << 20 };
 
@@ -546,8 +546,8 @@ typedef struct placing {
     bool has_map;
 } placing;
 
-/* Another program may have stored something else under the map's name. It keeps that key until
- * there is a map. */
+/* Another program may have stored another value under the map's name. That value keeps the key
+ * until there is a map. */
 static bool fits_key(const placing *p, const cv_attribute *a)
 {
     if (strcmp(a->name, CV_ATTRIBUTES_MAP) == 0)

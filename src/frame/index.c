@@ -158,7 +158,7 @@ cv_status cv_index_prune_strays(cv_index *index, cv_error *err)
     return status;
 }
 
-/* Removes the stray of `entry`, if any: the table of the new chunk there is right behind it. */
+/* Removes the stray of `entry`, if any: a new chunk there has its table right behind itself. */
 static cv_status forget_stray(cv_index *index, int64_t entry, cv_error *err)
 {
     cv_strays *old = index->strays, *left = NULL;

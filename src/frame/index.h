@@ -82,8 +82,8 @@ uint64_t cv_index_table_pos(const cv_index *index, int64_t chunk);
 /* Makes an index of `n` undefined entries without names: the caller sets all of them. */
 cv_status cv_index_create(int64_t n, cv_index *out, cv_error *err);
 
-/* add_page adds the next page, of `n` entries, to an index of which only `n` was set; the caller
- * fills the page in. join_page replaces the last page by the one before it if they are equal;
+/* add_page adds the next page, of `n` entries. Before the first page, only index->n is set. The
+ * caller fills the page in. join_page replaces the last page by the one before if both are equal;
  * returns the bytes that the last page takes, 0 if it was replaced. */
 cv_status cv_index_add_page(cv_index *index, int64_t n, cv_index_page **out, cv_error *err);
 int64_t cv_index_join_page(cv_index *index, int n);
@@ -98,7 +98,7 @@ cv_status cv_index_set(cv_index *index, int64_t chunk, int64_t entry, uint32_t n
                        cv_error *err);
 cv_status cv_index_set_name(cv_index *index, int64_t chunk, uint32_t name, cv_error *err);
 
-/* Sets the names of page `p` from the chunk list's form. An index without pages gets them. */
+/* Sets the names of page `p` from the chunk list's form. Makes the pages if the index has none. */
 cv_status cv_index_set_names(cv_index *index, int64_t p, const uint8_t *names, size_t size,
                              cv_error *err);
 

@@ -503,7 +503,7 @@ static cv_status read_trailer(cv_snapshot *s, cv_store *store, cv_buffer *tail, 
     return s->unchecked ? CV_OK : status;
 }
 
-/* Finds the index, between chunk area and trailer, or in a directory right behind the header. A
+/* Finds the index between chunk area and trailer. In a directory it is right behind the header. A
  * frame without chunks has none. */
 static cv_status place_index(cv_snapshot *s, cv_error *err)
 {
@@ -732,7 +732,7 @@ cv_status cv_snapshot_find_index(cv_snapshot *s, cv_store *store, cv_error *err)
  * A change of attributes or metalayers is rare, and makes a new state. The shape changes with every
  * append: in place, in a state that the transaction owns. Chunks are not read. */
 
-/* Requires the old size: C-Blosc2 leaves a tail behind shorter content, which must not be lost. */
+/* Requires the old size: old bytes that C-Blosc2 left behind shorter content must not be lost. */
 static cv_status replace_content(cv_frame_header *header, const char *name,
                                  const cv_buffer *content, cv_error *err)
 {

@@ -1,7 +1,7 @@
 /* Room: remote. Requests that write to a server, retried if that may help, and S3 uploads in parts
  * ("Uploading and copying objects using multipart upload"). The caller's thread waits for several
- * requests at once. `may_be_done`: an answer was lost, so the owner must check the server's state
- * before it reports a later refusal. */
+ * requests at once. `may_be_done`: an attempt without a good answer may have succeeded, so the
+ * owner must check the server's state before it reports a failure. */
 #include "remote/transfer.h"
 
 #include "base/os.h"
@@ -534,7 +534,7 @@ cv_status cv_upload_begin(cv_upload *u, cv_watch *watch, cv_error *err)
 }
 
 /* Takes an upload part from the server's list. A part of the right size counts as sent: the state
- * file ensures that it has the same bytes. */
+ * file (see publish.c) ensures that it has the same bytes. */
 static void keep_part(cv_upload *u, cv_xml part)
 {
     char number[16], size[24], etag[CV_ETAG_SIZE];
@@ -668,7 +668,7 @@ static cv_status send_all(sending *s, cv_watch *watch, cv_error *err)
         CV_TRY(end_parts(s, err));
         CV_TRY(begin_part(s, find_free(s), i, watch, err));
     }
-    for (int left = s->n_slots - 1; left >= 0; left--) { /* until the first failure */
+    for (int left = s->n_slots - 1; left >= 0; left--) { /* stops at the first failure */
         CV_TRY(wait_for_sends(u->sends, (size_t)left, watch, err));
         CV_TRY(end_parts(s, err));
     }

@@ -267,7 +267,7 @@ static bool is_attributes(const char *path)
            (size == length || path[size - length - 1] == '/');
 }
 
-/* If the header of a leaf of attributes is damaged (*why), sets `anew` to it with a new header. */
+/* Sets `anew` to the leaf of attributes with a new header if the present one is damaged (*why). */
 static cv_status remake(const cv_snapshot *s, cv_buffer *anew, cv_error *why, cv_error *err)
 {
     if (cv_snapshot_check_header(s, why) == CV_OK) return CV_OK;

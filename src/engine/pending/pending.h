@@ -35,7 +35,7 @@ typedef struct cv_behind {
  * Any thread of the request. */
 cv_status cv_behind_put(cv_behind *behind, int64_t chunk, cv_buffer *encoded, cv_error *err);
 
-/* Ends the request when all its chunks are put. Returns `status`, or else the first failed put. */
+/* Ends the request when its chunks are put. Returns `status` or, if CV_OK, that of the puts. */
 cv_status cv_behind_end(cv_behind *behind, cv_status status, cv_error *err);
 
 enum { CV_DIRTY_BUDGET = 64 << 20, CV_SPARE_BLOCKS = 64, CV_SPARE_BYTES = 8 << 20 };
@@ -61,7 +61,7 @@ typedef struct cv_pending {
     cv_ref_kind fill_kind;  /* the index entry that expresses the fill */
     bool fill_is_stored;    /* no index entry can express the fill: chunks store it */
     bool fill_is_due;       /* new array: UNINIT chunks hold the fill */
-    uint32_t fill_name;     /* name of the table of the fill's chunk; 0: not yet known */
+    uint32_t fill_name;     /* name of a fill chunk's block table; 0: not yet known */
     bool broken;            /* a merge or a change of shape failed half-way */
     cv_mutex lock;          /* protects all members below during a write */
     int64_t bytes;

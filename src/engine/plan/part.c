@@ -11,7 +11,7 @@
 /* Sorts wanted items by block with a radix sort, in linear time. The sort is stable: repeated items
  * keep their order, which decides the result of a write. */
 
-/* AT_ONCE: number of picks moved between two polls of the watch, in some milliseconds. */
+/* AT_ONCE: picks moved between two polls of the watch; moving them takes some milliseconds. */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 48, AT_ONCE = 1 << 18 };
 
 cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_error *err)

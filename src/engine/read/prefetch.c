@@ -86,8 +86,8 @@ static bool take_share(cv_prefetch *p, share *out)
     return taken;
 }
 
-/* Gives back the room that a share of special chunks took. Blocks that were cached before still
- * count, so that repeated boxes end at the same block. */
+/* Gives back the room that a share of special chunks took. Shares that were cached before keep
+ * theirs, so that a repeated prefetch of a box ends at the same block. */
 static void return_share(cv_prefetch *p, const share *s)
 {
     cv_mutex_lock(&p->lock);
@@ -147,7 +147,7 @@ static cv_status list_share(void *context, int64_t i, cv_worker *worker, cv_stag
     return cv_walk_list_missing(&walk, s->number, worker, list, err);
 }
 
-/* Decodes the shares. The exclusive user of the handle may stop the source's watch. */
+/* Decodes the shares. cv_prefetch_suspend and cv_prefetch_cancel stop it by the source's watch. */
 static void decode_far(far_shares *f, const cv_source *source, cv_worker *worker)
 {
     const cv_stage_plan plan = {.n_units = f->n,
@@ -374,7 +374,7 @@ bool cv_scan_next(const cv_scan *scan, const cv_grid *grid, int64_t *first, int6
 
 /* ---- The scanning thread ------------------------------------------------------ */
 
-/* Returns whether this thread is the scanning thread. It becomes so after SILENT_NS of silence. */
+/* Returns whether this is the scanning thread. It takes over from one silent for SILENT_NS. */
 static bool is_scanning(cv_read_ahead *ahead, uint64_t now)
 {
     uintptr_t self = cv_thread_number();

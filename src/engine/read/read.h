@@ -22,11 +22,11 @@ cv_status cv_select_read_skipping(const cv_source *source, const cv_select_plan 
                                   const cv_conversion *conversion, uint8_t *dst,
                                   cv_error *err);
 
-/* Folds: pass the selected items to a function, block by block, where they are decoded, without
- * copying them. Each item belongs to a cell of a result, as each item of a read has a position in
- * the buffer. If the step between cells is 0 along an axis, all items along it have the same cell.
+/* Folds: pass the selected items to a function, block by block, without copying them from where
+ * they are decoded. Each item belongs to a cell of a result, as each item of a read has a position
+ * in the buffer. If the step between cells is 0 along an axis, all items along it share a cell.
  *
- *     the items       a b c      cells: 1 step along rows, 0 along columns
+ *     the items       a b c      steps between cells: 1 along axis 0, 0 along axis 1
  *     of a block      d e f      a b c -> cell 0,  d e f -> cell 1
  *
  * Parts come in a fixed order, whether blocks are dirty, cached or still to be decoded. So

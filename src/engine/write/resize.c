@@ -79,7 +79,7 @@ static cv_status fill_exposed(cv_pending *pending, int axis, const int64_t *old,
 
 /* ---- Index edits --------------------------------------------------------- */
 
-/* Stores a fill that no index entry can express in each new chunk. */
+/* Stores the fill in each new chunk if no index entry can express it. */
 static cv_status store_fill(cv_pending *pending, const cv_reshape *reshape,
                             const cv_grid *from, cv_error *err)
 {

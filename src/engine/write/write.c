@@ -157,7 +157,7 @@ static cv_status write_whole_chunk(const write_task *task, const cv_chunk_job *j
 typedef struct patching {
     const write_task *task;
     const cv_chunk_job *chunk;
-    int64_t first, end; /* touched blocks of the chunk, as numbers */
+    int64_t first, end; /* this share: positions among the chunk's touched blocks */
     cv_dirty_chunk *dirty;
 } patching;
 
@@ -183,7 +183,7 @@ static cv_status prepare_blocks(const patching *p, cv_worker *worker, int64_t *n
 }
 
 /* Called after a failure. Blocks that were not decoded or copied are undefined and must not stay
- * dirty. Covered blocks have only items of the failed write, so these may be lost. */
+ * dirty. Covered blocks may lose older changes, too: the failed write would have replaced them. */
 static void forget_blocks(const patching *p, const cv_worker *worker, int64_t n)
 {
     cv_pending *pending = p->task->pending;
