@@ -26,7 +26,7 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
-/* Makes the enclosing function return `expr` unless it is CLI_OK, if nothing needs freeing. */
+/* Returns `expr` from the enclosing function unless it is CLI_OK. Only if nothing must be freed. */
 #define CLI_TRY(expr)                                                                        \
     do {                                                                                     \
         cli_exit cli_try_code_ = (expr);                                                     \

@@ -86,11 +86,11 @@ class DamagedValueError(CorruptError, ValueError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Valid, but not supported by this library."""
+    """The file or call is valid, but this library does not support it."""
 
 
 class BusyError(Error, BlockingIOError):
-    """In use by another handle, process or call."""
+    """The array or tree is in use by another handle, process or call."""
 
 
 class ExistsError(Error, FileExistsError):

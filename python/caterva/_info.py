@@ -279,7 +279,7 @@ class Repair(Outcome):
     complete: bool
     n_chunks: int
     lost_chunks: int
-    unverified_chunks: int  # stored without checksums: only what does not decode is lost
+    unverified_chunks: int  # without checksums: damage is found only if decoding fails
     lost_attributes: int | None
     in_place: bool
     written: bool

@@ -36,14 +36,14 @@ class Merged:
     parts : int
         Parts with items, each counted once.
     chunks : int
-        Chunks that they wrote.
+        Chunks that these parts wrote.
     moved_chunks, spliced_chunks : int
         Of these, moved as stored, and assembled from compressed blocks. The others were
         encoded.
     decoded_blocks : int
         Blocks that were decoded to assemble chunks.
     merged_before : int
-        Chunks that already held the same items.
+        Chunks whose items the array already held.
     """
 
     parts: int = 0
@@ -453,7 +453,7 @@ class JobInfo:
     job : Job
         To send to workers or delete. `Array.merge` merges its parts.
     id, folder, host, process
-        Its name and directory; the machine and process that began it.
+        Name and directory of the job; machine and process that began the job.
     began : datetime.datetime
         By the clock of that machine.
     commit_number : int

@@ -41,7 +41,7 @@ PyObject *array_wrap(module_state *state, PyTypeObject *type, const array_birth 
     Py_XINCREF(self->source = birth->source);
     if (birth->progress != Py_None) Py_XINCREF(self->progress = birth->progress);
     if (handle_look_first(self) == 0) return (PyObject *)self;
-    self->writable = false; /* nothing to commit */
+    self->writable = false; /* so that nothing is committed */
     Py_DECREF(self);
     return NULL;
 }
