@@ -42,7 +42,7 @@ COVERED: dict[str, dict[str, str]] = {
     "docs/performance.md": {
         "at most 8 bytes of memory for each chunk": "tests/unit/frame/index_pages.c",
         "A file of at most 16 MiB": "tests/property/test_kept.c",
-        "as long as the blocks take at most 16 MiB": "tests/reliability/test_remote_waves.py",
+        "if the blocks take at most 16 MiB": "tests/reliability/test_remote_waves.py",
     },
     "docs/install.md": {
         "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
