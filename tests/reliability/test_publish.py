@@ -535,8 +535,9 @@ class Resumed(Case):
         # the server may find another part, sent in full, in its socket after the client is gone
         self.assertIn(result["parts_kept"], range(kept, self.parts))
         self.assertEqual(result["parts"], self.parts)
-        self.assertEqual(sum(r.method == "PUT" for r in server.requests),
-                         self.parts - result["parts_kept"])
+        # and requests of that client may still be counted here
+        self.assertGreaterEqual(sum(r.method == "PUT" for r in server.requests),
+                                self.parts - result["parts_kept"])
         self.assertEqual(server.objects[self.PATH], self.large.read_bytes())
         self.assertFalse(self.state.exists())
 
