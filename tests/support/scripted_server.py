@@ -90,6 +90,8 @@ class ScriptedServer:
         self.name = name  # value of the field Server in correct responses
         self.requests = []
         self.connections = 0
+        self._accepted = None  # the address of the last client
+        self._open = 0         # connections that are served
         self._tls = None
         if tls:  # (certificate, key), for the host "localhost"
             self.certify(*tls)
@@ -136,16 +138,18 @@ class ScriptedServer:
     def _accept(self):
         while not self._ends:
             try:
-                connection, _ = self._listener.accept()
+                connection, client = self._listener.accept()
             except OSError:
                 return
             with self._lock:
                 self.connections += 1
+                self._open += 1
+                self._accepted = client
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with connection, connection.makefile("rb", buffering=65536) as stream:
@@ -153,6 +157,9 @@ class ScriptedServer:
                     pass
         except OSError:
             pass
+        finally:
+            with self._lock:
+                self._open -= 1
 
     def _read_head(self, stream):
         line = stream.readline(65536)
@@ -197,8 +204,19 @@ class ScriptedServer:
 
     def settle(self):
         """Waits until all requests so far have ended, even those of clients that are gone."""
+        self._wait(lambda: all(request.ended for request in list(self.requests)))
+
+    def drain(self):
+        """Waits until the server has read all that clients have sent, who must be gone."""
+        with socket.create_connection(("127.0.0.1", self.port)) as last:
+            address = last.getsockname()
+            self._wait(lambda: self._accepted == address)  # so all earlier ones are accepted
+        self._wait(lambda: self._open == 0)
+
+    @staticmethod
+    def _wait(is_over):
         end = time.monotonic() + 60
-        while not all(request.ended for request in list(self.requests)):
+        while not is_over():
             assert time.monotonic() < end
             time.sleep(0.002)
 
