@@ -175,8 +175,8 @@ static const char *text_of(const cells *c, const caterva_dtype *dtype)
     return missing ? "nan" : c->cell;
 }
 
-/* Decides again whether the first row is a header. It is none if one of its cells is an item of
- * `dtype`, such as a date, or if the items are text. */
+/* Decides again whether the first row is a header. The row is data if one of its cells is an item
+ * of `dtype`, such as a date, or if the items are text. */
 static cli_exit check_header(cells *c, const caterva_dtype *dtype, table *t)
 {
     if (!strchr("biufcmM", dtype->kind)) t->has_header = false;

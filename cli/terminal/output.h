@@ -7,7 +7,7 @@
 typedef struct output {
     int fd;
     char *path;      /* for messages */
-    char *target;    /* the file that the rename replaces; NULL: there is none */
+    char *target;    /* the file that the rename replaces, or NULL */
     char *temporary; /* in the same directory as the target */
     bool force;
     bool seekable;

@@ -656,7 +656,7 @@ cv_status cv_array_compact(caterva_array *array, cv_error *err)
 
 enum { MIN_DEAD = 64 * 1024 }; /* bytes; freeing fewer bytes is not worth a copy */
 
-/* Returns whether the file has so many dead bytes that the options request a compact copy. */
+/* Returns whether the options request a compact copy for the file's share of dead bytes. */
 static bool compacts_at_close(const caterva_array *array)
 {
     uint64_t dead, size;

@@ -78,7 +78,7 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
 
 /* ---- Changing attributes ------------------------------------------------ */
 
-/* Finds the library's own attribute and its index in the trailer. Returns NULL if there is none. */
+/* Finds the library's own attribute and its index in the trailer. Returns NULL if it is missing. */
 static const cv_metalayer *find_own(const cv_trailer *t, int *at)
 {
     const cv_metalayer *own =

@@ -194,7 +194,7 @@ static cv_status verify_replaced(verification *v, cv_error *err)
     return CV_OK;
 }
 
-/* Compares a member with its record in the directory. Of remote members, checks only the header. */
+/* Compares a member with its record in the directory. Checks only the header of a remote member. */
 static cv_status verify_checksum(verification *v, const char *path, cv_error *err)
 {
     cv_copy_source source;

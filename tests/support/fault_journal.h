@@ -35,8 +35,8 @@ typedef struct cv_fault_journal {
 /* A crash model determines which journal entries are in the store after a crash.
  *   prefix: all entries before `point`, in order.
  *   torn:   these, and the first `part` bytes of the write at `point`.
- *   power:  all entries before the last sync before `point`. Of each later write before `point`,
- *           each 512-byte sector is kept or lost at random, by `seed`. */
+ *   power:  all entries before the last sync before `point`. Each 512-byte sector of a later write
+ *           before `point` is kept or lost at random, by `seed`. */
 typedef enum cv_crash_model { CV_CRASH_PREFIX, CV_CRASH_TORN, CV_CRASH_POWER } cv_crash_model;
 typedef struct cv_crash {
     cv_crash_model model;
