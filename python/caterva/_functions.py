@@ -77,6 +77,7 @@ def create(
         ml_dtypes.
     path
         A file, or a directory with ``layout="sparse"``; None creates the array in memory.
+        InvalidError if the name has the suffix of another format, such as ``.npy`` or ``.b2z``.
     fill_value
         Value of items that are never written; None is zero.
     chunks, blocks
