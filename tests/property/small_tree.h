@@ -35,14 +35,20 @@ static inline void fill(caterva_array *array, int32_t first)
     CHECK_OK(caterva_write(array, start, stop, items, sizeof items, &err), err);
 }
 
-static inline void put(const char *key, int32_t first, int overwrite)
+/* Returns a new array with its items, not committed yet. */
+static inline caterva_array *begin(const char *key, int32_t first, int overwrite)
 {
     caterva_array *array;
     caterva_create_options o = create_options();
     o.overwrite = overwrite;
     CHECK_OK(caterva_tree_create_array(tree, key, &o, &array, &err), err);
     fill(array, first);
-    CHECK_OK(caterva_close(array, &err), err);
+    return array;
+}
+
+static inline void put(const char *key, int32_t first, int overwrite)
+{
+    CHECK_OK(caterva_close(begin(key, first, overwrite), &err), err);
 }
 
 static inline void check_first(caterva_tree *t, const char *key, int32_t first)

@@ -35,16 +35,6 @@ static void check_stored(const char *key, int32_t first)
     CHECK_OK(caterva_tree_close(reader, &err), err);
 }
 
-static caterva_array *create_over(const char *key, int32_t first, int overwrite)
-{
-    caterva_array *array;
-    caterva_create_options o = create_options();
-    o.overwrite = overwrite;
-    CHECK_OK(caterva_tree_create_array(tree, key, &o, &array, &err), err);
-    fill(array, first);
-    return array;
-}
-
 /* As another program does: a lock belongs to the open file. */
 static caterva_array *write_elsewhere(const char *name)
 {
@@ -76,7 +66,7 @@ static void make(void)
 
 static void test_again(void)
 {
-    caterva_array *b = create_over("/g/b", 21, 1), *c = create_over("/c", 31, 0);
+    caterva_array *b = begin("/g/b", 21, 1), *c = begin("/c", 31, 0);
     set_number("/g", "n", 2);
     caterva_array *other = write_elsewhere("g/b.b2nd");
     for (int i = 0; i < 2; i++) {
@@ -99,7 +89,7 @@ static void test_again(void)
 /* A failed commit keeps no lock of a file. */
 static void test_lets_go(void)
 {
-    caterva_array *a = create_over("/a", 11, 1), *b = create_over("/g/b", 23, 1);
+    caterva_array *a = begin("/a", 11, 1), *b = begin("/g/b", 23, 1);
     caterva_array *other = write_elsewhere("g/b.b2nd");
     refused(caterva_tree_commit(tree, &err), CATERVA_EBUSY, "open for writing");
     caterva_array *another = write_elsewhere("a.b2nd");
@@ -119,7 +109,7 @@ static void test_lets_go(void)
 static void test_taken(void)
 {
     char file[SCRATCH_PATH + 40];
-    caterva_array *array, *d = create_over("/d", 40, 0), *e = create_over("/e", 50, 0);
+    caterva_array *array, *d = begin("/d", 40, 0), *e = begin("/e", 50, 0);
     caterva_create_options o = create_options();
     snprintf(file, sizeof file, "%s/d.b2nd", path);
     CHECK_OK(caterva_create(file, &o, &array, &err), err);
@@ -204,7 +194,7 @@ static void test_removed_while_verified(void)
 /* Closing the tree without another try reports what is discarded. */
 static void test_close(void)
 {
-    caterva_array *b = create_over("/g/b", 24, 1), *other = write_elsewhere("g/b.b2nd");
+    caterva_array *b = begin("/g/b", 24, 1), *other = write_elsewhere("g/b.b2nd");
     set_number("/g", "n", 3);
     refused(caterva_tree_commit(tree, &err), CATERVA_EBUSY, "open for writing");
     caterva_discard(b);

@@ -155,16 +155,6 @@ static void test_pending_in_the_way(void)
     check_list(tree, "/a /empty/ /g/ /g/h/ /g/h/x ");
 }
 
-static caterva_array *begin(const char *key, int32_t first, int overwrite)
-{
-    caterva_array *array;
-    caterva_create_options o = create_options();
-    o.overwrite = overwrite;
-    CHECK_OK(caterva_tree_create_array(tree, key, &o, &array, &err), err);
-    fill(array, first);
-    return array;
-}
-
 /* An array that is not committed yet can be neither deleted nor moved, nor can its group. */
 static void test_pending_stays(void)
 {
