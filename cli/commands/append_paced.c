@@ -200,7 +200,7 @@ cli_exit append_source(const cli_args *args, growth *g, source *from, int64_t n,
                         "items from a pipe can be committed along axis 0 only, not axis %d",
                         g->axis);
     if (g->stride == 0)
-        return cli_fail(CLI_USAGE, "items of axis %d have no bytes: nothing to commit",
+        return cli_fail(CLI_USAGE, "one step along axis %d has no items: nothing to commit",
                         g->axis);
     CLI_TRY(append_slab_length(args, g, &length));
     p.capacity = (size_t)(length * g->stride);

@@ -101,7 +101,7 @@ def _part(kind: bytes, content: bytes) -> bytes:
 def _table(name: str) -> AnyArray:
     """Return 256 colours, interpolated between evenly spaced anchors."""
     if name not in _MAPS:
-        raise ValueError(f"there is no colormap {name!r}; known are {', '.join(_MAPS)}")
+        raise ValueError(f"there is no colormap {name!r}; the colormaps are {', '.join(_MAPS)}")
     anchors = np.array([list(bytes.fromhex(c)) for c in _MAPS[name].split()], np.float64)
     place = np.arange(256) / 255 * (len(anchors) - 1)
     left = np.minimum(place.astype(int), len(anchors) - 2)

@@ -124,7 +124,7 @@ static cv_status check_array(const caterva_array *array, const caterva_info *inf
     for (int d = 0; same && d < grid->ndim; d++) same = grid->shape[d] == info->shape[d];
     if (same) return CV_OK;
     return cv_fail(err, CATERVA_ESTALE, -1,
-                   "the array's shape has changed since the read was begun");
+                   "the array's shape or dtype has changed since the read was begun");
 }
 
 static cv_status read_piece(cv_turn *turn, cv_read_piece *piece, cv_error *err)

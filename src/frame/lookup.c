@@ -488,7 +488,8 @@ static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_ind
         return CV_OK;
     case CV_SPECIAL_ZEROS: *out = (cv_index){.n = s->grid.n_chunks}; return CV_OK;
     default:
-        return cv_fail(err, CATERVA_ECORRUPT, expect.pos, "the chunk index has no values");
+        return cv_fail(err, CATERVA_ECORRUPT, expect.pos,
+                       "the chunk index is a special chunk without values");
     }
 }
 

@@ -436,8 +436,8 @@ static cv_status check_group(const cv_tree *tree, const cv_contents *c, const ch
         const char *path = c->members.list[i].path;
         if (cv_tree_is_path_in(path, key + 1) && !cv_tree_is_leaf(path))
             return cv_fail(err, CATERVA_EEXIST, -1,
-                           "%.80s in %s contains a file that is not a leaf: %.60s", key,
-                           tree->shown.text, path);
+                           "%.80s in %s contains a file that is not part of a tree: %.60s",
+                           key, tree->shown.text, path);
     }
     for (size_t i = 0; i < c->members.n; i++) {
         const char *path = c->members.list[i].path;
