@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from runs import some  # noqa: E402
+from runs import SANITIZED, some  # noqa: E402
 from scripted_server import Reply, spans_of  # noqa: E402
 from tool_remote_case import CLI, OPENING, Reader, Served, convert  # noqa: E402
 
@@ -412,8 +412,9 @@ class Faults(Case):
 
     def test_stopping(self):
         """While some waves are decoded and others have not been answered."""
+        limit = 1000 if SANITIZED else 100  # ms; an answer takes 30 s
         times = []
-        while len(times) < 12 and min(times, default=1000) >= 100:  # the machine may be busy
+        while len(times) < 12 and min(times, default=limit) >= limit:  # the machine may be busy
             after = 9 + len(times) % 6  # of 16 requests
             server = self.serve()
             server.script = lambda r, n=after: None if r.number < n else Reply(delay=30)
@@ -421,7 +422,7 @@ class Faults(Case):
             self.assertRegex(answer, r"\Astopped ")
             times.append(float(answer.split()[1]))
         print("stopped after", times, "ms")
-        self.assertLess(min(times), 100)
+        self.assertLess(min(times), limit)
 
 
 class Layouts(Case):
