@@ -184,10 +184,11 @@ class Every(Appending):
 
 class Wait(Appending):
     def busy(self, path):
-        child = self.follow(path, "--follow", "--every", "1")
-        child.stdin.write(self.rows(self.length(path), 1).tobytes())
         length = self.length
-        self.until(lambda: length(path) > 0)
+        before = length(path)
+        child = self.follow(path, "--follow", "--every", "1")
+        child.stdin.write(self.rows(before, 1).tobytes())
+        self.until(lambda: length(path) > before)
         return child
 
     def commands(self, path):
