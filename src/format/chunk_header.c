@@ -296,6 +296,18 @@ cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *exp
     return CV_OK;
 }
 
+void cv_chunk_header_set_size(uint8_t *bytes, int32_t cbytes)
+{
+    cv_store_le32(bytes + AT_CBYTES, (uint32_t)cbytes);
+}
+
+void cv_chunk_header_set_streams(uint8_t *bytes, int codec, int32_t block_size)
+{
+    bytes[AT_FLAGS] = (uint8_t)(codec << 5 | FLAG_EXTENDED | FLAG_NOT_SPLIT);
+    cv_store_le32(bytes + AT_BLOCK_SIZE, (uint32_t)block_size);
+    memset(bytes + AT_FILTERS, 0, AT_MORE_FLAGS - AT_FILTERS); /* also the codec's numbers */
+}
+
 /* ---- Block starts ------------------------------------------------------- */
 
 int32_t cv_block_starts_size(const cv_chunk_header *header)

@@ -50,6 +50,11 @@ typedef struct cv_chunk_expect {
 cv_status cv_chunk_header_parse(const uint8_t *bytes, const cv_chunk_expect *expect,
                                 cv_chunk_header *out, cv_error *err);
 
+/* Sets the chunk's size in the bytes of a header. An uncompressed chunk becomes one whose blocks have
+ * one stream each, of this codec, without filters. */
+void cv_chunk_header_set_size(uint8_t *bytes, int32_t cbytes);
+void cv_chunk_header_set_streams(uint8_t *bytes, int codec, int32_t block_size);
+
 /* The compressed bytes of a block in its chunk: [start, end). */
 typedef struct cv_block_range {
     int32_t start;
