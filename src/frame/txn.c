@@ -9,6 +9,7 @@
 #include "frame/txn.h"
 
 #include "base/arith.h"
+#include "format/dual.h"
 #include "frame/index.h"
 #include "frame/layout.h"
 
@@ -386,15 +387,20 @@ static cv_status make(const cv_chunk_header *header, const cv_chunk_expect *expe
     return CV_OK;
 }
 
-cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
-                        cv_buffer *out, uint32_t *name, cv_error *err)
+static cv_chunk_expect expect_of(const cv_grid *grid, size_t size)
 {
-    cv_chunk_expect expect = {
+    return (cv_chunk_expect){
         .nbytes = grid->chunk_bytes,
         .block_size = grid->block_bytes,
         .item_size = grid->item_size,
         .max_cbytes = (int64_t)size,
     };
+}
+
+cv_status cv_table_make(const cv_grid *grid, const uint8_t *chunk, size_t size,
+                        cv_buffer *out, uint32_t *name, cv_error *err)
+{
+    cv_chunk_expect expect = expect_of(grid, size);
     cv_chunk_header header;
     CV_TRY(cv_chunk_header_parse(chunk, &expect, &header, err));
     cv_block_table table = {.n = cv_block_table_blocks(&header, grid->n_blocks)};
@@ -591,9 +597,39 @@ static bool share(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
            store->ops->share(store, put->object, stored->from, stored->object, size);
 }
 
+void cv_txn_set_dual(cv_txn *txn) { txn->is_dual = true; }
+
+/* Rewrites the chunk, and makes a new table. */
+static cv_status put_dual(cv_txn *txn, int64_t chunk, const uint8_t *bytes, size_t size,
+                          cv_error *err)
+{
+    const cv_grid *grid = &txn->state->grid;
+    cv_chunk_expect expect = expect_of(grid, size);
+    cv_chunk_header header;
+    cv_buffer dual = {0};
+    parts memory;
+    uint32_t name = 0;
+    CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
+    CV_TRY(new_parts(grid->n_blocks, &memory, err));
+    bool listed = cv_block_starts_size(&header) > 0;
+    cv_status status = CV_OK;
+    if (listed)
+        status = cv_block_starts_parse(&header, bytes + CV_CHUNK_HEADER_SIZE, grid->n_blocks,
+                                       &expect, memory.ranges, err);
+    if (status == CV_OK)
+        status = cv_dual_write(bytes, &header, memory.ranges, grid->n_blocks, &dual, err);
+    if (status == CV_OK)
+        status = cv_table_make(grid, dual.data, dual.size, &dual, &name, err);
+    if (status == CV_OK) status = put_bytes(txn, chunk, &dual, name, err);
+    cv_free(memory.ranges);
+    cv_buffer_free(&dual);
+    return status;
+}
+
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
                             cv_error *err)
 {
+    if (txn->is_dual) return put_dual(txn, chunk, stored->bytes, stored->size, err);
     cv_space_request r = {.size = stored->size + stored->table->size, .like = stored->pos};
     r.is_like = may_clone(txn, stored);
     cv_put put;
@@ -608,6 +644,7 @@ cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *e
 {
     size_t size = encoded->size;
     uint32_t name = 0;
+    if (txn->is_dual) return put_dual(txn, chunk, encoded->data, size, err);
     CV_TRY(cv_table_make(&txn->state->grid, encoded->data, size, encoded, &name, err));
     cv_status status = put_bytes(txn, chunk, encoded, name, err);
     encoded->size = size;

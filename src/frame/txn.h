@@ -45,6 +45,7 @@ typedef struct cv_txn {
     bool has_index; /* false: the index is that of base */
     cv_index index; /* index of `state`; shares unchanged pages */
     cv_cloning cloning;
+    bool is_dual;           /* chunks get the form of format/dual.h */
     cv_txn_files files;     /* of a directory */
     cv_allocator allocator; /* of a contiguous frame */
     cv_commit_notes notes;
@@ -90,6 +91,10 @@ cv_status cv_table_append(const cv_block_table *table, cv_buffer *out, uint32_t 
  * thread. */
 cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *err);
 cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_error *err);
+
+/* From now on chunks are stored in the form of format/dual.h, for which cv_dual_fits must be true.
+ * Call before the first is put. */
+void cv_txn_set_dual(cv_txn *txn);
 
 /* A chunk that has a block table already. */
 typedef struct cv_stored_chunk {

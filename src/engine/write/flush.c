@@ -523,6 +523,7 @@ cv_status cv_splice_chunk(const cv_splice_job *job, cv_spliced *out, cv_error *e
                 .grid = &cv_txn_snapshot(job->pending->txn)->grid};
     *out = CV_SPLICE_NOT;
     if (!cv_codec_blocks_independent(&job->pending->workers->spec)) return CV_OK;
+    if (job->pending->txn->is_dual) return CV_OK; /* its blocks are rewritten together */
     cv_status status = splice_chunk(&s, out, err);
     for (int64_t i = 0; i < s.n_shares && s.shares; i++) {
         if (i == 0) job->worker->encoded = s.shares[0].streams;

@@ -5,6 +5,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/read/source.h"
+#include "format/dual.h"
 #include "frame/commit.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
@@ -146,6 +147,21 @@ cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
     }
     if (ref.kind != CV_REF_STORED) return cv_txn_put_special(to, number, ref.kind, err);
     return copy_stored(source, &ref, to, number, worker, err);
+}
+
+cv_status cv_transfer_fits(const cv_source *source, int64_t chunk, cv_worker *worker,
+                           bool *fits, cv_error *err)
+{
+    cv_chunk_ref ref;
+    cv_layout *layout;
+    *fits = true;
+    CV_TRY(cv_source_find(source, chunk, &ref, err));
+    if (ref.kind != CV_REF_STORED) return CV_OK;
+    CV_TRY(cv_staged_get_layout(worker->staged, source->frame, source->snapshot, &ref,
+                                &layout, err));
+    *fits = cv_dual_fits(&layout->header);
+    cv_layout_release(layout);
+    return CV_OK;
 }
 
 typedef struct copying {

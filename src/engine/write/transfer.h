@@ -19,6 +19,10 @@ cv_status cv_hand_over(cv_frame *frame, const cv_snapshot *snapshot, cv_take_fn 
 cv_status cv_transfer_chunk(const cv_source *source, int64_t chunk, cv_txn *to,
                             int64_t number, cv_worker *worker, cv_error *err);
 
+/* Whether such a copy is possible into a transaction with cv_txn_set_dual. */
+cv_status cv_transfer_fits(const cv_source *source, int64_t chunk, cv_worker *worker,
+                           bool *fits, cv_error *err);
+
 /* Copies the source into the new `store`, which it owns, chunk by chunk without dead space, and
  * commits. Keeps a layout area. If `sparse`, the store is a directory. The caller closes *out. */
 cv_status cv_transfer(const cv_source *source, cv_store *store, bool sparse,
