@@ -10,6 +10,7 @@
 #include "store/memory.h"
 #include "store/path.h"
 #include "store/store.h"
+#include "store/zarr.h"
 
 #include <string.h>
 
@@ -23,7 +24,12 @@ cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_sto
     if (offset != 0)
         return cv_fail(err, CATERVA_EINVAL, -1, "%.150s is a directory, which has no offsets",
                        path);
-    return cv_store_directory_open(path, writable, out, err);
+    char *frame; /* of a Zarr array */
+    CV_TRY(cv_zarr_frame_path(path, &frame, err));
+    if (!frame) return cv_store_directory_open(path, writable, out, err);
+    cv_status status = cv_store_file_open(frame, 0, writable, out, err);
+    cv_free(frame);
+    return status;
 }
 
 cv_status cv_store_create(const char *path, caterva_layout layout, bool overwrite,

@@ -5,7 +5,7 @@
 #include "base/watch.h"
 #include "store/store.h"
 
-/* Opens the directory or file at `path`. */
+/* Opens the directory or file at `path`, also the frame in the directory of a Zarr array. */
 cv_status cv_store_open(const char *path, uint64_t offset, bool writable, cv_store **out,
                         cv_error *err);
 

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "store/descriptors.h"
 #include "store/sframe.h"
+#include "store/zarr.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -145,8 +146,11 @@ static int open_directory(cv_dir dir, const char *name, cv_target *target)
     cv_dir opened;
     int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
     if (error) return error;
+    cv_zarr_name shard;
     target->self = cv_dir_as_file(opened);
-    return cv_open_file(opened, CV_SFRAME_FRAME, CV_OPEN_READ, 0, &target->frame);
+    target->is_zarr = cv_zarr_find(dir, name, &shard);
+    return cv_open_file(opened, target->is_zarr ? shard.text : CV_SFRAME_FRAME, CV_OPEN_READ,
+                        0, &target->frame);
 }
 
 cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
@@ -207,7 +211,9 @@ static cv_status check_unused(const cv_target *target, cv_dir dir, const cv_show
 {
     cv_file lock = {0};
     int error = 0;
-    if (target->is_directory) /* ENOENT if no writer ever locked it */
+    if (target->is_zarr)
+        error = cv_file_again(target->frame, &lock);
+    else if (target->is_directory) /* ENOENT if no writer ever locked it */
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK, CV_OPEN_READ, 0,
                              &lock);
     if (!error && !target->is_directory)
@@ -314,7 +320,8 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     *kind = info.kind == CV_KIND_DIRECTORY ? TARGET_DIRECTORY
             : info.kind == CV_KIND_LINK    ? TARGET_LINK
                                            : TARGET_FILE;
-    if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir, place->name))
+    if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir, place->name) &&
+        !cv_zarr_is_array_at(place->dir, place->name))
         return refuse_target(place, "is a directory that is not an array: not replaced", err);
     if (*kind == TARGET_FILE && info.kind != CV_KIND_FILE)
         return refuse_target(place, "is not a regular file: not replaced", err);
@@ -573,6 +580,7 @@ cv_status cv_place_publish(cv_place *place, cv_file made, cv_file frame, bool du
 static void remove_temp_in(cv_dir dir, const char *temp)
 {
     if (cv_dir_remove(dir, temp) == 0) return;
+    cv_zarr_remove_at(dir, temp);
     cv_sframe_remove_at(dir, temp);
 }
 

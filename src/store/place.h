@@ -67,6 +67,7 @@ typedef struct cv_target {
     cv_file lock;  /* the lock file of a directory; else not open */
     cv_file frame; /* the frame of a directory; else not open */
     bool is_directory;
+    bool is_zarr;  /* the frame is that of a Zarr array */
     bool borrowed; /* the lock and descriptors belong to another object */
     bool is_locked;
 } cv_target;
