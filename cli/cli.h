@@ -109,7 +109,7 @@ typedef struct cli_args {
     char **files; /* all positional arguments, for commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
-    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote;
+    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote, zarr;
     int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space that causes compaction; 0: never */
     int64_t precision;
@@ -175,6 +175,7 @@ typedef struct cli_args {
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command without text output */
 #define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
+#define CLI_OPT_ZARR (UINT64_C(1) << 60)
 #define CLI_OPT_FIELD (UINT64_C(1) << 57)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \

@@ -83,6 +83,12 @@ typedef struct caterva_copy_options {
      * Other readers ignore the layouts, and a later commit may drop them. CATERVA_EINVAL with
      * CATERVA_LAYOUT_SPARSE. 0: as the source, if the copy is one file; CATERVA_NONE: no. */
     int for_remote;
+    /* 1: the new array is also a Zarr v3 array, for readers of either: `url` becomes a directory
+     * with zarr.json and the frame, which caterva_open opens like the frame. Chunk shapes
+     * become multiples of block shapes, and codec and filters that Blosc 1 lacks become zstd
+     * and shuffle, unless the options set them: then CATERVA_EINVAL. CATERVA_EUNSUPPORTED if
+     * Zarr has no name for the dtype. *out is open for reading. docs/zarr.md has the format. */
+    int zarr;
 } caterva_copy_options;
 #define CATERVA_COPY_INIT CATERVA_INIT_(caterva_copy_options)
 

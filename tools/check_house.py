@@ -66,7 +66,7 @@ KINDS = {
 FOR_TESTS = {
     "cv_cpu_allow", "cv_crc32c_kinds", "cv_unshuffle_kinds",
     "cv_transpose_kinds", "cv_profile_value",
-    "cv_dir_rename_new_portable", "cv_os_l2_cache", "cv_os_l3_cache", "cv_dtype_parse",
+    "cv_dir_rename_new_portable", "cv_os_l2_cache", "cv_os_l3_cache",
     "cv_extents_add", "cv_extents_take", "cv_space_put", "cv_space_replaced", "cv_space_take",
     "cv_space_is_clear", "cv_space_occupy", "cv_space_committed", "cv_space_rolled_back",
     "cv_space_destroy", "cv_second_trailer_is_apart", "cv_layout_of_record",

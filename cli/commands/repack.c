@@ -74,8 +74,8 @@ const cli_command cli_command_repack = {
         "compressed, without decoding; so are those of a --select that begins at chunk\n"
         "boundaries.",
     .options = CLI_OPT_WAIT | CLI_OPT_PARTITION | CLI_OPT_ASTYPE | CLI_OPT_CONTIGUOUS |
-               CLI_OPT_FOR_REMOTE | CLI_OPT_SELECT | CLI_OPT_MEMORY | CLI_OPT_FORCE |
-               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
+               CLI_OPT_FOR_REMOTE | CLI_OPT_ZARR | CLI_OPT_SELECT | CLI_OPT_MEMORY |
+               CLI_OPT_FORCE | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,
     .max_args = 2,
     .run = run_repack,

@@ -61,6 +61,7 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.casting = c->casting;
     options.memory = args->memory;
     options.for_remote = args->for_remote;
+    options.zarr = args->zarr;
     options.progress = progress_of(&bar);
     caterva_error err;
     cli_mind_temporaries();

@@ -18,6 +18,7 @@
 #include "frame/commit.h"
 #include "store/file.h"
 #include "store/open.h"
+#include "upkeep/zarr.h"
 
 #include <caterva_store.h>
 #include <caterva_upkeep.h>
@@ -49,11 +50,19 @@ typedef struct copying {
     uint8_t *slab;       /* grown on demand */
     size_t slab_size;
     cv_watch *watch; /* the repack's */
+    uint8_t *unfit;  /* one bit for each source chunk that cannot be moved; NULL: all can */
+    cv_mutex lock;   /* guards `unfit` */
 } copying;
 
 static bool is_dirty(const copying *c, int64_t chunk)
 {
     return c->source.pending && cv_pending_find(c->source.pending, chunk);
+}
+
+/* Whether the chunk must be decoded, although others are moved. */
+static bool is_copied(const copying *c, int64_t chunk)
+{
+    return is_dirty(c, chunk) || (c->unfit && c->unfit[chunk / 8] >> chunk % 8 & 1);
 }
 
 /* Returns the memory that one thread needs to decode or encode a chunk: some blocks of scratch
@@ -184,6 +193,13 @@ static cv_status list_chunk(void *context, int64_t k, cv_worker *worker, cv_stag
     return cv_stage_list_add(list, from.chunk, CV_STAGE_ALL, err);
 }
 
+static void note_unfit(copying *c, int64_t chunk)
+{
+    cv_mutex_lock(&c->lock);
+    c->unfit[chunk / 8] |= (uint8_t)(1 << chunk % 8);
+    cv_mutex_unlock(&c->lock);
+}
+
 static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_error *err)
 {
     moving *m = context;
@@ -193,22 +209,31 @@ static cv_status move_chunk(void *context, int64_t k, cv_worker *worker, cv_erro
     cv_plan_chunk(&m->to, k, &to);
     if (is_dirty(m->copying, from.chunk)) return CV_OK;
     CV_TRY(cv_stage_enter(&m->stage, k, worker, err));
-    cv_status status = cv_move_chunk(&m->copying->source, from.chunk, m->copying->target,
-                                     to.chunk, worker, err);
+    bool fits = true;
+    cv_status status = CV_OK;
+    if (m->copying->unfit)
+        status = cv_transfer_fits(&m->copying->source, from.chunk, worker, &fits, err);
+    if (status == CV_OK && fits)
+        status = cv_move_chunk(&m->copying->source, from.chunk, m->copying->target, to.chunk,
+                               worker, err);
     cv_stage_leave(&m->stage, k, worker);
     CV_TRY(status);
+    if (!fits) {
+        note_unfit(m->copying, from.chunk);
+        return CV_OK;
+    }
     cv_watch_add(m->copying->watch, m->copying->to->chunk_bytes);
     return cv_watch_step(m->copying->watch, m->copying->to->chunk_bytes, err);
 }
 
-/* Copies chunks that have dirty blocks in the source. */
+/* Copies chunks that have dirty blocks in the source, or cannot be moved. */
 static cv_status copy_dirty(const moving *m, cv_error *err)
 {
     copying *c = m->copying;
-    for (int64_t k = 0; k < m->to.n_chunks && c->source.pending; k++) {
+    for (int64_t k = 0; k < m->to.n_chunks && (c->source.pending || c->unfit); k++) {
         cv_chunk_job from, to;
         cv_plan_chunk(&m->from, k, &from);
-        if (!is_dirty(c, from.chunk)) continue;
+        if (!is_copied(c, from.chunk)) continue;
         cv_plan_chunk(&m->to, k, &to);
         box b = {{0}, {0}};
         cv_grid_chunk_index(c->to, to.chunk, b.start);
@@ -298,6 +323,13 @@ static bool can_move(const copying *c)
     return cv_can_move(&move);
 }
 
+static cv_status expect_unfit(copying *c, cv_error *err)
+{
+    size_t size = (size_t)c->from->n_chunks / 8 + 1;
+    c->unfit = cv_calloc(1, size);
+    return c->unfit ? CV_OK : cv_fail_memory(err, size, "a list of chunks");
+}
+
 /* Copies the items without committing. The source must not change meanwhile. */
 static cv_status repack_run(const cv_repack *repack, cv_error *err)
 {
@@ -315,10 +347,14 @@ static cv_status repack_run(const cv_repack *repack, cv_error *err)
     c.target->threads = c.source.threads;
     box all = {{0}, {0}};
     memcpy(all.stop, c.to->shape, sizeof all.stop);
+    cv_mutex_init(&c.lock);
     cv_status status = cv_watch_step(c.watch, 0, err);
-    if (status == CV_OK)
-        status = can_move(&c) ? move_and_copy(&c, err) : copy_part(&c, &all, err);
+    bool moves = can_move(&c);
+    if (status == CV_OK && moves && c.target->txn->is_dual) status = expect_unfit(&c, err);
+    if (status == CV_OK) status = moves ? move_and_copy(&c, err) : copy_part(&c, &all, err);
     c.target->threads = threads;
+    cv_mutex_destroy(&c.lock);
+    cv_free(c.unfit);
     cv_free(c.slab);
     return status;
 }
@@ -468,6 +504,63 @@ static cv_status fill_new(cv_source *source, const cv_copy_order *order, caterva
     return cv_watch_close(&watch, status);
 }
 
+/* ---- The new array ---------------------------------------------------------------- */
+
+/* Where the new array is created: at `url`, or in the directory of a Zarr array. */
+typedef struct target {
+    const char *url;
+    const cv_copy_order *order;
+    cv_zarr_place zarr;
+} target;
+
+static cv_status create_zarr(target *t, cv_copy_order *order, const cv_snapshot *like,
+                             const char *dtype, caterva_array **out, cv_error *err)
+{
+    caterva_create_options *create = &order->create;
+    CV_TRY(cv_zarr_adapt(create, like, create->dtype ? create->dtype : dtype,
+                         order->chunk_shape, order->block_shape, err));
+    CV_TRY(cv_zarr_begin(t->url, create->overwrite != 0, create->ndim, &t->zarr, err));
+    create->overwrite = 0;
+    cv_status status = cv_array_create(t->zarr.path, create, like, out, err);
+    if (status == CV_OK) cv_zarr_write_dual(*out);
+    if (status != CV_OK) cv_zarr_drop(&t->zarr);
+    return status;
+}
+
+/* `t` must not move until target_finish. */
+static cv_status target_create(target *t, const char *url, cv_copy_order *order,
+                               const cv_snapshot *like, const char *dtype,
+                               caterva_array **out, cv_error *err)
+{
+    *t = (target){.url = url, .order = order};
+    if (order->options.zarr) return create_zarr(t, order, like, dtype, out, err);
+    return cv_array_create(url, &order->create, like, out, err);
+}
+
+/* Passes the filled array, or the failure, to the caller. */
+static cv_status target_finish(target *t, cv_status status, caterva_array *array,
+                               caterva_array **out, cv_error *err)
+{
+    const cv_copy_order *order = t->order;
+    if (!order->options.zarr) {
+        if (status != CV_OK || !out) cv_array_free(array);
+        if (status == CV_OK && out) *out = array;
+        return status;
+    }
+    cv_array_free(array);
+    if (status != CV_OK) {
+        cv_zarr_drop(&t->zarr);
+        return status;
+    }
+    caterva_open_options open = CATERVA_OPEN_INIT;
+    open.threads = order->create.threads;
+    open.cache_bytes = order->create.cache_bytes;
+    open.progress = order->create.progress;
+    bool durable = order->create.durability != CATERVA_DURABILITY_NONE;
+    CV_TRY(cv_zarr_install(&t->zarr, durable, NULL, err));
+    return out ? caterva_open(t->url, &open, out, err) : CV_OK;
+}
+
 static cv_status copy(caterva_array *source, const char *url, cv_copy_order *order,
                       caterva_array **out, cv_error *err)
 {
@@ -477,16 +570,11 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
     set_partition(state, order);
     copy_set_kind(source, url, order);
     CV_TRY(copy_choose_remote(source, order, err));
+    target t;
     caterva_array *array;
-    CV_TRY(cv_array_create(url, &order->create, state, &array, err));
     cv_source from = cv_array_source(source);
-    cv_status status = fill_new(&from, order, array, err);
-    if (status == CV_OK && out) {
-        *out = array;
-        return CV_OK;
-    }
-    cv_array_free(array);
-    return status;
+    CV_TRY(target_create(&t, url, order, state, source->type.dtype, &array, err));
+    return target_finish(&t, fill_new(&from, order, array, err), array, out, err);
 }
 
 /* Copies the box through a view, which converts items. */
@@ -675,6 +763,7 @@ static bool draw_move(const view_copy *c, const caterva_view *part, int64_t at, 
 {
     for (int d = 0; d < c->grid->ndim; d++)
         if (!draw_axis(c, part, d, d == c->axis ? at : 0, move)) return false;
+    if (c->to->pending->txn->is_dual) return false; /* its chunks may not fit */
     return c->grid->ndim > 0 && cv_can_move(move) && cv_move_is_clean(move);
 }
 
@@ -763,7 +852,7 @@ static cv_status carry_dims(const caterva_view *view, const cv_snapshot *state,
 }
 
 static cv_status create_like(const caterva_view *view, const char *url, cv_copy_order *order,
-                             caterva_array **out, cv_error *err)
+                             target *t, caterva_array **out, cv_error *err)
 {
     const caterva_view *over;
     caterva_array *first = first_array(view, &over);
@@ -784,9 +873,9 @@ static cv_status create_like(const caterva_view *view, const char *url, cv_copy_
         status = copy_choose_remote(first, order, err);
     }
     if (status == CV_OK) {
-        status = cv_array_create(url, &order->create, state, out, err);
-        if (status == CV_OK) status = carry_dims(view, state, *out, err);
-        if (status != CV_OK) cv_array_free(*out);
+        status = target_create(t, url, order, state, first->type.dtype, out, err);
+        cv_status carried = status == CV_OK ? carry_dims(view, state, *out, err) : CV_OK;
+        if (carried != CV_OK) status = target_finish(t, carried, *out, NULL, err);
     }
     cv_array_unlock(first);
     return status;
@@ -805,7 +894,8 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     if (order.options.start || order.options.stop)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "a copy of a view takes no box: select from the view instead");
-    CV_TRY(create_like(view, url, &order, &array, err));
+    target t;
+    CV_TRY(create_like(view, url, &order, &t, &array, err));
     view_copy c = {.view = view, .order = &order, .to = array};
     c.grid = &cv_txn_snapshot(array->pending->txn)->grid;
     cv_watch watch;
@@ -817,12 +907,7 @@ caterva_status caterva_view_copy(const caterva_view *view, const char *url,
     array->pending->watch = array->watch;
     cv_watch_close(&watch, status);
     cv_free(c.slab);
-    if (status == CV_OK && out) {
-        *out = array;
-        return CV_OK;
-    }
-    cv_array_free(array);
-    return status;
+    return target_finish(&t, status, array, out, err);
 }
 
 /* ---- Whole arrays as bytes -------------------------------------------------------- */

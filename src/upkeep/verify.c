@@ -14,6 +14,7 @@
 #include "frame/lookup.h"
 #include "frame/txn.h"
 #include "store/reading.h"
+#include "upkeep/zarr.h"
 
 #include <caterva_upkeep.h>
 #include <stdlib.h>
@@ -480,6 +481,21 @@ static int on_progress(void *context, int64_t done, int64_t total)
     return stop;
 }
 
+/* Counts and reports what is wrong with index and metadata of a Zarr array. */
+typedef struct zarr_sink {
+    const caterva_verify_options *options;
+    const cv_snapshot *snapshot;
+    caterva_verify_result *result;
+} zarr_sink;
+
+static void report_zarr(void *context, const cv_error *error)
+{
+    const zarr_sink *z = context;
+    const cv_damage_sink sink = {z->options->on_damage, z->options->context};
+    z->result->damages++;
+    cv_damage_report(&sink, &z->snapshot->grid, -1, error);
+}
+
 /* Verifies the committed state. A writer may be active: it writes other bytes. */
 static cv_status verify(caterva_array *array, const caterva_verify_options *options,
                         caterva_verify_result *result, cv_error *err)
@@ -492,6 +508,11 @@ static cv_status verify(caterva_array *array, const caterva_verify_options *opti
     cv_array_unlock(array);
     if (array->watch) cv_watch_begin(array->watch);
     cv_status status = cv_verify(&source, options, NULL, result, err);
+    zarr_sink sink = {options, source.snapshot, result};
+    if (status == CV_OK) /* damaged chunks have no index */
+        status = cv_zarr_verify(array, source.snapshot,
+                                options->quick || result->damaged_chunks > 0, report_zarr,
+                                &sink, err);
     if (array->watch) cv_watch_end(array->watch, status == CV_OK);
     cv_snapshot_release(source.snapshot);
     return status;

@@ -1,0 +1,46 @@
+/* Copies that are also Zarr v3 arrays (docs/zarr.md). Private to upkeep. */
+#ifndef CV_UPKEEP_ZARR_H
+#define CV_UPKEEP_ZARR_H
+
+#include "array/array.h"
+#include "store/place.h"
+#include "store/zarr.h"
+
+/* Changes what the options of the new array take from `source` (partition, codec, filters) to what
+ * Zarr readers can read. CATERVA_EINVAL if the caller has set something else, CATERVA_EUNSUPPORTED
+ * for a dtype without a name in Zarr. `dtype` is that of the new array. `chunk_shape` and
+ * `block_shape` are memory for the options. */
+cv_status cv_zarr_adapt(caterva_create_options *create, const cv_snapshot *source,
+                        const char *dtype, int32_t *chunk_shape, int32_t *block_shape,
+                        cv_error *err);
+
+/* A directory in the making. Must not move. */
+typedef struct cv_zarr_place {
+    cv_place place;
+    cv_dir dir;
+    cv_zarr_name shard;
+    char *path; /* of the frame to be created */
+} cv_zarr_place;
+
+/* Makes a new array, still empty, store its chunks so that Zarr readers can read them. */
+void cv_zarr_write_dual(caterva_array *array);
+
+/* Makes a temporary directory beside `path`. End with cv_zarr_install or cv_zarr_drop. */
+cv_status cv_zarr_begin(const char *path, bool overwrite, int ndim, cv_zarr_place *out,
+                        cv_error *err);
+
+/* Adds index and metadata to the committed frame in the directory, and gives the directory its
+ * name. `durable`: everything is synced before. */
+cv_status cv_zarr_install(cv_zarr_place *z, bool durable, cv_watch *watch, cv_error *err);
+
+/* Removes the directory unless it was installed. */
+void cv_zarr_drop(cv_zarr_place *z);
+
+/* Compares index and metadata with what the array's frame says; for an array that was not opened
+ * as a Zarr array does nothing. `quick`: only the checksum of the index. Calls `report` for each
+ * difference. Other failures end it. */
+cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick,
+                         void (*report)(void *context, const cv_error *error), void *context,
+                         cv_error *err);
+
+#endif
