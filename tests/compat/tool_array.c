@@ -8,12 +8,14 @@
  *   op=create  url or frame_out; shape, chunks, blocks, dtype, item_size, codec,
  *              codec_meta, level, use_dict, filters, filters_meta, kind, layout,
  *              fill, fill_value, meta; then as write, if there is `file`
+ *   op=copy    url, to; zarr, overwrite; also the words of create, for what differs
  *   op=write   url, file: the bytes of all boxes, concatenated, [boxes: default
  *              the whole array], [commit_each]
  * Lists are a,b,c; a box is 0:5,2:3 ("." with 0 dimensions), boxes are separated by
  * `;`, bytes are hexadecimal. */
 #include "caterva.h"
 #include "caterva_store.h"
+#include "caterva_upkeep.h"
 
 #include "support/answer.h"
 #include "support/check.h"
@@ -142,6 +144,23 @@ static caterva_status run_create(const job *j, caterva_error *err)
     return status == CATERVA_OK ? write_and_close(a, j, err) : status;
 }
 
+static caterva_status run_copy(const job *j, caterva_error *err)
+{
+    static spec s; /* large */
+    caterva_create_options create = parse_options(j, &s);
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    caterva_array *a = NULL;
+    options.create = &create;
+    options.zarr = (int)find_number(j, "zarr");
+    create.overwrite = (int)find_number(j, "overwrite");
+    create.durability = CATERVA_DURABILITY_NONE;
+    caterva_status status = caterva_open(need_word(j, "url"), NULL, &a, err);
+    if (status == CATERVA_OK)
+        status = caterva_copy(a, need_word(j, "to"), &options, NULL, err);
+    caterva_discard(a);
+    return status;
+}
+
 static caterva_status run_write(const job *j, caterva_error *err)
 {
     caterva_open_options options = CATERVA_OPEN_INIT;
@@ -165,6 +184,8 @@ static void run_job(const job *j)
         status = run_read(j, to, &err);
     else if (strcmp(op, "create") == 0)
         status = run_create(j, &err);
+    else if (strcmp(op, "copy") == 0)
+        status = run_copy(j, &err);
     else
         status = run_write(j, &err);
     fclose(to);
