@@ -340,6 +340,10 @@ typedef struct caterva_open_options {
                              A compaction reports its own progress; if it fails or is
                              stopped, the close succeeds. 0, or a directory: never    */
     const caterva_remote_options *remote; /* for a URL; copied. NULL: the defaults    */
+    int end_zarr;         /* writing: 1: also opens a file that is a Zarr array, too (see
+                             caterva_copy_options.zarr). The open removes what only Zarr
+                             readers need: from then on they refuse the array. 0:
+                             CATERVA_EREADONLY                                        */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)
 

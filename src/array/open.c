@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/os.h"
 #include "base/os_dir.h"
+#include "engine/write/shard.h"
 #include "store/custom.h"
 #include "store/file.h"
 #include "store/memory.h"
@@ -107,6 +108,23 @@ static cv_status open_frame(cv_store *store, const caterva_open_options *o, cv_f
     return status;
 }
 
+/* A commit would leave an index of blocks that may be overwritten later. Without the index, Zarr
+ * readers find a wrong checksum in the last bytes of the frame. */
+static cv_status end_zarr(cv_frame *frame, const caterva_open_options *o, cv_error *err)
+{
+    bool found;
+    const cv_snapshot *state = frame->current;
+    CV_TRY(cv_shard_find(frame, state, &found, err));
+    if (!found) return CV_OK;
+    if (!o->end_zarr)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "the array is a Zarr array, too, which a write would end: copy it, or "
+                       "set end_zarr");
+    CV_TRY(cv_store_truncate(frame->store, CV_FRAME_OBJECT, state->header.frame_size, err));
+    if (o->durability == CATERVA_DURABILITY_NONE) return CV_OK;
+    return cv_store_sync(frame->store, CV_FRAME_OBJECT, err);
+}
+
 cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
                               caterva_array **out, cv_error *err)
 {
@@ -119,6 +137,11 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "a Blosc2 frame without the b2nd metalayer can only be read: "
                        "caterva_copy or `caterva convert` makes an n-d array of it");
+    }
+    cv_status ended = o->mode == CATERVA_MODE_WRITE ? end_zarr(frame, o, err) : CV_OK;
+    if (ended != CV_OK) {
+        cv_frame_close(frame);
+        return ended;
     }
     CV_TRY(cv_array_new(frame, o->mode == CATERVA_MODE_WRITE, o->threads, out, err));
     (*out)->opened = *o;

@@ -230,7 +230,9 @@ static cv_status target_lock(cv_target *target, cv_dir dir, const cv_shown_path 
 {
     int error = 0;
     CV_TRY(cv_target_refuse_readers(target, shown, err));
-    if (target->is_directory)
+    if (target->is_zarr)
+        error = cv_file_again(target->frame, &target->lock); /* its writers lock the frame */
+    else if (target->is_directory)
         error = cv_open_file(cv_dir_of_file(target->self), CV_SFRAME_LOCK,
                              CV_OPEN_BOTH | CV_OPEN_CREATE, 0666, &target->lock);
     if (!error && !target->is_directory)

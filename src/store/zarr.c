@@ -102,8 +102,7 @@ cv_status cv_zarr_frame_path(const char *path, char **out, cv_error *err)
     if (!is_zarr) return CV_OK;
     if (!is_ours)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s is a Zarr array or group that is no frame of Blosc2: `caterva "
-                       "convert` makes one of it",
+                       "%s is a Zarr array or group whose chunks are not one frame of Blosc2",
                        cv_show_path(path).text);
     size_t size = strlen(path) + sizeof shard.text + 1;
     *out = cv_malloc(size);

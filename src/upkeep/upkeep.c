@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "frame/commit.h"
 #include "store/open.h"
+#include "upkeep/zarr.h"
 
 #include <caterva_upkeep.h>
 
@@ -66,6 +67,9 @@ caterva_status caterva_delete(const char *url, const caterva_upkeep_options *opt
     caterva_open_options open = CATERVA_OPEN_INIT;
     caterva_array *array;
     CV_TRY(cv_upkeep_options_read(options, &o, err));
+    bool is_zarr;
+    CV_TRY(cv_zarr_delete(url, &is_zarr, err));
+    if (is_zarr) return CV_OK;
     open.mode = CATERVA_MODE_WRITE; /* keeps other writers out until the deletion */
     open.cache_bytes = -1;
     CV_TRY(caterva_open(url, &open, &array, err));
