@@ -28,7 +28,7 @@ static cli_exit check_output(const cli_args *args)
 static void keep_kind(const cli_args *args, const caterva_info *info,
                       caterva_create_options *options)
 {
-    if (!args->sparse && !args->contiguous) options->layout = info->layout;
+    if (!args->sparse && !args->contiguous && !args->zarr) options->layout = info->layout;
     if (!args->metalayer) options->metalayer = info->metalayer;
 }
 

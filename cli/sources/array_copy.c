@@ -43,6 +43,30 @@ static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
     return cli_fail_array(is_input && !names_to ? from : to, err);
 }
 
+/* Names what a Zarr array could not take from the input. */
+static void warn_zarr(const cli_args *args, const caterva_info *from, const caterva_info *to)
+{
+    enum { MANY_BLOCKS = 100000 };
+    const char *path = cli_show_place(args->positional[1]).text;
+    size_t axes = (size_t)to->ndim * sizeof to->chunk_shape[0];
+    bool same = memcmp(from->chunk_shape, to->chunk_shape, axes) == 0 &&
+                memcmp(from->block_shape, to->block_shape, axes) == 0;
+    int64_t n_blocks = to->n_chunks * to->n_blocks;
+    if (!same && !args->chunks && !args->blocks)
+        cli_warn(
+            "%s has other chunks or blocks than the input: Zarr needs chunks of whole blocks",
+            path);
+    if (!args->codec && !args->filters &&
+        (from->codec != to->codec ||
+         memcmp(from->filters, to->filters, sizeof to->filters) != 0))
+        cli_warn("%s has another codec or other filters than the input: Zarr has no such",
+                 path);
+    if (n_blocks > MANY_BLOCKS)
+        cli_warn("%s has %lld blocks: each Zarr reader reads an index of %lld bytes; larger "
+                 "blocks make it smaller",
+                 path, (long long)n_blocks, (long long)n_blocks * 16);
+}
+
 cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
                         creation *c)
 {
@@ -62,14 +86,19 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.memory = args->memory;
     options.for_remote = args->for_remote;
     options.zarr = args->zarr;
+    if (args->zarr && !args->chunks) c->options.chunk_shape = NULL; /* may be adapted */
+    if (args->zarr && !args->blocks) c->options.block_shape = NULL;
     options.progress = progress_of(&bar);
     caterva_error err;
     cli_mind_temporaries();
     progress_start(&bar, args, 0);
     cli_patience patience = {0};
     caterva_status status;
-    do status = caterva_copy(from, path, &options, NULL, &err);
+    caterva_array *made = NULL;
+    do status = caterva_copy(from, path, &options, args->zarr ? &made : NULL, &err);
     while (cli_try_again(args, status, &patience));
     progress_end(&bar);
+    if (made) warn_zarr(args, info_of(from), info_of(made));
+    caterva_discard(made);
     return status == CATERVA_OK ? CLI_OK : fail_copy(args, &err);
 }

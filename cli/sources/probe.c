@@ -76,9 +76,18 @@ static bool holds(const char *folder, const char *name)
     return size > 0 && size < (int)sizeof path && access(path, F_OK) == 0;
 }
 
+/* Whether the Zarr array is an array of this library, too. */
+static bool opens(const char *path)
+{
+    caterva_array *array;
+    if (caterva_open(path, NULL, &array, NULL) != CATERVA_OK) return false;
+    caterva_discard(array);
+    return true;
+}
+
 static void look_at_directory(const char *path, probe *out)
 {
-    if (holds(path, "chunks.b2frame"))
+    if (holds(path, "chunks.b2frame") || (holds(path, "zarr.json") && opens(path)))
         out->format = FORMAT_ARRAY;
     else if (holds(path, ".zarray") || holds(path, "zarr.json") || holds(path, ".zgroup"))
         out->other = "a Zarr store";

@@ -82,12 +82,13 @@ static void put_base64(json *j, const uint8_t *bytes, size_t size)
 }
 
 /* The shortest text that reads as the same number, with a mark of a float. */
-static void put_finite(json *j, double number, int digits)
+static void put_finite(json *j, double number, bool is_single)
 {
     char text[40];
-    for (; digits <= 17; digits++) {
+    for (int digits = is_single ? 6 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, number);
-        if (strtod(text, NULL) == number) break;
+        double read = strtod(text, NULL);
+        if (is_single ? (float)read == (float)number : read == number) break;
     }
     bool is_float = strpbrk(text, "e.,") != NULL;
     for (char *c = text; *c; c++)
@@ -96,10 +97,10 @@ static void put_finite(json *j, double number, int digits)
     if (!is_float) put_text(j, ".0");
 }
 
-static void put_real(json *j, double number, int digits)
+static void put_real(json *j, double number, bool is_single)
 {
     if (isfinite(number))
-        put_finite(j, number, digits);
+        put_finite(j, number, is_single);
     else
         put_text(j, isnan(number) ? "\"NaN\""
                     : number > 0  ? "\"Infinity\""
@@ -133,7 +134,6 @@ static void put_float(json *j, const uint8_t *bytes, int64_t size, char byte_ord
 {
     static const uint64_t usual[] = {
         [2] = 0x7e00, [4] = 0x7fc00000, [8] = 0x7ff8000000000000};
-    static const int digits[] = {[2] = 4, [4] = 6, [8] = 15};
     uint64_t bits = load(bytes, size, byte_order);
     double number;
     float single;
@@ -148,7 +148,7 @@ static void put_float(json *j, const uint8_t *bytes, int64_t size, char byte_ord
         put_text(j, text);
         return;
     }
-    put_real(j, number, digits[size]);
+    put_real(j, number, size == 4);
 }
 
 static void put_integer(json *j, const uint8_t *bytes, int64_t size, const caterva_dtype *t)
@@ -368,7 +368,7 @@ static void put_token(json *j, const cv_token *t)
     case CV_TOKEN_BOOL: put_text(j, t->number ? "true" : "false"); break;
     case CV_TOKEN_INT: put_int(j, (int64_t)t->number); break;
     case CV_TOKEN_UINT: put_uint(j, t->number); break;
-    case CV_TOKEN_REAL: put_real(j, t->real, 15); break;
+    case CV_TOKEN_REAL: put_real(j, t->real, false); break;
     case CV_TOKEN_TEXT: put_string(j, t->bytes, t->number); break;
     case CV_TOKEN_BINARY: put_base64(j, t->bytes, t->number); break;
     case CV_TOKEN_EXT: put_typed(j, t); break;

@@ -417,7 +417,8 @@ static cv_status copy_set_conversion(const caterva_array *source, cv_copy_order 
 static void copy_set_kind(const caterva_array *source, const char *url, cv_copy_order *order)
 {
     caterva_create_options *c = &order->create;
-    bool is_one_file = strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
+    bool is_one_file =
+        order->options.zarr || strcmp(url, "mem:") == 0 || cv_array_is_leaf_url(url);
     if (c->layout == CATERVA_LAYOUT_DEFAULT)
         c->layout = is_one_file ? CATERVA_LAYOUT_CONTIGUOUS : source->layout;
     if (c->metalayer == CATERVA_METALAYER_DEFAULT &&

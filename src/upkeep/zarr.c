@@ -226,6 +226,7 @@ typedef struct described {
     const char **dims;
     cv_zarr_attribute *attributes;
     cv_buffer values; /* of the attributes */
+    cv_buffer value;  /* of one */
 } described;
 
 static void free_described(described *d)
@@ -234,6 +235,7 @@ static void free_described(described *d)
     caterva_free(d->dims);
     cv_free(d->attributes);
     cv_buffer_free(&d->values);
+    cv_buffer_free(&d->value);
 }
 
 /* Names of dimensions are no attribute in Zarr v3. */
@@ -254,10 +256,11 @@ static cv_status read_attributes(const cv_snapshot *snapshot, described *d, int 
     for (int i = 0; i < all->n; i++) {
         if (d->dims && is_dims(all->list[i].name)) continue;
         cv_zarr_attribute *a = &d->attributes[(*n)++];
-        size_t before = d->values.size;
         a->name = all->list[i].name;
-        CV_TRY(cv_attribute_value(&all->list[i], &d->values, NULL, err));
-        a->size = d->values.size - before;
+        CV_TRY(cv_attribute_value(&all->list[i], &d->value, NULL, err));
+        CV_TRY(cv_buffer_append(&d->values, d->value.data, d->value.size, err));
+        a->size = d->value.size;
+        d->value.size = 0;
     }
     size_t at = 0; /* the buffer does not move any more */
     for (int i = 0; i < *n; at += d->attributes[i++].size)
@@ -430,6 +433,38 @@ cv_status cv_zarr_install(cv_zarr_place *z, bool durable, cv_watch *watch, cv_er
     }
     if (moved) z->place.temp[0] = '\0';
     cv_zarr_drop(z);
+    return status;
+}
+
+/* ---- Deleting --------------------------------------------------------------------- */
+
+/* The directory disappears at once, by a rename. */
+static cv_status delete_at(cv_place *place, cv_error *err)
+{
+    CV_TRY(cv_place_hold(place, err));
+    cv_os_temp_name(place->name, "old", place->temp);
+    int error = cv_dir_rename_new(place->dir, place->name, place->temp);
+    if (error) return cv_fail_sys(err, error, "cannot delete %s", place->shown.text);
+    error = cv_dir_sync(place->dir);
+    cv_place_remove_temp(place);
+    return error
+               ? cv_fail_sys(err, error, "cannot sync the directory of %s", place->shown.text)
+               : CV_OK;
+}
+
+cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err)
+{
+    cv_place place;
+    char *frame = NULL;
+    *is_zarr = false;
+    if (cv_is_url(url) || cv_array_is_leaf_url(url)) return CV_OK;
+    CV_TRY(cv_zarr_frame_path(url, &frame, err));
+    *is_zarr = frame != NULL;
+    cv_free(frame);
+    if (!*is_zarr) return CV_OK;
+    CV_TRY(cv_place_open(url, true, &place, err));
+    cv_status status = delete_at(&place, err);
+    cv_place_close(&place);
     return status;
 }
 

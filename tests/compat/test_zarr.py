@@ -160,7 +160,7 @@ class Source:
             words |= {"codec": self.codec.value, "level": self.level,
                       "filters": comma(self.filters or [256])}
         if rng.random() < 0.15:
-            words["layout"] = 2
+            words["layout"] = "sparse"
         helper.run("create", url=self.path, **words)
 
     def text(self):

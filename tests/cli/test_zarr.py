@@ -1,0 +1,277 @@
+"""Arrays that are also Zarr arrays: what `repack --zarr` writes, how such a directory opens, is
+replaced, deleted and verified, and what is refused. Other programs that read them are in
+tests/compat/test_zarr.py."""
+
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import blosc2
+import numpy as np
+
+from tool_cli import CLI, Case, environment, main, run, some
+
+MISSING = 2 ** 64 - 1
+
+
+def smooth(shape, dtype="<i4"):
+    return (np.arange(np.prod(shape)) // 7 % 1000).astype(dtype).reshape(shape)
+
+
+class Zarr(Case):
+    def write(self, name, items, **options):
+        options = {"chunks": tuple(-(-n // 2) for n in items.shape),
+                   "blocks": tuple(-(-n // 4) for n in items.shape)} | options
+        return blosc2.asarray(items, urlpath=str(self.path(name)), mode="w", **options)
+
+    def make(self, name="a.zarr", items=None, **options):
+        """Returns the items of a Zarr array, and its metadata."""
+        items = smooth((40, 24)) if items is None else items
+        self.write("source.b2nd", items, **options)
+        self.ok("repack", self.path("source.b2nd"), self.path(name), "--zarr")
+        return items, json.loads((self.path(name) / "zarr.json").read_text())
+
+    def shard(self, name="a.zarr", ndim=2):
+        return self.path(name).joinpath("c", *["0"] * ndim)
+
+    def index(self, meta, name="a.zarr"):
+        """The entries of the shard's index, and where it begins."""
+        shard = meta["chunk_grid"]["configuration"]["chunk_shape"]
+        block = meta["codecs"][0]["configuration"]["chunk_shape"]
+        n = int(np.prod([s // b for s, b in zip(shard, block)]))
+        data = self.shard(name, len(shard)).read_bytes()
+        at = len(data) - 16 * n - 4
+        return [struct.unpack_from("<QQ", data, at + 16 * i) for i in range(n)], at
+
+    def items_of(self, name):
+        self.ok("convert", self.path(name), self.path("items.npy"), "-f")
+        return np.load(self.path("items.npy"))
+
+
+class Written(Zarr):
+    def test_metadata(self):
+        items = smooth((40, 24), "<f4")
+        array = self.write("s.b2nd", items, chunks=(20, 12), blocks=(10, 12),
+                           cparams={"codec": blosc2.Codec.LZ4, "clevel": 3})
+        array.schunk.vlmeta["unit"] = "m\u00b2 \"q\""
+        array.schunk.vlmeta["list"] = [1, -2.5, None, True, {"a": []}]
+        array.schunk.vlmeta["raw"] = b"\x00\xff"
+        array.schunk.vlmeta["dims"] = ["y", None]
+        array.schunk.vlmeta["nan"] = float("nan")
+        self.ok("repack", self.path("s.b2nd"), self.path("a.zarr"), "--zarr")
+        self.assertEqual(json.loads((self.path("a.zarr") / "zarr.json").read_text()), {
+            "zarr_format": 3, "node_type": "array", "shape": [40, 24], "data_type": "float32",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [40, 24]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": 0.0,
+            "codecs": [{"name": "sharding_indexed", "configuration": {
+                "chunk_shape": [10, 12],
+                "codecs": [{"name": "bytes", "configuration": {"endian": "little"}},
+                           {"name": "blosc", "configuration": {
+                               "typesize": 4, "cname": "lz4", "clevel": 3, "shuffle": "shuffle",
+                               "blocksize": 0}}],
+                "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}},
+                                 {"name": "crc32c"}],
+                "index_location": "end"}}],
+            "attributes": {"unit": "m\u00b2 \"q\"", "list": [1, -2.5, None, True, {"a": []}],
+                           "raw": "AP8=", "nan": "NaN"},
+            "dimension_names": ["y", None], "storage_transformers": []})
+
+    def test_fill_values(self):
+        for dtype, fill, expected in (
+                ("<f8", "nan", "NaN"), (">f4", "inf", "Infinity"), ("<f4", "0.1", 0.1),
+                ("<f2", "1.5", 1.5), ("<i8", "-5", -5), (">u2", "7", 7), ("|b1", "true", True),
+                ("<c8", "1+2j", [1.0, 2.0]), ("<U3", "\u00e9", "\u00e9"), ("|S3", "ab", "YWIA"),
+                ("<M8[s]", "1970-01-01T00:00:05", 5)):
+            self.ok("create", self.path("f.b2nd"), "--shape", "4", "--dtype", dtype, "--fill",
+                    fill, "-f")
+            self.ok("repack", self.path("f.b2nd"), self.path("f.zarr"), "--zarr", "-f")
+            meta = json.loads((self.path("f.zarr") / "zarr.json").read_text())
+            self.assertEqual(meta["fill_value"], expected, dtype)
+            self.assertEqual(self.index(meta, "f.zarr")[0], [(MISSING, MISSING)])
+
+    def test_chunks_that_fit_are_moved(self):
+        self.write("s.b2nd", smooth((4000, 50)), chunks=(1000, 50), blocks=(250, 50),
+                   cparams={"codec": blosc2.Codec.ZSTD, "clevel": 9})
+        self.ok("repack", self.path("s.b2nd"), self.path("a.zarr"), "--zarr")
+        old, new = (json.loads(self.text("info", self.path(name), "--json", "--chunks"))
+                    for name in ("s.b2nd", "a.zarr"))
+        for before, after in zip(old["chunks"], new["chunks"]):
+            added = after["stored_bytes"] - before["stored_bytes"]
+            self.assertTrue(80 <= added <= 400, added)  # 20 for each of 4 blocks, and short runs
+
+    def test_what_does_not_fit_is_adapted(self):
+        items = smooth((50, 40))
+        for partition, cparams, sentence in (
+                ({"chunks": (25, 20), "blocks": (10, 8)}, {}, "chunks of whole blocks"),
+                ({}, {"filters": [blosc2.Filter.DELTA], "filters_meta": [0]}, "other filters"),
+                ({"chunks": (25, 20), "blocks": (5, 5)},  # 25 items, and bitshuffle takes 8
+                 {"filters": [blosc2.Filter.BITSHUFFLE], "filters_meta": [0]}, "other filters")):
+            self.write("s.b2nd", items, cparams=cparams, **partition)
+            status, out, err = run("repack", self.path("s.b2nd"), self.path("a.zarr"), "--zarr",
+                                   "-f")
+            self.assertEqual((status, out), (0, b""), err)
+            self.assertIn(sentence, err)
+            np.testing.assert_array_equal(self.items_of("a.zarr"), items)
+            self.assertIn(": ok, ", self.text("verify", self.path("a.zarr")))
+
+    def test_what_is_asked_for_is_refused(self):
+        self.write("s.b2nd", smooth((50, 40)))
+        for options, sentence in (
+                (["--chunks", "25,20", "--blocks", "10,8"], "on axis 0 25 is no multiple of 10"),
+                (["--filters", "delta"], "one filter, shuffle or bitshuffle"),
+                (["--codec", "lz4", "--filters", "shuffle,bytedelta"], "one filter"),
+                (["--sparse"], "a directory of chunks was requested")):
+            status, _, err = run("repack", self.path("s.b2nd"), self.path("a.zarr"), "--zarr",
+                                 *options)
+            self.assertEqual(status, 2, err)
+            self.assertIn(sentence, err)
+            self.assertEqual(self.names(), ["s.b2nd"])
+        for dtype, what in (("<f16", "more than 8 bytes"), ("('<i4', (3,))", "inside of items"),
+                            ("[('a', '>i4')]", "big-endian"),
+                            ("{'names': ['a'], 'formats': ['<i4'], 'offsets': [4]}", "gaps")):
+            self.ok("create", self.path("d.b2nd"), "--shape", "4", "--dtype", dtype, "-f")
+            status, _, err = run("repack", self.path("d.b2nd"), self.path("d.zarr"), "--zarr")
+            self.assertNotEqual(status, 0)
+            self.assertIn(f"Zarr has no data type for", err)
+            self.assertIn(what, err)
+        self.assertEqual(self.names(), ["d.b2nd", "s.b2nd"])
+
+    def test_boxes_and_conversions(self):
+        items, _ = self.make()
+        self.ok("repack", self.path("a.zarr"), self.path("b.zarr"), "--zarr", "--select", "3:30,5:",
+                "--astype", "<f8")
+        np.testing.assert_array_equal(self.items_of("b.zarr"), items[3:30, 5:].astype("<f8"))
+        self.ok("repack", self.path("b.zarr"), self.path("c.b2nd"))  # and back
+        np.testing.assert_array_equal(blosc2.open(str(self.path("c.b2nd")))[...],
+                                      items[3:30, 5:].astype("<f8"))
+
+
+class Opened(Zarr):
+    def test_as_any_array(self):
+        items, _ = self.make()
+        info = json.loads(self.text("info", self.path("a.zarr"), "--json"))
+        self.assertEqual((info["shape"], info["dtype"]), ([40, 24], "<i4"))
+        np.testing.assert_array_equal(self.items_of("a.zarr"), items)
+        self.ok("get", self.path("a.zarr"), "3:9,4", "-o", self.path("part.npy"))
+        np.testing.assert_array_equal(np.load(self.path("part.npy")), items[3:9, 4])
+        self.assertEqual(run("diff", self.path("a.zarr"), self.path("source.b2nd"))[0], 0)
+
+    def test_other_zarr_arrays(self):
+        self.make()
+        self.shard().write_bytes(b"another shard, which is longer than a header of a frame")
+        self.assertIn("is a Zarr store", self.fails(5, "info", self.path("a.zarr")))
+        self.assertIn("is a Zarr store", self.fails(5, "convert", self.path("a.zarr"),
+                                                    self.path("b.npy")))
+        shutil.rmtree(self.path("a.zarr") / "c")
+        self.assertIn("is a Zarr store", self.fails(5, "info", self.path("a.zarr")))
+
+    def test_writes_are_refused(self):
+        self.make()
+        before = self.shard().read_bytes()
+        np.save(self.path("n.npy"), np.zeros((1, 24), "<i4"))
+        for path in (self.path("a.zarr"), self.shard()):
+            err = self.fails(2, "put", path, "0:1", self.path("n.npy"))
+            self.assertIn("is a Zarr array, too", err)
+        self.assertEqual(self.shard().read_bytes(), before)
+
+    def test_replaced_and_deleted(self):
+        items, _ = self.make()
+        self.fails(3, "repack", self.path("source.b2nd"), self.path("a.zarr"), "--zarr")
+        for source, target, options in (
+                ("a.zarr", "a.zarr", ["--zarr"]), ("a.zarr", "a.zarr", []),
+                ("a.zarr", "a.zarr", ["--sparse"]), ("source.b2nd", "a.zarr", ["--zarr"]),
+                ("a.zarr", "source.b2nd", ["--zarr"])):
+            self.ok("repack", self.path(source), self.path(target), "-f", *options)
+            np.testing.assert_array_equal(self.items_of(target), items)
+        self.path("items.npy").unlink()
+        self.assertEqual(self.names(), ["a.zarr", "source.b2nd"])
+        (self.path("a.zarr") / "mine").write_text("x")
+        err = self.fails(3, "repack", self.path("source.b2nd"), self.path("a.zarr"), "-f")
+        self.assertIn("not an array", err)
+        self.assertTrue((self.path("a.zarr") / "mine").exists())
+
+
+class Damaged(Zarr):
+    def damage(self, path, at, name="a.zarr"):
+        """The report of verify after one bit of the file has changed."""
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1 << at % 8
+        path.write_bytes(data)
+        status, out, err = run("verify", self.path(name))
+        data[at] ^= 1 << at % 8
+        path.write_bytes(data)
+        self.assertNotEqual(status, 0, (path.name, at, out))
+        return out.decode() + err
+
+    def setUp(self):
+        super().setUp()
+        rng = np.random.default_rng(5)
+        self.values = smooth((40, 24))
+        self.values[:10, :6] = rng.integers(-2 ** 31, 2 ** 31, (10, 6))
+        self.values[20:, 12:] = 7
+        _, self.meta = self.make(items=self.values, chunks=(20, 12), blocks=(10, 6))
+        self.entries, self.at = self.index(self.meta)
+        info = json.loads(self.text("info", self.path("a.zarr"), "--json"))
+        self.frame_end = info["frame_bytes"]
+        self.assertIn(": ok, ", self.text("verify", self.path("a.zarr")))
+
+    def test_metadata(self):
+        path = self.path("a.zarr") / "zarr.json"
+        for at in some(range(path.stat().st_size), plain=9, sanitized=60):
+            self.assertIn(f"zarr.json differs at byte {at} ", self.damage(path, at))
+        path.write_text(path.read_text() + " ")
+        self.assertIn("zarr.json differs", run("verify", self.path("a.zarr"))[1].decode())
+        path.unlink()
+        self.assertNotEqual(run("verify", self.path("a.zarr"))[0], 0)
+
+    def test_heads_of_blocks(self):
+        heads = [pos for pos, size in self.entries if pos < self.frame_end]
+        self.assertGreater(len(heads), 4)
+        for pos in some(heads, plain=2, sanitized=4):
+            for at in range(pos, pos + 20):
+                self.assertIn("checksum", self.damage(self.shard(), at), at)
+
+    def test_behind_the_frame(self):
+        apart = [pos for pos, size in self.entries if self.frame_end <= pos < MISSING]
+        self.assertTrue(apart)
+        size = self.shard().stat().st_size
+        for at in some(range(self.frame_end, size), plain=7, sanitized=50):
+            self.assertIn(f"at byte {at}", self.damage(self.shard(), at), at)
+        with self.shard().open("ab") as file:
+            file.write(b"x")
+        self.assertIn("behind", run("verify", self.path("a.zarr"))[1].decode())
+        os.truncate(self.shard(), size - 1)
+        self.assertNotEqual(run("verify", self.path("a.zarr"))[0], 0)
+
+    def test_killed(self):
+        """The old array or the new one has the name, whenever the program is killed."""
+        items = smooth((1200, 1000))
+        self.write("s.b2nd", items, chunks=(100, 1000), blocks=(20, 1000))
+        command = [CLI, "repack", str(self.path("s.b2nd")), str(self.path("a.zarr")), "--zarr",
+                   "-f"]
+        began = time.monotonic()
+        subprocess.run(command, check=True, env=environment())
+        takes = time.monotonic() - began
+        killed = 0
+        for i in some(range(24), plain=2, sanitized=6):
+            old = self.values if i % 2 else items
+            source = "source.b2nd" if i % 2 else "s.b2nd"
+            self.ok("repack", self.path(source), self.path("a.zarr"), "--zarr", "-f")
+            process = subprocess.Popen(command, env=environment())
+            time.sleep(takes * i / 20)
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait() != 0
+            found = self.items_of("a.zarr")
+            self.assertIn(found.shape, (old.shape, items.shape))
+            np.testing.assert_array_equal(found, old if found.shape == old.shape else items)
+            self.assertIn(": ok, ", self.text("verify", self.path("a.zarr")))
+        self.assertGreater(killed, 0)
+
+
+if __name__ == "__main__":
+    main()
