@@ -457,7 +457,7 @@ cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err)
     cv_place place;
     char *frame = NULL;
     *is_zarr = false;
-    if (cv_is_url(url) || cv_array_is_leaf_url(url)) return CV_OK;
+    if (!url || cv_is_url(url) || cv_array_is_leaf_url(url)) return CV_OK; /* opening fails */
     CV_TRY(cv_zarr_frame_path(url, &frame, err));
     *is_zarr = frame != NULL;
     cv_free(frame);
