@@ -484,8 +484,9 @@ class Array(_caterva.Array, Readable):
             Those of `create`, and ``dtype`` and ``casting`` to convert numbers as `read` does,
             and ``memory``, the bytes that the copy may use. ``for_remote=True`` stores what
             readers of URLs need to know about all chunks in one place of the file; False does
-            not. Omitted options are taken from this array. ``progress`` counts the bytes of the
-            copy.
+            not. ``zarr=True`` makes a directory that is also a Zarr v3 array; it is open for
+            reading. Omitted options are taken from this array. ``progress`` counts the bytes of
+            the copy.
 
         Examples
         --------

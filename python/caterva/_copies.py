@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _boxes, _caterva, _dtypes, _options
 from ._errors import DTypeError
-from ._places import place_to_create
+from ._places import place_of, place_to_create
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -69,6 +69,9 @@ def copied(
     options: dict[str, Any],
 ) -> Array:
     """Copy a selection of `x` to a new array of class `make`."""
+    zarr = bool(_options.flag_of(options.pop("zarr", False), "zarr"))
+    if zarr and options.get("dims") is not None:  # the copy cannot be changed afterwards
+        x, sel = copied(make, x, None, sel, {"dims": options.pop("dims")}), ...
     fill_value, dims = options.pop("fill_value", None), options.pop("dims", None)
     progress = _options.progress_of(options.pop("progress", None))
     source: Array | View = x
@@ -83,4 +86,6 @@ def copied(
         words["shape"] = source.shape
     if source is x and isinstance(x, _caterva.Array):
         how["start"], how["stop"] = _boxes.box_around(sel, x.shape)
-    return named(_caterva.copy(make, source, place_to_create(path), words, how, progress), dims)
+    how["zarr"] = zarr
+    place = place_of(path) if zarr else place_to_create(path)
+    return named(_caterva.copy(make, source, place, words, how, progress), dims)

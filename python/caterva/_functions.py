@@ -31,6 +31,7 @@ from ._places import (
     hint_of_key,
     is_remote,
     is_tree,
+    is_zarr,
     place_to_open,
     split_url,
 )
@@ -258,6 +259,8 @@ def open(
         Decode ahead of sequential reads.
     unchecked
         Ignore checksums, to recover what is left of a damaged array.
+    end_zarr
+        Open an array that is also a Zarr array for writing: Zarr readers refuse it afterwards.
     keep_bytes
         Maximum size of a file that reading keeps in memory, as stored; 0 is 16 MiB, -1 is
         never.
@@ -552,6 +555,10 @@ def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
 
     If this fails or is interrupted, nothing is left, and a file to be replaced is unchanged.
 
+    A path that ends with ``.zarr`` becomes an array that is also a Zarr array, as by
+    ``copy(zarr=True)``. Unless `x` is an `Array` or `View`, the compressed array is in memory
+    meanwhile.
+
     Examples
     --------
     >>> import caterva, numpy as np
@@ -559,11 +566,19 @@ def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
     >>> caterva.load("saved.b2nd")
     array([0, 1, 2])
     """
-    array = asarray(x, path, **options)
+    array = _as_zarr(x, path, {**options}) if is_zarr(path) else asarray(x, path, **options)
     try:
         array.close()
     finally:
         array.discard()
+
+
+def _as_zarr(x: Any, path: Path, options: dict[str, Any]) -> Array:
+    if not isinstance(x, Array | View):
+        of_place = {"overwrite", "durability"} & options.keys()
+        place: dict[str, Any] = {name: options.pop(name) for name in of_place}
+        x, options = asarray(x, **options), place
+    return copied(Array, x, path, ..., options | {"zarr": True})
 
 
 def load(path: Path, **options: Unpack[Loading]) -> npt.NDArray[Any]:

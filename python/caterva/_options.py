@@ -75,6 +75,7 @@ class Opening(Handle, total=False):
     offset: int
     unchecked: bool
     keep_bytes: int
+    end_zarr: bool
 
 
 class Either(Storage, Opening, total=False):
@@ -103,6 +104,7 @@ class Copying(Saving, total=False):
     casting: Casting
     memory: int
     for_remote: bool
+    zarr: bool
 
 
 class Members(_Shared, total=False):
@@ -260,6 +262,7 @@ def open_options(writing: bool, options: dict[str, Any]) -> dict[str, Any]:
     out["offset"] = _int_of(options.pop("offset", 0), "offset")
     out["unchecked"] = flag_of(options.pop("unchecked", False), "unchecked")
     out["keep_bytes"] = _int_of(options.pop("keep_bytes", 0), "keep_bytes")
+    out["end_zarr"] = flag_of(options.pop("end_zarr", False), "end_zarr")
     _refuse_rest(options)
     return out
 

@@ -14,6 +14,7 @@ OTHERS = {
     ".npy": "numpy.save writes NumPy files",
     ".npz": "numpy.savez writes NumPy files",
     ".csv": "numpy.savetxt writes text",
+    ".zarr": "save and copy(zarr=True) make arrays that are also Zarr arrays",
     ".b2d": "open_tree makes trees",
     ".b2z": "Tree.pack makes archives of trees",
     ".b2e": "python-blosc2 makes such trees",
@@ -50,6 +51,11 @@ def place_of(path: Path | None) -> str:
         return url
     tree, key = split_url(url)
     return whole(url) if key is None else f"{whole(tree)}::{key}"
+
+
+def is_zarr(path: Path | None) -> bool:
+    """Whether the name of a new array says that it is a Zarr array, too."""
+    return path is not None and place_of(path).rstrip("/").lower().endswith(".zarr")
 
 
 def place_to_create(path: Path | None) -> str:

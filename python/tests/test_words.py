@@ -79,13 +79,15 @@ def test_ints_are_ints_and_nothing_else(name: str) -> None:
     assert caterva.load("x").tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("name", ["overwrite", "dictionary", "read_ahead", "unchecked"])
+@pytest.mark.parametrize("name", ["overwrite", "dictionary", "read_ahead", "unchecked", "end_zarr"])
 def test_flags_are_true_or_false(name: str) -> None:
     caterva.save("x", [1, 2])
 
     def take(value: Any) -> None:
         if name == "unchecked":
             caterva.open("x", unchecked=value)
+        elif name == "end_zarr":
+            caterva.open("x", "r+", end_zarr=value).close()
         else:
             caterva.zeros(
                 3, path="y" if name != "overwrite" else None, **{name: value}

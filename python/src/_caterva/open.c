@@ -140,13 +140,14 @@ static PyObject *item_of(PyObject *dict, const char *name)
     return item == Py_None ? NULL : item;
 }
 
-/* Parses the options of a copy: start, stop, memory, convert_to, casting and for_remote. */
+/* Parses the options of a copy: start, stop, memory, convert_to, casting, for_remote and
+ * zarr. */
 static int parse_copy(PyObject *dict, copying *out)
 {
     PyObject *start = item_of(dict, "start"), *stop = item_of(dict, "stop");
     PyObject *memory = item_of(dict, "memory");
     PyObject *dtype = item_of(dict, "convert_to"), *casting = item_of(dict, "casting");
-    PyObject *far = item_of(dict, "for_remote");
+    PyObject *far = item_of(dict, "for_remote"), *zarr = item_of(dict, "zarr");
     out->options = (caterva_copy_options)CATERVA_COPY_INIT;
     if (start && parse_int64s(start, "start", out->start) < 0) return -1;
     if (stop && parse_int64s(stop, "stop", out->stop) < 0) return -1;
@@ -155,16 +156,18 @@ static int parse_copy(PyObject *dict, copying *out)
     if (memory) out->options.memory = PyLong_AsLongLong(memory);
     if (dtype) out->options.convert_to = PyUnicode_AsUTF8AndSize(dtype, NULL);
     if (far) out->options.for_remote = PyObject_IsTrue(far) ? 1 : CATERVA_NONE;
+    if (zarr) out->options.zarr = PyObject_IsTrue(zarr);
     if (casting) out->options.casting = (caterva_casting)PyLong_AsLong(casting);
     return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Makes the object for a copy. */
-static PyObject *wrap_copy(module_state *state, PyObject *type, PyObject *place,
-                           const caterva_create_options *options, caterva_array *handle)
+static PyObject *wrap_copy(module_state *state, PyObject *type, const copying *order,
+                           caterva_array *handle)
 {
-    array_birth birth = {.handle = handle, .place = place};
-    birth.again = open_options_like(options);
+    array_birth birth = {.handle = handle, .place = order->place};
+    birth.again = open_options_like(&order->create);
+    if (order->options.zarr) birth.again.mode = CATERVA_MODE_READ;
     return array_wrap(state, (PyTypeObject *)type, &birth);
 }
 
@@ -212,5 +215,5 @@ PyObject *function_copy(PyObject *module, PyObject *args)
     Py_DECREF(url);
     if (!done) return NULL;
     Py_DECREF(done);
-    return wrap_copy(state, type, place, &order.create, handle);
+    return wrap_copy(state, type, &order, handle);
 }

@@ -51,6 +51,7 @@ static const entry open_entries[] = {
     AT("offset", UINT64, offset),
     AT("unchecked", INT, unchecked),
     AT("keep_bytes", INT64, keep_bytes),
+    AT("end_zarr", INT, end_zarr),
     AT_HANDLES,
     {NULL, INT, 0},
 };

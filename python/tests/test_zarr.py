@@ -1,0 +1,96 @@
+"""Arrays that are also Zarr arrays. zarr-python reads them in tests/compat/test_zarr.py."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import caterva
+import numpy as np
+import pytest
+
+ITEMS = np.arange(60 * 40, dtype="f4").reshape(60, 40)
+
+
+def metadata(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(path) / "zarr.json").read_text())
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_copy() -> None:
+    a = caterva.asarray(ITEMS, "a.b2nd", chunks=(20, 20), blocks=(10, 10), fill_value=np.nan)
+    a.attrs["unit"] = "m"
+    a.commit()
+    with caterva.copy(a, "a.zarr", zarr=True) as b:
+        np.testing.assert_array_equal(b[:], ITEMS)
+        assert not b.writable
+        assert b.attrs["unit"] == "m"
+        with pytest.raises(caterva.ReadOnlyError):
+            b[0] = 1
+    meta = metadata("a.zarr")
+    assert meta["shape"] == [60, 40]
+    assert meta["attributes"] == {"unit": "m"}
+    assert meta["fill_value"] == "NaN"
+    assert caterva.open("a.zarr").chunks == (20, 20)
+    box = np.s_[5:9, ::2]
+    with caterva.copy(a, "b.zarr", box, zarr=True, dims=("y", "x"), dtype="f8") as c:
+        np.testing.assert_array_equal(c[:], ITEMS[box])
+        assert c.dims == ("y", "x")
+    assert metadata("b.zarr")["dimension_names"] == ["y", "x"]
+    assert metadata("b.zarr")["data_type"] == "float64"
+    a.close()
+
+
+def test_copy_of_a_view() -> None:
+    a = caterva.asarray(ITEMS)
+    caterva.copy(a.view[...].T, "t.zarr", zarr=True).close()
+    np.testing.assert_array_equal(caterva.load("t.zarr"), ITEMS.T)
+
+
+def test_save() -> None:
+    caterva.save("a.zarr", ITEMS, dims=("y", "x"), codec="lz4")
+    assert sorted(os.listdir(".")) == ["a.zarr"]
+    assert metadata("a.zarr")["dimension_names"] == ["y", "x"]
+    np.testing.assert_array_equal(caterva.load("a.zarr"), ITEMS)
+    with pytest.raises(FileExistsError):
+        caterva.save("a.zarr", ITEMS)
+    caterva.save("a.zarr", (n * n for n in range(5)), overwrite=True, durability="none")
+    np.testing.assert_array_equal(caterva.load("a.zarr"), [0, 1, 4, 9, 16])
+    caterva.save("b.zarr", caterva.open("a.zarr"))
+    np.testing.assert_array_equal(caterva.load("b.zarr"), [0, 1, 4, 9, 16])
+    caterva.delete("a.zarr")
+    caterva.delete("b.zarr")
+    assert os.listdir(".") == []
+
+
+def test_what_is_refused() -> None:
+    a = caterva.asarray(ITEMS)
+    with pytest.raises(ValueError, match="is a directory of its own"):
+        caterva.copy(a, zarr=True)
+    with pytest.raises(ValueError, match="one filter"):
+        caterva.copy(a, "a.zarr", zarr=True, filters="delta")
+    with pytest.raises(ValueError, match=r"copy\(zarr=True\)"):
+        caterva.asarray(ITEMS, "a.zarr")
+    with pytest.raises(NotImplementedError, match="big-endian"):
+        caterva.save("a.zarr", np.zeros(3, [("x", ">i4")]))
+    assert os.listdir(".") == []
+
+
+def test_writing_ends_it() -> None:
+    caterva.save("a.zarr", ITEMS)
+    with pytest.raises(caterva.ReadOnlyError, match="is a Zarr array, too"):
+        caterva.open("a.zarr", "r+")
+    shard = Path("a.zarr/c/0/0")
+    before = shard.stat().st_size
+    with caterva.open("a.zarr", "r+", end_zarr=True) as a:
+        assert shard.stat().st_size < before
+        a[0, 0] = 7
+    with caterva.open("a.zarr", "r+") as a:
+        assert a[0, 0] == 7
