@@ -4,6 +4,7 @@
 
 #include "format/array_meta.h"
 #include "format/chunk_header.h"
+#include "format/dual.h"
 #include "format/frame_header.h"
 #include "format/seal.h"
 
@@ -61,6 +62,41 @@ static void try_own(const uint8_t *bytes, size_t size)
                   "the fill lies outside its attribute");
 }
 
+/* A chunk that is rewritten for Zarr stays the same when it is rewritten again. */
+static void try_dual(const uint8_t *bytes, const cv_chunk_header *header,
+                     const cv_block_range *ranges, int64_t n)
+{
+    enum { LARGE = 1 << 20 };
+    cv_buffer once = {0}, twice = {0};
+    cv_chunk_expect expect = {.nbytes = -1};
+    cv_chunk_header again;
+    if (header->block_size > LARGE || !cv_dual_fits(header)) return;
+    uint8_t *item = fuzz_alloc(header->type_size);
+    cv_block_range *places = fuzz_alloc((size_t)n * sizeof *places);
+    for (int64_t i = 0; i < n; i++)
+        (void)cv_dual_look(bytes, header, &ranges[i], header->type_size, item);
+    if (cv_dual_write(bytes, header, ranges, n, &once, NULL) == CV_OK) {
+        expect.max_cbytes = (int64_t)once.size;
+        FUZZ_NEED(cv_chunk_header_parse(once.data, &expect, &again, NULL) == CV_OK &&
+                      cv_block_starts_parse(&again, once.data + CV_CHUNK_HEADER_SIZE, n,
+                                            &expect, places, NULL) == CV_OK,
+                  "a rewritten chunk of %zu bytes is no chunk", once.size);
+        for (int64_t i = 0; i < n; i++)
+            FUZZ_NEED(
+                cv_dual_look(once.data, &again, &places[i], header->type_size, item).kind !=
+                    CV_DUAL_NEITHER,
+                "block %lld is lost", (long long)i);
+        FUZZ_NEED(cv_dual_write(once.data, &again, places, n, &twice, NULL) == CV_OK &&
+                      twice.size == once.size &&
+                      memcmp(once.data, twice.data, once.size) == 0,
+                  "%zu bytes become %zu", once.size, twice.size);
+    }
+    cv_buffer_free(&once);
+    cv_buffer_free(&twice);
+    free(places);
+    free(item);
+}
+
 /* An accepted chunk must not make libblosc2 access a byte outside of it. */
 static void try_chunk(const uint8_t *bytes, size_t size)
 {
@@ -73,13 +109,14 @@ static void try_chunk(const uint8_t *bytes, size_t size)
     int64_t n = cv_block_starts_size(&header) / 4;
     if (n == 0) return;
     cv_block_range *ranges = fuzz_alloc((size_t)n * sizeof *ranges);
-    if (cv_block_starts_parse(&header, bytes + CV_CHUNK_HEADER_SIZE, n, &expect, ranges,
-                              NULL) == CV_OK)
-        for (int64_t i = 0; i < n; i++)
-            FUZZ_NEED(ranges[i].start >= CV_CHUNK_HEADER_SIZE + 4 * n &&
-                          ranges[i].end > ranges[i].start && ranges[i].end <= header.cbytes,
-                      "block %lld is [%d, %d) of %d", (long long)i, ranges[i].start,
-                      ranges[i].end, header.cbytes);
+    bool good = cv_block_starts_parse(&header, bytes + CV_CHUNK_HEADER_SIZE, n, &expect,
+                                      ranges, NULL) == CV_OK;
+    for (int64_t i = 0; good && i < n; i++)
+        FUZZ_NEED(ranges[i].start >= CV_CHUNK_HEADER_SIZE + 4 * n &&
+                      ranges[i].end > ranges[i].start && ranges[i].end <= header.cbytes,
+                  "block %lld is [%d, %d) of %d", (long long)i, ranges[i].start,
+                  ranges[i].end, header.cbytes);
+    if (good) try_dual(bytes, &header, ranges, n);
     free(ranges);
 }
 

@@ -250,6 +250,7 @@ bool cv_dual_splits(int64_t type_size, int64_t block_size)
 
 bool cv_dual_fits(const cv_chunk_header *h)
 {
+    if (h->nbytes % h->block_size != 0) return false; /* its last block is shorter */
     if (h->memcpyed || h->special != CV_SPECIAL_NONE) return true;
     int flags = flags_of(h);
     if (flags < 0 || !is_known(h->codec) || h->has_dict || h->block_size % h->type_size != 0)

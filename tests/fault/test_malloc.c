@@ -9,6 +9,7 @@
 
 #include <caterva_store.h>
 #include <caterva_upkeep.h>
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -143,6 +144,44 @@ static caterva_status copy_it(life *l, caterva_error *err)
     return caterva_copy(l->array, "mem:", &options, NULL, err);
 }
 
+/* Number of names in the scratch directory that have ".zarr" in them. */
+static int count_zarr(void)
+{
+    char path[SCRATCH_PATH];
+    int n = 0;
+    DIR *dir = opendir(scratch_path(path, "."));
+    CHECK(dir != NULL, "cannot list %s", path);
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        n += strstr(entry->d_name, ".zarr") != NULL;
+    closedir(dir);
+    return n;
+}
+
+/* Makes a copy that is a Zarr array, too, verifies it and deletes it. */
+static caterva_status zarr_it(life *l, caterva_error *err)
+{
+    char path[SCRATCH_PATH];
+    caterva_array *array = NULL;
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    if (l->place != IN_FILE) return CATERVA_OK; /* once is enough */
+    create.threads = 1;
+    create.overwrite = 1;
+    create.durability = CATERVA_DURABILITY_NONE;
+    options.create = &create;
+    options.zarr = 1;
+    CV_TRY(caterva_copy(l->array, scratch_path(path, "a.zarr"), &options, &array, err));
+    caterva_status status = caterva_verify(array, NULL, &result, err);
+    caterva_discard(array);
+    CHECK(status != CATERVA_OK || result.damages == 0, "%lld damages",
+          (long long)result.damages);
+    CV_TRY(status);
+    CV_TRY(caterva_delete(path, NULL, err));
+    CHECK(count_zarr() == 0, "%d names are left", count_zarr());
+    return CATERVA_OK;
+}
+
 static caterva_status pack_it(life *l, caterva_error *err)
 {
     void *frame;
@@ -154,9 +193,9 @@ static caterva_status pack_it(life *l, caterva_error *err)
 
 typedef caterva_status step(life *l, caterva_error *err);
 static step *const steps[] = {open_it,      read_it,       read_selected, write_a_part,
-                              write_points, write_a_chunk, copy_it,       pack_it,
-                              commit_it,    verify_it,     read_it};
-enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 8 };
+                              write_points, write_a_chunk, copy_it,       zarr_it,
+                              pack_it,      commit_it,     verify_it,     read_it};
+enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 9 };
 
 static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
 
@@ -211,6 +250,8 @@ static bool fail_at(life *l, long n)
         CHECK(status == CATERVA_ENOMEM && err.code == status && err.message[0],
               "allocation %ld: step %d: %s", n, at, caterva_status_name(status));
         check_stored(l, at > COMMIT_STEP, n);
+        CHECK(count_zarr() <= 1, "allocation %ld: step %d: %d names are left", n, at,
+              count_zarr()); /* a complete copy that could not be deleted */
         live_on(l, at);
     }
     check_stored(l, true, n);
