@@ -1,7 +1,7 @@
 """Random arrays copied to Zarr, compared with what zarr-python, TensorStore, zarrs, python-blosc2
 and this library read from the copy: whole and in random boxes. The arrays are written by this
 library and by python-blosc2, with all codecs, filters, dtypes and partitions, chunks of one item,
-incompressible ones, and fill values.
+incompressible ones, and fill values. Then the copies are damaged.
 
 usage: test_zarr.py [ARRAYS [SEED]] [--tool PATH]"""
 
@@ -34,6 +34,7 @@ CODECS = [blosc2.Codec.BLOSCLZ, blosc2.Codec.LZ4, blosc2.Codec.LZ4HC, blosc2.Cod
 NONE, SHUFFLE, BITSHUFFLE, DELTA, BYTEDELTA = 0, 1, 2, 3, 35
 FILTERS = [[], [SHUFFLE], [SHUFFLE], [BITSHUFFLE], [BITSHUFFLE], [DELTA], [DELTA, SHUFFLE],
            [SHUFFLE, BYTEDELTA], [SHUFFLE, SHUFFLE]]
+MUTATIONS = 5  # of each copy
 MOST_ITEMS, MOST_CHUNKS, MOST_BLOCKS, MOST_BYTES = 60_000, 40, 40, 1 << 20
 
 
@@ -232,9 +233,37 @@ def check_all(rng, helper, source, folder, seen):
     with open(out, "rb") as file:
         if file.read() != source.items.tobytes() + part:
             sys.exit(f"the library reads other items: {source}")
-    if answer.get("damage"):
-        sys.exit(f"the library finds damage in its copy: {source}: {answer['damage']}")
+    if answer["damages"]:
+        sys.exit(f"the library finds damage in its copy: {source}")
     seen["caterva"] += 1
+    for _ in range(MUTATIONS):
+        mutate(rng, helper, source, copy, shard, seen)
+
+
+def mutate(rng, helper, source, copy, shard, seen):
+    """Changes a few bytes of the shard: the library reads the same items, or says that the
+    array is damaged. What is behind the frame is compared by verify."""
+    with open(shard, "rb") as file:
+        good = file.read()
+    bad = bytearray(good)
+    low = int(rng.choice([0, 0, max(0, len(bad) - 300)]))
+    for at in rng.integers(low, len(bad), int(rng.integers(1, 5))):
+        bad[at] ^= 1 << int(rng.integers(8))
+    with open(shard, "wb") as file:
+        file.write(bad)
+    out = os.path.join(os.path.dirname(copy), "read")
+    try:
+        answer = helper.run("read", url=copy, out=out)
+        with open(out, "rb") as file:
+            if file.read() != source.items.tobytes():
+                sys.exit(f"the library reads damaged items: {source}")
+        seen["mutations found by verify" if answer["damages"] else "harmless mutations"] += 1
+    except HelperError as error:
+        if error.status == "died":
+            raise
+        seen["mutations refused"] += 1
+    with open(shard, "wb") as file:
+        file.write(good)
 
 
 def main():
@@ -258,7 +287,7 @@ def main():
                 raise
             shutil.rmtree(place)
         helper.close()
-    print("equal: " + ", ".join(f"{n} in {reader}" for reader, n in seen.items()))
+    print(", ".join(f"{reader} {n}" for reader, n in seen.items()))
 
 
 if __name__ == "__main__":
