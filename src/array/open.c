@@ -7,15 +7,19 @@
 #include "base/os.h"
 #include "base/os_dir.h"
 #include "engine/write/shard.h"
+#include "format/json.h"
+#include "format/values.h"
 #include "store/custom.h"
 #include "store/file.h"
 #include "store/memory.h"
 #include "store/open.h"
 #include "store/path.h"
 #include "store/place.h"
+#include "store/zarr.h"
 
 #include <caterva_remote.h>
 #include <caterva_store.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Options ------------------------------------------------------------------------- */
@@ -78,16 +82,97 @@ cv_status cv_array_open_session(const char *url, const caterva_remote_options *g
     return cv_wings.remote->begin(url, &remote, out, err);
 }
 
+/* ---- Zarr arrays behind URLs: a request finds the number of axes in their metadata ----------- */
+
+bool cv_array_is_zarr_url(const char *url)
+{
+    static const char suffix[] = ".zarr";
+    size_t size = strlen(url), end = sizeof suffix - 1;
+    while (size > 0 && url[size - 1] == '/') size--;
+    return cv_is_url(url) && size > end && memcmp(url + size - end, suffix, end) == 0;
+}
+
+static char *url_in(const char *url, const char *name)
+{
+    size_t size = strlen(url), most = size + strlen(name) + 2;
+    while (size > 0 && url[size - 1] == '/') size--;
+    char *joined = cv_malloc(most);
+    if (joined) (void)snprintf(joined, most, "%.*s/%s", (int)size, url, name);
+    return joined;
+}
+
+/* Sets *ndim to the length of the member `shape`; -1: there is none. */
+static cv_status count_axes(const cv_buffer *text, int *ndim, cv_error *err)
+{
+    cv_buffer value = {0};
+    *ndim = -1;
+    cv_status status = cv_json_to_msgpack((const char *)text->data, text->size, &value, err);
+    cv_tokens tokens = cv_tokens_of(value.data, value.size);
+    cv_token map = cv_token_next(&tokens);
+    uint64_t n = status == CV_OK && map.kind == CV_TOKEN_MAP ? map.number : 0;
+    for (uint64_t i = 0; i < n && *ndim < 0; i++) {
+        cv_token key = cv_token_next(&tokens);
+        cv_tokens ahead = tokens;
+        cv_token shape = cv_token_next(&ahead);
+        if (cv_token_is_text(&key, "shape") && shape.kind == CV_TOKEN_LIST &&
+            shape.number <= CATERVA_MAX_DIMS)
+            *ndim = (int)shape.number;
+        cv_tokens_skip(&tokens);
+    }
+    cv_buffer_free(&value);
+    return status == CATERVA_EINVAL ? CV_OK : status;
+}
+
+static cv_status read_all(cv_store *store, cv_buffer *out, cv_error *err)
+{
+    enum { MOST = 64 << 20 };
+    uint64_t size;
+    CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &size, err));
+    if (size > MOST) size = 0; /* no metadata of an array */
+    CV_TRY(cv_buffer_resize(out, (size_t)size, err));
+    return cv_store_read(store, CV_FRAME_OBJECT, 0, out->data, out->size, err);
+}
+
+/* Sets *out to the URL of the frame in the Zarr array at `url`. */
+static cv_status find_shard(cv_session *session, const char *url, cv_watch *watch, char **out,
+                            cv_error *err)
+{
+    int ndim = -1;
+    cv_store *store;
+    cv_buffer text = {0};
+    char *meta = url_in(url, CV_ZARR_META);
+    if (!meta) return cv_fail_memory(err, strlen(url), "a URL");
+    cv_status status = cv_wings.remote->open(session, meta, 0, watch, &store, err);
+    cv_free(meta);
+    CV_TRY(status);
+    status = read_all(store, &text, err);
+    if (status == CV_OK) status = count_axes(&text, &ndim, err);
+    cv_store_close(store);
+    cv_buffer_free(&text);
+    CV_TRY(status);
+    if (ndim < 0)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3",
+                       cv_show_path(url).text);
+    *out = url_in(url, cv_zarr_name_of(ndim).text);
+    return *out ? CV_OK : cv_fail_memory(err, strlen(url), "a URL");
+}
+
 /* Opens the store of a URL. The options `o` are complete. */
 static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
                              cv_error *err)
 {
     cv_session *session;
     cv_watch watch;
+    char *shard = NULL;
     if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
-    cv_status status = cv_wings.remote->open(session, url, o->offset, reporting, out, err);
+    cv_status status =
+        cv_array_is_zarr_url(url) ? find_shard(session, url, reporting, &shard, err) : CV_OK;
+    if (status == CV_OK)
+        status = cv_wings.remote->open(session, shard ? shard : url, o->offset, reporting,
+                                       out, err);
+    cv_free(shard);
     cv_watch_destroy(&watch);
     cv_wings.remote->release(session); /* the store has its own reference */
     return status;

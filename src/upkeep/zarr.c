@@ -57,11 +57,17 @@ static cv_status check_given_filters(const caterva_create_options *c, int64_t it
                    "before it; bitshuffle needs blocks of a multiple of 8 items");
 }
 
+/* The codec of a frame, as in options. */
+static int codec_of(const cv_frame_header *h)
+{
+    return h->codec == 0 ? CATERVA_CODEC_BLOSCLZ : h->codec;
+}
+
 /* Codec and level of the source become explicit, so that other filters can be set. */
 static void take_codec(caterva_create_options *c, const cv_frame_header *source)
 {
-    bool keeps = is_core_codec(source->codec);
-    c->codec = keeps ? source->codec : CATERVA_CODEC_ZSTD;
+    bool keeps = is_core_codec(codec_of(source));
+    c->codec = keeps ? codec_of(source) : CATERVA_CODEC_ZSTD;
     if (c->level == 0 && keeps) c->level = source->level == 0 ? CATERVA_NONE : source->level;
 }
 
@@ -77,7 +83,7 @@ static cv_status adapt_pipeline(caterva_create_options *c, const cv_snapshot *so
         return cv_fail(err, CATERVA_EINVAL, -1, "a Zarr array can have no dictionaries");
     if (is_set(c->filters)) CV_TRY(check_given_filters(c, item_size, block_bytes, err));
     bool keeps_filters = filters_fit(h->filters, h->filters_meta, item_size, block_bytes);
-    bool keeps = is_core_codec(h->codec) && !h->use_dict && keeps_filters;
+    bool keeps = is_core_codec(codec_of(h)) && !h->use_dict && keeps_filters;
     if (takes_codec && !keeps) {
         take_codec(c, h);
         for (int i = 0; i < CATERVA_MAX_FILTERS && keeps_filters && !is_set(c->filters);
@@ -88,9 +94,11 @@ static cv_status adapt_pipeline(caterva_create_options *c, const cv_snapshot *so
         if (keeps_filters && !is_set(c->filters)) c->filters[0] = CATERVA_FILTER_NONE;
     }
     /* Chunks may choose bitshuffle themselves unless a level is given. */
-    bool has_eights = block_bytes / item_size % 8 == 0;
-    if (!has_eights && c->level == 0)
-        c->level = takes_codec && keeps && h->level > 0 ? h->level : item_size == 1 ? 3 : 2;
+    bool chooses = c->codec == CATERVA_CODEC_DEFAULT
+                       ? h->filters_meta[0] == CV_META_AUTOMATIC
+                       : c->codec == CATERVA_CODEC_ZSTD && !is_set(c->filters);
+    if (chooses && c->level == 0 && block_bytes / item_size % 8 != 0)
+        c->level = c->codec == CATERVA_CODEC_DEFAULT ? h->level : item_size == 1 ? 3 : 2;
     return CV_OK;
 }
 
@@ -524,13 +532,14 @@ cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick
     cv_zarr_name shard;
     cv_error error = {0};
     cv_buffer expected = {0}, found = {0};
-    if (!array->path || cv_is_url(array->path) ||
-        !cv_zarr_find(cv_dir_here, array->path, &shard))
+    bool is_far = array->path && cv_array_is_zarr_url(array->path);
+    if (!is_far && (!array->path || !cv_zarr_find(cv_dir_here, array->path, &shard)))
         return CV_OK;
     cv_status status = check_shard(array, snapshot, quick, &error);
     if (status == CATERVA_ECORRUPT) report(context, &error);
     if (status == CATERVA_ECORRUPT) status = CV_OK;
-    if (status == CV_OK) status = check_meta(array, snapshot, &expected, &found, &error);
+    if (status == CV_OK && !is_far)
+        status = check_meta(array, snapshot, &expected, &found, &error);
     if (status == CATERVA_ECORRUPT) report(context, &error);
     if (status == CATERVA_ECORRUPT) status = CV_OK;
     cv_buffer_free(&expected);

@@ -41,7 +41,7 @@ void cv_zarr_drop(cv_zarr_place *z);
 cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err);
 
 /* Compares index and metadata with what the array's frame says; for an array that was not opened
- * as a Zarr array does nothing. `quick`: only the checksum of the index. Calls `report` for each
+ * as a Zarr array does nothing. Behind a URL compares the index only. `quick`: only the checksum of the index. Calls `report` for each
  * difference. Other failures end it. */
 cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick,
                          void (*report)(void *context, const cv_error *error), void *context,

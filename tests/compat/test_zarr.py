@@ -6,6 +6,7 @@ incompressible ones, and fill values. Then the copies are damaged.
 usage: test_zarr.py [ARRAYS [SEED]] [--tool PATH]"""
 
 import collections
+import json
 import math
 import os
 import shutil
@@ -132,6 +133,7 @@ class Source:
             self.filters = [SHUFFLE]
         self.level = int(rng.integers(0, 10))
         self.by_blosc2 = bool(rng.random() < 0.4)
+        self.is_chosen = self.by_blosc2 or bool(rng.random() < 0.8)  # its pipeline
         self.fill = np.zeros((), self.dtype) if self.by_blosc2 else random_fill(rng, self.dtype)
         self.fill = np.array(self.fill, self.dtype)  # scalars of NumPy are little-endian
         self.items = contents(rng, self.dtype, self.shape, self.fill)
@@ -157,7 +159,7 @@ class Source:
         words = {"shape": comma(self.shape), "chunks": comma(self.chunks),
                  "blocks": comma(self.blocks), "dtype": self.text(),
                  "fill": 3, "fill_value": self.fill.tobytes().hex(), "file": data}
-        if rng.random() < 0.8:
+        if self.is_chosen:
             words |= {"codec": self.codec.value, "level": self.level,
                       "filters": comma(self.filters or [256])}
         if rng.random() < 0.15:
@@ -205,12 +207,24 @@ def check(source, found, box, reader, seen):
     seen[reader] += 1
 
 
+def check_pipeline(source, copy):
+    """A pipeline that Zarr has stays."""
+    with open(os.path.join(copy, "zarr.json")) as file:
+        codecs = json.load(file)["codecs"][0]["configuration"]["codecs"]
+    found = codecs[1]["configuration"]
+    if source.is_chosen and source.filters in ([], [SHUFFLE]):
+        expected = (source.codec.name.lower(), source.level)
+        if (found["cname"], found["clevel"]) != expected:
+            sys.exit(f"{source} became {found}")
+
+
 def check_all(rng, helper, source, folder, seen):
     copy = os.path.join(folder, "copy.zarr")
     try:
         helper.run("copy", url=source.path, to=copy, zarr=1, overwrite=int(rng.integers(2)))
     except HelperError as error:
         sys.exit(f"not copied: {source}: {error}")
+    check_pipeline(source, copy)
     shard = os.path.join(copy, "c", *["0"] * len(source.shape))
     frame = os.path.join(folder, "frame.b2nd")  # python-blosc2 looks at the name of the path
     os.link(shard, frame)
