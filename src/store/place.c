@@ -147,10 +147,13 @@ static int open_directory(cv_dir dir, const char *name, cv_target *target)
     int error = cv_open_dir(dir, name, CV_OPEN_NO_LINK, &opened);
     if (error) return error;
     cv_zarr_name shard;
+    cv_zarr_node node = cv_zarr_look(dir, name, &shard);
+    const char *frame = node == CV_ZARR_NONE    ? CV_SFRAME_FRAME
+                        : node == CV_ZARR_ARRAY ? shard.text
+                                                : CV_ZARR_META;
     target->self = cv_dir_as_file(opened);
-    target->is_zarr = cv_zarr_find(dir, name, &shard);
-    return cv_open_file(opened, target->is_zarr ? shard.text : CV_SFRAME_FRAME, CV_OPEN_READ,
-                        0, &target->frame);
+    target->is_zarr = node != CV_ZARR_NONE;
+    return cv_open_file(opened, frame, CV_OPEN_READ, 0, &target->frame);
 }
 
 cv_status cv_target_open(cv_dir dir, const char *name, bool is_directory,
@@ -323,7 +326,7 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
             : info.kind == CV_KIND_LINK    ? TARGET_LINK
                                            : TARGET_FILE;
     if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir, place->name) &&
-        !cv_zarr_is_array_at(place->dir, place->name))
+        !cv_zarr_is_own_at(place->dir, place->name))
         return refuse_target(place, "is a directory that is not an array: not replaced", err);
     if (*kind == TARGET_FILE && info.kind != CV_KIND_FILE)
         return refuse_target(place, "is not a regular file: not replaced", err);

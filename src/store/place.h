@@ -65,9 +65,9 @@ int cv_keeper_lock(cv_dir dir, cv_file file);
 typedef struct cv_target {
     cv_file self;  /* the file or directory; not open if the target does not exist */
     cv_file lock;  /* the lock file of a directory; else not open */
-    cv_file frame; /* the frame of a directory; else not open */
+    cv_file frame; /* the frame of a directory, metadata of a Zarr group; else not open */
     bool is_directory;
-    bool is_zarr;  /* the frame is that of a Zarr array */
+    bool is_zarr;  /* a Zarr array or group */
     bool borrowed; /* the lock and descriptors belong to another object */
     bool is_locked;
 } cv_target;

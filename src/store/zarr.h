@@ -1,10 +1,13 @@
-/* A directory that is a Zarr array of one shard, which is a frame:
+/* Directories of Zarr v3 whose arrays have one shard each, which is a frame. An array:
  *
  *     a.zarr/zarr.json   metadata
- *     a.zarr/c/0/0       the frame, and behind it the shard's index; one 0 for each axis */
+ *     a.zarr/c/0/0       the frame, and behind it the shard's index; one 0 for each axis
+ *
+ * A group is a directory with its zarr.json, and with arrays and groups in it. */
 #ifndef CV_STORE_ZARR_H
 #define CV_STORE_ZARR_H
 
+#include "base/heap.h"
 #include "base/os_dir.h"
 #include "base/status.h"
 
@@ -17,17 +20,34 @@ typedef struct cv_zarr_name {
 
 cv_zarr_name cv_zarr_name_of(int ndim);
 
-/* Whether directory `name` has metadata and a shard; sets *out to the shard's path in it. */
-bool cv_zarr_find(cv_dir dir, const char *name, cv_zarr_name *out);
+typedef enum cv_zarr_node {
+    CV_ZARR_NONE,  /* no directory with metadata */
+    CV_ZARR_ARRAY, /* its only shard is a frame */
+    CV_ZARR_GROUP,
+    CV_ZARR_OTHER /* an array with other chunks, or another version of Zarr */
+} cv_zarr_node;
 
-/* Whether it is a Zarr array whose only shard is a frame, and nothing else is in it. */
-bool cv_zarr_is_array_at(cv_dir dir, const char *name);
+/* Examines directory `name`. Sets *shard to the shard's path in an array. */
+cv_zarr_node cv_zarr_look(cv_dir dir, const char *name, cv_zarr_name *shard);
 
-/* Sets *out to the path of the frame of the Zarr array at `path`, or to NULL if it is none.
- * CATERVA_EUNSUPPORTED if it is a Zarr array, but no frame. Release with cv_free. */
-cv_status cv_zarr_frame_path(const char *path, char **out, cv_error *err);
+/* Appends the paths of `root` ("") and of all directories below it, each with its NUL and after its
+ * parent. Follows no links. Returns 0 or an errno number. */
+int cv_zarr_list(cv_dir root, cv_buffer *paths);
 
-/* Removes metadata, shard and, if nothing else is in them, the directories. Ignores errors. */
+/* Whether it is an array or group, and contains only what cv_zarr_remove_at removes. */
+bool cv_zarr_is_own_at(cv_dir dir, const char *name);
+
+/* Removes all metadata and shards in the directory, and the directories that are empty then. Ignores
+ * errors. */
 void cv_zarr_remove_at(cv_dir dir, const char *name);
+
+/* Append the metadata of directory `name` to `out`; write new metadata of it. */
+cv_status cv_zarr_read_meta(cv_dir dir, const char *name, cv_buffer *out, cv_error *err);
+cv_status cv_zarr_write_meta(cv_dir dir, const char *name, const cv_buffer *meta,
+                             cv_error *err);
+
+/* Sets *out to the path of the frame of the Zarr array at `path`, or to NULL if there is no Zarr
+ * metadata. CATERVA_EUNSUPPORTED: a group, or chunks that are no frame. Release with cv_free. */
+cv_status cv_zarr_frame_path(const char *path, char **out, cv_error *err);
 
 #endif
