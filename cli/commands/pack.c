@@ -17,6 +17,7 @@ static cli_exit run(const cli_args *args, pack_fn pack)
     const char *from = args->positional[0], *to = args->positional[1];
     caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
     options.overwrite = args->force;
+    options.zarr = args->zarr;
     options.progress = progress_of(&bar);
     caterva_tree_options opening = CATERVA_TREE_INIT;
     opening.progress.report = progress_tell;
@@ -40,12 +41,14 @@ static cli_exit run_unpack(const cli_args *args) { return run(args, caterva_tree
 const cli_command cli_command_pack = {
     .name = "pack",
     .synopsis = "TREE OUT",
-    .summary = "pack a tree into an archive .b2z",
+    .summary = "pack a tree into an archive .b2z, or for Zarr",
     .details =
         "Stores all files of TREE, a directory .b2d or an archive, unchanged in the archive\n"
         "OUT, so that its arrays can be read in place. OUT appears when it is complete. No\n"
-        "other process may write to the arrays of TREE meanwhile.",
-    .options = CLI_OPT_FORCE | CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
+        "other process may write to the arrays of TREE meanwhile. With --zarr OUT is a "
+        "directory\n"
+        "of Zarr v3 groups instead, whose arrays all commands open for reading, too.",
+    .options = CLI_OPT_ZARR | CLI_OPT_FORCE | CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,
     .run = run_pack,

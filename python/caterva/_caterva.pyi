@@ -242,10 +242,22 @@ class Tree:
         self, group: str | None, quick: bool, threads: int, progress: Progress | None, /
     ) -> tuple[int, int, int, list[tuple[str, str, bool, tuple[int, int, int, _Places]]]]: ...
     def _pack(
-        self, path: str, overwrite: int, durability: int, progress: Progress | None, /
+        self,
+        path: str,
+        overwrite: int,
+        zarr: int,
+        durability: int,
+        progress: Progress | None,
+        /,
     ) -> None: ...
     def _unpack(
-        self, path: str, overwrite: int, durability: int, progress: Progress | None, /
+        self,
+        path: str,
+        overwrite: int,
+        zarr: int,
+        durability: int,
+        progress: Progress | None,
+        /,
     ) -> None: ...
 
 def part_open(

@@ -239,12 +239,17 @@ class Tree(Group):
         path: Path,
         *,
         overwrite: bool = False,
+        zarr: bool = False,
         progress: _options.Listener = None,
     ) -> None:
         """Write the tree as one file (``.b2z``), which appears when it is complete.
 
         Commits pending changes first. Closes arrays that are open for writing: get them from
         the tree again.
+
+        With ``zarr=True`` it becomes a directory of Zarr v3 groups instead, which `open_tree`
+        opens for reading, and whose arrays `open` opens at their paths, such as
+        ``"t.zarr/group/name"``.
 
         Examples
         --------
@@ -257,13 +262,14 @@ class Tree(Group):
         """
         self._settle()
         report = _options.progress_of(progress)
-        self._handle._pack(place_of_tree(path), int(overwrite), self._durability(), report)
+        place = place_of_tree(path)
+        self._handle._pack(place, int(overwrite), int(zarr), self._durability(), report)
 
     def unpack(self, path: Path, *, progress: _options.Listener = None) -> None:
         """Write the tree as a new directory (``.b2d``); otherwise as `pack`."""
         self._settle()
         report = _options.progress_of(progress)
-        self._handle._unpack(place_of_tree(path), 0, self._durability(), report)
+        self._handle._unpack(place_of_tree(path), 0, 0, self._durability(), report)
 
     def _durability(self) -> int:
         durability: int = self._options["durability"]

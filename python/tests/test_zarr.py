@@ -10,6 +10,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
+import xarray as xr
 
 ITEMS = np.arange(60 * 40, dtype="f4").reshape(60, 40)
 
@@ -94,3 +95,75 @@ def test_writing_ends_it() -> None:
         a[0, 0] = 7
     with caterva.open("a.zarr", "r+") as a:
         assert a[0, 0] == 7
+
+
+# ---- Trees ------------------------------------------------------------------------------
+
+
+def test_trees() -> None:
+    with caterva.open_tree("t.b2d", "w") as tree:
+        tree["x"] = ITEMS
+        tree["g/y"] = ITEMS[0]
+        tree["g"].attrs["title"] = "a group"
+        tree.pack("t.zarr", zarr=True)
+        with pytest.raises(FileExistsError):
+            tree.pack("t.zarr", zarr=True)
+        tree.pack("t.zarr", zarr=True, overwrite=True)
+    np.testing.assert_array_equal(caterva.load("t.zarr/x"), ITEMS)
+    root = metadata("t.zarr")
+    assert root["node_type"] == "group"
+    members = root["consolidated_metadata"]["metadata"]
+    assert sorted(members) == ["g", "g/y", "x"]
+    assert members["g"] == metadata("t.zarr/g")
+    assert members["g"]["attributes"] == {"title": "a group"}
+    with caterva.open_tree("t.zarr") as tree:
+        assert sorted(tree) == ["g", "x"]
+        assert dict(tree["g"].attrs) == {"title": "a group"}
+        np.testing.assert_array_equal(tree["g/y"][:], ITEMS[0])
+        with pytest.raises(caterva.UnsupportedError):
+            tree.pack("t.b2z")
+    with pytest.raises(caterva.ReadOnlyError):
+        caterva.open_tree("t.zarr", "r+")
+
+
+def random_dataset(rng: np.random.Generator) -> xr.Dataset:
+    """A data set of up to five variables of several types, with coordinates and attributes."""
+    sizes = {name: int(rng.integers(1, 9)) for name in "abc"}
+    kinds = ["<f4", "<f8", "<i2", ">i4", "u1", "?", "<U3", "<M8[ns]", "<c16"]
+
+    def variable() -> xr.Variable:
+        dims = tuple(rng.permutation(list(sizes))[: int(rng.integers(0, 4))])
+        kind = np.dtype(kinds[int(rng.integers(len(kinds)))])
+        items = rng.integers(0, 100, tuple(sizes[d] for d in dims)).astype(kind)
+        v = xr.Variable(dims, items, {"unit": "m", "range": [1, 2.5], "n": int(rng.integers(9))})
+        if kind.kind == "f" and rng.random() < 0.5:
+            v.encoding["_FillValue"] = kind.type(rng.choice([-9.5, np.nan]))
+            v.values[rng.random(v.shape) < 0.2] = np.nan
+        return v
+
+    ds = xr.Dataset({f"v{i}": variable() for i in range(int(rng.integers(1, 6)))})
+    ds = ds.assign_attrs(title="t\u00e9st", version=int(rng.integers(9)))
+    for name in ds.dims:
+        if rng.random() < 0.6:
+            ds = ds.assign_coords({name: np.sort(rng.random(ds.sizes[name]))})
+    if ds.sizes and rng.random() < 0.4:
+        name = next(iter(ds.dims))
+        ds = ds.assign_coords(other=(name, rng.random(ds.sizes[name]), {"of": "x"}))
+    return ds
+
+
+def test_data_sets_are_the_same_in_zarr(pytestconfig: pytest.Config) -> None:
+    pytest.importorskip("zarr")
+    seed = int.from_bytes(os.urandom(4), "little")
+    print("seed", seed)
+    for number in range(200 if pytestconfig.getoption("--long") else 20):
+        ds = random_dataset(np.random.default_rng([seed, number]))
+        ds.to_caterva("t.b2d", mode="w")
+        with caterva.open_tree("t.b2d") as tree:
+            tree.pack("t.zarr", zarr=True, overwrite=True)
+        given = xr.open_dataset("t.b2d", engine="caterva").load()
+        ours = xr.open_dataset("t.zarr", engine="caterva").load()
+        xr.testing.assert_identical(given, ours)
+        for consolidated in (True, False):
+            theirs = xr.open_zarr("t.zarr", consolidated=consolidated, chunks=None).load()
+            xr.testing.assert_identical(ours, theirs)

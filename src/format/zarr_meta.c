@@ -129,19 +129,23 @@ static double half_to_double(uint16_t half)
     return half & 0x8000 ? -value : value;
 }
 
+static double float_of(uint64_t bits, int64_t size)
+{
+    double number;
+    float single;
+    uint32_t low = (uint32_t)bits;
+    memcpy(&single, &low, sizeof single);
+    memcpy(&number, &bits, sizeof number);
+    return size == 4 ? (double)single : size == 2 ? half_to_double((uint16_t)bits) : number;
+}
+
 /* A NaN with other bits than the usual one is written as its bits. */
 static void put_float(json *j, const uint8_t *bytes, int64_t size, char byte_order)
 {
     static const uint64_t usual[] = {
         [2] = 0x7e00, [4] = 0x7fc00000, [8] = 0x7ff8000000000000};
     uint64_t bits = load(bytes, size, byte_order);
-    double number;
-    float single;
-    uint32_t low = (uint32_t)bits;
-    memcpy(&single, &low, sizeof single);
-    memcpy(&number, &bits, sizeof number);
-    if (size == 4) number = (double)single;
-    if (size == 2) number = half_to_double((uint16_t)bits);
+    double number = float_of(bits, size);
     if (isnan(number) && bits != usual[size]) {
         char text[24];
         snprintf(text, sizeof text, "\"0x%0*llx\"", 2 * (int)size, (unsigned long long)bits);
@@ -423,17 +427,54 @@ static void put_value(json *j, const void *bytes, size_t size)
     }
 }
 
-static void put_attributes(json *j, const cv_zarr_meta *meta)
+/* Gets the value if it is one number. */
+static bool number_of(const cv_zarr_attribute *a, double *out)
+{
+    cv_typed typed;
+    cv_tokens tokens = cv_tokens_of(a->value, a->size);
+    cv_token t = cv_token_next(&tokens);
+    if (tokens.bad) return false;
+    if (t.kind == CV_TOKEN_EXT && t.ext_type == CV_EXT_ARRAY) {
+        bool is_float = cv_typed_parse(t.bytes, t.number, &typed) && typed.n_items == 1 &&
+                        typed.type.kind == 'f' && typed.type.item_size <= 8;
+        if (is_float)
+            *out = float_of(load(typed.items, typed.type.item_size, typed.type.byte_order),
+                            typed.type.item_size);
+        return is_float;
+    }
+    *out = t.kind == CV_TOKEN_REAL   ? t.real
+           : t.kind == CV_TOKEN_UINT ? (double)t.number
+                                     : (double)(int64_t)t.number;
+    return t.kind == CV_TOKEN_REAL || t.kind == CV_TOKEN_UINT || t.kind == CV_TOKEN_INT;
+}
+
+/* xarray stores `_FillValue` of floats as base64 of the little-endian double. */
+static bool put_missing(json *j, const cv_zarr_attribute *a, const caterva_dtype *dtype)
+{
+    double number;
+    uint64_t bits;
+    uint8_t bytes[8];
+    if (!dtype || dtype->kind != 'f' || strcmp(a->name, "_FillValue") != 0) return false;
+    if (!number_of(a, &number)) return false;
+    memcpy(&bits, &number, sizeof bits);
+    cv_store_le64(bytes, bits);
+    put_base64(j, bytes, sizeof bytes);
+    return true;
+}
+
+/* `dtype`: that of the array, NULL for a group. */
+static void put_attributes(json *j, const cv_zarr_attribute *attributes, int n,
+                           const caterva_dtype *dtype)
 {
     bool is_first = true;
     put_text(j, "{");
-    for (int i = 0; i < meta->n_attributes && j->status == CV_OK; i++) {
-        const cv_zarr_attribute *a = &meta->attributes[i];
+    for (int i = 0; i < n && j->status == CV_OK; i++) {
+        const cv_zarr_attribute *a = &attributes[i];
         size_t before = j->out->size;
         put_text(j, is_first ? "\n    " : ",\n    ");
         put_string(j, (const uint8_t *)a->name, strlen(a->name));
         put_text(j, ": ");
-        put_value(j, a->value, a->size);
+        if (!put_missing(j, a, dtype)) put_value(j, a->value, a->size);
         if (j->bad)
             j->out->size = before;
         else
@@ -549,8 +590,31 @@ cv_status cv_zarr_meta_write(const cv_zarr_meta *meta, cv_buffer *out, cv_error 
     put_text(&j, "],\n    \"index_codecs\": [{\"name\": \"bytes\", \"configuration\": "
                  "{\"endian\": \"little\"}}, {\"name\": \"crc32c\"}],\n"
                  "    \"index_location\": \"end\"}}],\n  \"attributes\": ");
-    put_attributes(&j, meta);
+    put_attributes(&j, meta->attributes, meta->n_attributes, meta->dtype);
     put_dims(&j, meta);
     put_text(&j, ",\n  \"storage_transformers\": []\n}\n");
+    return j.status;
+}
+
+cv_status cv_zarr_group_write(const cv_zarr_attribute *attributes, int n,
+                              const cv_buffer *members, cv_buffer *out, cv_error *err)
+{
+    json j = {.out = out, .err = err};
+    put_text(&j, "{\n  \"zarr_format\": 3,\n  \"node_type\": \"group\",\n  \"attributes\": ");
+    put_attributes(&j, attributes, n, NULL);
+    if (members) {
+        put_text(&j, ",\n  \"consolidated_metadata\": {\"kind\": \"inline\", "
+                     "\"must_understand\": false, \"metadata\": {");
+        put(&j, members->data, members->size);
+        put_text(&j, "}}");
+    }
+    put_text(&j, "\n}\n");
+    return j.status;
+}
+
+cv_status cv_zarr_string_write(const char *text, cv_buffer *out, cv_error *err)
+{
+    json j = {.out = out, .err = err};
+    put_string(&j, (const uint8_t *)text, strlen(text));
     return j.status;
 }

@@ -32,4 +32,12 @@ cv_status cv_zarr_check_dtype(const caterva_dtype *dtype, cv_error *err);
 /* Appends the text. Leaves out attributes that JSON cannot express. */
 cv_status cv_zarr_meta_write(const cv_zarr_meta *meta, cv_buffer *out, cv_error *err);
 
+/* Appends the metadata of a group. `members` (or NULL) are those of everything in it, at all
+ * levels, as the members of a JSON object: consolidated metadata. */
+cv_status cv_zarr_group_write(const cv_zarr_attribute *attributes, int n,
+                              const cv_buffer *members, cv_buffer *out, cv_error *err);
+
+/* Appends the text as a JSON string. */
+cv_status cv_zarr_string_write(const char *text, cv_buffer *out, cv_error *err);
+
 #endif

@@ -8,6 +8,7 @@
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
+#include "tree/zarr_write.h"
 
 #include <caterva_tree.h>
 #include <string.h>
@@ -222,31 +223,33 @@ caterva_status caterva_tree_move(caterva_tree *tree, const char *from, const cha
 
 /* ---- Packing and unpacking -------------------------------------------------------------- */
 
-typedef cv_status (*pack_fn)(const cv_tree *tree, const char *path,
-                             const caterva_tree_pack_options *options, cv_error *err);
-
-static cv_status pack(caterva_tree *tree, const char *path,
-                      const caterva_tree_pack_options *options, pack_fn run, cv_error *err)
+static cv_status check_packing(const caterva_tree *tree, const char *path,
+                               const caterva_tree_pack_options *options,
+                               caterva_tree_pack_options *out, cv_error *err)
 {
-    caterva_tree_pack_options o;
     CV_TRY(cv_tree_handle_check(tree, err));
     if (!path) return cv_fail(err, CATERVA_EINVAL, -1, "path is NULL");
-    CV_TRY(cv_options_read(&o, sizeof o, options, "pack options", err));
-    CV_TRY(cv_progress_check(&o.progress, err));
-    CV_TRY(check_durability(o.durability, err));
-    cv_tree_handle_lock(tree);
-    return cv_tree_handle_unlock(tree, run(tree->tree, path, &o, err));
+    CV_TRY(cv_options_read(out, sizeof *out, options, "pack options", err));
+    CV_TRY(cv_progress_check(&out->progress, err));
+    return check_durability(out->durability, err);
 }
 
 caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
                                  const caterva_tree_pack_options *options, caterva_error *err)
 {
-    return pack(tree, path, options, cv_tree_pack, err);
+    caterva_tree_pack_options o;
+    CV_TRY(check_packing(tree, path, options, &o, err));
+    if (o.zarr) return cv_tree_write_zarr(tree, path, &o, err);
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, cv_tree_pack(tree->tree, path, &o, err));
 }
 
 caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
                                    const caterva_tree_pack_options *options,
                                    caterva_error *err)
 {
-    return pack(tree, path, options, cv_tree_unpack, err);
+    caterva_tree_pack_options o;
+    CV_TRY(check_packing(tree, path, options, &o, err));
+    cv_tree_handle_lock(tree);
+    return cv_tree_handle_unlock(tree, cv_tree_unpack(tree->tree, path, &o, err));
 }

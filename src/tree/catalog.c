@@ -399,7 +399,8 @@ static cv_status add_file(work *w, const cv_member *member, cv_error *err)
     it.entry.read_only = w->tree->form != CV_TREE_DIRECTORY || !is_array;
     CV_TRY(add(w, member->path, key_size, &it, &made, err));
     if (!made) return CV_OK;
-    CV_TRY(keep_text(w->made, member->path, strlen(member->path), &path_at, err));
+    size_t path_size = w->tree->form == CV_TREE_ZARR ? stem : strlen(member->path);
+    CV_TRY(keep_text(w->made, member->path, path_size, &path_at, err));
     made->path_at = path_at;
     return CV_OK;
 }

@@ -12,10 +12,13 @@
 #include "array/wings.h"
 #include "base/heap.h"
 #include "engine/write/flush.h"
+#include "format/json.h"
+#include "format/values.h"
 #include "frame/attributes.h"
 #include "frame/snapshot.h"
 #include "store/file.h"
 #include "store/memory.h"
+#include "store/zarr.h"
 #include "tree/change.h"
 #include "tree/handle.h"
 #include "tree/leaf.h"
@@ -350,6 +353,78 @@ static cv_status open_stored(const cv_tree *tree, const char *group, cv_store **
     return status;
 }
 
+/* Gets the members of the map `attributes` in the metadata of a Zarr group. Borrows from `map`. */
+static cv_status parse_attributes(const cv_buffer *map, cv_attribute **list, int *n,
+                                  cv_error *err)
+{
+    cv_tokens t = cv_tokens_of(map->data, map->size);
+    cv_token all = cv_token_next(&t), key = {.kind = CV_TOKEN_NIL};
+    for (uint64_t i = 0; all.kind == CV_TOKEN_MAP && i < all.number; i++) {
+        key = cv_token_next(&t);
+        if (cv_token_is_text(&key, "attributes")) break;
+        cv_tokens_skip(&t);
+    }
+    cv_token found = cv_token_next(&t);
+    if (!cv_token_is_text(&key, "attributes") || found.kind != CV_TOKEN_MAP) return CV_OK;
+    *list = cv_calloc((size_t)found.number + 1, sizeof **list);
+    if (!*list) return cv_fail_memory(err, (size_t)found.number, "attributes");
+    for (uint64_t i = 0; i < found.number; i++) {
+        key = cv_token_next(&t);
+        cv_attribute a = {.form = CV_ATTRIBUTE_RAW, .data = t.at};
+        cv_tokens_skip(&t);
+        a.size = (size_t)(t.at - a.data);
+        char *name = cv_strndup((const char *)key.bytes, (size_t)key.number);
+        if (!name) return cv_fail_memory(err, (size_t)key.number, "an attribute");
+        a.name = name;
+        if (cv_attributes_check_name(name, NULL) == CV_OK)
+            (*list)[(*n)++] = a;
+        else
+            cv_free(name);
+    }
+    return CV_OK;
+}
+
+/* Makes the leaf that a Zarr group would have in another tree. */
+static cv_status make_stored(const cv_tree *tree, const char *group, cv_buffer *out,
+                             cv_error *err)
+{
+    int n = 0;
+    cv_leaf leaf;
+    cv_attribute *list = NULL;
+    cv_buffer text = {0}, map = {0};
+    cv_placed placed = {0};
+    CV_TRY(cv_tree_find_attributes(tree, group, &leaf, err)); /* whether it is a group */
+    cv_leaf_free(&leaf);
+    cv_status status = cv_zarr_read_meta(tree->dir, group[1] ? group + 1 : ".", &text, err);
+    if (status == CV_OK)
+        status = cv_json_to_msgpack((const char *)text.data, text.size, &map, err);
+    if (status == CATERVA_EINVAL)
+        status = cv_fail(err, CATERVA_ECORRUPT, -1,
+                         "the metadata of group %.100s are not JSON", group);
+    if (status == CV_OK) status = parse_attributes(&map, &list, &n, err);
+    if (status == CV_OK) status = cv_attributes_place(list, n, NULL, 0, &placed, err);
+    if (status == CV_OK) status = cv_make_group_with(placed.layers, placed.n, NULL, out, err);
+    cv_placed_free(&placed);
+    for (int i = 0; i < n; i++) cv_free(cv_unconst(list[i].name));
+    cv_free(list);
+    cv_buffer_free(&text);
+    cv_buffer_free(&map);
+    return status;
+}
+
+/* Opens the pending or stored leaf of the group. *out NULL: it has none. `made`: memory for it. */
+static cv_status open_attributes(const caterva_tree *tree, const char *group, cv_buffer *made,
+                                 cv_store **out, cv_error *err)
+{
+    const cv_buffer *frame = cv_groups_find(&tree->groups, group);
+    if (tree->tree->form == CV_TREE_ZARR) {
+        CV_TRY(make_stored(tree->tree, group, made, err));
+        frame = made;
+    }
+    return frame ? cv_store_memory_borrow(frame->data, frame->size, out, err)
+                 : open_stored(tree->tree, group, out, err);
+}
+
 /* Loads the attributes of a group from the pending or the stored leaf. *out NULL: the group has
  * none. CATERVA_ENOTFOUND: the group does not exist. */
 static cv_status load(const caterva_tree *tree, const char *group, cv_snapshot **out,
@@ -357,16 +432,14 @@ static cv_status load(const caterva_tree *tree, const char *group, cv_snapshot *
 {
     cv_store *store;
     cv_error reason = {0};
-    const cv_buffer *pending = cv_groups_find(&tree->groups, group);
+    cv_buffer made = {0};
     *out = NULL;
-    if (pending)
-        CV_TRY(cv_store_memory_borrow(pending->data, pending->size, &store, err));
-    else
-        CV_TRY(open_stored(tree->tree, group, &store, err));
-    if (!store) return CV_OK;
-    cv_status status = cv_snapshot_load_any(store, out, &reason);
-    cv_store_close(store);
-    if (status == CV_OK) return CV_OK;
+    cv_status status = open_attributes(tree, group, &made, &store, err);
+    bool is_open = status == CV_OK && store;
+    if (is_open) status = cv_snapshot_load_any(store, out, &reason);
+    if (is_open) cv_store_close(store);
+    cv_buffer_free(&made);
+    if (status == CV_OK || !is_open) return status;
     (void)cv_fail(err, status, reason.position, "the attributes of %.60s in %.60s: %.120s",
                   group, tree->tree->shown.text, reason.message);
     if (err) err->sys_errno = reason.sys_errno;

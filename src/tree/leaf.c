@@ -128,6 +128,11 @@ static cv_status check_mode(const cv_tree *tree, const cv_leaf *leaf, const char
                        "%.80s lies inside %s of %s and is read-only", key, CV_TREE_EMBED,
                        tree->shown.text);
     if (tree->form == CV_TREE_DIRECTORY) return cv_tree_check_own(tree, key, err);
+    if (tree->form == CV_TREE_ZARR)
+        return cv_fail(
+            err, CATERVA_EREADONLY, -1,
+            "%.80s in %s is a Zarr array, too: write the tree from which it was made", key,
+            tree->shown.text);
     return cv_fail(err, CATERVA_EREADONLY, -1,
                    "%s is an archive, which never changes in place: unpack it to write to "
                    "%.80s",
@@ -214,7 +219,8 @@ static cv_status open_read_only(const cv_tree *tree, const cv_leaf *leaf, const 
 {
     char *url;
     cv_store *store;
-    CV_TRY(url_of(tree, key, &url, err));
+    CV_TRY(tree->form == CV_TREE_ZARR ? cv_tree_path(tree, key + 1, &url, err)
+                                      : url_of(tree, key, &url, err));
     cv_status status = leaf->is_embedded ? cv_embedded_store(tree, leaf, &store, err)
                                          : cv_tree_store(tree, &leaf->member, &store, err);
     if (status == CV_OK) status = cv_array_open_store(store, o, out, err);

@@ -125,16 +125,17 @@ cv_status cv_copy_check(const cv_copy_source *s, cv_watch *watch, cv_error *err)
     return status == CV_OK ? check_crc(s, crc, err) : status;
 }
 
-/* Returns the contents of the tree, which must not be one file, and announces their bytes. */
+/* Returns the contents of the tree, an archive or a directory, and announces their bytes. */
 static cv_status copy_look(const cv_tree *tree, cv_watch *watch, cv_contents *own,
                            const cv_contents **out, cv_error *err)
 {
     *own = (cv_contents){0};
-    if (tree->form == CV_TREE_FILE)
-        return cv_fail(
-            err, CATERVA_EUNSUPPORTED, -1,
-            "%s is a single file with all arrays inside it: copy its arrays one by one",
-            tree->shown.text);
+    if (tree->form == CV_TREE_FILE || tree->form == CV_TREE_ZARR)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is %s: copy its arrays one by one",
+                       tree->shown.text,
+                       tree->form == CV_TREE_ZARR
+                           ? "a Zarr group"
+                           : "a single file with all arrays inside it");
     CV_TRY(cv_tree_look(tree, own, out, err));
     if (tree->form == CV_TREE_DIRECTORY) /* the look listed its files */
         cv_watch_add(tree->watch, (int64_t)(*out)->members.n * CV_FILE_BYTES);
@@ -598,8 +599,7 @@ static cv_status pack_into(cv_place *place, const cv_tree *tree, const cv_conten
     return status;
 }
 
-/* Before files are copied, keeps other writers out and finishes an unfinished commit. */
-static cv_status hold(const cv_tree *tree, cv_error *err)
+cv_status cv_tree_hold(const cv_tree *tree, cv_error *err)
 {
     if (tree->writable)
         return cv_tree_check_writable(tree, err); /* locked by us or our parent */
@@ -611,14 +611,13 @@ static cv_status hold(const cv_tree *tree, cv_error *err)
     return status;
 }
 
-static void let_go(const cv_tree *tree)
+void cv_tree_let_go(const cv_tree *tree)
 {
     if (tree->form == CV_TREE_DIRECTORY && !tree->writable)
         cv_file_unlock(cv_dir_as_file(tree->dir));
 }
 
-/* Checks that the archive is not made inside its source, where it would become its own member. */
-static cv_status check_outside(const cv_tree *tree, const char *path, cv_error *err)
+cv_status cv_tree_check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
     if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
     char *whole = cv_os_absolute(path);
@@ -639,7 +638,7 @@ static cv_status pack_held(const cv_tree *tree, const char *path,
     cv_contents own;
     const cv_contents *contents;
     bool durable = o->durability != CATERVA_DURABILITY_NONE;
-    CV_TRY(check_outside(tree, path, err));
+    CV_TRY(cv_tree_check_outside(tree, path, err));
     CV_TRY(cv_place_open(path, o->overwrite != 0, &place, err));
     cv_watch *reporting = cv_watch_open(&watch, &o->progress, tree->watch);
     cv_status status = copy_look(tree, reporting, &own, &contents, err);
@@ -652,9 +651,9 @@ static cv_status pack_held(const cv_tree *tree, const char *path,
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,
                        const caterva_tree_pack_options *o, cv_error *err)
 {
-    CV_TRY(hold(tree, err));
+    CV_TRY(cv_tree_hold(tree, err));
     cv_status status = pack_held(tree, path, o, err);
-    let_go(tree);
+    cv_tree_let_go(tree);
     return status;
 }
 
@@ -705,20 +704,19 @@ static cv_status sync_directories(cv_dir dir, const cv_buffer *paths, cv_error *
     return CV_OK;
 }
 
-/* Syncs many files by one sync of the file system, if possible; one by one would take minutes. */
-static cv_status sync_unpacked(const cv_new_directory *made, size_t n_files, cv_error *err)
+/* Many files are synced by one sync of the file system, if possible: one by one takes minutes. */
+cv_status cv_sync_below(cv_dir dir, const char *shown, size_t n_files, cv_error *err)
 {
     enum { MANY = 100 };
     cv_members files = {0};
     cv_buffer directories = {0};
-    int error = n_files > MANY ? cv_dir_sync_all(made->dir) : ENOTSUP;
+    int error = n_files > MANY ? cv_dir_sync_all(dir) : ENOTSUP;
     if (!error) return CV_OK;
-    if (error != ENOTSUP) return cv_fail_sys(err, error, "cannot sync %s", made->shown.text);
-    cv_status status =
-        cv_all_files_below(made->dir, made->shown.text, NULL, 0, &files, &directories, err);
+    if (error != ENOTSUP) return cv_fail_sys(err, error, "cannot sync %s", shown);
+    cv_status status = cv_all_files_below(dir, shown, NULL, 0, &files, &directories, err);
     cv_members_complete(&files);
-    if (status == CV_OK) status = sync_files(made->dir, &files, err);
-    if (status == CV_OK) status = sync_directories(made->dir, &directories, err);
+    if (status == CV_OK) status = sync_files(dir, &files, err);
+    if (status == CV_OK) status = sync_directories(dir, &directories, err);
     cv_buffer_free(&directories);
     cv_members_free(&files);
     return status;
@@ -740,7 +738,7 @@ static cv_status unpack_into(const cv_tree *tree, const cv_contents *c,
         cv_buffer_free(&embed);
         CV_TRY(status);
     }
-    if (durable) CV_TRY(sync_unpacked(made, c->members.n, err));
+    if (durable) CV_TRY(cv_sync_below(made->dir, made->shown.text, c->members.n, err));
     return cv_new_directory_publish(made, durable, err);
 }
 
@@ -764,8 +762,8 @@ static cv_status unpack_held(const cv_tree *tree, const char *path,
 cv_status cv_tree_unpack(const cv_tree *tree, const char *path,
                          const caterva_tree_pack_options *o, cv_error *err)
 {
-    CV_TRY(hold(tree, err));
+    CV_TRY(cv_tree_hold(tree, err));
     cv_status status = unpack_held(tree, path, o, err);
-    let_go(tree);
+    cv_tree_let_go(tree);
     return status;
 }

@@ -82,6 +82,17 @@ cv_status cv_remove_all(cv_dir dir, const char *shown, cv_watch *watch, int64_t 
  * when new arrays are discarded, or the last member of a group is deleted. */
 void cv_remove_empty(cv_dir dir, const char *name);
 
+/* Syncs all files and directories below `dir`, of which there are about `n_files`. */
+cv_status cv_sync_below(cv_dir dir, const char *shown, size_t n_files, cv_error *err);
+
+/* Before the files of a tree are copied: keeps other writers out and finishes an unfinished commit,
+ * until cv_tree_let_go. */
+cv_status cv_tree_hold(const cv_tree *tree, cv_error *err);
+void cv_tree_let_go(const cv_tree *tree);
+
+/* CATERVA_EINVAL if a copy of the tree at `path` would be made inside its source. */
+cv_status cv_tree_check_outside(const cv_tree *tree, const char *path, cv_error *err);
+
 /* See caterva_tree_pack and caterva_tree_unpack; `options` must be complete. */
 cv_status cv_tree_pack(const cv_tree *tree, const char *path,
                        const caterva_tree_pack_options *options, cv_error *err);

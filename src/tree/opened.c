@@ -12,8 +12,10 @@
 #include "store/descriptors.h"
 #include "store/file.h"
 #include "store/reading.h"
+#include "store/zarr.h"
 #include "tree/archive.h"
 #include "tree/names.h"
+#include "tree/zarr.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,11 +301,25 @@ static cv_status open_part(const cv_tree *tree, const cv_member *member, cv_stor
     return cv_store_file_part(tree->file, tree->path, pos, member->size, out, err);
 }
 
+static cv_status open_frame(const cv_tree *tree, const cv_member *member, cv_store **out,
+                            cv_error *err)
+{
+    char *frame, *path;
+    CV_TRY(cv_zarr_member_path(tree->dir, member->path, &frame, err));
+    cv_status status = cv_tree_path(tree, frame, &path, err);
+    cv_free(frame);
+    CV_TRY(status);
+    status = cv_store_file_open(path, 0, false, out, err);
+    cv_free(path);
+    return status;
+}
+
 cv_status cv_tree_store(const cv_tree *tree, const cv_member *member, cv_store **out,
                         cv_error *err)
 {
     cv_journal journal = {.n = 0};
     if (tree->form == CV_TREE_ARCHIVE) return open_part(tree, member, out, err);
+    if (tree->form == CV_TREE_ZARR) return open_frame(tree, member, out, err);
     if (!tree->skips_journal)
         CV_TRY(cv_journal_look(tree->dir, tree->shown.text, &journal, err));
     cv_status status = cv_journal_open(&journal, tree->path, member->path, out, err);
@@ -331,6 +347,8 @@ static cv_status head_of_file(const cv_tree *tree, const cv_member *member, uint
     cv_file file;
     char *name = NULL;
     if (member->step) CV_TRY(cv_journal_file(member->step, &name, err));
+    if (tree->form == CV_TREE_ZARR)
+        CV_TRY(cv_zarr_member_path(tree->dir, member->path, &name, err));
     int error = cv_open_file(tree->dir, name ? name : member->path, CV_OPEN_READ, 0, &file);
     if (name && error == ENOENT) /* renamed meanwhile */
         error = cv_open_file(tree->dir, member->path, CV_OPEN_READ, 0, &file);
@@ -346,7 +364,7 @@ cv_status cv_tree_head(const cv_tree *tree, const cv_member *member, uint8_t *ds
                        size_t size, size_t *done, cv_error *err)
 {
     *done = 0;
-    if (tree->form == CV_TREE_DIRECTORY)
+    if (tree->form == CV_TREE_DIRECTORY || tree->form == CV_TREE_ZARR)
         return head_of_file(tree, member, dst, size, done, err);
     const cv_zip_source source = cv_tree_source(tree);
     return cv_zip_directory_head(&source, member, dst, size, done, err);
@@ -605,9 +623,14 @@ static cv_status open_file(cv_tree *tree, cv_error *err)
 static cv_status open_directory(cv_tree *tree, cv_error *err)
 {
     cv_file_info info;
+    cv_zarr_name shard;
     tree->form = CV_TREE_DIRECTORY;
     int error = cv_open_dir(cv_dir_here, tree->path, 0, &tree->dir);
     if (error) return cv_fail_open(err, error, tree->path);
+    if (cv_zarr_look(tree->dir, ".", &shard) == CV_ZARR_GROUP) {
+        tree->form = CV_TREE_ZARR;
+        return cv_zarr_members(tree->dir, tree->shown.text, &tree->contents.members, err);
+    }
     error = cv_dir_get_info(tree->dir, CV_TREE_EMBED, &info);
     if (!error) return CV_OK;
     if (error != ENOENT)
@@ -719,6 +742,11 @@ static cv_status open_damaged(cv_tree *tree, cv_error *reason, cv_error *err)
         return open_damaged_file(tree, reason, err);
     }
     cv_status status = open_directory(tree, reason);
+    if (tree->form == CV_TREE_ZARR)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "%s is a Zarr group: repair the tree from which it was made, and make "
+                       "it again",
+                       tree->shown.text);
     if (status == CV_OK || status == CATERVA_EUNSUPPORTED) return CV_OK;
     if (err) *err = *reason;
     return status;
@@ -744,6 +772,11 @@ cv_status cv_tree_open_damaged(const char *path, cv_tree **out, cv_error *reason
 
 cv_status cv_tree_lock(cv_tree *tree, cv_error *err)
 {
+    if (tree->form == CV_TREE_ZARR)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "%s is a Zarr group, which is only read: write the tree from which it "
+                       "was made",
+                       tree->shown.text);
     if (tree->form != CV_TREE_DIRECTORY)
         return cv_fail(err, CATERVA_EREADONLY, -1,
                        "%s never changes in place: unpack it to write", tree->shown.text);
@@ -784,7 +817,7 @@ static cv_stamp stamp_of(const cv_tree *tree)
 cv_status cv_tree_identify(const cv_tree *tree, uint8_t out[CV_STATE_ID], cv_error *err)
 {
     memset(out, 0, CV_STATE_ID);
-    if (tree->form == CV_TREE_DIRECTORY) return CV_OK;
+    if (tree->form == CV_TREE_DIRECTORY || tree->form == CV_TREE_ZARR) return CV_OK;
     cv_buffer all = {0};
     cv_stamp stamp = stamp_of(tree);
     const cv_members *members = &tree->contents.members;

@@ -50,6 +50,7 @@ void cv_embed_free(cv_embed *embed);
 typedef enum cv_tree_form {
     CV_TREE_ARCHIVE,   /* .b2z */
     CV_TREE_DIRECTORY, /* .b2d */
+    CV_TREE_ZARR,      /* a hierarchy of Zarr groups: tree/zarr.h */
     CV_TREE_FILE       /* .b2e: only this file */
 } cv_tree_form;
 
@@ -68,7 +69,7 @@ typedef struct cv_tree {
     cv_shown_path shown;
     cv_file file;             /* archive or file */
     cv_store *store;          /* archive or file behind a URL; else NULL */
-    cv_dir dir;               /* directory */
+    cv_dir dir;               /* directory or hierarchy */
     bool writable;            /* a directory, locked against other writers */
     cv_os_moment opened;      /* detects use by a child of fork: a writable tree belongs to
                                * the process that opened it */
@@ -76,7 +77,7 @@ typedef struct cv_tree {
     bool lacks_members;       /* a damaged archive, which may have had further members */
     bool skips_journal;       /* for repairs: files are read as they are */
     cv_watch *watch;          /* borrowed; counts, mostly, files in long calls; or NULL */
-    cv_contents contents;     /* of an archive or file, which never change in place */
+    cv_contents contents;     /* when it was opened; of a directory: none */
     int n_openings;           /* attempts, while a tree behind a URL is opened; else 0 */
     atomic_bool is_confirmed; /* see cv_tree_confirm */
 } cv_tree;

@@ -4,11 +4,13 @@
 #include "base/heap.h"
 #include "frame/snapshot.h"
 #include "store/file.h"
+#include "store/zarr.h"
 #include "tree/handle.h"
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
 #include "tree/tree.h"
+#include "tree/zarr.h"
 
 #include <caterva_tree.h>
 #include <caterva_upkeep.h>
@@ -224,6 +226,45 @@ static bool is_closed(const char *kind_name)
     return false;
 }
 
+/* Checks that the metadata of a Zarr group can be read. They have no checksum, but all except those
+ * of the root are twice in the hierarchy: see verify_consolidated. */
+static cv_status verify_metadata(verification *v, const char *group, cv_error *err)
+{
+    size_t n;
+    const char **names = NULL;
+    cv_error why = {.position = -1};
+    cv_status status = caterva_tree_attr_list(v->tree, group, &names, &n, &why);
+    caterva_free(names);
+    v->member.sealed = group[1] != '\0';
+    CV_TRY(settle(v, status, &why, err));
+    return finish(v, err);
+}
+
+/* Checks that the metadata of the root end with those of all members. */
+static cv_status verify_consolidated(verification *v, const caterva_tree_list *list,
+                                     cv_error *err)
+{
+    static const char end[] = "}}\n}\n";
+    cv_error why = {.position = -1};
+    cv_buffer root = {0}, all = {0};
+    cv_dir dir = v->tree->tree->dir;
+    if (v->tree->tree->form != CV_TREE_ZARR) return CV_OK;
+    begin(v, "/", "tree");
+    v->member.sealed = 1;
+    cv_status status = cv_zarr_consolidate(dir, list, &all, &why);
+    if (status == CV_OK) status = cv_buffer_append(&all, end, sizeof end - 1, &why);
+    if (status == CV_OK) status = cv_zarr_read_meta(dir, ".", &root, &why);
+    if (status == CV_OK && (root.size < all.size || memcmp(root.data + root.size - all.size,
+                                                           all.data, all.size) != 0))
+        status = cv_fail(&why, CATERVA_ECORRUPT, -1,
+                         "the metadata of all members in zarr.json differ from those of the "
+                         "members: damaged, or changed by another program");
+    cv_buffer_free(&root);
+    cv_buffer_free(&all);
+    CV_TRY(settle(v, status, &why, err));
+    return finish(v, err);
+}
+
 static cv_status verify_attributes(verification *v, const char *group, cv_error *err)
 {
     cv_leaf leaf;
@@ -234,6 +275,10 @@ static cv_status verify_attributes(verification *v, const char *group, cv_error 
     bool has_some = status == CV_OK && (leaf.path || leaf.is_embedded);
     if (status == CATERVA_ENOTFOUND || (status == CV_OK && !has_some)) return CV_OK;
     begin(v, key, "attributes");
+    if (v->tree->tree->form == CV_TREE_ZARR) {
+        if (has_some) cv_leaf_free(&leaf);
+        return verify_metadata(v, group, err);
+    }
     v->tries = v->tree->tree->form == CV_TREE_DIRECTORY;
     status = status == CV_OK ? verify_leaf(v, &leaf, err) : settle(v, status, &why, err);
     if (status == CV_OK && has_some) status = verify_checksum(v, leaf.path, err);
@@ -358,6 +403,7 @@ static cv_status verify_list(verification *v, const caterva_tree_list *list,
         cv_watch_expect(v->reporting, list->entries[i]->stored_bytes);
     cv_watch_expect(v->reporting, count_checksums(v, group));
     if (!group[1]) CV_TRY(verify_embed(v, err));
+    if (!group[1]) CV_TRY(verify_consolidated(v, list, err));
     CV_TRY(verify_attributes(v, group, err));
     for (size_t i = 0; i < list->n; i++) CV_TRY(verify_entry(v, list->entries[i], err));
     return verify_unseen(v, err);

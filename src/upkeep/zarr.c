@@ -478,31 +478,11 @@ cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err)
 
 /* ---- Verifying --------------------------------------------------------------------- */
 
-static cv_status read_meta(const char *path, cv_buffer *out, cv_error *err)
-{
-    cv_dir dir;
-    cv_file file = {0};
-    uint64_t size = 0;
-    size_t done = 0;
-    int error = cv_open_dir(cv_dir_here, path, 0, &dir);
-    if (error) return cv_fail_open(err, error, path);
-    error = cv_open_file(dir, CV_ZARR_META, CV_OPEN_READ, 0, &file);
-    if (!error) error = cv_file_size(file, &size);
-    cv_status status = error ? CV_OK : cv_buffer_resize(out, (size_t)size, err);
-    if (!error && status == CV_OK) error = cv_file_read(file, out->data, out->size, 0, &done);
-    if (!error) out->size = done;
-    cv_file_close(&file);
-    cv_dir_close(&dir);
-    return error ? cv_fail_sys(err, error, "cannot read %s in %s", CV_ZARR_META,
-                               cv_show_path(path).text)
-                 : status;
-}
-
 static cv_status check_meta(caterva_array *array, const cv_snapshot *snapshot,
                             cv_buffer *expected, cv_buffer *found, cv_error *err)
 {
     CV_TRY(make_meta(array, snapshot, expected, err));
-    CV_TRY(read_meta(array->path, found, err));
+    CV_TRY(cv_zarr_read_meta(cv_dir_here, array->path, found, err));
     size_t n = expected->size < found->size ? expected->size : found->size, at = 0;
     while (at < n && expected->data[at] == found->data[at]) at++;
     if (at == expected->size && at == found->size) return CV_OK;
@@ -533,8 +513,9 @@ cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick
     cv_error error = {0};
     cv_buffer expected = {0}, found = {0};
     bool is_far = array->path && cv_array_is_zarr_url(array->path);
-    if (!is_far && (!array->path || !cv_zarr_find(cv_dir_here, array->path, &shard)))
-        return CV_OK;
+    bool is_near = !is_far && array->path &&
+                   cv_zarr_look(cv_dir_here, array->path, &shard) == CV_ZARR_ARRAY;
+    if (!is_far && !is_near) return CV_OK;
     cv_status status = check_shard(array, snapshot, quick, &error);
     if (status == CATERVA_ECORRUPT) report(context, &error);
     if (status == CATERVA_ECORRUPT) status = CV_OK;

@@ -196,6 +196,118 @@ class Opened(Zarr):
         self.assertTrue((self.path("a.zarr") / "mine").exists())
 
 
+class Trees(Zarr):
+    def setUp(self):
+        super().setUp()
+        self.tree = self.path("t.b2d")
+        self.items = smooth((40, 24))
+        np.save(self.path("n.npy"), self.items)
+        for key in ("/x", "/g/y", "/g/h/z"):
+            self.ok("convert", self.path("n.npy"), f"{self.tree}::{key}")
+        self.ok("attr", "set", f"{self.tree}::/g", "title", '"a group"')
+        self.ok("attr", "set", f"{self.tree}::/g/y", "unit", '"m"')
+
+    def test_packed(self):
+        self.ok("pack", self.tree, self.path("t.b2z"))
+        for source in ("t.b2d", "t.b2z"):
+            self.ok("pack", self.path(source), self.path("t.zarr"), "--zarr")
+            root = json.loads((self.path("t.zarr") / "zarr.json").read_text())
+            members = root["consolidated_metadata"]["metadata"]
+            self.assertEqual(sorted(members), ["g", "g/h", "g/h/z", "g/y", "x"])
+            for name, meta in members.items():
+                text = (self.path("t.zarr") / name / "zarr.json").read_text()
+                self.assertEqual(json.loads(text), meta)
+            self.assertEqual(members["g"]["attributes"], {"title": "a group"})
+            self.assertEqual(members["g/y"]["attributes"], {"unit": "m"})
+            for name in ("x", "g/y", "g/h/z"):
+                np.testing.assert_array_equal(self.items_of(f"t.zarr/{name}"), self.items)
+                self.assertIn(": ok, ", self.text("verify", self.path("t.zarr") / name))
+            self.fails(3, "pack", self.path(source), self.path("t.zarr"), "--zarr")
+            shutil.rmtree(self.path("t.zarr"))
+
+    def test_a_failure_leaves_nothing(self):
+        before = self.names()
+        self.ok("create", f"{self.tree}::/g/last", "--shape", "3", "--dtype", "<f16")
+        err = self.fails(5, "pack", self.tree, self.path("t.zarr"), "--zarr")
+        self.assertIn("/g/last: Zarr has no data type", err)
+        self.assertEqual(self.names(), before)
+
+    def test_opens_as_a_tree(self):
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
+        self.assertEqual(self.text("ls", self.path("t.zarr")), self.text("ls", self.tree))
+        self.assertEqual(self.text("ls", "-r", self.path("t.zarr")),
+                         self.text("ls", "-r", self.tree))
+        member = f"{self.path('t.zarr')}::/g/y"
+        self.assertEqual(self.text("get", member), self.text("get", f"{self.tree}::/g/y"))
+        self.assertEqual(self.text("attr", "get", f"{self.path('t.zarr')}::/g", "title"),
+                         '"a group"\n')
+        self.ok("pack", self.path("t.zarr"), self.path("again.zarr"), "--zarr")
+        for one in sorted(p for p in self.path("t.zarr").rglob("*") if p.is_file()):
+            other = self.path("again.zarr") / one.relative_to(self.path("t.zarr"))
+            self.assertEqual(one.read_bytes(), other.read_bytes(), one)
+
+    def test_is_only_read(self):
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
+        for words in (["attr", "set", f"{self.path('t.zarr')}::/g", "a", "1"],
+                      ["attr", "set", f"{self.path('t.zarr')}::/g/y", "a", "1"],
+                      ["set", f"{self.path('t.zarr')}::/x", "0,0", "--value", "1"]):
+            self.fails(2, *words)
+        for words in (["pack", "t.zarr", "o.b2z"], ["unpack", "t.zarr", "o.b2d"],
+                      ["repair", "t.zarr"], ["info", "t.zarr/missing"]):
+            place = [self.path(w) if "." in w else w for w in words[1:]]
+            before = self.names()
+            self.assertNotEqual(run(words[0], *place)[0], 0, words)
+            self.assertEqual(self.names(), before)
+
+    def test_force(self):
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
+        self.ok("repack", f"{self.tree}::/x", f"{self.tree}::/x", "-f", "--codec", "lz4")
+        before = self.names()
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr", "-f")
+        self.assertIn("lz4", self.text("info", self.path("t.zarr") / "x"))
+        self.assertEqual(self.names(), before)
+        mine = self.path("t.zarr") / "g" / "mine"
+        mine.write_text("kept")
+        err = self.fails(3, "pack", self.tree, self.path("t.zarr"), "--zarr", "-f")
+        self.assertIn("not replaced", err)
+        self.assertEqual(mine.read_text(), "kept")
+        self.assertEqual(self.names(), before)
+        mine.unlink()
+        self.ok("repack", f"{self.tree}::/x", self.path("t.zarr"), "--zarr", "-f")
+        np.testing.assert_array_equal(self.items_of("t.zarr"), self.items)
+        self.assertFalse((self.path("t.zarr") / "g").exists())
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr", "-f")
+        self.assertTrue((self.path("t.zarr") / "g").exists())
+
+    def test_a_hierarchy_of_others(self):
+        group = self.path("o.zarr")
+        (group / "x" / "c").mkdir(parents=True)
+        (group / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        (group / "x" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
+        (group / "x" / "c" / "0").write_bytes(b"no frame")
+        err = self.fails(5, "ls", group)
+        self.assertIn("x in ", err)
+        self.assertIn("not one frame", err)
+        self.fails(3, "pack", self.tree, group, "--zarr", "-f")
+        self.assertTrue((group / "x" / "c" / "0").exists())
+
+    def test_damage_is_named(self):
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
+        for name in ("g/zarr.json", "g/h/z/zarr.json", "g/y/c/0/0"):
+            path = self.path("t.zarr") / name
+            data = path.read_bytes()
+            for at in {len(data) // 2, len(data) - 3}:
+                path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+                self.assertEqual(run("verify", self.path("t.zarr"))[0], 1, (name, at))
+            path.write_bytes(data)
+        path = self.path("t.zarr") / "zarr.json"
+        data = path.read_text()
+        path.write_text(data.replace('"m"', '"n"'))
+        status, out, _ = run("verify", self.path("t.zarr"))
+        self.assertEqual(status, 1)
+        self.assertIn(b"differ from those of the members", out)
+
+
 class Damaged(Zarr):
     def damage(self, path, at, name="a.zarr"):
         """The report of verify after one bit of the file has changed."""

@@ -183,7 +183,7 @@ typedef caterva_status pack_function(caterva_tree *tree, const char *path,
                                      const caterva_tree_pack_options *options,
                                      caterva_error *err);
 
-/* (path, overwrite, durability, progress) */
+/* (path, overwrite, zarr, durability, progress) */
 static PyObject *write_whole(PyObject *object, PyObject *args, pack_function *function)
 {
     tree_object *self = (tree_object *)object;
@@ -191,7 +191,8 @@ static PyObject *write_whole(PyObject *object, PyObject *args, pack_function *fu
     int durability;
     PyObject *place, *path, *progress;
     call c;
-    if (!PyArg_ParseTuple(args, "UpiO", &place, &options.overwrite, &durability, &progress) ||
+    if (!PyArg_ParseTuple(args, "UppiO", &place, &options.overwrite, &options.zarr,
+                          &durability, &progress) ||
         !(path = place_encoded(place)))
         return NULL;
     if (tree_enter(self) < 0) {
